@@ -1,0 +1,120 @@
+//! Everything that generated code may name, and nothing else.
+
+pub use std::{
+    borrow::ToOwned,
+    clone::Clone,
+    convert::{From, Into},
+    default::Default,
+    fmt,
+    marker::PhantomData,
+    ops::Fn,
+    option::Option::{self, None, Some},
+    result::Result::{Err, Ok},
+    string::String,
+    vec::Vec,
+};
+
+pub use crate::{
+    edm::{EdmCow, EdmType, EdmValue, Input, InvalidValue, Property, PropertyBag, Value, ValueRef},
+    entity::{
+        Access, Column, ColumnSchema, Comparable, Discriminator, Draft, Flattened, FromRow,
+        FullView, Json, KeyColumn, KeyOnly, Partition, Patch, Path, Plain, Point, PrimaryRow,
+        Projection, Properties, PropertyWriter, Range, ReadColumn, Scan, Schema, TableEntity, View,
+        finish_json, finish_property, keep_extra, read_json, read_properties, read_property,
+    },
+    error::{BoxError, Error, Result},
+    key::{
+        DatePart, Descending, Family, FamilyKind, FixedWidth, Form, KeyPart, KeyWriter, Ordered,
+        Part, PrefixInput, RangeInput, Resolution, Segment, Template, TextPart, bucket_width,
+        date_width, decode_date, encode_bucket, encode_date, families_meet, lower, resolution_of,
+    },
+    limits::PROPERTIES,
+    row::Row,
+};
+
+/// A key's parts, as they stand in it.
+///
+/// # Errors
+///
+/// `is_decode`, naming the key.
+pub fn split_key<'k, const PARTS: usize>(
+    template: &Template,
+    name: &'static str,
+    key: &'k str,
+) -> Result<[&'k str; PARTS]> {
+    template.split(key).map_err(|invalid| invalid.on_read(name))
+}
+
+/// A field from a part in its plain form.
+///
+/// # Errors
+///
+/// `is_decode`, naming the field.
+pub fn read_plain<T: KeyPart>(field: &'static str, text: &str) -> Result<T> {
+    let decoded = if T::WIDTH.is_some() {
+        T::decode(text)
+    } else {
+        crate::key::unescape(text).and_then(|text| T::decode(&text))
+    };
+    decoded.map_err(|invalid| invalid.on_read(field))
+}
+
+/// A field from a part of fixed width.
+///
+/// # Errors
+///
+/// `is_decode`, naming the field.
+pub fn read_width<T: FixedWidth>(field: &'static str, text: &str) -> Result<T> {
+    T::decode_width(text).map_err(|invalid| invalid.on_read(field))
+}
+
+/// A field from a part in descending form.
+///
+/// # Errors
+///
+/// `is_decode`, naming the field.
+pub fn read_descending<T: Descending>(field: &'static str, text: &str) -> Result<T> {
+    T::decode_descending(text).map_err(|invalid| invalid.on_read(field))
+}
+
+/// A field from a part in a date form.
+///
+/// # Errors
+///
+/// `is_decode`, naming the field.
+pub fn read_date<T: DatePart>(field: &'static str, text: &str, form: &str) -> Result<T> {
+    decode_date(text, form).map_err(|invalid| invalid.on_read(field))
+}
+
+/// Refuses the expansion where a part has a variable width and no literal after it: the text of the
+/// panic is the compiler's message.
+#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+pub const fn assert_separated(template: &Template, message: &'static str) {
+    if !template.is_separated() {
+        panic!("{}", message);
+    }
+}
+
+/// Refuses the expansion of an entity with more properties than the service keeps.
+#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+pub const fn assert_properties(columns: &[ColumnSchema], markers: usize, message: &'static str) {
+    if ColumnSchema::count(columns) + markers > PROPERTIES {
+        panic!("{}", message);
+    }
+}
+
+/// Refuses the expansion where two families of rows could meet in one key.
+#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+pub const fn assert_apart(a: &Family, b: &Family, message: &'static str) {
+    if families_meet(a, b) {
+        panic!("{}", message);
+    }
+}
+
+/// Refuses the expansion where a date form that was taken to give its field back does not.
+#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+pub const fn assert_covers(form: &str, value: Resolution, message: &'static str) {
+    if !resolution_of(form).covers(value) {
+        panic!("{}", message);
+    }
+}

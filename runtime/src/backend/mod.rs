@@ -1,0 +1,75 @@
+//! The port behind which rows are kept, and what stands behind it.
+//!
+//! A backend moves rows and never sees entity types. Layers are backends around a backend.
+
+mod request;
+mod rules;
+
+use std::{fmt, future::Future, pin::Pin, sync::Arc};
+
+pub use request::{Capabilities, Read, Rows, Scan, TableNames, TableRequest};
+
+use crate::{
+    batch::{Batch, Written},
+    error::Result,
+    row::Row,
+};
+
+/// A future of a backend.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A place that keeps rows by the service's rules.
+///
+/// The contract, for implementations and for callers:
+///
+/// * Errors carry the service's code ([`Error::service`](crate::Error::service)) wherever the
+///   service has one; other failures of disk or network are [`ErrorKind::Backend`].
+/// * `apply` is all or nothing, isolated, and durable by the backend's promise when it returns. A
+///   failing operation is named by [`failed_index`](crate::Error::failed_index). A write whose
+///   outcome is unknown is `is_ambiguous`, never an error that claims it did not happen.
+/// * Two successive writes of one row never have the same ETag.
+/// * `scan` gives rows in ordinal order of (PartitionKey, RowKey) where
+///   [`Capabilities::ordered`] says so. A page may be empty and still have a continuation; a
+///   continuation names the next row and stays good when that row is deleted.
+/// * A future that is dropped may or may not have written.
+///
+/// [`ErrorKind::Backend`]: crate::ErrorKind::Backend
+pub trait Backend: Send + Sync + fmt::Debug + 'static {
+    /// What this backend can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// One row by its keys. `None`: no such row; a missing table is `TableNotFound`.
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>>;
+
+    /// One page of the rows that match a filter.
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>>;
+
+    /// One operation, or an entity group transaction. The answer has one entry per operation.
+    fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>>;
+
+    /// Creates, deletes or lists tables.
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>>;
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<B: Backend + ?Sized> Backend for Arc<B> {
+    fn capabilities(&self) -> Capabilities {
+        (**self).capabilities()
+    }
+
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+        (**self).read(request)
+    }
+
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
+        (**self).scan(request)
+    }
+
+    fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
+        (**self).apply(batch)
+    }
+
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>> {
+        (**self).tables(request)
+    }
+}

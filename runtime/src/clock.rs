@@ -1,0 +1,58 @@
+//! Time as the stores see it: a source of ticks that tests can step.
+
+use std::{
+    fmt,
+    sync::atomic::{AtomicI64, Ordering},
+    time::Duration,
+};
+
+use time::OffsetDateTime;
+
+use crate::edm::Ticks;
+
+/// Where a store takes its Timestamps from.
+pub trait Clock: Send + Sync + fmt::Debug + 'static {
+    /// The time now, in 100 ns ticks.
+    fn now(&self) -> Ticks;
+}
+
+/// The system's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Ticks {
+        Ticks::try_from(OffsetDateTime::now_utc()).unwrap_or(Ticks::UNIX_EPOCH)
+    }
+}
+
+/// A clock that stands still until it is told to go on.
+///
+/// ```
+/// use entable::{Clock, SteppedClock, Ticks};
+///
+/// let clock = SteppedClock::new(Ticks::UNIX_EPOCH);
+/// clock.advance(std::time::Duration::from_secs(1));
+/// assert_eq!(clock.now().get() - Ticks::UNIX_EPOCH.get(), 10_000_000);
+/// ```
+#[derive(Debug)]
+pub struct SteppedClock(AtomicI64);
+
+impl SteppedClock {
+    /// A clock that stands at `start`.
+    pub fn new(start: Ticks) -> Self {
+        Self(AtomicI64::new(start.get()))
+    }
+
+    /// Moves the clock forward, cut to 100 ns.
+    pub fn advance(&self, by: Duration) {
+        let ticks = i64::try_from(by.as_nanos() / 100).unwrap_or(i64::MAX);
+        self.0.fetch_add(ticks, Ordering::SeqCst);
+    }
+}
+
+impl Clock for SteppedClock {
+    fn now(&self) -> Ticks {
+        Ticks::new(self.0.load(Ordering::SeqCst)).unwrap_or(Ticks::MAX)
+    }
+}

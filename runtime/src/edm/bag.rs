@@ -1,0 +1,130 @@
+//! An ordered bag of properties whose names are not known beforehand.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::Value;
+
+/// Properties by name, in the order in which they were put.
+///
+/// ```
+/// use entable::{Bag, Value};
+///
+/// let mut bag = Bag::new();
+/// bag.set("EmployeeCount", 153);
+/// bag.set("EmployeeCount", 154);
+/// assert_eq!(bag.get("EmployeeCount").and_then(Value::as_i32), Some(154));
+/// assert_eq!(bag.len(), 1);
+/// ```
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Bag(Vec<(String, Value)>);
+
+impl Bag {
+    /// An empty bag.
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// The value of that name.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.iter().find(|(n, _)| n == name).map(|(_, value)| value)
+    }
+
+    /// The value of that name, to change it in place.
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
+        self.0.iter_mut().find(|(n, _)| n == name).map(|(_, value)| value)
+    }
+
+    /// Puts a value and gives back the one that had the name.
+    pub fn set(&mut self, name: impl Into<String>, value: impl Into<Value>) -> Option<Value> {
+        let (name, value) = (name.into(), value.into());
+        match self.get_mut(&name) {
+            Some(slot) => Some(std::mem::replace(slot, value)),
+            None => {
+                self.0.push((name, value));
+                None
+            }
+        }
+    }
+
+    /// Takes a value out.
+    pub fn remove(&mut self, name: &str) -> Option<Value> {
+        let at = self.0.iter().position(|(n, _)| n == name)?;
+        Some(self.0.remove(at).1)
+    }
+
+    /// The properties, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromIterator<(String, Value)> for Bag {
+    fn from_iter<I: IntoIterator<Item = (String, Value)>>(properties: I) -> Self {
+        let mut bag = Self::new();
+        for (name, value) in properties {
+            bag.set(name, value);
+        }
+        bag
+    }
+}
+
+impl IntoIterator for Bag {
+    type Item = (String, Value);
+    type IntoIter = std::vec::IntoIter<(String, Value)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+/// A type that a `#[table(extra)]` field may have: what the struct does not know is kept there.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot hold extra properties",
+    note = "use `entable::Bag`, `BTreeMap<String, Value>` or `HashMap<String, Value>`"
+)]
+pub trait PropertyBag: Default {
+    /// Puts one property.
+    fn put(&mut self, name: &str, value: Value);
+    /// Calls `each` for every property, until one fails.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `each`.
+    fn each<E>(&self, each: impl FnMut(&str, &Value) -> Result<(), E>) -> Result<(), E>;
+}
+
+impl PropertyBag for Bag {
+    fn put(&mut self, name: &str, value: Value) {
+        self.set(name, value);
+    }
+
+    fn each<E>(&self, mut each: impl FnMut(&str, &Value) -> Result<(), E>) -> Result<(), E> {
+        self.iter().try_for_each(|(name, value)| each(name, value))
+    }
+}
+
+macro_rules! map_bags {
+    ($($map:ident),*) => {
+        $(impl PropertyBag for $map<String, Value> {
+            fn put(&mut self, name: &str, value: Value) {
+                self.insert(name.to_owned(), value);
+            }
+
+            fn each<E>(&self, mut each: impl FnMut(&str, &Value) -> Result<(), E>) -> Result<(), E> {
+                self.iter().try_for_each(|(name, value)| each(name, value))
+            }
+        })*
+    };
+}
+
+map_bags!(BTreeMap, HashMap);

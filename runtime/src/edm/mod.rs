@@ -1,0 +1,20 @@
+//! Property values: the eight types of the service and how Rust types map onto them.
+
+mod bag;
+mod json;
+mod map;
+mod property;
+mod std_types;
+mod ticks;
+mod value;
+#[cfg(feature = "chrono")]
+mod with_chrono;
+#[cfg(feature = "rust_decimal")]
+mod with_decimal;
+
+pub use bag::{Bag, PropertyBag};
+pub use json::{json_from_edm, json_to_edm};
+pub use map::{EdmCow, EdmValue, InvalidValue};
+pub use property::{Input, Property};
+pub use ticks::{ParseTicksError, Ticks};
+pub use value::{EdmType, Value, ValueRef};

@@ -1,0 +1,175 @@
+//! DateTime as the service keeps it: 100 ns ticks, UTC.
+
+use std::{fmt, str::FromStr};
+
+use time::{Date, Duration, Month, OffsetDateTime, Time, UtcOffset};
+
+/// A point in time as a count of 100 ns ticks since 0001-01-01T00:00:00Z, as .NET counts them.
+///
+/// The service keeps DateTime properties and Timestamps at this resolution; finer times are cut.
+///
+/// ```
+/// use entable::Ticks;
+///
+/// let at: Ticks = "2014-08-22T00:50:32.25Z".parse()?;
+/// assert_eq!(at.to_string(), "2014-08-22T00:50:32.25Z");
+/// assert_eq!(Ticks::MAX.get() - at.get(), 2_519_936_321_677_499_999);
+/// # Ok::<(), entable::ParseTicksError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Ticks(i64);
+
+const PER_SECOND: i64 = 10_000_000;
+
+impl Ticks {
+    /// 0001-01-01T00:00:00Z.
+    pub const MIN: Self = Self(0);
+    /// 1601-01-01T00:00:00Z, the first time that a DateTime property holds.
+    pub const MIN_PROPERTY: Self = Self(504_911_232_000_000_000);
+    /// 1970-01-01T00:00:00Z.
+    pub const UNIX_EPOCH: Self = Self(621_355_968_000_000_000);
+    /// 9999-12-31T23:59:59.9999999Z.
+    pub const MAX: Self = Self(3_155_378_975_999_999_999);
+
+    /// The time that is `ticks` after 0001-01-01, if it is not after the year 9999.
+    pub const fn new(ticks: i64) -> Option<Self> {
+        if ticks >= Self::MIN.0 && ticks <= Self::MAX.0 { Some(Self(ticks)) } else { None }
+    }
+
+    /// The count of ticks.
+    pub const fn get(self) -> i64 {
+        self.0
+    }
+
+    /// The next later time.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        if self.0 < Self::MAX.0 { Self(self.0 + 1) } else { self }
+    }
+
+    /// What is left until the year 10000: newest first when sorted ascending.
+    #[must_use]
+    pub const fn inverted(self) -> Self {
+        Self(Self::MAX.0 - self.0)
+    }
+}
+
+impl TryFrom<OffsetDateTime> for Ticks {
+    type Error = ParseTicksError;
+
+    /// Cuts to 100 ns, towards the past.
+    fn try_from(time: OffsetDateTime) -> Result<Self, ParseTicksError> {
+        let ticks = time.unix_timestamp_nanos().div_euclid(100) + i128::from(Self::UNIX_EPOCH.0);
+        i64::try_from(ticks).ok().and_then(Self::new).ok_or(ParseTicksError)
+    }
+}
+
+impl From<Ticks> for OffsetDateTime {
+    fn from(ticks: Ticks) -> Self {
+        let since_epoch = ticks.0 - Ticks::UNIX_EPOCH.0;
+        Self::UNIX_EPOCH
+            + Duration::new(
+                since_epoch.div_euclid(PER_SECOND),
+                i32::try_from(since_epoch.rem_euclid(PER_SECOND) * 100).unwrap_or(0),
+            )
+    }
+}
+
+impl fmt::Display for Ticks {
+    /// The form that the service sends: trailing zeros of the fraction dropped.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = OffsetDateTime::from(*self);
+        write!(
+            f,
+            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}",
+            time.year(),
+            u8::from(time.month()),
+            time.day(),
+            time.hour(),
+            time.minute(),
+            time.second()
+        )?;
+        let fraction = self.0.rem_euclid(PER_SECOND);
+        if fraction != 0 {
+            let digits = format!("{fraction:07}");
+            write!(f, ".{}", digits.trim_end_matches('0'))?;
+        }
+        f.write_str("Z")
+    }
+}
+
+impl fmt::Debug for Ticks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A text or time that is not a DateTime of the years 1 to 9999.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a time between the years 1 and 9999 in the form `2014-08-22T00:50:32.1234567Z`")]
+pub struct ParseTicksError;
+
+impl FromStr for Ticks {
+    type Err = ParseTicksError;
+
+    /// Reads ISO 8601 as the service takes it: seconds and fraction may be left out, a missing
+    /// zone means UTC, an offset is converted.
+    fn from_str(text: &str) -> Result<Self, ParseTicksError> {
+        parse(text).ok_or(ParseTicksError)
+    }
+}
+
+fn parse(text: &str) -> Option<Ticks> {
+    if !text.is_ascii() {
+        return None;
+    }
+    let (date, rest) = text.split_once('T').unwrap_or((text, ""));
+    let mut date = date.splitn(3, '-');
+    let date = Date::from_calendar_date(
+        digits(date.next()?, 4)?.try_into().ok()?,
+        Month::try_from(u8::try_from(digits(date.next()?, 2)?).ok()?).ok()?,
+        digits(date.next()?, 2)?.try_into().ok()?,
+    )
+    .ok()?;
+    let (clock, offset) = split_offset(rest)?;
+    let (time, fraction) = parse_clock(clock)?;
+    let seconds = OffsetDateTime::new_in_offset(date, time, offset).unix_timestamp();
+    let ticks = seconds.checked_mul(PER_SECOND)?.checked_add(Ticks::UNIX_EPOCH.0 + fraction)?;
+    Ticks::new(ticks)
+}
+
+fn parse_clock(clock: &str) -> Option<(Time, i64)> {
+    if clock.is_empty() {
+        return Some((Time::MIDNIGHT, 0));
+    }
+    let (clock, fraction) = clock.split_once('.').map_or((clock, None), |(c, f)| (c, Some(f)));
+    let mut parts = clock.splitn(3, ':');
+    let hour = digits(parts.next()?, 2)?.try_into().ok()?;
+    let minute = digits(parts.next()?, 2)?.try_into().ok()?;
+    let second = parts.next().map_or(Some(0), |s| digits(s, 2))?.try_into().ok()?;
+    let fraction = match fraction {
+        None => 0,
+        Some(f) if f.is_empty() || f.len() > 9 || !f.bytes().all(|b| b.is_ascii_digit()) => {
+            return None;
+        }
+        Some(f) => format!("{f:0<7}").get(..7)?.parse().ok()?,
+    };
+    Some((Time::from_hms(hour, minute, second).ok()?, fraction))
+}
+
+fn split_offset(rest: &str) -> Option<(&str, UtcOffset)> {
+    if let Some(clock) = rest.strip_suffix('Z') {
+        return Some((clock, UtcOffset::UTC));
+    }
+    let Some(at) = rest.rfind(['+', '-']) else { return Some((rest, UtcOffset::UTC)) };
+    let (clock, offset) = rest.split_at_checked(at)?;
+    let sign: i8 = if offset.starts_with('-') { -1 } else { 1 };
+    let (hours, minutes) = offset.get(1..)?.split_once(':')?;
+    let hours = i8::try_from(digits(hours, 2)?).ok()?;
+    let minutes = i8::try_from(digits(minutes, 2)?).ok()?;
+    Some((clock, UtcOffset::from_hms(sign * hours, sign * minutes, 0).ok()?))
+}
+
+fn digits(text: &str, width: usize) -> Option<u16> {
+    (text.len() == width && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok())?
+}

@@ -1,0 +1,358 @@
+//! Columns: an entity's properties as typed constants, and the conditions that they form.
+
+use std::{
+    borrow::Cow,
+    fmt,
+    marker::PhantomData,
+    ops::{BitAnd, BitOr, Not},
+};
+
+use super::{ColumnSchema, Properties, read_properties};
+use crate::{
+    edm::{EdmValue, Input, InvalidValue, Property, Value},
+    error::{Error, ErrorKind, Result},
+    filter::{Comparison, Filter},
+    key::{KeyPart, Template},
+    row::Row,
+};
+
+/// A property that the service can compare.
+#[derive(Debug, Clone, Copy)]
+pub struct Plain;
+
+/// A field that only the keys hold.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyOnly;
+
+/// A field that is stored as JSON text, which the service cannot look into.
+#[derive(Debug, Clone, Copy)]
+pub struct Json;
+
+/// A kind of column that a filter can compare; `F` is the field's type.
+#[diagnostic::on_unimplemented(
+    message = "a filter cannot compare this column",
+    label = "a `{Self}` column",
+    note = "the service sees only the stored form: JSON text, sealed bytes or a blob's address"
+)]
+pub trait Comparable<F> {
+    /// What the field is compared with.
+    type Operand;
+
+    /// The value as the filter holds it.
+    ///
+    /// # Errors
+    ///
+    /// A value that cannot be stored.
+    fn operand<E>(column: &Column<E, F, Self>, value: Self::Operand) -> Result<Value, InvalidValue>
+    where
+        Self: Sized;
+}
+
+impl<F: Property> Comparable<F> for Plain {
+    type Operand = F::Scalar;
+
+    fn operand<E>(_: &Column<E, F, Self>, value: F::Scalar) -> Result<Value, InvalidValue> {
+        value.to_edm().map(crate::edm::EdmCow::into_value)
+    }
+}
+
+impl<F: KeyPart> Comparable<F> for KeyOnly {
+    type Operand = F;
+
+    /// The text of the part in the key; the query turns it into bounds of the key.
+    fn operand<E>(column: &Column<E, F, Self>, value: F) -> Result<Value, InvalidValue> {
+        match &column.key {
+            Some(key) => key
+                .template
+                .encode_part(key.part, |out| (key.encode)(&value, out))
+                .map(Value::String),
+            None => Err(InvalidValue::new("the column has no key")),
+        }
+    }
+}
+
+/// Where a key column stands in its key.
+pub struct KeyColumn<F> {
+    /// The template of the key.
+    pub template: &'static Template,
+    /// Which of its parts.
+    pub part: usize,
+    /// How the part is written.
+    pub encode: fn(&F, &mut String) -> Result<(), InvalidValue>,
+}
+
+/// A column of entity `E` whose field has type `F`.
+///
+/// ```ignore
+/// Employee::AGE.ge(30) & !Employee::LAST_NAME.eq("Jones")
+/// ```
+pub struct Column<E, F, K = Plain> {
+    name: Cow<'static, str>,
+    read: fn(&Row, &str) -> Result<F>,
+    key: Option<KeyColumn<F>>,
+    of: PhantomData<fn() -> (E, K)>,
+}
+
+impl<E, F, K> fmt::Debug for Column<E, F, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Column").field(&self.name).finish()
+    }
+}
+
+impl<E, F, K> Column<E, F, K> {
+    /// A column that is a property of that name.
+    pub const fn property(name: &'static str, read: fn(&Row, &str) -> Result<F>) -> Self {
+        Self { name: Cow::Borrowed(name), read, key: None, of: PhantomData }
+    }
+
+    /// A column of the system: a key or the Timestamp.
+    pub(super) const fn system(name: &'static str) -> Self
+    where
+        F: SystemValue,
+    {
+        Self { name: Cow::Borrowed(name), read: F::READ, key: None, of: PhantomData }
+    }
+
+    /// The property's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn compare<V>(self, comparison: Comparison, value: V) -> Predicate<E>
+    where
+        K: Comparable<F>,
+        V: Input<K::Operand>,
+    {
+        match K::operand(&self, value.input()) {
+            Ok(value) => Predicate::new(Filter::compare(self.name, comparison, value)),
+            Err(invalid) => Predicate {
+                filter: Filter::Constant(false),
+                fault: Some((self.name.into_owned(), invalid)),
+                of: PhantomData,
+            },
+        }
+    }
+}
+
+impl<E, F: KeyPart> Column<E, F, KeyOnly> {
+    /// A column that the keys give back.
+    pub const fn key(
+        name: &'static str,
+        read: fn(&Row, &str) -> Result<F>,
+        key: KeyColumn<F>,
+    ) -> Self {
+        Self { name: Cow::Borrowed(name), read, key: Some(key), of: PhantomData }
+    }
+}
+
+macro_rules! comparisons {
+    ($($(#[$doc:meta])* $name:ident => $comparison:ident;)*) => {
+        impl<E, F, K> Column<E, F, K> {
+            $($(#[$doc])*
+            pub fn $name<V>(self, value: V) -> Predicate<E>
+            where
+                K: Comparable<F>,
+                V: Input<K::Operand>,
+            {
+                self.compare(Comparison::$comparison, value)
+            })*
+        }
+    };
+}
+
+comparisons! {
+    /// The property equals the value.
+    eq => Eq;
+    /// The property is there and differs from the value.
+    ne => Ne;
+    /// The property is greater.
+    gt => Gt;
+    /// The property is greater or equal.
+    ge => Ge;
+    /// The property is less.
+    lt => Lt;
+    /// The property is less or equal.
+    le => Le;
+}
+
+/// A system property's own reader, so that columns of keys need no name.
+pub trait SystemValue: Sized {
+    /// Reads it by name.
+    const READ: fn(&Row, &str) -> Result<Self>;
+}
+
+impl SystemValue for String {
+    const READ: fn(&Row, &str) -> Result<Self> = |row, name| {
+        Ok(if name == "PartitionKey" { row.partition_key() } else { row.row_key() }.to_owned())
+    };
+}
+
+impl SystemValue for time::OffsetDateTime {
+    const READ: fn(&Row, &str) -> Result<Self> = |row, _| {
+        let written = row.timestamp().map(Self::from);
+        written.ok_or_else(|| Error::new(ErrorKind::Decode, "the row was not written yet"))
+    };
+}
+
+/// The columns of a struct that is flattened into entity `E`.
+pub struct Flattened<E, F> {
+    prefix: Cow<'static, str>,
+    of: PhantomData<fn() -> (E, F)>,
+}
+
+impl<E, F> fmt::Debug for Flattened<E, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Flattened").field(&self.prefix).finish()
+    }
+}
+
+/// The struct whose columns are meant, with or without `Option`.
+pub trait FlattenedAs<A> {}
+impl<A: Properties> FlattenedAs<A> for A {}
+impl<A: Properties> FlattenedAs<A> for Option<A> {}
+
+impl<E, F> Flattened<E, F> {
+    /// The columns under that prefix.
+    pub const fn new(prefix: &'static str) -> Self {
+        Self { prefix: Cow::Borrowed(prefix), of: PhantomData }
+    }
+
+    /// One of the struct's columns, as a column of the entity.
+    pub fn at<A, G, K>(self, column: Column<A, G, K>) -> Column<E, G, K>
+    where
+        F: FlattenedAs<A>,
+    {
+        let name = [&*self.prefix, &*column.name].concat();
+        Column { name: name.into(), read: column.read, key: None, of: PhantomData }
+    }
+
+    /// A struct that is flattened into the struct.
+    pub fn within<A, G>(self, inner: Flattened<A, G>) -> Flattened<E, G>
+    where
+        F: FlattenedAs<A>,
+    {
+        let prefix = [&*self.prefix, &*inner.prefix].concat();
+        Flattened { prefix: prefix.into(), of: PhantomData }
+    }
+}
+
+/// What a projection's field is read from.
+pub trait ReadColumn {
+    /// The field's type.
+    type Field;
+
+    /// Adds the properties that have to be selected.
+    fn select(&self, names: &mut Vec<String>);
+
+    /// The field.
+    ///
+    /// # Errors
+    ///
+    /// `is_decode`, naming the property.
+    fn read(&self, row: &Row) -> Result<Self::Field>;
+}
+
+impl<E, F, K> ReadColumn for Column<E, F, K> {
+    type Field = F;
+
+    fn select(&self, names: &mut Vec<String>) {
+        if self.key.is_none() {
+            names.push(self.name.to_string());
+        }
+    }
+
+    fn read(&self, row: &Row) -> Result<F> {
+        (self.read)(row, &self.name)
+    }
+}
+
+impl<E, F: Properties> ReadColumn for Flattened<E, F> {
+    type Field = F;
+
+    fn select(&self, names: &mut Vec<String>) {
+        fn visit(prefix: &str, columns: &[ColumnSchema], names: &mut Vec<String>) {
+            for column in columns {
+                let name = [prefix, column.name].concat();
+                if column.nested.is_empty() {
+                    names.push(name);
+                } else {
+                    visit(&name, column.nested, names);
+                }
+            }
+        }
+        visit(&self.prefix, F::COLUMNS, names);
+    }
+
+    fn read(&self, row: &Row) -> Result<F> {
+        read_properties(row, &self.prefix)
+    }
+}
+
+/// A condition on the rows of entity `E`: comparisons of its columns, joined with `&`, `|`, `!`.
+pub struct Predicate<E> {
+    filter: Filter,
+    fault: Option<(String, InvalidValue)>,
+    of: PhantomData<fn() -> E>,
+}
+
+impl<E> Predicate<E> {
+    fn new(filter: Filter) -> Self {
+        Self { filter, fault: None, of: PhantomData }
+    }
+
+    fn join(self, other: Self, with: impl FnOnce(Filter, Filter) -> Filter) -> Self {
+        Self {
+            filter: with(self.filter, other.filter),
+            fault: self.fault.or(other.fault),
+            of: PhantomData,
+        }
+    }
+
+    /// The untyped filter.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` where a value cannot be stored in its column.
+    pub fn into_filter(self) -> Result<Filter> {
+        match self.fault {
+            None => Ok(self.filter),
+            Some((property, invalid)) => Err(invalid.on_write(&property)),
+        }
+    }
+}
+
+impl<E> Clone for Predicate<E> {
+    fn clone(&self) -> Self {
+        Self { filter: self.filter.clone(), fault: self.fault.clone(), of: PhantomData }
+    }
+}
+
+impl<E> fmt::Debug for Predicate<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Predicate").field(&self.filter).finish()
+    }
+}
+
+impl<E> BitAnd for Predicate<E> {
+    type Output = Self;
+
+    fn bitand(self, other: Self) -> Self {
+        self.join(other, BitAnd::bitand)
+    }
+}
+
+impl<E> BitOr for Predicate<E> {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        self.join(other, BitOr::bitor)
+    }
+}
+
+impl<E> Not for Predicate<E> {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        Self { filter: !self.filter, ..self }
+    }
+}

@@ -1,0 +1,102 @@
+//! Entities: what the derives implement, and the types that they generate code against.
+
+mod column;
+mod dynamic;
+mod patch;
+mod path;
+mod projection;
+mod properties;
+mod schema;
+mod stored;
+
+use time::OffsetDateTime;
+
+pub use column::{
+    Column, Comparable, Flattened, FlattenedAs, Json, KeyColumn, KeyOnly, Plain, Predicate,
+    ReadColumn, SystemValue,
+};
+pub use dynamic::DynamicEntity;
+pub use patch::Patch;
+pub use path::{Access, Draft, FullView, Partition, Path, Point, PrimaryRow, Range, Scan, View};
+pub use projection::Projection;
+pub use properties::{
+    Properties, PropertyReader, PropertyWriter, finish_json, finish_property, keep_extra,
+    read_json, read_properties, read_property,
+};
+pub use schema::{ColumnSchema, Discriminator, Recognition, Schema};
+pub use stored::Stored;
+
+use crate::{
+    error::{BoxError, Result},
+    row::Row,
+};
+
+/// What a query can hand out: an entity, a projection, a set, a dynamic entity.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be read from a row",
+    note = "derive `TableEntity`, `EntitySet` or `Projection` for it, or use `DynamicEntity`"
+)]
+pub trait FromRow: Sized + Send + 'static {
+    /// The properties that it reads; `None`: all.
+    fn columns() -> Option<Vec<String>>;
+
+    /// The value from a row that is known to be of its type.
+    ///
+    /// # Errors
+    ///
+    /// `is_decode`, naming the property, for a row that does not fit; `is_corrupt` for a damaged
+    /// one.
+    fn from_row(row: &Row) -> Result<Self>;
+}
+
+/// A struct that is stored as an entity: `#[derive(TableEntity)]` implements it.
+///
+/// Its items are the trait's, so that an item of the same name on the struct shadows instead of
+/// clashing.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an entity",
+    note = "write `#[derive(TableEntity)]` on the struct"
+)]
+pub trait TableEntity: FromRow + Sync {
+    /// What [`primary`](Self::primary) returns.
+    type Primary;
+    /// What [`patch`](Self::patch) returns.
+    type Patch: Into<Patch<Self>>;
+
+    /// What is known of the entity's rows.
+    const SCHEMA: &'static Schema;
+
+    /// The column of the PartitionKey.
+    const PARTITION_KEY: Column<Self, String> = Column::system("PartitionKey");
+    /// The column of the RowKey.
+    const ROW_KEY: Column<Self, String> = Column::system("RowKey");
+    /// The column of the Timestamp.
+    const TIMESTAMP: Column<Self, OffsetDateTime> = Column::system("Timestamp");
+
+    /// The path by the entity's own keys.
+    fn primary() -> Self::Primary;
+
+    /// Changes to some of the properties.
+    fn patch() -> Self::Patch;
+
+    /// Every entity of this type in the table: the only way to a table scan.
+    fn scan() -> Scan<Self> {
+        Scan::new()
+    }
+
+    /// The row of the primary, with its keys.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` and `is_too_large`, naming the field, for values that cannot be stored.
+    fn to_row(&self) -> Result<Row>;
+
+    /// What the user's own `validate` says.
+    ///
+    /// # Errors
+    ///
+    /// What it returns.
+    fn check(&self) -> Result<(), BoxError> {
+        Ok(())
+    }
+}

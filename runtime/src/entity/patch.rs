@@ -1,0 +1,110 @@
+//! Changes to some of an entity's properties.
+
+use std::{fmt, marker::PhantomData};
+
+use serde::Serialize;
+
+use super::{Properties, PropertyWriter};
+use crate::{
+    edm::{Bag, EdmCow, EdmValue, InvalidValue, Property, json_to_edm},
+    error::{Error, ErrorKind, Result},
+    row::Row,
+};
+
+/// Properties to set and to remove. `Employee::patch()` has one method per property.
+///
+/// Setting is a merge; removing needs the whole row and becomes a guarded replace.
+pub struct Patch<E> {
+    set: Bag,
+    removed: Vec<&'static str>,
+    fault: Option<Error>,
+    of: PhantomData<fn() -> E>,
+}
+
+impl<E> Default for Patch<E> {
+    fn default() -> Self {
+        Self { set: Bag::new(), removed: Vec::new(), fault: None, of: PhantomData }
+    }
+}
+
+impl<E> Patch<E> {
+    /// No changes yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn put(&mut self, name: &'static str, value: Result<EdmCow<'_>, InvalidValue>) {
+        self.removed.retain(|removed| *removed != name);
+        match value {
+            Ok(value) => {
+                self.set.set(name, value.into_value());
+            }
+            Err(invalid) => {
+                self.fault.get_or_insert_with(|| invalid.on_write(name));
+            }
+        }
+    }
+
+    /// Sets a property.
+    #[must_use]
+    pub fn set<F: Property>(mut self, name: &'static str, value: &F::Scalar) -> Self {
+        self.put(name, value.to_edm());
+        self
+    }
+
+    /// Sets a property to the JSON of a value.
+    #[must_use]
+    pub fn set_json<F: Serialize>(mut self, name: &'static str, value: &F) -> Self {
+        self.put(name, json_to_edm(value));
+        self
+    }
+
+    /// Sets all properties of a flattened struct.
+    #[must_use]
+    pub fn set_flattened<F: Properties>(mut self, prefix: &'static str, value: &F) -> Self {
+        let mut row = Row::build("", "");
+        let written = PropertyWriter::new(&mut row).put_flattened(prefix, value);
+        match written.and_then(|()| row.finish()).and_then(|row| row.to_bag()) {
+            Ok(bag) => bag.into_iter().for_each(|(name, value)| {
+                self.set.set(name, value);
+            }),
+            Err(error) => {
+                self.fault.get_or_insert(error);
+            }
+        }
+        self
+    }
+
+    /// Removes a property.
+    #[must_use]
+    pub fn remove(mut self, name: &'static str) -> Self {
+        self.set.remove(name);
+        if !self.removed.contains(&name) {
+            self.removed.push(name);
+        }
+        self
+    }
+
+    /// What is set and what is removed.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for the first value that cannot be stored, or where nothing is changed.
+    pub fn into_changes(self) -> Result<(Bag, Vec<&'static str>)> {
+        match self.fault {
+            Some(fault) => Err(fault),
+            None if self.set.is_empty() && self.removed.is_empty() => {
+                Err(Error::new(ErrorKind::Invalid, "the patch changes nothing"))
+            }
+            None => Ok((self.set, self.removed)),
+        }
+    }
+}
+
+impl<E> fmt::Debug for Patch<E> {
+    /// Names only: a value may be a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let set: Vec<&str> = self.set.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Patch").field("set", &set).field("removed", &self.removed).finish()
+    }
+}

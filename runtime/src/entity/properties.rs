@@ -1,0 +1,205 @@
+//! Structs as properties: what `#[derive(Properties)]` implements, and how generated code reads and
+//! writes rows without a map in between.
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::ColumnSchema;
+use crate::{
+    edm::{EdmValue, InvalidValue, Property, PropertyBag, ValueRef, json_from_edm, json_to_edm},
+    error::Result,
+    row::{Row, RowBuilder, corrupt},
+};
+
+/// A struct whose fields are properties of the entity that it is flattened into.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be flattened",
+    note = "write `#[derive(Properties)]` on the struct"
+)]
+pub trait Properties: Sized + 'static {
+    /// The values that were found so far.
+    type Slots<'r>: Default;
+
+    /// The columns, their names without the prefix.
+    const COLUMNS: &'static [ColumnSchema];
+
+    /// Writes the fields.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid`, naming the property, for a value that cannot be stored.
+    fn write(&self, out: &mut PropertyWriter<'_>) -> Result<()>;
+
+    /// Takes a property whose name, after the prefix, is one of the struct's. `false`: it is not.
+    fn offer<'r>(slots: &mut Self::Slots<'r>, name: &'r [u8], value: ValueRef<'r>) -> bool;
+
+    /// The struct from what was found.
+    ///
+    /// # Errors
+    ///
+    /// `is_decode`, naming the property, for one that is missing or does not fit.
+    fn finish(slots: Self::Slots<'_>, prefix: &str) -> Result<Self>;
+}
+
+/// Absent altogether where none of its properties is there.
+impl<T: Properties> Properties for Option<T> {
+    type Slots<'r> = (bool, T::Slots<'r>);
+
+    const COLUMNS: &'static [ColumnSchema] = T::COLUMNS;
+
+    fn write(&self, out: &mut PropertyWriter<'_>) -> Result<()> {
+        self.as_ref().map_or(Ok(()), |value| value.write(out))
+    }
+
+    fn offer<'r>(slots: &mut Self::Slots<'r>, name: &'r [u8], value: ValueRef<'r>) -> bool {
+        let taken = T::offer(&mut slots.1, name, value);
+        slots.0 |= taken;
+        taken
+    }
+
+    fn finish((found, slots): Self::Slots<'_>, prefix: &str) -> Result<Self> {
+        if found { T::finish(slots, prefix).map(Some) } else { Ok(None) }
+    }
+}
+
+/// Writes properties under the prefix of the struct that they belong to.
+#[derive(Debug)]
+pub struct PropertyWriter<'b> {
+    row: &'b mut RowBuilder,
+    prefix: String,
+}
+
+impl<'b> PropertyWriter<'b> {
+    /// A writer without a prefix.
+    pub fn new(row: &'b mut RowBuilder) -> Self {
+        Self { row, prefix: String::new() }
+    }
+
+    /// Writes a value as it is.
+    pub fn put_value(&mut self, name: &str, value: ValueRef<'_>) {
+        self.row.put_joined(&self.prefix, name, value);
+    }
+
+    /// Writes a field; an absent one writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a value that cannot be stored.
+    pub fn put<F: Property>(&mut self, name: &str, field: &F) -> Result<()> {
+        let Some(scalar) = field.scalar() else { return Ok(()) };
+        let value = scalar.to_edm().map_err(|invalid| self.on_write(invalid, name))?;
+        self.put_value(name, value.as_ref());
+        Ok(())
+    }
+
+    /// Writes a field as JSON.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a value without a JSON form.
+    pub fn put_json<T: Serialize>(&mut self, name: &str, field: &T) -> Result<()> {
+        let value = json_to_edm(field).map_err(|invalid| self.on_write(invalid, name))?;
+        self.put_value(name, value.as_ref());
+        Ok(())
+    }
+
+    /// Writes a flattened struct.
+    ///
+    /// # Errors
+    ///
+    /// As the struct's fields.
+    pub fn put_flattened<T: Properties>(&mut self, prefix: &str, field: &T) -> Result<()> {
+        let prefix = [self.prefix.as_str(), prefix].concat();
+        field.write(&mut PropertyWriter { row: &mut *self.row, prefix })
+    }
+
+    /// Writes the properties that the struct does not know.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` and `is_too_large` for a name that the service refuses.
+    pub fn put_bag<T: PropertyBag>(&mut self, bag: &T) -> Result<()> {
+        bag.each(|name, value| {
+            crate::limits::check_property_name(name)?;
+            self.put_value(name, value.as_ref());
+            Ok(())
+        })
+    }
+
+    fn on_write(&self, invalid: InvalidValue, name: &str) -> crate::Error {
+        invalid.on_write(&[self.prefix.as_str(), name].concat())
+    }
+}
+
+/// The walk over a row's properties that generated code takes.
+pub type PropertyReader<'r> = crate::row::Properties<'r>;
+
+/// A field from what was found of it.
+///
+/// # Errors
+///
+/// `is_decode`, naming the property.
+pub fn finish_property<F: Property>(
+    found: Option<ValueRef<'_>>,
+    prefix: &str,
+    name: &str,
+) -> Result<F> {
+    F::from_stored(found).map_err(|invalid| invalid.on_read(&[prefix, name].concat()))
+}
+
+/// A JSON field from what was found of it.
+///
+/// # Errors
+///
+/// `is_decode`, naming the property.
+pub fn finish_json<T: DeserializeOwned>(
+    found: Option<ValueRef<'_>>,
+    prefix: &str,
+    name: &str,
+) -> Result<T> {
+    json_from_edm(found).map_err(|invalid| invalid.on_read(&[prefix, name].concat()))
+}
+
+/// One field straight from a row.
+///
+/// # Errors
+///
+/// `is_decode`, naming the property; `is_corrupt` for a damaged row.
+pub fn read_property<F: Property>(row: &Row, name: &str) -> Result<F> {
+    finish_property(row.get(name)?, "", name)
+}
+
+/// One JSON field straight from a row.
+///
+/// # Errors
+///
+/// `is_decode`, naming the property; `is_corrupt` for a damaged row.
+pub fn read_json<T: DeserializeOwned>(row: &Row, name: &str) -> Result<T> {
+    finish_json(row.get(name)?, "", name)
+}
+
+/// One flattened struct straight from a row.
+///
+/// # Errors
+///
+/// `is_decode`, naming the property; `is_corrupt` for a damaged row.
+pub fn read_properties<T: Properties>(row: &Row, prefix: &str) -> Result<T> {
+    let mut slots = T::Slots::default();
+    let mut properties = row.properties();
+    while let Some((name, value)) = properties.next()? {
+        if let Some(name) = name.strip_prefix(prefix.as_bytes()) {
+            T::offer(&mut slots, name, value);
+        }
+    }
+    T::finish(slots, prefix)
+}
+
+/// Puts a property that the struct does not know into its bag.
+///
+/// # Errors
+///
+/// `is_corrupt` where the name is not UTF-8.
+pub fn keep_extra<B: PropertyBag>(bag: &mut B, name: &[u8], value: ValueRef<'_>) -> Result<()> {
+    let name = std::str::from_utf8(name).map_err(|_| corrupt("a property's name is not UTF-8"))?;
+    bag.put(name, value.to_value());
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! What is known of an entity's rows before there are any.
+
+use crate::{
+    edm::{EdmType, ValueRef},
+    error::{Error, ErrorKind, Result},
+    key::Family,
+    row::Row,
+};
+
+/// How a row says what type it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Discriminator {
+    /// By a property, `EntityType` unless another was declared.
+    Property(&'static str),
+    /// By the form of its keys alone.
+    RowKey,
+}
+
+/// A column of an entity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ColumnSchema {
+    /// The property's name, after the prefix of the struct that it is flattened into.
+    pub name: &'static str,
+    /// The stored type; `None` for a nested struct.
+    pub edm: Option<EdmType>,
+    /// Whether it may be absent.
+    pub optional: bool,
+    /// Whether rows hold it as a property; otherwise their keys give it back.
+    pub stored: bool,
+    /// The columns of a flattened struct, whose names follow this name.
+    pub nested: &'static [ColumnSchema],
+}
+
+impl ColumnSchema {
+    /// Properties that a row holds at most for these columns.
+    pub const fn count(columns: &[Self]) -> usize {
+        let mut rest = columns;
+        let mut count = 0;
+        while let [first, after @ ..] = rest {
+            count += if first.nested.is_empty() {
+                first.stored as usize
+            } else {
+                Self::count(first.nested)
+            };
+            rest = after;
+        }
+        count
+    }
+}
+
+/// What is known of an entity's rows: names, keys, columns.
+#[derive(Debug, Clone, Copy)]
+pub struct Schema {
+    /// The struct's name.
+    pub entity: &'static str,
+    /// The table, unless the caller names another.
+    pub table: &'static str,
+    /// The value of the discriminator, without a version.
+    pub entity_type: &'static str,
+    /// The version of the struct's shape, from 1.
+    pub version: u32,
+    /// The value of the discriminator as it is written: with the version, where it is not 1.
+    pub marker: &'static str,
+    /// How its rows say what type they are.
+    pub discriminator: Discriminator,
+    /// Its kinds of rows, the primary first.
+    pub families: &'static [Family],
+    /// Its columns.
+    pub columns: &'static [ColumnSchema],
+}
+
+/// What a row is to a reader of one type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recognition {
+    /// A row of the type, in the version of the struct.
+    Ours,
+    /// A row of the type, in another version.
+    Version(u32),
+    /// A row of another type.
+    Foreign(String),
+    /// A row that does not say its type.
+    Unmarked,
+}
+
+impl Schema {
+    /// The family of the entity's own rows.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a schema without families, which no derive writes.
+    pub fn primary(&self) -> Result<&'static Family> {
+        let families: &'static [Family] = self.families;
+        families.first().ok_or_else(|| Error::new(ErrorKind::Invalid, "the schema has no families"))
+    }
+
+    /// What a row is to this type.
+    ///
+    /// # Errors
+    ///
+    /// `is_decode` where the discriminator is not text; `is_corrupt` for a damaged row.
+    pub fn recognize(&self, row: &Row) -> Result<Recognition> {
+        let Discriminator::Property(name) = self.discriminator else {
+            let family = self.primary()?;
+            let fits =
+                family.row.matches(row.row_key()) && family.partition.matches(row.partition_key());
+            return Ok(if fits { Recognition::Ours } else { Recognition::Unmarked });
+        };
+        let marker = match row.get(name)? {
+            None => return Ok(Recognition::Unmarked),
+            Some(ValueRef::String(marker)) => marker,
+            Some(other) => {
+                let message = format!("expected the type's name, found {}", other.edm_type());
+                return Err(Error::new(ErrorKind::Decode, message).in_property(name));
+            }
+        };
+        Ok(match self.version_of(marker) {
+            Some(version) if version == self.version => Recognition::Ours,
+            Some(version) => Recognition::Version(version),
+            None => Recognition::Foreign(marker.to_owned()),
+        })
+    }
+
+    /// The version that a discriminator's value names, if it is of this type: `Employee` is
+    /// version 1, and so is `Employee.v1`.
+    pub fn version_of(&self, marker: &str) -> Option<u32> {
+        let version = marker.strip_prefix(self.entity_type)?;
+        if version.is_empty() {
+            return Some(1);
+        }
+        let digits = version.strip_prefix(".v")?;
+        let canonical = digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
+        if canonical { digits.parse().ok() } else { None }
+    }
+
+    /// The error for a row that is not of this type.
+    pub fn unrecognized(&self, recognition: &Recognition) -> Error {
+        let expected = self.marker;
+        let message = match recognition {
+            Recognition::Ours => format!("expected another row than `{expected}`"),
+            Recognition::Version(version) => {
+                let entity = self.entity_type;
+                format!(
+                    "unrecognized entity: version {version} of `{entity}`, this program knows version {}",
+                    self.version
+                )
+            }
+            Recognition::Foreign(found) => {
+                format!(
+                    "unrecognized entity: expected `{expected}`, found `{}`",
+                    found.escape_debug()
+                )
+            }
+            Recognition::Unmarked => {
+                format!("unrecognized entity: expected `{expected}`, the row does not say its type")
+            }
+        };
+        Error::new(ErrorKind::UnrecognizedEntity, message)
+    }
+
+    /// The column of that property name, flattened structs included.
+    pub fn column(&self, name: &str) -> Option<&'static ColumnSchema> {
+        find(self.columns, name)
+    }
+}
+
+fn find(columns: &'static [ColumnSchema], name: &str) -> Option<&'static ColumnSchema> {
+    columns.iter().find_map(|column| {
+        if column.nested.is_empty() {
+            (column.name == name).then_some(column)
+        } else {
+            find(column.nested, name.strip_prefix(column.name)?)
+        }
+    })
+}

@@ -1,0 +1,107 @@
+//! What the service says of a row.
+//!
+//! Two-valued: a comparison with a property that is missing is false, whatever the operator; a
+//! stored value of another type is less than the literal; numbers widen in one direction only, from
+//! a wider property to a narrower literal. `not` is plain negation.
+
+use std::cmp::Ordering;
+
+use super::{Comparison, Filter};
+use crate::{edm::ValueRef, error::Result, row::Row};
+
+impl Filter {
+    /// Whether the service would return the row.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row.
+    pub fn matches(&self, row: &Row) -> Result<bool> {
+        Ok(match self {
+            Self::Constant(constant) => *constant,
+            Self::Property(name) => lookup(row, name)? == Some(ValueRef::Boolean(true)),
+            Self::Compare { property, comparison, value } => match lookup(row, property)? {
+                None => false,
+                Some(stored) => holds(*comparison, compare(stored, value.as_ref())),
+            },
+            Self::And(all) => {
+                for filter in all {
+                    if !filter.matches(row)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            Self::Or(any) => {
+                for filter in any {
+                    if filter.matches(row)? {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
+            Self::Not(filter) => !filter.matches(row)?,
+        })
+    }
+}
+
+fn lookup<'r>(row: &'r Row, name: &str) -> Result<Option<ValueRef<'r>>> {
+    match name {
+        "PartitionKey" => Ok(Some(ValueRef::String(row.partition_key()))),
+        "RowKey" => Ok(Some(ValueRef::String(row.row_key()))),
+        "Timestamp" => Ok(row.timestamp().map(ValueRef::DateTime)),
+        _ => row.get(name),
+    }
+}
+
+/// `None`: not comparable, as NaN is not.
+fn holds(comparison: Comparison, order: Option<Ordering>) -> bool {
+    match comparison {
+        Comparison::Eq => order == Some(Ordering::Equal),
+        Comparison::Ne => order != Some(Ordering::Equal),
+        Comparison::Gt => order == Some(Ordering::Greater),
+        Comparison::Ge => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+        Comparison::Lt => order == Some(Ordering::Less),
+        Comparison::Le => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+    }
+}
+
+/// How a stored value stands to a literal.
+fn compare(stored: ValueRef<'_>, literal: ValueRef<'_>) -> Option<Ordering> {
+    use ValueRef::{Binary, Boolean, DateTime, Double, Guid, Int32, Int64, String};
+    match (stored, literal) {
+        (Boolean(a), Boolean(b)) => Some(a.cmp(&b)),
+        (Int32(a), Int32(b)) => Some(a.cmp(&b)),
+        (Int64(a), Int64(b)) => Some(a.cmp(&b)),
+        (Int64(a), Int32(b)) => Some(a.cmp(&i64::from(b))),
+        (Double(a), Double(b)) => a.partial_cmp(&b),
+        (Double(a), Int32(b)) => a.partial_cmp(&f64::from(b)),
+        (Double(a), Int64(b)) => compare_wide(a, b),
+        (String(a), String(b)) => Some(compare_text(a, b)),
+        (DateTime(a), DateTime(b)) => Some(a.cmp(&b)),
+        (Guid(a), Guid(b)) => Some(a.cmp(&b)),
+        (Binary(a), Binary(b)) => Some(a.cmp(b)),
+        _ => Some(Ordering::Less),
+    }
+}
+
+/// A double against a 64-bit integer, exactly.
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
+fn compare_wide(a: f64, b: i64) -> Option<Ordering> {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    if a.is_nan() {
+        return None;
+    }
+    if a >= LIMIT {
+        return Some(Ordering::Greater);
+    }
+    if a < -LIMIT {
+        return Some(Ordering::Less);
+    }
+    let whole = a.trunc();
+    Some((whole as i64).cmp(&b).then_with(|| a.partial_cmp(&whole).unwrap_or(Ordering::Equal)))
+}
+
+/// Ordinal, by UTF-16 units.
+pub(crate) fn compare_text(a: &str, b: &str) -> Ordering {
+    if a.is_ascii() && b.is_ascii() { a.cmp(b) } else { a.encode_utf16().cmp(b.encode_utf16()) }
+}

@@ -1,0 +1,161 @@
+//! A filter's text as tokens.
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+use super::Comparison;
+use crate::edm::{Ticks, Value};
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Token<'a> {
+    Open,
+    Close,
+    And,
+    Or,
+    Not,
+    Compare(Comparison),
+    Name(&'a str),
+    Literal(Value),
+    /// A name directly before a parenthesis: a function, which the service does not have.
+    Call(&'a str),
+}
+
+/// Why the text is no filter.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// At this byte.
+    Syntax(usize),
+    /// A number, time or identifier that is none.
+    Literal(usize, String),
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Lexer<'a> {
+    text: &'a str,
+    pub(super) at: usize,
+}
+
+impl<'a> Lexer<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn skip(&mut self, bytes: usize) {
+        self.at += bytes;
+    }
+
+    pub(super) fn next(&mut self) -> Result<Option<Token<'a>>, Fault> {
+        let blank = self.rest().len() - self.rest().trim_start_matches([' ', '\t']).len();
+        self.skip(blank);
+        let Some(first) = self.rest().chars().next() else { return Ok(None) };
+        let token = match first {
+            '(' => self.take(1, Token::Open),
+            ')' => self.take(1, Token::Close),
+            '\'' => Token::Literal(Value::String(self.quoted()?)),
+            '0'..='9' | '-' | '.' => self.number()?,
+            c if c == '_' || c.is_alphabetic() => self.word()?,
+            _ => return Err(Fault::Syntax(self.at)),
+        };
+        Ok(Some(token))
+    }
+
+    fn take(&mut self, bytes: usize, token: Token<'a>) -> Token<'a> {
+        self.skip(bytes);
+        token
+    }
+
+    /// A quoted text at the cursor; two quotes stand for one.
+    fn quoted(&mut self) -> Result<String, Fault> {
+        let start = self.at;
+        self.skip(1);
+        let mut out = String::new();
+        loop {
+            let Some(end) = self.rest().find('\'') else { return Err(Fault::Syntax(start)) };
+            out.push_str(self.rest().get(..end).unwrap_or_default());
+            self.skip(end + 1);
+            if !self.rest().starts_with('\'') {
+                return Ok(out);
+            }
+            out.push('\'');
+            self.skip(1);
+        }
+    }
+
+    fn word(&mut self) -> Result<Token<'a>, Fault> {
+        let rest = self.rest();
+        let end = rest.find(|c: char| c != '_' && !c.is_alphanumeric()).unwrap_or(rest.len());
+        let (word, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        let start = self.at;
+        self.skip(end);
+        if after.starts_with('\'') && matches!(word, "datetime" | "guid" | "X" | "binary") {
+            let text = self.quoted()?;
+            return typed(word, &text).map(Token::Literal).ok_or(Fault::Literal(start, text));
+        }
+        Ok(match word {
+            "and" => Token::And,
+            "or" => Token::Or,
+            "not" => Token::Not,
+            "eq" => Token::Compare(Comparison::Eq),
+            "ne" => Token::Compare(Comparison::Ne),
+            "gt" => Token::Compare(Comparison::Gt),
+            "ge" => Token::Compare(Comparison::Ge),
+            "lt" => Token::Compare(Comparison::Lt),
+            "le" => Token::Compare(Comparison::Le),
+            "true" => Token::Literal(Value::Boolean(true)),
+            "false" => Token::Literal(Value::Boolean(false)),
+            _ if after.starts_with('(') => Token::Call(word),
+            _ => Token::Name(word),
+        })
+    }
+
+    fn number(&mut self) -> Result<Token<'a>, Fault> {
+        let rest = self.rest();
+        let mut previous = ' ';
+        let end = rest
+            .find(|c: char| {
+                let part = c.is_ascii_digit()
+                    || matches!(c, '.' | 'e' | 'E')
+                    || (matches!(c, '-' | '+') && matches!(previous, ' ' | 'e' | 'E'));
+                previous = c;
+                !part
+            })
+            .unwrap_or(rest.len());
+        let (text, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        let start = self.at;
+        let long = after.starts_with('L');
+        self.skip(end + usize::from(long));
+        if self.rest().starts_with(|c: char| c == '_' || c.is_alphanumeric()) {
+            return Err(Fault::Syntax(self.at));
+        }
+        let value = if long {
+            text.parse().ok().map(Value::Int64)
+        } else if text.contains(['.', 'e', 'E']) {
+            text.parse().ok().filter(|v: &f64| v.is_finite()).map(Value::Double)
+        } else {
+            text.parse().ok().map(Value::Int32)
+        };
+        value.map(Token::Literal).ok_or_else(|| Fault::Literal(start, text.to_owned()))
+    }
+}
+
+fn typed(prefix: &str, text: &str) -> Option<Value> {
+    match prefix {
+        "datetime" => text.parse::<Ticks>().ok().map(Value::DateTime),
+        "guid" if text.len() == 36 => Uuid::try_parse(text).ok().map(Value::Guid),
+        "X" | "binary" => hex(text).map(Value::Binary),
+        _ => None,
+    }
+}
+
+fn hex(text: &str) -> Option<Bytes> {
+    let digits: Option<Vec<u8>> =
+        text.chars().map(|c| c.to_digit(16).and_then(|d| u8::try_from(d).ok())).collect();
+    let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
+    Some(
+        digits.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect(),
+    )
+}

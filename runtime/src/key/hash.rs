@@ -1,0 +1,43 @@
+//! Buckets: a stable hash of a field that spreads a hot partition.
+
+use super::KeyPart;
+use crate::edm::InvalidValue;
+
+/// FNV-1a, 64 bits, with the finaliser of SplitMix64; part of the key format, never to change.
+pub fn bucket(text: &str, buckets: u32) -> u32 {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    let hash = hash ^ (hash >> 31);
+    u32::try_from(hash % u64::from(buckets.max(1))).unwrap_or(0)
+}
+
+/// Digits of the largest bucket.
+pub const fn bucket_width(buckets: u32) -> usize {
+    let mut largest = if buckets == 0 { 0 } else { buckets - 1 };
+    let mut width = 1;
+    while largest >= 10 {
+        largest /= 10;
+        width += 1;
+    }
+    width
+}
+
+/// Appends the bucket of a field's plain form, zero padded.
+///
+/// # Errors
+///
+/// A value that has no plain form.
+pub fn encode_bucket<T: KeyPart>(
+    value: &T,
+    buckets: u32,
+    out: &mut String,
+) -> Result<(), InvalidValue> {
+    let mut text = String::new();
+    value.encode(&mut text)?;
+    let (bucket, width) = (bucket(&text, buckets), bucket_width(buckets));
+    out.push_str(&format!("{bucket:0width$}"));
+    Ok(())
+}

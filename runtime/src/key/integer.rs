@@ -1,0 +1,117 @@
+//! Integers and bool in keys.
+
+use super::{Descending, FixedWidth, KeyPart, Ordered};
+use crate::edm::InvalidValue;
+
+fn digits<T: TryFrom<u128>>(text: &str, width: Option<usize>) -> Result<T, InvalidValue> {
+    let fits = width.is_none_or(|width| text.len() == width)
+        && !text.is_empty()
+        && text.bytes().all(|b| b.is_ascii_digit());
+    let number = if fits { text.parse::<u128>().ok() } else { None };
+    number
+        .and_then(|number| T::try_from(number).ok())
+        .ok_or_else(|| InvalidValue::new(format!("expected a padded number, found `{text}`")))
+}
+
+/// Appends a number, zero padded, without going through the formatter.
+fn push_padded(mut number: u128, width: usize, out: &mut String) {
+    let mut buffer = [b'0'; 40];
+    let mut used = 0;
+    for slot in buffer.iter_mut().rev() {
+        if number == 0 && used >= width {
+            break;
+        }
+        *slot = b'0' + u8::try_from(number % 10).unwrap_or(0);
+        number /= 10;
+        used += 1;
+    }
+    let from = buffer.len() - used;
+    out.push_str(buffer.get(from..).and_then(|d| std::str::from_utf8(d).ok()).unwrap_or_default());
+}
+
+macro_rules! integers {
+    ($($type:ty, $unsigned:ty, $width:literal;)*) => {
+        $(
+            impl KeyPart for $type {
+                const WIDTH: Option<usize> = Some($width);
+
+                fn encode(&self, out: &mut String) -> Result<(), InvalidValue> {
+                    push_padded(u128::from(self.abs_diff(Self::MIN)), $width, out);
+                    Ok(())
+                }
+
+                fn decode(text: &str) -> Result<Self, InvalidValue> {
+                    let above = digits::<$unsigned>(text, Some($width))?;
+                    Ok(Self::MIN.wrapping_add(above as Self))
+                }
+            }
+
+            impl Descending for $type {
+                const WIDTH_DESCENDING: usize = $width;
+
+                fn encode_descending(&self, out: &mut String) -> Result<(), InvalidValue> {
+                    push_padded(u128::from(self.abs_diff(Self::MAX)), $width, out);
+                    Ok(())
+                }
+
+                fn decode_descending(text: &str) -> Result<Self, InvalidValue> {
+                    let below = digits::<$unsigned>(text, Some($width))?;
+                    Ok(Self::MAX.wrapping_sub(below as Self))
+                }
+            }
+
+            impl FixedWidth for $type {
+                fn encode_width(&self, width: usize, out: &mut String) -> Result<(), InvalidValue> {
+                    let number = u128::try_from(*self).map_err(|_| InvalidValue::new(format!(
+                        "{self} is negative, and a part of fixed width holds no sign; \
+                         write the part without a width for an order-preserving form"
+                    )))?;
+                    let from = out.len();
+                    push_padded(number, width, out);
+                    if out.len() - from > width {
+                        return Err(InvalidValue::new(format!(
+                            "{self} has more than the {width} digits of its key part"
+                        )));
+                    }
+                    Ok(())
+                }
+
+                fn decode_width(text: &str) -> Result<Self, InvalidValue> {
+                    digits(text, None)
+                }
+            }
+
+            impl<const LAST: bool> Ordered<LAST> for $type {}
+        )*
+    };
+}
+
+integers! {
+    u8, u8, 3;
+    u16, u16, 5;
+    u32, u32, 10;
+    u64, u64, 20;
+    i8, u8, 3;
+    i16, u16, 5;
+    i32, u32, 10;
+    i64, u64, 20;
+}
+
+impl KeyPart for bool {
+    const WIDTH: Option<usize> = Some(1);
+
+    fn encode(&self, out: &mut String) -> Result<(), InvalidValue> {
+        out.push(if *self { '1' } else { '0' });
+        Ok(())
+    }
+
+    fn decode(text: &str) -> Result<Self, InvalidValue> {
+        match text {
+            "0" => Ok(false),
+            "1" => Ok(true),
+            _ => Err(InvalidValue::new(format!("expected `0` or `1`, found `{text}`"))),
+        }
+    }
+}
+
+impl<const LAST: bool> Ordered<LAST> for bool {}

@@ -1,0 +1,24 @@
+//! Keys: how the parts of a template become a PartitionKey or RowKey and come back.
+//!
+//! A template is literal text and parts (`empid_{id:06}`). Its key is injective: fixed-width parts
+//! stand as they are, every other part is escaped so that the literal after it cannot occur in it.
+//! The format is written down in `docs/key-encoding.md`.
+
+mod collide;
+mod date;
+mod escape;
+mod hash;
+mod integer;
+mod part;
+mod successor;
+mod template;
+mod text;
+
+pub use collide::{families_meet, templates_meet};
+pub use date::{DatePart, Resolution, date_width, decode_date, encode_date, resolution_of};
+pub use escape::{escape, unescape};
+pub use hash::{bucket, bucket_width, encode_bucket};
+pub use part::{Descending, FixedWidth, KeyPart, Ordered, PrefixInput, RangeInput, TextPart};
+pub use successor::successor;
+pub use template::{Family, FamilyKind, Form, KeyWriter, Part, Segment, Template};
+pub use text::lower;

@@ -1,0 +1,32 @@
+//! The least key above all keys with a prefix.
+
+/// The exclusive upper bound of the keys that begin with `prefix`, in the order of UTF-16 units:
+/// the last character that has a next one is replaced by it. `None`: every key is below.
+///
+/// ```
+/// # use entable::key::successor;
+/// assert_eq!(successor("email_a").as_deref(), Some("email_b"));
+/// assert_eq!(successor("empid_000123").as_deref(), Some("empid_000124"));
+/// assert_eq!(successor(""), None);
+/// ```
+pub fn successor(prefix: &str) -> Option<String> {
+    let mut rest = prefix.to_owned();
+    while let Some(last) = rest.pop() {
+        if let Some(next) = next_char(last) {
+            rest.push(next);
+            return Some(rest);
+        }
+    }
+    None
+}
+
+/// The next character in the order of UTF-16 units: surrogate pairs stand between U+D7FF and
+/// U+E000.
+fn next_char(c: char) -> Option<char> {
+    match c {
+        '\u{d7ff}' => Some('\u{10000}'),
+        '\u{10ffff}' => Some('\u{e000}'),
+        '\u{ffff}' => None,
+        _ => char::from_u32(u32::from(c) + 1),
+    }
+}

@@ -1,0 +1,52 @@
+//! Text and identifiers in keys.
+
+use uuid::Uuid;
+
+use super::{KeyPart, Ordered, TextPart};
+use crate::edm::InvalidValue;
+
+impl KeyPart for String {
+    const WIDTH: Option<usize> = None;
+
+    fn encode(&self, out: &mut String) -> Result<(), InvalidValue> {
+        out.push_str(self);
+        Ok(())
+    }
+
+    fn decode(text: &str) -> Result<Self, InvalidValue> {
+        Ok(text.to_owned())
+    }
+}
+
+impl TextPart for String {
+    fn as_text(&self) -> &str {
+        self
+    }
+}
+
+impl Ordered<true> for String {}
+
+/// Appends the text in lower case, each character for itself, so that the lower case of a prefix
+/// is a prefix of the lower case.
+pub fn lower(text: &str, out: &mut String) {
+    out.extend(text.chars().flat_map(char::to_lowercase));
+}
+
+impl KeyPart for Uuid {
+    const WIDTH: Option<usize> = Some(36);
+
+    /// Hyphenated, lower case.
+    fn encode(&self, out: &mut String) -> Result<(), InvalidValue> {
+        out.push_str(self.hyphenated().encode_lower(&mut Self::encode_buffer()));
+        Ok(())
+    }
+
+    fn decode(text: &str) -> Result<Self, InvalidValue> {
+        Self::try_parse(text)
+            .ok()
+            .filter(|id| text == id.hyphenated().encode_lower(&mut Self::encode_buffer()))
+            .ok_or_else(|| InvalidValue::new(format!("expected a lower-case UUID, found `{text}`")))
+    }
+}
+
+impl<const LAST: bool> Ordered<LAST> for Uuid {}

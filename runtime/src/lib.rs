@@ -1,0 +1,42 @@
+//! entable: a typed mapping layer for Azure Table storage.
+//!
+//! A module uses only modules that stand above it in this list.
+
+// Floor 0: nothing below.
+pub mod error;
+pub mod limits;
+// Floor 1: values and keys, pure.
+pub mod clock;
+pub mod edm;
+pub mod key;
+// Floor 2: untyped algebra, pure.
+pub mod access;
+pub mod batch;
+pub mod filter;
+pub mod page;
+pub mod row;
+// Floor 3: two wings that never see each other.
+pub mod backend;
+pub mod entity;
+
+#[doc(hidden)]
+pub mod __private;
+pub mod prelude;
+
+pub use crate::{
+    access::{CostClass, Keys},
+    batch::{Batch, Condition, Operation, Verb, Written},
+    clock::{Clock, SteppedClock, SystemClock},
+    edm::{
+        Bag, EdmCow, EdmType, EdmValue, InvalidValue, ParseTicksError, Property, PropertyBag,
+        Ticks, Value, ValueRef,
+    },
+    entity::{
+        Column, DynamicEntity, FromRow, Partition, Patch, Path, Point, Predicate, Projection,
+        Properties, Range, Scan, Stored, TableEntity,
+    },
+    error::{BoxError, Error, ErrorKind, Result, ServiceCode},
+    filter::{Comparison, Filter, KeyBounds},
+    page::{Continuation, Cursor, Page},
+    row::{ETag, Row, RowBuilder},
+};

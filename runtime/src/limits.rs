@@ -1,0 +1,131 @@
+//! The service's limits, each as one named constant, and the checks that refuse what is over them
+//! before anything is sent.
+//!
+//! Sources: "Understanding the Table Service Data Model", "Scalability and performance targets for
+//! Table storage" and "Performing Entity Group Transactions" of the Azure Storage reference.
+
+use crate::error::{Error, ErrorKind, Result, ServiceCode};
+
+/// UTF-16 units of a PartitionKey or a RowKey. The service documents 1 KiB; 512 units are accepted
+/// everywhere.
+pub const KEY_UNITS: usize = 512;
+/// Properties of an entity beside PartitionKey, RowKey and Timestamp.
+pub const PROPERTIES: usize = 252;
+/// UTF-16 units of a property's name.
+pub const PROPERTY_NAME_UNITS: usize = 255;
+/// Bytes of a String (as UTF-16) or Binary property.
+pub const PROPERTY_BYTES: usize = 64 * 1024;
+/// UTF-16 units of a String property.
+pub const STRING_UNITS: usize = PROPERTY_BYTES / 2;
+/// Bytes of an entity by the service's formula, less the constant that the service adds to it.
+pub const ENTITY_BYTES: usize = 1024 * 1024 - 168;
+/// Operations of an entity group transaction.
+pub const BATCH_OPERATIONS: usize = 100;
+/// Bytes of a request body; a batch stays below it.
+pub const REQUEST_BYTES: usize = 4 * 1024 * 1024;
+/// Entities of one answer.
+pub const PAGE_ROWS: u32 = 1000;
+/// Characters of a table's name: at least and at most.
+pub const TABLE_NAME: (usize, usize) = (3, 63);
+
+/// UTF-16 units of a text: what the service counts.
+pub fn utf16_units(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.chars().map(char::len_utf16).sum() }
+}
+
+/// Characters that the service forbids in keys: `/ \ # ?` and the controls.
+pub const fn is_forbidden_in_key(c: char) -> bool {
+    matches!(c, '/' | '\\' | '#' | '?' | '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}')
+}
+
+/// Refuses a key that the service would refuse. `name` is `PartitionKey` or `RowKey`.
+///
+/// # Errors
+///
+/// `is_too_large` above 512 UTF-16 units, `is_invalid` for a forbidden character.
+pub fn check_key(name: &str, key: &str) -> Result<()> {
+    let units = utf16_units(key);
+    if units > KEY_UNITS {
+        let message = format!("{name} has {units} UTF-16 units, the limit is {KEY_UNITS}");
+        return Err(Error::service(ServiceCode::KeyValueTooLarge, message));
+    }
+    match key.chars().find(|c| is_forbidden_in_key(*c)) {
+        None => Ok(()),
+        Some(c) => Err(Error::service(
+            ServiceCode::OutOfRangeInput,
+            format!(
+                "{name} `{}` holds {c:?}, which the service forbids in keys",
+                key.escape_debug()
+            ),
+        )),
+    }
+}
+
+/// Refuses a table name that the service would refuse: a letter, then letters and digits, 3 to 63
+/// characters, and not `tables`.
+///
+/// # Errors
+///
+/// `is_invalid`, with the code that the service would send.
+pub fn check_table_name(name: &str) -> Result<()> {
+    let refuse = |code, why: &str| {
+        Err(Error::service(code, format!("table name `{}` {why}", name.escape_debug())))
+    };
+    let mut characters = name.chars();
+    if !characters.next().is_some_and(|c| c.is_ascii_alphabetic())
+        || !characters.all(|c| c.is_ascii_alphanumeric())
+    {
+        return refuse(
+            ServiceCode::InvalidResourceName,
+            "is not a letter followed by letters and digits",
+        );
+    }
+    let (least, most) = TABLE_NAME;
+    if name.len() < least || name.len() > most {
+        return refuse(
+            ServiceCode::OutOfRangeInput,
+            &format!("has {} characters, {least} to {most} are allowed", name.len()),
+        );
+    }
+    if name.eq_ignore_ascii_case("tables") {
+        return refuse(ServiceCode::InvalidInput, "is reserved");
+    }
+    Ok(())
+}
+
+/// Refuses a property name that the service would refuse: the shape of a C# identifier, at most
+/// 255 UTF-16 units.
+///
+/// # Errors
+///
+/// `is_invalid` for its shape, `is_too_large` for its length.
+pub fn check_property_name(name: &str) -> Result<()> {
+    let shaped = {
+        let mut characters = name.chars();
+        characters.next().is_some_and(|c| c == '_' || c.is_alphabetic())
+            && characters.all(|c| c == '_' || c.is_alphanumeric())
+    };
+    if !shaped {
+        return Err(Error::service(
+            ServiceCode::PropertyNameInvalid,
+            format!(
+                "property name `{}` is not an identifier: a letter or `_`, then letters, digits and `_`",
+                name.escape_debug()
+            ),
+        ));
+    }
+    let units = utf16_units(name);
+    if units > PROPERTY_NAME_UNITS {
+        return Err(Error::service(
+            ServiceCode::PropertyNameTooLong,
+            format!("property name has {units} UTF-16 units, the limit is {PROPERTY_NAME_UNITS}"),
+        ));
+    }
+    if matches!(name, "PartitionKey" | "RowKey" | "Timestamp") {
+        return Err(Error::new(
+            ErrorKind::Invalid,
+            format!("property name `{name}` is reserved for the system property"),
+        ));
+    }
+    Ok(())
+}

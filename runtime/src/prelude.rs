@@ -1,0 +1,7 @@
+//! Everything that a program needs: `use entable::prelude::*;`.
+
+pub use crate::{
+    BoxError, Column, CostClass, Cursor, DynamicEntity, ETag, EdmValue, Error, ErrorKind, Filter,
+    Keys, Page, Partition, Path, Point, Range, Scan, Stored, Value,
+    entity::{FromRow, Projection, Properties, TableEntity},
+};
