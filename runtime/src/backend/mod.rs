@@ -2,11 +2,15 @@
 //!
 //! A backend moves rows and never sees entity types. Layers are backends around a backend.
 
+pub mod layer;
+mod memory;
 mod request;
 mod rules;
+mod window;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
+pub use memory::Memory;
 pub use request::{Capabilities, Read, Rows, Scan, TableNames, TableRequest};
 
 use crate::{
