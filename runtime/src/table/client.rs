@@ -43,7 +43,7 @@ impl Client {
     ///
     /// `is_locked` where another process has it open; `is_corrupt` for a file of another format;
     /// `is_backend` where it cannot be read or created.
-    #[cfg(feature = "embedded")]
+    #[cfg(any())]
     pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self> {
         Ok(Self { backend: Arc::new(crate::backend::Embedded::open(path)?) })
     }
@@ -209,9 +209,9 @@ impl fmt::Debug for Client {
 /// Puts a client together.
 ///
 /// ```
-/// use entable::{backend::{Memory, Recorder}, prelude::*};
+/// use entable::{backend::{Memory, layer::Recorder}, prelude::*};
 ///
-/// let recorder = Recorder::new(Memory::new());
+/// let recorder = Recorder::around(Memory::new());
 /// let client = Client::builder().backend(recorder.clone()).build()?;
 /// assert_eq!(recorder.count(), 0);
 /// # let _ = client;

@@ -3,7 +3,7 @@
 use super::Table;
 use crate::{
     batch::{Batch, Condition, Operation, Written},
-    entity::{FromRow, Point, Stored, TableEntity},
+    entity::{Point, Stored, TableEntity},
     error::Result,
     plan::{self, Rekeyed},
     row::Row,
