@@ -18,9 +18,9 @@ pub use crate::{
     edm::{EdmCow, EdmType, EdmValue, Input, InvalidValue, Property, PropertyBag, Value, ValueRef},
     entity::{
         Access, Column, ColumnSchema, Comparable, Discriminator, Draft, Flattened, FromRow,
-        FullView, Json, KeyColumn, KeyOnly, Partition, Patch, Path, Plain, Point, PrimaryRow,
-        Projection, Properties, PropertyWriter, Range, ReadColumn, Scan, Schema, TableEntity, View,
-        finish_json, finish_property, keep_extra, read_json, read_properties, read_property,
+        FullView, Json, Partition, Patch, Path, Plain, Point, PrimaryRow, Projection, Properties,
+        PropertyWriter, Range, ReadColumn, Scan, Schema, TableEntity, View, finish_json,
+        finish_property, keep_extra, read_json, read_properties, read_property,
     },
     error::{BoxError, Error, Result},
     key::{

@@ -13,8 +13,8 @@ mod stored;
 use time::OffsetDateTime;
 
 pub use column::{
-    Column, Comparable, Flattened, FlattenedAs, Json, KeyColumn, KeyOnly, Plain, Predicate,
-    ReadColumn, SystemValue,
+    Column, Comparable, Flattened, FlattenedAs, Json, Plain, Predicate, ReadColumn, ReadPart,
+    SystemValue,
 };
 pub use dynamic::DynamicEntity;
 pub use patch::Patch;
@@ -40,8 +40,8 @@ use crate::{
     note = "derive `TableEntity`, `EntitySet` or `Projection` for it, or use `DynamicEntity`"
 )]
 pub trait FromRow: Sized + Send + 'static {
-    /// The properties that it reads; `None`: all.
-    fn columns() -> Option<Vec<String>>;
+    /// The properties that it reads from rows of that family; `None`: all.
+    fn columns(family: Option<&'static Family>) -> Option<Vec<String>>;
 
     /// The value from a row that is known to be of its type.
     ///
@@ -50,6 +50,16 @@ pub trait FromRow: Sized + Send + 'static {
     /// `is_decode`, naming the property, for a row that does not fit; `is_corrupt` for a damaged
     /// one.
     fn from_row(row: &Row) -> Result<Self>;
+
+    /// The value from a row that is known to be of that family of its type.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_row`](Self::from_row).
+    fn from_copy(row: &Row, family: &'static Family) -> Result<Self> {
+        let _ = family;
+        Self::from_row(row)
+    }
 }
 
 /// A struct that is stored as an entity: `#[derive(TableEntity)]` implements it.
@@ -93,16 +103,6 @@ pub trait TableEntity: FromRow + Sync {
     ///
     /// `is_invalid` and `is_too_large`, naming the field, for values that cannot be stored.
     fn to_row(&self) -> Result<Row>;
-
-    /// The entity from one of its rows: the primary, or a full copy of that family.
-    ///
-    /// # Errors
-    ///
-    /// As [`from_row`](FromRow::from_row).
-    fn from_copy(row: &Row, copy: Option<&'static Family>) -> Result<Self> {
-        let _ = copy;
-        Self::from_row(row)
-    }
 
     /// Every row that the entity is stored as: the primary, its copies, its entries in lists.
     ///
