@@ -5,7 +5,7 @@ pub use std::{
     clone::Clone,
     convert::{From, Into},
     default::Default,
-    fmt,
+    fmt::{self, Debug},
     marker::PhantomData,
     ops::Fn,
     option::Option::{self, None, Some},
@@ -84,6 +84,32 @@ pub fn read_descending<T: Descending>(field: &'static str, text: &str) -> Result
 /// `is_decode`, naming the field.
 pub fn read_date<T: DatePart>(field: &'static str, text: &str, form: &str) -> Result<T> {
     decode_date(text, form).map_err(|invalid| invalid.on_read(field))
+}
+
+/// The name of a property in a struct that is flattened twice.
+pub fn join(prefix: &str, name: &str) -> String {
+    [prefix, name].concat()
+}
+
+/// The error for a text that is no variant of an enum.
+pub fn unknown_variant(expected: &str, found: &str) -> InvalidValue {
+    InvalidValue::new(format!("expected {expected}, found `{}`", found.escape_debug()))
+}
+
+/// One value for each bucket, in order.
+pub fn each_bucket<T>(count: u32, make: impl FnMut(u32) -> T) -> Vec<T> {
+    (0..count).map(make).collect()
+}
+
+/// Appends the number of a bucket, as a key has it.
+///
+/// # Errors
+///
+/// Never: it has the form of a part's encoder.
+pub fn write_bucket(bucket: u32, count: u32, out: &mut String) -> Result<(), InvalidValue> {
+    let width = bucket_width(count);
+    out.push_str(&format!("{bucket:0width$}"));
+    Ok(())
 }
 
 /// Refuses the expansion where a part has a variable width and no literal after it: the text of the

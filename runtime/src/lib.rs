@@ -40,3 +40,4 @@ pub use crate::{
     page::{Continuation, Cursor, Page},
     row::{ETag, Row, RowBuilder},
 };
+pub use entable_macros::{EdmEnum, Projection, Properties, TableEntity};

@@ -5,3 +5,4 @@ pub use crate::{
     Keys, Page, Partition, Path, Point, Range, Scan, Stored, Value,
     entity::{FromRow, Projection, Properties, TableEntity},
 };
+pub use entable_macros::{EdmEnum, Projection, Properties, TableEntity};

@@ -85,6 +85,15 @@ pub struct Family {
     pub row: Template,
 }
 
+/// Whether a literal can end a part of variable width: its first character is found nowhere in the
+/// part once it is escaped there, so it is ASCII and none of the digits that escapes are made of.
+const fn ends_a_part(literal: &str) -> bool {
+    match literal.as_bytes() {
+        [first, ..] => first.is_ascii() && !matches!(first, b'0'..=b'9' | b'A'..=b'F'),
+        [] => false,
+    }
+}
+
 impl Template {
     /// The text before the first part.
     pub const fn literal_prefix(&self) -> &'static str {
@@ -94,15 +103,17 @@ impl Template {
         }
     }
 
-    /// Whether every part of variable width is followed by a literal or the end, so that a key can
-    /// be taken apart again.
+    /// Whether every part of variable width is followed by a literal that can end it, or by the
+    /// end, so that a key can be taken apart again.
     pub const fn is_separated(&self) -> bool {
         let mut rest = self.segments;
         while let [first, after @ ..] = rest {
-            if let (Segment::Part(Part { width: None, .. }), [Segment::Part(_), ..]) =
-                (first, after)
-            {
-                return false;
+            if let (Segment::Part(Part { width: None, .. }), [second, ..]) = (first, after) {
+                match second {
+                    Segment::Part(_) => return false,
+                    Segment::Literal(text) if !ends_a_part(text) => return false,
+                    Segment::Literal(_) => {}
+                }
             }
             rest = after;
         }
