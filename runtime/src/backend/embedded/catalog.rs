@@ -4,10 +4,7 @@ use std::cmp::Ordering;
 
 use redb::{ReadableTable, WriteTransaction};
 
-use super::{
-    faults::Place,
-    layout::{CATALOG, Entry, META, RowTable, TRASH, meta, rows_name},
-};
+use super::layout::{CATALOG, Entry, META, RowTable, TRASH, meta, rows_name};
 use crate::{
     backend::{TableNames, rules},
     edm::Ticks,
@@ -28,16 +25,16 @@ fn order(a: &str, b: &str) -> Ordering {
 impl Catalog {
     /// The catalog as it is in the file.
     pub(super) fn load(
-        place: &Place,
         table: &impl ReadableTable<&'static str, &'static [u8]>,
-    ) -> Result<Self> {
+    ) -> Result<Self, redb::Error> {
         let mut entries = Vec::new();
-        for item in table.iter().map_err(|error| place.engine(error))? {
-            let (key, value) = item.map_err(|error| place.engine(error))?;
+        for item in table.iter()? {
+            let (key, value) = item?;
             let entry = Entry::decode(value.value())
-                .filter(|entry| entry.name.to_ascii_lowercase() == key.value())
-                .ok_or_else(|| place.corrupt("an entry of the catalog does not decode"))?;
-            entries.push(entry);
+                .filter(|entry| entry.name.to_ascii_lowercase() == key.value());
+            entries.push(entry.ok_or_else(|| {
+                redb::Error::Corrupted("an entry of the catalog does not decode".to_owned())
+            })?);
         }
         Ok(Self(entries))
     }

@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
 };
 
-use redb::{Builder, Database, ReadableDatabase, ReadableTable};
+use redb::{Builder, Database, ReadableDatabase};
 
 use super::{
     faults::Place,
@@ -19,13 +19,20 @@ const MAGIC: [u8; 9] = *b"redb\x1a\x0a\xa9\x0d\x0a";
 
 /// The store in that file; a new one where there is none, or an empty file.
 pub(super) fn open(place: &Place, cache_bytes: usize) -> Result<Database> {
+    match OpenOptions::new().read(true).write(true).open(place.path()) {
+        Ok(file) => existing(place, file, cache_bytes),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => create(place, cache_bytes),
+        Err(error) => Err(place.opening(error)),
+    }
+}
+
+/// The store that was open before; never a new one.
+pub(super) fn again(place: &Place, cache_bytes: usize) -> Result<Database> {
     let file = OpenOptions::new().read(true).write(true).open(place.path());
-    let file = match file {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return create(place, cache_bytes);
-        }
-        file => file.map_err(|error| place.opening(error))?,
-    };
+    existing(place, file.map_err(|error| place.opening(error))?, cache_bytes)
+}
+
+fn existing(place: &Place, file: File, cache_bytes: usize) -> Result<Database> {
     let empty = check_magic(place, &file)?;
     let database = start(place, file, cache_bytes)?;
     if empty {
@@ -34,6 +41,17 @@ pub(super) fn open(place: &Place, cache_bytes: usize) -> Result<Database> {
         check_format(place, &database)?;
     }
     Ok(database)
+}
+
+/// Looks at every page of the file.
+pub(super) fn verify(place: &Place, database: &mut Database) -> Result<()> {
+    match database.check_integrity() {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            Err(place.corrupt("a page does not have the checksum that it was written with"))
+        }
+        Err(error) => Err(place.engine(error)),
+    }
 }
 
 fn start(place: &Place, file: File, cache_bytes: usize) -> Result<Database> {

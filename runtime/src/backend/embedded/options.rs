@@ -8,6 +8,8 @@ use crate::{
     error::Result,
 };
 
+const MIB: usize = 1024 * 1024;
+
 /// When a write is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -45,6 +47,8 @@ pub enum Durability {
 pub struct EmbeddedOptions {
     pub(super) durability: Durability,
     pub(super) cache_bytes: usize,
+    pub(super) verify_up_to: u64,
+    pub(super) deleting_takes: Duration,
     pub(super) clock: Arc<dyn Clock>,
 }
 
@@ -52,7 +56,9 @@ impl Default for EmbeddedOptions {
     fn default() -> Self {
         Self {
             durability: Durability::Sync,
-            cache_bytes: 64 * 1024 * 1024,
+            cache_bytes: 64 * MIB,
+            verify_up_to: 64 * MIB as u64,
+            deleting_takes: Duration::ZERO,
             clock: Arc::new(SystemClock),
         }
     }
@@ -73,6 +79,22 @@ impl EmbeddedOptions {
     /// How much memory pages of the file may take.
     pub fn cache_bytes(mut self, bytes: usize) -> Self {
         self.cache_bytes = bytes;
+        self
+    }
+
+    /// Up to which size a file is looked at page by page when it is opened, as
+    /// [`Embedded::verify`] does; 64 MiB by default, which takes some 50 ms. Larger files are
+    /// checked row by row as they are read.
+    pub fn verify_up_to(mut self, bytes: u64) -> Self {
+        self.verify_up_to = bytes;
+        self
+    }
+
+    /// How long a deleted table's name stays taken, as the service's does for some forty seconds:
+    /// creating it again fails with `TableBeingDeleted`. No time by default, and never longer than
+    /// the store is open.
+    pub fn deleting_takes(mut self, time: Duration) -> Self {
+        self.deleting_takes = time;
         self
     }
 

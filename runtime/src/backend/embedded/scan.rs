@@ -2,7 +2,7 @@
 
 use std::{ops::Bound, sync::Arc};
 
-use redb::OwnedRange;
+use redb::{Range, ReadableTable};
 
 use super::{layout, view::View};
 use crate::{
@@ -30,7 +30,7 @@ pub(super) async fn page(view: Arc<View>, scan: Scan<'_>) -> Result<Rows> {
     }
     let start = Bound::Included(&*window.start);
     let end = window.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-    let range = table.range_owned::<&[u8]>((start, end));
+    let range = ReadableTable::range::<&[u8]>(table, (start, end));
     let range = range.map_err(|error| view.place().engine(error))?;
     let mut walk = Walk { view: &view, range, most, examined: 0, bytes: 0, page: Rows::default() };
     while walk.slice(&scan)? {
@@ -41,7 +41,7 @@ pub(super) async fn page(view: Arc<View>, scan: Scan<'_>) -> Result<Rows> {
 
 struct Walk<'v> {
     view: &'v View,
-    range: OwnedRange<&'static [u8], &'static [u8]>,
+    range: Range<'v, &'static [u8], &'static [u8]>,
     most: usize,
     examined: usize,
     bytes: usize,
@@ -63,7 +63,10 @@ impl Walk<'_> {
             let row = layout::unseal(key, value.value())?;
             if scan.filter.matches(&row)? {
                 self.bytes += row.as_bytes().len();
-                self.page.rows.push(rules::selected(&row, scan.select)?);
+                self.page.rows.push(match scan.select {
+                    None => row,
+                    select => rules::selected(&row, select)?,
+                });
             }
         }
         Ok(true)
