@@ -493,8 +493,11 @@ fn verbs() -> Result<(), Box<dyn ::std::error::Error>> {
     ::tokio::runtime::Runtime::new()?.block_on(verbs_inner())
 }
 async fn verbs_inner() -> Result<(), Box<dyn ::std::error::Error>> {
+    use ::entable::{
+        Client, Table,
+        backend::{Memory, layer::Recorder},
+    };
     use ::std::iter::Iterator as _;
-    use ::entable::{backend::{layer::Recorder, Memory}, Client, Table};
     let recorder = Recorder::around(Memory::new());
     let client = Client::builder().backend(recorder.clone()).build()?;
     let staff: Table<Employee> = client.table();
@@ -513,14 +516,27 @@ async fn verbs_inner() -> Result<(), Box<dyn ::std::error::Error>> {
     assert_eq!(read.etag(), don.etag());
     staff.patch(point.clone(), Employee::patch().age(35).salary(10.5)).await?;
     staff.patch(point.clone(), Employee::patch().remove_salary()).await?;
-    let don = staff.update(point.clone(), |e| { e.age += 1; Ok(()) }).await?;
+    let don = staff
+        .update(point.clone(), |e| {
+            e.age += 1;
+            Ok(())
+        })
+        .await?;
     assert_eq!((don.age, don.salary), (36, Option::None));
     let contact = staff.get_as::<Contact>(point.clone()).await?.unwrap();
     assert_eq!(contact.id, 223);
-    let report = client.bulk().concurrency(4).insert_all((1..=250).map(|id| employee(id, id as i32))).await?;
+    let report = client
+        .bulk()
+        .concurrency(4)
+        .insert_all((1..=250).map(|id| employee(id, id as i32)))
+        .await?;
     assert_eq!((report.done, report.failed.len()), (249, 1));
     assert_eq!(report.failed[0].index, 222);
-    let q = staff.query(Employee::primary().department("Sales")).filter(Employee::AGE.ge(100)).take(120).page_size(50);
+    let q = staff
+        .query(Employee::primary().department("Sales"))
+        .filter(Employee::AGE.ge(100))
+        .take(120)
+        .page_size(50);
     recorder.clear();
     assert_eq!(q.collect().await?.len(), 120);
     assert_eq!(recorder.count(), 3);
@@ -533,10 +549,16 @@ async fn verbs_inner() -> Result<(), Box<dyn ::std::error::Error>> {
     let mut cursor = Option::None;
     let mut n = 0;
     loop {
-        let page = staff.query(Employee::primary().department("Sales").id_range(..)).page_size(100).page(cursor).await?;
+        let page = staff
+            .query(Employee::primary().department("Sales").id_range(..))
+            .page_size(100)
+            .page(cursor)
+            .await?;
         n += page.items.len();
         cursor = page.next;
-        if cursor.is_none() { break; }
+        if cursor.is_none() {
+            break;
+        }
     }
     assert_eq!(n, 250);
     Ok(())
