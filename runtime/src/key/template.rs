@@ -145,6 +145,23 @@ impl Template {
         }
     }
 
+    /// The key up to a part and with it: the texts of the parts before, and its own; literals that
+    /// end the key stand after it.
+    pub(crate) fn prefix_with(&self, before: &[String], text: &str) -> String {
+        let mut texts = before.iter().map(String::as_str).chain([text]);
+        let mut key = String::new();
+        for segment in self.segments {
+            match segment {
+                Segment::Literal(literal) => key.push_str(literal),
+                Segment::Part(_) => match texts.next() {
+                    Some(text) => key.push_str(text),
+                    None => break,
+                },
+            }
+        }
+        key
+    }
+
     /// Takes a key apart: the text of each part as it stands in the key.
     ///
     /// # Errors
