@@ -30,6 +30,7 @@ pub use crate::{
     },
     limits::PROPERTIES,
     row::Row,
+    table::{BulkChange, BulkVerb, Writable, bulk_change},
 };
 
 /// A key's parts, as they stand in it.

@@ -6,6 +6,7 @@ mod patch;
 mod path;
 mod projection;
 mod properties;
+mod rows;
 mod schema;
 mod stored;
 
@@ -23,11 +24,13 @@ pub use properties::{
     Properties, PropertyReader, PropertyWriter, finish_json, finish_property, keep_extra,
     read_json, read_properties, read_property,
 };
+pub use rows::{CopyRow, EntityRows, ListEntry};
 pub use schema::{ColumnSchema, Discriminator, Recognition, Schema};
 pub use stored::Stored;
 
 use crate::{
     error::{BoxError, Result},
+    key::Family,
     row::Row,
 };
 
@@ -90,6 +93,25 @@ pub trait TableEntity: FromRow + Sync {
     ///
     /// `is_invalid` and `is_too_large`, naming the field, for values that cannot be stored.
     fn to_row(&self) -> Result<Row>;
+
+    /// The entity from one of its rows: the primary, or a full copy of that family.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_row`](FromRow::from_row).
+    fn from_copy(row: &Row, copy: Option<&'static Family>) -> Result<Self> {
+        let _ = copy;
+        Self::from_row(row)
+    }
+
+    /// Every row that the entity is stored as: the primary, its copies, its entries in lists.
+    ///
+    /// # Errors
+    ///
+    /// As [`to_row`](Self::to_row).
+    fn rows(&self) -> Result<EntityRows> {
+        self.to_row().map(EntityRows::only)
+    }
 
     /// What the user's own `validate` says.
     ///

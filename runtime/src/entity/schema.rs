@@ -157,6 +157,11 @@ impl Schema {
         Error::new(ErrorKind::UnrecognizedEntity, message)
     }
 
+    /// Whether a copy, a list or a condition may depend on that property.
+    pub fn is_copied(&self, _property: &str) -> bool {
+        self.families.len() > 1
+    }
+
     /// The column of that property name, flattened structs included.
     pub fn column(&self, name: &str) -> Option<&'static ColumnSchema> {
         find(self.columns, name)
