@@ -15,6 +15,7 @@ use crate::{
     edm::Ticks,
     error::Error,
     key::encode_order,
+    row::Row,
 };
 
 /// The rows of one table, as the writer sees them.
@@ -24,6 +25,8 @@ pub(super) type RowsTable<'t> = Table<'t, &'static [u8], &'static [u8]>;
 pub(super) enum Refusal {
     /// Its operation of that position may not be done; nothing was written.
     Operation(usize, Error),
+    /// The row of its operation of that position is damaged; nothing was written.
+    Damaged(usize, Vec<u8>),
     /// The engine failed: the transaction is lost.
     Engine(redb::Error),
 }
@@ -108,12 +111,15 @@ fn prepare(
         let refused = |error| Refusal::Operation(index, error);
         let key = encode_order(operation.row().partition_key(), operation.row().row_key());
         let follows = gap.holds(&key);
-        let current = match operations.len() {
+        let found = match operations.len() {
             _ if follows => None,
             1 => rows.get(&*key)?.map(|value| layout::unseal(&key, value.value())),
             _ => gap.find(rows, &key)?,
         };
-        let current = current.transpose().map_err(refused)?;
+        let current = match found {
+            Some(None) => return Err(Refusal::Damaged(index, key)),
+            current => current.flatten(),
+        };
         let row = rules::outcome(current.as_ref(), operation, now).map_err(refused)?;
         gap.narrow(&key);
         changes.push(Change { key, row, follows });
@@ -137,12 +143,13 @@ impl Gap {
         self.known && *key > *self.after && self.before.as_ref().is_none_or(|end| *key < **end)
     }
 
-    /// The row with that address; where there is none, the gap is where it would be.
+    /// What [`layout::unseal`] says of the row with that address; where there is none, the gap is
+    /// where it would be.
     fn find(
         &mut self,
         rows: &RowsTable<'_>,
         key: &[u8],
-    ) -> Result<Option<crate::error::Result<crate::row::Row>>, redb::Error> {
+    ) -> Result<Option<Option<Row>>, redb::Error> {
         let Some(next) = rows.range::<&[u8]>(key..)?.next() else {
             *self = Self { known: true, after: key.to_vec(), before: None };
             return Ok(None);

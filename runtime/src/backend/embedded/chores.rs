@@ -123,7 +123,7 @@ impl Store {
                 ErrorKind::Backend,
                 "a scan has been reading a page for seconds, let it go on or drop it, and try again",
             )),
-            Some(database) => work(database),
+            Some(database) => self.place.guarded(|| work(database)),
             None => Err(self.place.error(ErrorKind::Backend, "it could not be opened again")),
         };
         match result {

@@ -2,11 +2,25 @@
 
 use std::{
     io::{self, ErrorKind::*},
+    panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     sync::Arc,
 };
 
-use crate::error::{Error, ErrorKind};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    key::decode_order,
+};
+
+/// Does what may meet a damaged page: the engine panics at some that make no sense to it. What it
+/// worked on is not used again, or is a snapshot that does not change.
+pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, redb::Error> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(senseless()))
+}
+
+fn senseless() -> redb::Error {
+    redb::Error::Corrupted("a page makes no sense".to_owned())
+}
 
 /// The file that errors name.
 #[derive(Debug, Clone)]
@@ -71,6 +85,21 @@ impl Place {
             "it is open already, in another process or through another handle of this one; \
              share one client, or close the other",
         )
+    }
+
+    /// A row does not have the checksum that it was written with, or does not decode.
+    pub(super) fn damaged(&self, key: &[u8]) -> Error {
+        let error = self.corrupt("a row is not what was written");
+        match decode_order(key) {
+            Some((partition_key, row_key)) => error.at_keys(&partition_key, &row_key),
+            None => error,
+        }
+    }
+
+    /// As [`guarded`], for work that has its errors made already.
+    pub(super) fn guarded<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let done = catch_unwind(AssertUnwindSafe(work));
+        done.unwrap_or_else(|_| Err(self.engine(senseless())))
     }
 
     /// Whatever the engine reports.

@@ -6,11 +6,7 @@ use std::str::from_utf8;
 use bytes::Bytes;
 use redb::TableDefinition;
 
-use crate::{
-    edm::Ticks,
-    error::{Error, ErrorKind, Result},
-    row::Row,
-};
+use crate::{edm::Ticks, row::Row};
 
 /// The version of everything in this file.
 pub(super) const FORMAT: u32 = 1;
@@ -87,23 +83,11 @@ pub(super) fn seal(key: &[u8], row: &[u8]) -> [u8; SEAL] {
     hasher.finalize().to_le_bytes()
 }
 
-/// The row that a value holds, checked against its key, copied once.
-pub(super) fn unseal(key: &[u8], value: &[u8]) -> Result<Row> {
-    let (row, found) = value.split_last_chunk::<SEAL>().ok_or_else(|| damaged(key))?;
+/// The row that a value holds, checked against its key, copied once; `None`: it is damaged.
+pub(super) fn unseal(key: &[u8], value: &[u8]) -> Option<Row> {
+    let (row, found) = value.split_last_chunk::<SEAL>()?;
     if seal(key, row) != *found {
-        return Err(damaged(key));
+        return None;
     }
-    Row::from_bytes(Bytes::copy_from_slice(row))
-}
-
-fn damaged(key: &[u8]) -> Error {
-    let error = Error::new(
-        ErrorKind::Corrupt,
-        "the row's bytes in the file were changed by something else than this store; \
-         restore the file from a copy",
-    );
-    match crate::key::decode_order(key) {
-        Some((partition_key, row_key)) => error.at_keys(&partition_key, &row_key),
-        None => error,
-    }
+    Row::from_bytes(Bytes::copy_from_slice(row)).ok()
 }

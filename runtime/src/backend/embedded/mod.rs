@@ -102,11 +102,14 @@ impl Embedded {
 
     fn with_options(path: &Path, options: EmbeddedOptions) -> Result<Self> {
         let place = Place::new(path);
-        let mut database = open::open(&place, options.cache_bytes)?;
-        let size = path.metadata().map_err(|error| place.io(error))?.len();
-        if size <= options.verify_up_to {
-            open::verify(&place, &mut database)?;
-        }
+        let database = place.guarded(|| {
+            let mut database = open::open(&place, options.cache_bytes)?;
+            let size = path.metadata().map_err(|error| place.io(error))?.len();
+            if size <= options.verify_up_to {
+                open::verify(&place, &mut database)?;
+            }
+            Ok(database)
+        })?;
         let (store, readings) = Store::new(place.clone(), database, options)?;
         let (jobs, waiting) = channel();
         let thread = std::thread::Builder::new().name("entable writer".to_owned());

@@ -4,7 +4,7 @@ use std::{ops::Bound, sync::Arc};
 
 use redb::{Range, ReadableTable};
 
-use super::{layout, view::View};
+use super::{faults::guarded, layout, view::View};
 use crate::{
     backend::{
         Rows, Scan, rules,
@@ -24,16 +24,16 @@ const PAGE_BYTES: usize = 16 * 1024 * 1024;
 pub(super) async fn page(view: Arc<View>, scan: Scan<'_>) -> Result<Rows> {
     let most = page_rows(&scan)?;
     let window = Window::of(scan.filter, scan.from);
-    let table = view.rows(scan.table)?;
+    let table = view.place().guarded(|| view.rows(scan.table))?;
     if window.is_empty() {
         return Ok(Rows::default());
     }
     let start = Bound::Included(&*window.start);
     let end = window.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-    let range = ReadableTable::range::<&[u8]>(table, (start, end));
+    let range = guarded(|| Ok(ReadableTable::range::<&[u8]>(table, (start, end))?));
     let range = range.map_err(|error| view.place().engine(error))?;
     let mut walk = Walk { view: &view, range, most, examined: 0, bytes: 0, page: Rows::default() };
-    while walk.slice(&scan)? {
+    while view.place().guarded(|| walk.slice(&scan))? {
         tokio::task::yield_now().await;
     }
     Ok(walk.page)
@@ -60,7 +60,8 @@ impl Walk<'_> {
                 return Ok(false);
             }
             self.examined += 1;
-            let row = layout::unseal(key, value.value())?;
+            let row = layout::unseal(key, value.value());
+            let row = row.ok_or_else(|| self.view.place().damaged(key))?;
             if scan.filter.matches(&row)? {
                 self.bytes += row.as_bytes().len();
                 self.page.rows.push(match scan.select {

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::{
     apply::{Group, Mark, Refusal, Wrote},
     catalog::{self, Catalog},
-    faults::Place,
+    faults::{Place, guarded},
     layout::{self, CATALOG, META, RowTable, TRASH, meta, rows_name},
     open,
     options::{Durability, EmbeddedOptions},
@@ -102,14 +102,16 @@ impl Store {
             }
             Catalog::load(&transaction.open_table(CATALOG)?)
         };
-        self.catalog = Arc::new(read().map_err(|error| place.engine(error))?);
+        let catalog = guarded(&mut read).map_err(|error| place.engine(error))?;
+        self.catalog = Arc::new(catalog);
         self.database = Some(database);
         self.renew()
     }
 
     /// Shows the newest commit to readers.
     pub(super) fn renew(&mut self) -> Result<()> {
-        let view = View::new(&self.place, self.database()?, &self.catalog);
+        let database = self.database()?;
+        let view = self.place.guarded(|| View::new(&self.place, database, &self.catalog));
         let (reading, result) = match view {
             Ok(view) => (Reading::Open(Arc::new(view)), Ok(())),
             Err(error) => (Reading::Stopped(error.to_string().into()), Err(error)),
@@ -127,7 +129,8 @@ impl Store {
     pub(super) fn reopen(&mut self) -> Result<()> {
         self.readings.send_replace(Reading::Paused);
         // The engine releases the file only when its handle is gone.
-        self.database = None;
+        let database = self.database.take();
+        drop(guarded(|| Ok(drop(database))));
         if self.unsynced.take().is_some() {
             self.lost = Some(self.place.error(
                 ErrorKind::Backend,
@@ -135,7 +138,7 @@ impl Store {
             ));
         }
         self.tidy = true;
-        let opened = open::again(&self.place, self.options.cache_bytes);
+        let opened = self.place.guarded(|| open::again(&self.place, self.options.cache_bytes));
         let result = opened.and_then(|database| self.load(database));
         if let Err(error) = &result {
             self.readings.send_replace(Reading::Stopped(error.to_string().into()));
@@ -167,23 +170,20 @@ impl Store {
         }
         let how = self.next_commit();
         let mut last = self.last;
-        let transaction = match self.begin(how) {
-            Ok(transaction) => transaction,
+        let applied = guarded(|| {
+            let transaction = self.begin(how)?;
+            let (answers, wrote) = self.apply(&transaction, group, &mut last)?;
+            if wrote.deleted {
+                note_tick(&transaction, last)?;
+            }
+            Ok((transaction, answers, wrote))
+        });
+        let (transaction, answers, wrote) = match applied {
+            Ok(applied) => applied,
             Err(error) => return Err(self.settle(error, |_| false)),
         };
-        let (answers, wrote) = match self.apply(&transaction, group, &mut last) {
-            Ok(applied) => applied,
-            Err(error) => {
-                drop(transaction);
-                return Err(self.settle(error, |_| false));
-            }
-        };
-        let Some(mark) = wrote.last else {
-            drop(transaction);
-            return Ok(answers);
-        };
-        let noted = if wrote.deleted { note_tick(&transaction, last) } else { Ok(()) };
-        if let Err(error) = noted.and_then(|()| Ok(transaction.commit()?)) {
+        let Some(mark) = wrote.last else { return Ok(answers) };
+        if let Err(error) = guarded(|| Ok(transaction.commit()?)) {
             return Err(self.settle(error, |store| store.holds(&mark)));
         }
         self.last = last;
@@ -221,6 +221,7 @@ impl Store {
                     Ok(written)
                 }
                 Err(Refusal::Operation(index, error)) => Err((Some(index), error)),
+                Err(Refusal::Damaged(index, key)) => Err((Some(index), self.place.damaged(&key))),
                 Err(Refusal::Engine(error)) => return Err(error),
             });
         }
@@ -243,7 +244,7 @@ impl Store {
     ) -> Error {
         let in_file = matches!(error, redb::Error::Corrupted(_));
         let error = self.place.engine(error);
-        if in_file && self.begin(Commit::Durable).is_ok() {
+        if in_file && guarded(|| self.begin(Commit::Durable)).is_ok() {
             return error;
         }
         match self.reopen() {
@@ -264,13 +265,13 @@ impl Store {
             let found = rows.get(&*mark.change.key)?;
             let found = found.map(|value| layout::unseal(&mark.change.key, value.value()));
             Ok(match (found, &mark.change.row) {
-                (Some(found), Some(row)) => found.is_ok_and(|found| found == *row),
+                (Some(found), Some(row)) => found.as_ref() == Some(row),
                 (None, None) => true,
                 _ => false,
             })
         };
         // Not known: as good as there.
-        look().unwrap_or(true)
+        guarded(look).unwrap_or(true)
     }
 
     /// A durable transaction that is not of rows.
@@ -283,7 +284,8 @@ impl Store {
         if self.database.is_none() {
             self.reopen()?;
         }
-        let written = self.begin(how).and_then(|transaction| {
+        let written = guarded(|| {
+            let transaction = self.begin(how)?;
             let value = work(&transaction)?;
             Ok((transaction, value))
         });
@@ -291,12 +293,12 @@ impl Store {
             Ok(written) => written,
             Err(error) => return Err(self.settle(error, |_| false)),
         };
-        match transaction.commit() {
+        match guarded(|| Ok(transaction.commit()?)) {
             Ok(()) => {
                 self.committed(how);
                 Ok(value)
             }
-            Err(error) => Err(self.settle(error.into(), happened)),
+            Err(error) => Err(self.settle(error, happened)),
         }
     }
 

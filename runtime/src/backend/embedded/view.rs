@@ -70,9 +70,15 @@ impl View {
         partition_key: &str,
         row_key: &str,
     ) -> Result<Option<Row>> {
-        let key = encode_order(partition_key, row_key);
-        let value = self.rows(table)?.get(&*key).map_err(|error| self.place.engine(error))?;
-        value.map(|value| layout::unseal(&key, value.value())).transpose()
+        self.place.guarded(|| {
+            let key = encode_order(partition_key, row_key);
+            let found = self.rows(table)?.get(&*key);
+            let Some(value) = found.map_err(|error| self.place.engine(error))? else {
+                return Ok(None);
+            };
+            let row = layout::unseal(&key, value.value());
+            row.map(Some).ok_or_else(|| self.place.damaged(&key))
+        })
     }
 }
 
