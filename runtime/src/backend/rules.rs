@@ -31,11 +31,15 @@ pub(crate) fn next_write(clock: &dyn Clock, last: Ticks) -> Ticks {
 ///
 /// # Errors
 ///
-/// `ResourceNotFound`, `EntityAlreadyExists`, `UpdateConditionNotSatisfied`, and what
-/// [`Row::check`] says of a row that grew by a merge.
+/// `ResourceNotFound`, `EntityAlreadyExists`, `UpdateConditionNotSatisfied`, `InvalidInput` for a
+/// text that is no ETag, and what [`Row::check`] says of a row that grew by a merge.
 pub(crate) fn outcome(current: Option<&Row>, operation: &Operation, now: Ticks) -> Result<Outcome> {
     let row = operation.row();
     match (operation.condition(), current) {
+        (Some(Condition::Match(etag)), _) if !etag.is_weak() => {
+            let message = format!("`{etag}` is not an ETag, send one back as it was read");
+            return Err(Error::service(ServiceCode::InvalidInput, message));
+        }
         (Some(_), None) => return Err(entity_missing()),
         (Some(Condition::Match(etag)), Some(current)) if current.etag().as_ref() != Some(etag) => {
             let message = "the row is in another version than the ETag that was sent";
