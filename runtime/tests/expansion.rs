@@ -241,6 +241,15 @@ const _: () = {
         }
     }
 
+    impl _rt::Writable for Employee {
+        fn table(&self) -> &'static str {
+            "Staff"
+        }
+        fn change(&self, verb: _rt::BulkVerb) -> _rt::Result<_rt::BulkChange> {
+            _rt::bulk_change(self, verb)
+        }
+    }
+
     impl _rt::TableEntity for Employee {
         type Primary = Primary0;
         type Patch = EmployeePatch;

@@ -107,6 +107,12 @@ impl Error {
         self
     }
 
+    /// The same error without a position, for a verb that has only one.
+    pub(crate) fn without_operation(mut self) -> Self {
+        self.0.failed_index = None;
+        self
+    }
+
     /// The same error with its cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {

@@ -1,19 +1,24 @@
 //! Entity group transactions: several writes, all or nothing.
 
-use std::ops::Deref;
+use std::{collections::HashMap, ops::Deref};
 
-use super::Client;
+use super::{
+    Client,
+    commit::{Outcome, commit},
+};
 use crate::{
-    batch::{Batch, Condition, Operation, Written},
+    batch::Written,
     entity::{Patch, Point, Stored, TableEntity},
-    error::{Error, ErrorKind, Result},
-    plan::{self, Rekeyed},
+    error::{Error, ErrorKind, Result, ServiceCode},
+    limits::{BATCH_OPERATIONS, REQUEST_BYTES},
+    plan::{self, Change},
 };
 
 /// An entity group transaction: one table, one partition, at most 100 operations, below 4 MiB.
 ///
-/// What is known to be refused is refused when it is added; [`commit`](Self::commit) sends the rest
-/// in one request. Entities of several types may be in it.
+/// What is known to be refused is refused when it is added. [`commit`](Self::commit) reads what
+/// copies and lists need, checks again, and sends one request. Entities of several types may be in
+/// it.
 ///
 /// ```ignore
 /// let mut egt = client.atomic();
@@ -24,14 +29,25 @@ use crate::{
 pub struct Atomic {
     client: Client,
     table: Option<String>,
-    batch: Option<Batch>,
-    /// For each of the caller's verbs, the operation that carries its result.
-    verbs: Vec<usize>,
+    /// Whether the caller named the table; then every entity goes there.
+    named: bool,
+    changes: Vec<Change>,
+    known: Known,
+}
+
+/// What is known of the transaction before anything is read.
+#[derive(Debug, Default)]
+struct Known {
+    partition_key: Option<String>,
+    /// Which verb writes a primary.
+    rows: HashMap<String, usize>,
+    operations: usize,
+    bytes: usize,
 }
 
 impl Atomic {
     pub(super) fn new(client: Client, table: Option<String>) -> Self {
-        Self { client, table, batch: None, verbs: Vec::new() }
+        Self { client, named: table.is_some(), table, changes: Vec::new(), known: Known::default() }
     }
 
     /// Creates an entity.
@@ -41,8 +57,7 @@ impl Atomic {
     /// `is_invalid` for another table or partition or a row that is in the transaction already;
     /// `is_too_large` for the 101st operation or 4 MiB; `is_rejected` by the entity's `validate`.
     pub fn insert<E: TableEntity>(&mut self, entity: &E) -> Result<&mut Self> {
-        let row = plan::prepared(entity);
-        self.add::<E>(row.map(|row| vec![Operation::insert(row)]))
+        self.add::<E>(plan::insert(entity))
     }
 
     /// Creates an entity or puts it in place of what is there.
@@ -51,8 +66,7 @@ impl Atomic {
     ///
     /// As [`insert`](Self::insert).
     pub fn upsert<E: TableEntity>(&mut self, entity: &E) -> Result<&mut Self> {
-        let row = plan::prepared(entity);
-        self.add::<E>(row.map(|row| vec![Operation::insert_or_replace(row)]))
+        self.add::<E>(plan::upsert(entity))
     }
 
     /// Creates an entity or sets its properties on what is there.
@@ -61,8 +75,7 @@ impl Atomic {
     ///
     /// As [`insert`](Self::insert).
     pub fn upsert_merge<E: TableEntity>(&mut self, entity: &E) -> Result<&mut Self> {
-        let row = plan::prepared(entity);
-        self.add::<E>(row.map(|row| vec![Operation::insert_or_merge(row)]))
+        self.add::<E>(plan::upsert_merge(entity))
     }
 
     /// Puts an entity in place of the version that was read.
@@ -71,10 +84,7 @@ impl Atomic {
     ///
     /// As [`insert`](Self::insert).
     pub fn replace<E: TableEntity>(&mut self, stored: &Stored<E>) -> Result<&mut Self> {
-        self.add::<E>(plan::rekeyed(stored).map(|rekeyed| match rekeyed {
-            Rekeyed::Same(operation) => vec![operation],
-            Rekeyed::Moved(operations) => operations.into(),
-        }))
+        self.add::<E>(plan::replace(stored))
     }
 
     /// Puts an entity in place of the existing one, in whatever version.
@@ -83,18 +93,17 @@ impl Atomic {
     ///
     /// As [`insert`](Self::insert).
     pub fn replace_any<E: TableEntity>(&mut self, entity: &E) -> Result<&mut Self> {
-        let row = plan::prepared(entity);
-        self.add::<E>(row.map(|row| vec![Operation::replace(row, Condition::Any)]))
+        self.add::<E>(plan::replace_any(entity))
     }
 
-    /// Sets some properties of an entity. A transaction cannot read: a patch that removes is
-    /// refused.
+    /// Sets and removes some properties of an entity.
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert), and `is_invalid` for a patch that removes.
+    /// As [`insert`](Self::insert).
     pub fn patch<E: TableEntity>(&mut self, point: Point<E>, patch: E::Patch) -> Result<&mut Self> {
-        self.add::<E>(merge(&point, patch.into()).map(|merge| vec![merge]))
+        let patch: Patch<E> = patch.into();
+        self.add::<E>(point.as_access().point().and_then(|keys| plan::patch(keys, patch)))
     }
 
     /// Deletes the version that was read.
@@ -103,9 +112,7 @@ impl Atomic {
     ///
     /// As [`insert`](Self::insert).
     pub fn delete<E: TableEntity>(&mut self, stored: &Stored<E>) -> Result<&mut Self> {
-        let guard = Condition::Match(stored.etag());
-        let delete = Operation::delete(stored.partition_key(), stored.row_key(), guard);
-        self.add::<E>(delete.map(|delete| vec![delete]))
+        self.add::<E>(plan::delete(stored))
     }
 
     /// Deletes an entity in whatever version. In a transaction it has to be there.
@@ -114,72 +121,105 @@ impl Atomic {
     ///
     /// As [`insert`](Self::insert).
     pub fn delete_at<E: TableEntity>(&mut self, point: Point<E>) -> Result<&mut Self> {
-        let delete = point.as_access().point().and_then(|(partition_key, row_key)| {
-            Operation::delete(partition_key, row_key, Condition::Any)
-        });
-        self.add::<E>(delete.map(|delete| vec![delete]))
+        self.add::<E>(point.as_access().point().and_then(|keys| plan::delete_at::<E>(keys, true)))
     }
 
-    /// How many of the caller's verbs are in it.
+    /// How many verbs are in it.
     pub fn len(&self) -> usize {
-        self.verbs.len()
+        self.changes.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.verbs.is_empty()
+        self.changes.is_empty()
     }
 
-    fn add<E: TableEntity>(&mut self, operations: Result<Vec<Operation>>) -> Result<&mut Self> {
-        let verb = self.verbs.len();
-        let declared = self.table.clone().unwrap_or_else(|| E::SCHEMA.table.to_owned());
-        let place = |error: Error| error.in_table(&declared).at_operation(verb);
-        let operations = operations.map_err(place)?;
-        let mut batch = self.batch.clone().unwrap_or_else(|| Batch::new(&declared));
-        if !batch.table().eq_ignore_ascii_case(&declared) {
-            let message = format!(
-                "an entity group transaction stays in one table, and it began in `{}`; name the table with `Table::atomic()`",
-                batch.table()
-            );
-            return Err(place(Error::new(ErrorKind::Invalid, message)));
-        }
-        for operation in operations {
-            batch.push(operation).map_err(place)?;
-        }
-        self.verbs.push(batch.len().saturating_sub(1));
-        self.batch = Some(batch);
+    fn add<E: TableEntity>(&mut self, change: Result<Change>) -> Result<&mut Self> {
+        let verb = self.changes.len();
+        let place = |error: Error| error.in_table(E::SCHEMA.table).at_operation(verb);
+        let change = change.map_err(place)?;
+        self.same_table(E::SCHEMA.table).map_err(place)?;
+        self.known.admit(verb, &change).map_err(place)?;
+        self.changes.push(change);
         Ok(self)
     }
 
-    /// Sends the transaction: one request, none for an empty one.
+    /// The first entity decides the table, unless the caller did.
+    fn same_table(&mut self, declared: &str) -> Result<()> {
+        match &self.table {
+            None => self.table = Some(declared.to_owned()),
+            Some(table) if !self.named && !table.eq_ignore_ascii_case(declared) => {
+                let message = format!(
+                    "an entity group transaction stays in one table, and it began in `{table}`; name the table with `Table::atomic()`"
+                );
+                return Err(Error::new(ErrorKind::Invalid, message));
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Sends the transaction: one request, after the reads that copies and lists need; none for an
+    /// empty one.
     ///
     /// # Errors
     ///
-    /// What the failing operation would fail with alone; [`failed_index`](Error::failed_index) is
-    /// the caller's verb, counted from 0. Nothing was applied.
+    /// What the failing verb would fail with alone; [`failed_index`](Error::failed_index) is the
+    /// verb, counted from 0. Nothing was applied.
     pub async fn commit(self) -> Result<Committed> {
-        let Some(batch) = self.batch else { return Ok(Committed(Vec::new())) };
-        let written = self.client.apply(&batch).await.map_err(|error| {
-            let failed = error.failed_index();
-            let verb = failed.and_then(|at| self.verbs.iter().position(|last| at <= *last));
-            match verb {
-                Some(verb) => error.at_operation(verb),
-                None => error,
-            }
-        })?;
-        let results = self.verbs.iter().filter_map(|at| written.get(*at).cloned()).collect();
-        Ok(Committed(results))
+        let table = self.table.unwrap_or_default();
+        let outcomes = commit(&self.client, &table, &self.changes).await?;
+        Ok(Committed(outcomes.into_iter().map(result).collect()))
     }
 }
 
-fn merge<E: TableEntity>(point: &Point<E>, patch: Patch<E>) -> Result<Operation> {
-    let (partition_key, row_key) = point.as_access().point()?;
-    let (set, removed) = patch.into_changes()?;
-    if let Some(removed) = removed.first() {
-        let message = "a transaction cannot read, and removing a property needs the whole row; replace the entity instead";
-        return Err(Error::new(ErrorKind::Invalid, message).in_property(removed));
+/// A verb that had nothing to do succeeded.
+fn result(outcome: Outcome) -> Written {
+    outcome.written.unwrap_or(Written { status: 204, etag: None })
+}
+
+impl Known {
+    /// Refuses a change that cannot be in one transaction with those before it.
+    fn admit(&mut self, verb: usize, change: &Change) -> Result<()> {
+        let (partition_key, row_key) = change.keys();
+        let place = |error: Error| error.at_keys(partition_key, row_key);
+        if let Some(first) = self.partition_key.as_ref().filter(|first| *first != partition_key) {
+            let message = format!(
+                "an entity group transaction stays in one partition, and it began in `{}`",
+                first.escape_debug()
+            );
+            let code = ServiceCode::CommandsInBatchActOnDifferentPartitions;
+            return Err(place(Error::service(code, message)));
+        }
+        if let Some(earlier) = self.rows.get(row_key) {
+            let message = format!(
+                "an entity group transaction writes a row once, and operations {earlier} and {verb} write the same"
+            );
+            return Err(place(Error::service(ServiceCode::InvalidDuplicateRow, message)));
+        }
+        let (operations, bytes) = change.least_size()?;
+        if self.operations + operations > BATCH_OPERATIONS {
+            let message = format!(
+                "an entity group transaction has at most {BATCH_OPERATIONS} operations, copies included, and this makes {}",
+                self.operations + operations
+            );
+            return Err(place(
+                Error::new(ErrorKind::TooLarge, message).with_code(ServiceCode::InvalidInput),
+            ));
+        }
+        if self.bytes + bytes >= REQUEST_BYTES {
+            let message = format!(
+                "the operations take {} bytes, an entity group transaction stays below {REQUEST_BYTES}",
+                self.bytes + bytes
+            );
+            return Err(place(Error::service(ServiceCode::RequestBodyTooLarge, message)));
+        }
+        self.partition_key.get_or_insert_with(|| partition_key.to_owned());
+        self.rows.insert(row_key.to_owned(), verb);
+        self.operations += operations;
+        self.bytes += bytes;
+        Ok(())
     }
-    Ok(Operation::merge(plan::bag_row(partition_key, row_key, &set)?, Condition::Any))
 }
 
 /// The results of a transaction, one for each of the caller's verbs, in their order.

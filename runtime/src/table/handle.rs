@@ -9,6 +9,7 @@ use crate::{
     backend::Read,
     entity::{Access, FromRow, FullView, Path, Point, Projection, Stored, TableEntity, View},
     error::{Error, ErrorKind, Result},
+    key::Family,
 };
 
 /// Point reads that `get_many` has in flight.
@@ -129,19 +130,29 @@ impl<E: TableEntity> Table<E> {
     async fn read_point<T: FromRow>(&self, access: &Access) -> Result<Option<Stored<T>>> {
         let (partition_key, row_key) =
             access.point().map_err(|error| error.in_table(&self.name))?;
-        self.read_keys(partition_key, row_key).await
+        let family = access.family.map_or(E::SCHEMA.primary(), Ok)?;
+        self.read_row(partition_key, row_key, family).await
     }
 
-    pub(super) async fn read_keys<T: FromRow>(
+    pub(super) async fn read_primary(
         &self,
         partition_key: &str,
         row_key: &str,
+    ) -> Result<Option<Stored<E>>> {
+        self.read_row(partition_key, row_key, E::SCHEMA.primary()?).await
+    }
+
+    async fn read_row<T: FromRow>(
+        &self,
+        partition_key: &str,
+        row_key: &str,
+        family: &'static Family,
     ) -> Result<Option<Stored<T>>> {
-        let select = super::request::selected::<E>(T::columns());
+        let select = super::request::selected::<E, T>(Some(family));
         let read = Read { table: &self.name, partition_key, row_key, select: select.as_deref() };
         match self.client.read(read).await? {
             None => Ok(None),
-            Some(row) => super::request::decode_required::<E, T>(row)
+            Some(row) => super::request::decode_required::<E, T>(row, family)
                 .map(Some)
                 .map_err(|error| error.in_table(&self.name)),
         }

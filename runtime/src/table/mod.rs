@@ -4,16 +4,18 @@ mod atomic;
 mod backoff;
 mod bulk;
 mod client;
+mod commit;
 mod dynamic;
 mod handle;
 mod many;
 mod query;
 mod request;
-mod update;
 mod write;
 
 pub use atomic::{Atomic, Committed};
-pub use bulk::{Bulk, BulkReport, Deletable, Failure, Progress, Writable};
+pub use bulk::{
+    Bulk, BulkChange, BulkReport, BulkVerb, Deletable, Failure, Progress, Writable, bulk_change,
+};
 pub use client::{Client, ClientBuilder};
 pub use dynamic::{DynamicTable, Selection};
 pub use handle::Table;

@@ -10,7 +10,7 @@ use futures_util::{
 use super::request::{Request, decode_or_skip};
 use crate::{
     access::CostClass,
-    entity::{DynamicEntity, Predicate, Projection, Stored, TableEntity},
+    entity::{DynamicEntity, FromRow, Predicate, Projection, Stored, TableEntity},
     error::{Error, Result},
     filter::Filter,
     page::{Cursor, Page},
@@ -73,19 +73,23 @@ impl<E, T> fmt::Debug for Query<E, T> {
 
 impl<E: TableEntity> Query<E, Stored<E>> {
     pub(super) fn typed(request: Request) -> Self {
-        Self {
-            request: request.typed(E::SCHEMA),
-            decode: Arc::new(decode_or_skip::<E, E>),
-            of: PhantomData,
-        }
+        let decode = decode_as::<E, E>(&request);
+        Self { request: request.typed(E::SCHEMA), decode, of: PhantomData }
     }
 
     /// Only the fields of a projection: the others are not sent.
     #[must_use]
     pub fn select<P: Projection<Entity = E>>(mut self) -> Query<E, Stored<P>> {
-        self.request.select(P::columns());
-        Query { request: self.request, decode: Arc::new(decode_or_skip::<E, P>), of: PhantomData }
+        self.request.select::<P>();
+        let decode = decode_as::<E, P>(&self.request);
+        Query { request: self.request, decode, of: PhantomData }
     }
+}
+
+/// Rows of the request's family as `T`; other rows are skipped.
+fn decode_as<E: TableEntity, T: FromRow>(request: &Request) -> Decode<Stored<T>> {
+    let family = request.family();
+    Arc::new(move |row| decode_or_skip::<E, T>(row, family.map_or(E::SCHEMA.primary(), Ok)?))
 }
 
 impl<E, T> Query<E, T> {

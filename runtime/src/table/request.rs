@@ -7,6 +7,7 @@ use crate::{
     entity::{Access, Discriminator, FromRow, Recognition, Schema, Stored, TableEntity},
     error::{Error, ErrorKind, Result},
     filter::Filter,
+    key::Family,
     limits::PAGE_ROWS,
     page::Cursor,
     plan,
@@ -61,8 +62,8 @@ impl Request {
         }
     }
 
-    pub(super) fn select(&mut self, columns: Option<Vec<String>>) {
-        self.select = columns;
+    pub(super) fn select<T: FromRow>(&mut self) {
+        self.select = T::columns(self.access.family);
     }
 
     pub(super) fn page_size(&mut self, rows: u32) {
@@ -71,6 +72,10 @@ impl Request {
 
     pub(super) fn allow_scan(&mut self) {
         self.scan_allowed = true;
+    }
+
+    pub(super) fn family(&self) -> Option<&'static Family> {
+        self.access.family
     }
 
     /// The filter as it is sent: keys, type, conditions.
@@ -84,7 +89,7 @@ impl Request {
         }
         for condition in &self.conditions {
             let condition = match self.schema {
-                Some(schema) => plan::key_conditions(condition.clone(), schema, &self.access)?,
+                Some(_) => plan::key_conditions(condition.clone(), &self.access)?,
                 None => condition.clone(),
             };
             filter = filter.and_all(condition);
@@ -100,7 +105,7 @@ impl Request {
         let keys = &self.access.keys;
         let apart = keys.partition.is_some()
             && (keys.is_row_bounded() || !family.partition.literal_prefix().is_empty());
-        (!apart).then(|| Filter::eq(name, schema.marker))
+        (!apart).then(|| Filter::eq(name, family.marker))
     }
 
     /// The properties that are asked for; `None`: all.
@@ -193,14 +198,19 @@ fn with_system(columns: Vec<String>, schema: Option<&Schema>) -> Vec<String> {
 }
 
 /// What a point read of an entity's columns selects.
-pub(super) fn selected<E: TableEntity>(columns: Option<Vec<String>>) -> Option<Vec<String>> {
-    columns.map(|columns| with_system(columns, Some(E::SCHEMA)))
+pub(super) fn selected<E: TableEntity, T: FromRow>(
+    family: Option<&'static Family>,
+) -> Option<Vec<String>> {
+    T::columns(family).map(|columns| with_system(columns, Some(E::SCHEMA)))
 }
 
-/// A row that has to be an `E`, read as a `T`.
-pub(super) fn decode_required<E: TableEntity, T: FromRow>(row: Row) -> Result<Stored<T>> {
-    match recognized::<E, T>(&row) {
-        Ok(Ok(value)) => Ok(Stored::new(value, row, 200)),
+/// A row that has to be an `E` of that family, read as a `T`.
+pub(super) fn decode_required<E: TableEntity, T: FromRow>(
+    row: Row,
+    family: &'static Family,
+) -> Result<Stored<T>> {
+    match recognized::<E, T>(&row, family) {
+        Ok(Ok(value)) => Ok(Stored::read(value, row, family)),
         Ok(Err(other)) => Err(at(&row, E::SCHEMA.unrecognized(&other))),
         Err(error) => Err(at(&row, error)),
     }
@@ -208,18 +218,24 @@ pub(super) fn decode_required<E: TableEntity, T: FromRow>(row: Row) -> Result<St
 
 /// A row of a range that may hold other types, which are skipped; another version of the type is
 /// an error.
-pub(super) fn decode_or_skip<E: TableEntity, T: FromRow>(row: Row) -> Result<Option<Stored<T>>> {
-    match recognized::<E, T>(&row) {
-        Ok(Ok(value)) => Ok(Some(Stored::new(value, row, 200))),
+pub(super) fn decode_or_skip<E: TableEntity, T: FromRow>(
+    row: Row,
+    family: &'static Family,
+) -> Result<Option<Stored<T>>> {
+    match recognized::<E, T>(&row, family) {
+        Ok(Ok(value)) => Ok(Some(Stored::read(value, row, family))),
         Ok(Err(Recognition::Foreign(_) | Recognition::Unmarked)) => Ok(None),
         Ok(Err(other)) => Err(at(&row, E::SCHEMA.unrecognized(&other))),
         Err(error) => Err(at(&row, error)),
     }
 }
 
-fn recognized<E: TableEntity, T: FromRow>(row: &Row) -> Result<Result<T, Recognition>> {
-    match E::SCHEMA.recognize(row)? {
-        Recognition::Ours => T::from_row(row).map(Ok),
+fn recognized<E: TableEntity, T: FromRow>(
+    row: &Row,
+    family: &'static Family,
+) -> Result<Result<T, Recognition>> {
+    match E::SCHEMA.recognize(row, family)? {
+        Recognition::Ours => T::from_copy(row, family).map(Ok),
         other => Ok(Err(other)),
     }
 }

@@ -7,12 +7,11 @@ use std::{fmt, sync::Arc};
 
 use futures_util::{Stream, StreamExt, stream};
 
-pub use group::{Deletable, Writable};
+pub use group::{BulkChange, BulkVerb, Deletable, Writable, bulk_change};
 use run::{Run, Work};
 
 use super::{Client, Query};
 use crate::{
-    batch::Operation,
     entity::{Stored, TableEntity},
     error::{BoxError, Error, Result},
     plan,
@@ -131,7 +130,7 @@ impl Bulk {
     where
         I: IntoIterator<Item: Writable>,
     {
-        self.write_all(stream::iter(entities), Operation::insert).await
+        self.write_all(stream::iter(entities), BulkVerb::Insert).await
     }
 
     /// Creates the entities of a stream as they come.
@@ -143,7 +142,7 @@ impl Bulk {
     where
         S: Stream<Item: Writable>,
     {
-        self.write_all(entities, Operation::insert).await
+        self.write_all(entities, BulkVerb::Insert).await
     }
 
     /// Creates all entities or puts them in place of what is there.
@@ -155,7 +154,7 @@ impl Bulk {
     where
         I: IntoIterator<Item: Writable>,
     {
-        self.write_all(stream::iter(entities), Operation::insert_or_replace).await
+        self.write_all(stream::iter(entities), BulkVerb::Upsert).await
     }
 
     /// Deletes entities (in the version that was read) or points (in any version; a missing one is
@@ -171,7 +170,8 @@ impl Bulk {
         let mut run = self.run();
         for entity in entities {
             let table = self.table.clone().unwrap_or_else(|| entity.table().to_owned());
-            run.add(table, entity.delete(), entity.is_done_when_missing()).await;
+            let change = entity.removal().map(|change| change.0);
+            run.add(table, change, entity.is_done_when_missing()).await;
         }
         Ok(run.finish().await)
     }
@@ -193,11 +193,11 @@ impl Bulk {
         let handle = self.client.table_named::<E>(&table);
         while let Some(item) = items.next().await {
             let mut stored = item?;
-            let operation = match change(&mut stored) {
-                Ok(()) => plan::replacement(&stored),
+            let replacement = match change(&mut stored) {
+                Ok(()) => plan::replace(&stored),
                 Err(reason) => Err(handle.rejected(&stored, reason)),
             };
-            run.add(table.clone(), operation, false).await;
+            run.add(table.clone(), replacement, false).await;
         }
         let lost = run.take_lost_races().await;
         for (index, partition_key, row_key) in lost {
@@ -207,11 +207,7 @@ impl Bulk {
         Ok(run.finish().await)
     }
 
-    async fn write_all<S>(
-        self,
-        entities: S,
-        operation: fn(crate::row::Row) -> Operation,
-    ) -> Result<BulkReport>
+    async fn write_all<S>(self, entities: S, verb: BulkVerb) -> Result<BulkReport>
     where
         S: Stream<Item: Writable>,
     {
@@ -219,7 +215,8 @@ impl Bulk {
         let mut entities = std::pin::pin!(entities);
         while let Some(entity) = entities.next().await {
             let table = self.table.clone().unwrap_or_else(|| entity.table().to_owned());
-            run.add(table, entity.row().map(operation), false).await;
+            let change = entity.change(verb).map(|change| change.0);
+            run.add(table, change, false).await;
         }
         Ok(run.finish().await)
     }

@@ -1,6 +1,6 @@
 //! A bulk write under way.
 
-use std::{collections::HashSet, future::Future, pin::Pin};
+use std::{future::Future, pin::Pin, sync::Arc};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 
@@ -9,9 +9,9 @@ use super::{
     group::{Group, Groups, Item},
 };
 use crate::{
-    batch::Operation,
     error::{Error, Result},
-    table::Client,
+    plan::Change,
+    table::{Client, commit::commit},
 };
 
 /// What a run works with.
@@ -26,19 +26,12 @@ pub(super) struct Run {
     work: Work,
     groups: Groups,
     flights: FuturesUnordered<Pin<Box<dyn Future<Output = Landed> + Send>>>,
-    /// Partition and rows of every transaction in flight.
-    rows: Vec<Flight>,
+    /// What every transaction in flight writes.
+    in_flight: Vec<(u64, Arc<Group>)>,
     sent: u64,
     next_index: u64,
     report: BulkReport,
     lost: Vec<(u64, String, String)>,
-}
-
-struct Flight {
-    id: u64,
-    table: String,
-    partition_key: String,
-    rows: HashSet<String>,
 }
 
 /// What a transaction, with its retries, came to.
@@ -55,7 +48,7 @@ impl Run {
             work,
             groups: Groups::default(),
             flights: FuturesUnordered::new(),
-            rows: Vec::new(),
+            in_flight: Vec::new(),
             sent: 0,
             next_index: 0,
             report: BulkReport::default(),
@@ -67,15 +60,15 @@ impl Run {
     pub(super) async fn add(
         &mut self,
         table: String,
-        operation: Result<Operation>,
+        change: Result<Change>,
         done_when_missing: bool,
     ) {
         let index = self.next_index;
         self.next_index += 1;
         let item = Item { index, done_when_missing };
-        let placed = match operation {
-            Ok(operation) => self.groups.put(table, operation, item),
-            Err(error) => Err(error.in_table(&table)),
+        let placed = match change {
+            Ok(change) => self.groups.put(table.clone(), change, item),
+            Err(error) => Err(error),
         };
         match placed {
             Ok(ready) => {
@@ -83,39 +76,27 @@ impl Run {
                     self.send(group).await;
                 }
             }
-            Err(error) => self.fail(item, error),
+            Err(error) => self.fail(item, error.in_table(&table)),
         }
     }
 
     /// Sends a group, when there is room and no transaction in flight writes one of its rows.
     async fn send(&mut self, group: Group) {
-        while self.flights.len() >= self.work.concurrency || self.overlaps(&group) {
+        while self.flights.len() >= self.work.concurrency
+            || self.in_flight.iter().any(|(_, other)| other.meets(&group))
+        {
             self.land().await;
         }
         let id = self.sent;
         self.sent += 1;
-        let operations = group.batch.operations();
-        self.rows.push(Flight {
-            id,
-            table: group.batch.table().to_owned(),
-            partition_key: group.batch.partition_key().to_owned(),
-            rows: operations.iter().map(|operation| operation.row().row_key().to_owned()).collect(),
-        });
+        let group = Arc::new(group);
+        self.in_flight.push((id, group.clone()));
         self.flights.push(Box::pin(fly(self.work.client.clone(), id, group)));
-    }
-
-    fn overlaps(&self, group: &Group) -> bool {
-        let (table, partition_key) = (group.batch.table(), group.batch.partition_key());
-        self.rows.iter().any(|flight| {
-            flight.table == table
-                && flight.partition_key == partition_key
-                && flight.rows.iter().any(|row| group.writes(row))
-        })
     }
 
     async fn land(&mut self) {
         let Some(landed) = self.flights.next().await else { return };
-        self.rows.retain(|flight| flight.id != landed.id);
+        self.in_flight.retain(|(id, _)| *id != landed.id);
         self.report.done += landed.done;
         self.report.requests += landed.requests;
         for (item, error) in landed.failed {
@@ -176,31 +157,38 @@ impl Run {
     }
 }
 
-/// Sends a group; an operation that fails is taken out and the others are sent again.
-async fn fly(client: Client, id: u64, mut group: Group) -> Landed {
+/// Sends a group. A change that fails is taken out and the others are sent again; a group whose
+/// copies and lists make it too large is sent in halves.
+async fn fly(client: Client, id: u64, group: Arc<Group>) -> Landed {
     let mut landed = Landed { id, done: 0, requests: 0, failed: Vec::new() };
-    while !group.items.is_empty() {
+    let mut waiting = vec![group.again()];
+    while let Some(mut group) = waiting.pop() {
+        if group.items.is_empty() {
+            continue;
+        }
         landed.requests += 1;
-        let error = match client.apply(&group.batch).await {
+        let error = match commit(&client, &group.table, &group.changes).await {
             Ok(_) => {
                 landed.done += u64::try_from(group.items.len()).unwrap_or(u64::MAX);
-                return landed;
+                continue;
             }
             Err(error) => error,
         };
-        let Some(failed) = error.failed_index().filter(|at| *at < group.items.len()) else {
-            landed.failed.extend(group.items.iter().map(|item| (*item, error.clone())));
-            return landed;
-        };
-        let (dropped, rest) = group.without(failed);
-        group = rest;
-        match dropped {
+        if error.is_too_large() && group.items.len() > 1 {
+            waiting.extend(group.halves().into_iter().rev());
+            continue;
+        }
+        let failed = error.failed_index().and_then(|at| group.drop_change(at));
+        match failed {
             Some(item) if item.done_when_missing && error.code() == Some("ResourceNotFound") => {
                 landed.done += 1;
             }
-            Some(item) => landed.failed.push((item, error)),
-            None => {}
+            Some(item) => landed.failed.push((item, error.without_operation())),
+            None => {
+                landed.failed.extend(group.items.drain(..).map(|item| (item, error.clone())));
+            }
         }
+        waiting.push(group);
     }
     landed
 }
