@@ -3,6 +3,13 @@
 //!
 //! `ENTABLE_LONG=1` runs a hundred times as many.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test asserts, and its helpers with it"
+)]
+
 mod concurrent;
 mod history;
 mod reference;

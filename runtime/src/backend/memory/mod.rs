@@ -1,5 +1,8 @@
 //! Rows in the process's memory: for tests, and the reference for how the others behave.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::BTreeMap,
     fmt, iter,
@@ -8,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use super::{
+use crate::backend::{
     Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest, rules,
     window::{EXAMINED_ROWS, Window, page_rows},
 };
