@@ -161,6 +161,20 @@ async fn a_continuation_outside_the_bounds_is_an_end() {
     }
 }
 
+#[tokio::test]
+async fn a_long_query_lets_others_run() {
+    let memory = Arc::new(staff(Memory::new()).await);
+    let others = tokio::spawn(async {
+        for _ in 0..50 {
+            yield_now().await;
+        }
+    });
+    for _ in 0..100 {
+        page(&memory, "", None).await;
+    }
+    assert!(others.is_finished());
+}
+
 #[test]
 fn debug_shows_tables_and_counts_only() {
     let memory = Memory::new();
