@@ -171,9 +171,3 @@ impl EdmValue for Box<str> {
         Ok(expect!(value, String).into())
     }
 }
-
-/// Text forms share one shape: print, parse.
-#[allow(dead_code, reason = "used by the features that store a type as text")]
-pub(super) fn text_to_edm(value: &impl ToString) -> EdmCow<'static> {
-    EdmCow::Owned(Value::String(value.to_string()))
-}
