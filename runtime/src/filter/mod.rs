@@ -13,7 +13,10 @@ mod parse;
 mod print;
 mod tree;
 
-use std::ops::{BitAnd, BitOr, Not};
+use std::{
+    fmt,
+    ops::{BitAnd, BitOr, Deref, Not},
+};
 
 pub use bounds::KeyBounds;
 
@@ -101,14 +104,39 @@ pub enum Filter {
     Property(String),
     /// Always or never.
     Constant(bool),
-    /// All of these, two at least: [`Filter::all`] and `&` make it.
-    #[non_exhaustive]
-    And(Vec<Filter>),
-    /// Any of these, two at least: [`Filter::any`] and `|` make it.
-    #[non_exhaustive]
-    Or(Vec<Filter>),
+    /// All of these: [`Filter::all`] and `&` make it.
+    And(Terms),
+    /// Any of these: [`Filter::any`] and `|` make it.
+    Or(Terms),
     /// Not this.
     Not(Box<Filter>),
+}
+
+/// What an `and` or an `or` joins: two filters at least, so that what is printed is read back as it
+/// was.
+pub struct Terms(Vec<Filter>);
+
+impl Deref for Terms {
+    type Target = [Filter];
+
+    fn deref(&self) -> &[Filter] {
+        &self.0
+    }
+}
+
+impl<'a> IntoIterator for &'a Terms {
+    type Item = &'a Filter;
+    type IntoIter = std::slice::Iter<'a, Filter>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl fmt::Debug for Terms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.0).finish()
+    }
 }
 
 macro_rules! comparisons {
@@ -151,7 +179,7 @@ impl Filter {
     pub fn all(filters: impl IntoIterator<Item = Self>) -> Self {
         match one_or_many(filters) {
             Ok(one) => one.unwrap_or(Self::Constant(true)),
-            Err(all) => Self::And(all),
+            Err(all) => Self::And(Terms(all)),
         }
     }
 
@@ -159,7 +187,7 @@ impl Filter {
     pub fn any(filters: impl IntoIterator<Item = Self>) -> Self {
         match one_or_many(filters) {
             Ok(one) => one.unwrap_or(Self::Constant(false)),
-            Err(any) => Self::Or(any),
+            Err(any) => Self::Or(Terms(any)),
         }
     }
 
@@ -185,13 +213,13 @@ impl Filter {
         }
         let mut all = self.into_conditions();
         all.extend(other.into_conditions());
-        Self::And(all)
+        Self::And(Terms(all))
     }
 
     /// What an `and` joins; any other filter is its own only condition.
     fn into_conditions(mut self) -> Vec<Self> {
         match &mut self {
-            Self::And(all) => std::mem::take(all),
+            Self::And(all) => std::mem::take(&mut all.0),
             _ => vec![self],
         }
     }
@@ -219,10 +247,10 @@ impl BitAnd for Filter {
     fn bitand(mut self, other: Self) -> Self {
         match &mut self {
             Self::And(all) => {
-                all.push(other);
+                all.0.push(other);
                 self
             }
-            _ => Self::And(vec![self, other]),
+            _ => Self::And(Terms(vec![self, other])),
         }
     }
 }
@@ -234,10 +262,10 @@ impl BitOr for Filter {
     fn bitor(mut self, other: Self) -> Self {
         match &mut self {
             Self::Or(any) => {
-                any.push(other);
+                any.0.push(other);
                 self
             }
-            _ => Self::Or(vec![self, other]),
+            _ => Self::Or(Terms(vec![self, other])),
         }
     }
 }

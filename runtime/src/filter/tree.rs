@@ -1,6 +1,6 @@
 //! Walks of a filter's tree that hold for any depth: none of them recurses.
 
-use super::Filter;
+use super::{Filter, Terms};
 use crate::edm::Value;
 
 impl Filter {
@@ -76,9 +76,9 @@ fn leaf(filter: &Filter) -> Filter {
 /// A filter of the same kind over those children.
 fn node(like: &Filter, mut children: Vec<Filter>) -> Filter {
     match like {
-        Filter::Or(_) => Filter::Or(children),
+        Filter::Or(_) => Filter::Or(Terms(children)),
         Filter::Not(_) => !children.pop().unwrap_or(Filter::Constant(true)),
-        _ => Filter::And(children),
+        _ => Filter::And(Terms(children)),
     }
 }
 
@@ -129,7 +129,7 @@ impl Drop for Filter {
 
 fn take_children(filter: &mut Filter, into: &mut Vec<Filter>) {
     match filter {
-        Filter::And(children) | Filter::Or(children) => into.append(children),
+        Filter::And(children) | Filter::Or(children) => into.append(&mut children.0),
         // A leaf needs no taking out, and most of what is negated is one.
         Filter::Not(child) if child.children().is_empty() => {}
         Filter::Not(child) => into.push(std::mem::replace(&mut **child, Filter::Constant(true))),
