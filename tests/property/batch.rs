@@ -204,9 +204,8 @@ fn multipart(operations: &[Operation]) -> String {
 }
 
 fn keys() -> impl Strategy<Value = String> {
-    prop_oneof!["'{0,200}", "\"{0,200}", ".{0,60}", "[\u{e9}\u{10000}]{0,60}"].prop_map(|key| {
-        key.chars().filter(|c| !entable::limits::is_forbidden_in_key(*c)).collect()
-    })
+    prop_oneof!["'{0,200}", "\"{0,200}", ".{0,60}", "[\u{e9}\u{10000}]{0,60}"]
+        .prop_map(|key| key.chars().filter(|c| !entable::limits::is_forbidden_in_key(*c)).collect())
 }
 
 fn long_values() -> impl Strategy<Value = Value> {

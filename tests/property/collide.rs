@@ -96,7 +96,11 @@ fn these_meet() {
         ("a bare text", &[TEXT], &[literal("empid_"), ID]),
         ("texts", &[TEXT, literal("_"), TEXT], &[literal("a_b")]),
         ("an escape", &[TEXT], &[literal("~7E")]),
-        ("a digit of an escape as separator", &[TEXT, literal("7")], &[literal("~37"), literal("7")]),
+        (
+            "a digit of an escape as separator",
+            &[TEXT, literal("7")],
+            &[literal("~37"), literal("7")],
+        ),
         ("nothing", &[], &[TEXT]),
         ("characters of more than one byte", &[FIXED], &[literal("\u{e9}\u{e9}\u{e9}abc")]),
         ("digits", &[literal("2014"), ID], &[part(Form::Width(10), Some(10))]),

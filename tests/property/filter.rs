@@ -350,8 +350,8 @@ fn not_a_number_is_only_unequal() {
     for (stored, literal) in [(f64::NAN, 1.0), (1.0, f64::NAN), (f64::NAN, f64::NAN)] {
         let row = Row::build("P", "R").with("A", ValueRef::Double(stored)).unwrap();
         let row = row.finish().unwrap();
-        let answers = Comparison::ALL
-            .map(|by| Filter::compare("A", by, literal).matches(&row).unwrap());
+        let answers =
+            Comparison::ALL.map(|by| Filter::compare("A", by, literal).matches(&row).unwrap());
         assert_eq!(answers, [false, true, false, false, false, false]);
     }
 }
@@ -420,9 +420,13 @@ fn it_refuses_what_the_service_refuses() {
         let error = Filter::parse(text).unwrap_err();
         assert!(error.is_invalid() && error.code() == Some("InvalidInput"), "{text}: {error}");
     }
-    for text in ["startswith(A, 'x')", "A eq tolower('X')", "5 eq length(A)", "substringof('a',A)"] {
+    for text in ["startswith(A, 'x')", "A eq tolower('X')", "5 eq length(A)", "substringof('a',A)"]
+    {
         let error = Filter::parse(text).unwrap_err();
-        assert!(error.is_unsupported() && error.code() == Some("NotImplemented"), "{text}: {error}");
+        assert!(
+            error.is_unsupported() && error.code() == Some("NotImplemented"),
+            "{text}: {error}"
+        );
     }
     let error = Filter::parse("A eq 1 B").unwrap_err();
     assert!(error.message().contains("syntax error at position"), "{error}");
@@ -459,7 +463,10 @@ fn classes_of_the_guide() {
         ("LastName eq 'Jones'", CostClass::TableScan),
         ("RowKey eq '2'", CostClass::TableScan),
         ("PartitionKey ge 'A' and RowKey eq '2'", CostClass::TableScan),
-        ("PartitionKey eq 'Sales' and (RowKey eq '121' or RowKey eq '322')", CostClass::PartitionScan),
+        (
+            "PartitionKey eq 'Sales' and (RowKey eq '121' or RowKey eq '322')",
+            CostClass::PartitionScan,
+        ),
         ("PartitionKey eq 'Sales' or RowKey eq '2'", CostClass::TableScan),
         ("not (PartitionKey eq 'Sales')", CostClass::TableScan),
         ("PartitionKey eq 'Sales' and RowKey ne '2'", CostClass::PartitionScan),

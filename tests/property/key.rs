@@ -29,10 +29,6 @@ pub(crate) fn times() -> impl Strategy<Value = OffsetDateTime> {
     (Ticks::MIN.get()..=Ticks::MAX.get()).prop_map(|t| Ticks::new(t).unwrap().into())
 }
 
-pub(crate) fn dates() -> impl Strategy<Value = Date> {
-    times().prop_map(OffsetDateTime::date)
-}
-
 /// Characters at the edges of the order and of the escapes.
 pub(crate) fn edge_char() -> impl Strategy<Value = char> {
     prop_oneof![
@@ -296,7 +292,8 @@ fn inverted_ticks_come_out_exactly() {
 
 #[test]
 fn signed_integers_come_out_exactly() {
-    let cases = [(i32::MIN, "0000000000"), (-1, "2147483647"), (0, "2147483648"), (i32::MAX, "4294967295")];
+    let cases =
+        [(i32::MIN, "0000000000"), (-1, "2147483647"), (0, "2147483648"), (i32::MAX, "4294967295")];
     for (number, key) in cases {
         assert_eq!(written(|out| number.encode(out)), key);
     }
@@ -319,7 +316,7 @@ fn escapes_come_out_exactly() {
 
 #[test]
 fn buckets_never_change() {
-    let golden = [("", 0), ("Sales", 0), ("jonesj", 0), ("0000000223", 0), ("\u{e9}", 0)];
+    let golden = [("", 203), ("Sales", 368), ("jonesj", 180), ("0000000223", 176), ("\u{e9}", 990)];
     for (text, expected) in golden {
         assert_eq!((text, bucket(text, 1000)), (text, expected));
     }

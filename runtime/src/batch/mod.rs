@@ -69,9 +69,8 @@ impl Batch {
 
     fn add(&mut self, operation: Operation) -> Result<()> {
         let row = operation.row();
-        let place = |error: Error| {
-            error.in_table(&self.table).at_keys(row.partition_key(), row.row_key())
-        };
+        let place =
+            |error: Error| error.in_table(&self.table).at_keys(row.partition_key(), row.row_key());
         row.check().map_err(place)?;
         self.check_count().map_err(place)?;
         self.check_partition(row).map_err(place)?;

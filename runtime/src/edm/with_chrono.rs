@@ -12,9 +12,10 @@ impl TryFrom<DateTime<Utc>> for Ticks {
     /// Cuts to 100 ns, towards the past; a leap second counts as the end of the one before.
     fn try_from(time: DateTime<Utc>) -> Result<Self, ParseTicksError> {
         let within = i64::from(time.timestamp_subsec_nanos() / 100).min(PER_SECOND - 1);
-        let ticks = time.timestamp().checked_mul(PER_SECOND).and_then(|ticks| {
-            ticks.checked_add(within)?.checked_add(Self::UNIX_EPOCH.get())
-        });
+        let ticks = time
+            .timestamp()
+            .checked_mul(PER_SECOND)
+            .and_then(|ticks| ticks.checked_add(within)?.checked_add(Self::UNIX_EPOCH.get()));
         ticks.and_then(Self::new).ok_or(ParseTicksError)
     }
 }

@@ -233,9 +233,7 @@ impl Filter {
     }
 }
 
-fn one_or_many(
-    filters: impl IntoIterator<Item = Filter>,
-) -> Result<Option<Filter>, Vec<Filter>> {
+fn one_or_many(filters: impl IntoIterator<Item = Filter>) -> Result<Option<Filter>, Vec<Filter>> {
     let mut filters: Vec<Filter> = filters.into_iter().collect();
     if filters.len() > 1 { Err(filters) } else { Ok(filters.pop()) }
 }

@@ -182,9 +182,12 @@ const fn meet(a: Place<'_>, b: Place<'_>, steps: &mut u32) -> bool {
                 }
                 (a, b) = (a.after_one(), b.after_one());
             }
-            // Two texts go on together until one of them is over.
-            (Next::Text(_), Next::Text(_)) => {
-                if meet(a.after_part(), b, steps) {
+            // Two texts go on together until one of them is over; the other then holds what ends it,
+            // unless that ends the other too.
+            (Next::Text(end), Next::Text(other)) => {
+                if ends_both(end, other) {
+                    a = a.after_part();
+                } else if meet(a.after_part(), b, steps) {
                     return true;
                 }
                 b = b.after_part();
@@ -204,6 +207,11 @@ const fn meet(a: Place<'_>, b: Place<'_>, steps: &mut u32) -> bool {
             (Next::End, Next::One(_)) | (Next::One(_), Next::End) => return false,
         }
     }
+}
+
+/// Whether two texts are over at the same place, because neither can hold what ends it.
+const fn ends_both(a: Option<char>, b: Option<char>) -> bool {
+    matches!((a, b), (Some(a), Some(b)) if a == b && !is_hex(a))
 }
 
 /// What a part of fixed width holds at a place.
@@ -251,9 +259,7 @@ const fn char_at(text: &[u8], at: usize) -> Option<(char, usize)> {
     let (code, bytes) = match rest {
         [a, ..] if *a < 0x80 => (*a as u32, 1),
         [a, b, ..] if *a < 0xe0 => (low(*a, 0x1f) << 6 | low(*b, 0x3f), 2),
-        [a, b, c, ..] if *a < 0xf0 => {
-            (low(*a, 0x0f) << 12 | low(*b, 0x3f) << 6 | low(*c, 0x3f), 3)
-        }
+        [a, b, c, ..] if *a < 0xf0 => (low(*a, 0x0f) << 12 | low(*b, 0x3f) << 6 | low(*c, 0x3f), 3),
         [a, b, c, d, ..] => {
             let high = low(*a, 0x07) << 18 | low(*b, 0x3f) << 12;
             (high | low(*c, 0x3f) << 6 | low(*d, 0x3f), 4)

@@ -9,12 +9,10 @@ fn digits<T: TryFrom<u128>>(text: &str, width: Option<usize>) -> Result<T, Inval
         && !text.is_empty()
         && text.bytes().all(|b| b.is_ascii_digit());
     let number = if fits { text.parse::<u128>().ok() } else { None };
-    number
-        .and_then(|number| T::try_from(number).ok())
-        .ok_or_else(|| {
-            let text = text.escape_debug();
-            InvalidValue::new(format!("expected a padded number of its type, found `{text}`"))
-        })
+    number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
+        let text = text.escape_debug();
+        InvalidValue::new(format!("expected a padded number of its type, found `{text}`"))
+    })
 }
 
 /// Appends a number, zero padded to at least `width` digits.

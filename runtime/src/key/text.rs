@@ -52,7 +52,12 @@ impl KeyPart for Uuid {
         Self::try_parse(text)
             .ok()
             .filter(|id| text == id.hyphenated().encode_lower(&mut Self::encode_buffer()))
-            .ok_or_else(|| InvalidValue::new(format!("expected a lower-case UUID, found `{}`", text.escape_debug())))
+            .ok_or_else(|| {
+                InvalidValue::new(format!(
+                    "expected a lower-case UUID, found `{}`",
+                    text.escape_debug()
+                ))
+            })
     }
 }
 

@@ -1,8 +1,6 @@
 //! The way back from a key to its parts.
 
-use super::{
-    Form, Part, Segment, Template, date::read_units, escape::escaped_length,
-};
+use super::{Form, Part, Segment, Template, date::read_units, escape::escaped_length};
 use crate::edm::InvalidValue;
 
 impl Template {
