@@ -67,8 +67,10 @@ pub(super) fn key_fields(entity: &Entity, errors: &mut Errors) {
         let attr = &field.attr;
         if !entity.is_in_key(at) {
             if let Some(span) = attr.store.span() {
-                let why = "it is a property already: `store` is for parts of a key";
-                errors.at(span, format!("`store` on `{name}`, which is in no key: {why}"));
+                errors.at(
+                    span,
+                    format!("`store` on `{name}`, which is in no key and so a property already"),
+                );
             }
             continue;
         }

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::{
-    codec::{key_of, part_of},
+    codec::{json_codec, key_of, part_of},
     part,
     schema::family_constant,
 };
@@ -77,13 +77,20 @@ fn property_column(field: &Field) -> Option<TokenStream> {
         Storage::Plain => quote! {
             #[doc = #doc]
             #vis const #name: _rt::Column<Self, #ty> =
-                _rt::Column::property(#property, _rt::read_property::<#ty>);
+                _rt::Column::property(#property, |__row, __name| {
+                    _rt::read_stored(__row, __name, |__found| {
+                        <#ty as _rt::Property>::from_stored(__found)
+                    })
+                });
         },
-        Storage::Json => quote! {
-            #[doc = #doc]
-            #vis const #name: _rt::Column<Self, #ty, _rt::Json> =
-                _rt::Column::property(#property, _rt::read_json::<#ty>);
-        },
+        Storage::Json => {
+            let codec = json_codec(field);
+            quote! {
+                #[doc = #doc]
+                #vis const #name: _rt::Column<Self, #ty, _rt::Json> =
+                    _rt::Column::property(#property, #codec.read);
+            }
+        }
         Storage::Flattened(prefix) => {
             let doc =
                 format!("The columns of `{}`, whose names begin with `{prefix}`.", field.name);

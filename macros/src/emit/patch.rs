@@ -3,6 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
+use super::codec::json_codec;
 use crate::model::{Entity, Field, Storage};
 
 /// The name of the patch's type.
@@ -49,23 +50,28 @@ fn setter(field: &Field) -> TokenStream {
                 #[doc = #doc]
                 pub fn #ident<__V>(self, __value: __V) -> Self
                 where
-                    __V: _rt::Input<<#ty as _rt::Property>::Scalar>,
+                    __V: _rt::PatchInput<#ty>,
                 {
-                    Self(self.0.set::<#ty>(#name, &_rt::Input::input(__value)))
+                    Self(<__V as _rt::PatchInput<#ty>>::set(__value, self.0, #name))
                 }
                 #remove
             }
         }
-        Storage::Json => quote! {
-            #[doc = #doc]
-            pub fn #ident(self, __value: #ty) -> Self {
-                Self(self.0.set_json::<#ty>(#name, &__value))
+        Storage::Json => {
+            let codec = json_codec(field);
+            quote! {
+                #[doc = #doc]
+                pub fn #ident(self, __value: #ty) -> Self {
+                    Self(self.0.set_nested("", |__out| (#codec.put)(__out, #name, &__value)))
+                }
             }
-        },
+        }
         Storage::Flattened(prefix) => quote! {
             #[doc = #doc]
             pub fn #ident(self, __value: #ty) -> Self {
-                Self(self.0.set_flattened::<#ty>(#prefix, &__value))
+                Self(self.0.set_nested(#prefix, |__out| {
+                    <#ty as _rt::Properties>::write(&__value, __out)
+                }))
             }
         },
     }

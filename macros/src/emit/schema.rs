@@ -83,7 +83,7 @@ pub(super) fn column(field: &Field, stored: bool) -> Option<TokenStream> {
         Storage::Plain if !stored => (name, quote! { _rt::None }, quote! { false }, quote! { &[] }),
         Storage::Plain => (
             name,
-            quote! { _rt::Some(<<#ty as _rt::Property>::Scalar as _rt::EdmValue>::EDM) },
+            quote! { _rt::Some(<#ty as _rt::Property>::EDM) },
             quote! { <#ty as _rt::Property>::OPTIONAL },
             quote! { &[] },
         ),

@@ -134,7 +134,7 @@ impl<E, F, K> Column<E, F, K> {
     }
 }
 
-impl<E, F: KeyPart> Column<E, F, KeyOnly> {
+impl<E, F> Column<E, F, KeyOnly> {
     /// A column that the keys give back.
     pub const fn key(
         name: &'static str,

@@ -111,7 +111,15 @@ pub fn encode_date<T: DatePart>(
     form: &str,
     out: &mut String,
 ) -> Result<(), InvalidValue> {
-    let ticks = value.to_ticks()?;
+    encode_ticks(value.to_ticks()?, form, out)
+}
+
+/// Appends ticks in a date form.
+///
+/// # Errors
+///
+/// A form that no template has.
+pub fn encode_ticks(ticks: Ticks, form: &str, out: &mut String) -> Result<(), InvalidValue> {
     let time = OffsetDateTime::from(ticks);
     let mut form = form.chars();
     while let Some(c) = form.next() {
@@ -139,6 +147,15 @@ pub fn encode_date<T: DatePart>(
 ///
 /// A text that the form does not write.
 pub fn decode_date<T: DatePart>(text: &str, form: &str) -> Result<T, InvalidValue> {
+    decode_period(text, form).and_then(T::from_ticks)
+}
+
+/// The first tick of the period that a date form names.
+///
+/// # Errors
+///
+/// A text that the form does not write.
+pub fn decode_period(text: &str, form: &str) -> Result<Ticks, InvalidValue> {
     let invalid = || InvalidValue::new(format!("expected a date `{form}`, found `{text}`"));
     let mut fields = [1_i64, 1, 1, 0, 0, 0, 0];
     let mut rest = text;
@@ -159,7 +176,7 @@ pub fn decode_date<T: DatePart>(text: &str, form: &str) -> Result<T, InvalidValu
         rest = after;
     }
     let ticks = if rest.is_empty() { ticks_of(fields) } else { None };
-    T::from_ticks(ticks.ok_or_else(invalid)?)
+    ticks.ok_or_else(invalid)
 }
 
 fn ticks_of([year, month, day, hour, minute, second, ticks]: [i64; 7]) -> Option<Ticks> {

@@ -15,9 +15,12 @@ mod template;
 mod text;
 
 pub use collide::{families_meet, templates_meet};
-pub use date::{DatePart, Resolution, date_width, decode_date, encode_date, resolution_of};
+pub use date::{
+    DatePart, Resolution, date_width, decode_date, decode_period, encode_date, encode_ticks,
+    resolution_of,
+};
 pub use escape::{escape, unescape};
-pub use hash::{bucket, bucket_width, encode_bucket};
+pub use hash::{bucket, bucket_width, encode_bucket, push_bucket};
 pub use part::{Descending, FixedWidth, KeyPart, Ordered, PrefixInput, RangeInput, TextPart};
 pub use successor::successor;
 pub use template::{Family, FamilyKind, Form, KeyWriter, Part, Segment, Template};
