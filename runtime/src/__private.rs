@@ -16,6 +16,8 @@ pub use std::{
 
 use serde::{Serialize, de::DeserializeOwned};
 
+use crate::entity::{finish_json, read_json};
+
 pub use crate::{
     edm::{
         EdmCow, EdmType, EdmValue, Input, InvalidValue, Property, PropertyBag, Ticks, Value,
@@ -25,13 +27,12 @@ pub use crate::{
         Access, Column, ColumnSchema, Comparable, Discriminator, Draft, Flattened, FromRow,
         FullView, Json, KeyColumn, KeyOnly, Partition, Patch, Path, Plain, Point, PrimaryRow,
         Projection, Properties, PropertyWriter, Range, ReadColumn, Scan, Schema, TableEntity, View,
-        finish_json, finish_property, keep_extra, read_json, read_properties, read_property,
     },
     error::{BoxError, Error, Result},
     key::{
         DatePart, Descending, Family, FamilyKind, FixedWidth, Form, KeyPart, KeyWriter, Ordered,
         Part, PrefixInput, RangeInput, Resolution, Segment, Template, TextPart, bucket_width,
-        date_width, decode_date, encode_bucket, encode_date, families_meet, lower, resolution_of,
+        date_width, decode_period, families_meet, lower, resolution_of,
     },
     limits::PROPERTIES,
     row::Row,

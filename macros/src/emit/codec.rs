@@ -91,7 +91,7 @@ fn slots(entity: &Entity) -> TokenStream {
         let (slot, ty) = (slot(at), &field.ty);
         Some(match &field.storage {
             Storage::Skipped => return None,
-            Storage::Flattened(_) => quote! {
+            Storage::Flattened(_) => quote_spanned! { ty.span() =>
                 let mut #slot = <#ty as _rt::Properties>::slots();
             },
             Storage::Extra => quote! { let mut #slot: #ty = _rt::Default::default(); },
