@@ -3,7 +3,7 @@
 use entable::prelude::*;
 
 /// An entity.
-#[derive(TableEntity)]
+#[derive(Debug, TableEntity)]
 #[table(name = "Docs", partition_key = "{id:bucket(2)}", row_key = "{at:%Y}_{id}_{at:desc}")]
 pub struct Documented {
     /// Its number.
@@ -21,21 +21,21 @@ pub struct Documented {
 }
 
 /// A part.
-#[derive(Properties)]
+#[derive(Debug, Properties)]
 pub struct Part {
     /// Its size.
     pub size: i32,
 }
 
 /// A kind.
-#[derive(EdmEnum)]
+#[derive(Debug, EdmEnum)]
 pub enum Kind {
     /// One.
     One,
 }
 
 /// Some of it.
-#[derive(Projection)]
+#[derive(Debug, Projection)]
 #[table(of = Documented)]
 pub struct Some {
     /// Its text.

@@ -66,7 +66,7 @@ pub(super) fn key_fields(entity: &Entity, errors: &mut Errors) {
         let name = &field.name;
         let attr = &field.attr;
         if !entity.is_in_key(at) {
-            if let Some(span) = attr.store.span() {
+            if let (Some(span), true) = (attr.store.span(), entity.has_keys()) {
                 errors.at(
                     span,
                     format!("`store` on `{name}`, which is in no key and so a property already"),

@@ -64,6 +64,7 @@ fn scoped(runtime: &Path, body: &TokenStream) -> TokenStream {
         #[doc(hidden)]
         #[allow(
             dead_code,
+            missing_debug_implementations,
             private_bounds,
             private_interfaces,
             unreachable_pub,

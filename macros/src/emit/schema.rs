@@ -14,13 +14,19 @@ pub(super) fn family_constant(family: &Family) -> Ident {
     format_ident!("__{}", crate::names::Case::Screaming.apply(&family.name))
 }
 
-/// The constants of the families, and `__SCHEMA`.
-pub(super) fn emit(entity: &Entity) -> TokenStream {
+/// The constants of the families.
+pub(super) fn families(entity: &Entity) -> TokenStream {
     let families = entity.families.iter().map(|family| {
         let name = family_constant(family);
         let value = self::family(family, entity);
         quote! { const #name: &'static _rt::Family = &#value; }
     });
+    quote! { #(#families)* }
+}
+
+/// The constants of the families, and `__SCHEMA`.
+pub(super) fn emit(entity: &Entity) -> TokenStream {
+    let families = families(entity);
     let constants = entity.families.iter().map(family_constant);
     let columns = entity.fields.iter().enumerate().filter_map(|(at, field)| {
         let stored = entity.is_property(at, field);
@@ -33,7 +39,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         Discriminator::RowKey => quote! { _rt::Discriminator::RowKey },
     };
     quote! {
-        #(#families)*
+        #families
         static __SCHEMA: _rt::Schema = _rt::Schema {
             entity: #name,
             table: #table,
