@@ -158,10 +158,24 @@ impl<T> Debug for JsonCodec<T> {
     }
 }
 
-impl<T: Serialize + DeserializeOwned> JsonCodec<T> {
+/// A type that serde can write and read.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be stored as JSON",
+    label = "not a serde type",
+    note = "`#[table(json)]` needs `#[derive(serde::Serialize, serde::Deserialize)]` on the type"
+)]
+pub trait JsonField: Serialize + DeserializeOwned {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + DeserializeOwned> JsonField for T {}
+
+impl<T> JsonCodec<T> {
     /// The codec of a type.
     #[allow(clippy::new_without_default, reason = "generated code calls it in constants")]
-    pub const fn new() -> Self {
+    pub const fn new() -> Self
+    where
+        T: JsonField,
+    {
         Self {
             put: |out, name, value| out.put_json(name, value),
             finish: finish_json,

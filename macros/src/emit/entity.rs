@@ -20,7 +20,8 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let check = entity.validate.as_ref().map(|path| {
         quote! {
             fn check(&self) -> _rt::Result<(), _rt::BoxError> {
-                match #path(self) {
+                let __check: fn(&Self) -> _ = #path;
+                match __check(self) {
                     _rt::Ok(()) => _rt::Ok(()),
                     _rt::Err(__error) => _rt::Err(_rt::Into::into(__error)),
                 }

@@ -5,7 +5,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Data, DeriveInput};
 
-use super::{codec, patch, schema, scoped, steps};
+use super::{patch, schema, scoped, steps};
 use crate::model::{self, Field, Storage};
 
 /// A type with parameters has no impl that always holds.
@@ -21,8 +21,7 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
     let ident = &entity.ident;
     let from_row = from_row(input);
     let columns = columns(&entity.fields);
-    let json = codec::json_codecs(&entity.fields);
-    let (patch_name, patch) = (patch::name(entity), patch::emit(entity));
+    let (patch_name, patch) = (patch::name(entity), patch::hollow(entity));
     // Where the keys are as they were meant, so are the paths.
     let primary = entity.families.first().filter(|_| entity.has_keys());
     let start = match primary {
@@ -34,7 +33,6 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
         quote! { #family #steps }
     });
     let body = quote! {
-        #json
         #paths
         #patch
         #from_row

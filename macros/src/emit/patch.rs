@@ -13,6 +13,19 @@ pub(super) fn name(entity: &Entity) -> Ident {
 
 /// The patch's type and its methods.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
+    with_methods(entity, setter)
+}
+
+/// The same with methods that do nothing, for an entity that is refused: how a field is stored may
+/// be the mistake.
+pub(super) fn hollow(entity: &Entity) -> TokenStream {
+    with_methods(entity, |field| match field.storage {
+        Storage::Json | Storage::Flattened(_) => whole(field, &quote! { loop {} }),
+        _ => setter(field),
+    })
+}
+
+fn with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> TokenStream {
     let (ident, name, vis) = (&entity.ident, name(entity), &entity.vis);
     let doc = format!("Changes to some properties of `{}`.", crate::names::unraw(ident));
     // A key cannot be patched: another key is another row.
@@ -59,21 +72,31 @@ fn setter(field: &Field) -> TokenStream {
         }
         Storage::Json => {
             let codec = json_codec(field);
-            quote! {
-                #[doc = #doc]
-                pub fn #ident(self, __value: #ty) -> Self {
-                    Self(self.0.set_nested("", |__out| (#codec.put)(__out, #name, &__value)))
-                }
-            }
+            whole(
+                field,
+                &quote! { self.0.set_nested("", |__out| (#codec.put)(__out, #name, &__value)) },
+            )
         }
-        Storage::Flattened(prefix) => quote! {
-            #[doc = #doc]
-            pub fn #ident(self, __value: #ty) -> Self {
-                Self(self.0.set_nested(#prefix, |__out| {
+        Storage::Flattened(prefix) => whole(
+            field,
+            &quote! {
+                self.0.set_nested(#prefix, |__out| {
                     <#ty as _rt::Properties>::write(&__value, __out)
-                }))
-            }
-        },
+                })
+            },
+        ),
+    }
+}
+
+/// A setter that takes the field's type as it is.
+fn whole(field: &Field, patch: &TokenStream) -> TokenStream {
+    let (ident, ty) = (&field.ident, &field.ty);
+    let doc = format!("Sets `{}`.", field.name);
+    quote! {
+        #[doc = #doc]
+        pub fn #ident(self, __value: #ty) -> Self {
+            Self(#patch)
+        }
     }
 }
 
