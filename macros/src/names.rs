@@ -14,6 +14,13 @@ pub(crate) fn constant(field: &Ident) -> Ident {
     format_ident!("{}", Case::Screaming.apply(&unraw(field)), span = field.span())
 }
 
+/// A field's name as a number: constants can be parameters of traits, texts cannot (FNV-1a).
+pub(crate) fn fingerprint(field: &Ident) -> u64 {
+    unraw(field).bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
 /// How property names follow from the names of fields or variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Case {

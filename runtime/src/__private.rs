@@ -24,9 +24,10 @@ pub use crate::{
         ValueRef,
     },
     entity::{
-        Access, Column, ColumnSchema, Comparable, Discriminator, Draft, Flattened, FromRow,
-        FullView, Json, KeyColumn, KeyOnly, Partition, Patch, Path, Plain, Point, PrimaryRow,
-        Projection, Properties, PropertyWriter, Range, ReadColumn, Scan, Schema, TableEntity, View,
+        Access, Column, ColumnSchema, Comparable, CopyRow, Discriminator, Draft, EntityRows,
+        Flattened, FromRow, FullCopy, FullView, Holds, Json, ListEntry, ListRows, PartialCopy,
+        Partition, Patch, Path, Plain, Point, PrimaryRow, Projection, Properties, PropertyWriter,
+        Range, ReadColumn, Scan, Schema, TableEntity, View, Within,
     },
     error::{BoxError, Error, Result},
     key::{
@@ -36,6 +37,7 @@ pub use crate::{
     },
     limits::PROPERTIES,
     row::Row,
+    table::{BulkChange, BulkVerb, Writable, bulk_change},
 };
 
 /// A key's parts, as they stand in it.
@@ -49,6 +51,38 @@ pub fn split_key<'k, const PARTS: usize>(
     key: &'k str,
 ) -> Result<[&'k str; PARTS]> {
     template.split(key).map_err(|invalid| invalid.on_read(name))
+}
+
+/// A field that every family's keys hold.
+///
+/// # Errors
+///
+/// `is_decode`, naming the field, for a row of no family.
+pub fn from_keys<T>(found: Option<T>, field: &'static str) -> Result<T> {
+    found.ok_or_else(|| InvalidValue::new("the row's keys do not hold the field").on_read(field))
+}
+
+/// Refuses a copy whose key does not follow from its fields.
+///
+/// # Errors
+///
+/// `is_decode`: another program changed the row.
+pub fn check_copy_key(row: &Row, expected: &str) -> Result<()> {
+    if row.row_key() == expected {
+        return Ok(());
+    }
+    let message = format!(
+        "the copy's key does not match its fields, which give `{}`: another program changed it; `check()` and `repair()` mend it",
+        expected.escape_debug()
+    );
+    Err(InvalidValue::new(message).on_read("RowKey"))
+}
+
+/// The family that is read, the primary unless told.
+pub fn family_or_primary<E: TableEntity>(
+    family: Option<&'static Family>,
+) -> Option<&'static Family> {
+    family.or_else(|| E::SCHEMA.primary().ok())
 }
 
 /// A field from a part, by the decoder of its form.
@@ -233,12 +267,12 @@ pub trait Projected<C>: Sized {
     /// # Errors
     ///
     /// `is_decode`, naming the property.
-    fn project(column: &C, row: &Row) -> Result<Self>;
+    fn project(column: &C, row: &Row, family: &'static Family) -> Result<Self>;
 }
 
 impl<F: SameType<C::Field>, C: ReadColumn> Projected<C> for F {
-    fn project(column: &C, row: &Row) -> Result<Self> {
-        column.read(row).map(Self::same)
+    fn project(column: &C, row: &Row, family: &'static Family) -> Result<Self> {
+        column.read(row, family).map(Self::same)
     }
 }
 

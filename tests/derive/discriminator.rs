@@ -1,8 +1,12 @@
 //! `entity_type` and `discriminator`: how a row says its type.
 
-use entable::{ValueRef, entity::Recognition, prelude::*};
+use entable::{Row, ValueRef, entity::Recognition, prelude::*};
 
 use crate::properties;
+
+fn recognize<E: TableEntity>(row: &Row) -> Recognition {
+    E::SCHEMA.recognize(row, E::SCHEMA.primary().unwrap()).unwrap()
+}
 
 #[derive(TableEntity)]
 #[table(
@@ -24,7 +28,7 @@ fn the_type_and_its_property_can_be_named() {
     let row = employee.to_row().unwrap();
     assert_eq!(row.get("Kind").unwrap(), Some(ValueRef::String("Person")));
     assert_eq!(row.get("EntityType").unwrap(), Some(ValueRef::String("free")));
-    assert_eq!(Employee::SCHEMA.recognize(&row).unwrap(), Recognition::Ours);
+    assert_eq!(recognize::<Employee>(&row), Recognition::Ours);
 }
 
 #[derive(TableEntity)]
@@ -43,8 +47,8 @@ struct Department {
 fn the_key_alone_can_say_the_type() {
     let row = Department { department: "Sales".into(), id: 1 }.to_row().unwrap();
     assert!(properties(&row).is_empty());
-    assert_eq!(Department::SCHEMA.recognize(&row).unwrap(), Recognition::Ours);
+    assert_eq!(recognize::<Department>(&row), Recognition::Ours);
     let other = Employee { department: "Sales".into(), id: 1, entity_type: String::new() };
-    let found = Department::SCHEMA.recognize(&other.to_row().unwrap()).unwrap();
+    let found = recognize::<Department>(&other.to_row().unwrap());
     assert_eq!(found, Recognition::Unmarked);
 }

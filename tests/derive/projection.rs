@@ -43,5 +43,5 @@ fn a_projection_reads_its_fields_from_keys_and_properties() {
 
 #[test]
 fn a_projection_selects_properties_and_leaves_out_keys() {
-    assert_eq!(Contact::columns().unwrap(), ["Mail", "Tags", "Type"]);
+    assert_eq!(Contact::columns(None).unwrap(), ["Mail", "Tags", "Type"]);
 }

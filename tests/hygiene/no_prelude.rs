@@ -86,6 +86,6 @@ fn a_row_and_back() {
     // The year of `Date::MIN` is before the year 1, so that the row is refused.
     assert_eq!(TableEntity::to_row(&employee()).is_err(), true);
     assert_eq!(TableEntity::check(&employee()).is_ok(), true);
-    let contact = <Contact as ::entable::FromRow>::columns();
+    let contact = <Contact as ::entable::FromRow>::columns(::std::option::Option::None);
     assert_eq!(contact.is_some(), true);
 }

@@ -3,7 +3,7 @@
 use proc_macro2::Ident;
 use syn::{Attribute, Expr, LitStr, Path};
 
-use super::{Entry, Given, entries};
+use super::{Entry, Given, IndexAttr, entries};
 use crate::{errors::Errors, names::Case, spanned::Slot};
 
 /// How rows say their type.
@@ -26,6 +26,8 @@ pub(crate) struct EntityAttr {
     pub(crate) rename_all: Slot<Case>,
     pub(crate) validate: Slot<Path>,
     pub(crate) hot_partition: Slot<()>,
+    /// Indexes and lists, in the order in which they are written.
+    pub(crate) indexes: Vec<IndexAttr>,
     pub(crate) runtime: Slot<Path>,
 }
 
@@ -77,9 +79,11 @@ impl EntityAttr {
                 }
                 Ok(())
             }
-            "version" | "upgrade_from" | "index" | "list" | "wide" | "seal" | "expires" => {
-                entry.not_yet()
+            name @ ("index" | "list") => {
+                self.indexes.extend(IndexAttr::read(entry, name == "list", errors));
+                Ok(())
             }
+            "version" | "upgrade_from" | "wide" | "seal" | "expires" => entry.not_yet(),
             _ => entry.unknown("container", &ENTITY_KEYS),
         }
     }

@@ -4,6 +4,7 @@
 
 mod container;
 mod field;
+mod index;
 mod variant;
 
 use proc_macro2::{Ident, Span, TokenStream};
@@ -18,6 +19,7 @@ use syn::{
 pub(crate) use self::{
     container::{Discriminator, EntityAttr, EnumAttr, ProjectionAttr, PropertiesAttr},
     field::FieldAttr,
+    index::IndexAttr,
     variant::VariantAttr,
 };
 use crate::{

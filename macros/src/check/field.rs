@@ -4,7 +4,7 @@ use proc_macro2::Span;
 
 use crate::{
     errors::Errors,
-    model::{Entity, Field, Storage},
+    model::{Entity, Field},
 };
 
 /// Keys of which a field has one at most, and what goes with them.
@@ -65,7 +65,7 @@ pub(super) fn key_fields(entity: &Entity, errors: &mut Errors) {
     for (at, field) in entity.fields.iter().enumerate() {
         let name = &field.name;
         let attr = &field.attr;
-        if !entity.is_in_key(at) {
+        if !entity.is_in_any_key(at) {
             if let (Some(span), true) = (attr.store.span(), entity.has_keys()) {
                 errors.at(
                     span,
@@ -85,7 +85,8 @@ pub(super) fn key_fields(entity: &Entity, errors: &mut Errors) {
                 errors.at(span, format!("`{key}` on `{name}`, which is a part of a key: {why}"));
             }
         }
-        let from_key = entity.key_source(at, field).is_some() && field.storage == Storage::Plain;
+        let from_key =
+            entity.primary().is_some_and(|primary| entity.key_source(primary, at, field).is_some());
         if let (true, Some(span)) = (from_key, attr.default.span()) {
             let why = "the key always gives it back";
             errors.at(span, format!("`default` on `{name}`, which is a part of a key: {why}"));

@@ -3,6 +3,7 @@
 mod edm_enum;
 mod entity;
 mod field;
+mod index;
 mod key;
 mod names;
 
@@ -23,10 +24,14 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
     names::properties(&entity.fields, entity.marker(), errors);
     names::constants(&entity.fields, errors);
     for family in &entity.families {
-        key::separated(&family.partition, entity, errors);
+        if family.is_primary() {
+            key::separated(&family.partition, entity, errors);
+        }
         key::separated(&family.row, entity, errors);
     }
     key::hot_partition(entity, errors);
+    index::names(entity, errors);
+    index::count(entity, errors);
 }
 
 /// The rules for a struct that is flattened.

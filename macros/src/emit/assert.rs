@@ -25,7 +25,27 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let properties = quote_spanned! { entity.ident.span() =>
         const _: () = _rt::assert_properties(__SCHEMA.columns, #marker, #message);
     };
-    quote! { #(#separated)* #(#covers)* #properties }
+    let apart = apart(entity);
+    quote! { #(#separated)* #(#covers)* #properties #apart }
+}
+
+/// Two families whose rows could have one key.
+fn apart(entity: &Entity) -> TokenStream {
+    let families = entity.families.iter().enumerate();
+    let pairs = families.flat_map(|(at, later)| {
+        entity.families.iter().take(at).map(move |earlier| (earlier, later))
+    });
+    let asserts = pairs.map(|(earlier, later)| {
+        let (first, second) = (family_constant(earlier), family_constant(later));
+        let message = format!(
+            "rows of `{}` (\"{}\") and of `{}` (\"{}\") could have the same key: begin each with a literal of its own",
+            earlier.name, earlier.row.text, later.name, later.row.text
+        );
+        quote_spanned! { later.row.literal.span() =>
+            const _: () = _rt::assert_apart(#first, #second, #message);
+        }
+    });
+    quote! { #(#asserts)* }
 }
 
 /// Parts whose width only the type knows, with something after them.
@@ -38,7 +58,8 @@ fn separated(entity: &Entity, family: &Family) -> TokenStream {
             const _: () = _rt::assert_separated(&#constant.#template, #assert);
         })
     };
-    let partition = check(&family.partition, quote! { partition });
+    let partition =
+        family.is_primary().then(|| check(&family.partition, quote! { partition })).flatten();
     let row = check(&family.row, quote! { row });
     quote! { #partition #row }
 }

@@ -7,7 +7,7 @@ use syn::spanned::Spanned;
 use super::{part, schema::family_constant};
 use crate::{
     attr::Discriminator,
-    model::{Absent, Entity, Family, Field, Storage},
+    model::{Absent, Entity, Family, FamilyKind, Field, Storage},
 };
 
 /// What is found of a field is kept in a local until the row was read.
@@ -15,12 +15,30 @@ fn slot(at: usize) -> Ident {
     format_ident!("__f{at}")
 }
 
+/// What the keys give back of a field.
+fn recovered(at: usize) -> Ident {
+    format_ident!("__k{at}")
+}
+
+/// Whether the keys of any family give the field back.
+fn is_in_keys(entity: &Entity, at: usize, field: &Field) -> bool {
+    entity.copies().any(|family| entity.key_source(family, at, field).is_some())
+}
+
+/// Whether rows of any family hold the field as a property.
+fn is_property(entity: &Entity, at: usize, field: &Field) -> bool {
+    entity.copies().any(|family| entity.is_property(family, at, field))
+}
+
 /// The impl of `FromRow`.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
+    let Some(primary) = entity.primary() else { return TokenStream::new() };
+    let primary = family_constant(primary);
     let ident = &entity.ident;
-    let keys = entity.families.iter().take(1).map(|primary| split_keys(entity, primary));
+    let keys = keys(entity);
     let slots = slots(entity);
     let walk = walk(entity);
+    let stale = stale(entity);
     let fields = entity.fields.iter().enumerate().map(|(at, field)| {
         let name = &field.ident;
         let value = value(entity, at, field);
@@ -29,48 +47,116 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     quote! {
         #[automatically_derived]
         impl _rt::FromRow for #ident {
-            fn columns() -> _rt::Option<_rt::Vec<_rt::String>> {
+            fn columns(
+                _: _rt::Option<&'static _rt::Family>,
+            ) -> _rt::Option<_rt::Vec<_rt::String>> {
                 _rt::None
             }
 
             fn from_row(__row: &_rt::Row) -> _rt::Result<Self> {
-                #(#keys)*
+                <Self as _rt::FromRow>::from_copy(__row, #primary)
+            }
+
+            fn from_copy(
+                __row: &_rt::Row,
+                __family: &'static _rt::Family,
+            ) -> _rt::Result<Self> {
+                #keys
                 #slots
                 #walk
-                _rt::Ok(Self { #(#fields),* })
+                let __entity = Self { #(#fields),* };
+                #stale
+                _rt::Ok(__entity)
             }
         }
     }
 }
 
+/// A copy whose key does not follow from its fields was changed by another program: where the key
+/// has a field in a form that does not give it back, the key is written again and compared.
+fn stale(entity: &Entity) -> TokenStream {
+    let arms = entity.families.iter().enumerate().filter_map(|(index, family)| {
+        let is_held =
+            |part: &crate::model::Part| family.holds.get(part.field).copied().unwrap_or_default();
+        let is_lossy = family
+            .row
+            .parts()
+            .any(|part| entity.fields.get(part.field).is_some_and(|field| !part.is_exact(field)));
+        if family.kind != FamilyKind::Copy || !is_lossy || !family.row.parts().all(is_held) {
+            return None;
+        }
+        let row_key = super::entity::row_key(entity, family, &quote! { __entity });
+        Some(quote! {
+            #index => {
+                #row_key
+                _rt::check_copy_key(__row, &__row_key)?;
+            }
+        })
+    });
+    let arms: Vec<TokenStream> = arms.collect();
+    if arms.is_empty() {
+        return TokenStream::new();
+    }
+    quote! { match __family.index { #(#arms)* _ => {} } }
+}
+
 /// Takes the keys apart as far as fields are read from them.
-fn split_keys(entity: &Entity, primary: &Family) -> TokenStream {
-    let constant = family_constant(primary);
-    let sources: Vec<(bool, usize)> = entity
+fn keys(entity: &Entity) -> TokenStream {
+    let locals = entity.fields.iter().enumerate().filter_map(|(at, field)| {
+        let (name, ty) = (recovered(at), &field.ty);
+        is_in_keys(entity, at, field)
+            .then(|| quote! { let mut #name: _rt::Option<#ty> = _rt::None; })
+    });
+    let arms = entity.families.iter().enumerate().filter_map(|(index, family)| {
+        let split = (family.kind != FamilyKind::List).then(|| split_keys(entity, family))?;
+        Some(quote! { #index => { #split } })
+    });
+    quote! {
+        #(#locals)*
+        match __family.index {
+            #(#arms)*
+            _ => {}
+        }
+    }
+}
+
+/// Reads the fields that the family's keys give back.
+fn split_keys(entity: &Entity, family: &Family) -> TokenStream {
+    let constant = family_constant(family);
+    let sources: Vec<(usize, (bool, usize))> = entity
         .fields
         .iter()
         .enumerate()
-        .filter_map(|(at, field)| entity.key_source(at, field))
+        .filter_map(|(at, field)| Some((at, entity.key_source(family, at, field)?)))
         .collect();
     let split = |in_row: bool, count: usize| {
-        if !sources.iter().any(|(key, _)| *key == in_row) {
+        if !sources.iter().any(|(_, (key, _))| *key == in_row) {
             return None;
         }
-        let parts = (0..count).map(|at| match sources.contains(&(in_row, at)) {
-            true => {
-                let name = text_of(in_row, at);
-                quote! { #name }
-            }
-            false => quote! { _ },
-        });
+        let parts =
+            (0..count).map(|at| match sources.iter().any(|(_, source)| *source == (in_row, at)) {
+                true => {
+                    let name = text_of(in_row, at);
+                    quote! { #name }
+                }
+                false => quote! { _ },
+            });
         let (template, name, key) = key_of(in_row);
         Some(quote! {
             let [#(#parts),*] = _rt::split_key::<#count>(&#constant.#template, #name, #key)?;
         })
     };
-    let partition = split(false, primary.partition.parts().count());
-    let row = split(true, primary.row.parts().count());
-    quote! { #partition #row }
+    let partition = split(false, family.partition.parts().count());
+    let row = split(true, family.row.parts().count());
+    let reads = sources.iter().filter_map(|(at, (in_row, part_at))| {
+        let key = if *in_row { &family.row } else { &family.partition };
+        let text = text_of(*in_row, *part_at);
+        let field = entity.fields.get(*at)?;
+        let decoded = part::decode(key.parts().nth(*part_at)?, field, &quote! { #text });
+        let name = recovered(*at);
+        Some(quote! { #name = _rt::Some(#decoded?); })
+    });
+    quote! { #partition #row #(#reads)* }
 }
 
 fn text_of(in_row: bool, at: usize) -> Ident {
@@ -78,7 +164,7 @@ fn text_of(in_row: bool, at: usize) -> Ident {
 }
 
 /// The template's field, the key's name, and the key of `__row`.
-pub(super) fn key_of(in_row: bool) -> (TokenStream, &'static str, TokenStream) {
+fn key_of(in_row: bool) -> (TokenStream, &'static str, TokenStream) {
     if in_row {
         (quote! { row }, "RowKey", quote! { _rt::Row::row_key(__row) })
     } else {
@@ -95,7 +181,7 @@ fn slots(entity: &Entity) -> TokenStream {
                 let mut #slot = <#ty as _rt::Properties>::slots();
             },
             Storage::Extra => quote! { let mut #slot: #ty = _rt::Default::default(); },
-            Storage::Plain if !entity.is_property(at, field) => return None,
+            Storage::Plain if !is_property(entity, at, field) => return None,
             Storage::Plain | Storage::Json => quote! {
                 let mut #slot: _rt::Option<_rt::ValueRef<'_>> = _rt::None;
             },
@@ -111,7 +197,7 @@ fn walk(entity: &Entity) -> TokenStream {
     for (at, field) in entity.fields.iter().enumerate() {
         let (slot, ty) = (slot(at), &field.ty);
         match &field.storage {
-            Storage::Plain | Storage::Json if entity.is_property(at, field) => {
+            Storage::Plain | Storage::Json if is_property(entity, at, field) => {
                 let name = bytes(&field.property);
                 named.push(quote! { #name => #slot = _rt::Some(__value), });
             }
@@ -158,26 +244,22 @@ pub(super) fn bytes(text: &str) -> proc_macro2::Literal {
 }
 
 fn value(entity: &Entity, at: usize, field: &Field) -> TokenStream {
-    if let Some((in_row, part_at)) = entity.key_source(at, field)
-        && let Some(part) = part_of(entity, in_row, part_at)
-    {
-        let text = text_of(in_row, part_at);
-        let decoded = part::decode(part, field, &quote! { #text });
-        return quote! { #decoded? };
+    let (slot, recovered, name) = (slot(at), recovered(at), &field.property);
+    let found = match &field.storage {
+        Storage::Skipped => return default(field),
+        Storage::Extra => return quote! { #slot },
+        _ if is_property(entity, at, field) => finish(field, &quote! { #slot }, None),
+        _ => return quote! { _rt::from_keys(#recovered, #name)? },
+    };
+    if !is_in_keys(entity, at, field) {
+        return found;
     }
-    let slot = slot(at);
-    match &field.storage {
-        Storage::Skipped => default(field),
-        Storage::Extra => quote! { #slot },
-        _ => finish(field, &quote! { #slot }, None),
+    quote! {
+        match #recovered {
+            _rt::Some(__value) => __value,
+            _rt::None => #found,
+        }
     }
-}
-
-/// A part of the primary's keys.
-pub(super) fn part_of(entity: &Entity, in_row: bool, at: usize) -> Option<&crate::model::Part> {
-    let primary = entity.families.first()?;
-    let key = if in_row { &primary.row } else { &primary.partition };
-    key.parts().nth(at)
 }
 
 /// The value of a field that is not there.

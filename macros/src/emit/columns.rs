@@ -3,12 +3,11 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::{
-    codec::{json_codec, key_of, part_of},
-    part,
-    schema::family_constant,
+use super::{codec::json_codec, part};
+use crate::{
+    model::{Entity, Field, Properties, Storage},
+    template::Form,
 };
-use crate::model::{Entity, Field, Properties, Storage};
 
 /// The columns of an entity.
 pub(super) fn of_entity(entity: &Entity) -> TokenStream {
@@ -33,37 +32,39 @@ pub(super) fn of_properties(properties: &Properties) -> TokenStream {
     }
 }
 
-/// The column of a field that only the keys hold.
+/// The column of a field that the keys of some rows give back.
 fn key_column(entity: &Entity, at: usize, field: &Field) -> Option<TokenStream> {
-    let (in_row, part_at) = entity.key_source(at, field)?;
-    let part = part_of(entity, in_row, part_at)?;
-    let primary = entity.families.first()?;
-    let constant = family_constant(primary);
-    let (template, key_name, key) = key_of(in_row);
-    let count = if in_row { &primary.row } else { &primary.partition }.parts().count();
-    let texts = (0..count).map(|at| {
-        if at == part_at {
-            quote! { __text }
-        } else {
-            quote! { _ }
+    let mut reads: Vec<TokenStream> = Vec::new();
+    let mut seen: Vec<&Form> = Vec::new();
+    for family in entity.copies() {
+        let Some((in_row, part_at)) = entity.key_source(family, at, field) else { continue };
+        let key = if in_row { &family.row } else { &family.partition };
+        let part = key.parts().nth(part_at)?;
+        if seen.contains(&&part.form) {
+            continue;
         }
-    });
-    let decode = part::decode(part, field, &quote! { __text });
-    let encode = part::encode(part, &field.ty, &quote! { __value });
+        seen.push(&part.form);
+        let form = part::form(part);
+        let decode = part::decode(part, field, &quote! { __text });
+        reads.push(quote! { #form => #decode, });
+    }
+    if reads.is_empty() {
+        return None;
+    }
     let (vis, name, ty, property) = (&field.vis, &field.constant, &field.ty, &field.property);
-    let doc = format!("The column of `{}`, which the keys hold.", field.name);
+    let doc = format!("The column of `{}`, which keys hold.", field.name);
     Some(quote! {
         #[doc = #doc]
-        #vis const #name: _rt::Column<Self, #ty, _rt::KeyOnly> = _rt::Column::key(
+        #vis const #name: _rt::Column<Self, #ty> = _rt::Column::key(
             #property,
-            |__row, _| {
-                let [#(#texts),*] = _rt::split_key::<#count>(&#constant.#template, #key_name, #key)?;
-                #decode
+            |__row, __name| {
+                _rt::read_stored(__row, __name, |__found| {
+                    <#ty as _rt::Property>::from_stored(__found)
+                })
             },
-            _rt::KeyColumn {
-                template: &#constant.#template,
-                part: #part_at,
-                encode: |__value, __out| #encode,
+            |__part, __text| match __part.form {
+                #(#reads)*
+                _ => _rt::from_keys(_rt::None, #property),
             },
         );
     })

@@ -16,7 +16,8 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let patch = patch::name(entity);
     let steps = steps::start_type(entity, primary);
     let start = steps::start(entity, primary);
-    let to_row = to_row(entity, primary);
+    let row = row(entity, primary);
+    let rows = super::index::rows(entity);
     let check = entity.validate.as_ref().map(|path| {
         quote! {
             fn check(&self) -> _rt::Result<(), _rt::BoxError> {
@@ -29,6 +30,17 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         }
     });
     quote! {
+        #[automatically_derived]
+        impl _rt::Writable for #ident {
+            fn table(&self) -> &'static str {
+                __SCHEMA.table
+            }
+
+            fn change(&self, __verb: _rt::BulkVerb) -> _rt::Result<_rt::BulkChange> {
+                _rt::bulk_change(self, __verb)
+            }
+        }
+
         #[automatically_derived]
         impl _rt::TableEntity for #ident {
             type Primary = #steps;
@@ -44,20 +56,28 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
                 #patch(_rt::Patch::new())
             }
 
-            #to_row
+            fn to_row(&self) -> _rt::Result<_rt::Row> {
+                _rt::Ok(#row)
+            }
+
+            #rows
             #check
         }
     }
 }
 
-fn to_row(entity: &Entity, primary: &Family) -> TokenStream {
-    let constant = family_constant(primary);
-    let partition_parts = parts(&primary.partition, entity);
-    let row_parts = parts(&primary.row, entity);
-    let entity_type = &entity.entity_type;
+/// Writes one row of a family: its keys, its type, and what it holds.
+pub(super) fn row(entity: &Entity, family: &Family) -> TokenStream {
+    let constant = family_constant(family);
+    let (partition_key, row_key) =
+        (partition_key(entity, family), row_key(entity, family, &quote! { self }));
     let marker = match &entity.discriminator {
         Discriminator::Property(name) => Some(quote! {
-            _rt::PropertyWriter::put_value(&mut __out, #name, _rt::ValueRef::String(#entity_type));
+            _rt::PropertyWriter::put_value(
+                &mut __out,
+                #name,
+                _rt::ValueRef::String(#constant.marker),
+            );
         }),
         Discriminator::RowKey => None,
     };
@@ -65,31 +85,50 @@ fn to_row(entity: &Entity, primary: &Family) -> TokenStream {
         .fields
         .iter()
         .enumerate()
-        .filter(|(at, field)| field.storage == Storage::Extra || entity.is_property(*at, field))
+        .filter(|(at, field)| {
+            let held = family.holds.get(*at).copied().unwrap_or_default();
+            let extra = held && field.storage == Storage::Extra;
+            extra || entity.is_property(family, *at, field)
+        })
         .map(|(_, field)| put(field, &quote! { &mut __out }));
+    quote! {{
+        #partition_key
+        #row_key
+        let mut __row = _rt::Row::build(&__partition_key, &__row_key);
+        let mut __out = _rt::PropertyWriter::new(&mut __row);
+        #marker
+        #(#properties)*
+        __row.finish()?
+    }}
+}
+
+fn partition_key(entity: &Entity, family: &Family) -> TokenStream {
+    let constant = family_constant(family);
+    let parts = parts(&family.partition, entity, &quote! { self });
     quote! {
-        fn to_row(&self) -> _rt::Result<_rt::Row> {
-            let mut __key = _rt::KeyWriter::new(&#constant.partition, "PartitionKey");
-            #(#partition_parts)*
-            let __partition_key = _rt::KeyWriter::finish(__key)?;
-            let mut __key = _rt::KeyWriter::new(&#constant.row, "RowKey");
-            #(#row_parts)*
-            let __row_key = _rt::KeyWriter::finish(__key)?;
-            let mut __row = _rt::Row::build(&__partition_key, &__row_key);
-            let mut __out = _rt::PropertyWriter::new(&mut __row);
-            #marker
-            #(#properties)*
-            __row.finish()
-        }
+        let mut __key = _rt::KeyWriter::new(&#constant.partition, "PartitionKey");
+        #(#parts)*
+        let __partition_key = _rt::KeyWriter::finish(__key)?;
     }
 }
 
-fn parts(key: &Key, entity: &Entity) -> Vec<TokenStream> {
+/// The RowKey of `this` in a family, as `__row_key`.
+pub(super) fn row_key(entity: &Entity, family: &Family, this: &TokenStream) -> TokenStream {
+    let constant = family_constant(family);
+    let parts = parts(&family.row, entity, this);
+    quote! {
+        let mut __key = _rt::KeyWriter::new(&#constant.row, "RowKey");
+        #(#parts)*
+        let __row_key = _rt::KeyWriter::finish(__key)?;
+    }
+}
+
+fn parts(key: &Key, entity: &Entity, this: &TokenStream) -> Vec<TokenStream> {
     let write = |part| {
         let part: &crate::model::Part = part;
         let field = entity.fields.get(part.field)?;
         let name = &field.ident;
-        let encode = part::encode(part, &field.ty, &quote! { &self.#name });
+        let encode = part::encode(part, &field.ty, &quote! { &#this.#name });
         Some(quote! { _rt::KeyWriter::part(&mut __key, |__out| #encode)?; })
     };
     key.parts().filter_map(write).collect()

@@ -5,7 +5,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Data, DeriveInput};
 
-use super::{patch, schema, scoped, steps};
+use super::{index, patch, schema, scoped, steps};
 use crate::model::{self, Field, Storage};
 
 /// A type with parameters has no impl that always holds.
@@ -28,9 +28,11 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
         Some(primary) => steps::start_type(entity, primary),
         None => quote! { _rt::Point<Self> },
     };
-    let paths = primary.map(|primary| {
-        let (family, steps) = (schema::families(entity), steps::emit(entity, primary));
-        quote! { #family #steps }
+    let paths = primary.map(|_| {
+        let families = schema::families(entity);
+        let steps = entity.families.iter().map(|family| steps::emit(entity, family));
+        let indexes = index::emit(entity);
+        quote! { #families #(#steps)* #indexes }
     });
     let body = quote! {
         #paths
@@ -49,6 +51,7 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
                 marker: "",
                 discriminator: _rt::Discriminator::RowKey,
                 families: &[],
+                conditional: false,
                 columns: &[],
             };
 
@@ -57,6 +60,12 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
             fn patch() -> Self::Patch { loop {} }
 
             fn to_row(&self) -> _rt::Result<_rt::Row> { loop {} }
+        }
+
+        impl _rt::Writable for #ident {
+            fn table(&self) -> &'static str { "" }
+
+            fn change(&self, _: _rt::BulkVerb) -> _rt::Result<_rt::BulkChange> { loop {} }
         }
 
         impl #ident { #columns }
@@ -136,7 +145,11 @@ fn from_row(input: &DeriveInput) -> TokenStream {
     let ident = &input.ident;
     quote! {
         impl _rt::FromRow for #ident {
-            fn columns() -> _rt::Option<_rt::Vec<_rt::String>> { _rt::None }
+            fn columns(
+                _: _rt::Option<&'static _rt::Family>,
+            ) -> _rt::Option<_rt::Vec<_rt::String>> {
+                _rt::None
+            }
 
             fn from_row(_: &_rt::Row) -> _rt::Result<Self> { loop {} }
         }

@@ -10,6 +10,7 @@ mod columns;
 mod edm_enum;
 mod entity;
 pub(crate) mod fallback;
+mod index;
 mod part;
 mod patch;
 mod projection;
@@ -31,11 +32,14 @@ pub(crate) fn entity(entity: &model::Entity) -> TokenStream {
     let codec = codec::emit(entity);
     let table_entity = entity::emit(entity);
     let steps = entity.families.iter().map(|family| steps::emit(entity, family));
+    let indexes = index::emit(entity);
     let patch = patch::emit(entity);
     let columns = columns::of_entity(entity);
     scoped(
         &entity.runtime,
-        &quote! { #json #schema #asserts #codec #table_entity #(#steps)* #patch #columns },
+        &quote! {
+            #json #schema #asserts #codec #table_entity #(#steps)* #indexes #patch #columns
+        },
     )
 }
 

@@ -11,14 +11,15 @@ use crate::{
 
 /// The constant of a family: `__PRIMARY`.
 pub(super) fn family_constant(family: &Family) -> Ident {
-    format_ident!("__{}", crate::names::Case::Screaming.apply(&family.name))
+    let name = crate::names::unraw(&family.name);
+    format_ident!("__{}", crate::names::Case::Screaming.apply(&name))
 }
 
 /// The constants of the families.
 pub(super) fn families(entity: &Entity) -> TokenStream {
-    let families = entity.families.iter().map(|family| {
+    let families = entity.families.iter().enumerate().map(|(index, family)| {
         let name = family_constant(family);
-        let value = self::family(family, entity);
+        let value = self::family(family, index, entity);
         quote! { const #name: &'static _rt::Family = &#value; }
     });
     quote! { #(#families)* }
@@ -29,9 +30,10 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let families = families(entity);
     let constants = entity.families.iter().map(family_constant);
     let columns = entity.fields.iter().enumerate().filter_map(|(at, field)| {
-        let stored = entity.is_property(at, field);
+        let stored = entity.primary().is_some_and(|primary| entity.is_property(primary, at, field));
         column(field, stored)
     });
+    let conditional = entity.families.iter().any(|family| family.when.is_some());
     let name = crate::names::unraw(&entity.ident);
     let (table, entity_type) = (&entity.table, &entity.entity_type);
     let discriminator = match &entity.discriminator {
@@ -48,20 +50,49 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             marker: #entity_type,
             discriminator: #discriminator,
             families: &[#(*#constants),*],
+            conditional: #conditional,
             columns: &[#(#columns),*],
         };
     }
 }
 
-fn family(family: &Family, entity: &Entity) -> TokenStream {
-    let name = &family.name;
-    let kind = match family.kind {
-        FamilyKind::Primary => quote! { _rt::FamilyKind::Primary },
+fn family(family: &Family, index: usize, entity: &Entity) -> TokenStream {
+    let name = crate::names::unraw(&family.name);
+    let entity_type = entity.entity_type.value();
+    let (kind, marker) = match family.kind {
+        FamilyKind::Primary => (quote! { Primary }, entity_type),
+        FamilyKind::Copy => (quote! { Copy }, format!("{entity_type}#{name}")),
+        FamilyKind::List => (quote! { List }, "entable.list".to_owned()),
     };
     let partition = template(&family.partition, entity);
     let row = template(&family.row, entity);
+    let fields = || entity.fields.iter().enumerate();
+    let in_keys = fields()
+        .filter(|(at, field)| entity.key_source(family, *at, field).is_some())
+        .map(|(_, field)| &field.property);
+    let left_out = fields()
+        .filter(|(at, field)| {
+            !family.holds.get(*at).copied().unwrap_or_default()
+                && entity.key_source(family, *at, field).is_none()
+        })
+        .filter_map(|(_, field)| match &field.storage {
+            Storage::Plain | Storage::Json => Some(field.property.clone()),
+            Storage::Flattened(prefix) => Some(format!("{prefix}*")),
+            Storage::Skipped | Storage::Extra => None,
+        });
+    let unique = family.unique;
     quote! {
-        _rt::Family { name: #name, kind: #kind, partition: #partition, row: #row }
+        _rt::Family {
+            name: #name,
+            index: #index,
+            kind: _rt::FamilyKind::#kind,
+            marker: #marker,
+            partition: #partition,
+            row: #row,
+            in_keys: &[#(#in_keys),*],
+            left_out: &[#(#left_out),*],
+            unique: #unique,
+        }
     }
 }
 
@@ -72,9 +103,18 @@ fn template(key: &Key, entity: &Entity) -> TokenStream {
         Segment::Part(part) => {
             let field = entity.fields.get(part.field)?;
             let (form, width) = (part::form(part), part::width(part, &field.ty));
-            let name = &field.property;
+            let (name, ty) = (&field.property, &field.ty);
+            let encode = part::encode(part, ty, &quote! { &__field });
             Some(quote! {
-                _rt::Segment::Part(_rt::Part { field: #name, form: #form, width: #width })
+                _rt::Segment::Part(_rt::Part {
+                    field: #name,
+                    form: #form,
+                    width: #width,
+                    encode: |__value, __out| {
+                        let __field = <#ty as _rt::EdmValue>::from_edm(__value)?;
+                        #encode
+                    },
+                })
             })
         }
     });

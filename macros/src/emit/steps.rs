@@ -112,12 +112,18 @@ impl<'m> Builder<'m> {
     fn view(&self) -> TokenStream {
         match self.family.kind {
             FamilyKind::Primary => quote! { _rt::PrimaryRow },
+            FamilyKind::Copy if self.family.is_full() => quote! { _rt::FullCopy },
+            FamilyKind::Copy => {
+                let marker = super::index::marker(self.entity, self.family);
+                quote! { _rt::PartialCopy<#marker> }
+            }
+            FamilyKind::List => quote! { _rt::ListRows },
         }
     }
 
     fn name(&self, at: usize) -> Ident {
         let entity = crate::names::unraw(&self.entity.ident);
-        format_ident!("__{entity}{}{at}", self.family.name)
+        format_ident!("__{entity}{}{at}", crate::names::unraw(&self.family.name))
     }
 
     /// The type of a state: a point where nothing is missing.

@@ -5,7 +5,7 @@ use syn::{DeriveInput, LitStr, Path, Visibility};
 
 use super::{Family, FamilyKind, Field, Key, Storage, named_fields, refuse_generics, runtime};
 use crate::{
-    attr::{Discriminator, EntityAttr, FieldAttr},
+    attr::{Discriminator, EntityAttr, FieldAttr, IndexAttr},
     errors::Errors,
     names::{self, Case},
     spanned::Slot,
@@ -47,25 +47,46 @@ impl Entity {
             discriminator,
             validate: attr.validate.get().cloned(),
             may_be_hot: attr.hot_partition.is_set(),
-            families: primary(input, &attr, &fields, errors).into_iter().collect(),
+            families: families(input, &attr, &fields, errors),
             fields,
         }
     }
 
-    /// Whether rows hold the field as a property, or as several.
-    pub(crate) fn is_property(&self, at: usize, field: &Field) -> bool {
+    /// Whether rows of the family hold the field as a property, or as several.
+    pub(crate) fn is_property(&self, family: &Family, at: usize, field: &Field) -> bool {
+        let is_held = family.holds.get(at).copied().unwrap_or_default();
         match field.storage {
             Storage::Skipped | Storage::Extra => false,
-            _ => self.key_source(at, field).is_none(),
+            _ => is_held && self.key_source(family, at, field).is_none(),
         }
     }
 
-    /// The part of the primary's keys that the field is read from: it is no property then.
-    pub(crate) fn key_source(&self, at: usize, field: &Field) -> Option<(bool, usize)> {
+    /// The part of the family's keys that the field is read from: it is no property then.
+    pub(crate) fn key_source(
+        &self,
+        family: &Family,
+        at: usize,
+        field: &Field,
+    ) -> Option<(bool, usize)> {
         if field.attr.store.is_set() || field.storage != Storage::Plain {
             return None;
         }
-        self.families.first().and_then(|primary| primary.source_of(at, &self.fields))
+        family.source_of(at, &self.fields)
+    }
+
+    /// The families that an entity can be read from: the primary and copies.
+    pub(crate) fn copies(&self) -> impl Iterator<Item = &Family> {
+        self.families.iter().filter(|family| family.kind != FamilyKind::List)
+    }
+
+    /// The family of the entity's own rows.
+    pub(crate) fn primary(&self) -> Option<&Family> {
+        self.families.first()
+    }
+
+    /// Whether the field is a part of the primary's keys.
+    pub(crate) fn is_in_key(&self, at: usize) -> bool {
+        self.primary().is_some_and(|primary| primary.parts().any(|part| part.field == at))
     }
 
     /// Whether all keys are known as they were meant.
@@ -74,7 +95,7 @@ impl Entity {
     }
 
     /// Whether the field is a part of any key.
-    pub(crate) fn is_in_key(&self, at: usize) -> bool {
+    pub(crate) fn is_in_any_key(&self, at: usize) -> bool {
         self.families.iter().flat_map(Family::parts).any(|part| part.field == at)
     }
 }
@@ -87,6 +108,23 @@ fn fields(input: &DeriveInput, attr: &EntityAttr, errors: &mut Errors) -> Vec<Fi
         fields.extend(Field::new(&field, attr, case, &input.ident));
     }
     fields
+}
+
+/// The primary first, then indexes and lists as they are written.
+fn families(
+    input: &DeriveInput,
+    attr: &EntityAttr,
+    fields: &[Field],
+    errors: &mut Errors,
+) -> Vec<Family> {
+    let primary = primary(input, attr, fields, errors);
+    let mut families = Vec::new();
+    for index in &attr.indexes {
+        let partition = primary.as_ref().map(|primary| &primary.partition);
+        families.extend(self::index(index, partition, fields, errors));
+    }
+    families.splice(0..0, primary);
+    families
 }
 
 /// The family of the entity's own rows, where both keys are given.
@@ -107,9 +145,68 @@ fn primary(
     let partition = key("partition_key", &attr.partition_key, "{department}");
     let row = key("row_key", &attr.row_key, "{id:06}");
     Some(Family {
-        name: "Primary".to_owned(),
+        name: Ident::new("Primary", input.ident.span()),
         kind: FamilyKind::Primary,
         partition: partition?,
         row: row?,
+        holds: vec![true; fields.len()],
+        unique: false,
+        when: None,
     })
+}
+
+/// The family of an index or a list, in the primary's partition.
+fn index(
+    attr: &IndexAttr,
+    partition: Option<&Key>,
+    fields: &[Field],
+    errors: &mut Errors,
+) -> Option<Family> {
+    if !attr.row_key.is_set() {
+        let message = format!("`{0}` needs a key, write `{0}, row_key = \"..\"`", attr.name);
+        errors.at(attr.name.span(), message);
+    }
+    let row = attr.row_key.get().map(|literal| Key::new(literal, fields, errors));
+    let elsewhere = attr
+        .partition_key
+        .get()
+        .filter(|literal| partition.is_some_and(|partition| partition.text != literal.value()));
+    if let Some(literal) = elsewhere {
+        errors.at(literal.span(), "a copy in another partition is not supported yet");
+    }
+    Some(Family {
+        name: attr.name.clone(),
+        kind: if attr.is_list { FamilyKind::List } else { FamilyKind::Copy },
+        partition: partition?.clone(),
+        row: row?,
+        holds: held(attr, fields, errors),
+        unique: attr.unique.is_set(),
+        when: attr.when.get().cloned(),
+    })
+}
+
+/// Which fields the copies hold: all, `only` some, or all `except` some.
+fn held(attr: &IndexAttr, fields: &[Field], errors: &mut Errors) -> Vec<bool> {
+    let (named, wanted) = match (attr.only.get(), attr.except.get()) {
+        (Some(_), Some(except)) => {
+            let span = except.first().map_or(attr.name.span(), Ident::span);
+            errors.at(span, "a copy has `only` some fields or all `except` some, not both");
+            return vec![true; fields.len()];
+        }
+        (Some(only), None) => (only, true),
+        (None, Some(except)) => (except, false),
+        (None, None) => return vec![true; fields.len()],
+    };
+    let mut held = vec![!wanted; fields.len()];
+    for name in named {
+        let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+        let at = fields.iter().position(|field| field.name == names::unraw(name));
+        match at.and_then(|at| held.get_mut(at)) {
+            Some(slot) => *slot = wanted,
+            None => {
+                errors.at(name.span(), names::unknown("field", &names::unraw(name), &known));
+            }
+        }
+    }
+    held
 }

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use syn::LitStr;
+use proc_macro2::Ident;
+use syn::{LitStr, Path};
 
 use super::Field;
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
 };
 
 /// A part of a key.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Part {
     /// Which of the entity's fields.
     pub(crate) field: usize,
@@ -22,14 +23,14 @@ pub(crate) struct Part {
 }
 
 /// A piece of a key.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Segment {
     Literal(String, Range<usize>),
     Part(Part),
 }
 
 /// The template of a PartitionKey or a RowKey.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Key {
     /// The template as it was written: where its faults are shown.
     pub(crate) literal: LitStr,
@@ -44,15 +45,25 @@ pub(crate) struct Key {
 pub(crate) enum FamilyKind {
     /// The entity's own row.
     Primary,
+    /// A secondary-index copy.
+    Copy,
+    /// An index entity.
+    List,
 }
 
 /// One kind of row that an entity writes.
 #[derive(Debug)]
 pub(crate) struct Family {
-    pub(crate) name: String,
+    /// `Primary`, or the index as it was named.
+    pub(crate) name: Ident,
     pub(crate) kind: FamilyKind,
     pub(crate) partition: Key,
     pub(crate) row: Key,
+    /// Which fields its rows hold, in their keys or as properties.
+    pub(crate) holds: Vec<bool>,
+    pub(crate) unique: bool,
+    /// The condition under which an entity has the row.
+    pub(crate) when: Option<Path>,
 }
 
 impl Key {
@@ -151,6 +162,16 @@ impl Family {
     /// The parts of both keys, the PartitionKey's first.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &Part> {
         self.partition.parts().chain(self.row.parts())
+    }
+
+    /// Whether its rows hold every field.
+    pub(crate) fn is_full(&self) -> bool {
+        self.holds.iter().all(|holds| *holds)
+    }
+
+    /// Where its name stands, for an index.
+    pub(crate) fn is_primary(&self) -> bool {
+        self.kind == FamilyKind::Primary
     }
 
     /// The key that gives a field back: `true` for the RowKey, and which of its parts.

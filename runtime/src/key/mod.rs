@@ -9,6 +9,7 @@ mod date;
 mod escape;
 mod hash;
 mod integer;
+mod order;
 mod part;
 mod successor;
 mod template;
@@ -21,6 +22,8 @@ pub use date::{
 };
 pub use escape::{escape, unescape};
 pub use hash::{bucket, bucket_width, encode_bucket, push_bucket};
+pub(crate) use order::{BOUNDARY, put_order};
+pub use order::{decode_order, encode_order};
 pub use part::{Descending, FixedWidth, KeyPart, Ordered, PrefixInput, RangeInput, TextPart};
 pub use successor::successor;
 pub use template::{Family, FamilyKind, Form, KeyWriter, Part, Segment, Template};

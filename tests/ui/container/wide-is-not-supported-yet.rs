@@ -1,7 +1,7 @@
 use entable::prelude::*;
 
 #[derive(TableEntity)]
-#[table(name = "Staff", partition_key = "{department}", row_key = "{id:06}", index(ByName, row_key = "{department}"))]
+#[table(name = "Staff", partition_key = "{department}", row_key = "{id:06}", wide)]
 struct Employee {
     department: String,
     id: u32,
