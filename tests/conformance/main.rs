@@ -8,7 +8,7 @@ use entable::{
         Memory,
         layer::{Fault, Recorder},
     },
-    conformance_suite,
+    choice_suite, conformance_suite,
 };
 
 conformance_suite!(memory, Memory::new());
@@ -19,3 +19,5 @@ conformance_suite!(
     standing_clock,
     Memory::with_clock(Arc::new(SteppedClock::new(SystemClock.now())))
 );
+
+choice_suite!(memory_choices, Memory::new());
