@@ -138,7 +138,7 @@ impl<'b> PropertyWriter<'b> {
     /// `is_invalid` and `is_too_large` for a name that the service refuses.
     #[doc(hidden)]
     pub fn put_extra(&mut self, name: &str, value: &Value) -> Result<()> {
-        crate::limits::check_property_name(name)?;
+        crate::limits::check_property_name(name).map_err(|error| self.at_row(error))?;
         self.put_value(name, value.as_ref());
         Ok(())
     }
@@ -173,7 +173,17 @@ impl<'b> PropertyWriter<'b> {
     }
 
     fn on_write(&self, invalid: InvalidValue, name: &str) -> crate::Error {
-        invalid.on_write(&[self.prefix.as_str(), name].concat())
+        self.at_row(invalid.on_write(&[self.prefix.as_str(), name].concat()))
+    }
+
+    /// The error, naming the row that is being written; a patch has no keys of its own.
+    fn at_row(&self, error: crate::Error) -> crate::Error {
+        match self.row.clone().finish() {
+            Ok(row) if (row.partition_key(), row.row_key()) != ("", "") => {
+                error.at_keys(row.partition_key(), row.row_key())
+            }
+            _ => error,
+        }
     }
 }
 

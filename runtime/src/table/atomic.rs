@@ -136,7 +136,9 @@ impl Atomic {
 
     fn add<E: TableEntity>(&mut self, change: Result<Change>) -> Result<&mut Self> {
         let verb = self.changes.len();
-        let place = |error: Error| error.in_table(E::SCHEMA.table).at_operation(verb);
+        let named = self.table.clone().filter(|_| self.named);
+        let table = named.as_deref().unwrap_or(E::SCHEMA.table);
+        let place = |error: Error| error.in_table(table).at_operation(verb);
         let change = change.map_err(place)?;
         self.same_table(E::SCHEMA.table).map_err(place)?;
         self.known.admit(verb, &change).map_err(place)?;

@@ -114,7 +114,7 @@ impl Bulk {
         self
     }
 
-    /// Called after every transaction.
+    /// Called after every transaction, and after an entity that is refused before it is sent.
     #[must_use]
     pub fn on_progress(mut self, report: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.on_progress = Some(Arc::new(report));
@@ -191,7 +191,7 @@ impl Bulk {
         let mut items = query.stream();
         let table = query.table_name().to_owned();
         let handle = self.client.table_named::<E>(&table);
-        while let Some(item) = items.next().await {
+        while let Some(item) = run.beside(items.next()).await {
             let mut stored = item?;
             let replacement = match change(&mut stored) {
                 Ok(()) => plan::replace(&stored),
@@ -213,7 +213,7 @@ impl Bulk {
     {
         let mut run = self.run();
         let mut entities = std::pin::pin!(entities);
-        while let Some(entity) = entities.next().await {
+        while let Some(entity) = run.beside(entities.next()).await {
             let table = self.table.clone().unwrap_or_else(|| entity.table().to_owned());
             let change = entity.change(verb).map(|change| change.0);
             run.add(table, change, false).await;
