@@ -27,7 +27,7 @@ pub use crate::{
         Access, Column, ColumnSchema, Comparable, CopyRow, Discriminator, Draft, EntityRows,
         Flattened, FromRow, FullCopy, FullView, Holds, Json, ListEntry, ListRows, PartialCopy,
         Partition, Patch, Path, Plain, Point, PrimaryRow, Projection, Properties, PropertyWriter,
-        Range, ReadColumn, Scan, Schema, TableEntity, View, Within,
+        Range, ReadColumn, Scan, Schema, TableEntity, View, Within, are_apart,
     },
     error::{BoxError, Error, Result},
     key::{
@@ -320,6 +320,21 @@ pub const fn assert_separated(template: &Template, message: &'static str) {
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_properties(columns: &[ColumnSchema], markers: usize, message: &'static str) {
     if ColumnSchema::count(columns) + markers > PROPERTIES {
+        panic!("{}", message);
+    }
+}
+
+/// Refuses the expansion where a flattened struct has a property of another's name.
+#[track_caller]
+#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+pub const fn assert_flattened(
+    entity: &[ColumnSchema],
+    marker: &str,
+    prefix: &str,
+    columns: &[ColumnSchema],
+    message: &'static str,
+) {
+    if !are_apart(entity, marker, prefix, columns) {
         panic!("{}", message);
     }
 }

@@ -156,30 +156,6 @@ async fn nested_optional_structs_come_back() -> Result<(), Error> {
 }
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
-#[table(name = "Clash", partition_key = "p", row_key = "{id}")]
-struct Clash {
-    id: u8,
-    home_a: i32,
-    #[table(flatten(prefix = "Home"))]
-    home: Inner,
-}
-
-#[tokio::test]
-async fn a_clash_of_a_flattened_name_is_a_clear_error() {
-    let all = table::<Clash>().await;
-    let clash = Clash { id: 1, home_a: 1, home: Inner { a: Some(2), b: None } };
-    let error = all.insert(&clash).await.unwrap_err();
-    println!("{error}");
-    assert!(error.is_invalid());
-    assert_eq!((error.table(), error.property()), (Some("Clash"), Some("HomeA")));
-    let quiet = Clash { id: 1, home_a: 1, home: Inner { a: None, b: None } };
-    match all.insert(&quiet).await {
-        Ok(stored) => assert_eq!(*stored, quiet, "a value strayed into another field"),
-        Err(error) => assert!(error.is_invalid(), "{error}"),
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(name = "Case", partition_key = "p", row_key = "{id}", rename_all = "camelCase")]
 struct Case {
     id: u8,

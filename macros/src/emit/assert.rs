@@ -6,7 +6,7 @@ use quote::{quote, quote_spanned};
 use super::schema::family_constant;
 use crate::{
     check::SEPARATED,
-    model::{Entity, Family, Key, Part, Segment},
+    model::{Entity, Family, Field, Key, Part, Segment, Storage},
     template::Form,
 };
 
@@ -26,7 +26,28 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         const _: () = _rt::assert_properties(__SCHEMA.columns, #marker, #message);
     };
     let apart = apart(entity);
-    quote! { #(#separated)* #(#covers)* #properties #apart }
+    let flattened = entity.fields.iter().filter_map(|field| flattened(entity, field));
+    quote! { #(#separated)* #(#covers)* #properties #apart #(#flattened)* }
+}
+
+/// A flattened struct with a property of another field's name.
+fn flattened(entity: &Entity, field: &Field) -> Option<TokenStream> {
+    let Storage::Flattened(prefix) = &field.storage else { return None };
+    let ty = &field.ty;
+    let marker = entity.marker().unwrap_or_default();
+    let message = format!(
+        "a property of field `{}`, whose names begin with \"{prefix}\", has the name of another property: write another `flatten(prefix = \"..\")`",
+        field.name
+    );
+    Some(quote_spanned! { field.ident.span() =>
+        const _: () = _rt::assert_flattened(
+            __SCHEMA.columns,
+            #marker,
+            #prefix,
+            <#ty as _rt::Properties>::COLUMNS,
+            #message,
+        );
+    })
 }
 
 /// Two families whose rows could have one key.
