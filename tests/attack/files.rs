@@ -150,3 +150,36 @@ fn a_client_works_after_its_first_runtime_is_gone() {
         });
     }
 }
+
+/// Run by hand with a small file system: `ENTABLE_FULL=/mnt/small cargo test ...`.
+#[tokio::test]
+async fn a_full_disk_is_an_error_and_not_a_loss() -> Result<(), Error> {
+    let Ok(dir) = std::env::var("ENTABLE_FULL") else { return Ok(()) };
+    let path = Path::new(&dir).join("staff.db");
+    let _ = fs::remove_file(&path);
+    let client = filled(&path).await?;
+    let staff = client.table::<Employee>();
+    let mut written = 0;
+    let error = loop {
+        let note = Some("x".repeat(10_000));
+        match staff.insert(&Employee { note, ..employee(written + 1) }).await {
+            Ok(_) => written += 1,
+            Err(error) => break error,
+        }
+    };
+    println!("after {written}: {error:?}");
+    for _ in 0..3 {
+        println!("again: {:?}", staff.insert(&employee(999_999)).await.map(drop));
+    }
+    println!("read: {:?}", staff.query(Employee::scan()).collect().await.map(|e| e.len()));
+    println!("delete: {:?}", staff.delete_at(point(1)).await);
+    drop((staff, client));
+    let client = Client::open(&path);
+    println!("reopen: {client:?}");
+    let staff = client?.table::<Employee>();
+    let found = staff.query(Employee::scan()).collect().await?;
+    println!("{} of {written}", found.len());
+    assert!(found.len() as u32 + 1 >= written);
+    println!("write: {:?}", staff.delete_at(point(2)).await);
+    Ok(())
+}

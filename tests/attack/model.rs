@@ -26,7 +26,7 @@ impl Employee {
     }
 }
 
-pub fn employee(id: u32) -> Employee {
+pub(crate) fn employee(id: u32) -> Employee {
     Employee {
         department: "Sales".into(),
         id,
@@ -50,26 +50,26 @@ pub struct Review {
 
 #[derive(Debug, PartialEq, Projection)]
 #[table(of = Employee)]
-pub struct Contact {
+pub(crate) struct Contact {
     pub id: u32,
     pub department: String,
     pub email: String,
     pub note: Option<String>,
 }
 
-pub async fn staff() -> (Client, Table<Employee>) {
+pub(crate) async fn staff() -> (Client, Table<Employee>) {
     let client = Client::memory();
     let staff: Table<Employee> = client.table();
     staff.create_if_missing().await.unwrap();
     (client, staff)
 }
 
-pub async fn table<E: TableEntity>() -> Table<E> {
+pub(crate) async fn table<E: TableEntity>() -> Table<E> {
     let table = Client::memory().table();
     table.create_if_missing().await.unwrap();
     table
 }
 
-pub fn point(id: u32) -> Point<Employee> {
+pub(crate) fn point(id: u32) -> Point<Employee> {
     Employee::primary().department("Sales").id(id)
 }

@@ -175,3 +175,25 @@ async fn names_that_look_reserved_are_ordinary() -> Result<(), Error> {
     assert_eq!(found.collect().await?.len(), 1);
     Ok(())
 }
+
+#[deny(warnings)]
+mod without_warnings {
+    use entable::prelude::*;
+
+    #[allow(non_snake_case)]
+    #[derive(Debug, TableEntity)]
+    #[table(name = "Quiet", partition_key = "{tail_}", row_key = "{isHot:bucket(4)}_{isHot}")]
+    pub(super) struct Quiet {
+        tail_: String,
+        isHot: String,
+        _note: Option<String>,
+        #[deprecated]
+        old: Option<i32>,
+        ö: i32,
+    }
+
+    #[test]
+    fn generated_names_raise_no_warnings() {
+        let _ = Quiet::primary().tail_("x").isHot("y");
+    }
+}

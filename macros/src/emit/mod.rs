@@ -68,6 +68,7 @@ fn scoped(runtime: &Path, body: &TokenStream) -> TokenStream {
         #[doc(hidden)]
         #[allow(
             dead_code,
+            deprecated,
             missing_debug_implementations,
             private_bounds,
             private_interfaces,
@@ -75,6 +76,8 @@ fn scoped(runtime: &Path, body: &TokenStream) -> TokenStream {
             unnameable_types,
             unused_qualifications,
             non_camel_case_types,
+            non_snake_case,
+            non_upper_case_globals,
             clippy::all,
             clippy::pedantic,
             clippy::nursery,
