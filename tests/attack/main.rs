@@ -4,6 +4,7 @@ mod batches;
 mod files;
 mod keys;
 mod model;
+mod oracle;
 mod queries;
 mod shapes;
 mod types;
