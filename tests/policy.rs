@@ -1,6 +1,13 @@
 //! The structure of the library, as rules that fail: which module may use which, how long a file
 //! may be, and what no file may hold.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that panics has found something"
+)]
+
 use std::{
     collections::BTreeMap,
     fs,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use time::{Date, OffsetDateTime, Time};
 use uuid::Uuid;
 
-use super::{EdmCow, EdmType, EdmValue, InvalidValue, Ticks, Value, ValueRef};
+use super::{EdmCow, EdmType, EdmValue, InvalidValue, Ticks, ValueRef};
 
 /// The payload of the one stored type that a field takes.
 macro_rules! expect {
