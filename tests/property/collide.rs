@@ -54,7 +54,7 @@ const fn literal(text: &'static str) -> Segment {
 }
 
 const fn part(form: Form, width: Option<usize>) -> Segment {
-    Segment::Part(Part { field: "Field", form, width })
+    Segment::Part(Part::new("Field", form, width))
 }
 
 const TEXT: Segment = part(Form::Plain, None);

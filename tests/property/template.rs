@@ -55,7 +55,7 @@ prop_compose! {
             let needs = matches!(segments.last(), Some(Segment::Part(Part { width: None, .. })));
             let literal = literal.or_else(|| needs.then(|| "_".to_owned()));
             segments.extend(literal.map(|text| Segment::Literal(text.leak())));
-            segments.push(Segment::Part(Part { field: "Field", form, width }));
+            segments.push(Segment::Part(Part::new("Field", form, width)));
         }
         segments.extend(last.map(|text| Segment::Literal(text.leak())));
         &*Box::leak(Box::new(Template { text: "random", segments: segments.leak() }))
@@ -173,7 +173,7 @@ proptest! {
     ) {
         const LITERAL: Segment = Segment::Literal("x_");
         const fn part(form: Form, width: Option<usize>) -> Segment {
-            Segment::Part(Part { field: "Field", form, width })
+            Segment::Part(Part::new("Field", form, width))
         }
         static TEMPLATE: Template = Template {
             text: "x_{a:03}x_{b}{c:desc}{d}",
@@ -206,7 +206,7 @@ fn literal(text: &'static str) -> Segment {
 }
 
 fn text(width: Option<usize>) -> Segment {
-    Segment::Part(Part { field: "Name", form: Form::Plain, width })
+    Segment::Part(Part::new("Name", Form::Plain, width))
 }
 
 fn leaked(segments: &[Segment]) -> &'static Template {

@@ -2,11 +2,19 @@
 //!
 //! A backend moves rows and never sees entity types. Layers are backends around a backend.
 
+#[cfg(feature = "embedded")]
+mod embedded;
+pub mod layer;
+mod memory;
 mod request;
 mod rules;
+mod window;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
+#[cfg(feature = "embedded")]
+pub use embedded::{Durability, Embedded, EmbeddedOptions};
+pub use memory::Memory;
 pub use request::{Capabilities, Read, Rows, Scan, TableNames, TableRequest};
 
 use crate::{

@@ -3,7 +3,7 @@
 mod kind;
 mod service;
 
-use std::{error::Error as StdError, fmt};
+use std::{error::Error as StdError, fmt, sync::Arc};
 
 pub use kind::ErrorKind;
 pub use service::ServiceCode;
@@ -27,8 +27,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// assert!(error.is_not_found());
 /// assert_eq!(error.to_string(), "no such entity (table `Staff`)");
 /// ```
+#[derive(Clone)]
 pub struct Error(Box<Inner>);
 
+#[derive(Clone)]
 struct Inner {
     kind: ErrorKind,
     message: String,
@@ -38,7 +40,7 @@ struct Inner {
     property: Option<String>,
     index: Option<String>,
     failed_index: Option<usize>,
-    source: Option<BoxError>,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 impl Error {
@@ -105,10 +107,16 @@ impl Error {
         self
     }
 
+    /// The same error without a position, for a verb that has only one.
+    pub(crate) fn without_operation(mut self) -> Self {
+        self.0.failed_index = None;
+        self
+    }
+
     /// The same error with its cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
-        self.0.source = Some(source.into());
+        self.0.source = Some(source.into().into());
         self
     }
 

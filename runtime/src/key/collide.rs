@@ -24,7 +24,7 @@ pub const fn families_meet(a: &Family, b: &Family) -> bool {
 ///
 /// ```
 /// # use entable::key::{Form, Part, Segment, Template, templates_meet};
-/// const NAME: Segment = Segment::Part(Part { field: "Name", form: Form::Plain, width: None });
+/// const NAME: Segment = Segment::Part(Part::new("Name", Form::Plain, None));
 /// const EMPLOYEE: Template = Template { text: "{name}_e", segments: &[NAME, Segment::Literal("_e")] };
 /// const REVIEW: Template = Template { text: "{name}_r", segments: &[NAME, Segment::Literal("_r")] };
 /// const ANY: Template = Template { text: "{name}", segments: &[NAME] };

@@ -1,5 +1,7 @@
 //! A key's template: literal text and parts.
 
+use crate::edm::{InvalidValue, ValueRef};
+
 /// How a part writes its field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -18,15 +20,19 @@ pub enum Form {
 }
 
 impl Form {
-    /// Whether the part gives its field back whatever its type; a date form does so where it is as
-    /// fine as the field ([`Resolution::covers`](super::Resolution::covers)).
+    /// Whether the part may give its field back: a date form does so where it is as fine as the
+    /// field ([`Resolution::covers`](super::Resolution::covers)). The family lists the fields that
+    /// its keys do give back.
     pub const fn is_reversible(&self) -> bool {
-        matches!(self, Self::Plain | Self::Width(_) | Self::Descending)
+        matches!(self, Self::Plain | Self::Width(_) | Self::Descending | Self::Date(_))
     }
 }
 
+/// How the value of a field becomes the text of a part.
+pub type EncodeValue = fn(ValueRef<'_>, &mut String) -> Result<(), InvalidValue>;
+
 /// One part of a template.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Part {
     /// The field's property name.
     pub field: &'static str,
@@ -34,10 +40,24 @@ pub struct Part {
     pub form: Form,
     /// Characters that it takes, if always as many.
     pub width: Option<usize>,
+    /// Writes a value of the field as the part, not yet escaped.
+    pub encode: EncodeValue,
+}
+
+impl Part {
+    /// A part of a template that is only taken apart: no value is written by it.
+    pub const fn new(field: &'static str, form: Form, width: Option<usize>) -> Self {
+        Self {
+            field,
+            form,
+            width,
+            encode: |_, _| Err(InvalidValue::new("the part writes no values")),
+        }
+    }
 }
 
 /// A piece of a template.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum Segment {
     /// Text that every key has at this place.
     Literal(&'static str),
@@ -46,7 +66,7 @@ pub enum Segment {
 }
 
 /// The template of a PartitionKey or RowKey.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Template {
     /// The template as it was written.
     pub text: &'static str,
@@ -65,17 +85,55 @@ pub enum FamilyKind {
     List,
 }
 
-/// One kind of row that an entity writes: its keys' templates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// One kind of row that an entity writes: its keys' templates, and which fields it holds.
+#[derive(Debug, Clone, Copy)]
 pub struct Family {
     /// `Primary`, or the name of the index.
     pub name: &'static str,
+    /// Its place among the entity's families; the primary is 0.
+    pub index: usize,
     /// What kind of rows these are.
     pub kind: FamilyKind,
+    /// The EntityType of its rows: `Employee`, `Employee#ByEmail`.
+    pub marker: &'static str,
     /// The template of the PartitionKey.
     pub partition: Template,
     /// The template of the RowKey.
     pub row: Template,
+    /// Properties that its rows do not hold because their keys give them back.
+    pub in_keys: &'static [&'static str],
+    /// Properties that its rows do not hold at all: a partial copy's. A name that ends with `*`
+    /// stands for all that begin so: a flattened struct's.
+    pub left_out: &'static [&'static str],
+    /// Whether a taken key is a mistake of the caller rather than of the declaration.
+    pub unique: bool,
+}
+
+impl Family {
+    /// Whether its rows do not hold that property, in their keys or otherwise.
+    pub(crate) fn leaves_out(&self, property: &str) -> bool {
+        self.left_out.iter().any(|name| match name.strip_suffix('*') {
+            Some(prefix) => property.starts_with(prefix),
+            None => *name == property,
+        })
+    }
+
+    /// The part of its keys that gives a field back, with the text that a row's keys have for it.
+    pub(crate) fn part_of<'k>(
+        &'static self,
+        field: &str,
+        partition_key: &'k str,
+        row_key: &'k str,
+    ) -> Result<Option<(&'static Part, &'k str)>, InvalidValue> {
+        for (template, key) in [(&self.partition, partition_key), (&self.row, row_key)] {
+            let at =
+                template.parts().position(|part| part.field == field && part.form.is_reversible());
+            if let Some(at) = at {
+                return Ok(template.parts().nth(at).zip(template.part_text(key, at)?));
+            }
+        }
+        Ok(None)
+    }
 }
 
 impl Template {
@@ -142,5 +200,22 @@ impl Template {
             Some(Segment::Literal(text)) => text.chars().next(),
             _ => None,
         }
+    }
+
+    /// The key up to a part and with it: the texts of the parts before, and its own; literals that
+    /// end the key stand after it.
+    pub(crate) fn prefix_with(&self, before: &[String], text: &str) -> String {
+        let mut texts = before.iter().map(String::as_str).chain([text]);
+        let mut key = String::new();
+        for segment in self.segments {
+            match segment {
+                Segment::Literal(literal) => key.push_str(literal),
+                Segment::Part(_) => match texts.next() {
+                    Some(text) => key.push_str(text),
+                    None => break,
+                },
+            }
+        }
+        key
     }
 }

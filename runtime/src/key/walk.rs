@@ -16,9 +16,9 @@ impl Template {
     ///     text: "empid_{id:06}_{year}",
     ///     segments: &[
     ///         Segment::Literal("empid_"),
-    ///         Segment::Part(Part { field: "Id", form: Form::Width(6), width: Some(6) }),
+    ///         Segment::Part(Part::new("Id", Form::Width(6), Some(6))),
     ///         Segment::Literal("_"),
-    ///         Segment::Part(Part { field: "Year", form: Form::Plain, width: None }),
+    ///         Segment::Part(Part::new("Year", Form::Plain, None)),
     ///     ],
     /// };
     ///
@@ -37,11 +37,34 @@ impl Template {
                 *slot = text;
             }
         })
-        .ok_or_else(|| {
-            let (key, text) = (key.escape_debug(), self.text);
-            InvalidValue::new(format!("key `{key}` does not fit the template \"{text}\""))
-        })?;
+        .ok_or_else(|| self.mismatch(key))?;
         Ok(parts)
+    }
+
+    /// The text of one part as it stands in the key.
+    ///
+    /// # Errors
+    ///
+    /// A key that the template cannot have written.
+    pub(crate) fn part_text<'k>(
+        &self,
+        key: &'k str,
+        part: usize,
+    ) -> Result<Option<&'k str>, InvalidValue> {
+        let (mut at, mut found) = (0, None);
+        self.walk(key, |text| {
+            if at == part {
+                found = Some(text);
+            }
+            at += 1;
+        })
+        .ok_or_else(|| self.mismatch(key))?;
+        Ok(found)
+    }
+
+    fn mismatch(&self, key: &str) -> InvalidValue {
+        let (key, text) = (key.escape_debug(), self.text);
+        InvalidValue::new(format!("key `{key}` does not fit the template \"{text}\""))
     }
 
     /// Whether the key has the template's shape: its literals, digits where its parts write digits,

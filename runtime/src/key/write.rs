@@ -60,7 +60,7 @@ fn no_such_part(template: &Template) -> InvalidValue {
 ///     text: "empid_{id:06}",
 ///     segments: &[
 ///         Segment::Literal("empid_"),
-///         Segment::Part(Part { field: "Id", form: Form::Width(6), width: Some(6) }),
+///         Segment::Part(Part::new("Id", Form::Width(6), Some(6))),
 ///     ],
 /// };
 ///

@@ -29,6 +29,16 @@ impl ETag {
     pub const fn of(timestamp: Ticks) -> Self {
         Self(Version::Ticks(timestamp))
     }
+
+    /// Whether the text is a weak ETag, the only kind that the service takes as If-Match.
+    pub fn is_weak(&self) -> bool {
+        match &self.0 {
+            Version::Ticks(_) => true,
+            Version::Text(text) => {
+                text.strip_prefix("W/\"").is_some_and(|rest| rest.ends_with('"'))
+            }
+        }
+    }
 }
 
 impl From<&str> for ETag {

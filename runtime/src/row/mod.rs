@@ -143,6 +143,11 @@ impl Row {
         Self { bytes: bytes.into(), etag: None }
     }
 
+    /// Keys and properties, without the version: equal for rows that hold the same.
+    pub(crate) fn content(&self) -> &[u8] {
+        self.bytes.get(9..).unwrap_or_default()
+    }
+
     /// The properties, in the order in which they are stored.
     pub fn properties(&self) -> Properties<'_> {
         let keys = self.key_bytes().map_or(0, |(partition, row)| partition.len() + row.len());
