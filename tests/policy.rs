@@ -285,6 +285,10 @@ fn nothing_panics_on_data() {
     ];
     let mut violations = Vec::new();
     for source in sources(&["runtime/src", "macros/src"]) {
+        // Promises to backends are tests, and fail as tests do.
+        if source.path.contains("/conformance/") {
+            continue;
+        }
         for line in source.lines.iter().filter(|line| !line.is_test) {
             let calls = CALLS.iter().filter(|call| line.code.contains(**call));
             violations.extend(calls.map(|call| format!("{}:{} {call}", source.path, line.number)));

@@ -280,7 +280,7 @@ fn the_keys_of_the_design_come_out_exactly() {
 #[test]
 fn the_keys_of_the_design_come_out_whole() {
     const fn part(form: Form, width: Option<usize>) -> Segment {
-        Segment::Part(Part { field: "Field", form, width })
+        Segment::Part(Part::new("Field", form, width))
     }
     const ID: Segment = part(Form::Width(6), Some(6));
     static REVIEW: Template = Template {
