@@ -13,11 +13,11 @@ mod options;
 mod tests;
 mod told;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use entable::{
     BoxError,
-    backend::{Embedded, layer::Recorder},
+    backend::{Durability, Embedded, layer::Recorder},
     page::Cursor,
     prelude::*,
 };
@@ -49,7 +49,10 @@ async fn run() -> Result<(), BoxError> {
     let data = Data::read(&options.data)?;
     let directory = tempfile::tempdir()?;
     let path = options.db.unwrap_or_else(|| directory.path().join("flights.db"));
-    let recorder = Recorder::around(Embedded::open(path)?);
+    // What is loaded can be loaded again: it need not be on disk before the next request.
+    let relaxed = Durability::Relaxed { delay: Duration::from_millis(100) };
+    let store = Embedded::options().durability(relaxed).open(path)?;
+    let recorder = Recorder::around(store);
     let client = Client::builder().backend(recorder.clone()).build()?;
     data.load(&client).await?;
 
