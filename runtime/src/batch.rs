@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::{
-    error::{Error, Result, ServiceCode},
+    error::{Error, ErrorKind, Result, ServiceCode},
     limits,
     row::{ETag, Row},
 };
@@ -194,13 +194,13 @@ impl Batch {
             self.admit_beside(first, row)?;
         }
         if self.operations.len() == limits::BATCH_OPERATIONS {
-            return Err(Error::service(
-                ServiceCode::InvalidInput,
-                format!(
-                    "an entity group transaction has at most {} operations",
-                    limits::BATCH_OPERATIONS
-                ),
-            ));
+            let message = format!(
+                "an entity group transaction has at most {} operations",
+                limits::BATCH_OPERATIONS
+            );
+            return Err(
+                Error::new(ErrorKind::TooLarge, message).with_code(ServiceCode::InvalidInput)
+            );
         }
         let bytes = operation.request_bytes()?;
         if self.bytes + bytes >= limits::REQUEST_BYTES {

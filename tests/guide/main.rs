@@ -1,0 +1,2 @@
+//! The design guide, row by row.
+fn main() {}
