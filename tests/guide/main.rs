@@ -22,5 +22,6 @@ mod model;
 mod n_compound_key;
 mod o_log_tail;
 mod store;
+mod table;
 mod v_retrieving;
 mod w_modifying;
