@@ -11,6 +11,7 @@
 
 mod declaring;
 mod errors;
+mod exact;
 mod reading;
 #[path = "../guide/store.rs"]
 mod store;
