@@ -10,6 +10,7 @@
 )]
 
 mod declaring;
+mod edges;
 mod errors;
 mod exact;
 mod reading;
