@@ -135,7 +135,8 @@ impl Row {
         &self.bytes
     }
 
-    fn key_bytes(&self) -> Option<(&[u8], &[u8])> {
+    /// PartitionKey and RowKey as they are stored; `None` for a damaged header.
+    pub(crate) fn key_bytes(&self) -> Option<(&[u8], &[u8])> {
         let lengths = self.bytes.get(9..HEADER)?;
         let (partition, row) = lengths.split_at_checked(2)?;
         let partition = usize::from(u16::from_le_bytes(partition.try_into().ok()?));

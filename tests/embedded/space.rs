@@ -46,6 +46,21 @@ async fn the_space_of_a_deleted_table_comes_back() {
 }
 
 #[tokio::test]
+async fn a_compact_file_stays_compact_until_it_is_written() {
+    let (_directory, path) = scratch();
+    let store = Embedded::open(&path).unwrap();
+    create(&store, "Staff").await;
+    fill(&store, "Staff", "p", 20_000).await;
+    store.compact().await.unwrap();
+    let compact = fs::metadata(&path).unwrap().len();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(count(&store, "Staff").await, 20_000);
+    assert_eq!(fs::metadata(&path).unwrap().len(), compact);
+    insert(&store, "Staff", row("q", "r", 1)).await.unwrap();
+    assert_eq!(count(&store, "Staff").await, 20_001);
+}
+
+#[tokio::test]
 async fn a_table_that_was_being_reclaimed_is_reclaimed_after_reopening() {
     let (_directory, path) = scratch();
     let store = Embedded::open(&path).unwrap();
