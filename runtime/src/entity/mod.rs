@@ -1,6 +1,7 @@
 //! Entities: what the derives implement, and the types that they generate code against.
 
 mod column;
+mod draft;
 mod dynamic;
 mod patch;
 mod path;
@@ -9,16 +10,18 @@ mod properties;
 mod rows;
 mod schema;
 mod stored;
+mod view;
 
 use time::OffsetDateTime;
 
 pub use column::{
-    Column, Comparable, Flattened, FlattenedAs, Json, KeyColumn, KeyOnly, Plain, Predicate,
-    ReadColumn, SystemValue,
+    Column, Comparable, Flattened, FlattenedAs, Json, Plain, Predicate, ReadColumn, ReadPart,
+    SystemValue,
 };
+pub use draft::Draft;
 pub use dynamic::DynamicEntity;
 pub use patch::Patch;
-pub use path::{Access, Draft, FullView, Partition, Path, Point, PrimaryRow, Range, Scan, View};
+pub use path::{Access, Partition, Path, Point, Range, Scan};
 pub use projection::Projection;
 pub use properties::{
     Properties, PropertyReader, PropertyWriter, finish_json, finish_property, keep_extra,
@@ -27,6 +30,9 @@ pub use properties::{
 pub use rows::{CopyRow, EntityRows, ListEntry};
 pub use schema::{ColumnSchema, Discriminator, Recognition, Schema};
 pub use stored::Stored;
+pub use view::{
+    FullCopy, FullView, Holds, ListRows, PartialCopy, PrimaryRow, ReadableAs, View, Within,
+};
 
 use crate::{
     error::{BoxError, Result},
@@ -40,8 +46,8 @@ use crate::{
     note = "derive `TableEntity`, `EntitySet` or `Projection` for it, or use `DynamicEntity`"
 )]
 pub trait FromRow: Sized + Send + 'static {
-    /// The properties that it reads; `None`: all.
-    fn columns() -> Option<Vec<String>>;
+    /// The properties that it reads from rows of that family; `None`: all.
+    fn columns(family: Option<&'static Family>) -> Option<Vec<String>>;
 
     /// The value from a row that is known to be of its type.
     ///
@@ -50,6 +56,16 @@ pub trait FromRow: Sized + Send + 'static {
     /// `is_decode`, naming the property, for a row that does not fit; `is_corrupt` for a damaged
     /// one.
     fn from_row(row: &Row) -> Result<Self>;
+
+    /// The value from a row that is known to be of that family of its type.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_row`](Self::from_row).
+    fn from_copy(row: &Row, family: &'static Family) -> Result<Self> {
+        let _ = family;
+        Self::from_row(row)
+    }
 }
 
 /// A struct that is stored as an entity: `#[derive(TableEntity)]` implements it.
@@ -93,16 +109,6 @@ pub trait TableEntity: FromRow + Sync {
     ///
     /// `is_invalid` and `is_too_large`, naming the field, for values that cannot be stored.
     fn to_row(&self) -> Result<Row>;
-
-    /// The entity from one of its rows: the primary, or a full copy of that family.
-    ///
-    /// # Errors
-    ///
-    /// As [`from_row`](FromRow::from_row).
-    fn from_copy(row: &Row, copy: Option<&'static Family>) -> Result<Self> {
-        let _ = copy;
-        Self::from_row(row)
-    }
 
     /// Every row that the entity is stored as: the primary, its copies, its entries in lists.
     ///

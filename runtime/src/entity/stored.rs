@@ -8,7 +8,7 @@ use std::{
 use time::OffsetDateTime;
 
 use crate::{
-    key::Family,
+    key::{Family, FamilyKind},
     row::{ETag, Row},
 };
 
@@ -30,7 +30,9 @@ impl<T> Stored<T> {
         Self { value, row, status, copy: None }
     }
 
-    pub(crate) fn from_copy(value: T, row: Row, copy: Option<&'static Family>) -> Self {
+    /// A value that was read from a row of that family.
+    pub(crate) fn read(value: T, row: Row, family: &'static Family) -> Self {
+        let copy = (family.kind != FamilyKind::Primary).then_some(family);
         Self { value, row, status: 200, copy }
     }
 

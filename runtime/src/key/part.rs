@@ -30,8 +30,8 @@ use crate::edm::{Input, InvalidValue};
     note = "key types are String, integers, bool, uuid::Uuid, time::OffsetDateTime, time::Date and enums with #[derive(EdmEnum)]; implement `entable::key::KeyPart` for a type of your own"
 )]
 pub trait KeyPart: Sized {
-    /// Characters that the plain form takes, if always as many; such parts are never escaped and
-    /// must not write characters that the service forbids in keys.
+    /// Characters that the plain form takes, if always as many; such parts are never escaped, must
+    /// not write characters that the service forbids in keys, and have to sort as the values do.
     const WIDTH: Option<usize>;
 
     /// Appends the plain form.
@@ -126,18 +126,21 @@ pub trait PrefixInput<T> {
     fn prefix(&self) -> &str;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: TextPart> PrefixInput<T> for &str {
     fn prefix(&self) -> &str {
         self
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: TextPart> PrefixInput<T> for String {
     fn prefix(&self) -> &str {
         self
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: TextPart> PrefixInput<T> for &String {
     fn prefix(&self) -> &str {
         self

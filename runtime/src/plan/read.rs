@@ -8,59 +8,68 @@ use std::ops::Bound;
 use crate::{
     access::Keys,
     edm::Value,
-    entity::{Access, Schema},
+    entity::Access,
     error::{Error, ErrorKind, Result},
     filter::{Comparison, Filter},
     key::{Family, Form, Part, Template, successor},
 };
 
 /// The filter with every condition on a key field put onto the keys of the path's rows.
-pub(crate) fn key_conditions(filter: Filter, schema: &Schema, access: &Access) -> Result<Filter> {
-    let each = |filters: Vec<Filter>| -> Result<Vec<Filter>> {
-        filters.into_iter().map(|filter| key_conditions(filter, schema, access)).collect()
-    };
+pub(crate) fn key_conditions(filter: &Filter, access: &Access) -> Result<Filter> {
+    let Some(family) = access.family else { return Ok(filter.clone()) };
     match filter {
-        Filter::And(all) => Ok(Filter::And(each(all)?)),
-        Filter::Or(any) => Ok(Filter::Or(each(any)?)),
-        Filter::Not(filter) => Ok(!key_conditions(*filter, schema, access)?),
-        Filter::Compare { property, comparison, value: Value::String(text) }
-            if schema.column(&property).is_some_and(|column| !column.stored) =>
+        Filter::And(all) => Ok(Filter::all(each(all, access)?)),
+        Filter::Or(any) => Ok(Filter::any(each(any, access)?)),
+        Filter::Not(filter) => Ok(!key_conditions(filter, access)?),
+        Filter::Compare { property, comparison, value }
+            if family.in_keys.contains(&property.as_str()) =>
         {
-            KeyCondition { field: &property, comparison, text }.rewrite(access)
+            KeyCondition { field: property, comparison: *comparison, value }.rewrite(family, access)
         }
-        other => Ok(other),
+        Filter::Compare { property, .. } | Filter::Property(property)
+            if family.leaves_out(property) =>
+        {
+            let message = format!("the copies of index `{}` do not hold this field", family.name);
+            Err(Error::new(ErrorKind::Invalid, message).in_property(property))
+        }
+        other => Ok(other.clone()),
     }
 }
 
-/// A comparison of a key field with a value, which is already written as the part of the key.
+fn each(filters: &[Filter], access: &Access) -> Result<Vec<Filter>> {
+    filters.iter().map(|filter| key_conditions(filter, access)).collect()
+}
+
+/// A comparison of a key field with a value.
 struct KeyCondition<'a> {
     field: &'a str,
     comparison: Comparison,
-    text: String,
+    value: &'a Value,
 }
 
 impl KeyCondition<'_> {
-    fn rewrite(self, access: &Access) -> Result<Filter> {
-        let Some(family) = access.family else {
-            return Err(self.refused("", "the path has no keys"));
-        };
+    fn rewrite(self, family: &'static Family, access: &Access) -> Result<Filter> {
         let split = family.partition.parts().count();
         let given = |at: usize| access.parts.get(at).cloned().flatten();
         for (at, part) in family.partition.parts().chain(family.row.parts()).enumerate() {
             if part.field != self.field || !part.form.is_reversible() {
                 continue;
             }
-            if let Some(given) = given(at) {
-                return self.known(family, part, &given);
-            }
             let (template, name, first) = if at < split {
                 (&family.partition, "PartitionKey", 0)
             } else {
                 (&family.row, "RowKey", split)
             };
+            let text = template
+                .encode_part(at - first, |out| (part.encode)(self.value.as_ref(), out))
+                .map_err(|invalid| invalid.on_write(self.field))?;
+            if let Some(given) = given(at) {
+                return self.known(family, part, &text, &given);
+            }
             let before: Option<Vec<String>> = (first..at).map(given).collect();
-            let Some(before) = before else { continue };
-            return self.on_key(family, template, name, part, &before);
+            if let Some(before) = before {
+                return self.on_key(family, template, name, part, &text, &before);
+            }
         }
         Err(self.refused(
             family.name,
@@ -69,15 +78,15 @@ impl KeyCondition<'_> {
     }
 
     /// The path fixes the field: the condition is true or false.
-    fn known(&self, family: &Family, part: &Part, given: &str) -> Result<Filter> {
-        let order = self.ordered(part).then(|| given.cmp(&self.text));
+    fn known(&self, family: &Family, part: &Part, text: &str, given: &str) -> Result<Filter> {
+        let order = part.width.is_some().then(|| given.cmp(text));
         let order = match part.form {
             Form::Descending => order.map(std::cmp::Ordering::reverse),
             _ => order,
         };
         let holds = match (self.comparison, order) {
-            (Comparison::Eq, _) => given == self.text,
-            (Comparison::Ne, _) => given != self.text,
+            (Comparison::Eq, _) => given == text,
+            (Comparison::Ne, _) => given != text,
             (Comparison::Gt, Some(order)) => order.is_gt(),
             (Comparison::Ge, Some(order)) => order.is_ge(),
             (Comparison::Lt, Some(order)) => order.is_lt(),
@@ -94,10 +103,11 @@ impl KeyCondition<'_> {
         template: &Template,
         name: &str,
         part: &Part,
+        text: &str,
         before: &[String],
     ) -> Result<Filter> {
         let at = before.len();
-        let whole = template.prefix_with(before, &self.text);
+        let whole = template.prefix_with(before, text);
         let last = at + 1 == template.parts().count();
         let equal = || {
             if last {
@@ -113,7 +123,7 @@ impl KeyCondition<'_> {
         match comparison {
             Comparison::Eq => return Ok(equal()),
             Comparison::Ne => return Ok(!equal()),
-            _ if !self.ordered(part) => return Err(self.unordered(family.name)),
+            _ if part.width.is_none() => return Err(self.unordered(family.name)),
             _ => {}
         }
         let above = successor(&whole);
@@ -128,21 +138,15 @@ impl KeyCondition<'_> {
         })
     }
 
-    /// Whether texts of the part sort as its values do.
-    fn ordered(&self, part: &Part) -> bool {
-        part.width.is_some()
-    }
-
     fn unordered(&self, path: &str) -> Error {
         self.refused(path, "texts in a key do not sort as tuples; compare with `eq` or `ne`, or use the path's range")
     }
 
     fn refused(&self, path: &str, why: &str) -> Error {
         let message = format!(
-            "the rows of path `{path}` do not hold the field `{}` as a property, and their keys do not answer the condition: {why}",
-            self.field
+            "the rows of path `{path}` do not hold the field as a property, and their keys do not answer the condition: {why}"
         );
-        Error::new(ErrorKind::Invalid, message)
+        Error::new(ErrorKind::Invalid, message).in_property(self.field)
     }
 }
 

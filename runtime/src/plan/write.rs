@@ -193,7 +193,11 @@ fn through_copy<E: TableEntity>(
 ) -> Result<Change> {
     let loaded = stored.row().clone();
     let place = |error: Error| error.at_keys(loaded.partition_key(), loaded.row_key());
-    let entity = E::from_copy(&loaded, stored.copy()).map_err(place)?;
+    let entity = match stored.copy() {
+        Some(copy) => E::from_copy(&loaded, copy),
+        None => E::from_row(&loaded),
+    };
+    let entity = entity.map_err(place)?;
     let primary = entity.to_row().map_err(place)?;
     Ok(read(&primary.clone(), false, move |current| {
         let current = current.ok_or_else(|| missing::<E>(&primary))?;

@@ -7,6 +7,7 @@ use crate::{
     entity::{Access, Discriminator, FromRow, Recognition, Schema, Stored, TableEntity},
     error::{Error, ErrorKind, Result},
     filter::Filter,
+    key::{Family, FamilyKind},
     limits::PAGE_ROWS,
     page::Cursor,
     plan,
@@ -54,15 +55,20 @@ impl Request {
 
     pub(super) fn condition(&mut self, filter: Result<Filter>) {
         match filter {
-            Ok(filter) => self.conditions.push(filter),
+            Ok(filter) => match filter.check() {
+                Ok(()) => self.conditions.push(filter),
+                Err(error) => {
+                    self.fault.get_or_insert(error);
+                }
+            },
             Err(error) => {
                 self.fault.get_or_insert(error);
             }
         }
     }
 
-    pub(super) fn select(&mut self, columns: Option<Vec<String>>) {
-        self.select = columns;
+    pub(super) fn select<T: FromRow>(&mut self) {
+        self.select = if self.is_list() { None } else { T::columns(self.access.family) };
     }
 
     pub(super) fn page_size(&mut self, rows: u32) {
@@ -71,6 +77,10 @@ impl Request {
 
     pub(super) fn allow_scan(&mut self) {
         self.scan_allowed = true;
+    }
+
+    pub(super) fn family(&self) -> Option<&'static Family> {
+        self.access.family
     }
 
     /// The filter as it is sent: keys, type, conditions.
@@ -82,14 +92,43 @@ impl Request {
         if let Some(condition) = self.type_condition() {
             filter = filter.and_all(condition);
         }
-        for condition in &self.conditions {
+        // A list holds ids: the conditions are for its entities.
+        let conditions = if self.is_list() { &[] } else { self.conditions.as_slice() };
+        for condition in conditions {
             let condition = match self.schema {
-                Some(schema) => plan::key_conditions(condition.clone(), schema, &self.access)?,
+                Some(_) => plan::key_conditions(condition, &self.access)?,
                 None => condition.clone(),
             };
             filter = filter.and_all(condition);
         }
         Ok(filter)
+    }
+
+    /// The keys, where the request is for one row.
+    pub(super) fn point(&self) -> Result<Option<(&str, &str)>> {
+        Ok(self.access.checked()?.as_point())
+    }
+
+    /// The conditions alone, as they are for rows of that family.
+    pub(super) fn condition_on(&self, family: &'static Family) -> Result<Filter> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        let access = Access {
+            family: Some(family),
+            keys: crate::access::Keys::everything(),
+            parts: Vec::new(),
+            fault: None,
+        };
+        let mut filter = Filter::Constant(true);
+        for condition in &self.conditions {
+            filter = filter.and_all(plan::key_conditions(condition, &access)?);
+        }
+        Ok(filter)
+    }
+
+    fn is_list(&self) -> bool {
+        self.access.family.is_some_and(|family| family.kind == FamilyKind::List)
     }
 
     /// Rows of other types are left out by the service only where no bounds of the keys do it.
@@ -100,7 +139,7 @@ impl Request {
         let keys = &self.access.keys;
         let apart = keys.partition.is_some()
             && (keys.is_row_bounded() || !family.partition.literal_prefix().is_empty());
-        (!apart).then(|| Filter::eq(name, schema.marker))
+        (!apart).then(|| Filter::eq(name, family.marker))
     }
 
     /// The properties that are asked for; `None`: all.
@@ -193,14 +232,19 @@ fn with_system(columns: Vec<String>, schema: Option<&Schema>) -> Vec<String> {
 }
 
 /// What a point read of an entity's columns selects.
-pub(super) fn selected<E: TableEntity>(columns: Option<Vec<String>>) -> Option<Vec<String>> {
-    columns.map(|columns| with_system(columns, Some(E::SCHEMA)))
+pub(super) fn selected<E: TableEntity, T: FromRow>(
+    family: Option<&'static Family>,
+) -> Option<Vec<String>> {
+    T::columns(family).map(|columns| with_system(columns, Some(E::SCHEMA)))
 }
 
-/// A row that has to be an `E`, read as a `T`.
-pub(super) fn decode_required<E: TableEntity, T: FromRow>(row: Row) -> Result<Stored<T>> {
-    match recognized::<E, T>(&row) {
-        Ok(Ok(value)) => Ok(Stored::new(value, row, 200)),
+/// A row that has to be an `E` of that family, read as a `T`.
+pub(super) fn decode_required<E: TableEntity, T: FromRow>(
+    row: Row,
+    family: &'static Family,
+) -> Result<Stored<T>> {
+    match recognized::<E, T>(&row, family) {
+        Ok(Ok(value)) => Ok(Stored::read(value, row, family)),
         Ok(Err(other)) => Err(at(&row, E::SCHEMA.unrecognized(&other))),
         Err(error) => Err(at(&row, error)),
     }
@@ -208,18 +252,24 @@ pub(super) fn decode_required<E: TableEntity, T: FromRow>(row: Row) -> Result<St
 
 /// A row of a range that may hold other types, which are skipped; another version of the type is
 /// an error.
-pub(super) fn decode_or_skip<E: TableEntity, T: FromRow>(row: Row) -> Result<Option<Stored<T>>> {
-    match recognized::<E, T>(&row) {
-        Ok(Ok(value)) => Ok(Some(Stored::new(value, row, 200))),
+pub(super) fn decode_or_skip<E: TableEntity, T: FromRow>(
+    row: Row,
+    family: &'static Family,
+) -> Result<Option<Stored<T>>> {
+    match recognized::<E, T>(&row, family) {
+        Ok(Ok(value)) => Ok(Some(Stored::read(value, row, family))),
         Ok(Err(Recognition::Foreign(_) | Recognition::Unmarked)) => Ok(None),
         Ok(Err(other)) => Err(at(&row, E::SCHEMA.unrecognized(&other))),
         Err(error) => Err(at(&row, error)),
     }
 }
 
-fn recognized<E: TableEntity, T: FromRow>(row: &Row) -> Result<Result<T, Recognition>> {
-    match E::SCHEMA.recognize(row)? {
-        Recognition::Ours => T::from_row(row).map(Ok),
+fn recognized<E: TableEntity, T: FromRow>(
+    row: &Row,
+    family: &'static Family,
+) -> Result<Result<T, Recognition>> {
+    match E::SCHEMA.recognize(row, family)? {
+        Recognition::Ours => T::from_copy(row, family).map(Ok),
         other => Ok(Err(other)),
     }
 }

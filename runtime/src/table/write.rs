@@ -106,7 +106,7 @@ impl<E: TableEntity> Table<E> {
         change: &mut impl FnMut(&mut E) -> Result<(), BoxError>,
     ) -> Result<Stored<E>> {
         for attempt in 0..super::backoff::ATTEMPTS {
-            let Some(mut stored) = self.read_keys::<E>(partition_key, row_key).await? else {
+            let Some(mut stored) = self.read_primary(partition_key, row_key).await? else {
                 return Err(self.missing(partition_key, row_key));
             };
             change(&mut stored).map_err(|reason| self.rejected(&stored, reason))?;
