@@ -45,14 +45,14 @@ fn pair_of_stores() -> Pair {
     let options = Embedded::options().clock(clock()).durability(durability);
     Pair {
         runtime: tokio::runtime::Builder::new_current_thread().build().unwrap(),
-        memory: Memory::with_clock(Arc::new(clock())),
+        memory: Memory::with_clock(clock()),
         embedded: options.open(directory.path().join("history.db")).unwrap(),
         _directory: directory,
     }
 }
 
-fn clock() -> SteppedClock {
-    SteppedClock::new(Ticks::UNIX_EPOCH)
+fn clock() -> Arc<SteppedClock> {
+    Arc::new(SteppedClock::new(Ticks::UNIX_EPOCH))
 }
 
 /// Reads bytes as numbers; zeros at the end.

@@ -1,6 +1,6 @@
 //! Files that open, and files that do not: each failure says which and what to do.
 
-use std::fs;
+use std::{fs, sync::Arc};
 
 use entable::{
     Error, SteppedClock, Ticks,
@@ -134,7 +134,7 @@ async fn a_read_only_file_is_denied() {
 async fn a_row_that_comes_back_after_reopening_has_a_new_etag() {
     let (_directory, path) = scratch();
     let open = || {
-        let options = Embedded::options().clock(SteppedClock::new(Ticks::UNIX_EPOCH));
+        let options = Embedded::options().clock(Arc::new(SteppedClock::new(Ticks::UNIX_EPOCH)));
         options.open(&path).unwrap()
     };
     let mut etags = Vec::new();
@@ -168,12 +168,12 @@ fn a_store_works_without_a_runtime_of_its_own() {
 fn block_on<T>(work: impl Future<Output = T>) -> T {
     struct Unpark(std::thread::Thread);
     impl std::task::Wake for Unpark {
-        fn wake(self: std::sync::Arc<Self>) {
+        fn wake(self: Arc<Self>) {
             self.0.unpark();
         }
     }
     let mut work = std::pin::pin!(work);
-    let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
+    let waker = Arc::new(Unpark(std::thread::current())).into();
     let mut context = std::task::Context::from_waker(&waker);
     loop {
         match work.as_mut().poll(&mut context) {

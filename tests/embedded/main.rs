@@ -1,4 +1,11 @@
 //! The embedded store by itself: opening, durability, many tasks, tables, a full disk.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "tests stop where something is wrong"
+)]
 
 mod disk;
 mod durability;

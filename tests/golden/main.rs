@@ -2,8 +2,15 @@
 //!
 //! A change of the format adds a file and keeps the old ones. `ENTABLE_GOLDEN=path` writes a new
 //! one.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "tests stop where something is wrong"
+)]
 
-use std::{fs, path::Path, time::Duration};
+use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use entable::{
     Batch, Condition, Filter, Operation, Row, SteppedClock, Ticks, Value,
@@ -59,7 +66,7 @@ async fn all(store: &Embedded, table: &str) -> Vec<Row> {
 
 /// Writes the file of the current version.
 async fn write(path: &Path) {
-    let clock = SteppedClock::new(Ticks::new(START).unwrap());
+    let clock = Arc::new(SteppedClock::new(Ticks::new(START).unwrap()));
     let store = Embedded::options().clock(clock).open(path).unwrap();
     for table in ["Staff", "ARCHIVE", "Dropped"] {
         store.tables(TableRequest::Create(table)).await.unwrap();
@@ -80,7 +87,7 @@ async fn write(path: &Path) {
 
 /// What every file of format 1 holds.
 async fn check(path: &Path) {
-    let clock = SteppedClock::new(Ticks::new(START).unwrap());
+    let clock = Arc::new(SteppedClock::new(Ticks::new(START).unwrap()));
     let store = Embedded::options().clock(clock).open(path).unwrap();
     store.verify().await.unwrap();
     let tables = store.tables(TableRequest::List { from: None }).await.unwrap();

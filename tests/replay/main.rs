@@ -1,6 +1,13 @@
 //! The fuzz targets without a fuzzer: a small corpus, changes of it, and random inputs.
 //!
 //! `ENTABLE_LONG=1` tries a hundred times as many.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "tests stop where something is wrong"
+)]
 
 #[path = "../../fuzz/bodies/mod.rs"]
 mod bodies;

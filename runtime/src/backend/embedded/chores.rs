@@ -30,7 +30,7 @@ impl Store {
         if let Some(until) = self.rest {
             return Some(until.saturating_duration_since(Instant::now()));
         }
-        let tidy = (!self.tidy).then_some(IDLE);
+        let tidy = (!self.tidy && self.unsynced.is_none()).then_some(IDLE);
         let sync = self.unsynced.zip(self.delay());
         let sync = sync.map(|(since, delay)| delay.saturating_sub(since.elapsed()));
         let reclaim = (!self.trash.is_empty()).then_some(Duration::ZERO);
