@@ -93,7 +93,7 @@ impl Row {
         &self.bytes
     }
 
-    fn key_bytes(&self) -> Option<(&[u8], &[u8])> {
+    pub(crate) fn key_bytes(&self) -> Option<(&[u8], &[u8])> {
         let (partition, row) = self.bytes.get(LENGTHS)?.split_first_chunk()?;
         let partition = usize::from(u16::from_le_bytes(*partition));
         let row = usize::from(u16::from_le_bytes(row.try_into().ok()?));
