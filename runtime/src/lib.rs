@@ -23,6 +23,8 @@ pub mod entity;
 pub mod __private;
 pub mod prelude;
 
+#[cfg(feature = "azure")]
+pub use crate::backend::azure::{AccessPolicy, AccountKey, Azure, AzureOptions};
 pub use crate::{
     access::{CostClass, Keys},
     batch::{Batch, Condition, Operation, Verb, Written},
@@ -35,7 +37,7 @@ pub use crate::{
         Column, DynamicEntity, FromRow, Partition, Patch, Path, Point, Predicate, Projection,
         Properties, Range, Scan, Stored, TableEntity,
     },
-    error::{BoxError, Error, ErrorKind, Result, ServiceCode},
+    error::{BoxError, Error, ErrorKind, Result, Seen, ServiceCode},
     filter::{Comparison, Filter, KeyBounds},
     page::{Continuation, Cursor, Page},
     row::{ETag, Row, RowBuilder},

@@ -1,0 +1,95 @@
+//! A filter as the service takes it: constants folded away, and refused where the grammar has no
+//! literal.
+
+use crate::{
+    edm::Value,
+    error::{Error, Result, ServiceCode},
+    filter::Filter,
+};
+
+/// Which rows are asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::backend::azure) enum Wanted {
+    /// All of them: no `$filter`.
+    All,
+    /// Those that match this text.
+    Matching(String),
+}
+
+/// What a filter asks for. One that matches nothing is sent all the same: a missing table is an
+/// error then too.
+pub(in crate::backend::azure) fn wanted(filter: &Filter) -> Result<Wanted> {
+    check(filter)?;
+    Ok(match fold(filter) {
+        Filter::Constant(true) => Wanted::All,
+        Filter::Constant(false) => Wanted::Matching("PartitionKey lt ''".to_owned()),
+        filter => Wanted::Matching(filter.to_string()),
+    })
+}
+
+fn check(filter: &Filter) -> Result<()> {
+    match filter {
+        Filter::Compare { property, value: Value::Double(value), .. } if !value.is_finite() => {
+            let message = format!("a filter cannot compare with {value}, there is no literal for it");
+            Err(Error::service(ServiceCode::InvalidInput, message).in_property(property))
+        }
+        Filter::And(all) | Filter::Or(all) => all.iter().try_for_each(check),
+        Filter::Not(filter) => check(filter),
+        _ => Ok(()),
+    }
+}
+
+/// The filter without `true` and `false` inside: emulators read them as names of properties.
+fn fold(filter: &Filter) -> Filter {
+    match filter {
+        Filter::And(all) => fold_list(all, false, Filter::And),
+        Filter::Or(any) => fold_list(any, true, Filter::Or),
+        Filter::Not(inner) => match fold(inner) {
+            Filter::Constant(constant) => Filter::Constant(!constant),
+            inner => Filter::Not(Box::new(inner)),
+        },
+        filter => filter.clone(),
+    }
+}
+
+/// A list in which the constant `decides` makes the whole, and its opposite says nothing.
+fn fold_list(parts: &[Filter], decides: bool, join: fn(Vec<Filter>) -> Filter) -> Filter {
+    let mut kept = Vec::with_capacity(parts.len());
+    for part in parts {
+        match fold(part) {
+            Filter::Constant(constant) if constant == decides => return Filter::Constant(decides),
+            Filter::Constant(_) => {}
+            part => kept.push(part),
+        }
+    }
+    match (kept.pop(), kept.is_empty()) {
+        (None, _) => Filter::Constant(!decides),
+        (Some(only), true) => only,
+        (Some(last), false) => {
+            kept.push(last);
+            join(kept)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_fold_away() {
+        let point = Filter::eq("RowKey", "1");
+        let all = Filter::Constant(true);
+        assert_eq!(wanted(&all).unwrap(), Wanted::All);
+        assert_eq!(wanted(&(all.clone() & point.clone())).unwrap(), Wanted::Matching("RowKey eq '1'".into()));
+        assert_eq!(wanted(&(all.clone() | point.clone())).unwrap(), Wanted::All);
+        assert_eq!(wanted(&!all).unwrap(), Wanted::Matching("PartitionKey lt ''".into()));
+    }
+
+    #[test]
+    fn a_double_without_a_literal_is_refused() {
+        let error = wanted(&!Filter::lt("Price", f64::NAN)).unwrap_err();
+        assert!(error.is_invalid());
+        assert_eq!(error.property(), Some("Price"));
+    }
+}
