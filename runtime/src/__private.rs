@@ -18,9 +18,9 @@ pub use crate::{
     edm::{EdmCow, EdmType, EdmValue, Input, InvalidValue, Property, PropertyBag, Value, ValueRef},
     entity::{
         Access, Column, ColumnSchema, Comparable, Discriminator, Draft, Flattened, FromRow,
-        FullView, Json, KeyColumn, KeyOnly, Partition, Patch, Path, Plain, Point, PrimaryRow,
-        Projection, Properties, PropertyWriter, Range, ReadColumn, Scan, Schema, TableEntity, View,
-        finish_json, finish_property, keep_extra, read_json, read_properties, read_property,
+        FullView, Json, Partition, Patch, Path, Plain, Point, PrimaryRow, Projection, Properties,
+        PropertyWriter, Range, ReadColumn, Scan, Schema, TableEntity, View, finish_json,
+        finish_property, keep_extra, read_json, read_properties, read_property,
     },
     error::{BoxError, Error, Result},
     key::{
@@ -30,6 +30,7 @@ pub use crate::{
     },
     limits::PROPERTIES,
     row::Row,
+    table::{BulkChange, BulkVerb, Writable, bulk_change},
 };
 
 /// A key's parts, as they stand in it.

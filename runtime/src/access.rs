@@ -114,6 +114,11 @@ impl Keys {
         }
     }
 
+    /// Whether the RowKey is bounded at all.
+    pub(crate) fn is_row_bounded(&self) -> bool {
+        (&self.lower, &self.upper) != (&Bound::Unbounded, &Bound::Unbounded)
+    }
+
     /// The row's keys, if it is one row.
     pub fn as_point(&self) -> Option<(&str, &str)> {
         match (&self.partition, &self.lower, &self.upper) {

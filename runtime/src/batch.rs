@@ -243,6 +243,11 @@ impl Batch {
         }
     }
 
+    /// Whether an operation on that row is in it.
+    pub fn writes(&self, row_key: &str) -> bool {
+        self.operations.iter().any(|operation| operation.row().row_key() == row_key)
+    }
+
     /// Whether an operation of so many bytes still fits by count and size.
     pub fn has_room_for(&self, operations: usize, bytes: usize) -> bool {
         self.operations.len() + operations <= limits::BATCH_OPERATIONS

@@ -19,6 +19,14 @@ pub mod row;
 pub mod backend;
 pub mod entity;
 
+// Floor 4: what to read and what to write, pure.
+mod plan;
+// Floor 5: the first floor that awaits.
+pub mod table;
+// Floor 7: the service's promises, as tests for backends.
+#[cfg(feature = "conformance")]
+pub mod conformance;
+
 #[doc(hidden)]
 pub mod __private;
 pub mod prelude;
@@ -41,4 +49,5 @@ pub use crate::{
     filter::{Comparison, Filter, KeyBounds},
     page::{Continuation, Cursor, Page},
     row::{ETag, Row, RowBuilder},
+    table::{Atomic, Bulk, BulkReport, Client, ClientBuilder, Explain, Query, Table},
 };

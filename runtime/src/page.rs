@@ -111,3 +111,10 @@ impl<'de> Deserialize<'de> for Cursor {
         String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
 }
+
+/// A stable hash of a query's text (FNV-1a, 64 bits), so that a cursor knows its query.
+pub(crate) fn fingerprint(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}

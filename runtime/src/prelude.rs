@@ -4,4 +4,7 @@ pub use crate::{
     BoxError, Column, CostClass, Cursor, DynamicEntity, ETag, EdmValue, Error, ErrorKind, Filter,
     Keys, Page, Partition, Path, Point, Range, Scan, Stored, Value,
     entity::{FromRow, Projection, Properties, TableEntity},
+    table::{Atomic, Bulk, Client, Query, Table},
 };
+/// What a query's stream is read with.
+pub use futures_util::{StreamExt, TryStreamExt};

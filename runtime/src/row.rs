@@ -44,6 +44,16 @@ impl ETag {
     pub const fn of(timestamp: Ticks) -> Self {
         Self(Version::Ticks(timestamp))
     }
+
+    /// Whether the text is a weak ETag, the only kind that the service takes as If-Match.
+    pub fn is_weak(&self) -> bool {
+        match &self.0 {
+            Version::Ticks(_) => true,
+            Version::Text(text) => {
+                text.strip_prefix("W/\"").is_some_and(|rest| rest.ends_with('"'))
+            }
+        }
+    }
 }
 
 impl From<&str> for ETag {
@@ -170,6 +180,11 @@ impl Row {
             slot.copy_from_slice(&timestamp.get().to_le_bytes());
         }
         Self { bytes: bytes.into(), etag: None }
+    }
+
+    /// Keys and properties, without the version: equal for rows that hold the same.
+    pub(crate) fn content(&self) -> &[u8] {
+        self.bytes.get(9..).unwrap_or_default()
     }
 
     /// The properties, in the order in which they are stored.

@@ -241,6 +241,15 @@ const _: () = {
         }
     }
 
+    impl _rt::Writable for Employee {
+        fn table(&self) -> &'static str {
+            "Staff"
+        }
+        fn change(&self, verb: _rt::BulkVerb) -> _rt::Result<_rt::BulkChange> {
+            _rt::bulk_change(self, verb)
+        }
+    }
+
     impl _rt::TableEntity for Employee {
         type Primary = Primary0;
         type Patch = EmployeePatch;
@@ -480,5 +489,86 @@ fn paths() -> Result<(), Box<dyn ::std::error::Error>> {
     );
     let _ = Employee::patch().age(35).remove_salary();
     let _ = Employee::ID.ge(5_u32);
+    Ok(())
+}
+
+fn employee(id: u32, age: i32) -> Employee {
+    Employee { id, age, ..don() }
+}
+
+#[test]
+fn verbs() -> Result<(), Box<dyn ::std::error::Error>> {
+    use ::std::iter::Iterator as _;
+    ::tokio::runtime::Runtime::new()?.block_on(verbs_inner())
+}
+async fn verbs_inner() -> Result<(), Box<dyn ::std::error::Error>> {
+    use ::entable::{
+        Client, Table,
+        backend::{Memory, layer::Recorder},
+    };
+    use ::std::iter::Iterator as _;
+    let recorder = Recorder::around(Memory::new());
+    let client = Client::builder().backend(recorder.clone()).build()?;
+    let staff: Table<Employee> = client.table();
+    staff.create_if_missing().await?;
+    recorder.clear();
+    let mut don = staff.insert(&don()).await?;
+    assert_eq!(recorder.count(), 1);
+    don.age = 36;
+    let old = don.clone();
+    let don = staff.replace(&don).await?;
+    assert_eq!(don.age, 36);
+    assert!(staff.replace(&old).await.unwrap_err().is_precondition_failed());
+    let point = Employee::primary().department("Sales").id(223);
+    let read = staff.get(point.clone()).await?.unwrap();
+    assert_eq!(*read, *don);
+    assert_eq!(read.etag(), don.etag());
+    staff.patch(point.clone(), Employee::patch().age(35).salary(10.5)).await?;
+    staff.patch(point.clone(), Employee::patch().remove_salary()).await?;
+    let don = staff
+        .update(point.clone(), |e| {
+            e.age += 1;
+            Ok(())
+        })
+        .await?;
+    assert_eq!((don.age, don.salary), (36, Option::None));
+    let contact = staff.get_as::<Contact>(point.clone()).await?.unwrap();
+    assert_eq!(contact.id, 223);
+    let report = client
+        .bulk()
+        .concurrency(4)
+        .insert_all((1..=250).map(|id| employee(id, id as i32)))
+        .await?;
+    assert_eq!((report.done, report.failed.len()), (249, 1));
+    assert_eq!(report.failed[0].index, 222);
+    let q = staff
+        .query(Employee::primary().department("Sales"))
+        .filter(Employee::AGE.ge(100))
+        .take(120)
+        .page_size(50);
+    recorder.clear();
+    assert_eq!(q.collect().await?.len(), 120);
+    assert_eq!(recorder.count(), 3);
+    let all = staff.query(Employee::scan()).filter(Employee::ID.ge(240)).select::<Contact>();
+    assert_eq!(all.collect().await?.len(), 11);
+    let mut egt = client.atomic();
+    egt.insert(&employee(1000, 1))?.delete(&don)?;
+    let done = egt.commit().await?;
+    assert_eq!(done.len(), 2);
+    let mut cursor = Option::None;
+    let mut n = 0;
+    loop {
+        let page = staff
+            .query(Employee::primary().department("Sales").id_range(..))
+            .page_size(100)
+            .page(cursor)
+            .await?;
+        n += page.items.len();
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(n, 250);
     Ok(())
 }

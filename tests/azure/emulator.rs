@@ -19,6 +19,11 @@ pub(crate) fn connection() -> Option<String> {
     options().and_then(|_| std::env::var(VARIABLE).ok())
 }
 
+/// A backend on the emulator, if there is one.
+pub(crate) fn backend() -> Option<Azure> {
+    Some(Azure::new(options()?).unwrap())
+}
+
 /// A backend on the emulator with a new table.
 pub(crate) async fn table() -> Option<(Azure, String)> {
     let azure = Azure::new(options()?).unwrap();

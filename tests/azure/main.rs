@@ -3,5 +3,6 @@
 //!
 //! Without an emulator its tests say that they were not run. `.ci/azurite` runs them all.
 
+mod conformance;
 mod emulator;
 mod rows;

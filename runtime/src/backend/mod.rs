@@ -4,11 +4,15 @@
 
 #[cfg(feature = "azure")]
 pub mod azure;
+pub mod layer;
+mod memory;
 mod request;
 mod rules;
+mod window;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
+pub use memory::Memory;
 pub use request::{Capabilities, Read, Rows, Scan, TableNames, TableRequest};
 
 use crate::{

@@ -12,17 +12,13 @@ use crate::{
     edm::{EdmValue, Input, InvalidValue, Property, Value},
     error::{Error, ErrorKind, Result},
     filter::{Comparison, Filter},
-    key::{KeyPart, Template},
+    key::{Family, Part},
     row::Row,
 };
 
 /// A property that the service can compare.
 #[derive(Debug, Clone, Copy)]
 pub struct Plain;
-
-/// A field that only the keys hold.
-#[derive(Debug, Clone, Copy)]
-pub struct KeyOnly;
 
 /// A field that is stored as JSON text, which the service cannot look into.
 #[derive(Debug, Clone, Copy)]
@@ -43,43 +39,19 @@ pub trait Comparable<F> {
     /// # Errors
     ///
     /// A value that cannot be stored.
-    fn operand<E>(column: &Column<E, F, Self>, value: Self::Operand) -> Result<Value, InvalidValue>
-    where
-        Self: Sized;
+    fn operand(value: Self::Operand) -> Result<Value, InvalidValue>;
 }
 
 impl<F: Property> Comparable<F> for Plain {
     type Operand = F::Scalar;
 
-    fn operand<E>(_: &Column<E, F, Self>, value: F::Scalar) -> Result<Value, InvalidValue> {
+    fn operand(value: F::Scalar) -> Result<Value, InvalidValue> {
         value.to_edm().map(crate::edm::EdmCow::into_value)
     }
 }
 
-impl<F: KeyPart> Comparable<F> for KeyOnly {
-    type Operand = F;
-
-    /// The text of the part in the key; the query turns it into bounds of the key.
-    fn operand<E>(column: &Column<E, F, Self>, value: F) -> Result<Value, InvalidValue> {
-        match &column.key {
-            Some(key) => key
-                .template
-                .encode_part(key.part, |out| (key.encode)(&value, out))
-                .map(Value::String),
-            None => Err(InvalidValue::new("the column has no key")),
-        }
-    }
-}
-
-/// Where a key column stands in its key.
-pub struct KeyColumn<F> {
-    /// The template of the key.
-    pub template: &'static Template,
-    /// Which of its parts.
-    pub part: usize,
-    /// How the part is written.
-    pub encode: fn(&F, &mut String) -> Result<(), InvalidValue>,
-}
+/// How a field is read back from a part of a key.
+pub type ReadPart<F> = fn(&Part, &str) -> Result<F>;
 
 /// A column of entity `E` whose field has type `F`.
 ///
@@ -89,7 +61,7 @@ pub struct KeyColumn<F> {
 pub struct Column<E, F, K = Plain> {
     name: Cow<'static, str>,
     read: fn(&Row, &str) -> Result<F>,
-    key: Option<KeyColumn<F>>,
+    key: Option<ReadPart<F>>,
     of: PhantomData<fn() -> (E, K)>,
 }
 
@@ -103,6 +75,15 @@ impl<E, F, K> Column<E, F, K> {
     /// A column that is a property of that name.
     pub const fn property(name: &'static str, read: fn(&Row, &str) -> Result<F>) -> Self {
         Self { name: Cow::Borrowed(name), read, key: None, of: PhantomData }
+    }
+
+    /// A column whose field the keys of some of the entity's rows give back.
+    pub const fn key(
+        name: &'static str,
+        read: fn(&Row, &str) -> Result<F>,
+        part: ReadPart<F>,
+    ) -> Self {
+        Self { name: Cow::Borrowed(name), read, key: Some(part), of: PhantomData }
     }
 
     /// A column of the system: a key or the Timestamp.
@@ -123,7 +104,7 @@ impl<E, F, K> Column<E, F, K> {
         K: Comparable<F>,
         V: Input<K::Operand>,
     {
-        match K::operand(&self, value.input()) {
+        match K::operand(value.input()) {
             Ok(value) => Predicate::new(Filter::compare(self.name, comparison, value)),
             Err(invalid) => Predicate {
                 filter: Filter::Constant(false),
@@ -131,17 +112,6 @@ impl<E, F, K> Column<E, F, K> {
                 of: PhantomData,
             },
         }
-    }
-}
-
-impl<E, F: KeyPart> Column<E, F, KeyOnly> {
-    /// A column that the keys give back.
-    pub const fn key(
-        name: &'static str,
-        read: fn(&Row, &str) -> Result<F>,
-        key: KeyColumn<F>,
-    ) -> Self {
-        Self { name: Cow::Borrowed(name), read, key: Some(key), of: PhantomData }
     }
 }
 
@@ -241,35 +211,42 @@ pub trait ReadColumn {
     /// The field's type.
     type Field;
 
-    /// Adds the properties that have to be selected.
-    fn select(&self, names: &mut Vec<String>);
+    /// Adds the properties that have to be selected from rows of that family.
+    fn select(&self, family: &Family, names: &mut Vec<String>);
 
-    /// The field.
+    /// The field, from a row of that family.
     ///
     /// # Errors
     ///
     /// `is_decode`, naming the property.
-    fn read(&self, row: &Row) -> Result<Self::Field>;
+    fn read(&self, row: &Row, family: &'static Family) -> Result<Self::Field>;
 }
 
 impl<E, F, K> ReadColumn for Column<E, F, K> {
     type Field = F;
 
-    fn select(&self, names: &mut Vec<String>) {
-        if self.key.is_none() {
+    fn select(&self, family: &Family, names: &mut Vec<String>) {
+        if !family.in_keys.contains(&&*self.name) {
             names.push(self.name.to_string());
         }
     }
 
-    fn read(&self, row: &Row) -> Result<F> {
-        (self.read)(row, &self.name)
+    fn read(&self, row: &Row, family: &'static Family) -> Result<F> {
+        let (Some(read_part), true) = (self.key, family.in_keys.contains(&&*self.name)) else {
+            return (self.read)(row, &self.name);
+        };
+        let part = family.part_of(&self.name, row.partition_key(), row.row_key());
+        match part.map_err(|invalid| invalid.on_read(&self.name))? {
+            Some((part, text)) => read_part(part, text),
+            None => (self.read)(row, &self.name),
+        }
     }
 }
 
 impl<E, F: Properties> ReadColumn for Flattened<E, F> {
     type Field = F;
 
-    fn select(&self, names: &mut Vec<String>) {
+    fn select(&self, _: &Family, names: &mut Vec<String>) {
         fn visit(prefix: &str, columns: &[ColumnSchema], names: &mut Vec<String>) {
             for column in columns {
                 let name = [prefix, column.name].concat();
@@ -283,7 +260,7 @@ impl<E, F: Properties> ReadColumn for Flattened<E, F> {
         visit(&self.prefix, F::COLUMNS, names);
     }
 
-    fn read(&self, row: &Row) -> Result<F> {
+    fn read(&self, row: &Row, _: &'static Family) -> Result<F> {
         read_properties(row, &self.prefix)
     }
 }

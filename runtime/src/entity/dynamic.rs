@@ -4,6 +4,7 @@ use super::FromRow;
 use crate::{
     edm::{Bag, Value},
     error::{Error, ErrorKind, Result},
+    key::Family,
     row::Row,
 };
 
@@ -135,7 +136,7 @@ impl DynamicEntity {
 }
 
 impl FromRow for DynamicEntity {
-    fn columns() -> Option<Vec<String>> {
+    fn columns(_: Option<&'static Family>) -> Option<Vec<String>> {
         None
     }
 

@@ -6,14 +6,15 @@ mod patch;
 mod path;
 mod projection;
 mod properties;
+mod rows;
 mod schema;
 mod stored;
 
 use time::OffsetDateTime;
 
 pub use column::{
-    Column, Comparable, Flattened, FlattenedAs, Json, KeyColumn, KeyOnly, Plain, Predicate,
-    ReadColumn, SystemValue,
+    Column, Comparable, Flattened, FlattenedAs, Json, Plain, Predicate, ReadColumn, ReadPart,
+    SystemValue,
 };
 pub use dynamic::DynamicEntity;
 pub use patch::Patch;
@@ -23,11 +24,13 @@ pub use properties::{
     Properties, PropertyReader, PropertyWriter, finish_json, finish_property, keep_extra,
     read_json, read_properties, read_property,
 };
+pub use rows::{CopyRow, EntityRows, ListEntry};
 pub use schema::{ColumnSchema, Discriminator, Recognition, Schema};
 pub use stored::Stored;
 
 use crate::{
     error::{BoxError, Result},
+    key::Family,
     row::Row,
 };
 
@@ -37,8 +40,8 @@ use crate::{
     note = "derive `TableEntity`, `EntitySet` or `Projection` for it, or use `DynamicEntity`"
 )]
 pub trait FromRow: Sized + Send + 'static {
-    /// The properties that it reads; `None`: all.
-    fn columns() -> Option<Vec<String>>;
+    /// The properties that it reads from rows of that family; `None`: all.
+    fn columns(family: Option<&'static Family>) -> Option<Vec<String>>;
 
     /// The value from a row that is known to be of its type.
     ///
@@ -47,6 +50,16 @@ pub trait FromRow: Sized + Send + 'static {
     /// `is_decode`, naming the property, for a row that does not fit; `is_corrupt` for a damaged
     /// one.
     fn from_row(row: &Row) -> Result<Self>;
+
+    /// The value from a row that is known to be of that family of its type.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_row`](Self::from_row).
+    fn from_copy(row: &Row, family: &'static Family) -> Result<Self> {
+        let _ = family;
+        Self::from_row(row)
+    }
 }
 
 /// A struct that is stored as an entity: `#[derive(TableEntity)]` implements it.
@@ -90,6 +103,15 @@ pub trait TableEntity: FromRow + Sync {
     ///
     /// `is_invalid` and `is_too_large`, naming the field, for values that cannot be stored.
     fn to_row(&self) -> Result<Row>;
+
+    /// Every row that the entity is stored as: the primary, its copies, its entries in lists.
+    ///
+    /// # Errors
+    ///
+    /// As [`to_row`](Self::to_row).
+    fn rows(&self) -> Result<EntityRows> {
+        self.to_row().map(EntityRows::only)
+    }
 
     /// What the user's own `validate` says.
     ///

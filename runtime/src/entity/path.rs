@@ -6,7 +6,7 @@ use super::TableEntity;
 use crate::{
     access::Keys,
     edm::InvalidValue,
-    error::{Error, Result},
+    error::Result,
     key::{Family, Segment, Template, escape, lower, successor},
 };
 
@@ -381,16 +381,4 @@ fn exact_prefix_of(template: &Template, parts: &[Option<String>]) -> String {
 
 fn above(prefix: &str) -> Bound<String> {
     successor(prefix).map_or(Bound::Unbounded, Bound::Excluded)
-}
-
-impl Access {
-    /// The error for a filter that the path's rows cannot answer.
-    pub(crate) fn cannot_filter(&self, property: &str, why: &str) -> Error {
-        let family = self.family.map_or("", |family| family.name);
-        Error::new(
-            crate::error::ErrorKind::Invalid,
-            format!("the rows of path `{family}` do not hold this field: {why}"),
-        )
-        .in_property(property)
-    }
 }

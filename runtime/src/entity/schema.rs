@@ -93,14 +93,13 @@ impl Schema {
         families.first().ok_or_else(|| Error::new(ErrorKind::Invalid, "the schema has no families"))
     }
 
-    /// What a row is to this type.
+    /// What a row is to a reader of that family of this type.
     ///
     /// # Errors
     ///
     /// `is_decode` where the discriminator is not text; `is_corrupt` for a damaged row.
-    pub fn recognize(&self, row: &Row) -> Result<Recognition> {
+    pub fn recognize(&self, row: &Row, family: &Family) -> Result<Recognition> {
         let Discriminator::Property(name) = self.discriminator else {
-            let family = self.primary()?;
             let fits =
                 family.row.matches(row.row_key()) && family.partition.matches(row.partition_key());
             return Ok(if fits { Recognition::Ours } else { Recognition::Unmarked });
@@ -113,7 +112,13 @@ impl Schema {
                 return Err(Error::new(ErrorKind::Decode, message).in_property(name));
             }
         };
-        Ok(match self.version_of(marker) {
+        if marker == family.marker {
+            return Ok(Recognition::Ours);
+        }
+        let (_, copy) =
+            family.marker.split_at(family.marker.find('#').unwrap_or(family.marker.len()));
+        let version = marker.strip_suffix(copy).and_then(|marker| self.version_of(marker));
+        Ok(match version {
             Some(version) if version == self.version => Recognition::Ours,
             Some(version) => Recognition::Version(version),
             None => Recognition::Foreign(marker.to_owned()),
@@ -155,6 +160,11 @@ impl Schema {
             }
         };
         Error::new(ErrorKind::UnrecognizedEntity, message)
+    }
+
+    /// Whether a copy, a list or a condition may depend on that property.
+    pub fn is_copied(&self, _property: &str) -> bool {
+        self.families.len() > 1
     }
 
     /// The column of that property name, flattened structs included.

@@ -7,7 +7,10 @@ use std::{
 
 use time::OffsetDateTime;
 
-use crate::row::{ETag, Row};
+use crate::{
+    key::{Family, FamilyKind},
+    row::{ETag, Row},
+};
 
 /// A value as it is stored: what was read or written, with keys, ETag and Timestamp.
 ///
@@ -18,11 +21,34 @@ pub struct Stored<T> {
     value: T,
     row: Row,
     status: u16,
+    /// The family of the row, where it is not the primary.
+    copy: Option<&'static Family>,
 }
 
 impl<T> Stored<T> {
     pub(crate) fn new(value: T, row: Row, status: u16) -> Self {
-        Self { value, row, status }
+        Self { value, row, status, copy: None }
+    }
+
+    /// A value that was read from a row of that family.
+    pub(crate) fn read(value: T, row: Row, family: &'static Family) -> Self {
+        let copy = (family.kind != FamilyKind::Primary).then_some(family);
+        Self { value, row, status: 200, copy }
+    }
+
+    /// The index whose copy it was read through; `None`: it is the entity's own row.
+    ///
+    /// A copy carries no token for writing: writing it reads the primary first.
+    pub fn index(&self) -> Option<&'static str> {
+        self.copy.map(|family| family.name)
+    }
+
+    pub(crate) fn is_primary(&self) -> bool {
+        self.copy.is_none()
+    }
+
+    pub(crate) fn copy(&self) -> Option<&'static Family> {
+        self.copy
     }
 
     /// The PartitionKey that it is stored under.
@@ -58,13 +84,6 @@ impl<T> Stored<T> {
     /// The value alone.
     pub fn into_inner(self) -> T {
         self.value
-    }
-
-    pub(crate) fn try_map<U>(
-        self,
-        map: impl FnOnce(T) -> crate::Result<U>,
-    ) -> crate::Result<Stored<U>> {
-        Ok(Stored { value: map(self.value)?, row: self.row, status: self.status })
     }
 }
 

@@ -3,7 +3,7 @@
 mod kind;
 mod service;
 
-use std::{error::Error as StdError, fmt, time::Duration};
+use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
 pub use kind::{ErrorKind, Seen};
 pub use service::ServiceCode;
@@ -27,8 +27,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// assert!(error.is_not_found());
 /// assert_eq!(error.to_string(), "no such entity (table `Staff`)");
 /// ```
+#[derive(Clone)]
 pub struct Error(Box<Inner>);
 
+#[derive(Clone)]
 struct Inner {
     kind: ErrorKind,
     message: String,
@@ -40,7 +42,7 @@ struct Inner {
     failed_index: Option<usize>,
     seen: Option<Seen>,
     retry_after: Option<Duration>,
-    source: Option<BoxError>,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 impl Error {
@@ -123,10 +125,16 @@ impl Error {
         self
     }
 
+    /// The same error without a position, for a verb that has only one.
+    pub(crate) fn without_operation(mut self) -> Self {
+        self.0.failed_index = None;
+        self
+    }
+
     /// The same error with its cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
-        self.0.source = Some(source.into());
+        self.0.source = Some(source.into().into());
         self
     }
 

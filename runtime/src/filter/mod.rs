@@ -2,6 +2,7 @@
 //! service's own rules.
 
 mod bounds;
+mod check;
 mod eval;
 mod lex;
 mod parse;

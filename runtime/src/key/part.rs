@@ -30,8 +30,8 @@ use crate::edm::{Input, InvalidValue};
     note = "key types are String, integers, bool, uuid::Uuid, time::OffsetDateTime, time::Date and enums with #[derive(EdmEnum)]; implement `entable::key::KeyPart` for a type of your own"
 )]
 pub trait KeyPart: Sized {
-    /// Characters that the plain form takes, if always as many; such parts are never escaped and
-    /// must not write characters that the service forbids in keys.
+    /// Characters that the plain form takes, if always as many; such parts are never escaped, must
+    /// not write characters that the service forbids in keys, and have to sort as the values do.
     const WIDTH: Option<usize>;
 
     /// Appends the plain form.

@@ -1,10 +1,8 @@
 //! A key's template and the walk along it, forwards and backwards.
 
-use std::borrow::Cow;
-
-use super::escape::{escape_tail, unescape};
+use super::escape::escape_tail;
 use crate::{
-    edm::InvalidValue,
+    edm::{InvalidValue, ValueRef},
     error::{Error, ErrorKind},
 };
 
@@ -26,14 +24,18 @@ pub enum Form {
 }
 
 impl Form {
-    /// Whether the part gives its field back, for a type whose times have that resolution.
+    /// Whether the part may give its field back. A date form does where it is as fine as its
+    /// type; whether it is so is known to the family, which lists the fields its keys hold.
     pub const fn is_reversible(&self) -> bool {
-        matches!(self, Self::Plain | Self::Width(_) | Self::Descending)
+        matches!(self, Self::Plain | Self::Width(_) | Self::Descending | Self::Date(_))
     }
 }
 
+/// How the value of a field becomes the text of a part.
+pub type EncodeValue = fn(ValueRef<'_>, &mut String) -> Result<(), InvalidValue>;
+
 /// One part of a template.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Part {
     /// The field's property name.
     pub field: &'static str,
@@ -41,10 +43,12 @@ pub struct Part {
     pub form: Form,
     /// Characters that it takes, if always as many.
     pub width: Option<usize>,
+    /// Writes a value of the field as the part, not yet escaped.
+    pub encode: EncodeValue,
 }
 
 /// A piece of a template.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum Segment {
     /// Text that every key has at this place.
     Literal(&'static str),
@@ -53,7 +57,7 @@ pub enum Segment {
 }
 
 /// The template of a PartitionKey or RowKey.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Template {
     /// The template as it was written.
     pub text: &'static str,
@@ -72,17 +76,45 @@ pub enum FamilyKind {
     List,
 }
 
-/// One kind of row that an entity writes: its keys' templates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// One kind of row that an entity writes: its keys' templates, and which fields it holds.
+#[derive(Debug, Clone, Copy)]
 pub struct Family {
     /// `Primary`, or the name of the index.
     pub name: &'static str,
+    /// Its place among the entity's families; the primary is 0.
+    pub index: usize,
     /// What kind of rows these are.
     pub kind: FamilyKind,
+    /// The EntityType of its rows: `Employee`, `Employee#ByEmail`.
+    pub marker: &'static str,
     /// The template of the PartitionKey.
     pub partition: Template,
     /// The template of the RowKey.
     pub row: Template,
+    /// Properties that its rows do not hold because their keys give them back.
+    pub in_keys: &'static [&'static str],
+    /// Properties that its rows do not hold at all: a partial copy's.
+    pub left_out: &'static [&'static str],
+}
+
+impl Family {
+    /// The part of its keys that gives a field back, with the text that a row's keys have for it.
+    pub(crate) fn part_of<'k>(
+        &'static self,
+        field: &str,
+        partition_key: &'k str,
+        row_key: &'k str,
+    ) -> Result<Option<(&'static Part, &'k str)>, InvalidValue> {
+        let mut found = None;
+        for (template, key) in [(&self.partition, partition_key), (&self.row, row_key)] {
+            template.walk(key, |part, text| {
+                if found.is_none() && part.field == field && part.form.is_reversible() {
+                    found = Some((part, text));
+                }
+            })?;
+        }
+        Ok(found)
+    }
 }
 
 impl Template {
@@ -143,6 +175,23 @@ impl Template {
             Some(Segment::Literal(text)) => text.chars().next(),
             _ => None,
         }
+    }
+
+    /// The key up to a part and with it: the texts of the parts before, and its own; literals that
+    /// end the key stand after it.
+    pub(crate) fn prefix_with(&self, before: &[String], text: &str) -> String {
+        let mut texts = before.iter().map(String::as_str).chain([text]);
+        let mut key = String::new();
+        for segment in self.segments {
+            match segment {
+                Segment::Literal(literal) => key.push_str(literal),
+                Segment::Part(_) => match texts.next() {
+                    Some(text) => key.push_str(text),
+                    None => break,
+                },
+            }
+        }
+        key
     }
 
     /// Takes a key apart: the text of each part as it stands in the key.
@@ -221,15 +270,6 @@ impl Template {
 fn length_of_chars(text: &str, width: usize) -> Option<usize> {
     let mut ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
     ends.nth(width)
-}
-
-/// The text of a part as the field had it: escapes undone where the part is escaped.
-///
-/// # Errors
-///
-/// An escape that nothing writes.
-pub(crate) fn part_text<'k>(part: &Part, text: &'k str) -> Result<Cow<'k, str>, InvalidValue> {
-    if part.width.is_some() { Ok(Cow::Borrowed(text)) } else { unescape(text) }
 }
 
 /// Writes a key along its template.

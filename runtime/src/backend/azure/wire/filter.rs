@@ -1,11 +1,6 @@
-//! A filter as the service takes it: constants folded away, and refused where the grammar has no
-//! literal.
+//! A filter as the service takes it: constants folded away.
 
-use crate::{
-    edm::Value,
-    error::{Error, Result, ServiceCode},
-    filter::Filter,
-};
+use crate::{error::Result, filter::Filter};
 
 /// Which rows are asked for.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,24 +14,12 @@ pub(in crate::backend::azure) enum Wanted {
 /// What a filter asks for. One that matches nothing is sent all the same: a missing table is an
 /// error then too.
 pub(in crate::backend::azure) fn wanted(filter: &Filter) -> Result<Wanted> {
-    check(filter)?;
+    filter.check()?;
     Ok(match fold(filter) {
         Filter::Constant(true) => Wanted::All,
         Filter::Constant(false) => Wanted::Matching("PartitionKey lt ''".to_owned()),
         filter => Wanted::Matching(filter.to_string()),
     })
-}
-
-fn check(filter: &Filter) -> Result<()> {
-    match filter {
-        Filter::Compare { property, value: Value::Double(value), .. } if !value.is_finite() => {
-            let message = format!("a filter cannot compare with {value}, there is no literal for it");
-            Err(Error::service(ServiceCode::InvalidInput, message).in_property(property))
-        }
-        Filter::And(all) | Filter::Or(all) => all.iter().try_for_each(check),
-        Filter::Not(filter) => check(filter),
-        _ => Ok(()),
-    }
 }
 
 /// The filter without `true` and `false` inside: emulators read them as names of properties.

@@ -1,0 +1,284 @@
+//! A log of what a backend was asked: how a test proves what a call costs.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use crate::{
+    backend::{Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
+    batch::{Batch, Verb, Written},
+    error::Result,
+    row::Row,
+};
+
+/// A layer that writes down every request before it passes it on. Clones share the log.
+///
+/// ```
+/// use entable::backend::{Backend, Memory, TableRequest, layer::Recorder};
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let recorder = Recorder::around(Memory::new());
+/// recorder.tables(TableRequest::Create("Staff")).await?;
+/// assert_eq!(recorder.to_string(), "create Staff");
+/// assert_eq!(recorder.count(), 1);
+/// # Ok::<(), entable::Error>(())
+/// # }).unwrap();
+/// ```
+#[derive(Debug, Clone)]
+pub struct Recorder {
+    inner: Arc<dyn Backend>,
+    log: Arc<Mutex<Vec<Request>>>,
+}
+
+/// One request, as it was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Request {
+    /// A point read.
+    Read {
+        /// The table.
+        table: String,
+        /// The PartitionKey.
+        partition_key: String,
+        /// The RowKey.
+        row_key: String,
+        /// The selected properties.
+        select: Option<Vec<String>>,
+    },
+    /// One page of a query.
+    Scan {
+        /// The table.
+        table: String,
+        /// The filter as OData.
+        filter: String,
+        /// The selected properties.
+        select: Option<Vec<String>>,
+        /// The rows that the page may have.
+        top: Option<u32>,
+        /// Whether it is a later page.
+        continued: bool,
+    },
+    /// One operation or an entity group transaction.
+    Apply {
+        /// The table.
+        table: String,
+        /// The partition.
+        partition_key: String,
+        /// What is done to which RowKey, in order.
+        operations: Vec<(Verb, String)>,
+    },
+    /// A table is created.
+    CreateTable(String),
+    /// A table is deleted.
+    DeleteTable(String),
+    /// Tables are listed.
+    ListTables,
+}
+
+impl Request {
+    /// Whether it is a point read.
+    pub fn is_read(&self) -> bool {
+        matches!(self, Self::Read { .. })
+    }
+
+    /// Whether it is a page of a query.
+    pub fn is_scan(&self) -> bool {
+        matches!(self, Self::Scan { .. })
+    }
+
+    /// Whether it is a write.
+    pub fn is_apply(&self) -> bool {
+        matches!(self, Self::Apply { .. })
+    }
+
+    /// How many operations a write has; 0 for other requests.
+    pub fn operations(&self) -> usize {
+        match self {
+            Self::Apply { operations, .. } => operations.len(),
+            _ => 0,
+        }
+    }
+
+    /// What a write does, in order; empty for other requests.
+    pub fn verbs(&self) -> Vec<Verb> {
+        match self {
+            Self::Apply { operations, .. } => operations.iter().map(|(verb, _)| *verb).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl fmt::Display for Request {
+    /// One line, such as `read Staff (Sales, empid_000223)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read { table, partition_key, row_key, select } => {
+                write!(f, "read {table} ({partition_key}, {row_key})")?;
+                write_select(f, select.as_deref())
+            }
+            Self::Scan { table, filter, select, top, continued } => {
+                write!(f, "scan {table} {filter}")?;
+                write_select(f, select.as_deref())?;
+                top.map_or(Ok(()), |top| write!(f, " top {top}"))?;
+                f.write_str(if *continued { " continued" } else { "" })
+            }
+            Self::Apply { table, partition_key, operations } => {
+                write!(f, "apply {table} {partition_key}:")?;
+                operations.iter().try_for_each(|(verb, row_key)| write!(f, " {verb:?} {row_key}"))
+            }
+            Self::CreateTable(table) => write!(f, "create {table}"),
+            Self::DeleteTable(table) => write!(f, "delete {table}"),
+            Self::ListTables => f.write_str("list tables"),
+        }
+    }
+}
+
+fn write_select(f: &mut fmt::Formatter<'_>, select: Option<&[String]>) -> fmt::Result {
+    select.map_or(Ok(()), |names| write!(f, " select {}", names.join(",")))
+}
+
+impl Recorder {
+    /// A recorder in front of `backend`.
+    pub fn around(backend: impl Backend) -> Self {
+        Self { inner: Arc::new(backend), log: Arc::default() }
+    }
+
+    fn log(&self) -> MutexGuard<'_, Vec<Request>> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn record(&self, request: Request) {
+        self.log().push(request);
+    }
+
+    /// The requests since the log was cleared, in order.
+    pub fn requests(&self) -> Vec<Request> {
+        self.log().clone()
+    }
+
+    /// How many requests there are in the log.
+    pub fn count(&self) -> usize {
+        self.log().len()
+    }
+
+    /// Empties the log.
+    pub fn clear(&self) {
+        self.log().clear();
+    }
+
+    /// The requests since the log was cleared, which is emptied.
+    pub fn take(&self) -> Vec<Request> {
+        std::mem::take(&mut *self.log())
+    }
+}
+
+impl fmt::Display for Recorder {
+    /// The log, a line for each request.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<String> = self.requests().iter().map(Request::to_string).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl Backend for Recorder {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+        self.record(Request::Read {
+            table: request.table.to_owned(),
+            partition_key: request.partition_key.to_owned(),
+            row_key: request.row_key.to_owned(),
+            select: request.select.map(<[String]>::to_vec),
+        });
+        self.inner.read(request)
+    }
+
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
+        self.record(Request::Scan {
+            table: request.table.to_owned(),
+            filter: request.filter.to_string(),
+            select: request.select.map(<[String]>::to_vec),
+            top: request.top,
+            continued: request.from.is_some(),
+        });
+        self.inner.scan(request)
+    }
+
+    fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
+        let operations = batch.operations().iter();
+        self.record(Request::Apply {
+            table: batch.table().to_owned(),
+            partition_key: batch.partition_key().to_owned(),
+            operations: operations.map(|o| (o.verb(), o.row().row_key().to_owned())).collect(),
+        });
+        self.inner.apply(batch)
+    }
+
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>> {
+        self.record(match request {
+            TableRequest::Create(name) => Request::CreateTable(name.to_owned()),
+            TableRequest::Delete(name) => Request::DeleteTable(name.to_owned()),
+            TableRequest::List { .. } => Request::ListTables,
+        });
+        self.inner.tables(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{backend::Memory, batch::Operation, filter::Filter, page::Continuation};
+
+    #[tokio::test]
+    async fn every_request_is_one_line() {
+        let recorder = Recorder::around(Memory::new());
+        recorder.tables(TableRequest::Create("Staff")).await.unwrap();
+        let mut batch = Batch::new("Staff");
+        for key in ["a", "b"] {
+            let row = Row::build("p", key).finish().unwrap();
+            batch.push(Operation::insert_or_replace(row)).unwrap();
+        }
+        recorder.apply(&batch).await.unwrap();
+        let select = ["Age".to_owned(), "Name".to_owned()];
+        let read = Read { table: "Staff", partition_key: "p", row_key: "a", select: Some(&select) };
+        recorder.read(read).await.unwrap();
+        let filter = Filter::eq("Age", 3);
+        let from = Continuation { partition_key: "p".to_owned(), row_key: None };
+        let scan = Scan {
+            table: "Staff",
+            filter: &filter,
+            select: Some(&select),
+            top: Some(5),
+            from: Some(&from),
+        };
+        recorder.scan(scan).await.unwrap();
+        recorder.scan(Scan { select: None, top: None, from: None, ..scan }).await.unwrap();
+        recorder.tables(TableRequest::List { from: None }).await.unwrap();
+        recorder.tables(TableRequest::Delete("Staff")).await.unwrap();
+        let lines = [
+            "create Staff",
+            "apply Staff p: InsertOrReplace a InsertOrReplace b",
+            "read Staff (p, a) select Age,Name",
+            "scan Staff Age eq 3 select Age,Name top 5 continued",
+            "scan Staff Age eq 3",
+            "list tables",
+            "delete Staff",
+        ];
+        assert_eq!(recorder.to_string(), lines.join("\n"));
+    }
+
+    #[tokio::test]
+    async fn clones_share_the_log_and_failures_are_in_it() {
+        let recorder = Recorder::around(Memory::new());
+        let reader = recorder.clone();
+        let read = Read { table: "Staff", partition_key: "p", row_key: "r", select: None };
+        assert!(recorder.read(read).await.is_err());
+        assert_eq!(reader.count(), 1);
+        assert!(reader.take()[0].is_read());
+        assert_eq!(recorder.count(), 0);
+    }
+}

@@ -1,0 +1,276 @@
+//! Rows in the process's memory: for tests, and the reference for how the others behave.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::BTreeMap,
+    fmt, iter,
+    ops::Bound,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    time::Duration,
+};
+
+use tokio::task::{coop::consume_budget, yield_now};
+
+use crate::{
+    backend::{
+        Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest, rules,
+        window::{EXAMINED_ROWS, Window, page_rows},
+    },
+    batch::{Batch, Written},
+    clock::{Clock, SystemClock},
+    edm::Ticks,
+    error::{Error, Result, ServiceCode},
+    key::encode_order,
+    limits,
+    page::Continuation,
+    row::Row,
+};
+
+/// A backend that keeps rows in ordered maps by the service's rules and loses them with the
+/// process.
+///
+/// ```
+/// use entable::{
+///     Batch, Operation, Row,
+///     backend::{Backend, Memory, Read, TableRequest},
+/// };
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let memory = Memory::new();
+/// memory.tables(TableRequest::Create("Staff")).await?;
+/// let row = Row::build("Sales", "empid_000223").finish()?;
+/// memory.apply(&Batch::single("Staff", Operation::insert(row))?).await?;
+/// let read =
+///     Read { table: "staff", partition_key: "Sales", row_key: "empid_000223", select: None };
+/// assert!(memory.read(read).await?.is_some());
+/// # Ok::<(), entable::Error>(())
+/// # }).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct Memory {
+    clock: Arc<dyn Clock>,
+    deleting_takes: Duration,
+    state: RwLock<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// By name in lower case.
+    tables: BTreeMap<String, Table>,
+    /// Tables that are still being deleted, and until when.
+    deleting: BTreeMap<String, Ticks>,
+    /// When the last write was.
+    last: Ticks,
+}
+
+/// Rows by their address.
+struct Table {
+    name: String,
+    rows: BTreeMap<Vec<u8>, Row>,
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.tables.values().map(|t| (&t.name, t.rows.len()))).finish()
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Memory {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::with_clock(Arc::new(SystemClock))
+    }
+
+    /// An empty store that takes its Timestamps from `clock`.
+    pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, deleting_takes: Duration::ZERO, state: RwLock::default() }
+    }
+
+    /// The same store, in which a deleted table's name stays taken for a while, as the service's
+    /// does for some forty seconds: creating it again fails with `TableBeingDeleted`.
+    #[must_use]
+    pub fn deleting_takes(self, time: Duration) -> Self {
+        Self { deleting_takes: time, ..self }
+    }
+
+    // A panic inside a section leaves the maps whole: each write is prepared before it begins.
+    fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read_row(&self, request: Read<'_>) -> Result<Option<Row>> {
+        let Read { table, partition_key, row_key, select } = request;
+        rules::check_keys(table, partition_key, row_key)?;
+        let state = self.state();
+        let row = state.table(table)?.rows.get(&encode_order(partition_key, row_key));
+        row.map(|row| rules::selected(row, select)).transpose()
+    }
+
+    fn scan_page(&self, scan: Scan<'_>) -> Result<Rows> {
+        let most = page_rows(&scan)?;
+        let window = Window::of(scan.filter, scan.from);
+        let state = self.state();
+        let table = state.table(scan.table)?;
+        let mut page = Rows::default();
+        for (examined, row) in table.within(&window).enumerate() {
+            if page.rows.len() == most || examined == EXAMINED_ROWS {
+                page.next = Some(Continuation {
+                    partition_key: row.partition_key().to_owned(),
+                    row_key: Some(row.row_key().to_owned()),
+                });
+                break;
+            }
+            if scan.filter.matches(row)? {
+                page.rows.push(rules::selected(row, scan.select)?);
+            }
+        }
+        Ok(page)
+    }
+
+    fn apply_batch(&self, batch: &Batch) -> Result<Vec<Written>> {
+        rules::check_batch(batch)?;
+        let mut state = self.state_mut();
+        let now = rules::next_write(&*self.clock, state.last);
+        let table = state.table_mut(batch.table()).map_err(|e| rules::failed(e, batch, 0))?;
+        let mut outcomes = Vec::with_capacity(batch.len());
+        for (index, operation) in batch.operations().iter().enumerate() {
+            let row = operation.row();
+            let address = encode_order(row.partition_key(), row.row_key());
+            let outcome = rules::outcome(table.rows.get(&address), operation, now)
+                .map_err(|error| rules::failed(error, batch, index))?;
+            outcomes.push((address, outcome));
+        }
+        let answers = iter::zip(batch.operations(), &outcomes);
+        let written = answers.map(|(op, (_, outcome))| rules::written(op, outcome)).collect();
+        for (address, outcome) in outcomes {
+            match outcome {
+                Some(row) => table.rows.insert(address, row),
+                None => table.rows.remove(&address),
+            };
+        }
+        state.last = now;
+        Ok(written)
+    }
+
+    fn create(&self, name: &str) -> Result<TableNames> {
+        limits::check_table_name(name)?;
+        let mut state = self.state_mut();
+        let key = name.to_ascii_lowercase();
+        let refuse = |code, why| Err(Error::service(code, why).in_table(name));
+        if state.tables.contains_key(&key) {
+            return refuse(ServiceCode::TableAlreadyExists, "the table exists already");
+        }
+        let now = self.clock.now();
+        state.deleting.retain(|_, until| *until > now);
+        if state.deleting.contains_key(&key) {
+            let why = "the table is still being deleted, try again later";
+            return refuse(ServiceCode::TableBeingDeleted, why);
+        }
+        state.tables.insert(key, Table { name: name.to_owned(), rows: BTreeMap::new() });
+        Ok(TableNames::default())
+    }
+
+    fn delete(&self, name: &str) -> Result<TableNames> {
+        let key = name.to_ascii_lowercase();
+        let mut state = self.state_mut();
+        let Some(dropped) = state.tables.remove(&key) else {
+            let why = "there is no table of this name";
+            return Err(Error::service(ServiceCode::ResourceNotFound, why).in_table(name));
+        };
+        let ticks = i64::try_from(self.deleting_takes.as_nanos() / 100).unwrap_or(i64::MAX);
+        let until = self.clock.now().get().saturating_add(ticks);
+        state.deleting.insert(key, Ticks::new(until).unwrap_or(Ticks::MAX));
+        drop(state);
+        // Freeing a million rows takes a while; nobody waits for the lock meanwhile.
+        drop(dropped);
+        Ok(TableNames::default())
+    }
+
+    fn list(&self, from: Option<&str>) -> TableNames {
+        let state = self.state();
+        let first = from.unwrap_or_default().to_ascii_lowercase();
+        let mut names = TableNames::default();
+        for (key, table) in state.tables.range(first..) {
+            if names.names.len() == usize::try_from(limits::PAGE_ROWS).unwrap_or(1) {
+                names.next = Some(key.clone());
+                break;
+            }
+            names.names.push(table.name.clone());
+        }
+        names
+    }
+}
+
+impl State {
+    fn table(&self, name: &str) -> Result<&Table> {
+        let table = self.tables.get(&name.to_ascii_lowercase());
+        table.ok_or_else(|| rules::table_missing(name))
+    }
+
+    fn table_mut(&mut self, name: &str) -> Result<&mut Table> {
+        let table = self.tables.get_mut(&name.to_ascii_lowercase());
+        table.ok_or_else(|| rules::table_missing(name))
+    }
+}
+
+impl Table {
+    fn within(&self, window: &Window) -> impl Iterator<Item = &Row> {
+        let start = Bound::Included(window.start.as_slice());
+        let end = window.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        // A map panics on a range that ends before it starts.
+        let rows = (!window.is_empty()).then(|| self.rows.range::<[u8], _>((start, end)));
+        rows.into_iter().flatten().map(|(_, row)| row)
+    }
+}
+
+// Nothing here ever waits: a long query or a busy writer would keep its thread from other tasks if
+// it did not step aside.
+#[deny(clippy::missing_trait_methods)]
+impl Backend for Memory {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new("memory", false)
+    }
+
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+        Box::pin(async move {
+            consume_budget().await;
+            self.read_row(request)
+        })
+    }
+
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
+        Box::pin(async move {
+            yield_now().await;
+            self.scan_page(request)
+        })
+    }
+
+    fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
+        Box::pin(async move {
+            consume_budget().await;
+            self.apply_batch(batch)
+        })
+    }
+
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>> {
+        Box::pin(async move {
+            match request {
+                TableRequest::Create(name) => self.create(name),
+                TableRequest::Delete(name) => self.delete(name),
+                TableRequest::List { from } => Ok(self.list(from)),
+            }
+        })
+    }
+}

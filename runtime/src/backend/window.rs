@@ -1,0 +1,189 @@
+//! Which addresses a scan looks at: the filter's bounds and the continuation as a range of bytes,
+//! for the backends that keep rows in order themselves.
+
+use std::ops::Bound;
+
+use crate::{
+    backend::Scan,
+    error::{Error, Result, ServiceCode},
+    filter::{Filter, KeyBounds},
+    key::{BOUNDARY, put_order},
+    limits,
+    page::Continuation,
+};
+
+/// Rows that one page examines before it ends short, so that a scan never holds a store for long.
+pub(crate) const EXAMINED_ROWS: usize = 20_000;
+
+/// A range of addresses, from `start` up to but not including `end`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Window {
+    /// The first address.
+    pub(crate) start: Vec<u8>,
+    /// The address after the last one; `None`: there is no end.
+    pub(crate) end: Option<Vec<u8>>,
+}
+
+impl Window {
+    /// The addresses that a scan looks at.
+    pub(crate) fn of(filter: &Filter, from: Option<&Continuation>) -> Self {
+        let bounds = KeyBounds::of(filter);
+        let mut window = match bounds.one_partition() {
+            Some(partition_key) => rows_within(partition_key, &bounds.row),
+            None => partitions_within(&bounds.partition),
+        };
+        if let Some(from) = from {
+            let from = address(&from.partition_key, from.row_key.as_deref().unwrap_or_default());
+            window.start = window.start.max(from);
+        }
+        window
+    }
+
+    /// Whether no address is within.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| *end <= self.start)
+    }
+}
+
+/// Refuses a scan that the service would refuse; how many rows its page has at most.
+///
+/// # Errors
+///
+/// `is_invalid` for `$top` outside 1 to 1,000, more than 255 selected names, and a filter that has
+/// no text.
+pub(crate) fn page_rows(scan: &Scan<'_>) -> Result<usize> {
+    scan.filter.check().map_err(|error| error.in_table(scan.table))?;
+    let selected = scan.select.map_or(0, <[String]>::len);
+    if selected > limits::PROPERTIES + 3 {
+        let message = format!("{selected} properties are selected, the limit is 255");
+        return Err(Error::service(ServiceCode::InvalidInput, message).in_table(scan.table));
+    }
+    match scan.top.unwrap_or(limits::PAGE_ROWS) {
+        top if (1..=limits::PAGE_ROWS).contains(&top) => Ok(usize::try_from(top).unwrap_or(1)),
+        top => {
+            let message = format!(
+                "a page of {top} rows was asked for, 1 to {} are possible",
+                limits::PAGE_ROWS
+            );
+            Err(Error::service(ServiceCode::InvalidInput, message).in_table(scan.table))
+        }
+    }
+}
+
+fn address(partition_key: &str, row_key: &str) -> Vec<u8> {
+    let mut bytes = partition(partition_key, BOUNDARY);
+    put_order(&mut bytes, row_key);
+    bytes
+}
+
+/// The PartitionKey and one byte more: the boundary for where its rows begin, the byte after it
+/// for where they end.
+fn partition(partition_key: &str, last: u8) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(partition_key.len() + 1);
+    put_order(&mut bytes, partition_key);
+    bytes.push(last);
+    bytes
+}
+
+const AFTER: u8 = BOUNDARY + 1;
+
+fn rows_within(partition_key: &str, (lower, upper): &(Bound<String>, Bound<String>)) -> Window {
+    let at = |row_key: &str| address(partition_key, row_key);
+    // No key holds U+0000: what follows a key directly is the key and that character.
+    let after = |row_key: &str| [at(row_key), vec![0]].concat();
+    Window {
+        start: match lower {
+            Bound::Unbounded => partition(partition_key, BOUNDARY),
+            Bound::Included(row_key) => at(row_key),
+            Bound::Excluded(row_key) => after(row_key),
+        },
+        end: Some(match upper {
+            Bound::Unbounded => partition(partition_key, AFTER),
+            Bound::Included(row_key) => after(row_key),
+            Bound::Excluded(row_key) => at(row_key),
+        }),
+    }
+}
+
+fn partitions_within((lower, upper): &(Bound<String>, Bound<String>)) -> Window {
+    Window {
+        start: match before_nul(lower, Bound::Excluded) {
+            Bound::Unbounded => Vec::new(),
+            Bound::Included(key) => partition(key, BOUNDARY),
+            Bound::Excluded(key) => partition(key, AFTER),
+        },
+        end: match before_nul(upper, Bound::Included) {
+            Bound::Unbounded => None,
+            Bound::Included(key) => Some(partition(key, AFTER)),
+            Bound::Excluded(key) => Some(partition(key, BOUNDARY)),
+        },
+    }
+}
+
+/// A literal may hold U+0000, which would be taken for the boundary. No key holds it, so the keys
+/// on the far side of such a literal are those after, and those on the near side those up to, the
+/// text before it.
+fn before_nul<'a>(
+    bound: &'a Bound<String>,
+    cut: impl FnOnce(&'a str) -> Bound<&'a str>,
+) -> Bound<&'a str> {
+    match bound {
+        Bound::Included(key) | Bound::Excluded(key) => match key.split_once('\0') {
+            Some((before, _)) => cut(before),
+            None => bound.as_ref().map(String::as_str),
+        },
+        Bound::Unbounded => Bound::Unbounded,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{filter::Comparison, key::encode_order, row::Row};
+
+    fn text() -> impl Strategy<Value = String> {
+        let edges = vec!['\0', 'a', 'b', '\u{e000}', '\u{10000}'];
+        proptest::collection::vec(proptest::sample::select(edges), 0..4).prop_map(String::from_iter)
+    }
+
+    fn condition() -> impl Strategy<Value = Filter> {
+        use Comparison::{Eq, Ge, Gt, Le, Lt, Ne};
+        let property = proptest::sample::select(vec!["PartitionKey", "RowKey"]);
+        let comparison = proptest::sample::select(vec![Eq, Ne, Gt, Ge, Lt, Le]);
+        (property, comparison, text()).prop_map(|(p, c, text)| Filter::compare(p, c, text))
+    }
+
+    proptest! {
+        #[test]
+        fn no_match_is_outside(
+            conditions in proptest::collection::vec(condition(), 0..4),
+            partition_key in text(),
+            row_key in text(),
+        ) {
+            let (partition_key, row_key) =
+                (partition_key.replace('\0', ""), row_key.replace('\0', ""));
+            let filter = Filter::all(conditions);
+            let window = Window::of(&filter, None);
+            let row = Row::build(&partition_key, &row_key).finish().unwrap();
+            let at = encode_order(&partition_key, &row_key);
+            let within = window.start <= at && window.end.as_ref().is_none_or(|end| at < *end);
+            prop_assert!(within || !filter.matches(&row).unwrap(), "{filter} {window:?} {at:?}");
+        }
+    }
+
+    #[test]
+    fn a_partition_with_row_bounds_is_exact() {
+        let filter = Filter::parse("PartitionKey eq 'p' and RowKey ge 'b' and RowKey lt 'd'");
+        let window = Window::of(&filter.unwrap(), None);
+        assert_eq!((window.start, window.end), (b"p\0b".to_vec(), Some(b"p\0d".to_vec())));
+    }
+
+    #[test]
+    fn a_continuation_without_row_key_is_the_partition_begin() {
+        let from = Continuation { partition_key: "p".into(), row_key: None };
+        let window = Window::of(&Filter::Constant(true), Some(&from));
+        assert_eq!((window.start, window.end), (b"p\0".to_vec(), None));
+    }
+}

@@ -1,0 +1,250 @@
+//! What a promise is tried on, and the words that promises are written in.
+
+use std::{fmt, sync::Arc};
+
+use uuid::Uuid;
+
+use crate::{
+    backend::{Backend, Read, Rows, Scan, TableRequest},
+    batch::{Batch, Condition, Operation, Written},
+    edm::Value,
+    error::{Error, Result},
+    filter::Filter,
+    page::Continuation,
+    row::{ETag, Row},
+};
+
+/// A backend and an empty table of it, which no other promise uses.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    backend: Arc<dyn Backend>,
+    table: String,
+}
+
+/// A table name that nobody has used.
+pub(super) fn fresh_name() -> String {
+    format!("T{}", Uuid::new_v4().simple())
+}
+
+/// A row with these properties.
+pub(super) fn row(partition_key: &str, row_key: &str, properties: &[(&str, Value)]) -> Row {
+    let mut builder = Row::build(partition_key, row_key);
+    for (name, value) in properties {
+        builder.put(name, value.as_ref());
+    }
+    builder.finish().expect("the row can be built")
+}
+
+/// A row without properties.
+pub(super) fn bare(partition_key: &str, row_key: &str) -> Row {
+    row(partition_key, row_key, &[])
+}
+
+/// The condition that a row is in that version.
+pub(super) fn version(etag: &ETag) -> Condition {
+    Condition::Match(etag.clone())
+}
+
+/// The version that a write left.
+pub(super) fn etag(written: &Written) -> ETag {
+    written.etag.clone().expect("a write that leaves a row has an ETag")
+}
+
+/// A delete of the row.
+pub(super) fn delete(partition_key: &str, row_key: &str, condition: Condition) -> Operation {
+    Operation::delete(partition_key, row_key, condition).expect("the delete can be built")
+}
+
+/// The filter of that text.
+pub(super) fn filter(text: &str) -> Filter {
+    Filter::parse(text).expect("the filter can be read")
+}
+
+/// The error, which has to have that status and code.
+pub(super) fn refused<T: fmt::Debug>(result: Result<T>, status: u16, code: &str) -> Error {
+    let error = result.expect_err("the service refuses this");
+    assert_eq!((error.status(), error.code()), (Some(status), Some(code)), "{error:?}");
+    error
+}
+
+/// The RowKeys of rows.
+pub(super) fn row_keys(rows: &[Row]) -> Vec<&str> {
+    rows.iter().map(Row::row_key).collect()
+}
+
+impl Setup {
+    /// A new table of `backend`.
+    pub async fn new(backend: impl Backend) -> Self {
+        let setup = Self { backend: Arc::new(backend), table: fresh_name() };
+        setup.create(&setup.table).await.expect("the table can be created");
+        setup
+    }
+
+    /// The same table through a layer.
+    pub(super) fn through(&self, backend: impl Backend) -> Self {
+        Self { backend: Arc::new(backend), table: self.table.clone() }
+    }
+
+    /// The same backend with another table, which need not exist.
+    pub(super) fn at(&self, table: &str) -> Self {
+        Self { backend: self.backend.clone(), table: table.to_owned() }
+    }
+
+    pub(super) fn backend(&self) -> Arc<dyn Backend> {
+        self.backend.clone()
+    }
+
+    pub(super) fn table(&self) -> &str {
+        &self.table
+    }
+
+    pub(super) async fn create(&self, table: &str) -> Result<()> {
+        self.backend.tables(TableRequest::Create(table)).await.map(drop)
+    }
+
+    pub(super) async fn drop_table(&self, table: &str) -> Result<()> {
+        self.backend.tables(TableRequest::Delete(table)).await.map(drop)
+    }
+
+    /// The names of all tables.
+    pub(super) async fn table_names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        let mut from = None;
+        loop {
+            let request = TableRequest::List { from: from.as_deref() };
+            let page = self.backend.tables(request).await.expect("tables can be listed");
+            names.extend(page.names);
+            from = page.next;
+            if from.is_none() {
+                return names;
+            }
+        }
+    }
+
+    /// One operation.
+    pub(super) async fn one(&self, operation: Operation) -> Result<Written> {
+        let batch = Batch::single(&self.table, operation)?;
+        let written = self.backend.apply(&batch).await?;
+        assert_eq!(written.len(), 1, "one answer to one operation");
+        Ok(written.into_iter().next().expect("there is one"))
+    }
+
+    /// An entity group transaction. What the batch refuses is refused by the service as well.
+    pub(super) async fn all_of(
+        &self,
+        operations: impl IntoIterator<Item = Operation>,
+    ) -> Result<Vec<Written>> {
+        let mut batch = Batch::new(&self.table);
+        for operation in operations {
+            batch.push(operation)?;
+        }
+        let written = self.backend.apply(&batch).await?;
+        assert_eq!(written.len(), batch.len(), "an answer to each operation");
+        Ok(written)
+    }
+
+    /// A row that is there from now on; its version.
+    pub(super) async fn given(
+        &self,
+        partition_key: &str,
+        row_key: &str,
+        properties: &[(&str, Value)],
+    ) -> ETag {
+        let insert = Operation::insert(row(partition_key, row_key, properties));
+        etag(&self.one(insert).await.expect("the row can be inserted"))
+    }
+
+    /// Rows without properties in one partition.
+    pub(super) async fn given_rows<K: AsRef<str>>(&self, partition_key: &str, row_keys: &[K]) {
+        for hundred in row_keys.chunks(100) {
+            let inserts =
+                hundred.iter().map(|key| Operation::insert(bare(partition_key, key.as_ref())));
+            self.all_of(inserts).await.expect("the rows can be inserted");
+        }
+    }
+
+    pub(super) async fn try_get(&self, partition_key: &str, row_key: &str) -> Result<Option<Row>> {
+        let table = &self.table;
+        self.backend.read(Read { table, partition_key, row_key, select: None }).await
+    }
+
+    /// The row, if it is there.
+    pub(super) async fn get(&self, partition_key: &str, row_key: &str) -> Option<Row> {
+        self.try_get(partition_key, row_key).await.expect("the row can be read")
+    }
+
+    /// The properties of a row that is there, by name.
+    pub(super) async fn properties(
+        &self,
+        partition_key: &str,
+        row_key: &str,
+    ) -> Vec<(String, Value)> {
+        let row = self.get(partition_key, row_key).await.expect("the row is there");
+        properties(&row)
+    }
+
+    pub(super) async fn try_page(
+        &self,
+        filter: &Filter,
+        top: Option<u32>,
+        from: Option<&Continuation>,
+    ) -> Result<Rows> {
+        let table = &self.table;
+        self.backend.scan(Scan { table, filter, select: None, top, from }).await
+    }
+
+    /// One page of the rows that match.
+    pub(super) async fn page(
+        &self,
+        filter: &Filter,
+        top: Option<u32>,
+        from: Option<&Continuation>,
+    ) -> Rows {
+        self.try_page(filter, top, from).await.expect("the page can be read")
+    }
+
+    /// All rows that match, page by page, and the number of pages.
+    pub(super) async fn pages(&self, filter: &Filter, top: Option<u32>) -> (Vec<Row>, usize) {
+        let (mut rows, mut pages, mut from) = (Vec::new(), 0, None);
+        loop {
+            let page = self.page(filter, top, from.as_ref()).await;
+            rows.extend(page.rows);
+            pages += 1;
+            assert!(pages < 10_000, "the pages come to an end");
+            from = page.next;
+            if from.is_none() {
+                return (rows, pages);
+            }
+        }
+    }
+
+    /// All rows that match the filter.
+    pub(super) async fn matching(&self, text: &str) -> Vec<Row> {
+        self.pages(&filter(text), None).await.0
+    }
+
+    /// Whether the filter finds rows of these RowKeys and no other, in this order.
+    pub(super) async fn finds(&self, text: &str, expected: &[&str]) {
+        let rows = self.matching(text).await;
+        assert_eq!(row_keys(&rows), expected, "{text}");
+    }
+}
+
+/// The properties of a row by name, without an order: the order is no contract.
+pub(super) fn properties(row: &Row) -> Vec<(String, Value)> {
+    let mut all = Vec::new();
+    let mut properties = row.properties();
+    while let Some((name, value)) = properties.next().expect("the row is whole") {
+        all.push((String::from_utf8_lossy(name).into_owned(), value.to_value()));
+    }
+    all.sort_by(|a, b| a.0.cmp(&b.0));
+    all
+}
+
+/// Properties as [`properties`] gives them.
+pub(super) fn expected(properties: &[(&str, Value)]) -> Vec<(String, Value)> {
+    let mut all: Vec<(String, Value)> =
+        properties.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    all.sort_by(|a, b| a.0.cmp(&b.0));
+    all
+}

@@ -1,0 +1,39 @@
+//! Every row that an entity is stored as.
+
+use crate::{key::Family, row::Row};
+
+/// The primary row of an entity, its copies, and its entries in lists.
+#[derive(Debug, Clone)]
+pub struct EntityRows {
+    /// The entity's own row.
+    pub primary: Row,
+    /// Its secondary-index copies.
+    pub copies: Vec<CopyRow>,
+    /// Its entries in index entities.
+    pub entries: Vec<ListEntry>,
+}
+
+impl EntityRows {
+    /// The rows of an entity without copies and lists.
+    pub const fn only(primary: Row) -> Self {
+        Self { primary, copies: Vec::new(), entries: Vec::new() }
+    }
+}
+
+/// A secondary-index copy.
+#[derive(Debug, Clone)]
+pub struct CopyRow {
+    /// The index.
+    pub family: &'static Family,
+    /// The copy.
+    pub row: Row,
+}
+
+/// An entry of an index entity: the list's row, and the RowKey of the entity in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListEntry {
+    /// The RowKey of the list's head row.
+    pub row_key: String,
+    /// The RowKey of the entity.
+    pub id: String,
+}

@@ -1,0 +1,129 @@
+//! Row addresses as bytes whose order is the service's order.
+//!
+//! The service sorts by PartitionKey, then RowKey, each by UTF-16 units; stores sort bytes. UTF-8
+//! agrees with UTF-16 but for the characters of four bytes (surrogate pairs, U+D800 up), which
+//! UTF-8 puts after U+E000 to U+FFFF. Raising the two lead bytes of those, `EE` and `EF`, above
+//! `F4` mends that, byte for byte:
+//!
+//! ```text
+//! PartitionKey  00  RowKey          UTF-8, with lead byte EE as FE and EF as FF
+//! ```
+//!
+//! No key holds U+0000, so the first `00` is the boundary, and a PartitionKey sorts before the
+//! ones that it begins.
+
+/// Ends the PartitionKey.
+pub(crate) const BOUNDARY: u8 = 0x00;
+
+/// The bytes of a row's address.
+///
+/// The PartitionKey holds no U+0000, as [`check_key`](crate::limits::check_key) makes sure.
+///
+/// ```
+/// use entable::key::{decode_order, encode_order};
+///
+/// let address = encode_order("Sales", "empid_000223");
+/// assert_eq!(address, b"Sales\0empid_000223");
+/// assert_eq!(decode_order(&address), Some(("Sales".to_owned(), "empid_000223".to_owned())));
+/// assert!(encode_order("\u{1f600}", "") < encode_order("\u{ffff}", ""));
+/// ```
+pub fn encode_order(partition_key: &str, row_key: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(partition_key.len() + 1 + row_key.len());
+    put_order(&mut bytes, partition_key);
+    bytes.push(BOUNDARY);
+    put_order(&mut bytes, row_key);
+    bytes
+}
+
+/// PartitionKey and RowKey of an address; `None` for bytes that are not one.
+pub fn decode_order(bytes: &[u8]) -> Option<(String, String)> {
+    let boundary = bytes.iter().position(|byte| *byte == BOUNDARY)?;
+    let (partition_key, row_key) = bytes.split_at_checked(boundary)?;
+    Some((text(partition_key)?, text(row_key.get(1..)?)?))
+}
+
+/// Appends one key.
+pub(crate) fn put_order(bytes: &mut Vec<u8>, key: &str) {
+    bytes.extend(key.bytes().map(|byte| match byte {
+        0xee => 0xfe,
+        0xef => 0xff,
+        byte => byte,
+    }));
+}
+
+fn text(bytes: &[u8]) -> Option<String> {
+    let utf8 = bytes.iter().map(|byte| match byte {
+        0xfe => Some(0xee),
+        0xff => Some(0xef),
+        0xee | 0xef => None,
+        byte => Some(*byte),
+    });
+    String::from_utf8(utf8.collect::<Option<Vec<u8>>>()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key() -> impl Strategy<Value = String> {
+        let edges = proptest::sample::select(vec![
+            'a',
+            'b',
+            ' ',
+            '\u{7e}',
+            '\u{a0}',
+            '\u{7ff}',
+            '\u{800}',
+            '\u{d7ff}',
+            '\u{e000}',
+            '\u{f8ff}',
+            '\u{ffff}',
+            '\u{10000}',
+            '\u{10ffff}',
+        ]);
+        proptest::collection::vec(edges, 0..4).prop_map(String::from_iter)
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_sort_as_the_service_does(a in (key(), key()), b in (key(), key())) {
+            let units = |(partition, row): &(String, String)| {
+                let units = |key: &str| key.encode_utf16().collect::<Vec<u16>>();
+                (units(partition), units(row))
+            };
+            prop_assert_eq!(
+                encode_order(&a.0, &a.1).cmp(&encode_order(&b.0, &b.1)),
+                units(&a).cmp(&units(&b))
+            );
+        }
+
+        #[test]
+        fn an_address_comes_back(partition in key(), row in key()) {
+            let bytes = encode_order(&partition, &row);
+            prop_assert_eq!(decode_order(&bytes), Some((partition, row)));
+        }
+
+        #[test]
+        fn bytes_that_decode_encode_to_themselves(bytes: Vec<u8>) {
+            if let Some((partition, row)) = decode_order(&bytes) {
+                prop_assert_eq!(encode_order(&partition, &row), bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn empty_keys_stay_apart() {
+        let addresses = [("", ""), ("", "a"), ("a", ""), ("a", "a"), ("aa", "")];
+        let encoded = addresses.map(|(partition, row)| encode_order(partition, row));
+        assert!(encoded.is_sorted_by(|a, b| a < b));
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        for bytes in [&b"a"[..], b"\xee\x80\x80\0", b"a\0\xff", b"\xc3\0", b""] {
+            assert_eq!(decode_order(bytes), None, "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! A caller's verb, before and after what has to be known of the stored entity is known.
+
+use std::{fmt, sync::Arc};
+
+use crate::{batch::Operation, entity::EntityRows, error::Result, row::Row};
+
+/// What a verb does to the rows of one entity.
+#[derive(Debug, Clone)]
+pub(crate) struct Effect {
+    /// The operations on the primary: one, two where its RowKey changes, none where there is
+    /// nothing to do.
+    pub(crate) primary: Vec<Operation>,
+    /// The entity's copies and entries as they are, where they are known to be.
+    pub(crate) old: Option<EntityRows>,
+    /// The entity's rows as they are to be; `None`: it is deleted, or only its primary changes.
+    pub(crate) new: Option<EntityRows>,
+    /// The primary as it is to be, where the verb knows all of it.
+    pub(crate) row: Option<Row>,
+}
+
+impl Effect {
+    /// An operation on the primary of an entity without copies and lists.
+    pub(crate) fn alone(operation: Operation, row: Option<Row>) -> Self {
+        Self { primary: vec![operation], old: None, new: None, row }
+    }
+
+    /// Nothing to do.
+    pub(crate) const fn nothing() -> Self {
+        Self { primary: Vec::new(), old: None, new: None, row: None }
+    }
+}
+
+/// What a verb does, given the primary as it is.
+pub(crate) type Plan = Arc<dyn Fn(Option<&Row>) -> Result<Effect> + Send + Sync>;
+
+/// A caller's verb.
+#[derive(Clone)]
+pub(crate) enum Change {
+    /// Everything is known.
+    Ready(Arc<Effect>),
+    /// The primary has to be read first.
+    Read {
+        /// Its PartitionKey.
+        partition_key: String,
+        /// Its RowKey.
+        row_key: String,
+        /// What follows from it.
+        plan: Plan,
+        /// Whether a primary that changed since the read is read again; else the caller is told.
+        repeats: bool,
+    },
+}
+
+impl Change {
+    pub(crate) fn ready(effect: Effect) -> Self {
+        Self::Ready(Arc::new(effect))
+    }
+
+    /// The keys of the entity that it writes.
+    pub(crate) fn keys(&self) -> (&str, &str) {
+        match self {
+            Self::Ready(effect) => effect
+                .primary
+                .first()
+                .map(|operation| (operation.row().partition_key(), operation.row().row_key()))
+                .unwrap_or_default(),
+            Self::Read { partition_key, row_key, .. } => (partition_key, row_key),
+        }
+    }
+
+    /// Operations and bytes that it takes at least: what is known before anything is read.
+    pub(crate) fn least_size(&self) -> Result<(usize, usize)> {
+        let Self::Ready(effect) = self else { return Ok((1, 0)) };
+        let (mut operations, mut bytes) = (effect.primary.len(), 0);
+        for operation in &effect.primary {
+            operation.row().check()?;
+            bytes += operation.request_bytes()?;
+        }
+        if effect.old.is_none()
+            && let Some(new) = &effect.new
+        {
+            operations += new.copies.len();
+        }
+        Ok((operations, bytes))
+    }
+
+    /// Operations and bytes that it takes in a transaction, as far as they are known: what a
+    /// change that reads first will delete and change is counted as if it were new.
+    pub(crate) fn group_size(&self) -> Result<(usize, usize)> {
+        let Self::Ready(effect) = self else { return Ok((1, 0)) };
+        let (mut operations, mut bytes) = self.least_size()?;
+        for rows in effect.old.iter().chain(&effect.new) {
+            if effect.old.is_some() {
+                operations += rows.copies.len();
+            }
+            operations += rows.entries.len();
+            for copy in &rows.copies {
+                bytes += Operation::insert(copy.row.clone()).request_bytes()?;
+            }
+        }
+        Ok((operations, bytes))
+    }
+
+    /// Whether it could change a list, which other entities of the partition share.
+    pub(crate) fn may_write_lists(&self) -> bool {
+        match self {
+            Self::Ready(effect) => {
+                effect.old.iter().chain(&effect.new).any(|rows| !rows.entries.is_empty())
+            }
+            Self::Read { .. } => true,
+        }
+    }
+
+    /// Whether it reads the primary, and again where that changed meanwhile.
+    pub(crate) fn repeats(&self) -> bool {
+        matches!(self, Self::Read { repeats: true, .. })
+    }
+}
+
+impl fmt::Debug for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self {
+            Self::Ready(_) => "Ready",
+            Self::Read { .. } => "Read",
+        };
+        f.debug_tuple(kind).field(&self.keys()).finish()
+    }
+}

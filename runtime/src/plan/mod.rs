@@ -1,0 +1,18 @@
+//! What to read and what to write: rows to rows, pure.
+//!
+//! A verb of the caller becomes a [`Change`]; with what was read, a change has an [`Effect`]; the
+//! effects of one entity group transaction are folded, row by row, into its operations.
+
+mod change;
+mod list;
+mod read;
+mod transaction;
+mod write;
+
+pub(crate) use change::{Change, Effect};
+pub(crate) use list::{ListDelta, MARKER as LIST_MARKER, StoredList, spill_bounds};
+pub(crate) use read::key_conditions;
+pub(crate) use transaction::{Role, Transaction, list_deltas};
+pub(crate) use write::{
+    delete, delete_at, insert, patch, replace, replace_any, upsert, upsert_merge,
+};

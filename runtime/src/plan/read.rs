@@ -1,0 +1,162 @@
+//! A filter on fields that only the keys hold, as conditions on the keys.
+//!
+//! The service would silently match nothing: such a field is no property of the row. Where the key
+//! tells the same exactly, the condition becomes one on PartitionKey or RowKey; else it is refused.
+
+use std::ops::Bound;
+
+use crate::{
+    access::Keys,
+    edm::Value,
+    entity::Access,
+    error::{Error, ErrorKind, Result},
+    filter::{Comparison, Filter},
+    key::{Family, Form, Part, Template, successor},
+};
+
+/// The filter with every condition on a key field put onto the keys of the path's rows.
+pub(crate) fn key_conditions(filter: Filter, access: &Access) -> Result<Filter> {
+    let each = |filters: Vec<Filter>| -> Result<Vec<Filter>> {
+        filters.into_iter().map(|filter| key_conditions(filter, access)).collect()
+    };
+    let Some(family) = access.family else { return Ok(filter) };
+    match filter {
+        Filter::And(all) => Ok(Filter::And(each(all)?)),
+        Filter::Or(any) => Ok(Filter::Or(each(any)?)),
+        Filter::Not(filter) => Ok(!key_conditions(*filter, access)?),
+        Filter::Compare { property, comparison, value }
+            if family.in_keys.contains(&property.as_str()) =>
+        {
+            KeyCondition { field: &property, comparison, value }.rewrite(family, access)
+        }
+        Filter::Compare { property, .. } | Filter::Property(property)
+            if family.left_out.contains(&property.as_str()) =>
+        {
+            let message = format!("the copies of index `{}` do not hold this field", family.name);
+            Err(Error::new(ErrorKind::Invalid, message).in_property(&property))
+        }
+        other => Ok(other),
+    }
+}
+
+/// A comparison of a key field with a value.
+struct KeyCondition<'a> {
+    field: &'a str,
+    comparison: Comparison,
+    value: Value,
+}
+
+impl KeyCondition<'_> {
+    fn rewrite(self, family: &'static Family, access: &Access) -> Result<Filter> {
+        let split = family.partition.parts().count();
+        let given = |at: usize| access.parts.get(at).cloned().flatten();
+        for (at, part) in family.partition.parts().chain(family.row.parts()).enumerate() {
+            if part.field != self.field || !part.form.is_reversible() {
+                continue;
+            }
+            let (template, name, first) = if at < split {
+                (&family.partition, "PartitionKey", 0)
+            } else {
+                (&family.row, "RowKey", split)
+            };
+            let text = template
+                .encode_part(at - first, |out| (part.encode)(self.value.as_ref(), out))
+                .map_err(|invalid| invalid.on_write(self.field))?;
+            if let Some(given) = given(at) {
+                return self.known(family, part, &text, &given);
+            }
+            let before: Option<Vec<String>> = (first..at).map(given).collect();
+            if let Some(before) = before {
+                return self.on_key(family, template, name, part, &text, &before);
+            }
+        }
+        Err(self.refused(
+            family.name,
+            "its place in the key follows parts that the path leaves open; give these first, or store the field too with `#[table(store)]`",
+        ))
+    }
+
+    /// The path fixes the field: the condition is true or false.
+    fn known(&self, family: &Family, part: &Part, text: &str, given: &str) -> Result<Filter> {
+        let order = part.width.is_some().then(|| given.cmp(text));
+        let order = match part.form {
+            Form::Descending => order.map(std::cmp::Ordering::reverse),
+            _ => order,
+        };
+        let holds = match (self.comparison, order) {
+            (Comparison::Eq, _) => given == text,
+            (Comparison::Ne, _) => given != text,
+            (Comparison::Gt, Some(order)) => order.is_gt(),
+            (Comparison::Ge, Some(order)) => order.is_ge(),
+            (Comparison::Lt, Some(order)) => order.is_lt(),
+            (Comparison::Le, Some(order)) => order.is_le(),
+            (_, None) => return Err(self.unordered(family.name)),
+        };
+        Ok(Filter::Constant(holds))
+    }
+
+    /// All parts before it are known: the condition is one on the key.
+    fn on_key(
+        &self,
+        family: &Family,
+        template: &Template,
+        name: &str,
+        part: &Part,
+        text: &str,
+        before: &[String],
+    ) -> Result<Filter> {
+        let at = before.len();
+        let whole = template.prefix_with(before, text);
+        let last = at + 1 == template.parts().count();
+        let equal = || {
+            if last {
+                return Filter::eq(name, whole.as_str());
+            }
+            let bounds = Keys::everything().prefix(&whole);
+            bounds_of(name, &bounds.lower, &bounds.upper)
+        };
+        let comparison = match part.form {
+            Form::Descending => self.comparison.mirrored(),
+            _ => self.comparison,
+        };
+        match comparison {
+            Comparison::Eq => return Ok(equal()),
+            Comparison::Ne => return Ok(!equal()),
+            _ if part.width.is_none() => return Err(self.unordered(family.name)),
+            _ => {}
+        }
+        let above = successor(&whole);
+        Ok(match (comparison, last) {
+            (Comparison::Ge, _) => Filter::ge(name, whole),
+            (Comparison::Lt, _) => Filter::lt(name, whole),
+            (comparison, true) => Filter::compare(name, comparison, whole),
+            (Comparison::Gt, false) => {
+                above.map_or(Filter::Constant(false), |key| Filter::ge(name, key))
+            }
+            (_, false) => above.map_or(Filter::Constant(true), |key| Filter::lt(name, key)),
+        })
+    }
+
+    fn unordered(&self, path: &str) -> Error {
+        self.refused(path, "texts in a key do not sort as tuples; compare with `eq` or `ne`, or use the path's range")
+    }
+
+    fn refused(&self, path: &str, why: &str) -> Error {
+        let message = format!(
+            "the rows of path `{path}` do not hold the field as a property, and their keys do not answer the condition: {why}"
+        );
+        Error::new(ErrorKind::Invalid, message).in_property(self.field)
+    }
+}
+
+fn bounds_of(name: &str, lower: &Bound<String>, upper: &Bound<String>) -> Filter {
+    let lower = match lower {
+        Bound::Included(key) | Bound::Excluded(key) => Some(Filter::ge(name, key.as_str())),
+        Bound::Unbounded => None,
+    };
+    let upper = match upper {
+        Bound::Included(key) | Bound::Excluded(key) => Some(Filter::lt(name, key.as_str())),
+        Bound::Unbounded => None,
+    };
+    Filter::all(lower.into_iter().chain(upper))
+}

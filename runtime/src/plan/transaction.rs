@@ -1,0 +1,210 @@
+//! The operations of one entity group transaction: the effects of several verbs, folded per row.
+//!
+//! The caller's primaries come first, then copies, then lists, so that the failing index tells the
+//! caller's mistake from a taken key from a race for a list.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::{Effect, ListDelta, StoredList};
+use crate::{
+    batch::{Condition, Operation, Verb},
+    entity::CopyRow,
+    error::{Error, ErrorKind, Result, ServiceCode},
+    key::Family,
+    row::Row,
+};
+
+/// Whose row an operation writes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Role {
+    /// The primary of the caller's verb.
+    Primary(usize),
+    /// A copy under a key that is new to the entity of the verb.
+    NewCopy(usize, &'static Family),
+    /// A copy under the key that it has.
+    KeptCopy,
+    /// A copy under a key that the entity leaves.
+    OldCopy,
+    /// A row of a list.
+    List,
+}
+
+/// The operations of a transaction, and whose they are.
+#[derive(Debug, Default)]
+pub(crate) struct Transaction {
+    pub(crate) operations: Vec<Operation>,
+    pub(crate) roles: Vec<Role>,
+    rows: HashMap<String, usize>,
+}
+
+impl Transaction {
+    /// The transaction of these effects, in the caller's order. `lists`: what was read of every
+    /// list that they change; `missing`: old copies that are known not to be there.
+    pub(crate) fn of(
+        effects: &[impl AsRef<Effect>],
+        lists: &BTreeMap<String, Option<StoredList>>,
+        missing: &HashSet<String>,
+    ) -> Result<Self> {
+        let mut transaction = Self::default();
+        for (verb, effect) in effects.iter().enumerate() {
+            for operation in &effect.as_ref().primary {
+                transaction.add_primary(verb, operation.clone())?;
+            }
+        }
+        for (verb, effect) in effects.iter().enumerate() {
+            transaction.add_copies(verb, effect.as_ref(), missing)?;
+        }
+        let partition_key = effects
+            .iter()
+            .find_map(|effect| effect.as_ref().primary.first())
+            .map(|operation| operation.row().partition_key().to_owned())
+            .unwrap_or_default();
+        for (row_key, delta) in list_deltas(effects) {
+            let current = lists.get(&row_key).and_then(Option::as_ref);
+            for operation in delta.operations((&partition_key, &row_key), current)? {
+                transaction.push(Role::List, operation);
+            }
+        }
+        Ok(transaction)
+    }
+
+    fn push(&mut self, role: Role, operation: Operation) {
+        self.rows.insert(operation.row().row_key().to_owned(), self.operations.len());
+        self.operations.push(operation);
+        self.roles.push(role);
+    }
+
+    fn earlier(&self, row_key: &str) -> Option<(usize, Role)> {
+        let at = *self.rows.get(row_key)?;
+        Some((at, *self.roles.get(at)?))
+    }
+
+    fn add_primary(&mut self, verb: usize, operation: Operation) -> Result<()> {
+        if let Some((_, Role::Primary(earlier))) = self.earlier(operation.row().row_key()) {
+            let row = operation.row();
+            let message = format!(
+                "an entity group transaction writes a row once, and operations {earlier} and {verb} write the same"
+            );
+            return Err(Error::service(ServiceCode::InvalidDuplicateRow, message)
+                .at_operation(verb)
+                .at_keys(row.partition_key(), row.row_key()));
+        }
+        self.push(Role::Primary(verb), operation);
+        Ok(())
+    }
+
+    fn add_copies(
+        &mut self,
+        verb: usize,
+        effect: &Effect,
+        missing: &HashSet<String>,
+    ) -> Result<()> {
+        let old = effect.old.as_ref().map(|rows| rows.copies.as_slice()).unwrap_or_default();
+        let new = effect.new.as_ref().map(|rows| rows.copies.as_slice()).unwrap_or_default();
+        for copy in old {
+            let kept = new.iter().any(|new| same_key(copy, new));
+            if !kept && !missing.contains(copy.row.row_key()) {
+                let row = &copy.row;
+                let delete = Operation::delete(row.partition_key(), row.row_key(), Condition::Any)?;
+                self.fold(verb, copy.family, Role::OldCopy, delete)?;
+            }
+        }
+        for copy in new {
+            match old.iter().find(|old| same_key(old, copy)) {
+                Some(old) if same_content(&old.row, &copy.row) => {}
+                Some(_) => {
+                    let put = Operation::insert_or_replace(copy.row.clone());
+                    self.fold(verb, copy.family, Role::KeptCopy, put)?;
+                }
+                None => {
+                    let role = Role::NewCopy(verb, copy.family);
+                    self.fold(verb, copy.family, role, Operation::insert(copy.row.clone()))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds an operation on a copy, or joins it with the one that the transaction has on its row:
+    /// a key that one entity leaves and another takes is replaced.
+    fn fold(
+        &mut self,
+        verb: usize,
+        family: &'static Family,
+        role: Role,
+        operation: Operation,
+    ) -> Result<()> {
+        let Some((at, earlier)) = self.earlier(operation.row().row_key()) else {
+            self.push(role, operation);
+            return Ok(());
+        };
+        let slots = (self.operations.get_mut(at), self.roles.get_mut(at));
+        let (Some(slot), Some(slot_role)) = slots else { return Ok(()) };
+        match (earlier, role) {
+            (Role::OldCopy, Role::OldCopy) => {}
+            (Role::OldCopy, _) => {
+                *slot = Operation::insert_or_replace(operation.row().clone());
+                *slot_role = Role::KeptCopy;
+            }
+            (Role::NewCopy(..) | Role::KeptCopy, Role::OldCopy) => {
+                *slot = Operation::insert_or_replace(slot.row().clone());
+                *slot_role = Role::KeptCopy;
+            }
+            _ => return Err(taken_within(verb, family, operation.row())),
+        }
+        Ok(())
+    }
+
+    /// The operation that carries the result of each verb, by the verb.
+    pub(crate) fn results(&self, verbs: usize) -> Vec<Option<usize>> {
+        let mut results = vec![None; verbs];
+        for (at, (role, operation)) in self.roles.iter().zip(&self.operations).enumerate() {
+            let Role::Primary(verb) = role else { continue };
+            if let Some(slot) = results.get_mut(*verb)
+                && (slot.is_none() || operation.verb() != Verb::Delete)
+            {
+                *slot = Some(at);
+            }
+        }
+        results
+    }
+}
+
+fn same_key(a: &CopyRow, b: &CopyRow) -> bool {
+    a.family.name == b.family.name && a.row.row_key() == b.row.row_key()
+}
+
+/// Whether two rows hold the same, whenever they were written.
+fn same_content(a: &Row, b: &Row) -> bool {
+    a.content() == b.content()
+}
+
+fn taken_within(verb: usize, family: &Family, row: &Row) -> Error {
+    let message =
+        format!("two entities of the transaction have the same key of index `{}`", family.name);
+    Error::new(ErrorKind::UniqueViolation, message)
+        .with_index(family.name)
+        .at_operation(verb)
+        .at_keys(row.partition_key(), row.row_key())
+}
+
+/// What the effects change in lists, by the RowKey of the list's head.
+pub(crate) fn list_deltas(effects: &[impl AsRef<Effect>]) -> BTreeMap<String, ListDelta> {
+    let mut deltas: BTreeMap<String, ListDelta> = BTreeMap::new();
+    for effect in effects {
+        let effect = effect.as_ref();
+        let old = effect.old.as_ref().map(|rows| rows.entries.as_slice()).unwrap_or_default();
+        let new = effect.new.as_ref().map(|rows| rows.entries.as_slice()).unwrap_or_default();
+        for entry in old.iter().filter(|entry| !new.contains(entry)) {
+            deltas.entry(entry.row_key.clone()).or_default().remove.push(entry.id.clone());
+        }
+        for entry in new.iter().filter(|entry| !old.contains(entry)) {
+            deltas.entry(entry.row_key.clone()).or_default().add.push(entry.id.clone());
+        }
+    }
+    for delta in deltas.values_mut() {
+        delta.remove.retain(|id| !delta.add.contains(id));
+    }
+    deltas.retain(|_, delta| !delta.is_empty());
+    deltas
+}

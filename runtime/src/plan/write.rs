@@ -1,0 +1,268 @@
+//! The caller's verbs as changes.
+//!
+//! An entity without copies and lists costs one request, whatever the verb. One that has them is
+//! guarded by what is known of its old rows: by the value that was loaded, else by a read.
+
+use std::sync::Arc;
+
+use super::{Change, Effect};
+use crate::{
+    batch::{Condition, Operation},
+    edm::Bag,
+    entity::{EntityRows, Patch, Stored, TableEntity},
+    error::{Error, ErrorKind, Result, ServiceCode},
+    row::Row,
+};
+
+/// Whether the entity is stored as its primary alone.
+fn is_alone<E: TableEntity>() -> bool {
+    E::SCHEMA.families.len() == 1
+}
+
+/// The entity's rows, after the user's own `validate`.
+fn prepared<E: TableEntity>(entity: &E) -> Result<EntityRows> {
+    if let Err(reason) = entity.check() {
+        let message = format!("`{}` was not accepted: {reason}", E::SCHEMA.entity);
+        return Err(Error::new(ErrorKind::Rejected, message).with_source(reason));
+    }
+    entity.rows()
+}
+
+/// The rows of the entity that a primary row holds.
+fn rows_of<E: TableEntity>(primary: &Row) -> Result<EntityRows> {
+    E::from_row(primary).and_then(|entity| entity.rows()).map_err(|error| at(primary, error))
+}
+
+fn at(row: &Row, error: Error) -> Error {
+    error.at_keys(row.partition_key(), row.row_key())
+}
+
+/// Create; the keys are taken: conflict.
+pub(crate) fn insert<E: TableEntity>(entity: &E) -> Result<Change> {
+    let new = prepared(entity)?;
+    Ok(Change::ready(inserted(new)))
+}
+
+fn inserted(new: EntityRows) -> Effect {
+    let row = new.primary.clone();
+    Effect {
+        primary: vec![Operation::insert(row.clone())],
+        old: None,
+        new: Some(new),
+        row: Some(row),
+    }
+}
+
+/// Create, or put in place of what is there.
+pub(crate) fn upsert<E: TableEntity>(entity: &E) -> Result<Change> {
+    let new = prepared(entity)?;
+    if is_alone::<E>() {
+        let row = new.primary;
+        return Ok(Change::ready(Effect::alone(
+            Operation::insert_or_replace(row.clone()),
+            Some(row),
+        )));
+    }
+    let wanted = new.primary.clone();
+    Ok(read(&wanted, true, move |current| match current {
+        None => Ok(inserted(new.clone())),
+        Some(current) => guarded::<E>(current, new.clone()),
+    }))
+}
+
+/// Create, or set the entity's properties on what is there.
+pub(crate) fn upsert_merge<E: TableEntity>(entity: &E) -> Result<Change> {
+    let new = prepared(entity)?;
+    if is_alone::<E>() {
+        let row = new.primary;
+        return Ok(Change::ready(Effect::alone(
+            Operation::insert_or_merge(row.clone()),
+            Some(row),
+        )));
+    }
+    let wanted = new.primary.clone();
+    Ok(read(&wanted, true, move |current| match current {
+        None => Ok(inserted(new.clone())),
+        Some(current) => {
+            let merged = patched(current, &new.primary.to_bag()?, &[])?;
+            guarded::<E>(current, rows_of::<E>(&merged)?)
+        }
+    }))
+}
+
+/// Put in place of the version that was read.
+pub(crate) fn replace<E: TableEntity>(stored: &Stored<E>) -> Result<Change> {
+    let new = prepared::<E>(stored).map_err(|error| at(stored.row(), error))?;
+    if stored.is_primary() {
+        return guarded::<E>(stored.row(), new).map(Change::ready);
+    }
+    through_copy(stored, move |current| guarded::<E>(current, new.clone()))
+}
+
+/// Put in place of the existing one, in whatever version.
+pub(crate) fn replace_any<E: TableEntity>(entity: &E) -> Result<Change> {
+    let new = prepared(entity)?;
+    if is_alone::<E>() {
+        let row = new.primary;
+        let replace = Operation::replace(row.clone(), Condition::Any);
+        return Ok(Change::ready(Effect::alone(replace, Some(row))));
+    }
+    let wanted = new.primary.clone();
+    Ok(read(&wanted, true, move |current| match current {
+        None => Err(missing::<E>(&new.primary)),
+        Some(current) => guarded::<E>(current, new.clone()),
+    }))
+}
+
+/// Set and remove some properties.
+pub(crate) fn patch<E: TableEntity>(
+    (partition_key, row_key): (&str, &str),
+    patch: Patch<E>,
+) -> Result<Change> {
+    let (set, removed) =
+        patch.into_changes().map_err(|error| error.at_keys(partition_key, row_key))?;
+    if removed.is_empty() && !touches_copies::<E>(&set) {
+        let row = bag_row(partition_key, row_key, &set)?;
+        return Ok(Change::ready(Effect::alone(Operation::merge(row, Condition::Any), None)));
+    }
+    let wanted = bag_row(partition_key, row_key, &Bag::new())?;
+    let keys = wanted.clone();
+    Ok(read(&keys, true, move |current| {
+        let Some(current) = current else { return Err(missing::<E>(&wanted)) };
+        let row = patched(current, &set, &removed)?;
+        if is_alone::<E>() {
+            let guard = current.etag().map_or(Condition::Any, Condition::Match);
+            return Ok(Effect::alone(Operation::replace(row.clone(), guard), Some(row)));
+        }
+        let mut new = rows_of::<E>(&row)?;
+        new.primary = row;
+        guarded::<E>(current, new)
+    }))
+}
+
+/// Whether a set property is one that a copy, a list or a condition may depend on.
+fn touches_copies<E: TableEntity>(set: &Bag) -> bool {
+    !is_alone::<E>() && set.iter().any(|(name, _)| E::SCHEMA.is_copied(name))
+}
+
+/// Delete the version that was read.
+pub(crate) fn delete<E: TableEntity>(stored: &Stored<E>) -> Result<Change> {
+    if stored.is_primary() {
+        return deleted::<E>(stored.row()).map(Change::ready);
+    }
+    through_copy(stored, deleted::<E>)
+}
+
+/// Delete, in whatever version; `must_exist`: a missing entity is an error.
+pub(crate) fn delete_at<E: TableEntity>(
+    (partition_key, row_key): (&str, &str),
+    must_exist: bool,
+) -> Result<Change> {
+    if is_alone::<E>() {
+        let delete = Operation::delete(partition_key, row_key, Condition::Any)?;
+        return Ok(Change::ready(Effect::alone(delete, None)));
+    }
+    let wanted = bag_row(partition_key, row_key, &Bag::new())?;
+    let keys = wanted.clone();
+    Ok(read(&keys, true, move |current| match current {
+        Some(current) => deleted::<E>(current),
+        None if must_exist => Err(missing::<E>(&wanted)),
+        None => Ok(Effect::nothing()),
+    }))
+}
+
+/// A change that begins with a read of the primary with these keys.
+fn read(
+    keys: &Row,
+    repeats: bool,
+    plan: impl Fn(Option<&Row>) -> Result<Effect> + Send + Sync + 'static,
+) -> Change {
+    Change::Read {
+        partition_key: keys.partition_key().to_owned(),
+        row_key: keys.row_key().to_owned(),
+        plan: Arc::new(plan),
+        repeats,
+    }
+}
+
+/// A change of an entity that was read through a copy, which carries no token for writing: the
+/// primary is read, and has to be what the copy says.
+fn through_copy<E: TableEntity>(
+    stored: &Stored<E>,
+    plan: impl Fn(&Row) -> Result<Effect> + Send + Sync + 'static,
+) -> Result<Change> {
+    let loaded = stored.row().clone();
+    let place = |error: Error| error.at_keys(loaded.partition_key(), loaded.row_key());
+    let entity = match stored.copy() {
+        Some(copy) => E::from_copy(&loaded, copy),
+        None => E::from_row(&loaded),
+    };
+    let entity = entity.map_err(place)?;
+    let primary = entity.to_row().map_err(place)?;
+    Ok(read(&primary.clone(), false, move |current| {
+        let current = current.ok_or_else(|| missing::<E>(&primary))?;
+        if rows_of::<E>(current)?.primary.content() != primary.content() {
+            let message = "the entity changed since it was read: the copy that it was read through is behind the primary";
+            let error = Error::service(ServiceCode::UpdateConditionNotSatisfied, message);
+            return Err(at(current, error));
+        }
+        plan(current)
+    }))
+}
+
+/// The new rows in place of the ones that `current` holds, in the version of `current`.
+fn guarded<E: TableEntity>(current: &Row, new: EntityRows) -> Result<Effect> {
+    let guard = current.etag().map_or(Condition::Any, Condition::Match);
+    let old = if is_alone::<E>() { None } else { Some(rows_of::<E>(current)?) };
+    let row = new.primary.clone();
+    let (old_partition, old_row) = (current.partition_key(), current.row_key());
+    if row.partition_key() != old_partition {
+        let message = format!(
+            "the PartitionKey changed from `{}` to `{}`, and no transaction spans two partitions; use `move_to`",
+            old_partition.escape_debug(),
+            row.partition_key().escape_debug()
+        );
+        return Err(at(current, Error::new(ErrorKind::Invalid, message)));
+    }
+    let primary = if row.row_key() == old_row {
+        vec![Operation::replace(row.clone(), guard)]
+    } else {
+        let delete = Operation::delete(old_partition, old_row, guard)?;
+        vec![delete, Operation::insert(row.clone())]
+    };
+    Ok(Effect { primary, old, new: Some(new), row: Some(row) })
+}
+
+/// The removal of the rows that `current` holds, in the version of `current`.
+fn deleted<E: TableEntity>(current: &Row) -> Result<Effect> {
+    let guard = current.etag().map_or(Condition::Any, Condition::Match);
+    let delete = Operation::delete(current.partition_key(), current.row_key(), guard)?;
+    let old = if is_alone::<E>() { None } else { Some(rows_of::<E>(current)?) };
+    Ok(Effect { primary: vec![delete], old, new: None, row: None })
+}
+
+fn missing<E: TableEntity>(wanted: &Row) -> Error {
+    let message = format!("there is no such `{}`", E::SCHEMA.entity);
+    at(wanted, Error::service(ServiceCode::ResourceNotFound, message))
+}
+
+/// A row with some properties set and others removed.
+fn patched(row: &Row, set: &Bag, removed: &[&str]) -> Result<Row> {
+    let mut bag = row.to_bag()?;
+    for (name, value) in set.iter() {
+        bag.set(name, value.clone());
+    }
+    for name in removed {
+        bag.remove(name);
+    }
+    bag_row(row.partition_key(), row.row_key(), &bag)
+}
+
+/// A row of a bag's properties.
+fn bag_row(partition_key: &str, row_key: &str, bag: &Bag) -> Result<Row> {
+    let mut builder = Row::build(partition_key, row_key);
+    for (name, value) in bag.iter() {
+        builder.put(name, value.as_ref());
+    }
+    builder.finish()
+}

@@ -1,0 +1,229 @@
+//! What a bulk write takes, and how it is gathered into transactions.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::{
+    entity::{Point, Stored, TableEntity},
+    error::Result,
+    limits::{BATCH_OPERATIONS, REQUEST_BYTES},
+    plan::{self, Change},
+};
+
+/// What a bulk write does to an entity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BulkVerb {
+    /// Create.
+    Insert,
+    /// Create, or put in place of what is there.
+    Upsert,
+}
+
+/// A change of one entity, for a bulk write: made by what implements [`Writable`] and
+/// [`Deletable`].
+#[derive(Debug, Clone)]
+pub struct BulkChange(pub(super) Change);
+
+/// What can be written in bulk: an entity, or a reference to one.
+pub trait Writable {
+    /// The table that it belongs to, unless the caller names another.
+    fn table(&self) -> &'static str;
+
+    /// What is written.
+    ///
+    /// # Errors
+    ///
+    /// As for a single write.
+    fn change(&self, verb: BulkVerb) -> Result<BulkChange>;
+}
+
+impl<W: Writable + ?Sized> Writable for &W {
+    fn table(&self) -> &'static str {
+        (**self).table()
+    }
+
+    fn change(&self, verb: BulkVerb) -> Result<BulkChange> {
+        (**self).change(verb)
+    }
+}
+
+/// How an entity is written in bulk; the derives call it.
+///
+/// # Errors
+///
+/// As for a single write.
+pub fn bulk_change<E: TableEntity>(entity: &E, verb: BulkVerb) -> Result<BulkChange> {
+    match verb {
+        BulkVerb::Insert => plan::insert(entity),
+        BulkVerb::Upsert => plan::upsert(entity),
+    }
+    .map(BulkChange)
+}
+
+/// What can be deleted in bulk: a stored entity, in the version that was read, or a point.
+pub trait Deletable {
+    /// The table that it belongs to, unless the caller names another.
+    fn table(&self) -> &'static str;
+
+    /// Its removal.
+    ///
+    /// # Errors
+    ///
+    /// Keys that cannot be.
+    fn removal(&self) -> Result<BulkChange>;
+
+    /// Whether a missing row is what was wanted.
+    fn is_done_when_missing(&self) -> bool;
+}
+
+impl<E: TableEntity> Deletable for Stored<E> {
+    fn table(&self) -> &'static str {
+        E::SCHEMA.table
+    }
+
+    fn removal(&self) -> Result<BulkChange> {
+        plan::delete(self).map(BulkChange)
+    }
+
+    fn is_done_when_missing(&self) -> bool {
+        false
+    }
+}
+
+impl<E: TableEntity> Deletable for Point<E> {
+    fn table(&self) -> &'static str {
+        E::SCHEMA.table
+    }
+
+    fn removal(&self) -> Result<BulkChange> {
+        let keys = self.as_access().point()?;
+        plan::delete_at::<E>(keys, false).map(BulkChange)
+    }
+
+    fn is_done_when_missing(&self) -> bool {
+        true
+    }
+}
+
+/// One entity's place in the input.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Item {
+    pub(super) index: u64,
+    pub(super) done_when_missing: bool,
+}
+
+/// A transaction in the making: the changes of one partition, and whose they are.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) table: String,
+    pub(super) partition_key: String,
+    pub(super) changes: Vec<Change>,
+    pub(super) items: Vec<Item>,
+    rows: HashSet<String>,
+    operations: usize,
+    bytes: usize,
+}
+
+impl Group {
+    fn new(table: &str, partition_key: &str) -> Self {
+        Self {
+            table: table.to_owned(),
+            partition_key: partition_key.to_owned(),
+            changes: Vec::new(),
+            items: Vec::new(),
+            rows: HashSet::new(),
+            operations: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Whether a change fits beside the others: by count, by bytes, and by its row.
+    fn takes(&self, change: &Change, (operations, bytes): (usize, usize)) -> bool {
+        self.operations + operations <= BATCH_OPERATIONS
+            && self.bytes + bytes < REQUEST_BYTES - REQUEST_BYTES / 64
+            && !self.rows.contains(change.keys().1)
+    }
+
+    fn add(&mut self, change: Change, item: Item, (operations, bytes): (usize, usize)) {
+        self.rows.insert(change.keys().1.to_owned());
+        self.changes.push(change);
+        self.items.push(item);
+        self.operations += operations;
+        self.bytes += bytes;
+    }
+
+    /// Whether two groups write one entity, or could write one list.
+    pub(super) fn meets(&self, other: &Self) -> bool {
+        self.table == other.table
+            && self.partition_key == other.partition_key
+            && (self.has_lists() || other.has_lists() || !self.rows.is_disjoint(&other.rows))
+    }
+
+    fn has_lists(&self) -> bool {
+        self.changes.iter().any(Change::may_write_lists)
+    }
+
+    /// The same changes, to be taken out one by one.
+    pub(super) fn again(&self) -> Self {
+        let mut again = Self::new(&self.table, &self.partition_key);
+        again.changes.clone_from(&self.changes);
+        again.items.clone_from(&self.items);
+        again
+    }
+
+    /// Takes one change out, so that the others can be tried again.
+    pub(super) fn drop_change(&mut self, at: usize) -> Option<Item> {
+        if at >= self.items.len() {
+            return None;
+        }
+        self.changes.remove(at);
+        Some(self.items.remove(at))
+    }
+
+    /// The two halves of a group that is too large for one transaction.
+    pub(super) fn halves(mut self) -> [Self; 2] {
+        let half = self.items.len() / 2;
+        let mut rest = Self::new(&self.table, &self.partition_key);
+        rest.changes = self.changes.split_off(half);
+        rest.items = self.items.split_off(half);
+        [self, rest]
+    }
+}
+
+/// The groups that are being filled: one for each partition.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    open: HashMap<(String, String), Group>,
+    rows: usize,
+}
+
+/// Rows that wait for their groups to fill; past it, groups are sent as they are.
+const WAITING: usize = 20_000;
+
+impl Groups {
+    /// Puts a change into its partition's group, and gives back the groups that have to go first.
+    pub(super) fn put(&mut self, table: String, change: Change, item: Item) -> Result<Vec<Group>> {
+        let size = change.group_size()?;
+        let key = (table, change.keys().0.to_owned());
+        let mut ready = Vec::new();
+        if self.open.get(&key).is_some_and(|group| !group.takes(&change, size)) {
+            ready.extend(self.open.remove(&key));
+        }
+        let group = self
+            .open
+            .entry(key)
+            .or_insert_with_key(|(table, partition_key)| Group::new(table, partition_key));
+        group.add(change, item, size);
+        self.rows += 1;
+        self.rows -= ready.iter().map(|group| group.items.len()).sum::<usize>();
+        if self.rows >= WAITING {
+            ready.extend(self.drain());
+        }
+        Ok(ready)
+    }
+
+    /// All groups, as they are.
+    pub(super) fn drain(&mut self) -> Vec<Group> {
+        self.rows = 0;
+        self.open.drain().map(|(_, group)| group).collect()
+    }
+}

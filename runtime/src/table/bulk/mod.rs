@@ -1,0 +1,231 @@
+//! Bulk writes: many entities, grouped by partition into as few transactions as they fit in.
+
+mod group;
+mod run;
+
+use std::{fmt, sync::Arc};
+
+use futures_util::{Stream, StreamExt, stream};
+
+pub use group::{BulkChange, BulkVerb, Deletable, Writable, bulk_change};
+use run::{Run, Work};
+
+use super::{Client, Query};
+use crate::{
+    entity::{Stored, TableEntity},
+    error::{BoxError, Error, Result},
+    plan,
+};
+
+/// How far a bulk write is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Progress {
+    /// Entities that are written.
+    pub done: u64,
+    /// Entities that failed.
+    pub failed: u64,
+    /// Requests that were made.
+    pub requests: u64,
+}
+
+/// An entity that was not written.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Failure {
+    /// Its place in the input, counted from 0.
+    pub index: u64,
+    /// Why.
+    pub error: Error,
+}
+
+/// What became of a bulk write.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct BulkReport {
+    /// Entities that are written.
+    pub done: u64,
+    /// Those that are not, in the order of the input.
+    pub failed: Vec<Failure>,
+    /// Requests that were made.
+    pub requests: u64,
+}
+
+impl BulkReport {
+    /// Whether every entity was written.
+    pub fn is_complete(&self) -> bool {
+        self.failed.is_empty()
+    }
+
+    /// The report, or the first failure.
+    ///
+    /// # Errors
+    ///
+    /// The error of the first entity that was not written; its place is
+    /// [`failed_index`](Error::failed_index).
+    pub fn into_result(self) -> Result<Self> {
+        match self.failed.first() {
+            None => Ok(self),
+            Some(first) => {
+                let index = usize::try_from(first.index).unwrap_or(usize::MAX);
+                Err(first.error.clone().at_operation(index))
+            }
+        }
+    }
+}
+
+type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
+
+/// Many writes: grouped by partition, split by count and bytes, several transactions in flight.
+///
+/// Not atomic as a whole: the report says what failed, and the rest is written. The rows of one
+/// partition keep their order where they write the same entity.
+///
+/// ```ignore
+/// let report = client.bulk().concurrency(8).on_progress(|p| bar.set_position(p.done))
+///     .insert_all(employees).await?;
+/// ```
+#[derive(Clone)]
+pub struct Bulk {
+    client: Client,
+    table: Option<String>,
+    concurrency: usize,
+    on_progress: Option<OnProgress>,
+}
+
+impl fmt::Debug for Bulk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bulk")
+            .field("table", &self.table)
+            .field("concurrency", &self.concurrency)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Bulk {
+    pub(super) fn new(client: Client, table: Option<String>) -> Self {
+        Self { client, table, concurrency: 8, on_progress: None }
+    }
+
+    /// At most so many transactions in flight; 8 unless told.
+    #[must_use]
+    pub fn concurrency(mut self, transactions: usize) -> Self {
+        self.concurrency = transactions.max(1);
+        self
+    }
+
+    /// Called after every transaction.
+    #[must_use]
+    pub fn on_progress(mut self, report: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        self.on_progress = Some(Arc::new(report));
+        self
+    }
+
+    /// Creates all entities.
+    ///
+    /// # Errors
+    ///
+    /// None for a single entity: these are in the report.
+    pub async fn insert_all<I>(self, entities: I) -> Result<BulkReport>
+    where
+        I: IntoIterator<Item: Writable>,
+    {
+        self.write_all(stream::iter(entities), BulkVerb::Insert).await
+    }
+
+    /// Creates the entities of a stream as they come.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_all`](Self::insert_all).
+    pub async fn insert_stream<S>(self, entities: S) -> Result<BulkReport>
+    where
+        S: Stream<Item: Writable>,
+    {
+        self.write_all(entities, BulkVerb::Insert).await
+    }
+
+    /// Creates all entities or puts them in place of what is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_all`](Self::insert_all).
+    pub async fn upsert_all<I>(self, entities: I) -> Result<BulkReport>
+    where
+        I: IntoIterator<Item: Writable>,
+    {
+        self.write_all(stream::iter(entities), BulkVerb::Upsert).await
+    }
+
+    /// Deletes entities (in the version that was read) or points (in any version; a missing one is
+    /// a success).
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_all`](Self::insert_all).
+    pub async fn delete_all<I>(self, entities: I) -> Result<BulkReport>
+    where
+        I: IntoIterator<Item: Deletable>,
+    {
+        let mut run = self.run();
+        for entity in entities {
+            let table = self.table.clone().unwrap_or_else(|| entity.table().to_owned());
+            let change = entity.removal().map(|change| change.0);
+            run.add(table, change, entity.is_done_when_missing()).await;
+        }
+        Ok(run.finish().await)
+    }
+
+    /// Changes every entity of a query and writes the version that was read; one that another
+    /// writer changed meanwhile is read and changed again.
+    ///
+    /// # Errors
+    ///
+    /// The query's. What the entities fail with is in the report.
+    pub async fn update_all<E: TableEntity>(
+        self,
+        query: Query<E, Stored<E>>,
+        mut change: impl FnMut(&mut E) -> Result<(), BoxError>,
+    ) -> Result<BulkReport> {
+        let mut run = self.run();
+        let mut items = query.stream();
+        let table = query.table_name().to_owned();
+        let handle = self.client.table_named::<E>(&table);
+        while let Some(item) = items.next().await {
+            let mut stored = item?;
+            let replacement = match change(&mut stored) {
+                Ok(()) => plan::replace(&stored),
+                Err(reason) => Err(handle.rejected(&stored, reason)),
+            };
+            run.add(table.clone(), replacement, false).await;
+        }
+        let lost = run.take_lost_races().await;
+        for (index, partition_key, row_key) in lost {
+            let changed = handle.update_keys(&partition_key, &row_key, &mut change).await;
+            run.retried(index, changed.map(drop));
+        }
+        Ok(run.finish().await)
+    }
+
+    async fn write_all<S>(self, entities: S, verb: BulkVerb) -> Result<BulkReport>
+    where
+        S: Stream<Item: Writable>,
+    {
+        let mut run = self.run();
+        let mut entities = std::pin::pin!(entities);
+        while let Some(entity) = entities.next().await {
+            let table = self.table.clone().unwrap_or_else(|| entity.table().to_owned());
+            let change = entity.change(verb).map(|change| change.0);
+            run.add(table, change, false).await;
+        }
+        Ok(run.finish().await)
+    }
+
+    fn run(&self) -> Run {
+        Run::new(Work {
+            client: self.client.clone(),
+            concurrency: self.concurrency,
+            on_progress: self.on_progress.clone(),
+        })
+    }
+}

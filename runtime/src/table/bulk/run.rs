@@ -1,0 +1,194 @@
+//! A bulk write under way.
+
+use std::{future::Future, pin::Pin, sync::Arc};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+
+use super::{
+    BulkReport, Failure, OnProgress, Progress,
+    group::{Group, Groups, Item},
+};
+use crate::{
+    error::{Error, Result},
+    plan::Change,
+    table::{Client, commit::commit},
+};
+
+/// What a run works with.
+pub(super) struct Work {
+    pub(super) client: Client,
+    pub(super) concurrency: usize,
+    pub(super) on_progress: Option<OnProgress>,
+}
+
+/// Groups in the making, transactions in flight, and what became of the rest.
+pub(super) struct Run {
+    work: Work,
+    groups: Groups,
+    flights: FuturesUnordered<Pin<Box<dyn Future<Output = Landed> + Send>>>,
+    /// What every transaction in flight writes.
+    in_flight: Vec<(u64, Arc<Group>)>,
+    sent: u64,
+    next_index: u64,
+    report: BulkReport,
+    lost: Vec<(u64, String, String)>,
+}
+
+/// What a transaction, with its retries, came to.
+struct Landed {
+    id: u64,
+    done: u64,
+    requests: u64,
+    failed: Vec<(Item, Error)>,
+}
+
+impl Run {
+    pub(super) fn new(work: Work) -> Self {
+        Self {
+            work,
+            groups: Groups::default(),
+            flights: FuturesUnordered::new(),
+            in_flight: Vec::new(),
+            sent: 0,
+            next_index: 0,
+            report: BulkReport::default(),
+            lost: Vec::new(),
+        }
+    }
+
+    /// Takes the next entity of the input.
+    pub(super) async fn add(
+        &mut self,
+        table: String,
+        change: Result<Change>,
+        done_when_missing: bool,
+    ) {
+        let index = self.next_index;
+        self.next_index += 1;
+        let item = Item { index, done_when_missing };
+        let placed = match change {
+            Ok(change) => self.groups.put(table.clone(), change, item),
+            Err(error) => Err(error),
+        };
+        match placed {
+            Ok(ready) => {
+                for group in ready {
+                    self.send(group).await;
+                }
+            }
+            Err(error) => self.fail(item, error.in_table(&table)),
+        }
+    }
+
+    /// Sends a group, when there is room and no transaction in flight writes one of its rows.
+    async fn send(&mut self, group: Group) {
+        while self.flights.len() >= self.work.concurrency
+            || self.in_flight.iter().any(|(_, other)| other.meets(&group))
+        {
+            self.land().await;
+        }
+        let id = self.sent;
+        self.sent += 1;
+        let group = Arc::new(group);
+        self.in_flight.push((id, group.clone()));
+        self.flights.push(Box::pin(fly(self.work.client.clone(), id, group)));
+    }
+
+    async fn land(&mut self) {
+        let Some(landed) = self.flights.next().await else { return };
+        self.in_flight.retain(|(id, _)| *id != landed.id);
+        self.report.done += landed.done;
+        self.report.requests += landed.requests;
+        for (item, error) in landed.failed {
+            self.fail(item, error);
+        }
+        self.tell();
+    }
+
+    fn fail(&mut self, item: Item, error: Error) {
+        if error.is_precondition_failed()
+            && let Some((partition_key, row_key)) = error.keys()
+        {
+            self.lost.push((item.index, partition_key.to_owned(), row_key.to_owned()));
+        }
+        self.report.failed.push(Failure { index: item.index, error });
+    }
+
+    fn tell(&self) {
+        if let Some(on_progress) = &self.work.on_progress {
+            on_progress(Progress {
+                done: self.report.done,
+                failed: u64::try_from(self.report.failed.len()).unwrap_or(u64::MAX),
+                requests: self.report.requests,
+            });
+        }
+    }
+
+    async fn settle(&mut self) {
+        for group in self.groups.drain() {
+            self.send(group).await;
+        }
+        while !self.flights.is_empty() {
+            self.land().await;
+        }
+    }
+
+    /// The entities that another writer changed first: index and keys.
+    pub(super) async fn take_lost_races(&mut self) -> Vec<(u64, String, String)> {
+        self.settle().await;
+        std::mem::take(&mut self.lost)
+    }
+
+    /// What became of an entity that was tried again.
+    pub(super) fn retried(&mut self, index: u64, result: Result<()>) {
+        self.report.failed.retain(|failure| failure.index != index);
+        self.report.requests += 2;
+        match result {
+            Ok(()) => self.report.done += 1,
+            Err(error) => self.report.failed.push(Failure { index, error }),
+        }
+        self.tell();
+    }
+
+    pub(super) async fn finish(mut self) -> BulkReport {
+        self.settle().await;
+        self.report.failed.sort_by_key(|failure| failure.index);
+        self.report
+    }
+}
+
+/// Sends a group. A change that fails is taken out and the others are sent again; a group whose
+/// copies and lists make it too large is sent in halves.
+async fn fly(client: Client, id: u64, group: Arc<Group>) -> Landed {
+    let mut landed = Landed { id, done: 0, requests: 0, failed: Vec::new() };
+    let mut waiting = vec![group.again()];
+    while let Some(mut group) = waiting.pop() {
+        if group.items.is_empty() {
+            continue;
+        }
+        landed.requests += 1;
+        let error = match commit(&client, &group.table, &group.changes).await {
+            Ok(_) => {
+                landed.done += u64::try_from(group.items.len()).unwrap_or(u64::MAX);
+                continue;
+            }
+            Err(error) => error,
+        };
+        if error.is_too_large() && group.items.len() > 1 {
+            waiting.extend(group.halves().into_iter().rev());
+            continue;
+        }
+        let failed = error.failed_index().and_then(|at| group.drop_change(at));
+        match failed {
+            Some(item) if item.done_when_missing && error.code() == Some("ResourceNotFound") => {
+                landed.done += 1;
+            }
+            Some(item) => landed.failed.push((item, error.without_operation())),
+            None => {
+                landed.failed.extend(group.items.drain(..).map(|item| (item, error.clone())));
+            }
+        }
+        waiting.push(group);
+    }
+    landed
+}

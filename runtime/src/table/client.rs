@@ -1,0 +1,252 @@
+//! A client: a backend and what to do with it.
+
+use std::{fmt, sync::Arc};
+
+use super::{Atomic, Bulk, DynamicTable, Table};
+use crate::{
+    backend::{Backend, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
+    batch::{Batch, Written},
+    entity::TableEntity,
+    error::{Error, ErrorKind, Result},
+    limits,
+    row::Row,
+};
+
+/// A store of tables: in memory, in a file, or a service.
+///
+/// Cheap to clone; all clones are one client.
+///
+/// ```
+/// use entable::prelude::*;
+///
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let client = Client::memory();
+/// client.create_table_if_missing("Staff").await?;
+/// assert_eq!(client.tables().await?, ["Staff"]);
+/// # Ok::<(), Error>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Client {
+    backend: Arc<dyn Backend>,
+}
+
+impl Client {
+    /// A client of a store in memory: for tests.
+    pub fn memory() -> Self {
+        Self { backend: Arc::new(crate::backend::Memory::new()) }
+    }
+
+    /// A client of the durable store in that file, which is created where there is none.
+    ///
+    /// # Errors
+    ///
+    /// `is_locked` where another process has it open; `is_corrupt` for a file of another format;
+    /// `is_backend` where it cannot be read or created.
+    #[cfg(any())]
+    pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self> {
+        Ok(Self { backend: Arc::new(crate::backend::Embedded::open(path)?) })
+    }
+
+    /// A client put together from its parts.
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
+    }
+
+    /// The table of an entity, under the name that the entity declares.
+    pub fn table<E: TableEntity>(&self) -> Table<E> {
+        self.table_named(E::SCHEMA.table)
+    }
+
+    /// The table of an entity under another name.
+    pub fn table_named<E: TableEntity>(&self, name: impl Into<String>) -> Table<E> {
+        Table::new(self.clone(), name.into())
+    }
+
+    /// A table whose entities are read and written without a type.
+    pub fn dynamic(&self, table: impl Into<String>) -> DynamicTable {
+        DynamicTable::new(self.clone(), table.into())
+    }
+
+    /// An entity group transaction in the table of the first entity that is added: all or nothing.
+    pub fn atomic(&self) -> Atomic {
+        Atomic::new(self.clone(), None)
+    }
+
+    /// Many writes, grouped into as few transactions as they fit in; not atomic as a whole.
+    pub fn bulk(&self) -> Bulk {
+        Bulk::new(self.clone(), None)
+    }
+
+    /// What the backend can do.
+    pub fn capabilities(&self) -> Capabilities {
+        self.backend.capabilities()
+    }
+
+    /// The backend.
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.backend
+    }
+
+    /// Creates a table.
+    ///
+    /// # Errors
+    ///
+    /// `is_conflict` where it exists, `is_invalid` for a name that the service refuses.
+    pub async fn create_table(&self, name: &str) -> Result<()> {
+        limits::check_table_name(name)?;
+        self.tables_request(TableRequest::Create(name)).await.map(drop)
+    }
+
+    /// Creates a table where there is none; `true`: it was created.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a name that the service refuses.
+    pub async fn create_table_if_missing(&self, name: &str) -> Result<bool> {
+        match self.create_table(name).await {
+            Ok(()) => Ok(true),
+            Err(error) if error.code() == Some("TableAlreadyExists") => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes a table with all its entities, in one request.
+    ///
+    /// # Errors
+    ///
+    /// `is_not_found` where there is none.
+    pub async fn delete_table(&self, name: &str) -> Result<()> {
+        self.tables_request(TableRequest::Delete(name)).await.map(drop)
+    }
+
+    /// Deletes a table where there is one; `true`: it was there.
+    ///
+    /// # Errors
+    ///
+    /// The backend's.
+    pub async fn delete_table_if_exists(&self, name: &str) -> Result<bool> {
+        match self.delete_table(name).await {
+            Ok(()) => Ok(true),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The names of the tables.
+    ///
+    /// # Errors
+    ///
+    /// The backend's.
+    pub async fn tables(&self) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        let mut from: Option<String> = None;
+        loop {
+            let page = self.backend.tables(TableRequest::List { from: from.as_deref() }).await?;
+            names.extend(page.names);
+            match page.next {
+                Some(next) => from = Some(next),
+                None => return Ok(names),
+            }
+        }
+    }
+
+    async fn tables_request(&self, request: TableRequest<'_>) -> Result<TableNames> {
+        let (TableRequest::Create(name) | TableRequest::Delete(name)) = request else {
+            return self.backend.tables(request).await;
+        };
+        self.backend.tables(request).await.map_err(|error| error.in_table(name))
+    }
+
+    pub(super) async fn read(&self, request: Read<'_>) -> Result<Option<Row>> {
+        self.backend.read(request).await.map_err(|error| {
+            error.in_table(request.table).at_keys(request.partition_key, request.row_key)
+        })
+    }
+
+    pub(super) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
+        self.backend.scan(request).await.map_err(|error| error.in_table(request.table))
+    }
+
+    pub(super) async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
+        let written = self.backend.apply(batch).await.map_err(|error| {
+            let failed = batch.operations().get(error.failed_index().unwrap_or(0));
+            let error = error.in_table(batch.table());
+            match failed {
+                Some(failed) => error.at_keys(failed.row().partition_key(), failed.row().row_key()),
+                None => error,
+            }
+        })?;
+        if written.len() == batch.len() {
+            return Ok(written);
+        }
+        let message = format!(
+            "the backend answered {} operations of {}; whether they were applied is unknown",
+            written.len(),
+            batch.len()
+        );
+        Err(Error::new(ErrorKind::Ambiguous, message).in_table(batch.table()))
+    }
+
+    /// Writes one operation.
+    pub(super) async fn apply_one(
+        &self,
+        table: &str,
+        operation: crate::batch::Operation,
+    ) -> Result<Written> {
+        let batch = Batch::single(table, operation)?;
+        let mut written = self.apply(&batch).await?;
+        written.pop().ok_or_else(|| Error::new(ErrorKind::Backend, "the backend gave no answer"))
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("backend", &self.capabilities().name).finish_non_exhaustive()
+    }
+}
+
+/// Puts a client together.
+///
+/// ```
+/// use entable::{backend::{Memory, layer::Recorder}, prelude::*};
+///
+/// let recorder = Recorder::around(Memory::new());
+/// let client = Client::builder().backend(recorder.clone()).build()?;
+/// assert_eq!(recorder.count(), 0);
+/// # let _ = client;
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Default)]
+pub struct ClientBuilder {
+    backend: Option<Arc<dyn Backend>>,
+}
+
+impl ClientBuilder {
+    /// The backend, or a layer around one.
+    #[must_use]
+    pub fn backend(mut self, backend: impl Backend) -> Self {
+        self.backend = Some(Arc::new(backend));
+        self
+    }
+
+    /// The client.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` where no backend was given.
+    pub fn build(self) -> Result<Client> {
+        match self.backend {
+            Some(backend) => Ok(Client { backend }),
+            None => {
+                Err(Error::new(ErrorKind::Invalid, "a client needs a backend: call `backend(..)`"))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientBuilder").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,246 @@
+//! The one way in which entities are written: read what a change needs, plan, send one entity group
+//! transaction, and plan again where an internal row was changed by another writer.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
+
+use futures_util::future::try_join_all;
+
+use super::{Client, backoff};
+use crate::{
+    access::Keys,
+    backend::{Read, Scan},
+    batch::{Batch, Operation, Written},
+    error::{Error, ErrorKind, Result, ServiceCode},
+    filter::Filter,
+    key::Family,
+    plan::{Change, Effect, Role, StoredList, Transaction, list_deltas, spill_bounds},
+    row::Row,
+};
+
+/// What became of one change.
+#[derive(Debug, Clone)]
+pub(super) struct Outcome {
+    /// The answer for the primary; `None` where there was nothing to do.
+    pub(super) written: Option<Written>,
+    /// The primary as it is now, where the verb knows all of it.
+    pub(super) row: Option<Row>,
+}
+
+/// Writes all changes or none; they are in one partition.
+///
+/// An error's `failed_index` is the change.
+pub(super) async fn commit(
+    client: &Client,
+    table: &str,
+    changes: &[Change],
+) -> Result<Vec<Outcome>> {
+    let mut missing = HashSet::new();
+    for attempt in 0..backoff::ATTEMPTS {
+        let effects = try_join_all(
+            changes.iter().enumerate().map(|(verb, change)| effect(client, table, verb, change)),
+        )
+        .await?;
+        let lists = read_lists(client, table, &effects).await?;
+        let transaction = Transaction::of(&effects, &lists, &missing)?;
+        let failure = match send(client, table, &transaction).await {
+            Ok(written) => return Ok(outcomes(&effects, &transaction, &written)),
+            Err(error) => error,
+        };
+        match Failed::of(&failure, &transaction, changes) {
+            Failed::Caller(verb) => return Err(failure.at_operation(verb)),
+            Failed::Taken(verb, family, row) => {
+                return Err(taken(client, table, family, row, &failure).await?.at_operation(verb));
+            }
+            Failed::MissingCopy(row_key) => {
+                missing.insert(row_key);
+            }
+            Failed::Race => backoff::wait(attempt).await,
+            Failed::Other => return Err(failure),
+        }
+    }
+    let message = format!("other writers were first {} times in a row", backoff::ATTEMPTS);
+    let (partition_key, row_key) = changes.first().map(Change::keys).unwrap_or_default();
+    Err(Error::new(ErrorKind::Contended, message).in_table(table).at_keys(partition_key, row_key))
+}
+
+async fn effect(client: &Client, table: &str, verb: usize, change: &Change) -> Result<Arc<Effect>> {
+    match change {
+        Change::Ready(effect) => Ok(effect.clone()),
+        Change::Read { partition_key, row_key, plan, .. } => {
+            let row = client.read(Read { table, partition_key, row_key, select: None }).await?;
+            let effect = plan(row.as_ref());
+            effect.map(Arc::new).map_err(|error| error.in_table(table).at_operation(verb))
+        }
+    }
+}
+
+/// Reads every list that the effects change: the head, and spills where it has any.
+async fn read_lists(
+    client: &Client,
+    table: &str,
+    effects: &[Arc<Effect>],
+) -> Result<BTreeMap<String, Option<StoredList>>> {
+    let deltas = list_deltas(effects);
+    let partition_key = effects
+        .iter()
+        .find_map(|effect| effect.primary.first())
+        .map(|operation| operation.row().partition_key())
+        .unwrap_or_default();
+    let lists = deltas.into_keys().map(|row_key| async move {
+        let list = read_list(client, table, partition_key, &row_key).await?;
+        Ok::<_, Error>((row_key, list))
+    });
+    Ok(try_join_all(lists).await?.into_iter().collect())
+}
+
+/// A list as it is in one version of its head.
+pub(super) async fn read_list(
+    client: &Client,
+    table: &str,
+    partition_key: &str,
+    row_key: &str,
+) -> Result<Option<StoredList>> {
+    let head = Read { table, partition_key, row_key, select: None };
+    let Some(mut row) = client.read(head).await? else { return Ok(None) };
+    for attempt in 0..backoff::ATTEMPTS {
+        let mut list = StoredList::of(row)?;
+        if list.spills() == 0 {
+            return Ok(Some(list));
+        }
+        let (first, last) = spill_bounds(row_key, list.spills());
+        let keys = Keys::partition(partition_key).rows(first.as_str()..=last.as_str());
+        for spill in scan_all(client, table, &keys.filter()).await? {
+            list.extend(&spill)?;
+        }
+        match client.read(head).await? {
+            Some(again) if again.etag() == list.head().etag() => return Ok(Some(list)),
+            Some(again) => row = again,
+            None => return Ok(None),
+        }
+        backoff::wait(attempt).await;
+    }
+    let message = "the list kept changing while its rows were read";
+    Err(Error::new(ErrorKind::Contended, message).in_table(table).at_keys(partition_key, row_key))
+}
+
+async fn scan_all(client: &Client, table: &str, filter: &Filter) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    let mut from = None;
+    loop {
+        let scan = Scan { table, filter, select: None, top: None, from: from.as_ref() };
+        let page = client.scan(scan).await?;
+        rows.extend(page.rows);
+        match page.next {
+            Some(next) => from = Some(next),
+            None => return Ok(rows),
+        }
+    }
+}
+
+async fn send(client: &Client, table: &str, transaction: &Transaction) -> Result<Vec<Written>> {
+    let batch = match transaction.operations.as_slice() {
+        [] => return Ok(Vec::new()),
+        [only] => Batch::single(table, only.clone())?,
+        all => batch_of(table, all)?,
+    };
+    client.apply(&batch).await
+}
+
+fn batch_of(table: &str, operations: &[Operation]) -> Result<Batch> {
+    let mut batch = Batch::new(table);
+    for operation in operations {
+        batch.push(operation.clone())?;
+    }
+    Ok(batch)
+}
+
+fn outcomes(
+    effects: &[Arc<Effect>],
+    transaction: &Transaction,
+    written: &[Written],
+) -> Vec<Outcome> {
+    let results = transaction.results(effects.len());
+    effects
+        .iter()
+        .zip(results)
+        .map(|(effect, at)| Outcome {
+            written: at.and_then(|at| written.get(at).cloned()),
+            row: effect.row.clone(),
+        })
+        .collect()
+}
+
+/// Whose fault a failure is.
+enum Failed<'t> {
+    /// The verb of that number.
+    Caller(usize),
+    /// A key of an index is taken.
+    Taken(usize, &'static Family, &'t Row),
+    /// An old copy is not there, and need not be deleted.
+    MissingCopy(String),
+    /// Another writer was first on a row that is not the caller's.
+    Race,
+    /// No operation's.
+    Other,
+}
+
+impl<'t> Failed<'t> {
+    fn of(error: &Error, transaction: &'t Transaction, changes: &[Change]) -> Self {
+        let at = match error.failed_index() {
+            Some(at) => at,
+            None if transaction.operations.len() == 1 => 0,
+            None => return Self::Other,
+        };
+        let raced = error.is_not_found() || error.is_conflict() || error.is_precondition_failed();
+        let raced = raced && error.code() != Some(ServiceCode::TableNotFound.as_str());
+        let role = transaction.roles.get(at).zip(transaction.operations.get(at));
+        match role {
+            None => Self::Other,
+            Some((Role::Primary(verb), _)) => {
+                let repeats = changes.get(*verb).is_some_and(Change::repeats);
+                if raced && repeats { Self::Race } else { Self::Caller(*verb) }
+            }
+            Some((Role::NewCopy(verb, family), operation)) if error.is_conflict() => {
+                Self::Taken(*verb, family, operation.row())
+            }
+            Some((Role::NewCopy(verb, _), _)) => Self::Caller(*verb),
+            Some((Role::OldCopy, operation)) if error.is_not_found() && raced => {
+                Self::MissingCopy(operation.row().row_key().to_owned())
+            }
+            Some(_) if raced => Self::Race,
+            Some(_) => Self::Other,
+        }
+    }
+}
+
+/// The violation of an index: names the row that holds the key.
+async fn taken(
+    client: &Client,
+    table: &str,
+    family: &'static Family,
+    row: &Row,
+    failure: &Error,
+) -> Result<Error> {
+    let (partition_key, row_key) = (row.partition_key(), row.row_key());
+    let holder = client.read(Read { table, partition_key, row_key, select: None }).await?;
+    let holder = match holder.as_ref().map(|row| row.get("EntityType")) {
+        Some(Ok(Some(crate::edm::ValueRef::String(marker)))) => format!("a row of `{marker}`"),
+        Some(_) => "a row that does not say its type".to_owned(),
+        None => "a row that is gone meanwhile".to_owned(),
+    };
+    let message = format!(
+        "the key of index `{}` is taken by {holder}; if no entity has this key, the row is an orphan: `check()` finds it",
+        family.name
+    );
+    let mut error = Error::new(ErrorKind::UniqueViolation, message)
+        .with_index(family.name)
+        .in_table(table)
+        .at_keys(partition_key, row_key);
+    if let Some(code) = failure.service_code() {
+        error = error.with_code(code.clone());
+    }
+    Ok(error)
+}

@@ -1,0 +1,209 @@
+//! A table without a type: keys, filters and bags of properties.
+
+use std::sync::Arc;
+
+use super::{
+    Client, Query,
+    query::Decode,
+    request::{Request, at},
+};
+use crate::{
+    access::Keys,
+    backend::Read,
+    batch::{Condition, Operation, Written},
+    entity::{Access, DynamicEntity, FromRow, Stored},
+    error::Result,
+    filter::Filter,
+    row::Row,
+};
+
+/// Which rows: [`Keys`] or a [`Filter`].
+#[derive(Debug, Clone)]
+pub struct Selection {
+    keys: Keys,
+    filter: Option<Filter>,
+}
+
+impl From<Keys> for Selection {
+    fn from(keys: Keys) -> Self {
+        Self { keys, filter: None }
+    }
+}
+
+impl From<Filter> for Selection {
+    fn from(filter: Filter) -> Self {
+        Self { keys: Keys::everything(), filter: Some(filter) }
+    }
+}
+
+impl Selection {
+    /// The request for these rows.
+    pub(super) fn request(self, client: Client, table: String) -> Request {
+        let access = Access { family: None, keys: self.keys, parts: Vec::new(), fault: None };
+        let mut request = Request::new(client, table, access);
+        if let Some(filter) = self.filter {
+            request.condition(Ok(filter));
+        }
+        request
+    }
+}
+
+/// The entities of a table, read and written as bags of properties.
+///
+/// ```
+/// use entable::prelude::*;
+///
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let client = Client::memory();
+/// client.create_table("Staff").await?;
+/// let staff = client.dynamic("Staff");
+/// staff.insert(&DynamicEntity::new("Marketing", "Department").with("EmployeeCount", 153)).await?;
+///
+/// let marketing = staff.get("Marketing", "Department").await?.expect("it was inserted");
+/// assert_eq!(marketing.i32("EmployeeCount")?, 153);
+/// let scan = staff.query(Filter::parse("EmployeeCount ge 100")?);
+/// assert!(scan.collect().await.unwrap_err().is_scan_refused());
+/// assert_eq!(scan.allow_scan().collect().await?.len(), 1);
+/// # Ok::<(), Error>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct DynamicTable {
+    client: Client,
+    name: String,
+}
+
+impl DynamicTable {
+    pub(super) fn new(client: Client, name: String) -> Self {
+        Self { client, name }
+    }
+
+    /// The table's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The entity with these keys.
+    ///
+    /// # Errors
+    ///
+    /// The backend's.
+    pub async fn get(
+        &self,
+        partition_key: &str,
+        row_key: &str,
+    ) -> Result<Option<Stored<DynamicEntity>>> {
+        let read = Read { table: &self.name, partition_key, row_key, select: None };
+        match self.client.read(read).await? {
+            None => Ok(None),
+            Some(row) => decode(row).map_err(|error| error.in_table(&self.name)),
+        }
+    }
+
+    /// The entities that are selected by keys or by a filter. A selection without a PartitionKey
+    /// has to be allowed to scan.
+    pub fn query(
+        &self,
+        selection: impl Into<Selection>,
+    ) -> Query<DynamicEntity, Stored<DynamicEntity>> {
+        let request = selection.into().request(self.client.clone(), self.name.clone());
+        let decode: Decode<_> = Arc::new(decode);
+        Query::new(request, decode)
+    }
+
+    /// Creates the entity.
+    ///
+    /// # Errors
+    ///
+    /// `is_conflict` where its keys are taken.
+    pub async fn insert(&self, entity: &DynamicEntity) -> Result<Stored<DynamicEntity>> {
+        self.put(entity, Operation::insert).await
+    }
+
+    /// Creates the entity or puts it in place of what is there.
+    ///
+    /// # Errors
+    ///
+    /// The backend's.
+    pub async fn upsert(&self, entity: &DynamicEntity) -> Result<Stored<DynamicEntity>> {
+        self.put(entity, Operation::insert_or_replace).await
+    }
+
+    /// Creates the entity or sets its properties on what is there.
+    ///
+    /// # Errors
+    ///
+    /// The backend's.
+    pub async fn upsert_merge(&self, entity: &DynamicEntity) -> Result<Stored<DynamicEntity>> {
+        self.put(entity, Operation::insert_or_merge).await
+    }
+
+    /// Puts the entity in place of the version that was read.
+    ///
+    /// # Errors
+    ///
+    /// `is_precondition_failed` where the row changed since.
+    pub async fn replace(&self, stored: &Stored<DynamicEntity>) -> Result<Stored<DynamicEntity>> {
+        let guard = Condition::Match(stored.etag());
+        self.put(stored, |row| Operation::replace(row, guard)).await
+    }
+
+    /// Sets the properties that differ from what was read, on the version that was read.
+    ///
+    /// # Errors
+    ///
+    /// `is_precondition_failed` where the row changed since.
+    pub async fn merge(&self, stored: &Stored<DynamicEntity>) -> Result<Stored<DynamicEntity>> {
+        let before = stored.row().to_bag()?;
+        let mut changes = DynamicEntity::new(stored.partition_key(), stored.row_key());
+        for (name, value) in stored.properties().iter() {
+            if before.get(name) != Some(value) {
+                changes.set(name, value.clone());
+            }
+        }
+        let guard = Condition::Match(stored.etag());
+        let merge = Operation::merge(changes.to_row()?, guard);
+        let written = self.client.apply_one(&self.name, merge).await?;
+        Ok(with_version(DynamicEntity::clone(stored), stored.to_row()?, written))
+    }
+
+    /// Deletes the entity with these keys, in the version that the condition asks for.
+    ///
+    /// # Errors
+    ///
+    /// `is_not_found` where there is none, `is_precondition_failed` for another version.
+    pub async fn delete(
+        &self,
+        partition_key: &str,
+        row_key: &str,
+        condition: Condition,
+    ) -> Result<()> {
+        let delete = Operation::delete(partition_key, row_key, condition)?;
+        self.client.apply_one(&self.name, delete).await.map(drop)
+    }
+
+    async fn put(
+        &self,
+        entity: &DynamicEntity,
+        operation: impl FnOnce(Row) -> Operation,
+    ) -> Result<Stored<DynamicEntity>> {
+        let row = entity.to_row().map_err(|error| error.in_table(&self.name))?;
+        let written = self.client.apply_one(&self.name, operation(row.clone())).await?;
+        Ok(with_version(entity.clone(), row, written))
+    }
+}
+
+fn with_version(entity: DynamicEntity, row: Row, written: Written) -> Stored<DynamicEntity> {
+    let row = match written.etag {
+        Some(etag) => row.with_etag(etag),
+        None => row,
+    };
+    Stored::new(entity, row, written.status)
+}
+
+fn decode(row: Row) -> Result<Option<Stored<DynamicEntity>>> {
+    match DynamicEntity::from_row(&row) {
+        Ok(entity) => Ok(Some(Stored::new(entity, row, 200))),
+        Err(error) => Err(at(&row, error)),
+    }
+}

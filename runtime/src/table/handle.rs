@@ -1,0 +1,204 @@
+//! A table of one entity type: its life and point reads.
+
+use std::{fmt, marker::PhantomData};
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+
+use super::{Atomic, Bulk, Client, Query, QueryMany, request::Request};
+use crate::{
+    backend::Read,
+    entity::{Access, FromRow, FullView, Path, Point, Projection, Stored, TableEntity, View},
+    error::{Error, ErrorKind, Result},
+    key::Family,
+};
+
+/// Point reads that `get_many` has in flight.
+const POINT_READS: usize = 32;
+
+/// The entities of one type in one table.
+///
+/// Cheap to clone. The table may hold other types as well: they are never touched, and skipped when
+/// rows are read.
+pub struct Table<E> {
+    pub(super) client: Client,
+    pub(super) name: String,
+    of: PhantomData<fn() -> E>,
+}
+
+impl<E> Clone for Table<E> {
+    fn clone(&self) -> Self {
+        Self { client: self.client.clone(), name: self.name.clone(), of: PhantomData }
+    }
+}
+
+impl<E> fmt::Debug for Table<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl<E: TableEntity> Table<E> {
+    pub(super) fn new(client: Client, name: String) -> Self {
+        Self { client, name, of: PhantomData }
+    }
+
+    /// The table's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The client that it belongs to.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Creates the table.
+    ///
+    /// # Errors
+    ///
+    /// `is_conflict` where it exists.
+    pub async fn create(&self) -> Result<()> {
+        self.client.create_table(&self.name).await
+    }
+
+    /// Creates the table where there is none; `true`: it was created.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a name that the service refuses.
+    pub async fn create_if_missing(&self) -> Result<bool> {
+        self.client.create_table_if_missing(&self.name).await
+    }
+
+    /// Deletes the table with all its entities, of every type, in one request.
+    ///
+    /// # Errors
+    ///
+    /// `is_not_found` where there is none.
+    pub async fn delete_table(&self) -> Result<()> {
+        self.client.delete_table(&self.name).await
+    }
+
+    /// Deletes the table where there is one; `true`: it was there.
+    ///
+    /// # Errors
+    ///
+    /// The backend's.
+    pub async fn delete_table_if_exists(&self) -> Result<bool> {
+        self.client.delete_table_if_exists(&self.name).await
+    }
+
+    /// The entity at a point, in one read; `None`: there is none.
+    ///
+    /// # Errors
+    ///
+    /// `is_unrecognized_entity` for a row of another type, `is_decode` for one that does not fit.
+    pub async fn get<V: FullView>(&self, point: Point<E, V>) -> Result<Option<Stored<E>>> {
+        self.read_point(point.as_access()).await
+    }
+
+    /// Some fields of the entity at a point, in one read.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub async fn get_as<P>(&self, point: Point<E, impl View>) -> Result<Option<Stored<P>>>
+    where
+        P: Projection<Entity = E>,
+    {
+        self.read_point(point.as_access()).await
+    }
+
+    /// The entities at several points, in the order of the points: parallel point reads, one
+    /// request each.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub async fn get_many<V: FullView>(
+        &self,
+        points: impl IntoIterator<Item = Point<E, V>>,
+    ) -> Result<Vec<Option<Stored<E>>>> {
+        let points: Vec<Point<E, V>> = points.into_iter().collect();
+        stream::iter(points)
+            .map(|point| async move { self.get(point).await })
+            .buffered(POINT_READS)
+            .try_collect()
+            .await
+    }
+
+    async fn read_point<T: FromRow>(&self, access: &Access) -> Result<Option<Stored<T>>> {
+        let (partition_key, row_key) =
+            access.point().map_err(|error| error.in_table(&self.name))?;
+        let family = access.family.map_or(E::SCHEMA.primary(), Ok)?;
+        self.read_row(partition_key, row_key, family).await
+    }
+
+    pub(super) async fn read_primary(
+        &self,
+        partition_key: &str,
+        row_key: &str,
+    ) -> Result<Option<Stored<E>>> {
+        self.read_row(partition_key, row_key, E::SCHEMA.primary()?).await
+    }
+
+    async fn read_row<T: FromRow>(
+        &self,
+        partition_key: &str,
+        row_key: &str,
+        family: &'static Family,
+    ) -> Result<Option<Stored<T>>> {
+        let select = super::request::selected::<E, T>(Some(family));
+        let read = Read { table: &self.name, partition_key, row_key, select: select.as_deref() };
+        match self.client.read(read).await? {
+            None => Ok(None),
+            Some(row) => super::request::decode_required::<E, T>(row, family)
+                .map(Some)
+                .map_err(|error| error.in_table(&self.name)),
+        }
+    }
+
+    /// The entities on a path: a query that runs when it is asked for items.
+    ///
+    /// ```ignore
+    /// let sales = staff.query(Employee::primary().department("Sales")).collect().await?;
+    /// ```
+    pub fn query<P>(&self, path: P) -> Query<E, Stored<E>>
+    where
+        P: Path<Entity = E>,
+        P::View: FullView,
+    {
+        Query::typed(Request::new(self.client.clone(), self.name.clone(), path.access()))
+    }
+
+    /// The entities on several paths: a query each, some at a time.
+    pub fn query_many<P>(&self, paths: impl IntoIterator<Item = P>) -> QueryMany<E>
+    where
+        P: Path<Entity = E>,
+        P::View: FullView,
+    {
+        QueryMany::new(paths.into_iter().map(|path| self.query(path)).collect())
+    }
+
+    /// An entity group transaction in this table.
+    pub fn atomic(&self) -> Atomic {
+        Atomic::new(self.client.clone(), Some(self.name.clone()))
+    }
+
+    /// Many writes to this table.
+    pub fn bulk(&self) -> Bulk {
+        Bulk::new(self.client.clone(), Some(self.name.clone()))
+    }
+
+    /// The keys of a point that is written.
+    pub(super) fn keys_of<'p>(&self, point: &'p Point<E>) -> Result<(&'p str, &'p str)> {
+        point.as_access().point().map_err(|error| error.in_table(&self.name))
+    }
+
+    pub(super) fn contended(&self, partition_key: &str, row_key: &str, attempts: u32) -> Error {
+        let message = format!("other writers were first {attempts} times in a row");
+        Error::new(ErrorKind::Contended, message)
+            .in_table(&self.name)
+            .at_keys(partition_key, row_key)
+    }
+}

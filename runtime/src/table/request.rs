@@ -1,0 +1,246 @@
+//! A query without its types: what is sent, page by page.
+
+use super::Client;
+use crate::{
+    access::CostClass,
+    backend::{Rows, Scan},
+    entity::{Access, Discriminator, FromRow, Recognition, Schema, Stored, TableEntity},
+    error::{Error, ErrorKind, Result},
+    filter::Filter,
+    key::Family,
+    limits::PAGE_ROWS,
+    page::Cursor,
+    plan,
+    row::Row,
+};
+
+/// The properties that a reader needs beside its own: keys, Timestamp, and the type.
+const SYSTEM: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub(super) struct Request {
+    pub(super) client: Client,
+    pub(super) table: String,
+    access: Access,
+    schema: Option<&'static Schema>,
+    conditions: Vec<Filter>,
+    select: Option<Vec<String>>,
+    fault: Option<Error>,
+    pub(super) take: Option<u64>,
+    page_size: Option<u32>,
+    scan_allowed: bool,
+}
+
+impl Request {
+    pub(super) fn new(client: Client, table: String, access: Access) -> Self {
+        Self {
+            client,
+            table,
+            access,
+            schema: None,
+            conditions: Vec::new(),
+            select: None,
+            fault: None,
+            take: None,
+            page_size: None,
+            scan_allowed: false,
+        }
+    }
+
+    /// A typed path is as wide as it says: `scan()` is the permission to scan.
+    pub(super) fn typed(self, schema: &'static Schema) -> Self {
+        Self { schema: Some(schema), scan_allowed: true, ..self }
+    }
+
+    pub(super) fn condition(&mut self, filter: Result<Filter>) {
+        match filter {
+            Ok(filter) => self.conditions.push(filter),
+            Err(error) => {
+                self.fault.get_or_insert(error);
+            }
+        }
+    }
+
+    pub(super) fn select<T: FromRow>(&mut self) {
+        self.select = T::columns(self.access.family);
+    }
+
+    pub(super) fn page_size(&mut self, rows: u32) {
+        self.page_size = Some(rows);
+    }
+
+    pub(super) fn allow_scan(&mut self) {
+        self.scan_allowed = true;
+    }
+
+    pub(super) fn family(&self) -> Option<&'static Family> {
+        self.access.family
+    }
+
+    /// The filter as it is sent: keys, type, conditions.
+    pub(super) fn filter(&self) -> Result<Filter> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        let mut filter = self.access.checked()?.filter();
+        if let Some(condition) = self.type_condition() {
+            filter = filter.and_all(condition);
+        }
+        for condition in &self.conditions {
+            let condition = match self.schema {
+                Some(_) => plan::key_conditions(condition.clone(), &self.access)?,
+                None => condition.clone(),
+            };
+            filter = filter.and_all(condition);
+        }
+        Ok(filter)
+    }
+
+    /// Rows of other types are left out by the service only where no bounds of the keys do it.
+    fn type_condition(&self) -> Option<Filter> {
+        let schema = self.schema?;
+        let Discriminator::Property(name) = schema.discriminator else { return None };
+        let family = self.access.family?;
+        let keys = &self.access.keys;
+        let apart = keys.partition.is_some()
+            && (keys.is_row_bounded() || !family.partition.literal_prefix().is_empty());
+        (!apart).then(|| Filter::eq(name, family.marker))
+    }
+
+    /// The properties that are asked for; `None`: all.
+    pub(super) fn selected(&self) -> Option<Vec<String>> {
+        let columns = self.select.clone()?;
+        Some(with_system(columns, self.schema))
+    }
+
+    pub(super) fn class(&self) -> CostClass {
+        self.filter().map_or(CostClass::TableScan, |filter| CostClass::of(&filter))
+    }
+
+    /// What the service is told of the size of a page, after so many rows.
+    pub(super) fn top(&self, returned: u64) -> Option<u32> {
+        let left = self.take.map(|take| take.saturating_sub(returned));
+        let left = left.and_then(|left| u32::try_from(left).ok()).filter(|left| *left <= PAGE_ROWS);
+        match (left, self.page_size) {
+            (Some(left), Some(size)) => Some(left.min(size)),
+            (left, size) => left.or(size),
+        }
+    }
+
+    /// Everything that makes it this query and no other.
+    fn fingerprint(&self, filter: &Filter) -> u64 {
+        let select = self.selected().map(|names| names.join(",")).unwrap_or_default();
+        let text =
+            format!("{}\u{0}{filter}\u{0}{select}\u{0}{:?}", self.table.to_lowercase(), self.take);
+        crate::page::fingerprint(&text)
+    }
+
+    /// One page from `cursor` on, with the cursor of the next.
+    pub(super) async fn page(&self, cursor: Option<&Cursor>) -> Result<(Rows, Option<Cursor>)> {
+        let place = |error: Error| error.in_table(&self.table);
+        let filter = self.filter().map_err(place)?;
+        self.check(&filter).map_err(place)?;
+        let fingerprint = self.fingerprint(&filter);
+        let returned = match cursor {
+            Some(cursor) if cursor.fingerprint != fingerprint => {
+                return Err(place(Error::new(
+                    ErrorKind::InvalidCursor,
+                    "the cursor belongs to another query: table, path, filter, selection and `take` have to be the same",
+                )));
+            }
+            Some(cursor) => cursor.returned,
+            None => 0,
+        };
+        let select = self.selected();
+        let rows = self
+            .client
+            .scan(Scan {
+                table: &self.table,
+                filter: &filter,
+                select: select.as_deref(),
+                top: self.top(returned),
+                from: cursor.map(|cursor| &cursor.at),
+            })
+            .await?;
+        let next = rows.next.clone().map(|at| Cursor { fingerprint, returned, at });
+        Ok((rows, next))
+    }
+
+    fn check(&self, filter: &Filter) -> Result<()> {
+        if let Some(size) = self.page_size.filter(|size| *size == 0 || *size > PAGE_ROWS) {
+            let message = format!("a page has 1 to {PAGE_ROWS} rows, not {size}");
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        if !self.scan_allowed && CostClass::of(filter) == CostClass::TableScan {
+            let message = format!(
+                "the filter `{filter}` reads the whole table; give the PartitionKey, or call `allow_scan()`"
+            );
+            return Err(Error::new(ErrorKind::ScanRefused, message));
+        }
+        Ok(())
+    }
+}
+
+fn with_system(columns: Vec<String>, schema: Option<&Schema>) -> Vec<String> {
+    let marker = match schema.map(|schema| schema.discriminator) {
+        Some(Discriminator::Property(name)) => Some(name),
+        _ => None,
+    };
+    let system = SYSTEM.into_iter().chain(marker).map(str::to_owned);
+    let mut names: Vec<String> = Vec::new();
+    for name in system.chain(columns) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// What a point read of an entity's columns selects.
+pub(super) fn selected<E: TableEntity, T: FromRow>(
+    family: Option<&'static Family>,
+) -> Option<Vec<String>> {
+    T::columns(family).map(|columns| with_system(columns, Some(E::SCHEMA)))
+}
+
+/// A row that has to be an `E` of that family, read as a `T`.
+pub(super) fn decode_required<E: TableEntity, T: FromRow>(
+    row: Row,
+    family: &'static Family,
+) -> Result<Stored<T>> {
+    match recognized::<E, T>(&row, family) {
+        Ok(Ok(value)) => Ok(Stored::read(value, row, family)),
+        Ok(Err(other)) => Err(at(&row, E::SCHEMA.unrecognized(&other))),
+        Err(error) => Err(at(&row, error)),
+    }
+}
+
+/// A row of a range that may hold other types, which are skipped; another version of the type is
+/// an error.
+pub(super) fn decode_or_skip<E: TableEntity, T: FromRow>(
+    row: Row,
+    family: &'static Family,
+) -> Result<Option<Stored<T>>> {
+    match recognized::<E, T>(&row, family) {
+        Ok(Ok(value)) => Ok(Some(Stored::read(value, row, family))),
+        Ok(Err(Recognition::Foreign(_) | Recognition::Unmarked)) => Ok(None),
+        Ok(Err(other)) => Err(at(&row, E::SCHEMA.unrecognized(&other))),
+        Err(error) => Err(at(&row, error)),
+    }
+}
+
+fn recognized<E: TableEntity, T: FromRow>(
+    row: &Row,
+    family: &'static Family,
+) -> Result<Result<T, Recognition>> {
+    match E::SCHEMA.recognize(row, family)? {
+        Recognition::Ours => T::from_copy(row, family).map(Ok),
+        other => Ok(Err(other)),
+    }
+}
+
+/// The error, naming the row.
+pub(super) fn at(row: &Row, error: Error) -> Error {
+    error.at_keys(row.partition_key(), row.row_key())
+}

@@ -1,0 +1,184 @@
+//! The verbs that write one entity.
+//!
+//! An entity without copies and lists costs one request. With them, every verb is one entity group
+//! transaction, after a read where the old rows are not known.
+
+use super::{
+    Table,
+    commit::{Outcome, commit},
+};
+use crate::{
+    batch::Written,
+    entity::{Patch, Point, Stored, TableEntity},
+    error::{BoxError, Error, ErrorKind, Result, ServiceCode},
+    plan::{self, Change},
+};
+
+impl<E: TableEntity> Table<E> {
+    /// Creates the entity.
+    ///
+    /// # Errors
+    ///
+    /// `is_conflict` where its keys are taken, `is_unique_violation` where a key of an index is;
+    /// `is_invalid` and `is_too_large` before anything is sent; `is_rejected` by the entity's own
+    /// `validate`.
+    pub async fn insert(&self, entity: &E) -> Result<Stored<E>> {
+        self.put(plan::insert(entity)).await
+    }
+
+    /// Creates the entity or puts it in place of what is there; does not tell which.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert), without the conflict.
+    pub async fn upsert(&self, entity: &E) -> Result<Stored<E>> {
+        self.put(plan::upsert(entity)).await
+    }
+
+    /// Creates the entity or sets its properties on what is there; absent properties stay.
+    ///
+    /// # Errors
+    ///
+    /// As [`upsert`](Self::upsert).
+    pub async fn upsert_merge(&self, entity: &E) -> Result<Stored<E>> {
+        self.put(plan::upsert_merge(entity)).await
+    }
+
+    /// Puts the entity in place of the version that was read: properties that it does not have are
+    /// removed.
+    ///
+    /// A changed RowKey deletes the old row and creates the new one in one transaction.
+    ///
+    /// # Errors
+    ///
+    /// `is_precondition_failed` where the row changed since; `is_not_found` where it is gone;
+    /// `is_conflict` where a changed RowKey is taken; `is_invalid` for a changed PartitionKey.
+    pub async fn replace(&self, stored: &Stored<E>) -> Result<Stored<E>> {
+        self.put(plan::replace(stored)).await
+    }
+
+    /// Puts the entity in place of the existing one, in whatever version it is.
+    ///
+    /// # Errors
+    ///
+    /// `is_not_found` where there is none.
+    pub async fn replace_any(&self, entity: &E) -> Result<Stored<E>> {
+        self.put(plan::replace_any(entity)).await
+    }
+
+    /// Sets some properties and removes others.
+    ///
+    /// A patch that only sets is one merge, in whatever version the entity is, unless a copy
+    /// depends on what it sets; otherwise the row is read and the version that was read replaced,
+    /// again where another writer was first. The entity's own `validate` sees whole entities only
+    /// and is not asked.
+    ///
+    /// # Errors
+    ///
+    /// `is_not_found` where there is no such entity; `is_contended` where other writers kept
+    /// winning.
+    pub async fn patch(&self, point: Point<E>, patch: E::Patch) -> Result<Written> {
+        let patch: Patch<E> = patch.into();
+        let outcome = self.write(plan::patch(self.keys_of(&point)?, patch)).await?;
+        outcome.written.ok_or_else(no_answer)
+    }
+
+    /// Reads the entity, changes it and writes the version that was read; again, from a fresh read,
+    /// where another writer was first.
+    ///
+    /// # Errors
+    ///
+    /// `is_not_found` where there is no such entity; `is_rejected` where `change` says no;
+    /// `is_contended` where other writers kept winning.
+    pub async fn update(
+        &self,
+        point: Point<E>,
+        mut change: impl FnMut(&mut E) -> Result<(), BoxError>,
+    ) -> Result<Stored<E>> {
+        let (partition_key, row_key) = self.keys_of(&point)?;
+        self.update_keys(partition_key, row_key, &mut change).await
+    }
+
+    pub(super) async fn update_keys(
+        &self,
+        partition_key: &str,
+        row_key: &str,
+        change: &mut impl FnMut(&mut E) -> Result<(), BoxError>,
+    ) -> Result<Stored<E>> {
+        for attempt in 0..super::backoff::ATTEMPTS {
+            let Some(mut stored) = self.read_primary(partition_key, row_key).await? else {
+                return Err(self.missing(partition_key, row_key));
+            };
+            change(&mut stored).map_err(|reason| self.rejected(&stored, reason))?;
+            match self.replace(&stored).await {
+                Err(error) if error.is_precondition_failed() => super::backoff::wait(attempt).await,
+                other => return other,
+            }
+        }
+        Err(self.contended(partition_key, row_key, super::backoff::ATTEMPTS))
+    }
+
+    /// Deletes the version that was read.
+    ///
+    /// # Errors
+    ///
+    /// `is_precondition_failed` where the row changed since; `is_not_found` where it is gone.
+    pub async fn delete(&self, stored: &Stored<E>) -> Result<()> {
+        self.write(plan::delete(stored)).await.map(drop)
+    }
+
+    /// Deletes the entity if it is there, in whatever version; `true`: it was.
+    ///
+    /// # Errors
+    ///
+    /// `is_not_found` where the table is missing.
+    pub async fn delete_at(&self, point: Point<E>) -> Result<bool> {
+        match self.write(plan::delete_at::<E>(self.keys_of(&point)?, false)).await {
+            Ok(outcome) => Ok(outcome.written.is_some()),
+            Err(error) if error.code() == Some("ResourceNotFound") => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn write(&self, change: Result<Change>) -> Result<Outcome> {
+        let change = change.map_err(|error| error.in_table(&self.name))?;
+        let outcomes = commit(&self.client, &self.name, &[change]).await;
+        let mut outcomes = outcomes.map_err(Error::without_operation)?;
+        outcomes.pop().ok_or_else(no_answer)
+    }
+
+    /// The entity as the store has it now: read back from the row, so that times are cut and skipped
+    /// fields are empty as they will be on the next read.
+    async fn put(&self, change: Result<Change>) -> Result<Stored<E>> {
+        let Outcome { written: Some(written), row: Some(row) } = self.write(change).await? else {
+            return Err(no_answer());
+        };
+        let value = E::from_row(&row).map_err(|error| {
+            error.in_table(&self.name).at_keys(row.partition_key(), row.row_key())
+        })?;
+        let row = match written.etag {
+            Some(etag) => row.with_etag(etag),
+            None => row,
+        };
+        Ok(Stored::new(value, row, written.status))
+    }
+
+    fn missing(&self, partition_key: &str, row_key: &str) -> Error {
+        let message = format!("there is no such `{}`", E::SCHEMA.entity);
+        Error::service(ServiceCode::ResourceNotFound, message)
+            .in_table(&self.name)
+            .at_keys(partition_key, row_key)
+    }
+
+    pub(super) fn rejected(&self, stored: &Stored<E>, reason: BoxError) -> Error {
+        let message = format!("the change of `{}` was not accepted: {reason}", E::SCHEMA.entity);
+        Error::new(ErrorKind::Rejected, message)
+            .with_source(reason)
+            .in_table(&self.name)
+            .at_keys(stored.partition_key(), stored.row_key())
+    }
+}
+
+fn no_answer() -> Error {
+    Error::new(ErrorKind::Backend, "the backend gave no answer")
+}
