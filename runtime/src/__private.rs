@@ -5,7 +5,7 @@ pub use std::{
     clone::Clone,
     convert::{From, Into},
     default::Default,
-    fmt,
+    fmt::{self, Debug},
     marker::PhantomData,
     ops::Fn,
     option::Option::{self, None, Some},
@@ -17,10 +17,11 @@ pub use std::{
 pub use crate::{
     edm::{EdmCow, EdmType, EdmValue, Input, InvalidValue, Property, PropertyBag, Value, ValueRef},
     entity::{
-        Access, Column, ColumnSchema, Comparable, Discriminator, Draft, Flattened, FromRow,
-        FullView, Json, Partition, Patch, Path, Plain, Point, PrimaryRow, Projection, Properties,
-        PropertyWriter, Range, ReadColumn, Scan, Schema, TableEntity, View, finish_json,
-        finish_property, keep_extra, read_json, read_properties, read_property,
+        Access, Column, ColumnSchema, Comparable, CopyRow, Discriminator, Draft, EntityRows,
+        Flattened, FromRow, FullCopy, FullView, Holds, Json, ListEntry, ListRows, PartialCopy,
+        Partition, Patch, Path, Plain, Point, PrimaryRow, Projection, Properties, PropertyWriter,
+        Range, ReadColumn, Scan, Schema, TableEntity, View, Within, finish_json, finish_property,
+        keep_extra, read_json, read_properties, read_property,
     },
     error::{BoxError, Error, Result},
     key::{
@@ -44,6 +45,38 @@ pub fn split_key<'k, const PARTS: usize>(
     key: &'k str,
 ) -> Result<[&'k str; PARTS]> {
     template.split(key).map_err(|invalid| invalid.on_read(name))
+}
+
+/// A field that every family's keys hold.
+///
+/// # Errors
+///
+/// `is_decode`, naming the field, for a row of no family.
+pub fn from_keys<T>(found: Option<T>, field: &'static str) -> Result<T> {
+    found.ok_or_else(|| InvalidValue::new("the row's keys do not hold the field").on_read(field))
+}
+
+/// Refuses a copy whose key does not follow from its fields.
+///
+/// # Errors
+///
+/// `is_decode`: another program changed the row.
+pub fn check_copy_key(row: &Row, expected: &str) -> Result<()> {
+    if row.row_key() == expected {
+        return Ok(());
+    }
+    let message = format!(
+        "the copy's key does not match its fields, which give `{}`: another program changed it; `check()` and `repair()` mend it",
+        expected.escape_debug()
+    );
+    Err(InvalidValue::new(message).on_read("RowKey"))
+}
+
+/// The family that is read, the primary unless told.
+pub fn family_or_primary<E: TableEntity>(
+    family: Option<&'static Family>,
+) -> Option<&'static Family> {
+    family.or_else(|| E::SCHEMA.primary().ok())
 }
 
 /// A field from a part in its plain form.
@@ -85,6 +118,32 @@ pub fn read_descending<T: Descending>(field: &'static str, text: &str) -> Result
 /// `is_decode`, naming the field.
 pub fn read_date<T: DatePart>(field: &'static str, text: &str, form: &str) -> Result<T> {
     decode_date(text, form).map_err(|invalid| invalid.on_read(field))
+}
+
+/// The name of a property in a struct that is flattened twice.
+pub fn join(prefix: &str, name: &str) -> String {
+    [prefix, name].concat()
+}
+
+/// The error for a text that is no variant of an enum.
+pub fn unknown_variant(expected: &str, found: &str) -> InvalidValue {
+    InvalidValue::new(format!("expected {expected}, found `{}`", found.escape_debug()))
+}
+
+/// One value for each bucket, in order.
+pub fn each_bucket<T>(count: u32, make: impl FnMut(u32) -> T) -> Vec<T> {
+    (0..count).map(make).collect()
+}
+
+/// Appends the number of a bucket, as a key has it.
+///
+/// # Errors
+///
+/// Never: it has the form of a part's encoder.
+pub fn write_bucket(bucket: u32, count: u32, out: &mut String) -> Result<(), InvalidValue> {
+    let width = bucket_width(count);
+    out.push_str(&format!("{bucket:0width$}"));
+    Ok(())
 }
 
 /// Refuses the expansion where a part has a variable width and no literal after it: the text of the

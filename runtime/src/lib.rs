@@ -51,3 +51,4 @@ pub use crate::{
     row::{ETag, Row, RowBuilder},
     table::{Atomic, Bulk, BulkReport, Client, ClientBuilder, Explain, Query, Table},
 };
+pub use entable_macros::{EdmEnum, Projection, Properties, TableEntity};

@@ -6,5 +6,6 @@ pub use crate::{
     entity::{FromRow, Projection, Properties, TableEntity},
     table::{Atomic, Bulk, Client, Query, Table},
 };
+pub use entable_macros::{EdmEnum, Projection, Properties, TableEntity};
 /// What a query's stream is read with.
 pub use futures_util::{StreamExt, TryStreamExt};

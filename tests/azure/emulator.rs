@@ -1,6 +1,9 @@
 //! The emulator that a test runs against.
 
-use entable::{Azure, AzureOptions, Batch, Operation, Result, Row, Written, backend::{Backend, Read, TableRequest}};
+use entable::{
+    Azure, AzureOptions, Batch, Operation, Result, Row, Written,
+    backend::{Backend, Read, TableRequest},
+};
 
 /// The variable that names the emulator.
 const VARIABLE: &str = "ENTABLE_AZURITE";
@@ -43,7 +46,11 @@ pub(crate) fn row(partition_key: &str, row_key: &str, text: &str) -> Row {
     builder.unwrap().finish().unwrap()
 }
 
-pub(crate) async fn apply(azure: &dyn Backend, table: &str, operation: Operation) -> Result<Written> {
+pub(crate) async fn apply(
+    azure: &dyn Backend,
+    table: &str,
+    operation: Operation,
+) -> Result<Written> {
     let written = azure.apply(&Batch::single(table, operation)?).await?;
     Ok(written.into_iter().next().unwrap())
 }

@@ -103,14 +103,14 @@ async fn a_selection_brings_keys_and_version_too() {
     let Some((azure, table)) = table().await else { return };
     apply(&azure, &table, Operation::insert(every_type())).await.unwrap();
     let select = ["I".to_owned(), "Missing".to_owned()];
-    let request =
-        Read { table: &table, partition_key: "p", row_key: "r", select: Some(&select) };
+    let request = Read { table: &table, partition_key: "p", row_key: "r", select: Some(&select) };
     let found = azure.read(request).await.unwrap().unwrap();
     assert_eq!(found.property_count().unwrap(), 1);
     assert_eq!((found.partition_key(), found.row_key()), ("p", "r"));
     assert!(found.timestamp().is_some() && found.etag().is_some());
     let filter = Filter::eq("I", i32::MIN);
-    let scan = Scan { table: &table, filter: &filter, select: Some(&select), top: None, from: None };
+    let scan =
+        Scan { table: &table, filter: &filter, select: Some(&select), top: None, from: None };
     let page = azure.scan(scan).await.unwrap();
     assert_eq!((page.rows[0].row_key(), page.rows[0].property_count().unwrap()), ("r", 1));
 }

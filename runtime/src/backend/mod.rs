@@ -4,6 +4,8 @@
 
 #[cfg(feature = "azure")]
 pub mod azure;
+#[cfg(feature = "embedded")]
+mod embedded;
 pub mod layer;
 mod memory;
 mod request;
@@ -12,6 +14,8 @@ mod window;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
+#[cfg(feature = "embedded")]
+pub use embedded::{Durability, Embedded, EmbeddedOptions};
 pub use memory::Memory;
 pub use request::{Capabilities, Read, Rows, Scan, TableNames, TableRequest};
 

@@ -18,7 +18,10 @@ pub use column::{
 };
 pub use dynamic::DynamicEntity;
 pub use patch::Patch;
-pub use path::{Access, Draft, FullView, Partition, Path, Point, PrimaryRow, Range, Scan, View};
+pub use path::{
+    Access, Draft, FullCopy, FullView, Holds, ListRows, PartialCopy, Partition, Path, Point,
+    PrimaryRow, Range, ReadableAs, Scan, View, Within,
+};
 pub use projection::Projection;
 pub use properties::{
     Properties, PropertyReader, PropertyWriter, finish_json, finish_property, keep_extra,

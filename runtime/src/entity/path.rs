@@ -2,7 +2,7 @@
 
 use std::{fmt, marker::PhantomData, ops::Bound};
 
-use super::TableEntity;
+use super::{Projection, TableEntity};
 use crate::{
     access::Keys,
     edm::InvalidValue,
@@ -26,6 +26,50 @@ pub struct PrimaryRow;
 
 impl View for PrimaryRow {}
 impl FullView for PrimaryRow {}
+
+/// Copies that hold the whole entity.
+#[derive(Debug, Clone, Copy)]
+pub struct FullCopy;
+
+impl View for FullCopy {}
+impl FullView for FullCopy {}
+
+/// Copies that hold some of the entity's fields; `M` says which.
+#[derive(Debug, Clone, Copy)]
+pub struct PartialCopy<M>(PhantomData<fn() -> M>);
+
+impl<M: 'static> View for PartialCopy<M> {}
+
+/// Index entities: one row, the ids of many entities.
+#[derive(Debug, Clone, Copy)]
+pub struct ListRows;
+
+impl View for ListRows {}
+
+/// A partial copy that holds a field; `FIELD` is a fingerprint of the field's name.
+#[diagnostic::on_unimplemented(
+    message = "the copies of this index do not hold a field of the projection",
+    note = "add the field to `only(..)` of the index, or read the entity through another path"
+)]
+pub trait Holds<const FIELD: u64> {}
+
+/// A projection whose fields a partial copy holds.
+#[diagnostic::on_unimplemented(
+    message = "the copies of this index do not hold every field of `{Self}`",
+    note = "add the missing field to `only(..)` of the index, or read the entity through another path"
+)]
+pub trait Within<M> {}
+
+/// Rows that a projection can be read from.
+#[diagnostic::on_unimplemented(
+    message = "`{P}` cannot be read through this path",
+    note = "a partial copy does not hold every field; a list holds ids"
+)]
+pub trait ReadableAs<P>: View {}
+
+impl<P: Projection> ReadableAs<P> for PrimaryRow {}
+impl<P: Projection> ReadableAs<P> for FullCopy {}
+impl<P: Projection + Within<M>, M: 'static> ReadableAs<P> for PartialCopy<M> {}
 
 /// A path to some of an entity's rows: what the path builders return as soon as it addresses
 /// something.
@@ -138,7 +182,27 @@ paths! {
     Partition
 }
 
+impl<E: TableEntity> Point<E> {
+    /// The primary row with these keys.
+    pub fn at(partition_key: impl Into<String>, row_key: impl Into<String>) -> Self {
+        let keys = Keys::point(partition_key, row_key);
+        let family = E::SCHEMA.families.first();
+        let access = Access { family, keys, parts: Vec::new(), fault: None };
+        Self { access, of: PhantomData }
+    }
+}
+
 impl<E, V> Point<E, V> {
+    /// The PartitionKey.
+    pub fn partition_key(&self) -> &str {
+        self.access.keys.as_point().unwrap_or_default().0
+    }
+
+    /// The RowKey.
+    pub fn row_key(&self) -> &str {
+        self.access.keys.as_point().unwrap_or_default().1
+    }
+
     pub(crate) fn as_access(&self) -> &Access {
         &self.access
     }

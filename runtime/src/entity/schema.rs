@@ -3,7 +3,7 @@
 use crate::{
     edm::{EdmType, ValueRef},
     error::{Error, ErrorKind, Result},
-    key::Family,
+    key::{Family, FamilyKind},
     row::Row,
 };
 
@@ -65,6 +65,8 @@ pub struct Schema {
     pub discriminator: Discriminator,
     /// Its kinds of rows, the primary first.
     pub families: &'static [Family],
+    /// Whether some copies depend on a condition, which may look at any field.
+    pub conditional: bool,
     /// Its columns.
     pub columns: &'static [ColumnSchema],
 }
@@ -163,8 +165,13 @@ impl Schema {
     }
 
     /// Whether a copy, a list or a condition may depend on that property.
-    pub fn is_copied(&self, _property: &str) -> bool {
-        self.families.len() > 1
+    pub fn is_copied(&self, property: &str) -> bool {
+        let depends = |family: &Family| {
+            let held = family.kind == FamilyKind::Copy && !family.leaves_out(property);
+            let mut parts = family.partition.parts().chain(family.row.parts());
+            held || parts.any(|part| part.field == property)
+        };
+        self.conditional || self.families.iter().any(|family| family.index > 0 && depends(family))
     }
 
     /// The column of that property name, flattened structs included.

@@ -93,11 +93,22 @@ pub struct Family {
     pub row: Template,
     /// Properties that its rows do not hold because their keys give them back.
     pub in_keys: &'static [&'static str],
-    /// Properties that its rows do not hold at all: a partial copy's.
+    /// Properties that its rows do not hold at all: a partial copy's. A name that ends with `*`
+    /// stands for all that begin so: a flattened struct's.
     pub left_out: &'static [&'static str],
+    /// Whether a taken key is a mistake of the caller rather than of the declaration.
+    pub unique: bool,
 }
 
 impl Family {
+    /// Whether its rows do not hold that property, in their keys or otherwise.
+    pub(crate) fn leaves_out(&self, property: &str) -> bool {
+        self.left_out.iter().any(|name| match name.strip_suffix('*') {
+            Some(prefix) => property.starts_with(prefix),
+            None => *name == property,
+        })
+    }
+
     /// The part of its keys that gives a field back, with the text that a row's keys have for it.
     pub(crate) fn part_of<'k>(
         &'static self,
@@ -117,6 +128,15 @@ impl Family {
     }
 }
 
+/// Whether a literal can end a part of variable width: its first character is found nowhere in the
+/// part once it is escaped there, so it is ASCII and none of the digits that escapes are made of.
+const fn ends_a_part(literal: &str) -> bool {
+    match literal.as_bytes() {
+        [first, ..] => first.is_ascii() && !matches!(first, b'0'..=b'9' | b'A'..=b'F'),
+        [] => false,
+    }
+}
+
 impl Template {
     /// The text before the first part.
     pub const fn literal_prefix(&self) -> &'static str {
@@ -126,15 +146,17 @@ impl Template {
         }
     }
 
-    /// Whether every part of variable width is followed by a literal or the end, so that a key can
-    /// be taken apart again.
+    /// Whether every part of variable width is followed by a literal that can end it, or by the
+    /// end, so that a key can be taken apart again.
     pub const fn is_separated(&self) -> bool {
         let mut rest = self.segments;
         while let [first, after @ ..] = rest {
-            if let (Segment::Part(Part { width: None, .. }), [Segment::Part(_), ..]) =
-                (first, after)
-            {
-                return false;
+            if let (Segment::Part(Part { width: None, .. }), [second, ..]) = (first, after) {
+                match second {
+                    Segment::Part(_) => return false,
+                    Segment::Literal(text) if !ends_a_part(text) => return false,
+                    Segment::Literal(_) => {}
+                }
             }
             rest = after;
         }

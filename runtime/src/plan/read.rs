@@ -30,7 +30,7 @@ pub(crate) fn key_conditions(filter: Filter, access: &Access) -> Result<Filter> 
             KeyCondition { field: &property, comparison, value }.rewrite(family, access)
         }
         Filter::Compare { property, .. } | Filter::Property(property)
-            if family.left_out.contains(&property.as_str()) =>
+            if family.leaves_out(&property) =>
         {
             let message = format!("the copies of index `{}` do not hold this field", family.name);
             Err(Error::new(ErrorKind::Invalid, message).in_property(&property))

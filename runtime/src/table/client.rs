@@ -43,7 +43,7 @@ impl Client {
     ///
     /// `is_locked` where another process has it open; `is_corrupt` for a file of another format;
     /// `is_backend` where it cannot be read or created.
-    #[cfg(any())]
+    #[cfg(feature = "embedded")]
     pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self> {
         Ok(Self { backend: Arc::new(crate::backend::Embedded::open(path)?) })
     }

@@ -4,10 +4,17 @@ use std::{fmt, marker::PhantomData};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use super::{Atomic, Bulk, Client, Query, QueryMany, request::Request};
+use super::{
+    Atomic, Bulk, Client, Query, QueryMany, lists,
+    query::{Queried, TypedRequest},
+    request::Request,
+};
 use crate::{
     backend::Read,
-    entity::{Access, FromRow, FullView, Path, Point, Projection, Stored, TableEntity, View},
+    entity::{
+        Access, FromRow, FullView, ListRows, Path, Point, Projection, ReadableAs, Stored,
+        TableEntity,
+    },
     error::{Error, ErrorKind, Result},
     key::Family,
 };
@@ -97,12 +104,12 @@ impl<E: TableEntity> Table<E> {
         self.read_point(point.as_access()).await
     }
 
-    /// Some fields of the entity at a point, in one read.
+    /// Some fields of the entity at a point, in one read; a partial copy does where it holds them.
     ///
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    pub async fn get_as<P>(&self, point: Point<E, impl View>) -> Result<Option<Stored<P>>>
+    pub async fn get_as<P>(&self, point: Point<E, impl ReadableAs<P>>) -> Result<Option<Stored<P>>>
     where
         P: Projection<Entity = E>,
     {
@@ -160,22 +167,39 @@ impl<E: TableEntity> Table<E> {
 
     /// The entities on a path: a query that runs when it is asked for items.
     ///
+    /// A path to partial copies has to be given a projection with `select`. A path to a list reads
+    /// the list, and then each of its entities by its key.
+    ///
     /// ```ignore
     /// let sales = staff.query(Employee::primary().department("Sales")).collect().await?;
     /// ```
-    pub fn query<P>(&self, path: P) -> Query<E, Stored<E>>
+    pub fn query<P>(&self, path: P) -> <P::View as Queried<E>>::Query
     where
         P: Path<Entity = E>,
-        P::View: FullView,
+        P::View: Queried<E>,
     {
-        Query::typed(Request::new(self.client.clone(), self.name.clone(), path.access()))
+        let request = Request::new(self.client.clone(), self.name.clone(), path.access());
+        <P::View as Queried<E>>::query(TypedRequest(request))
+    }
+
+    /// The keys of the entities in a list, in the order in which they were added: one request.
+    ///
+    /// # Errors
+    ///
+    /// The backend's; `is_decode` for a list that holds something else.
+    pub async fn keys<P>(&self, path: P) -> Result<Vec<Point<E>>>
+    where
+        P: Path<Entity = E, View = ListRows>,
+    {
+        let request = Request::new(self.client.clone(), self.name.clone(), path.access());
+        lists::points(&request).await.map_err(|error| error.in_table(&self.name))
     }
 
     /// The entities on several paths: a query each, some at a time.
     pub fn query_many<P>(&self, paths: impl IntoIterator<Item = P>) -> QueryMany<E>
     where
         P: Path<Entity = E>,
-        P::View: FullView,
+        P::View: Queried<E, Query = Query<E, Stored<E>>>,
     {
         QueryMany::new(paths.into_iter().map(|path| self.query(path)).collect())
     }

@@ -4,15 +4,23 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 
 use futures_util::{
     StreamExt, TryStreamExt,
+    future::BoxFuture,
     stream::{self, BoxStream},
 };
 
-use super::request::{Request, decode_or_skip};
+use super::{
+    lists,
+    request::{Request, decode_or_skip},
+};
 use crate::{
     access::CostClass,
-    entity::{DynamicEntity, FromRow, Predicate, Projection, Stored, TableEntity},
+    entity::{
+        DynamicEntity, FromRow, FullCopy, ListRows, PartialCopy, Predicate, PrimaryRow, Projection,
+        ReadableAs, Stored, TableEntity, View,
+    },
     error::{Error, Result},
     filter::Filter,
+    key::FamilyKind,
     page::{Cursor, Page},
     row::Row,
 };
@@ -22,6 +30,28 @@ pub type Items<T> = BoxStream<'static, Result<T>>;
 
 /// How a row becomes an item; `None`: it is skipped. Errors name the row's keys.
 pub(super) type Decode<T> = Arc<dyn Fn(Row) -> Result<Option<T>> + Send + Sync>;
+
+/// How a page of a request is read.
+type Fetch<T> = Arc<
+    dyn Fn(Request, Option<Cursor>) -> BoxFuture<'static, Result<(Vec<T>, Option<Cursor>)>>
+        + Send
+        + Sync,
+>;
+
+/// What a query reads: the rows that it asks for, or the entities of the lists that it asks for.
+enum Source<T> {
+    Rows(Decode<T>),
+    Lists(Fetch<T>),
+}
+
+impl<T> Clone for Source<T> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Rows(decode) => Self::Rows(decode.clone()),
+            Self::Lists(fetch) => Self::Lists(fetch.clone()),
+        }
+    }
+}
 
 /// What may be given to [`Query::filter`].
 #[diagnostic::on_unimplemented(
@@ -55,13 +85,13 @@ impl Condition<DynamicEntity> for Filter {
 /// [`collect`](Self::collect), [`first`](Self::first) or [`page`](Self::page).
 pub struct Query<E, T> {
     request: Request,
-    decode: Decode<T>,
+    source: Source<T>,
     of: PhantomData<fn() -> E>,
 }
 
 impl<E, T> Clone for Query<E, T> {
     fn clone(&self) -> Self {
-        Self { request: self.request.clone(), decode: self.decode.clone(), of: PhantomData }
+        Self { request: self.request.clone(), source: self.source.clone(), of: PhantomData }
     }
 }
 
@@ -72,29 +102,102 @@ impl<E, T> fmt::Debug for Query<E, T> {
 }
 
 impl<E: TableEntity> Query<E, Stored<E>> {
-    pub(super) fn typed(request: Request) -> Self {
-        let decode = decode_as::<E, E>(&request);
-        Self { request: request.typed(E::SCHEMA), decode, of: PhantomData }
-    }
-
     /// Only the fields of a projection: the others are not sent.
     #[must_use]
-    pub fn select<P: Projection<Entity = E>>(mut self) -> Query<E, Stored<P>> {
-        self.request.select::<P>();
-        let decode = decode_as::<E, P>(&self.request);
-        Query { request: self.request, decode, of: PhantomData }
+    pub fn select<P: Projection<Entity = E>>(self) -> Query<E, Stored<P>> {
+        selected::<E, P>(self.request)
     }
 }
 
-/// Rows of the request's family as `T`; other rows are skipped.
-fn decode_as<E: TableEntity, T: FromRow>(request: &Request) -> Decode<Stored<T>> {
+fn selected<E: TableEntity, T: FromRow>(mut request: Request) -> Query<E, Stored<T>> {
+    request.select::<T>();
+    let source = source::<E, T>(&request);
+    Query { request, source, of: PhantomData }
+}
+
+/// Rows of the request's family as `T`, other rows skipped; or the entities of its lists.
+fn source<E: TableEntity, T: FromRow>(request: &Request) -> Source<Stored<T>> {
     let family = request.family();
-    Arc::new(move |row| decode_or_skip::<E, T>(row, family.map_or(E::SCHEMA.primary(), Ok)?))
+    if family.is_some_and(|family| family.kind == FamilyKind::List) {
+        return Source::Lists(Arc::new(|request, cursor| {
+            Box::pin(async move { lists::page::<E, T>(&request, cursor.as_ref()).await })
+        }));
+    }
+    Source::Rows(Arc::new(move |row| {
+        decode_or_skip::<E, T>(row, family.map_or(E::SCHEMA.primary(), Ok)?)
+    }))
+}
+
+/// What a query of a path is, by the rows that the path leads to.
+#[diagnostic::on_unimplemented(message = "this path cannot be queried")]
+pub trait Queried<E: TableEntity>: View {
+    /// The query.
+    type Query;
+
+    #[doc(hidden)]
+    fn query(request: TypedRequest) -> Self::Query;
+}
+
+/// A path in a table, on its way to become a query.
+#[derive(Debug)]
+pub struct TypedRequest(pub(super) Request);
+
+macro_rules! queried {
+    ($($view:ty),*) => {
+        $(impl<E: TableEntity> Queried<E> for $view {
+            type Query = Query<E, Stored<E>>;
+
+            fn query(request: TypedRequest) -> Self::Query {
+                selected::<E, E>(request.0.typed(E::SCHEMA))
+            }
+        })*
+    };
+}
+
+queried!(PrimaryRow, FullCopy, ListRows);
+
+impl<E: TableEntity, M: 'static> Queried<E> for PartialCopy<M> {
+    type Query = PartialQuery<E, M>;
+
+    fn query(request: TypedRequest) -> Self::Query {
+        PartialQuery { request: request.0.typed(E::SCHEMA), of: PhantomData }
+    }
+}
+
+/// A query of partial copies: it needs a projection of the fields that they hold.
+pub struct PartialQuery<E, M> {
+    request: Request,
+    of: PhantomData<fn() -> (E, M)>,
+}
+
+impl<E, M> fmt::Debug for PartialQuery<E, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PartialQuery").field(&self.request).finish()
+    }
+}
+
+impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
+    /// Only the rows that meet a condition.
+    #[must_use]
+    pub fn filter(mut self, condition: impl Condition<E>) -> Self {
+        self.request.condition(condition.into_filter());
+        self
+    }
+
+    /// The fields of a projection, which the copies hold.
+    #[must_use]
+    pub fn select<P>(self) -> Query<E, Stored<P>>
+    where
+        P: Projection<Entity = E>,
+        PartialCopy<M>: ReadableAs<P>,
+    {
+        selected::<E, P>(self.request)
+    }
 }
 
 impl<E, T> Query<E, T> {
     pub(super) fn new(request: Request, decode: Decode<T>) -> Self {
-        Self { request, decode, of: PhantomData }
+        Self { request, source: Source::Rows(decode), of: PhantomData }
     }
 
     pub(super) fn table_name(&self) -> &str {
@@ -196,17 +299,22 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         if self.request.take == Some(0) {
             return Ok(Page::new(Vec::new(), None));
         }
-        let (rows, next) = self.request.page(cursor.as_ref()).await?;
-        let returned = cursor.map_or(0, |cursor| cursor.returned);
+        let returned = cursor.as_ref().map_or(0, |cursor| cursor.returned);
         let left = self.request.take.map_or(u64::MAX, |take| take.saturating_sub(returned));
-        let mut items = Vec::with_capacity(rows.rows.len());
-        for row in rows.rows {
-            if u64::try_from(items.len()).is_ok_and(|count| count == left) {
-                break;
+        let left_items = usize::try_from(left).unwrap_or(usize::MAX);
+        let (items, next) = match &self.source {
+            Source::Rows(decode) => {
+                let (rows, next) = self.request.page(cursor.as_ref()).await?;
+                let items = rows.rows.into_iter().filter_map(|row| decode(row).transpose());
+                let items: Result<Vec<T>> = items.take(left_items).collect();
+                (items.map_err(|error| error.in_table(&self.request.table))?, next)
             }
-            let item = (self.decode)(row).map_err(|error| error.in_table(&self.request.table))?;
-            items.extend(item);
-        }
+            Source::Lists(fetch) => {
+                let (mut items, next) = fetch(self.request.clone(), cursor).await?;
+                items.truncate(left_items);
+                (items, next)
+            }
+        };
         let count = u64::try_from(items.len()).unwrap_or(u64::MAX);
         let next = next
             .filter(|_| count < left)

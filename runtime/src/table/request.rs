@@ -7,7 +7,7 @@ use crate::{
     entity::{Access, Discriminator, FromRow, Recognition, Schema, Stored, TableEntity},
     error::{Error, ErrorKind, Result},
     filter::Filter,
-    key::Family,
+    key::{Family, FamilyKind},
     limits::PAGE_ROWS,
     page::Cursor,
     plan,
@@ -63,7 +63,7 @@ impl Request {
     }
 
     pub(super) fn select<T: FromRow>(&mut self) {
-        self.select = T::columns(self.access.family);
+        self.select = if self.is_list() { None } else { T::columns(self.access.family) };
     }
 
     pub(super) fn page_size(&mut self, rows: u32) {
@@ -87,7 +87,9 @@ impl Request {
         if let Some(condition) = self.type_condition() {
             filter = filter.and_all(condition);
         }
-        for condition in &self.conditions {
+        // A list holds ids: the conditions are for its entities.
+        let conditions = if self.is_list() { &[] } else { self.conditions.as_slice() };
+        for condition in conditions {
             let condition = match self.schema {
                 Some(_) => plan::key_conditions(condition.clone(), &self.access)?,
                 None => condition.clone(),
@@ -95,6 +97,33 @@ impl Request {
             filter = filter.and_all(condition);
         }
         Ok(filter)
+    }
+
+    /// The keys, where the request is for one row.
+    pub(super) fn point(&self) -> Result<Option<(&str, &str)>> {
+        Ok(self.access.checked()?.as_point())
+    }
+
+    /// The conditions alone, as they are for rows of that family.
+    pub(super) fn condition_on(&self, family: &'static Family) -> Result<Filter> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        let access = Access {
+            family: Some(family),
+            keys: crate::access::Keys::everything(),
+            parts: Vec::new(),
+            fault: None,
+        };
+        let mut filter = Filter::Constant(true);
+        for condition in &self.conditions {
+            filter = filter.and_all(plan::key_conditions(condition.clone(), &access)?);
+        }
+        Ok(filter)
+    }
+
+    fn is_list(&self) -> bool {
+        self.access.family.is_some_and(|family| family.kind == FamilyKind::List)
     }
 
     /// Rows of other types are left out by the service only where no bounds of the keys do it.

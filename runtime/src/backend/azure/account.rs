@@ -38,7 +38,8 @@ const MINIMAL: &str = "application/json;odata=minimalmetadata";
 impl Account {
     pub(super) fn new(options: AzureOptions) -> Result<Self> {
         let endpoint = options.endpoint.clone().ok_or_else(|| {
-            let message = "a SAS token alone does not tell the account; name it, or give the endpoint";
+            let message =
+                "a SAS token alone does not tell the account; name it, or give the endpoint";
             Error::new(ErrorKind::Invalid, message)
         })?;
         let name = account_name(&options, &endpoint)?;
@@ -155,7 +156,7 @@ fn account_name(options: &AzureOptions, endpoint: &Endpoint) -> Result<String> {
         Credential::Key(key) => Some(key.account().to_owned()),
         _ => None,
     };
-    of_key.or_else(|| options.account.clone()).or_else(|| endpoint.account.clone()).ok_or_else(|| {
-        Error::new(ErrorKind::Invalid, "the endpoint does not tell the account; name it")
-    })
+    of_key.or_else(|| options.account.clone()).or_else(|| endpoint.account.clone()).ok_or_else(
+        || Error::new(ErrorKind::Invalid, "the endpoint does not tell the account; name it"),
+    )
 }

@@ -11,6 +11,7 @@ use super::{
     wire::{self, BatchBody, Json},
 };
 use crate::{
+    backend::rules,
     batch::{Batch, Condition, Operation, Verb, Written},
     error::{Error, ErrorKind, Result, ServiceCode},
     row::ETag,
@@ -18,24 +19,23 @@ use crate::{
 
 impl Account {
     pub(super) async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
-        let place = |error: Error| {
-            let at = error.failed_index().unwrap_or(0);
-            let error = error.in_table(batch.table());
-            match batch.operations().get(at) {
-                Some(operation) => {
-                    error.at_keys(operation.row().partition_key(), operation.row().row_key())
-                }
-                None => error,
-            }
-        };
-        match batch.operations() {
-            [] => Ok(Vec::new()),
-            [operation] => {
-                let written = self.apply_one(batch.table(), operation).await;
-                written.map(|written| vec![written]).map_err(|error| place(error.at_operation(0)))
-            }
-            _ => self.apply_all(batch).await.map_err(place),
+        rules::check_batch(batch)?;
+        for (index, operation) in batch.operations().iter().enumerate() {
+            check_version(operation).map_err(|error| rules::failed(error, batch, index))?;
         }
+        let written = match batch.operations() {
+            [operation] => {
+                self.apply_one(batch.table(), operation).await.map(|written| vec![written])
+            }
+            _ => self.apply_all(batch).await,
+        };
+        written.map_err(|error| {
+            let index = error.failed_index().or_else(|| (batch.len() == 1).then_some(0));
+            match index {
+                Some(index) => rules::failed(error, batch, index),
+                None => error.in_table(batch.table()),
+            }
+        })
     }
 
     async fn apply_one(&self, table: &str, operation: &Operation) -> Result<Written> {
@@ -90,6 +90,20 @@ impl Account {
     }
 }
 
+/// Refuses what is no ETag: the service would, and a text with line ends would go on as another
+/// header.
+fn check_version(operation: &Operation) -> Result<()> {
+    match operation.condition() {
+        Some(Condition::Match(etag))
+            if !etag.is_weak() || etag.to_string().contains(char::is_control) =>
+        {
+            let message = "the ETag is not one of the service's; send one back as it was read";
+            Err(Error::service(ServiceCode::InvalidInput, message))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The JSON of the row; `None` for a delete.
 fn body(operation: &Operation) -> Result<Option<Vec<u8>>> {
     if operation.verb() == Verb::Delete {
@@ -123,7 +137,9 @@ async fn send(
         Some(Condition::Any) | None => IfMatchCondition::Any,
     };
     match operation.verb() {
-        Verb::Replace => entity.update((), condition)?.context(context).into_future().await.map(drop),
+        Verb::Replace => {
+            entity.update((), condition)?.context(context).into_future().await.map(drop)
+        }
         Verb::Merge => entity.merge((), condition)?.context(context).into_future().await.map(drop),
         Verb::InsertOrReplace => {
             entity.insert_or_replace(())?.context(context).into_future().await.map(drop)

@@ -49,7 +49,9 @@ impl Settings {
         match (&self.account, &self.account_key) {
             _ if self.emulator => AccountKey::emulator().map(Some),
             (Some(account), Some(key)) => AccountKey::new(account, key).map(Some),
-            (None, Some(_)) => Err(invalid("the connection string has an AccountKey and no AccountName")),
+            (None, Some(_)) => {
+                Err(invalid("the connection string has an AccountKey and no AccountName"))
+            }
             _ => Ok(None),
         }
     }
@@ -67,7 +69,9 @@ impl Settings {
                 let suffix = self.suffix.as_deref().unwrap_or(super::endpoint::PUBLIC);
                 Endpoint::of_account(protocol, account, suffix)
             }
-            (None, None) => Err(invalid("the connection string has neither AccountName nor TableEndpoint")),
+            (None, None) => {
+                Err(invalid("the connection string has neither AccountName nor TableEndpoint"))
+            }
         }
     }
 }

@@ -54,9 +54,10 @@ impl Credential {
         cosmos: bool,
     ) -> azure_core::Result<Proof> {
         Ok(match self {
-            Self::Key(key) => {
-                Proof::Header(format!("SharedKey {account}:{}", key.sign(&to_sign(request, account))))
-            }
+            Self::Key(key) => Proof::Header(format!(
+                "SharedKey {account}:{}",
+                key.sign(&to_sign(request, account))
+            )),
             Self::Sas(token) => Proof::Query(Arc::clone(token)),
             Self::Token(source) => {
                 let scope = if cosmos { COSMOS_SCOPE } else { STORAGE_SCOPE };

@@ -29,7 +29,10 @@ impl Endpoint {
         if !shaped {
             return Err(Error::new(
                 ErrorKind::Invalid,
-                format!("`{}` is not an account's name: lower-case letters and digits", account.escape_debug()),
+                format!(
+                    "`{}` is not an account's name: lower-case letters and digits",
+                    account.escape_debug()
+                ),
             ));
         }
         Self::parse(&format!("{protocol}://{account}.table.{}", suffix.trim_matches('.')))
@@ -45,7 +48,12 @@ impl Endpoint {
     /// an IP address, `localhost`, or a host without dots.
     pub(super) fn parse(text: &str) -> Result<Self> {
         // Not quoted: the query of a SAS URL is a secret.
-        let invalid = || Error::new(ErrorKind::Invalid, "the table endpoint is not an http or https address with a host");
+        let invalid = || {
+            Error::new(
+                ErrorKind::Invalid,
+                "the table endpoint is not an http or https address with a host",
+            )
+        };
         let url = Url::parse(text.trim()).map_err(|_| invalid())?;
         let host = url.host_str().ok_or_else(invalid)?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -100,7 +108,10 @@ mod tests {
         assert_eq!(local.url, "http://127.0.0.1:1234/devstoreaccount1");
         assert!(local.loopback && !local.cosmos);
         assert!(Endpoint::parse("https://a.table.cosmos.azure.com:443/").unwrap().cosmos);
-        assert_eq!(Endpoint::of_account("https", "a", "core.chinacloudapi.cn").unwrap().url, "https://a.table.core.chinacloudapi.cn");
+        assert_eq!(
+            Endpoint::of_account("https", "a", "core.chinacloudapi.cn").unwrap().url,
+            "https://a.table.core.chinacloudapi.cn"
+        );
     }
 
     #[test]

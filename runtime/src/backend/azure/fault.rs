@@ -84,7 +84,9 @@ impl Account {
             ),
             Effect::Writes => Error::new(
                 ErrorKind::Ambiguous,
-                format!("no answer within {seconds} s, the write may have happened; read to find out"),
+                format!(
+                    "no answer within {seconds} s, the write may have happened; read to find out"
+                ),
             ),
         }
     }

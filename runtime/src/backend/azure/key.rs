@@ -25,7 +25,12 @@ impl AccountKey {
     ///
     /// `is_invalid` for a key that is not base64.
     pub fn new(account: impl Into<String>, key: &str) -> Result<Self> {
-        let invalid = || Error::new(ErrorKind::Invalid, "the account key is not base64; copy all of it, with the `=` at its end");
+        let invalid = || {
+            Error::new(
+                ErrorKind::Invalid,
+                "the account key is not base64; copy all of it, with the `=` at its end",
+            )
+        };
         let bytes = STANDARD.decode(key.trim()).map_err(|_| invalid())?;
         let mac = Hmac::new_from_slice(&bytes).map_err(|_| invalid())?;
         Ok(Self { account: account.into(), mac })
@@ -38,7 +43,10 @@ impl AccountKey {
     /// `is_invalid` for a connection string without them.
     pub fn from_connection_string(text: &str) -> Result<Self> {
         Settings::parse(text)?.key()?.ok_or_else(|| {
-            Error::new(ErrorKind::Invalid, "the connection string has no AccountName and AccountKey")
+            Error::new(
+                ErrorKind::Invalid,
+                "the connection string has no AccountName and AccountKey",
+            )
         })
     }
 

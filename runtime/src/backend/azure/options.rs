@@ -62,7 +62,9 @@ impl AzureOptions {
             (Some(key), _) => Credential::Key(key),
             (None, Some(sas)) => Credential::sas(sas)?,
             (None, None) => {
-                return Err(invalid("the connection string has neither AccountKey nor SharedAccessSignature"));
+                return Err(invalid(
+                    "the connection string has neither AccountKey nor SharedAccessSignature",
+                ));
             }
         };
         let mut options = Self::new(credential);
@@ -91,9 +93,10 @@ impl AzureOptions {
     pub fn from_sas(sas: &str) -> Result<Self> {
         let (endpoint, token) = match sas.trim().split_once("://") {
             Some(_) => {
-                let (address, token) = sas.trim().split_once('?').ok_or_else(|| {
-                    invalid("the SAS URL has no `?` with a token behind it")
-                })?;
+                let (address, token) = sas
+                    .trim()
+                    .split_once('?')
+                    .ok_or_else(|| invalid("the SAS URL has no `?` with a token behind it"))?;
                 (Some(Endpoint::parse(address)?), token)
             }
             None => (None, sas.trim()),
@@ -147,7 +150,9 @@ impl AzureOptions {
     /// `is_invalid` where no account is known yet, or for a suffix that makes no address.
     pub fn endpoint_suffix(mut self, suffix: &str) -> Result<Self> {
         let account = self.account.as_deref().ok_or_else(|| {
-            invalid("an endpoint suffix needs an account; name it first, or give the whole endpoint")
+            invalid(
+                "an endpoint suffix needs an account; name it first, or give the whole endpoint",
+            )
         })?;
         self.endpoint = Some(Endpoint::of_account("https", account, suffix)?);
         Ok(self)
@@ -219,12 +224,23 @@ mod tests {
 
     #[test]
     fn every_form_of_connection_string_is_read() {
-        let public = format!("DefaultEndpointsProtocol=https;AccountName=me;AccountKey={KEY};EndpointSuffix=core.windows.net");
-        assert_eq!(url(AzureOptions::from_connection_string(&public)), "https://me.table.core.windows.net");
+        let public = format!(
+            "DefaultEndpointsProtocol=https;AccountName=me;AccountKey={KEY};EndpointSuffix=core.windows.net"
+        );
+        assert_eq!(
+            url(AzureOptions::from_connection_string(&public)),
+            "https://me.table.core.windows.net"
+        );
         let china = format!("accountname=me;accountkey={KEY};endpointsuffix=core.chinacloudapi.cn");
-        assert_eq!(url(AzureOptions::from_connection_string(&china)), "https://me.table.core.chinacloudapi.cn");
+        assert_eq!(
+            url(AzureOptions::from_connection_string(&china)),
+            "https://me.table.core.chinacloudapi.cn"
+        );
         let sas = "TableEndpoint=https://me.table.core.windows.net/;SharedAccessSignature=sv=2019-02-02&sig=a%3D";
-        assert_eq!(url(AzureOptions::from_connection_string(sas)), "https://me.table.core.windows.net");
+        assert_eq!(
+            url(AzureOptions::from_connection_string(sas)),
+            "https://me.table.core.windows.net"
+        );
         assert_eq!(url(AzureOptions::emulator()), "http://127.0.0.1:10002/devstoreaccount1");
     }
 
@@ -239,18 +255,24 @@ mod tests {
             "nonsense",
             "AccountName=me;AccountKey=???;EndpointSuffix=core.windows.net",
         ] {
-            assert!(AzureOptions::from_connection_string(wrong).unwrap_err().is_invalid(), "{wrong}");
+            assert!(
+                AzureOptions::from_connection_string(wrong).unwrap_err().is_invalid(),
+                "{wrong}"
+            );
         }
     }
 
     #[test]
     fn a_sas_is_read_as_url_and_as_token() {
-        let sas = AzureOptions::from_sas("https://me.table.core.windows.net/People?sv=1&sig=s3cret").unwrap();
+        let sas =
+            AzureOptions::from_sas("https://me.table.core.windows.net/People?sv=1&sig=s3cret")
+                .unwrap();
         assert_eq!(sas.endpoint.clone().unwrap().url, "https://me.table.core.windows.net");
         assert!(!format!("{sas:?}").contains("s3cret"));
         let token = AzureOptions::from_sas("?sv=1&sig=s3cret").unwrap().account("me").unwrap();
         assert_eq!(token.endpoint.unwrap().url, "https://me.table.core.windows.net");
-        let error = AzureOptions::from_sas("https://me.table.core.windows.net/People?s3cret").unwrap_err();
+        let error =
+            AzureOptions::from_sas("https://me.table.core.windows.net/People?s3cret").unwrap_err();
         assert!(error.is_invalid() && !format!("{error:?}").contains("s3cret"));
     }
 }

@@ -11,9 +11,8 @@ use super::{
     wire,
 };
 use crate::{
-    backend::Read,
+    backend::{Read, rules::check_keys},
     error::{Result, ServiceCode},
-    limits,
     row::{ETag, Row},
 };
 
@@ -21,8 +20,7 @@ impl Account {
     pub(super) async fn read(&self, request: Read<'_>) -> Result<Option<Row>> {
         let Read { table, partition_key, row_key, select } = request;
         let place = |error: crate::Error| error.in_table(table).at_keys(partition_key, row_key);
-        limits::check_key("PartitionKey", partition_key).map_err(place)?;
-        limits::check_key("RowKey", row_key).map_err(place)?;
+        check_keys(table, partition_key, row_key)?;
         let entity = self
             .table(table)
             .map_err(place)?

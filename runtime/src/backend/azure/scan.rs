@@ -11,24 +11,24 @@ use super::{
     wire::{self, Wanted},
 };
 use crate::{
-    backend::{Rows, Scan},
+    backend::{Rows, Scan, window::page_rows},
     error::Result,
-    limits,
     page::Continuation,
 };
 
 impl Account {
     pub(super) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
         let place = |error: crate::Error| error.in_table(request.table);
+        page_rows(&request)?;
         let mut query = self.table(request.table).map_err(place)?.query();
-        if let Wanted::Matching(text) = wire::wanted(request.filter).map_err(place)? {
+        if let Wanted::Matching(text) = wire::wanted(request.filter) {
             query = query.filter(Filter::new(text));
         }
         if let Some(select) = selected(request.select) {
             query = query.select(Select::new(select));
         }
         if let Some(top) = request.top {
-            query = query.top(Top::new(top.clamp(1, limits::PAGE_ROWS)));
+            query = query.top(Top::new(top));
         }
         if let Some(from) = request.from {
             query = query.initial_partition_key(from.partition_key.clone());

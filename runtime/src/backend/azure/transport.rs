@@ -190,7 +190,8 @@ async fn send_given(
         Proof::Query(token) => add_query(request.url_mut(), &token),
     }
     let lost = |error: azure_core::Error| Failure::Lost(error.into());
-    let (status, headers, body) = client.execute_request(request).await.map_err(lost)?.deconstruct();
+    let (status, headers, body) =
+        client.execute_request(request).await.map_err(lost)?.deconstruct();
     Ok(Answer { status: status.into(), headers, body: body.collect().await.map_err(lost)? })
 }
 

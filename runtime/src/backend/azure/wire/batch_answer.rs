@@ -24,10 +24,8 @@ fn begins_a_line(body: &str, at: usize) -> bool {
 
 fn part(text: &str) -> Option<Part<'_>> {
     let text = text.split_once("\n--").map_or(text, |(part, _)| part);
-    let (head, body) = text
-        .split_once("\r\n\r\n")
-        .or_else(|| text.split_once("\n\n"))
-        .unwrap_or((text, ""));
+    let (head, body) =
+        text.split_once("\r\n\r\n").or_else(|| text.split_once("\n\n")).unwrap_or((text, ""));
     let mut lines = head.lines();
     let status = lines.next()?.split_ascii_whitespace().nth(1)?.parse().ok()?;
     let mut found = Part { status, etag: None, error_code: None, body: body.trim() };

@@ -17,7 +17,8 @@ pub(in crate::backend::azure) struct BatchBody {
 }
 
 /// What every part begins with.
-const PART: &[u8] = b"\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n";
+const PART: &[u8] =
+    b"\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n";
 
 impl BatchBody {
     /// Writes the batch for the account at `endpoint`, which has no `/` at its end.
@@ -25,9 +26,12 @@ impl BatchBody {
         let id = Uuid::new_v4();
         let id = id.simple();
         let mut bytes = Vec::with_capacity(batch.len() * 768 + 512);
-        bytes.extend_from_slice(format!(
-            "--batch_{id}\r\nContent-Type: multipart/mixed; boundary=changeset_{id}\r\n\r\n"
-        ).as_bytes());
+        bytes.extend_from_slice(
+            format!(
+                "--batch_{id}\r\nContent-Type: multipart/mixed; boundary=changeset_{id}\r\n\r\n"
+            )
+            .as_bytes(),
+        );
         let boundary = format!("--changeset_{id}");
         let mut json = Vec::new();
         for operation in batch.operations() {
@@ -94,7 +98,10 @@ fn part(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{edm::ValueRef, row::{ETag, Row}};
+    use crate::{
+        edm::ValueRef,
+        row::{ETag, Row},
+    };
 
     #[test]
     fn a_batch_has_crlf_absolute_addresses_and_closed_boundaries() {

@@ -125,7 +125,10 @@ mod tests {
         assert_eq!(found.code, ServiceCode::EntityAlreadyExists);
         assert_eq!(found.index, Some(3));
         assert_eq!(found.message, "the specified entity already exists");
-        assert_eq!(refusal(409, b"", Some("TableBeingDeleted")).code, ServiceCode::TableBeingDeleted);
+        assert_eq!(
+            refusal(409, b"", Some("TableBeingDeleted")).code,
+            ServiceCode::TableBeingDeleted
+        );
     }
 
     #[test]

@@ -31,7 +31,10 @@ pub(in crate::backend::azure) fn write_policies(policies: &[AccessPolicy]) -> St
 pub(in crate::backend::azure) fn read_policies(body: &[u8]) -> Result<Vec<AccessPolicy>> {
     let xml = String::from_utf8_lossy(body);
     if !xml.contains("SignedIdentifiers") {
-        return Err(Error::new(ErrorKind::Backend, "the service's answer is not a list of policies"));
+        return Err(Error::new(
+            ErrorKind::Backend,
+            "the service's answer is not a list of policies",
+        ));
     }
     let mut policies = Vec::new();
     let mut rest = &*xml;
@@ -51,7 +54,8 @@ pub(in crate::backend::azure) fn read_policies(body: &[u8]) -> Result<Vec<Access
 fn time(xml: &str, name: &str) -> Result<Option<Ticks>> {
     let Some(text) = element(xml, name).filter(|text| !text.is_empty()) else { return Ok(None) };
     text.parse().map(Some).map_err(|error| {
-        Error::new(ErrorKind::Backend, format!("a policy's {name} is not a time")).with_source(error)
+        Error::new(ErrorKind::Backend, format!("a policy's {name} is not a time"))
+            .with_source(error)
     })
 }
 

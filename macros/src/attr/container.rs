@@ -1,0 +1,169 @@
+//! What stands on the struct or enum.
+
+use proc_macro2::Ident;
+use syn::{Attribute, Expr, LitStr, Path};
+
+use super::{Entry, Given, IndexAttr, entries};
+use crate::{errors::Errors, names::Case, spanned::Slot};
+
+/// How rows say their type.
+#[derive(Debug, Clone)]
+pub(crate) enum Discriminator {
+    /// By a property of that name.
+    Property(LitStr),
+    /// By the form of their keys.
+    RowKey,
+}
+
+/// `#[table(..)]` on an entity.
+#[derive(Debug, Default)]
+pub(crate) struct EntityAttr {
+    pub(crate) name: Slot<LitStr>,
+    pub(crate) partition_key: Slot<LitStr>,
+    pub(crate) row_key: Slot<LitStr>,
+    pub(crate) entity_type: Slot<LitStr>,
+    pub(crate) discriminator: Slot<Discriminator>,
+    pub(crate) rename_all: Slot<Case>,
+    pub(crate) validate: Slot<Path>,
+    pub(crate) hot_partition: Slot<()>,
+    /// Indexes and lists, in the order in which they are written.
+    pub(crate) indexes: Vec<IndexAttr>,
+    pub(crate) runtime: Slot<Path>,
+}
+
+const ENTITY_KEYS: [&str; 16] = [
+    "name",
+    "partition_key",
+    "row_key",
+    "entity_type",
+    "discriminator",
+    "rename_all",
+    "validate",
+    "allow",
+    "crate",
+    "version",
+    "upgrade_from",
+    "index",
+    "list",
+    "wide",
+    "seal",
+    "expires",
+];
+
+impl EntityAttr {
+    /// Reads the attributes of an entity.
+    pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
+        let mut read = Self::default();
+        for entry in entries(attrs, errors) {
+            let taken = read.entry(&entry, errors);
+            errors.take(taken);
+        }
+        read
+    }
+
+    fn entry(&mut self, entry: &Entry, errors: &mut Errors) -> syn::Result<()> {
+        let key = &entry.key;
+        match entry.name().as_str() {
+            "name" => self.name.set(key, entry.string()),
+            "partition_key" => self.partition_key.set(key, entry.string()),
+            "row_key" => self.row_key.set(key, entry.string()),
+            "entity_type" => self.entity_type.set(key, entry.string()),
+            "discriminator" => self.discriminator.set(key, discriminator(entry)),
+            "rename_all" => self.rename_all.set(key, entry.case()),
+            "validate" => self.validate.set(key, entry.path()),
+            "crate" => self.runtime.set(key, entry.quoted_path()),
+            "allow" => {
+                for entry in entry.list()? {
+                    let taken = self.allow(&entry);
+                    errors.take(taken);
+                }
+                Ok(())
+            }
+            name @ ("index" | "list") => {
+                self.indexes.extend(IndexAttr::read(entry, name == "list", errors));
+                Ok(())
+            }
+            "version" | "upgrade_from" | "wide" | "seal" | "expires" => entry.not_yet(),
+            _ => entry.unknown("container", &ENTITY_KEYS),
+        }
+    }
+
+    fn allow(&mut self, entry: &Entry) -> syn::Result<()> {
+        match entry.name().as_str() {
+            "hot_partition" => self.hot_partition.set(&entry.key, entry.flag()),
+            _ => entry.unknown("`allow`", &["hot_partition"]),
+        }
+    }
+}
+
+/// A property's name, or the word `row_key`.
+fn discriminator(entry: &Entry) -> syn::Result<Discriminator> {
+    match &entry.value {
+        Given::Value(value) if is_ident(value, "row_key") => Ok(Discriminator::RowKey),
+        Given::Value(value) if !matches!(&**value, Expr::Path(_)) => {
+            entry.string().map(Discriminator::Property)
+        }
+        _ => entry.error(
+            "`discriminator` expects a property's name or the key, write `discriminator = \"EntityType\"` or `discriminator = row_key`"
+                .to_owned(),
+        ),
+    }
+}
+
+fn is_ident(value: &Expr, name: &str) -> bool {
+    matches!(value, Expr::Path(path) if path.path.is_ident(name))
+}
+
+/// `#[table(..)]` on a struct that is flattened into entities.
+#[derive(Debug, Default)]
+pub(crate) struct PropertiesAttr {
+    pub(crate) rename_all: Slot<Case>,
+    pub(crate) runtime: Slot<Path>,
+}
+
+/// `#[table(..)]` on an enum that is stored as text.
+pub(crate) type EnumAttr = PropertiesAttr;
+
+impl PropertiesAttr {
+    /// Reads the attributes of the struct or enum.
+    pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
+        let mut read = Self::default();
+        for entry in entries(attrs, errors) {
+            let key = &entry.key;
+            let taken = match entry.name().as_str() {
+                "rename_all" => read.rename_all.set(key, entry.case()),
+                "crate" => read.runtime.set(key, entry.quoted_path()),
+                _ => entry.unknown("container", &["rename_all", "crate"]),
+            };
+            errors.take(taken);
+        }
+        read
+    }
+}
+
+/// `#[table(..)]` on a projection.
+#[derive(Debug, Default)]
+pub(crate) struct ProjectionAttr {
+    pub(crate) of: Slot<Path>,
+    pub(crate) runtime: Slot<Path>,
+}
+
+impl ProjectionAttr {
+    /// Reads the attributes of the projection.
+    pub(crate) fn read(attrs: &[Attribute], ident: &Ident, errors: &mut Errors) -> Self {
+        let mut read = Self::default();
+        for entry in entries(attrs, errors) {
+            let key = &entry.key;
+            let taken = match entry.name().as_str() {
+                "of" => read.of.set(key, entry.path()),
+                "crate" => read.runtime.set(key, entry.quoted_path()),
+                _ => entry.unknown("container", &["of", "crate"]),
+            };
+            errors.take(taken);
+        }
+        if !read.of.is_set() {
+            errors.at(ident.span(), "a projection names its entity, write `#[table(of = Entity)]`");
+        }
+        read
+    }
+}

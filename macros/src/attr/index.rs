@@ -1,0 +1,90 @@
+//! `index(..)` and `list(..)`: further rows that an entity writes.
+
+use proc_macro2::Ident;
+use syn::{LitStr, Path};
+
+use super::{Entry, Given};
+use crate::{errors::Errors, spanned::Slot};
+
+/// What an `index(..)` or a `list(..)` says.
+#[derive(Debug)]
+pub(crate) struct IndexAttr {
+    pub(crate) name: Ident,
+    pub(crate) is_list: bool,
+    pub(crate) row_key: Slot<LitStr>,
+    pub(crate) partition_key: Slot<LitStr>,
+    pub(crate) unique: Slot<()>,
+    pub(crate) when: Slot<Path>,
+    /// Fields of a partial copy.
+    pub(crate) only: Slot<Vec<Ident>>,
+    /// Fields that a partial copy leaves out.
+    pub(crate) except: Slot<Vec<Ident>>,
+}
+
+const INDEX_KEYS: [&str; 7] =
+    ["row_key", "partition_key", "table", "only", "except", "unique", "when"];
+const LIST_KEYS: [&str; 4] = ["row_key", "partition_key", "table", "in_blob"];
+
+impl IndexAttr {
+    /// Reads one declaration: a name, then its keys.
+    pub(super) fn read(entry: &Entry, is_list: bool, errors: &mut Errors) -> Option<Self> {
+        let entries = errors.take(entry.list())?;
+        let mut entries = entries.iter();
+        let Some(name) = entries.next().and_then(Entry::as_name) else {
+            let what = if is_list { "list" } else { "index" };
+            let example = if is_list { "ByLastName" } else { "ByEmail" };
+            errors.at(
+                entry.span(),
+                format!("`{what}` begins with a name, write `{what}({example}, row_key = \"..\")`"),
+            );
+            return None;
+        };
+        let mut read = Self {
+            name,
+            is_list,
+            row_key: Slot::default(),
+            partition_key: Slot::default(),
+            unique: Slot::default(),
+            when: Slot::default(),
+            only: Slot::default(),
+            except: Slot::default(),
+        };
+        for entry in entries {
+            let taken = read.entry(entry);
+            errors.take(taken);
+        }
+        Some(read)
+    }
+
+    fn entry(&mut self, entry: &Entry) -> syn::Result<()> {
+        let key = &entry.key;
+        match (entry.name().as_str(), self.is_list) {
+            ("row_key", _) => self.row_key.set(key, entry.string()),
+            ("partition_key", _) => self.partition_key.set(key, entry.string()),
+            ("table", _) | ("in_blob", true) => entry.not_yet(),
+            ("unique", false) => self.unique.set(key, entry.flag()),
+            ("when", false) => self.when.set(key, entry.path()),
+            ("only", false) => self.only.set(key, entry.names()),
+            ("except", false) => self.except.set(key, entry.names()),
+            (_, true) => entry.unknown("list", &LIST_KEYS),
+            (_, false) => entry.unknown("index", &INDEX_KEYS),
+        }
+    }
+}
+
+impl Entry {
+    fn as_name(&self) -> Option<Ident> {
+        matches!(self.value, Given::Nothing).then(|| self.key.clone())
+    }
+
+    /// `key(a, b)`
+    fn names(&self) -> syn::Result<Vec<Ident>> {
+        let names: Option<Vec<Ident>> = self.list()?.iter().map(Self::as_name).collect();
+        match names {
+            Some(names) if !names.is_empty() => Ok(names),
+            _ => {
+                self.error(format!("`{0}` expects fields, write `{0}(first_name, age)`", self.key))
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Rules for enums that are stored as text.
+
+use std::collections::HashMap;
+
+use crate::{errors::Errors, model::EdmEnum};
+
+/// Two variants with one text could not be told apart when they are read.
+pub(super) fn distinct(edm_enum: &EdmEnum, errors: &mut Errors) {
+    let mut seen = HashMap::new();
+    for variant in &edm_enum.variants {
+        if let Some(first) = seen.insert(variant.text.as_str(), &variant.ident) {
+            let (ident, text) = (&variant.ident, &variant.text);
+            let message = format!("`{first}` and `{ident}` are both stored as `{text}`");
+            errors.at(variant.span, message);
+        }
+    }
+}

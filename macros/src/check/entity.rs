@@ -1,0 +1,57 @@
+//! Rules for what stands on an entity's struct.
+
+use crate::{attr::Discriminator, check::names::is_identifier, errors::Errors, model::Entity};
+
+impl Entity {
+    /// The property that says a row's type.
+    pub(crate) fn marker(&self) -> Option<String> {
+        match &self.discriminator {
+            Discriminator::Property(name) => Some(name.value()),
+            Discriminator::RowKey => None,
+        }
+    }
+}
+
+/// The service takes 3 to 63 letters and digits, a letter first.
+pub(super) fn table_name(entity: &Entity, errors: &mut Errors) {
+    let name = entity.table.value();
+    let span = entity.table.span();
+    if name.contains(['{', '}']) {
+        errors.at(span, "a date template in `name` is not supported yet");
+        return;
+    }
+    let letters = name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.chars().all(|c| c.is_ascii_alphanumeric());
+    if !letters || !(3..=63).contains(&name.len()) {
+        errors.at(
+            span,
+            format!("`{name}` is not a table's name, expected 3 to 63 letters and digits, a letter first"),
+        );
+    } else if name.eq_ignore_ascii_case("tables") {
+        errors.at(span, format!("the service reserves the table name `{name}`"));
+    }
+}
+
+/// `#` marks copies and `.v2` marks versions, so that a type's own name has neither.
+pub(super) fn entity_type(entity: &Entity, errors: &mut Errors) {
+    let name = entity.entity_type.value();
+    let span = entity.entity_type.span();
+    let version = name.rsplit_once(".v").map(|(_, digits)| digits);
+    if name.is_empty() {
+        errors.at(span, "`entity_type` is empty, expected a name");
+    } else if name.contains('#') || name.starts_with('~') {
+        errors.at(span, "`#` and a first `~` are reserved in `entity_type`: they mark copies and framework rows");
+    } else if version.is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit())) {
+        errors
+            .at(span, "an `entity_type` that ends like `.v2` is reserved: versions are stored so");
+    }
+}
+
+/// The discriminator is a property like others.
+pub(super) fn discriminator(entity: &Entity, errors: &mut Errors) {
+    let Discriminator::Property(literal) = &entity.discriminator else { return };
+    let name = literal.value();
+    if super::names::RESERVED.contains(&name.as_str()) || !is_identifier(&name) {
+        errors.at(literal.span(), format!("`{name}` is not the name of a property"));
+    }
+}

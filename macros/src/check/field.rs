@@ -1,0 +1,93 @@
+//! Rules for what stands on a field.
+
+use proc_macro2::Span;
+
+use crate::{
+    errors::Errors,
+    model::{Entity, Field},
+};
+
+/// Keys of which a field has one at most, and what goes with them.
+pub(super) fn conflicts(fields: &[Field], errors: &mut Errors) {
+    for field in fields {
+        let attr = &field.attr;
+        let prefix = attr.flatten.get().is_some_and(Option::is_some);
+        let pairs = [
+            (("flatten", attr.flatten.span()), ("json", attr.json.span())),
+            (("extra", attr.extra.span()), ("json", attr.json.span())),
+            (("extra", attr.extra.span()), ("flatten", attr.flatten.span())),
+            (("extra", attr.extra.span()), ("rename", attr.rename.span())),
+            (("extra", attr.extra.span()), ("default", attr.default.span())),
+            (("skip", attr.skip.span()), ("json", attr.json.span())),
+            (("skip", attr.skip.span()), ("flatten", attr.flatten.span())),
+            (("skip", attr.skip.span()), ("rename", attr.rename.span())),
+            (("skip", attr.skip.span()), ("extra", attr.extra.span())),
+            (("flatten", attr.flatten.span()), ("default", attr.default.span())),
+            (
+                ("flatten(prefix = \"..\")", attr.flatten.span().filter(|_| prefix)),
+                ("rename", attr.rename.span()),
+            ),
+        ];
+        for ((a, a_span), (b, b_span)) in pairs {
+            if let (Some(_), Some(span)) = (a_span, b_span) {
+                errors.at(span, conflict(a, b));
+            }
+        }
+    }
+}
+
+fn conflict(a: &str, b: &str) -> String {
+    let why = match (a, b) {
+        (_, "json") if a == "flatten" => "a field is one property of JSON or several of its own",
+        ("skip", _) => "a skipped field is not stored",
+        ("extra", _) => {
+            "it holds the properties that the struct does not know, under their own names"
+        }
+        ("flatten", "default") => {
+            "write an `Option` of the struct for properties that may be absent"
+        }
+        ("flatten(prefix = \"..\")", _) => "the prefix is the name",
+        _ => "expected one of them",
+    };
+    format!("`{a}` and `{b}` on one field: {why}")
+}
+
+/// What the struct does not know goes to one place.
+pub(super) fn one_extra(fields: &[Field], errors: &mut Errors) {
+    let extras = fields.iter().filter_map(|field| field.attr.extra.span());
+    for span in extras.skip(1) {
+        errors.at(span, "a second `extra` field, expected one");
+    }
+}
+
+/// A key is written from the field's own value, and gives it back.
+pub(super) fn key_fields(entity: &Entity, errors: &mut Errors) {
+    for (at, field) in entity.fields.iter().enumerate() {
+        let name = &field.name;
+        let attr = &field.attr;
+        if !entity.is_in_any_key(at) {
+            if let Some(span) = attr.store.span() {
+                let why = "it is a property already: `store` is for parts of a key";
+                errors.at(span, format!("`store` on `{name}`, which is in no key: {why}"));
+            }
+            continue;
+        }
+        let refused: [(&str, Option<Span>, &str); 4] = [
+            ("skip", attr.skip.span(), "the key has to be written from it"),
+            ("json", attr.json.span(), "JSON text cannot be a part of a key"),
+            ("flatten", attr.flatten.span(), "several properties cannot be a part of a key"),
+            ("extra", attr.extra.span(), "unknown properties cannot be a part of a key"),
+        ];
+        for (key, span, why) in refused {
+            if let Some(span) = span {
+                errors.at(span, format!("`{key}` on `{name}`, which is a part of a key: {why}"));
+            }
+        }
+        let from_key =
+            entity.primary().is_some_and(|primary| entity.key_source(primary, at, field).is_some());
+        if let (true, Some(span)) = (from_key, attr.default.span()) {
+            let why = "the key always gives it back";
+            errors.at(span, format!("`default` on `{name}`, which is a part of a key: {why}"));
+        }
+    }
+}

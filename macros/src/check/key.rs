@@ -1,0 +1,62 @@
+//! Rules for keys.
+
+use crate::{
+    errors::Errors,
+    model::{Entity, Key, Part, Segment},
+    template::Form,
+};
+
+/// A part of variable width ends where the literal after it begins, so there has to be one.
+///
+/// Here as far as the names of types tell; a const assertion tells the rest.
+pub(super) fn separated(key: &Key, entity: &Entity, errors: &mut Errors) {
+    // Only what is known to vary is refused here.
+    let is_fixed = |part: &Part| {
+        entity.fields.get(part.field).and_then(|field| part.has_fixed_width(field)) != Some(false)
+    };
+    let pairs = key.segments.iter().zip(key.segments.iter().skip(1));
+    for (first, second) in pairs {
+        match (first, second) {
+            (Segment::Part(first), Segment::Part(second)) if !is_fixed(first) => {
+                errors.at(key.literal.span(), key.fault(&second.place, SEPARATED));
+            }
+            (Segment::Part(first), Segment::Literal(text, place))
+                if !is_fixed(first) && !can_end_a_part(text) =>
+            {
+                let place = place.start..place.start + 1;
+                errors.at(key.literal.span(), key.fault(&place, TERMINATOR));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Why a part has to be followed by a literal.
+pub(crate) const SEPARATED: &str = "a part of variable width needs a literal after it, write one such as `_` here: its end could not be found in the key";
+
+/// Why not every literal will do.
+pub(crate) const TERMINATOR: &str = "the literal after a part of variable width begins with an ASCII character that is not one of `0-9A-F`: escapes are written with these";
+
+/// An escape is `~` and two of `0-9A-F`, for characters below U+0100.
+fn can_end_a_part(literal: &str) -> bool {
+    literal.starts_with(|c: char| c.is_ascii() && !matches!(c, '0'..='9' | 'A'..='F'))
+}
+
+/// A partition that is a time takes all writes of that time: one server does all the work.
+pub(super) fn hot_partition(entity: &Entity, errors: &mut Errors) {
+    let Some(primary) = entity.families.first() else { return };
+    let key = &primary.partition;
+    let is_time = |part: &Part| match part.form {
+        Form::Date(..) => true,
+        Form::Plain | Form::Descending => {
+            entity.fields.get(part.field).is_some_and(crate::model::Field::is_time)
+        }
+        _ => false,
+    };
+    let mut parts = key.parts();
+    let Some(first) = parts.next() else { return };
+    if !entity.may_be_hot && is_time(first) && parts.all(is_time) {
+        let message = "a partition by time alone takes all writes of that time: begin the key with another field or `{id:bucket(16)}`, or write `allow(hot_partition)`";
+        errors.at(key.literal.span(), key.fault(&first.place, message));
+    }
+}

@@ -1,0 +1,47 @@
+//! Third stage: what attributes mean together. Each rule adds its mistakes and changes nothing.
+
+mod edm_enum;
+mod entity;
+mod field;
+mod index;
+mod key;
+mod names;
+
+pub(crate) use self::key::{SEPARATED, TERMINATOR};
+use crate::{
+    errors::Errors,
+    model::{EdmEnum, Entity, Properties},
+};
+
+/// The rules for an entity.
+pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
+    entity::table_name(entity, errors);
+    entity::entity_type(entity, errors);
+    entity::discriminator(entity, errors);
+    field::conflicts(&entity.fields, errors);
+    field::one_extra(&entity.fields, errors);
+    field::key_fields(entity, errors);
+    names::properties(&entity.fields, entity.marker(), errors);
+    names::constants(&entity.fields, errors);
+    for family in &entity.families {
+        if family.is_primary() {
+            key::separated(&family.partition, entity, errors);
+        }
+        key::separated(&family.row, entity, errors);
+    }
+    key::hot_partition(entity, errors);
+    index::names(entity, errors);
+    index::count(entity, errors);
+}
+
+/// The rules for a struct that is flattened.
+pub(crate) fn properties(properties: &Properties, errors: &mut Errors) {
+    field::conflicts(&properties.fields, errors);
+    names::properties(&properties.fields, None, errors);
+    names::constants(&properties.fields, errors);
+}
+
+/// The rules for an enum that is stored as text.
+pub(crate) fn edm_enum(edm_enum: &EdmEnum, errors: &mut Errors) {
+    edm_enum::distinct(edm_enum, errors);
+}

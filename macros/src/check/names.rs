@@ -1,0 +1,78 @@
+//! Rules for the names of properties and columns.
+
+use std::collections::HashMap;
+
+use crate::{
+    errors::Errors,
+    model::{Field, Storage},
+};
+
+/// The names that the service keeps for itself.
+pub(super) const RESERVED: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
+
+/// UTF-16 units of a property's name.
+const MAX_UNITS: usize = 255;
+
+/// A letter or `_`, then letters, digits and `_`.
+pub(super) fn is_identifier(name: &str) -> bool {
+    name.starts_with(|c: char| c == '_' || c.is_alphabetic())
+        && name.chars().all(|c| c == '_' || c.is_alphanumeric())
+}
+
+/// Property names are distinct, well formed and not taken by the system.
+pub(super) fn properties(fields: &[Field], marker: Option<String>, errors: &mut Errors) {
+    let mut seen: HashMap<&str, &str> = HashMap::new();
+    for field in fields {
+        let is_named = matches!(field.storage, Storage::Plain | Storage::Json);
+        if let Storage::Flattened(prefix) = &field.storage
+            && !prefix.is_empty()
+            && !is_identifier(prefix)
+        {
+            let span = field.prefix_span();
+            errors.at(span, format!("`{prefix}` cannot begin a property's name"));
+        }
+        if !is_named {
+            continue;
+        }
+        let name = field.property.as_str();
+        let error = if RESERVED.contains(&name) {
+            Some(format!(
+                "the service reserves the property name `{name}`, write `rename = \"..\"`"
+            ))
+        } else if marker.as_deref() == Some(name) {
+            Some(format!(
+                "the property `{name}` says the row's type, write `rename = \"..\"` or another `discriminator`"
+            ))
+        } else if !is_identifier(name) {
+            Some(format!(
+                "`{name}` is not a property's name, expected a letter or `_`, then letters, digits and `_`"
+            ))
+        } else if name.encode_utf16().count() > MAX_UNITS {
+            Some(format!("a property's name of more than {MAX_UNITS} characters"))
+        } else {
+            let first = seen.insert(name, &field.name);
+            first.map(|first| {
+                format!("fields `{first}` and `{}` are both property `{name}`", field.name)
+            })
+        };
+        if let Some(message) = error {
+            errors.at(field.property_span, message);
+        }
+    }
+}
+
+/// Columns are constants of the struct: one name, one column.
+pub(super) fn constants(fields: &[Field], errors: &mut Errors) {
+    let mut seen: HashMap<String, &str> = HashMap::new();
+    let columns =
+        fields.iter().filter(|field| !matches!(field.storage, Storage::Extra | Storage::Skipped));
+    for field in columns {
+        let name = field.constant.to_string();
+        if let Some(first) = seen.insert(name.clone(), &field.name) {
+            errors.at(
+                field.ident.span(),
+                format!("the columns of fields `{first}` and `{}` are both `{name}`", field.name),
+            );
+        }
+    }
+}

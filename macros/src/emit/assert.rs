@@ -1,0 +1,98 @@
+//! Facts that hang on types: assertions that the compiler evaluates, at the token they are about.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+
+use super::schema::family_constant;
+use crate::{
+    check::{SEPARATED, TERMINATOR},
+    model::{Entity, Family, Key, Part, Segment},
+    template::Form,
+};
+
+/// The assertions of an entity.
+pub(super) fn emit(entity: &Entity) -> TokenStream {
+    let separated = entity.families.iter().map(|family| separated(entity, family));
+    let covers = entity
+        .families
+        .iter()
+        .flat_map(|family| family.parts().filter_map(move |part| covers(entity, family, part)));
+    let marker = usize::from(entity.marker().is_some());
+    let message = format!(
+        "`{}` has more than 252 properties, the most that an entity can have",
+        crate::names::unraw(&entity.ident)
+    );
+    let properties = quote_spanned! { entity.ident.span() =>
+        const _: () = _rt::assert_properties(__SCHEMA.columns, #marker, #message);
+    };
+    let apart = apart(entity);
+    quote! { #(#separated)* #(#covers)* #properties #apart }
+}
+
+/// Two families whose rows could have one key.
+fn apart(entity: &Entity) -> TokenStream {
+    let families = entity.families.iter().enumerate();
+    let pairs = families.flat_map(|(at, later)| {
+        entity.families.iter().take(at).map(move |earlier| (earlier, later))
+    });
+    let asserts = pairs.map(|(earlier, later)| {
+        let (first, second) = (family_constant(earlier), family_constant(later));
+        let message = format!(
+            "rows of `{}` (\"{}\") and of `{}` (\"{}\") could have the same key: begin each with a literal of its own",
+            earlier.name, earlier.row.text, later.name, later.row.text
+        );
+        quote_spanned! { later.row.literal.span() =>
+            const _: () = _rt::assert_apart(#first, #second, #message);
+        }
+    });
+    quote! { #(#asserts)* }
+}
+
+/// Parts whose width only the type knows, with something after them.
+fn separated(entity: &Entity, family: &Family) -> TokenStream {
+    let constant = family_constant(family);
+    let check = |key: &Key, template: TokenStream| {
+        let assert = place_to_assert(entity, key)?;
+        let span: Span = key.literal.span();
+        Some(quote_spanned! { span =>
+            const _: () = _rt::assert_separated(&#constant.#template, #assert);
+        })
+    };
+    let partition =
+        family.is_primary().then(|| check(&family.partition, quote! { partition })).flatten();
+    let row = check(&family.row, quote! { row });
+    quote! { #partition #row }
+}
+
+/// The message for the first place where the type decides.
+fn place_to_assert(entity: &Entity, key: &Key) -> Option<String> {
+    let mut pairs = key.segments.iter().zip(key.segments.iter().skip(1));
+    pairs.find_map(|(first, second)| {
+        let Segment::Part(part) = first else { return None };
+        if part.has_fixed_width(entity.fields.get(part.field)?).is_some() {
+            return None;
+        }
+        match second {
+            Segment::Part(next) => Some(key.fault(&next.place, SEPARATED)),
+            Segment::Literal(_, place) => {
+                Some(key.fault(&(place.start..place.start + 1), TERMINATOR))
+            }
+        }
+    })
+}
+
+/// A date form that gives back a date by the type's name has to do so by the type.
+fn covers(entity: &Entity, family: &Family, part: &Part) -> Option<TokenStream> {
+    let field = entity.fields.get(part.field)?;
+    let Form::Date(form, _) = &part.form else { return None };
+    if !part.is_exact(field) {
+        return None;
+    }
+    let in_partition = family.partition.parts().any(|other| std::ptr::eq(other, part));
+    let key = if in_partition { &family.partition } else { &family.row };
+    let ty = &field.ty;
+    let message = key.fault(&part.place, "the date form is coarser than the field's type");
+    Some(quote_spanned! { key.literal.span() =>
+        const _: () = _rt::assert_covers(#form, <#ty as _rt::DatePart>::RESOLUTION, #message);
+    })
+}

@@ -1,0 +1,93 @@
+//! Columns: a constant for each field.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::part;
+use crate::{
+    model::{Entity, Field, Properties, Storage},
+    template::Form,
+};
+
+/// The columns of an entity.
+pub(super) fn of_entity(entity: &Entity) -> TokenStream {
+    let ident = &entity.ident;
+    let columns =
+        entity.fields.iter().enumerate().filter_map(|(at, field)| {
+            key_column(entity, at, field).or_else(|| property_column(field))
+        });
+    quote! {
+        #[automatically_derived]
+        impl #ident { #(#columns)* }
+    }
+}
+
+/// The columns of a struct that is flattened.
+pub(super) fn of_properties(properties: &Properties) -> TokenStream {
+    let ident = &properties.ident;
+    let columns = properties.fields.iter().filter_map(property_column);
+    quote! {
+        #[automatically_derived]
+        impl #ident { #(#columns)* }
+    }
+}
+
+/// The column of a field that the keys of some rows give back.
+fn key_column(entity: &Entity, at: usize, field: &Field) -> Option<TokenStream> {
+    let mut reads: Vec<TokenStream> = Vec::new();
+    let mut seen: Vec<&Form> = Vec::new();
+    for family in entity.copies() {
+        let Some((in_row, part_at)) = entity.key_source(family, at, field) else { continue };
+        let key = if in_row { &family.row } else { &family.partition };
+        let part = key.parts().nth(part_at)?;
+        if seen.contains(&&part.form) {
+            continue;
+        }
+        seen.push(&part.form);
+        let form = part::form(part);
+        let decode = part::decode(part, field, &quote! { __text });
+        reads.push(quote! { #form => #decode, });
+    }
+    if reads.is_empty() {
+        return None;
+    }
+    let (vis, name, ty, property) = (&field.vis, &field.constant, &field.ty, &field.property);
+    let doc = format!("The column of `{}`, which keys hold.", field.name);
+    Some(quote! {
+        #[doc = #doc]
+        #vis const #name: _rt::Column<Self, #ty> = _rt::Column::key(
+            #property,
+            _rt::read_property::<#ty>,
+            |__part, __text| match __part.form {
+                #(#reads)*
+                _ => _rt::from_keys(_rt::None, #property),
+            },
+        );
+    })
+}
+
+fn property_column(field: &Field) -> Option<TokenStream> {
+    let (vis, name, ty, property) = (&field.vis, &field.constant, &field.ty, &field.property);
+    let doc = format!("The column of `{}`: property `{property}`.", field.name);
+    Some(match &field.storage {
+        Storage::Skipped | Storage::Extra => return None,
+        Storage::Plain => quote! {
+            #[doc = #doc]
+            #vis const #name: _rt::Column<Self, #ty> =
+                _rt::Column::property(#property, _rt::read_property::<#ty>);
+        },
+        Storage::Json => quote! {
+            #[doc = #doc]
+            #vis const #name: _rt::Column<Self, #ty, _rt::Json> =
+                _rt::Column::property(#property, _rt::read_json::<#ty>);
+        },
+        Storage::Flattened(prefix) => {
+            let doc =
+                format!("The columns of `{}`, whose names begin with `{prefix}`.", field.name);
+            quote! {
+                #[doc = #doc]
+                #vis const #name: _rt::Flattened<Self, #ty> = _rt::Flattened::new(#prefix);
+            }
+        }
+    })
+}

@@ -1,0 +1,70 @@
+//! Enums that are stored as text: a property and a part of a key.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::{model::EdmEnum, names};
+
+/// The impls of `EdmValue` and `KeyPart`.
+pub(super) fn emit(edm_enum: &EdmEnum) -> TokenStream {
+    let ident = &edm_enum.ident;
+    let text = text(edm_enum);
+    quote! {
+        #text
+
+        #[automatically_derived]
+        impl _rt::EdmValue for #ident {
+            const EDM: _rt::EdmType = _rt::EdmType::String;
+
+            fn to_edm(&self) -> _rt::Result<_rt::EdmCow<'_>, _rt::InvalidValue> {
+                _rt::Ok(_rt::From::from(_rt::ValueRef::String(__text(self))))
+            }
+
+            fn from_edm(__value: _rt::ValueRef<'_>) -> _rt::Result<Self, _rt::InvalidValue> {
+                match __value {
+                    _rt::ValueRef::String(__text) => __parse(__text),
+                    __other => _rt::Err(_rt::InvalidValue::wrong_type(
+                        _rt::EdmType::String,
+                        _rt::ValueRef::edm_type(&__other),
+                    )),
+                }
+            }
+        }
+
+        #[automatically_derived]
+        impl _rt::KeyPart for #ident {
+            const WIDTH: _rt::Option<usize> = _rt::None;
+
+            fn encode(&self, __out: &mut _rt::String) -> _rt::Result<(), _rt::InvalidValue> {
+                _rt::String::push_str(__out, __text(self));
+                _rt::Ok(())
+            }
+
+            fn decode(__text: &str) -> _rt::Result<Self, _rt::InvalidValue> {
+                __parse(__text)
+            }
+        }
+    }
+}
+
+/// Variants to texts and back.
+fn text(edm_enum: &EdmEnum) -> TokenStream {
+    let ident = &edm_enum.ident;
+    let variants: Vec<_> = edm_enum.variants.iter().map(|variant| &variant.ident).collect();
+    let texts: Vec<_> = edm_enum.variants.iter().map(|variant| &variant.text).collect();
+    let expected = names::one_of(edm_enum.variants.iter().map(|variant| variant.text.as_str()));
+    quote! {
+        fn __text(__variant: &#ident) -> &'static str {
+            match __variant {
+                #(#ident::#variants => #texts,)*
+            }
+        }
+
+        fn __parse(__text: &str) -> _rt::Result<#ident, _rt::InvalidValue> {
+            match __text {
+                #(#texts => _rt::Ok(#ident::#variants),)*
+                _ => _rt::Err(_rt::unknown_variant(#expected, __text)),
+            }
+        }
+    }
+}

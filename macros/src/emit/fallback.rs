@@ -1,0 +1,171 @@
+//! Impls for inputs that were refused: they compile and do nothing, so that the uses of the type do
+//! not add mistakes of their own.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Data, DeriveInput};
+
+use super::scoped;
+use crate::model::{self, Field, Storage};
+
+/// A type with parameters has no impl that always holds.
+fn is_plain(input: &DeriveInput) -> bool {
+    input.generics.params.is_empty() && !matches!(input.data, Data::Union(_))
+}
+
+/// The fallback of an entity.
+pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream {
+    if !is_plain(input) {
+        return TokenStream::new();
+    }
+    let ident = &entity.ident;
+    let from_row = from_row(input);
+    let columns = columns(&entity.fields);
+    let body = quote! {
+        #from_row
+
+        impl _rt::TableEntity for #ident {
+            type Primary = _rt::Point<Self>;
+            type Patch = _rt::Patch<Self>;
+
+            const SCHEMA: &'static _rt::Schema = &_rt::Schema {
+                entity: "",
+                table: "",
+                entity_type: "",
+                version: 1,
+                marker: "",
+                discriminator: _rt::Discriminator::RowKey,
+                families: &[],
+                conditional: false,
+                columns: &[],
+            };
+
+            fn primary() -> Self::Primary { loop {} }
+
+            fn patch() -> Self::Patch { loop {} }
+
+            fn to_row(&self) -> _rt::Result<_rt::Row> { loop {} }
+        }
+
+        impl _rt::Writable for #ident {
+            fn table(&self) -> &'static str { "" }
+
+            fn change(&self, _: _rt::BulkVerb) -> _rt::Result<_rt::BulkChange> { loop {} }
+        }
+
+        impl #ident { #columns }
+    };
+    scoped(&entity.runtime, &body)
+}
+
+/// The fallback of a struct that is flattened.
+pub(crate) fn properties(input: &DeriveInput, properties: &model::Properties) -> TokenStream {
+    if !is_plain(input) {
+        return TokenStream::new();
+    }
+    let ident = &properties.ident;
+    let columns = columns(&properties.fields);
+    let body = quote! {
+        impl _rt::Properties for #ident {
+            type Slots<'__r> = ();
+
+            const COLUMNS: &'static [_rt::ColumnSchema] = &[];
+
+            fn write(&self, _: &mut _rt::PropertyWriter<'_>) -> _rt::Result<()> { loop {} }
+
+            fn offer<'__r>(_: &mut (), _: &'__r [u8], _: _rt::ValueRef<'__r>) -> bool { false }
+
+            fn finish(_: (), _: &str) -> _rt::Result<Self> { loop {} }
+        }
+
+        impl #ident { #columns }
+    };
+    scoped(&properties.runtime, &body)
+}
+
+/// The fallback of an enum that is stored as text.
+pub(crate) fn edm_enum(input: &DeriveInput, edm_enum: &model::EdmEnum) -> TokenStream {
+    if !is_plain(input) {
+        return TokenStream::new();
+    }
+    let ident = &edm_enum.ident;
+    let body = quote! {
+        impl _rt::EdmValue for #ident {
+            const EDM: _rt::EdmType = _rt::EdmType::String;
+
+            fn to_edm(&self) -> _rt::Result<_rt::EdmCow<'_>, _rt::InvalidValue> { loop {} }
+
+            fn from_edm(_: _rt::ValueRef<'_>) -> _rt::Result<Self, _rt::InvalidValue> { loop {} }
+        }
+
+        impl _rt::KeyPart for #ident {
+            const WIDTH: _rt::Option<usize> = _rt::None;
+
+            fn encode(&self, _: &mut _rt::String) -> _rt::Result<(), _rt::InvalidValue> { loop {} }
+
+            fn decode(_: &str) -> _rt::Result<Self, _rt::InvalidValue> { loop {} }
+        }
+    };
+    scoped(&edm_enum.runtime, &body)
+}
+
+/// The fallback of a projection.
+pub(crate) fn projection(input: &DeriveInput, projection: &model::Projection) -> TokenStream {
+    if !is_plain(input) {
+        return TokenStream::new();
+    }
+    let ident = &projection.ident;
+    let from_row = from_row(input);
+    let projected = projection.of.as_ref().map(|of| {
+        quote! {
+            impl _rt::Projection for #ident {
+                type Entity = #of;
+            }
+        }
+    });
+    scoped(&projection.runtime, &quote! { #from_row #projected })
+}
+
+fn from_row(input: &DeriveInput) -> TokenStream {
+    let ident = &input.ident;
+    quote! {
+        impl _rt::FromRow for #ident {
+            fn columns(
+                _: _rt::Option<&'static _rt::Family>,
+            ) -> _rt::Option<_rt::Vec<_rt::String>> {
+                _rt::None
+            }
+
+            fn from_row(_: &_rt::Row) -> _rt::Result<Self> { loop {} }
+        }
+    }
+}
+
+/// Columns of the right types that cannot be read: two fields of one name leave one column.
+fn columns(fields: &[Field]) -> TokenStream {
+    let mut seen: Vec<String> = Vec::new();
+    let columns = fields.iter().filter_map(|field| {
+        let (vis, name, ty) = (&field.vis, &field.constant, &field.ty);
+        if seen.contains(&name.to_string()) {
+            return None;
+        }
+        seen.push(name.to_string());
+        let kind = match field.storage {
+            Storage::Skipped | Storage::Extra => return None,
+            Storage::Flattened(_) => {
+                return Some(quote! {
+                    #[doc = ""]
+                    #vis const #name: _rt::Flattened<Self, #ty> = _rt::Flattened::new("");
+                });
+            }
+            Storage::Json => quote! { _rt::Json },
+            Storage::Plain => quote! { _rt::Plain },
+        };
+        Some(quote! {
+            #[doc = ""]
+            #vis const #name: _rt::Column<Self, #ty, #kind> =
+                _rt::Column::property("", |_, _| loop {});
+        })
+    });
+    quote! { #(#columns)* }
+}

@@ -1,0 +1,83 @@
+//! Fourth stage: code.
+//!
+//! Everything stands in a block of its own, so that helper types cannot meet the user's; only
+//! `_rt` is named in it, and traits are called by their full paths. Names of locals and of helper
+//! types begin with `__`, because the user's types are in scope.
+
+mod assert;
+mod codec;
+mod columns;
+mod edm_enum;
+mod entity;
+pub(crate) mod fallback;
+mod index;
+mod part;
+mod patch;
+mod projection;
+mod properties;
+mod schema;
+mod steps;
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::Path;
+
+use crate::model;
+
+/// The code of an entity.
+pub(crate) fn entity(entity: &model::Entity) -> TokenStream {
+    let schema = schema::emit(entity);
+    let asserts = assert::emit(entity);
+    let codec = codec::emit(entity);
+    let table_entity = entity::emit(entity);
+    let steps = entity.families.iter().map(|family| steps::emit(entity, family));
+    let indexes = index::emit(entity);
+    let patch = patch::emit(entity);
+    let columns = columns::of_entity(entity);
+    scoped(
+        &entity.runtime,
+        &quote! { #schema #asserts #codec #table_entity #(#steps)* #indexes #patch #columns },
+    )
+}
+
+/// The code of a struct that is flattened.
+pub(crate) fn properties(properties: &model::Properties) -> TokenStream {
+    let slots = properties::slots(properties);
+    let body = properties::emit(properties);
+    let columns = columns::of_properties(properties);
+    scoped(&properties.runtime, &quote! { #slots #body #columns })
+}
+
+/// The code of an enum that is stored as text.
+pub(crate) fn edm_enum(edm_enum: &model::EdmEnum) -> TokenStream {
+    scoped(&edm_enum.runtime, &edm_enum::emit(edm_enum))
+}
+
+/// The code of a projection.
+pub(crate) fn projection(projection: &model::Projection) -> TokenStream {
+    scoped(&projection.runtime, &projection::emit(projection))
+}
+
+/// A block in which `_rt` is the runtime. The user's lints are for code that the user wrote.
+fn scoped(runtime: &Path, body: &TokenStream) -> TokenStream {
+    quote! {
+        #[doc(hidden)]
+        #[allow(
+            dead_code,
+            private_bounds,
+            private_interfaces,
+            unreachable_pub,
+            unnameable_types,
+            unused_qualifications,
+            non_camel_case_types,
+            clippy::all,
+            clippy::pedantic,
+            clippy::nursery,
+            clippy::restriction,
+        )]
+        const _: () = {
+            use #runtime::__private as _rt;
+            #body
+        };
+    }
+}

@@ -1,0 +1,88 @@
+//! Patches: a setter for each property.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
+
+use crate::model::{Entity, Field, Storage};
+
+/// The name of the patch's type.
+pub(super) fn name(entity: &Entity) -> Ident {
+    format_ident!("__{}Patch", crate::names::unraw(&entity.ident))
+}
+
+/// The patch's type and its methods.
+pub(super) fn emit(entity: &Entity) -> TokenStream {
+    let (ident, name, vis) = (&entity.ident, name(entity), &entity.vis);
+    let doc = format!("Changes to some properties of `{}`.", crate::names::unraw(ident));
+    // A key cannot be patched: another key is another row.
+    let methods = entity
+        .fields
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| !entity.is_in_key(*at))
+        .map(|(_, field)| setter(field));
+    quote! {
+        #[doc = #doc]
+        #[derive(_rt::Debug)]
+        #vis struct #name(_rt::Patch<#ident>);
+
+        #[automatically_derived]
+        impl #name { #(#methods)* }
+
+        #[automatically_derived]
+        impl _rt::From<#name> for _rt::Patch<#ident> {
+            fn from(__patch: #name) -> Self {
+                __patch.0
+            }
+        }
+    }
+}
+
+fn setter(field: &Field) -> TokenStream {
+    let (ident, ty, name) = (&field.ident, &field.ty, &field.property);
+    let doc = format!("Sets `{}`.", field.name);
+    match &field.storage {
+        Storage::Skipped | Storage::Extra => TokenStream::new(),
+        Storage::Plain => {
+            let remove = remove(field);
+            quote! {
+                #[doc = #doc]
+                pub fn #ident<__V>(self, __value: __V) -> Self
+                where
+                    __V: _rt::Input<<#ty as _rt::Property>::Scalar>,
+                {
+                    Self(self.0.set::<#ty>(#name, &_rt::Input::input(__value)))
+                }
+                #remove
+            }
+        }
+        Storage::Json => quote! {
+            #[doc = #doc]
+            pub fn #ident(self, __value: #ty) -> Self {
+                Self(self.0.set_json::<#ty>(#name, &__value))
+            }
+        },
+        Storage::Flattened(prefix) => quote! {
+            #[doc = #doc]
+            pub fn #ident(self, __value: #ty) -> Self {
+                Self(self.0.set_flattened::<#ty>(#prefix, &__value))
+            }
+        },
+    }
+}
+
+/// Only an optional property can be absent.
+fn remove(field: &Field) -> Option<TokenStream> {
+    if !field.is_option() {
+        return None;
+    }
+    let name = &field.property;
+    let method = format_ident!("remove_{}", field.name, span = field.ident.span());
+    let doc = format!("Removes `{}`.", field.name);
+    Some(quote! {
+        #[doc = #doc]
+        pub fn #method(self) -> Self {
+            Self(self.0.remove(#name))
+        }
+    })
+}

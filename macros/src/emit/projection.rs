@@ -1,0 +1,63 @@
+//! Projections: each field is read through the column of its name.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+
+use crate::{model::Projection, names};
+
+/// The impls of `FromRow` and `Projection`.
+pub(super) fn emit(projection: &Projection) -> TokenStream {
+    let Some(of) = &projection.of else { return TokenStream::new() };
+    let ident = &projection.ident;
+    let selects = projection.fields.iter().map(|field| {
+        let constant = &field.constant;
+        quote! { _rt::ReadColumn::select(&<#of>::#constant, __family, &mut __names); }
+    });
+    // A field of another type than the entity's is shown where its type is written.
+    let reads = projection.fields.iter().map(|field| {
+        let (name, constant, ty) = (&field.ident, &field.constant, &field.ty);
+        let read = quote_spanned! { ty.span() =>
+            _rt::ReadColumn::read(&<#of>::#constant, __row, __family)?
+        };
+        quote! { #name: #read }
+    });
+    let fields = projection.fields.iter().map(|field| names::fingerprint(&field.ident));
+    quote! {
+        #[automatically_derived]
+        impl _rt::FromRow for #ident {
+            fn columns(
+                __family: _rt::Option<&'static _rt::Family>,
+            ) -> _rt::Option<_rt::Vec<_rt::String>> {
+                let __family = _rt::family_or_primary::<#of>(__family)?;
+                let mut __names = _rt::Vec::new();
+                #(#selects)*
+                _rt::Some(__names)
+            }
+
+            fn from_row(__row: &_rt::Row) -> _rt::Result<Self> {
+                let __family = _rt::Schema::primary(<#of as _rt::TableEntity>::SCHEMA)?;
+                <Self as _rt::FromRow>::from_copy(__row, __family)
+            }
+
+            fn from_copy(
+                __row: &_rt::Row,
+                __family: &'static _rt::Family,
+            ) -> _rt::Result<Self> {
+                _rt::Ok(Self { #(#reads),* })
+            }
+        }
+
+        #[automatically_derived]
+        impl _rt::Projection for #ident {
+            type Entity = #of;
+        }
+
+        #[automatically_derived]
+        impl<__M> _rt::Within<__M> for #ident
+        where
+            #(__M: _rt::Holds<#fields>,)*
+        {
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What is known of an entity's rows, as constants.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
+
+use super::part;
+use crate::{
+    attr::Discriminator,
+    model::{Entity, Family, FamilyKind, Field, Key, Segment, Storage},
+};
+
+/// The constant of a family: `__PRIMARY`.
+pub(super) fn family_constant(family: &Family) -> Ident {
+    let name = crate::names::unraw(&family.name);
+    format_ident!("__{}", crate::names::Case::Screaming.apply(&name))
+}
+
+/// The constants of the families, and `__SCHEMA`.
+pub(super) fn emit(entity: &Entity) -> TokenStream {
+    let families = entity.families.iter().enumerate().map(|(index, family)| {
+        let name = family_constant(family);
+        let value = self::family(family, index, entity);
+        quote! { const #name: &'static _rt::Family = &#value; }
+    });
+    let constants = entity.families.iter().map(family_constant);
+    let columns = entity.fields.iter().enumerate().filter_map(|(at, field)| {
+        let stored = entity.primary().is_some_and(|primary| entity.is_property(primary, at, field));
+        column(field, stored)
+    });
+    let conditional = entity.families.iter().any(|family| family.when.is_some());
+    let name = crate::names::unraw(&entity.ident);
+    let (table, entity_type) = (&entity.table, &entity.entity_type);
+    let discriminator = match &entity.discriminator {
+        Discriminator::Property(name) => quote! { _rt::Discriminator::Property(#name) },
+        Discriminator::RowKey => quote! { _rt::Discriminator::RowKey },
+    };
+    quote! {
+        #(#families)*
+        static __SCHEMA: _rt::Schema = _rt::Schema {
+            entity: #name,
+            table: #table,
+            entity_type: #entity_type,
+            version: 1,
+            marker: #entity_type,
+            discriminator: #discriminator,
+            families: &[#(*#constants),*],
+            conditional: #conditional,
+            columns: &[#(#columns),*],
+        };
+    }
+}
+
+fn family(family: &Family, index: usize, entity: &Entity) -> TokenStream {
+    let name = crate::names::unraw(&family.name);
+    let entity_type = entity.entity_type.value();
+    let (kind, marker) = match family.kind {
+        FamilyKind::Primary => (quote! { Primary }, entity_type),
+        FamilyKind::Copy => (quote! { Copy }, format!("{entity_type}#{name}")),
+        FamilyKind::List => (quote! { List }, "entable.list".to_owned()),
+    };
+    let partition = template(&family.partition, entity);
+    let row = template(&family.row, entity);
+    let fields = || entity.fields.iter().enumerate();
+    let in_keys = fields()
+        .filter(|(at, field)| entity.key_source(family, *at, field).is_some())
+        .map(|(_, field)| &field.property);
+    let left_out = fields()
+        .filter(|(at, field)| {
+            !family.holds.get(*at).copied().unwrap_or_default()
+                && entity.key_source(family, *at, field).is_none()
+        })
+        .filter_map(|(_, field)| match &field.storage {
+            Storage::Plain | Storage::Json => Some(field.property.clone()),
+            Storage::Flattened(prefix) => Some(format!("{prefix}*")),
+            Storage::Skipped | Storage::Extra => None,
+        });
+    let unique = family.unique;
+    quote! {
+        _rt::Family {
+            name: #name,
+            index: #index,
+            kind: _rt::FamilyKind::#kind,
+            marker: #marker,
+            partition: #partition,
+            row: #row,
+            in_keys: &[#(#in_keys),*],
+            left_out: &[#(#left_out),*],
+            unique: #unique,
+        }
+    }
+}
+
+fn template(key: &Key, entity: &Entity) -> TokenStream {
+    let text = &key.text;
+    let segments = key.segments.iter().filter_map(|segment| match segment {
+        Segment::Literal(text, _) => Some(quote! { _rt::Segment::Literal(#text) }),
+        Segment::Part(part) => {
+            let field = entity.fields.get(part.field)?;
+            let (form, width) = (part::form(part), part::width(part, &field.ty));
+            let (name, ty) = (&field.property, &field.ty);
+            let encode = part::encode(part, ty, &quote! { &__field });
+            Some(quote! {
+                _rt::Segment::Part(_rt::Part {
+                    field: #name,
+                    form: #form,
+                    width: #width,
+                    encode: |__value, __out| {
+                        let __field = <#ty as _rt::EdmValue>::from_edm(__value)?;
+                        #encode
+                    },
+                })
+            })
+        }
+    });
+    quote! { _rt::Template { text: #text, segments: &[#(#segments),*] } }
+}
+
+/// The column of a field, if it is one.
+pub(super) fn column(field: &Field, stored: bool) -> Option<TokenStream> {
+    let (name, ty) = (&field.property, &field.ty);
+    let (name, edm, optional, nested) = match &field.storage {
+        Storage::Skipped | Storage::Extra => return None,
+        Storage::Plain if !stored => (name, quote! { _rt::None }, quote! { false }, quote! { &[] }),
+        Storage::Plain => (
+            name,
+            quote! { _rt::Some(<<#ty as _rt::Property>::Scalar as _rt::EdmValue>::EDM) },
+            quote! { <#ty as _rt::Property>::OPTIONAL },
+            quote! { &[] },
+        ),
+        Storage::Json => {
+            (name, quote! { _rt::Some(_rt::EdmType::String) }, quote! { false }, quote! { &[] })
+        }
+        Storage::Flattened(prefix) => (
+            prefix,
+            quote! { _rt::None },
+            quote! { false },
+            quote! { <#ty as _rt::Properties>::COLUMNS },
+        ),
+    };
+    Some(quote! {
+        _rt::ColumnSchema {
+            name: #name,
+            edm: #edm,
+            optional: #optional,
+            stored: #stored,
+            nested: #nested,
+        }
+    })
+}

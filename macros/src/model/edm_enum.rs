@@ -1,0 +1,79 @@
+//! An enum that is stored as text.
+
+use proc_macro2::{Ident, Span};
+use syn::{Data, DeriveInput, Fields, LitStr, Path, spanned::Spanned};
+
+use super::{refuse_generics, runtime};
+use crate::{
+    attr::{EnumAttr, VariantAttr},
+    errors::Errors,
+    names::{self, Case},
+};
+
+/// An enum that is stored as text.
+#[derive(Debug)]
+pub(crate) struct EdmEnum {
+    pub(crate) ident: Ident,
+    pub(crate) runtime: Path,
+    pub(crate) variants: Vec<Variant>,
+}
+
+/// A variant.
+#[derive(Debug)]
+pub(crate) struct Variant {
+    pub(crate) ident: Ident,
+    /// The text that is stored.
+    pub(crate) text: String,
+    /// Where the text was given.
+    pub(crate) span: Span,
+}
+
+impl EdmEnum {
+    /// The enum that the input declares.
+    pub(crate) fn new(input: &DeriveInput, errors: &mut Errors) -> Self {
+        refuse_generics(input, "EdmEnum", errors);
+        let attr = EnumAttr::read(&input.attrs, errors);
+        let case = attr.rename_all.get().copied().unwrap_or(Case::Verbatim);
+        Self {
+            ident: input.ident.clone(),
+            runtime: runtime(&attr.runtime),
+            variants: variants(input, case, errors),
+        }
+    }
+}
+
+fn variants(input: &DeriveInput, case: Case, errors: &mut Errors) -> Vec<Variant> {
+    let data = match &input.data {
+        Data::Enum(data) => data,
+        Data::Struct(data) => {
+            errors.at(data.struct_token.span, "expected an enum, found a struct");
+            return Vec::new();
+        }
+        Data::Union(data) => {
+            errors.at(data.union_token.span, "expected an enum, found a union");
+            return Vec::new();
+        }
+    };
+    if data.variants.is_empty() {
+        errors.at(input.ident.span(), "expected an enum with variants, found none");
+    }
+    let mut variants = Vec::new();
+    for variant in &data.variants {
+        if !matches!(variant.fields, Fields::Unit) {
+            errors.at(
+                variant.fields.span(),
+                "expected a variant without fields: only its name is stored",
+            );
+        }
+        let attr = VariantAttr::read(&variant.attrs, errors);
+        variants.push(Variant {
+            text: match attr.rename.get() {
+                Some(rename) => rename.value(),
+                None => case.apply(&names::unraw(&variant.ident)),
+            },
+            span: attr.rename.get().map_or_else(|| variant.ident.span(), LitStr::span),
+            ident: variant.ident.clone(),
+        });
+    }
+    variants
+}

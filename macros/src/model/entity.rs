@@ -1,0 +1,207 @@
+//! An entity.
+
+use proc_macro2::Ident;
+use syn::{DeriveInput, LitStr, Path, Visibility};
+
+use super::{Family, FamilyKind, Field, Key, Storage, named_fields, refuse_generics, runtime};
+use crate::{
+    attr::{Discriminator, EntityAttr, FieldAttr, IndexAttr},
+    errors::Errors,
+    names::{self, Case},
+    spanned::Slot,
+};
+
+/// An entity: its table, its kinds of rows and its fields.
+#[derive(Debug)]
+pub(crate) struct Entity {
+    pub(crate) ident: Ident,
+    /// Helper types have it too: they name the entity in public places.
+    pub(crate) vis: Visibility,
+    pub(crate) runtime: Path,
+    pub(crate) table: LitStr,
+    pub(crate) entity_type: LitStr,
+    pub(crate) discriminator: Discriminator,
+    pub(crate) validate: Option<Path>,
+    pub(crate) may_be_hot: bool,
+    pub(crate) fields: Vec<Field>,
+    /// The primary first.
+    pub(crate) families: Vec<Family>,
+}
+
+impl Entity {
+    /// The entity that the input declares.
+    pub(crate) fn new(input: &DeriveInput, errors: &mut Errors) -> Self {
+        refuse_generics(input, "TableEntity", errors);
+        let attr = EntityAttr::read(&input.attrs, errors);
+        let fields = fields(input, &attr, errors);
+        let named = || LitStr::new(&names::unraw(&input.ident), input.ident.span());
+        let discriminator = attr.discriminator.get().cloned().unwrap_or_else(|| {
+            Discriminator::Property(LitStr::new("EntityType", input.ident.span()))
+        });
+        Self {
+            ident: input.ident.clone(),
+            vis: input.vis.clone(),
+            runtime: runtime(&attr.runtime),
+            table: attr.name.get().cloned().unwrap_or_else(named),
+            entity_type: attr.entity_type.get().cloned().unwrap_or_else(named),
+            discriminator,
+            validate: attr.validate.get().cloned(),
+            may_be_hot: attr.hot_partition.is_set(),
+            families: families(input, &attr, &fields, errors),
+            fields,
+        }
+    }
+
+    /// Whether rows of the family hold the field as a property, or as several.
+    pub(crate) fn is_property(&self, family: &Family, at: usize, field: &Field) -> bool {
+        let is_held = family.holds.get(at).copied().unwrap_or_default();
+        match field.storage {
+            Storage::Skipped | Storage::Extra => false,
+            _ => is_held && self.key_source(family, at, field).is_none(),
+        }
+    }
+
+    /// The part of the family's keys that the field is read from: it is no property then.
+    pub(crate) fn key_source(
+        &self,
+        family: &Family,
+        at: usize,
+        field: &Field,
+    ) -> Option<(bool, usize)> {
+        if field.attr.store.is_set() || field.storage != Storage::Plain {
+            return None;
+        }
+        family.source_of(at, &self.fields)
+    }
+
+    /// The families that an entity can be read from: the primary and copies.
+    pub(crate) fn copies(&self) -> impl Iterator<Item = &Family> {
+        self.families.iter().filter(|family| family.kind != FamilyKind::List)
+    }
+
+    /// The family of the entity's own rows.
+    pub(crate) fn primary(&self) -> Option<&Family> {
+        self.families.first()
+    }
+
+    /// Whether the field is a part of the primary's keys.
+    pub(crate) fn is_in_key(&self, at: usize) -> bool {
+        self.primary().is_some_and(|primary| primary.parts().any(|part| part.field == at))
+    }
+
+    /// Whether the field is a part of any key.
+    pub(crate) fn is_in_any_key(&self, at: usize) -> bool {
+        self.families.iter().flat_map(Family::parts).any(|part| part.field == at)
+    }
+}
+
+fn fields(input: &DeriveInput, attr: &EntityAttr, errors: &mut Errors) -> Vec<Field> {
+    let case = attr.rename_all.get().copied().unwrap_or(Case::Pascal);
+    let mut fields = Vec::new();
+    for field in named_fields(input, errors) {
+        let attr = FieldAttr::of_entity(&field.attrs, errors);
+        fields.extend(Field::new(&field, attr, case, &input.ident));
+    }
+    fields
+}
+
+/// The primary first, then indexes and lists as they are written.
+fn families(
+    input: &DeriveInput,
+    attr: &EntityAttr,
+    fields: &[Field],
+    errors: &mut Errors,
+) -> Vec<Family> {
+    let primary = primary(input, attr, fields, errors);
+    let mut families = Vec::new();
+    for index in &attr.indexes {
+        let partition = primary.as_ref().map(|primary| &primary.partition);
+        families.extend(self::index(index, partition, fields, errors));
+    }
+    families.splice(0..0, primary);
+    families
+}
+
+/// The family of the entity's own rows, where both keys are given.
+fn primary(
+    input: &DeriveInput,
+    attr: &EntityAttr,
+    fields: &[Field],
+    errors: &mut Errors,
+) -> Option<Family> {
+    let mut key = |name: &str, slot: &Slot<LitStr>, example: &str| {
+        if !slot.is_set() {
+            let message =
+                format!("an entity needs a `{name}`, write `#[table({name} = \"{example}\")]`");
+            errors.at(input.ident.span(), message);
+        }
+        slot.get().map(|literal| Key::new(literal, fields, errors))
+    };
+    let partition = key("partition_key", &attr.partition_key, "{department}");
+    let row = key("row_key", &attr.row_key, "{id:06}");
+    Some(Family {
+        name: Ident::new("Primary", input.ident.span()),
+        kind: FamilyKind::Primary,
+        partition: partition?,
+        row: row?,
+        holds: vec![true; fields.len()],
+        unique: false,
+        when: None,
+    })
+}
+
+/// The family of an index or a list, in the primary's partition.
+fn index(
+    attr: &IndexAttr,
+    partition: Option<&Key>,
+    fields: &[Field],
+    errors: &mut Errors,
+) -> Option<Family> {
+    if !attr.row_key.is_set() {
+        let message = format!("`{0}` needs a key, write `{0}, row_key = \"..\"`", attr.name);
+        errors.at(attr.name.span(), message);
+    }
+    let row = attr.row_key.get().map(|literal| Key::new(literal, fields, errors));
+    let elsewhere = attr
+        .partition_key
+        .get()
+        .filter(|literal| partition.is_some_and(|partition| partition.text != literal.value()));
+    if let Some(literal) = elsewhere {
+        errors.at(literal.span(), "a copy in another partition is not supported yet");
+    }
+    Some(Family {
+        name: attr.name.clone(),
+        kind: if attr.is_list { FamilyKind::List } else { FamilyKind::Copy },
+        partition: partition?.clone(),
+        row: row?,
+        holds: held(attr, fields, errors),
+        unique: attr.unique.is_set(),
+        when: attr.when.get().cloned(),
+    })
+}
+
+/// Which fields the copies hold: all, `only` some, or all `except` some.
+fn held(attr: &IndexAttr, fields: &[Field], errors: &mut Errors) -> Vec<bool> {
+    let (named, wanted) = match (attr.only.get(), attr.except.get()) {
+        (Some(_), Some(except)) => {
+            let span = except.first().map_or(attr.name.span(), Ident::span);
+            errors.at(span, "a copy has `only` some fields or all `except` some, not both");
+            return vec![true; fields.len()];
+        }
+        (Some(only), None) => (only, true),
+        (None, Some(except)) => (except, false),
+        (None, None) => return vec![true; fields.len()],
+    };
+    let mut held = vec![!wanted; fields.len()];
+    for name in named {
+        let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
+        let at = fields.iter().position(|field| field.name == names::unraw(name));
+        match at.and_then(|at| held.get_mut(at)) {
+            Some(slot) => *slot = wanted,
+            None => {
+                errors.at(name.span(), names::unknown("field", &names::unraw(name), &known));
+            }
+        }
+    }
+    held
+}

@@ -1,0 +1,56 @@
+//! Second stage: what the attributes mean, with every default filled in and every name resolved.
+
+mod edm_enum;
+mod entity;
+mod field;
+mod key;
+mod projection;
+mod properties;
+
+use proc_macro2::Span;
+use syn::{Data, DeriveInput, Fields, Path, spanned::Spanned};
+
+pub(crate) use self::{
+    edm_enum::EdmEnum,
+    entity::Entity,
+    field::{Absent, Field, Storage},
+    key::{Family, FamilyKind, Key, Part, Segment},
+    projection::Projection,
+    properties::Properties,
+};
+use crate::{errors::Errors, spanned::Slot};
+
+/// The runtime's path: `::entable` unless the caller has it under another name.
+fn runtime(given: &Slot<Path>) -> Path {
+    given.get().cloned().unwrap_or_else(|| syn::parse_quote!(::entable))
+}
+
+/// The named fields of a struct; other shapes are refused.
+fn named_fields(input: &DeriveInput, errors: &mut Errors) -> Vec<syn::Field> {
+    let wrong = |what: &str, span: Span| {
+        let message = format!("expected a struct with named fields, found {what}");
+        Err(syn::Error::new(span, message))
+    };
+    let fields = match &input.data {
+        Data::Struct(data) => match &data.fields {
+            Fields::Named(fields) => Ok(fields.named.iter().cloned().collect()),
+            Fields::Unnamed(fields) => wrong("a tuple struct", fields.span()),
+            Fields::Unit => wrong("a unit struct", input.ident.span()),
+        },
+        Data::Enum(data) => wrong("an enum", data.enum_token.span),
+        Data::Union(data) => wrong("a union", data.union_token.span),
+    };
+    errors.take(fields).unwrap_or_default()
+}
+
+/// Refuses type parameters and lifetimes: a row holds owned values of known types.
+fn refuse_generics(input: &DeriveInput, derive: &str, errors: &mut Errors) {
+    if !input.generics.params.is_empty() {
+        errors.at(
+            input.generics.params.span(),
+            format!(
+                "`{derive}` is for types without parameters: rows hold owned values of known types"
+            ),
+        );
+    }
+}

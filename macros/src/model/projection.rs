@@ -1,0 +1,52 @@
+//! A projection.
+
+use proc_macro2::Ident;
+use syn::{DeriveInput, Path, Type};
+
+use super::{named_fields, refuse_generics, runtime};
+use crate::{
+    attr::{FieldAttr, ProjectionAttr},
+    errors::Errors,
+    names,
+};
+
+/// Some of an entity's fields.
+#[derive(Debug)]
+pub(crate) struct Projection {
+    pub(crate) ident: Ident,
+    pub(crate) runtime: Path,
+    pub(crate) of: Option<Path>,
+    pub(crate) fields: Vec<Projected>,
+}
+
+/// A field of a projection.
+#[derive(Debug)]
+pub(crate) struct Projected {
+    pub(crate) ident: Ident,
+    pub(crate) ty: Type,
+    /// The entity's column.
+    pub(crate) constant: Ident,
+}
+
+impl Projection {
+    /// The projection that the input declares.
+    pub(crate) fn new(input: &DeriveInput, errors: &mut Errors) -> Self {
+        refuse_generics(input, "Projection", errors);
+        let attr = ProjectionAttr::read(&input.attrs, &input.ident, errors);
+        let mut fields = Vec::new();
+        for field in named_fields(input, errors) {
+            FieldAttr::of_projection(&field.attrs, errors);
+            fields.extend(field.ident.map(|ident| Projected {
+                constant: names::constant(&ident),
+                ty: names::without_self(&field.ty, &input.ident),
+                ident,
+            }));
+        }
+        Self {
+            ident: input.ident.clone(),
+            runtime: runtime(&attr.runtime),
+            of: attr.of.get().cloned(),
+            fields,
+        }
+    }
+}

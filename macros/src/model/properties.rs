@@ -1,0 +1,34 @@
+//! A struct that is flattened into entities.
+
+use proc_macro2::Ident;
+use syn::{DeriveInput, Path};
+
+use super::{Field, named_fields, refuse_generics, runtime};
+use crate::{
+    attr::{FieldAttr, PropertiesAttr},
+    errors::Errors,
+    names::Case,
+};
+
+/// A struct that is flattened into entities.
+#[derive(Debug)]
+pub(crate) struct Properties {
+    pub(crate) ident: Ident,
+    pub(crate) runtime: Path,
+    pub(crate) fields: Vec<Field>,
+}
+
+impl Properties {
+    /// The struct that the input declares.
+    pub(crate) fn new(input: &DeriveInput, errors: &mut Errors) -> Self {
+        refuse_generics(input, "Properties", errors);
+        let attr = PropertiesAttr::read(&input.attrs, errors);
+        let case = attr.rename_all.get().copied().unwrap_or(Case::Pascal);
+        let mut fields = Vec::new();
+        for field in named_fields(input, errors) {
+            let attr = FieldAttr::of_properties(&field.attrs, errors);
+            fields.extend(Field::new(&field, attr, case, &input.ident));
+        }
+        Self { ident: input.ident.clone(), runtime: runtime(&attr.runtime), fields }
+    }
+}

@@ -1,0 +1,72 @@
+//! The driver: attributes, model, checks, code; where there are mistakes, these and an impl that
+//! does nothing, so that one mistake is one message.
+
+use proc_macro2::TokenStream;
+use syn::DeriveInput;
+
+use crate::{check, emit, errors::Errors, model};
+
+/// Parses the input and hands it to one derive.
+pub(crate) fn derive(
+    input: proc_macro::TokenStream,
+    expand: fn(&DeriveInput) -> TokenStream,
+) -> proc_macro::TokenStream {
+    match syn::parse::<DeriveInput>(input) {
+        Ok(input) => expand(&input).into(),
+        Err(error) => error.into_compile_error().into(),
+    }
+}
+
+/// `#[derive(TableEntity)]`
+pub(crate) fn table_entity(input: &DeriveInput) -> TokenStream {
+    let mut errors = Errors::default();
+    let entity = model::Entity::new(input, &mut errors);
+    check::entity(&entity, &mut errors);
+    finish(errors, || emit::entity(&entity), || emit::fallback::entity(input, &entity))
+}
+
+/// `#[derive(Properties)]`
+pub(crate) fn properties(input: &DeriveInput) -> TokenStream {
+    let mut errors = Errors::default();
+    let properties = model::Properties::new(input, &mut errors);
+    check::properties(&properties, &mut errors);
+    finish(
+        errors,
+        || emit::properties(&properties),
+        || emit::fallback::properties(input, &properties),
+    )
+}
+
+/// `#[derive(EdmEnum)]`
+pub(crate) fn edm_enum(input: &DeriveInput) -> TokenStream {
+    let mut errors = Errors::default();
+    let edm_enum = model::EdmEnum::new(input, &mut errors);
+    check::edm_enum(&edm_enum, &mut errors);
+    finish(errors, || emit::edm_enum(&edm_enum), || emit::fallback::edm_enum(input, &edm_enum))
+}
+
+/// `#[derive(Projection)]`
+pub(crate) fn projection(input: &DeriveInput) -> TokenStream {
+    let mut errors = Errors::default();
+    let projection = model::Projection::new(input, &mut errors);
+    finish(
+        errors,
+        || emit::projection(&projection),
+        || emit::fallback::projection(input, &projection),
+    )
+}
+
+fn finish(
+    errors: Errors,
+    emit: impl FnOnce() -> TokenStream,
+    fallback: impl FnOnce() -> TokenStream,
+) -> TokenStream {
+    match errors.finish() {
+        Ok(()) => emit(),
+        Err(error) => {
+            let mut tokens = error.into_compile_error();
+            tokens.extend(fallback());
+            tokens
+        }
+    }
+}

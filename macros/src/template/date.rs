@@ -1,0 +1,58 @@
+//! Date forms: those whose text sorts as the times do.
+
+use super::forbidden;
+
+/// The finest unit that a date form writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fineness {
+    /// `%Y`
+    Year,
+    /// `%m`
+    Month,
+    /// `%d`
+    Day,
+    /// `%H`
+    Hour,
+    /// `%M`
+    Minute,
+    /// `%S`
+    Second,
+    /// `%f`
+    Tick,
+}
+
+const UNITS: [(char, Fineness); 7] = [
+    ('Y', Fineness::Year),
+    ('m', Fineness::Month),
+    ('d', Fineness::Day),
+    ('H', Fineness::Hour),
+    ('M', Fineness::Minute),
+    ('S', Fineness::Second),
+    ('f', Fineness::Tick),
+];
+
+/// Checks a date form. Largest unit first and none left out: only so does the text sort.
+pub(super) fn check(form: &str) -> Result<Fineness, String> {
+    let mut expected = UNITS.iter();
+    let mut finest = None;
+    let mut chars = form.chars();
+    while let Some(c) = chars.next() {
+        if c != '%' {
+            if let Some(why) = forbidden(c) {
+                return Err(why);
+            }
+            continue;
+        }
+        let found = chars.next().map_or_else(|| "%".to_owned(), |unit| format!("%{unit}"));
+        match expected.next() {
+            Some((unit, fineness)) if found == format!("%{unit}") => finest = Some(*fineness),
+            Some((unit, _)) => {
+                return Err(format!(
+                    "expected `%{unit}`, found `{found}`: a date form that sorts is a beginning of `%Y%m%d%H%M%S%f`, with text between"
+                ));
+            }
+            None => return Err(format!("expected no more units, found `{found}`")),
+        }
+    }
+    finest.ok_or_else(|| "expected `%Y`, found no unit".to_owned())
+}

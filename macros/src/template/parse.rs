@@ -1,0 +1,88 @@
+//! Braces as parts: a field and how it is written.
+
+use super::{
+    Fault, Form, Piece, date,
+    lex::{Token, lex},
+};
+use crate::names;
+
+/// Digits that a part of fixed width may have.
+const MAX_WIDTH: usize = 39;
+/// Buckets that a partition may be spread over.
+const MAX_BUCKETS: u32 = 10_000;
+
+/// The pieces of a template, and all that is wrong with them.
+pub(crate) fn parse(text: &str) -> (Vec<Piece>, Vec<Fault>) {
+    let mut faults = Vec::new();
+    let tokens = lex(text, &mut faults);
+    let mut pieces = Vec::new();
+    for token in tokens {
+        match token {
+            Token::Literal(text, place) => pieces.push(Piece::Literal(text, place)),
+            Token::Braces(inner, place) => match part(&inner) {
+                Ok((field, form)) => pieces.push(Piece::Part { field, form, place }),
+                // An open brace has its fault already.
+                Err(_) if faults.iter().any(|fault| fault.place.start == place.start) => {}
+                Err(message) => faults.push(Fault::new(&place, message)),
+            },
+        }
+    }
+    (pieces, faults)
+}
+
+fn part(inner: &str) -> Result<(String, Form), String> {
+    let (field, form) = match inner.split_once(':') {
+        Some((field, spec)) => (field, Some(spec)),
+        None => (inner, None),
+    };
+    let field = field.strip_prefix("r#").unwrap_or(field);
+    if field.is_empty() {
+        return Err("expected a field's name between the braces, such as `{id}`".to_owned());
+    }
+    if !field.chars().all(|c| c == '_' || c.is_alphanumeric()) {
+        return Err(format!("expected a field's name, found `{field}`"));
+    }
+    let form = form.map_or(Ok(Form::Plain), |spec| self::form(field, spec))?;
+    Ok((field.to_owned(), form))
+}
+
+fn form(field: &str, spec: &str) -> Result<Form, String> {
+    match spec {
+        "desc" => Ok(Form::Descending),
+        "lower" => Ok(Form::Lower),
+        "hmac" => Err("`hmac` is not supported yet".to_owned()),
+        "" => Err(format!("expected a form after `:`, write `{{{field}}}` for the plain one")),
+        _ if spec.contains('%') => {
+            date::check(spec).map(|finest| Form::Date(spec.to_owned(), finest))
+        }
+        _ if spec.bytes().all(|b| b.is_ascii_digit()) => width(field, spec),
+        _ if spec.starts_with("bucket") => bucket(spec),
+        _ => Err(unknown(spec)),
+    }
+}
+
+/// A width is zero padded, and says so: `06`.
+fn width(field: &str, spec: &str) -> Result<Form, String> {
+    let Some(digits) = spec.strip_prefix('0') else {
+        return Err(format!(
+            "a width without a leading zero, write `{{{field}:0{spec}}}`: numbers in keys are zero padded"
+        ));
+    };
+    match digits.parse() {
+        Ok(width) if (1..=MAX_WIDTH).contains(&width) => Ok(Form::Width(width)),
+        _ => Err(format!("expected a width of 1 to {MAX_WIDTH} such as `06`, found `{spec}`")),
+    }
+}
+
+fn bucket(spec: &str) -> Result<Form, String> {
+    let count = spec.strip_prefix("bucket(").and_then(|rest| rest.strip_suffix(')'));
+    match count.and_then(|count| count.trim().parse().ok()) {
+        Some(count) if (1..=MAX_BUCKETS).contains(&count) => Ok(Form::Bucket(count)),
+        _ => Err(format!("expected `bucket(n)` with 1 to {MAX_BUCKETS} buckets, found `{spec}`")),
+    }
+}
+
+fn unknown(spec: &str) -> String {
+    let known = ["desc", "lower", "bucket(16)", "06", "%Y%m%d"];
+    names::unknown("form", spec, &known)
+}

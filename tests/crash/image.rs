@@ -1,0 +1,200 @@
+//! Files with flipped bits, torn writes and missing ends: right data or a clear error.
+
+use std::{
+    fs,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+};
+
+use entable::{
+    Batch, Condition, Error, Operation, Row, ValueRef,
+    backend::{Backend, Embedded, Read, TableRequest},
+};
+use tokio::runtime::Runtime;
+
+use crate::{Random, rounds, rows::rows};
+
+const TABLES: [&str; 2] = ["First", "Second"];
+const PAGE: usize = 4096;
+
+type State = Vec<Vec<Row>>;
+
+fn row(table: usize, number: usize) -> Row {
+    let mut row = Row::build(&format!("p{}", number % 3), &format!("r{number:05}"));
+    row.put("Table", ValueRef::Int32(i32::try_from(table).unwrap()));
+    row.put("Text", ValueRef::String(&"text ".repeat(number % 60)));
+    row.finish().unwrap()
+}
+
+async fn write(store: &Embedded, numbers: std::ops::Range<usize>) {
+    for (index, table) in TABLES.into_iter().enumerate() {
+        for number in numbers.clone() {
+            let insert = Operation::insert(row(index, number));
+            store.apply(&Batch::single(table, insert).unwrap()).await.unwrap();
+        }
+    }
+}
+
+async fn state(store: &Embedded) -> Result<State, Error> {
+    let mut state = Vec::new();
+    for table in TABLES {
+        state.push(rows(store, table).await?);
+    }
+    Ok(state)
+}
+
+/// A store of two tables in which something was deleted, its rows, and its file.
+fn original(runtime: &Runtime, path: &Path) -> (State, Vec<u8>) {
+    let state = runtime.block_on(async {
+        let store = Embedded::open(path).unwrap();
+        for table in TABLES {
+            store.tables(TableRequest::Create(table)).await.unwrap();
+        }
+        write(&store, 0..150).await;
+        for number in (0..150).step_by(7) {
+            let row = row(0, number);
+            let delete =
+                Operation::delete(row.partition_key(), row.row_key(), Condition::Any).unwrap();
+            store.apply(&Batch::single("First", delete).unwrap()).await.unwrap();
+        }
+        state(&store).await.unwrap()
+    });
+    (state, fs::read(path).unwrap())
+}
+
+/// What an opened image says: every row by scan and by point read, or the first error.
+async fn look(path: &Path, verify_up_to: u64, expected: &State) -> Result<State, Error> {
+    let store = Embedded::options().verify_up_to(verify_up_to).open(path)?;
+    let found = state(&store).await?;
+    for (table, rows) in TABLES.into_iter().zip(expected) {
+        for row in rows {
+            let (partition_key, row_key) = (row.partition_key(), row.row_key());
+            let read = Read { table, partition_key, row_key, select: None };
+            let point = store.read(read).await?;
+            let scanned = found.iter().flatten().any(|found| Some(found) == point.as_ref());
+            assert!(scanned || point.is_none(), "a point read and a scan differ");
+        }
+    }
+    Ok(found)
+}
+
+/// How a store opens that image: its state, or an error that is clear.
+fn outcome(
+    runtime: &Runtime,
+    path: &Path,
+    verify_up_to: u64,
+    expected: &State,
+    what: &str,
+) -> Option<State> {
+    let looked =
+        catch_unwind(AssertUnwindSafe(|| runtime.block_on(look(path, verify_up_to, expected))));
+    match looked {
+        Ok(Ok(state)) => Some(state),
+        Ok(Err(error)) => {
+            let text = error.to_string();
+            assert!(error.is_corrupt() || error.is_unsupported(), "{what}: {error:?}");
+            assert!(text.contains(".db"), "{what}: the error does not name the file: {text}");
+            None
+        }
+        Err(_) => panic!("{what}: panicked"),
+    }
+}
+
+/// Damages the file again and again; what opens has to be one of the states. How many opened.
+fn damage(
+    few: usize,
+    verify_up_to: u64,
+    seed: u64,
+    mut spoil: impl FnMut(&mut Random, &mut Vec<u8>) -> String,
+) -> (usize, usize) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("image.db");
+    let runtime = Runtime::new().unwrap();
+    let (expected, bytes) = original(&runtime, &path);
+    let mut random = Random(seed);
+    let (mut opened, all) = (0, rounds(few, 20 * few));
+    for round in 0..all {
+        let mut image = bytes.clone();
+        let what = format!("round {round}: {}", spoil(&mut random, &mut image));
+        fs::write(&path, image).unwrap();
+        if let Some(state) = outcome(&runtime, &path, verify_up_to, &expected, &what) {
+            assert_eq!(state, expected, "{what}");
+            opened += 1;
+        }
+    }
+    (opened, all)
+}
+
+fn flip(random: &mut Random, image: &mut Vec<u8>) -> String {
+    let (at, bit) = (random.below(image.len()), random.below(8));
+    image[at] ^= 1 << bit;
+    format!("bit {bit} of byte {at} is flipped")
+}
+
+#[test]
+fn a_flipped_bit_is_seen_or_does_no_harm() {
+    let (opened, all) = damage(300, u64::MAX, 11, flip);
+    assert!(opened > 0 && opened < all, "{opened} of {all} images opened");
+}
+
+#[test]
+fn a_flipped_bit_is_seen_in_the_rows_of_a_file_that_is_not_verified() {
+    let (opened, all) = damage(300, 0, 12, flip);
+    assert!(opened > 0 && opened < all, "{opened} of {all} images opened");
+}
+
+#[test]
+fn a_lost_page_is_seen_or_does_no_harm() {
+    let lose = |random: &mut Random, image: &mut Vec<u8>| {
+        let page = random.below(image.len() / PAGE);
+        image[page * PAGE..][..PAGE].fill(0);
+        format!("page {page} is lost")
+    };
+    damage(60, u64::MAX, 13, lose);
+}
+
+#[test]
+fn a_file_that_is_cut_is_refused() {
+    let cut = |random: &mut Random, image: &mut Vec<u8>| {
+        let length = 1 + random.below(image.len() - 1);
+        image.truncate(length);
+        format!("the file ends at {length}")
+    };
+    let (opened, _) = damage(60, u64::MAX, 14, cut);
+    assert_eq!(opened, 0, "files that were cut opened");
+}
+
+#[test]
+fn a_torn_commit_happened_or_did_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("image.db");
+    let torn = directory.path().join("torn.db");
+    let runtime = Runtime::new().unwrap();
+    let mut random = Random(15);
+    let mut opened = 0;
+    original(&runtime, &path);
+    let store = Embedded::open(&path).unwrap();
+    let all = rounds(40, 800);
+    for round in 0..all {
+        let before = (runtime.block_on(state(&store)).unwrap(), fs::read(&path).unwrap());
+        runtime.block_on(write(&store, 1000 + round..1001 + round));
+        let after = (runtime.block_on(state(&store)).unwrap(), fs::read(&path).unwrap());
+        let mut image = after.1.clone();
+        for page in 0..before.1.len().min(image.len()) / PAGE {
+            if random.below(2) == 0 {
+                let bytes = page * PAGE..(page + 1) * PAGE;
+                image[bytes.clone()].copy_from_slice(&before.1[bytes]);
+            }
+        }
+        fs::write(&torn, image).unwrap();
+        let what = format!("round {round}");
+        let Some(found) = outcome(&runtime, &torn, u64::MAX, &after.0, &what) else { continue };
+        // Two commits, one for each table.
+        let (first, second) = (found[0] == after.0[0], found[1] == after.0[1]);
+        assert!(first || found[0] == before.0[0], "{what}: the first table is neither");
+        assert!(second || found[1] == before.0[1], "{what}: the second table is neither");
+        assert!(first || !second, "{what}: the second commit is there without the first");
+        opened += 1;
+    }
+    assert!(opened > 0, "none of {all} torn files opened");
+}

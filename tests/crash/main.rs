@@ -1,0 +1,24 @@
+//! What a crash leaves: processes that are killed, files that are torn or damaged.
+//!
+//! `ENTABLE_LONG=1` kills two hundred times and damages thousands of files.
+
+mod image;
+mod kill;
+mod relaxed;
+mod rows;
+
+/// So many by default, so many in the long run.
+fn rounds(few: usize, many: usize) -> usize {
+    if std::env::var_os("ENTABLE_LONG").is_some() { many } else { few }
+}
+
+/// A small generator of numbers, so that a failing round can be run again.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % limit
+    }
+}

@@ -1,0 +1,2 @@
+//! Derives in hostile surroundings.
+#![deny(missing_docs, warnings)]

@@ -1,0 +1,122 @@
+//! An entity without copies: one request per verb.
+
+use entable::{
+    backend::{Memory, layer::Recorder},
+    prelude::*,
+};
+
+#[derive(Debug, Clone, PartialEq, Properties)]
+pub struct Address {
+    pub city: String,
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+pub struct Employee {
+    pub department: String,
+    pub id: u32,
+    pub first_name: String,
+    pub age: i32,
+    pub salary: Option<f64>,
+    #[table(json)]
+    pub tags: Vec<String>,
+    #[table(flatten(prefix = "Home"))]
+    pub home: Address,
+}
+
+#[derive(Debug, PartialEq, Projection)]
+#[table(of = Employee)]
+struct Contact {
+    id: u32,
+    first_name: String,
+}
+
+fn employee(id: u32, age: i32) -> Employee {
+    Employee {
+        department: "Sales".into(),
+        id,
+        first_name: "Don".into(),
+        age,
+        salary: None,
+        tags: vec!["a".into()],
+        home: Address { city: "Berlin".into() },
+    }
+}
+
+async fn staff() -> (Recorder, Table<Employee>) {
+    let recorder = Recorder::around(Memory::new());
+    let client = Client::builder().backend(recorder.clone()).build().unwrap();
+    let staff = client.table::<Employee>();
+    staff.create_if_missing().await.unwrap();
+    recorder.clear();
+    (recorder, staff)
+}
+
+#[tokio::test]
+async fn every_verb_is_one_request() -> Result<(), Error> {
+    let (recorder, staff) = staff().await;
+    let requests = |expected: usize| {
+        assert_eq!(recorder.count(), expected, "{recorder}");
+        recorder.clear();
+    };
+    let point = || Employee::primary().department("Sales").id(223);
+    let mut don = staff.insert(&employee(223, 34)).await?;
+    requests(1);
+    don.age = 36;
+    let old = don.clone();
+    let don = staff.replace(&don).await?;
+    requests(1);
+    assert_eq!(don.age, 36);
+    assert!(staff.replace(&old).await.unwrap_err().is_precondition_failed());
+    requests(1);
+    let read = staff.get(point()).await?.unwrap();
+    requests(1);
+    assert_eq!((&*read, read.etag()), (&*don, don.etag()));
+    staff.patch(point(), Employee::patch().age(35).salary(10.5)).await?;
+    requests(1);
+    staff.patch(point(), Employee::patch().remove_salary()).await?;
+    requests(2);
+    let don = staff
+        .update(point(), |e| {
+            e.age += 1;
+            Ok(())
+        })
+        .await?;
+    requests(2);
+    assert_eq!((don.age, don.salary), (36, None));
+    assert_eq!(staff.get_as::<Contact>(point()).await?.unwrap().id, 223);
+    requests(1);
+    staff.upsert(&employee(224, 1)).await?;
+    staff.upsert_merge(&employee(225, 1)).await?;
+    staff.replace_any(&employee(225, 2)).await?;
+    staff.delete(&don).await?;
+    assert!(!staff.delete_at(point()).await?);
+    requests(5);
+    Ok(())
+}
+
+#[tokio::test]
+async fn bulk_says_what_failed() -> Result<(), Error> {
+    let (recorder, staff) = staff().await;
+    staff.insert(&employee(223, 0)).await?;
+    recorder.clear();
+    let rows = (1..=250).map(|id| employee(id, 1));
+    let report = staff.bulk().concurrency(4).insert_all(rows).await?;
+    assert_eq!((report.done, report.failed.len(), report.failed[0].index), (249, 1, 222));
+    assert_eq!(recorder.count(), 4, "three transactions, one of them again without the conflict");
+    let paged = staff.query(Employee::primary().department("Sales")).page_size(50).take(120);
+    recorder.clear();
+    assert_eq!(paged.collect().await?.len(), 120);
+    assert_eq!(recorder.count(), 3);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_key_field_is_filtered_by_its_key() -> Result<(), Error> {
+    let (_, staff) = staff().await;
+    staff.bulk().insert_all((1..=250).map(|id| employee(id, 1))).await?;
+    let all = staff.query(Employee::scan()).filter(Employee::ID.ge(240)).select::<Contact>();
+    assert_eq!(all.explain().filter, "(EntityType eq 'Employee') and (RowKey ge 'empid_000240')");
+    assert_eq!(all.collect().await?.len(), 11);
+    Ok(())
+}
