@@ -23,6 +23,9 @@ pub mod entity;
 mod plan;
 // Floor 5: the first floor that awaits.
 pub mod table;
+// Floor 5 too: leave to use a table, made without a request.
+#[cfg(feature = "azure")]
+pub mod sas;
 // Floor 7: the service's promises, as tests for backends.
 #[cfg(feature = "conformance")]
 pub mod conformance;

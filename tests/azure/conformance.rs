@@ -81,8 +81,8 @@ conformance_suite!(azurite, optional backend(), differs: [
 async fn the_retry_layer_changes_nothing() {
     use entable::conformance::{Setup, batch, condition, crud};
     let Some(backend) = backend() else { return };
-    let setup = Setup::new(Retry::around(backend, RetryPolicy::new())).await;
-    crud::insert_then_read(&setup).await;
-    condition::versions_chain(&setup).await;
-    batch::all_verbs_together(&setup).await;
+    let setup = || Setup::new(Retry::around(backend.clone(), RetryPolicy::new()));
+    crud::insert_then_read(&setup().await).await;
+    condition::versions_chain(&setup().await).await;
+    batch::all_verbs_together(&setup().await).await;
 }

@@ -2,6 +2,7 @@
 
 use azure_core::{Context, Method, Url, headers::Headers};
 use azure_storage::clients::{ServiceType, finalize_request};
+use time::OffsetDateTime;
 
 use super::{
     Azure,
@@ -11,7 +12,6 @@ use super::{
     wire,
 };
 use crate::{
-    edm::Ticks,
     error::{Error, ErrorKind, Result},
     limits,
 };
@@ -24,9 +24,9 @@ pub struct AccessPolicy {
     /// Its name, at most 64 characters.
     pub id: String,
     /// When it begins; `None`: the signature says.
-    pub start: Option<Ticks>,
+    pub start: Option<OffsetDateTime>,
     /// When it ends; `None`: the signature says.
-    pub expiry: Option<Ticks>,
+    pub expiry: Option<OffsetDateTime>,
     /// The letters of `raud` that it allows; `None`: the signature says.
     pub permissions: Option<String>,
 }

@@ -24,6 +24,7 @@ use std::{fmt, sync::Arc};
 pub use acl::AccessPolicy;
 pub use key::AccountKey;
 pub use options::AzureOptions;
+pub(crate) use wire::query_value;
 
 use self::account::Account;
 use super::{Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest};

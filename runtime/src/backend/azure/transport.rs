@@ -106,6 +106,7 @@ impl Transport {
     }
 
     async fn send(&self, exchange: &Exchange, request: &mut Request) -> Result<Answer, Failure> {
+        spell_blanks(request.url_mut());
         if let Some(body) = &exchange.body {
             request.insert_header(headers::CONTENT_LENGTH, body.len().to_string());
             request.set_body(body.clone());
@@ -193,6 +194,15 @@ async fn send_given(
     let (status, headers, body) =
         client.execute_request(request).await.map_err(lost)?.deconstruct();
     Ok(Answer { status: status.into(), headers, body: body.collect().await.map_err(lost)? })
+}
+
+/// The client writes a blank in a query as `+`, which only forms do: `%20` is a blank everywhere. A
+/// real `+` is `%2B` already.
+fn spell_blanks(url: &mut azure_core::Url) {
+    if let Some(query) = url.query().filter(|query| query.contains('+')) {
+        let query = query.replace('+', "%20");
+        url.set_query(Some(&query));
+    }
 }
 
 fn add_query(url: &mut azure_core::Url, token: &str) {

@@ -41,7 +41,7 @@ fn push_encoded(out: &mut Vec<u8>, key: &str) {
 }
 
 /// A text as a value of a query string: `%20` for a blank, never `+`.
-pub(in crate::backend::azure) fn query_value(text: &str) -> String {
+pub(crate) fn query_value(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     for byte in text.bytes() {
         match byte {

@@ -10,7 +10,8 @@ mod error_body;
 mod filter;
 mod policies;
 
-pub(super) use address::{doubled, push_address, query_value};
+pub(crate) use address::query_value;
+pub(super) use address::{doubled, push_address};
 pub(super) use batch_answer::parts;
 pub(super) use batch_body::BatchBody;
 pub(super) use decode::{page, row, table_names};

@@ -1,5 +1,7 @@
 //! Stored access policies as XML.
 
+use time::OffsetDateTime;
+
 use crate::{
     backend::azure::AccessPolicy,
     edm::Ticks,
@@ -18,8 +20,8 @@ pub(in crate::backend::azure) fn write_policies(policies: &[AccessPolicy]) -> St
                 xml.push_str(&format!("<{name}>{}</{name}>", escaped(&text)));
             }
         };
-        element("Start", policy.start.map(|time| time.to_string()));
-        element("Expiry", policy.expiry.map(|time| time.to_string()));
+        element("Start", policy.start.map(printed));
+        element("Expiry", policy.expiry.map(printed));
         element("Permission", policy.permissions.clone());
         xml.push_str("</AccessPolicy></SignedIdentifier>");
     }
@@ -51,9 +53,13 @@ pub(in crate::backend::azure) fn read_policies(body: &[u8]) -> Result<Vec<Access
     Ok(policies)
 }
 
-fn time(xml: &str, name: &str) -> Result<Option<Ticks>> {
+fn printed(time: OffsetDateTime) -> String {
+    Ticks::try_from(time).unwrap_or(Ticks::MAX).to_string()
+}
+
+fn time(xml: &str, name: &str) -> Result<Option<OffsetDateTime>> {
     let Some(text) = element(xml, name).filter(|text| !text.is_empty()) else { return Ok(None) };
-    text.parse().map(Some).map_err(|error| {
+    text.parse::<Ticks>().map(|time| Some(time.into())).map_err(|error| {
         Error::new(ErrorKind::Backend, format!("a policy's {name} is not a time"))
             .with_source(error)
     })
@@ -87,8 +93,8 @@ mod tests {
         let policies = vec![
             AccessPolicy {
                 id: "a<&>".into(),
-                start: Some(Ticks::UNIX_EPOCH),
-                expiry: Some("2030-01-01T00:00:00Z".parse().unwrap()),
+                start: Some(OffsetDateTime::UNIX_EPOCH),
+                expiry: Some(OffsetDateTime::UNIX_EPOCH + time::Duration::days(20_000)),
                 permissions: Some("raud".into()),
             },
             AccessPolicy::new("empty"),
@@ -101,7 +107,7 @@ mod tests {
     fn the_services_form_is_read() {
         let xml = "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><SignedIdentifiers><SignedIdentifier><Id>p</Id><AccessPolicy><Start>2021-06-08T02:10:09.0000000Z</Start><Permission>r</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>";
         let found = read_policies(xml.as_bytes()).unwrap();
-        assert_eq!(found[0].start.unwrap().to_string(), "2021-06-08T02:10:09Z");
+        assert_eq!(printed(found[0].start.unwrap()), "2021-06-08T02:10:09Z");
         assert_eq!(found[0].expiry, None);
     }
 }
