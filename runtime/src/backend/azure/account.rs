@@ -16,6 +16,7 @@ use super::{
     endpoint::Endpoint,
     fault::Effect,
     transport::{Answer, Exchange, Transport},
+    wire,
 };
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -28,6 +29,8 @@ pub(super) struct Account {
     pub(super) pipeline: Pipeline,
     /// Without `/` at the end.
     pub(super) endpoint: String,
+    /// The path of the endpoint: empty, or `/account`.
+    path: String,
     pub(super) credential: Credential,
     pub(super) timeout: Duration,
     pub(super) cosmos: bool,
@@ -55,6 +58,7 @@ impl Account {
                 .client_options(settings.clone())
                 .build(),
             pipeline: azure_storage::clients::new_pipeline_from_options(settings, credentials),
+            path: endpoint.path().to_owned(),
             endpoint: endpoint.url,
             credential: options.credential,
             timeout: options.timeout,
@@ -84,7 +88,8 @@ impl Account {
         F: Future<Output = azure_core::Result<T>>,
     {
         let effect = call.effect;
-        let exchange = Arc::new(Exchange::with_body(call.body));
+        let path = call.address.map(|address| format!("{}/{address}", self.path));
+        let exchange = Arc::new(Exchange::new(call.body, path));
         let mut context = Context::new();
         context.insert(Shared(Arc::clone(&exchange)));
         context.insert(CustomHeaders::from(call.headers));
@@ -117,6 +122,7 @@ pub(super) struct Shared(pub(super) Arc<Exchange>);
 pub(super) struct Call {
     headers: Headers,
     body: Option<Bytes>,
+    address: Option<String>,
     effect: Effect,
 }
 
@@ -135,12 +141,21 @@ impl Call {
         let mut headers = Headers::new();
         headers.insert(azure_core::headers::ACCEPT, MINIMAL);
         headers.insert("dataserviceversion", "3.0");
-        Self { headers, body: None, effect }
+        Self { headers, body: None, address: None, effect }
     }
 
     /// With this header in place of the client's own.
     pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.insert(name, value.into());
+        self
+    }
+
+    /// At the row's address as it is encoded here: the client leaves characters as they are that some
+    /// servers read as the address's own.
+    pub(super) fn at(mut self, table: &str, partition_key: &str, row_key: &str) -> Self {
+        let mut address = Vec::with_capacity(64 + partition_key.len() + row_key.len());
+        wire::push_address(&mut address, table, partition_key, row_key);
+        self.address = String::from_utf8(address).ok();
         self
     }
 

@@ -39,12 +39,14 @@ impl Account {
     }
 
     async fn apply_one(&self, table: &str, operation: &Operation) -> Result<Written> {
-        let table = self.table(table)?;
-        let body = body(operation)?;
         let mut call = Call::writing();
-        if let Some(body) = body {
+        if let Some(body) = body(operation)? {
             call = call.body(body);
         }
+        if operation.verb() != Verb::Insert {
+            call = call.at(table, operation.row().partition_key(), operation.row().row_key());
+        }
+        let table = self.table(table)?;
         let answer = self.call(call, |context| send(table, operation, context)).await?;
         let answer = self.expect(answer, Effect::Writes)?;
         let etag = answer.header("etag").filter(|_| operation.verb() != Verb::Delete);

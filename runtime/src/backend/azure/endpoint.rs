@@ -22,6 +22,12 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
+    /// The path: empty, or `/account`.
+    pub(super) fn path(&self) -> &str {
+        let (_, rest) = self.url.split_once("://").unwrap_or_default();
+        rest.find('/').and_then(|at| rest.get(at..)).unwrap_or_default()
+    }
+
     /// `https://account.table.suffix`.
     pub(super) fn of_account(protocol: &str, account: &str, suffix: &str) -> Result<Self> {
         let shaped = !account.is_empty()

@@ -27,7 +27,7 @@ impl Account {
             .partition_key_client(wire::doubled(partition_key))
             .entity_client(wire::doubled(row_key));
         let answer = self
-            .call(Call::reading(), |context| {
+            .call(Call::reading().at(table, partition_key, row_key), |context| {
                 let get = entity.get::<IgnoredAny>().context(context);
                 match selected(select) {
                     Some(select) => get.select(Select::new(select)),

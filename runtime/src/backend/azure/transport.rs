@@ -28,6 +28,7 @@ use crate::error::{BoxError, Error, ErrorKind, Result};
 #[derive(Debug, Default)]
 pub(super) struct Exchange {
     body: Option<Bytes>,
+    path: Option<String>,
     outcome: Mutex<Option<Result<Answer, Failure>>>,
 }
 
@@ -51,9 +52,9 @@ pub(super) enum Failure {
 }
 
 impl Exchange {
-    /// An exchange whose body replaces the one that the client above makes.
-    pub(super) fn with_body(body: Option<Bytes>) -> Self {
-        Self { body, outcome: Mutex::new(None) }
+    /// An exchange whose body and path replace those that the client above makes.
+    pub(super) fn new(body: Option<Bytes>, path: Option<String>) -> Self {
+        Self { body, path, outcome: Mutex::new(None) }
     }
 
     /// What came of it; `None` where the request never reached the transport.
@@ -107,6 +108,9 @@ impl Transport {
 
     async fn send(&self, exchange: &Exchange, request: &mut Request) -> Result<Answer, Failure> {
         spell_blanks(request.url_mut());
+        if let Some(path) = &exchange.path {
+            request.url_mut().set_path(path);
+        }
         if let Some(body) = &exchange.body {
             request.insert_header(headers::CONTENT_LENGTH, body.len().to_string());
             request.set_body(body.clone());
