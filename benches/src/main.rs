@@ -5,6 +5,8 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints, and may stop")]
 
+#[cfg(feature = "azure")]
+mod azure;
 mod embedded;
 mod figure;
 
@@ -17,7 +19,7 @@ fn main() {
     for suite in arguments.iter().filter(|argument| *argument != "large") {
         match suite.as_str() {
             "embedded" => embedded::run(large),
-            other => println!("no suite `{other}`, there are: embedded"),
+            other => println!("no suite `{other}`, there are: azure, embedded"),
         }
     }
 }

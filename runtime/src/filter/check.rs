@@ -1,71 +1,66 @@
-//! What a filter that was built by hand may hold: no more than the service can read.
+//! What a filter has to be before it is sent.
 
 use super::Filter;
 use crate::{
-    edm::Value,
-    error::{Error, Result, ServiceCode},
+    error::{Error, ErrorKind, Result, ServiceCode},
     limits,
 };
 
-/// Words that the grammar takes for itself.
-const RESERVED: [&str; 12] =
-    ["and", "or", "not", "eq", "ne", "gt", "ge", "lt", "le", "true", "false", "null"];
+/// Words that the service reads as something else where a property's name would stand.
+pub(super) const RESERVED: [&str; 6] = ["not", "true", "false", "null", "NaN", "INF"];
 
 impl Filter {
-    /// Refuses the filter where the service could not read its text.
+    /// How deep filters may be nested: `and`, `or` and `not` count.
+    pub const NESTING: usize = 100;
+
+    /// Refuses a filter whose text would not be read as the filter: one that names what is no
+    /// property's name, or that is nested more than [`NESTING`](Self::NESTING) deep.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a property whose name is no identifier or is a word of the grammar, and for
-    /// a Double that is not finite.
+    /// `is_invalid`, naming the property; `is_too_large` for a name above 255 UTF-16 units.
+    ///
+    /// ```
+    /// use entable::Filter;
+    ///
+    /// assert!(Filter::eq("LastName", "x' or true or '").check().is_ok());
+    /// assert!(Filter::eq("Last Name", "Jones").check().unwrap_err().is_invalid());
+    /// assert!(Filter::eq("not", "Jones").check().unwrap_err().is_invalid());
+    /// ```
     pub fn check(&self) -> Result<()> {
-        match self {
-            Self::Constant(_) => Ok(()),
-            Self::Property(name) => check_name(name),
-            Self::Compare { property, value, .. } => {
-                check_name(property)?;
-                match value {
-                    Value::Double(number) if !number.is_finite() => {
-                        let why = format!("{number} has no literal in a filter");
-                        Err(Error::service(ServiceCode::InvalidInput, why).in_property(property))
-                    }
-                    _ => Ok(()),
-                }
+        self.check_nesting()?;
+        let mut checked = Ok(());
+        self.properties(&mut |name| {
+            if checked.is_ok() {
+                checked = check_name(name);
             }
-            Self::And(all) | Self::Or(all) => all.iter().try_for_each(Self::check),
-            Self::Not(filter) => filter.check(),
-        }
+        });
+        checked
     }
+
+    pub(super) fn check_nesting(&self) -> Result<()> {
+        let depth = self.depth();
+        if depth <= Self::NESTING { Ok(()) } else { Err(too_deep(depth)) }
+    }
+}
+
+pub(super) fn too_deep(found: usize) -> Error {
+    let limit = Filter::NESTING;
+    let message = format!(
+        "the filter is nested {found} deep, the limit is {limit}; \
+         join conditions with `Filter::all` and `Filter::any`"
+    );
+    Error::service(ServiceCode::InvalidInput, message)
 }
 
 fn check_name(name: &str) -> Result<()> {
-    if limits::is_identifier(name) && !RESERVED.contains(&name) {
+    if matches!(name, "PartitionKey" | "RowKey" | "Timestamp") {
         return Ok(());
     }
-    let why = format!("a filter cannot name the property `{}`", name.escape_debug());
-    Err(Error::service(ServiceCode::InvalidInput, why))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_has_no_text_is_refused() {
-        for name in ["", "a b", "1a", "a-b", "and", "true", "null"] {
-            assert!(Filter::eq(name, 1).check().unwrap_err().is_invalid(), "{name}");
-            assert!((!Filter::Property(name.to_owned())).check().is_err(), "{name}");
-        }
-        for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            assert!(
-                Filter::all([Filter::Constant(true), Filter::eq("P", number)]).check().is_err()
-            );
-        }
+    limits::check_property_name(name)?;
+    if RESERVED.contains(&name) {
+        let message = format!("filters cannot name a property `{name}`: the word is reserved");
+        return Err(Error::new(ErrorKind::Invalid, message).in_property(name));
     }
-
-    #[test]
-    fn what_was_parsed_is_taken() {
-        let text = "PartitionKey eq 'p' and not (Gr\u{f6}\u{df}e gt -1.5e300 or _a) and true";
-        assert!(Filter::parse(text).unwrap().check().is_ok());
-    }
+    Ok(())
 }
