@@ -1,10 +1,7 @@
 //! `azure_data_tables` as it comes.
 
 use azure_core::auth::Secret;
-use azure_data_tables::{
-    clients::TableServiceClientBuilder,
-    operations::{InsertEntityResponse, QueryEntityResponse},
-};
+use azure_data_tables::{clients::TableServiceClientBuilder, operations::QueryEntityResponse};
 use azure_storage::{CloudLocation, StorageCredentials};
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
@@ -59,8 +56,8 @@ pub(super) async fn run(connection: &str) {
     let table = &service.table_client(format!("Bench{}", std::process::id()));
     table.create().await.unwrap();
     let one = |at| async move {
-        let _: InsertEntityResponse<Employee> =
-            table.insert(&employee("single", at)).unwrap().await.unwrap();
+        let employee = employee("single", at);
+        table.insert::<_, Employee>(&employee).unwrap().await.unwrap();
     };
     one(POINTS).await;
     measured("insert", POINTS, async {

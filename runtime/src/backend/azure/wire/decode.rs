@@ -6,14 +6,12 @@
 
 use std::{borrow::Cow, fmt};
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use uuid::Uuid;
 
+use super::members::{Members, Scalar};
 use crate::{
-    edm::{Ticks, ValueRef},
     error::{Error, ErrorKind, Result},
-    row::{ETag, Row, RowBuilder},
+    row::Row,
 };
 
 /// One row, from the answer to a point read.
@@ -57,145 +55,6 @@ fn unreadable(error: &serde_json::Error) -> Error {
         error.column()
     );
     Error::new(ErrorKind::Backend, message)
-}
-
-/// A member's value as JSON has it.
-#[derive(Debug)]
-enum Scalar<'a> {
-    Null,
-    Bool(bool),
-    Integer(i64),
-    Number(f64),
-    Text(Cow<'a, str>),
-}
-
-/// The members of one object.
-#[derive(Debug, Default)]
-struct Members<'a> {
-    properties: Vec<(Cow<'a, str>, Scalar<'a>)>,
-    types: Vec<(Cow<'a, str>, Cow<'a, str>)>,
-    partition_key: Cow<'a, str>,
-    row_key: Cow<'a, str>,
-    timestamp: Cow<'a, str>,
-    etag: Cow<'a, str>,
-}
-
-const ANNOTATION: &str = "@odata.type";
-
-impl<'a> Members<'a> {
-    fn clear(&mut self) {
-        self.properties.clear();
-        self.types.clear();
-        self.partition_key = Cow::Borrowed("");
-        self.row_key = Cow::Borrowed("");
-        self.timestamp = Cow::Borrowed("");
-        self.etag = Cow::Borrowed("");
-    }
-
-    fn add(&mut self, name: Cow<'a, str>, value: Scalar<'a>) {
-        match (&*name, value) {
-            ("PartitionKey", Scalar::Text(text)) => self.partition_key = text,
-            ("RowKey", Scalar::Text(text)) => self.row_key = text,
-            ("Timestamp", Scalar::Text(text)) => self.timestamp = text,
-            ("odata.etag", Scalar::Text(text)) => self.etag = text,
-            (other, value) if other.contains('@') => {
-                if let (Some(name), Scalar::Text(edm)) = (strip(&name), value) {
-                    self.types.push((name, edm));
-                }
-            }
-            (other, _) if other.starts_with("odata.") => {}
-            ("Timestamp", _) | (_, Scalar::Null) => {}
-            (_, value) => self.properties.push((name, value)),
-        }
-    }
-
-    fn to_row(&self) -> Result<Row> {
-        let place = |error: Error| error.at_keys(&self.partition_key, &self.row_key);
-        let mut builder = Row::build(&self.partition_key, &self.row_key);
-        let mut bytes = Vec::new();
-        for (at, (name, value)) in self.properties.iter().enumerate() {
-            put(&mut builder, &mut bytes, name, value, self.annotation(at, name))
-                .map_err(|error| place(error).in_property(name))?;
-        }
-        let row = match self.timestamp.parse::<Ticks>() {
-            Ok(timestamp) => builder.finish_at(timestamp),
-            Err(_) => builder.finish(),
-        }
-        .map_err(place)?;
-        Ok(if self.etag.is_empty() { row } else { row.with_etag(ETag::from(&*self.etag)) })
-    }
-
-    /// The type that the answer gives for a property. Annotations come in the order of their
-    /// properties, so the search begins where that order would put it.
-    fn annotation(&self, at: usize, name: &str) -> Option<&str> {
-        let from = at.min(self.types.len());
-        let (before, after) = self.types.split_at_checked(from)?;
-        after.iter().chain(before).find(|(found, _)| found == name).map(|(_, edm)| &**edm)
-    }
-}
-
-fn strip<'a>(name: &Cow<'a, str>) -> Option<Cow<'a, str>> {
-    match name {
-        Cow::Borrowed(name) => name.strip_suffix(ANNOTATION).map(Cow::Borrowed),
-        Cow::Owned(name) => name.strip_suffix(ANNOTATION).map(|name| Cow::Owned(name.to_owned())),
-    }
-}
-
-fn put(
-    builder: &mut RowBuilder,
-    bytes: &mut Vec<u8>,
-    name: &str,
-    value: &Scalar<'_>,
-    edm: Option<&str>,
-) -> Result<()> {
-    let edm = edm.unwrap_or(match value {
-        Scalar::Null => return Ok(()),
-        Scalar::Bool(_) => "Edm.Boolean",
-        Scalar::Integer(_) => "Edm.Int32",
-        Scalar::Number(_) => "Edm.Double",
-        Scalar::Text(_) => "Edm.String",
-    });
-    let stored = match (edm, value) {
-        ("Edm.String", Scalar::Text(text)) => Some(ValueRef::String(text)),
-        ("Edm.Boolean", Scalar::Bool(v)) => Some(ValueRef::Boolean(*v)),
-        ("Edm.Boolean", Scalar::Text(text)) => match &**text {
-            "true" => Some(ValueRef::Boolean(true)),
-            "false" => Some(ValueRef::Boolean(false)),
-            _ => None,
-        },
-        ("Edm.Int32", Scalar::Integer(v)) => i32::try_from(*v).ok().map(ValueRef::Int32),
-        ("Edm.Int32", Scalar::Text(text)) => text.parse().ok().map(ValueRef::Int32),
-        ("Edm.Int64", Scalar::Integer(v)) => Some(ValueRef::Int64(*v)),
-        ("Edm.Int64", Scalar::Text(text)) => text.parse().ok().map(ValueRef::Int64),
-        ("Edm.Double", Scalar::Number(v)) => Some(ValueRef::Double(*v)),
-        #[allow(clippy::cast_precision_loss, reason = "a Double is what the property is")]
-        ("Edm.Double", Scalar::Integer(v)) => Some(ValueRef::Double(*v as f64)),
-        ("Edm.Double", Scalar::Text(text)) => double(text).map(ValueRef::Double),
-        ("Edm.DateTime", Scalar::Text(text)) => text.parse().ok().map(ValueRef::DateTime),
-        ("Edm.Guid", Scalar::Text(text)) => Uuid::parse_str(text).ok().map(ValueRef::Guid),
-        ("Edm.Binary", Scalar::Text(text)) => {
-            bytes.clear();
-            STANDARD.decode_vec(text.as_bytes(), bytes).ok().map(|()| ValueRef::Binary(bytes))
-        }
-        _ => None,
-    };
-    match stored {
-        Some(value) => builder.put(name, value),
-        None => {
-            let message = format!("the service's value is not of the type {edm} that it names");
-            return Err(Error::new(ErrorKind::Decode, message));
-        }
-    }
-    Ok(())
-}
-
-fn double(text: &str) -> Option<f64> {
-    match text {
-        "NaN" => Some(f64::NAN),
-        "Infinity" | "INF" => Some(f64::INFINITY),
-        "-Infinity" | "-INF" => Some(f64::NEG_INFINITY),
-        text => text.parse().ok().filter(|value: &f64| value.is_finite()),
-    }
 }
 
 impl<'de> DeserializeSeed<'de> for &mut Members<'de> {
@@ -358,5 +217,62 @@ impl<'de> Visitor<'de> for Rows<'_> {
             members.clear();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::edm::{Value, ValueRef};
+
+    #[test]
+    fn annotations_come_before_or_after() {
+        let row = row(
+            br#"{"odata.metadata":"x","odata.etag":"W/\"a b\"","L":"5","L@odata.type":"Edm.Int64",
+            "PartitionKey":"p","RowKey":"r\u00e9","Timestamp@odata.type":"Edm.DateTime","Timestamp":"2021-05-26T15:48:25.77957Z",
+            "D@odata.type":"Edm.Double","D":"NaN","W":3.0,"I":7,"N":null,"G@odata.type":"Edm.Guid","G":"00000000-0000-0000-0000-00000000000A",
+            "D2@odata.type":"Edm.Double","D2":4,"B@odata.type":"Edm.Binary","B":"AP8="}"#,
+        )
+        .unwrap();
+        assert_eq!((row.partition_key(), row.row_key()), ("p", "r\u{e9}"));
+        assert_eq!(row.etag().unwrap().to_string(), "W/\"a b\"");
+        assert_eq!(row.timestamp().unwrap().to_string(), "2021-05-26T15:48:25.77957Z");
+        assert_eq!(row.get("L").unwrap(), Some(ValueRef::Int64(5)));
+        assert!(matches!(row.get("D").unwrap(), Some(ValueRef::Double(d)) if d.is_nan()));
+        assert_eq!(row.get("W").unwrap(), Some(ValueRef::Double(3.0)));
+        assert_eq!(row.get("D2").unwrap(), Some(ValueRef::Double(4.0)));
+        assert_eq!(row.get("I").unwrap(), Some(ValueRef::Int32(7)));
+        assert_eq!(row.get("N").unwrap(), None);
+        assert_eq!(row.get("G").unwrap(), Some(ValueRef::Guid(Uuid::from_u128(10))));
+        assert_eq!(row.get("B").unwrap().map(|v| v.to_value()), Some(Value::from(vec![0, 255])));
+    }
+
+    #[test]
+    fn a_value_that_is_not_of_its_type_is_named() {
+        for wrong in [
+            r#""A":3000000000"#,
+            r#""A@odata.type":"Edm.Int64","A":"x""#,
+            r#""A@odata.type":"Edm.DateTime","A":"soon""#,
+            r#""A@odata.type":"Edm.Unknown","A":"x""#,
+            r#""A@odata.type":"Edm.Binary","A":"*""#,
+        ] {
+            let body = format!(r#"{{"PartitionKey":"p","RowKey":"r",{wrong}}}"#);
+            let error = row(body.as_bytes()).unwrap_err();
+            assert!(error.is_decode(), "{wrong}");
+            assert_eq!((error.property(), error.keys()), (Some("A"), Some(("p", "r"))));
+            let page = page(format!(r#"{{"value":[{body}]}}"#).as_bytes());
+            assert!(page.unwrap_err().is_decode());
+        }
+    }
+
+    #[test]
+    fn what_is_no_page_is_an_error_that_quotes_nothing() {
+        for body in ["", "secret", "{\"value\":[{\"A\":[\"secret\"]}]}", "{\"value\":7}"] {
+            let error = page(body.as_bytes()).unwrap_err();
+            assert!(error.is_backend() && !format!("{error:?}").contains("secret"), "{body}");
+        }
+        assert!(page(b"{\"odata.metadata\":\"x\",\"value\":[]}").unwrap().is_empty());
     }
 }

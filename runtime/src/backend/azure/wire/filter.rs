@@ -24,8 +24,8 @@ pub(in crate::backend::azure) fn wanted(filter: &Filter) -> Wanted {
 /// The filter without `true` and `false` inside: emulators read them as names of properties.
 fn fold(filter: &Filter) -> Filter {
     match filter {
-        Filter::And(all) => fold_list(all, false, Filter::And),
-        Filter::Or(any) => fold_list(any, true, Filter::Or),
+        Filter::And(all) => fold_list(all, false),
+        Filter::Or(any) => fold_list(any, true),
         Filter::Not(inner) => match fold(inner) {
             Filter::Constant(constant) => Filter::Constant(!constant),
             inner => Filter::Not(Box::new(inner)),
@@ -35,7 +35,7 @@ fn fold(filter: &Filter) -> Filter {
 }
 
 /// A list in which the constant `decides` makes the whole, and its opposite says nothing.
-fn fold_list(parts: &[Filter], decides: bool, join: fn(Vec<Filter>) -> Filter) -> Filter {
+fn fold_list(parts: &[Filter], decides: bool) -> Filter {
     let mut kept = Vec::with_capacity(parts.len());
     for part in parts {
         match fold(part) {
@@ -44,14 +44,7 @@ fn fold_list(parts: &[Filter], decides: bool, join: fn(Vec<Filter>) -> Filter) -
             part => kept.push(part),
         }
     }
-    match (kept.pop(), kept.is_empty()) {
-        (None, _) => Filter::Constant(!decides),
-        (Some(only), true) => only,
-        (Some(last), false) => {
-            kept.push(last);
-            join(kept)
-        }
-    }
+    if decides { Filter::any(kept) } else { Filter::all(kept) }
 }
 
 #[cfg(test)]

@@ -8,7 +8,9 @@ mod decode;
 mod encode;
 mod error_body;
 mod filter;
+mod members;
 mod policies;
+mod time;
 
 pub(crate) use address::query_value;
 pub(super) use address::{doubled, push_address};
