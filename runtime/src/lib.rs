@@ -55,3 +55,8 @@ pub use crate::{
     table::{Atomic, Bulk, BulkReport, Client, ClientBuilder, Explain, Query, Table},
 };
 pub use entable_macros::{EdmEnum, Projection, Properties, TableEntity};
+
+/// The examples of the README run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+mod readme {}
