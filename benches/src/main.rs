@@ -6,6 +6,8 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints, and may stop")]
 
+#[cfg(feature = "azure")]
+mod azure;
 mod codec;
 #[allow(unreachable_pub, dead_code, reason = "a module of the example")]
 #[path = "../../examples/quickstart/csv.rs"]
@@ -36,6 +38,10 @@ fn main() {
     if embedded::is_child(&arguments) {
         return embedded::child(&arguments);
     }
+    #[cfg(feature = "azure")]
+    if azure::is_child(&arguments) {
+        return azure::child(&arguments);
+    }
     let given = |size: &str| arguments.iter().any(|argument| argument == size);
     let size = match (given("large"), given("huge")) {
         (_, true) => Size::Huge,
@@ -48,8 +54,12 @@ fn main() {
             "embedded" => embedded::run(size),
             "codec" => codec::run(),
             "load" => load::run(data.map(Path::new)),
+            #[cfg(feature = "azure")]
+            "azure" => azure::run(),
+            #[cfg(not(feature = "azure"))]
+            "azure" => println!("the suite `azure` needs `--features azure`"),
             "large" | "huge" => {}
-            other => println!("no suite `{other}`, there are: embedded, codec, load"),
+            other => println!("no suite `{other}`, there are: embedded, codec, load, azure"),
         }
     }
 }
