@@ -16,12 +16,18 @@ pub use std::{
 
 pub use crate::{
     edm::{EdmCow, EdmType, EdmValue, Input, InvalidValue, Property, PropertyBag, Value, ValueRef},
+    entity::set::{members_meet, types_meet},
     entity::{
-        Access, Column, ColumnSchema, Comparable, CopyRow, Discriminator, Draft, EntityRows,
-        Flattened, FromRow, FullCopy, FullView, Holds, Json, ListEntry, ListRows, PartialCopy,
-        Partition, Patch, Path, Plain, Point, PrimaryRow, Projection, Properties, PropertyWriter,
-        Range, ReadColumn, Scan, Schema, TableEntity, View, Within, finish_json, finish_property,
-        keep_extra, read_json, read_properties, read_property,
+        Access, Column, ColumnSchema, Comparable, CopyRow, Discriminator, Draft, DynamicEntity,
+        EntityRows, Flattened, FromRow, FullCopy, FullView, Holds, Json, ListEntry, ListRows,
+        PartialCopy, Partition, Patch, Path, Plain, Point, PrimaryRow, Projection, Properties,
+        PropertyWriter, Range, ReadColumn, Scan, Schema, Stored, TableEntity, View, Within,
+        finish_json, finish_property, keep_extra, older_rows, older_version, read_json,
+        read_properties, read_property,
+        set::{
+            Aggregate, Claim, EntitySet, Folding, Many, Marker, Members, One, Set, SetMember,
+            Variant, count_markers, read_member, resolve_row, sorted_markers,
+        },
     },
     error::{BoxError, Error, Result},
     key::{
@@ -31,7 +37,10 @@ pub use crate::{
     },
     limits::PROPERTIES,
     row::Row,
-    table::{BulkChange, BulkVerb, Writable, bulk_change},
+    table::{
+        BulkChange, BulkVerb, Rewritable, Writable, bulk_change, other_removal, other_replacement,
+        removal_of, replacement_of,
+    },
 };
 
 /// A key's parts, as they stand in it.
@@ -120,6 +129,11 @@ pub fn read_date<T: DatePart>(field: &'static str, text: &str, form: &str) -> Re
     decode_date(text, form).map_err(|invalid| invalid.on_read(field))
 }
 
+/// The table that an entity declares.
+pub fn table_of<E: TableEntity>(_: &E) -> &'static str {
+    E::SCHEMA.table
+}
+
 /// The name of a property in a struct that is flattened twice.
 pub fn join(prefix: &str, name: &str) -> String {
     [prefix, name].concat()
@@ -175,6 +189,24 @@ pub const fn assert_apart(a: &Family, b: &Family, message: &'static str) {
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_covers(form: &str, value: Resolution, message: &'static str) {
     if !resolution_of(form).covers(value) {
+        panic!("{}", message);
+    }
+}
+
+/// Refuses the expansion of a set in which two members' rows say the same type.
+#[track_caller]
+#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+pub const fn assert_types_apart(a: &Schema, b: &Schema, message: &'static str) {
+    if types_meet(a, b) {
+        panic!("{}", message);
+    }
+}
+
+/// Refuses the expansion of a set in which rows of two members could have one key.
+#[track_caller]
+#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+pub const fn assert_members_apart(a: &Schema, b: &Schema, message: &'static str) {
+    if !types_meet(a, b) && members_meet(a, b) {
         panic!("{}", message);
     }
 }

@@ -141,6 +141,27 @@ impl PropertiesAttr {
     }
 }
 
+/// `#[table(..)]` on a set of entities.
+#[derive(Debug, Default)]
+pub(crate) struct SetAttr {
+    pub(crate) runtime: Slot<Path>,
+}
+
+impl SetAttr {
+    /// Reads the attributes of the enum or struct.
+    pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
+        let mut read = Self::default();
+        for entry in entries(attrs, errors) {
+            let taken = match entry.name().as_str() {
+                "crate" => read.runtime.set(&entry.key, entry.quoted_path()),
+                _ => entry.unknown("container", &["crate"]),
+            };
+            errors.take(taken);
+        }
+        read
+    }
+}
+
 /// `#[table(..)]` on a projection.
 #[derive(Debug, Default)]
 pub(crate) struct ProjectionAttr {

@@ -5,6 +5,7 @@
 mod container;
 mod field;
 mod index;
+mod member;
 mod variant;
 
 use proc_macro2::{Ident, Span, TokenStream};
@@ -17,9 +18,10 @@ use syn::{
 };
 
 pub(crate) use self::{
-    container::{Discriminator, EntityAttr, EnumAttr, ProjectionAttr, PropertiesAttr},
+    container::{Discriminator, EntityAttr, EnumAttr, ProjectionAttr, PropertiesAttr, SetAttr},
     field::FieldAttr,
     index::IndexAttr,
+    member::{FoldAttr, MemberAttr},
     variant::VariantAttr,
 };
 use crate::{

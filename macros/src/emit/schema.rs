@@ -46,6 +46,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             families: &[#(*#constants),*],
             conditional: #conditional,
             columns: &[#(#columns),*],
+            older: _rt::None,
         };
     }
 }

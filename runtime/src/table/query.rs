@@ -200,6 +200,16 @@ impl<E, T> Query<E, T> {
         Self { request, source: Source::Rows(decode), of: PhantomData }
     }
 
+    /// The same rows, read as something else.
+    pub(super) fn read_as<F, U>(self, decode: Decode<U>) -> Query<F, U> {
+        Query::new(self.request, decode)
+    }
+
+    pub(super) fn edit(mut self, change: impl FnOnce(&mut Request)) -> Self {
+        change(&mut self.request);
+        self
+    }
+
     pub(super) fn table_name(&self) -> &str {
         &self.request.table
     }

@@ -7,7 +7,9 @@ use std::{fmt, sync::Arc};
 
 use futures_util::{Stream, StreamExt, stream};
 
-pub use group::{BulkChange, BulkVerb, Deletable, Writable, bulk_change};
+pub use group::{
+    BulkChange, BulkVerb, Deletable, Rewritable, Writable, bulk_change, removal_of, replacement_of,
+};
 use run::{Run, Work};
 
 use super::{Client, Query};
