@@ -97,11 +97,13 @@ impl Keys {
     #[must_use]
     pub fn prefix(self, prefix: impl AsRef<str>) -> Self {
         let prefix = prefix.as_ref();
-        if prefix.is_empty() {
-            return self;
-        }
+        let lower = match prefix {
+            // Every RowKey begins so.
+            "" => Bound::Unbounded,
+            _ => Bound::Included(prefix.to_owned()),
+        };
         let upper = successor(prefix).map_or(Bound::Unbounded, Bound::Excluded);
-        Self { lower: Bound::Included(prefix.to_owned()), upper, ..self }
+        Self { lower, upper, ..self }
     }
 
     /// The rows whose RowKey is in the range, in ordinal order.

@@ -93,6 +93,13 @@ pub fn check_table_name(name: &str) -> Result<()> {
     Ok(())
 }
 
+/// Whether the text has the shape of a C# identifier, as property names have.
+pub fn is_identifier(name: &str) -> bool {
+    let mut characters = name.chars();
+    characters.next().is_some_and(|c| c == '_' || c.is_alphabetic())
+        && characters.all(|c| c == '_' || c.is_alphanumeric())
+}
+
 /// Refuses a property name that the service would refuse: the shape of a C# identifier, at most
 /// 255 UTF-16 units.
 ///
@@ -100,12 +107,7 @@ pub fn check_table_name(name: &str) -> Result<()> {
 ///
 /// `is_invalid` for its shape, `is_too_large` for its length.
 pub fn check_property_name(name: &str) -> Result<()> {
-    let shaped = {
-        let mut characters = name.chars();
-        characters.next().is_some_and(|c| c == '_' || c.is_alphabetic())
-            && characters.all(|c| c == '_' || c.is_alphanumeric())
-    };
-    if !shaped {
+    if !is_identifier(name) {
         return Err(Error::service(
             ServiceCode::PropertyNameInvalid,
             format!(

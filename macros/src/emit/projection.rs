@@ -1,8 +1,7 @@
 //! Projections: each field is read through the column of its name.
 
 use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
-use syn::spanned::Spanned;
+use quote::quote;
 
 use crate::{model::Projection, names};
 
@@ -17,10 +16,9 @@ pub(super) fn emit(projection: &Projection) -> TokenStream {
     // A field of another type than the entity's is shown where its type is written.
     let reads = projection.fields.iter().map(|field| {
         let (name, constant, ty) = (&field.ident, &field.constant, &field.ty);
-        let read = quote_spanned! { ty.span() =>
-            _rt::ReadColumn::read(&<#of>::#constant, __row, __family)?
-        };
-        quote! { #name: #read }
+        quote! {
+            #name: <#ty as _rt::Projected<_>>::project(&<#of>::#constant, __row, __family)?
+        }
     });
     let fields = projection.fields.iter().map(|field| names::fingerprint(&field.ident));
     quote! {

@@ -1,6 +1,7 @@
 //! Entities: what the derives implement, and the types that they generate code against.
 
 mod column;
+mod draft;
 mod dynamic;
 mod patch;
 mod path;
@@ -11,6 +12,7 @@ mod schema;
 pub mod set;
 mod stored;
 mod version;
+mod view;
 
 use time::OffsetDateTime;
 
@@ -18,12 +20,10 @@ pub use column::{
     Column, Comparable, Flattened, FlattenedAs, Json, Plain, Predicate, ReadColumn, ReadPart,
     SystemValue,
 };
+pub use draft::Draft;
 pub use dynamic::DynamicEntity;
 pub use patch::Patch;
-pub use path::{
-    Access, Draft, FullCopy, FullView, Holds, ListRows, PartialCopy, Partition, Path, Point,
-    PrimaryRow, Range, ReadableAs, Scan, View, Within,
-};
+pub use path::{Access, Partition, Path, Point, Range, Scan};
 pub use projection::Projection;
 pub use properties::{
     Properties, PropertyReader, PropertyWriter, finish_json, finish_property, keep_extra,
@@ -35,6 +35,9 @@ pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};
 pub use stored::Stored;
 pub(crate) use version::{entity_of, read_version, stored_rows};
 pub use version::{older_rows, older_version};
+pub use view::{
+    FullCopy, FullView, Holds, ListRows, PartialCopy, PrimaryRow, ReadableAs, View, Within,
+};
 
 use crate::{
     error::{BoxError, Result},

@@ -1,0 +1,14 @@
+//! Laws of keys, values, filters, rows, pages and batches, on random input.
+
+mod answers;
+mod batch;
+mod bounds;
+mod collide;
+mod edm;
+mod filter;
+mod key;
+mod limits;
+mod nesting;
+mod page;
+mod row;
+mod template;
