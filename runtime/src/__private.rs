@@ -18,7 +18,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::entity::{
     finish_json, read_json,
-    set::{members_meet, types_meet},
+    set::{members_meet, same_discriminator, types_meet},
 };
 
 pub use crate::{
@@ -368,6 +368,24 @@ pub const fn assert_types_apart(a: &Schema, b: &Schema, message: &'static str) {
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_members_apart(a: &Schema, b: &Schema, message: &'static str) {
     if !types_meet(a, b) && members_meet(a, b) {
+        panic!("{}", message);
+    }
+}
+
+/// Refuses the expansion of an entity that is upgraded from another type.
+#[track_caller]
+#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+pub const fn assert_same_type(older: &Schema, newer: &Schema, message: &'static str) {
+    if !same_discriminator(older, newer) {
+        panic!("{}", message);
+    }
+}
+
+/// Refuses the expansion of an entity that is upgraded from a version that is not older.
+#[track_caller]
+#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+pub const fn assert_older(older: &Schema, newer: &Schema, message: &'static str) {
+    if older.version >= newer.version {
         panic!("{}", message);
     }
 }

@@ -128,6 +128,18 @@ impl Entry {
         }
     }
 
+    /// `key(path)`
+    fn only_path(&self) -> syn::Result<Path> {
+        let path = match &self.value {
+            Given::List(_, inner) => syn::parse2::<Path>(inner.clone()).ok(),
+            _ => None,
+        };
+        match path {
+            Some(path) => Ok(path),
+            None => self.error(format!("`{0}` expects one path, write `{0}(path)`", self.key)),
+        }
+    }
+
     /// `key = "path"`, as serde has it for `crate`.
     fn quoted_path(&self) -> syn::Result<Path> {
         self.string()?.parse_with(Path::parse_mod_style)

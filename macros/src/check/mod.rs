@@ -19,6 +19,7 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
     entity::table_name(entity, errors);
     entity::entity_type(entity, errors);
     entity::discriminator(entity, errors);
+    entity::version(entity, errors);
     field::conflicts(&entity.fields, errors);
     field::one_extra(&entity.fields, errors);
     field::key_fields(entity, errors);

@@ -264,13 +264,26 @@ const fn any_meet(a: &[Family], b: &[Family]) -> bool {
 
 /// Whether rows of two entities say the same type.
 pub const fn types_meet(a: &Schema, b: &Schema) -> bool {
-    if matches!(
-        (a.discriminator, b.discriminator),
-        (Discriminator::RowKey, _) | (_, Discriminator::RowKey)
-    ) {
-        return false;
+    match (a.discriminator, b.discriminator) {
+        (Discriminator::Property(_), Discriminator::Property(_)) => {
+            same_text(a.entity_type, b.entity_type)
+        }
+        _ => false,
     }
-    let (mut a, mut b) = (a.entity_type.as_bytes(), b.entity_type.as_bytes());
+}
+
+/// Whether rows of two entities say the same type in the same property.
+pub const fn same_discriminator(a: &Schema, b: &Schema) -> bool {
+    match (a.discriminator, b.discriminator) {
+        (Discriminator::Property(first), Discriminator::Property(second)) => {
+            same_text(first, second) && same_text(a.entity_type, b.entity_type)
+        }
+        _ => false,
+    }
+}
+
+const fn same_text(a: &str, b: &str) -> bool {
+    let (mut a, mut b) = (a.as_bytes(), b.as_bytes());
     while let ([first_a, rest_a @ ..], [first_b, rest_b @ ..]) = (a, b) {
         if *first_a != *first_b {
             return false;
