@@ -7,6 +7,10 @@
     clippy::indexing_slicing
 )]
 
+mod aggregate;
+mod bad_input;
+mod dynamic;
 mod fixture;
 mod set;
+mod upgrade;
 mod version;

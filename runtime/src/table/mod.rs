@@ -11,7 +11,9 @@ mod lists;
 mod many;
 mod query;
 mod request;
+mod resolve;
 mod set;
+mod upgrade;
 mod write;
 
 pub use atomic::{Atomic, Committed};
@@ -25,3 +27,4 @@ pub use handle::Table;
 pub use many::QueryMany;
 pub use query::{Condition, Explain, Items, PartialQuery, Queried, Query};
 pub use set::{SetOf, SetTable};
+pub use upgrade::Upgrade;

@@ -32,6 +32,7 @@ pub(super) struct Request {
     pub(super) take: Option<u64>,
     page_size: Option<u32>,
     scan_allowed: bool,
+    only_older: bool,
 }
 
 impl Request {
@@ -47,6 +48,7 @@ impl Request {
             take: None,
             page_size: None,
             scan_allowed: false,
+            only_older: false,
         }
     }
 
@@ -79,6 +81,11 @@ impl Request {
 
     pub(super) fn allow_scan(&mut self) {
         self.scan_allowed = true;
+    }
+
+    /// Only rows of older versions.
+    pub(super) fn only_older(&mut self) {
+        self.only_older = true;
     }
 
     pub(super) fn family(&self) -> Option<&'static Family> {
@@ -138,6 +145,9 @@ impl Request {
         let schema = self.schema?;
         let Discriminator::Property(name) = schema.discriminator else { return None };
         let family = self.access.family?;
+        if self.only_older {
+            return Some(older_condition(name, schema));
+        }
         let keys = &self.access.keys;
         let apart = keys.partition.is_some()
             && (keys.is_row_bounded() || !family.partition.literal_prefix().is_empty());
@@ -231,6 +241,15 @@ fn versions_condition(name: &str, schema: &Schema, family: &Family) -> Filter {
     let versions = [schema.entity_type, ".v"].concat();
     let after = [schema.entity_type, ".w"].concat();
     first | (Filter::ge(name, versions) & Filter::lt(name, after))
+}
+
+/// The primaries of the versions before.
+fn older_condition(name: &str, schema: &'static Schema) -> Filter {
+    let markers = schema.versions().skip(1).flat_map(|older| {
+        let another = (older.version == 1).then(|| [schema.entity_type, ".v1"].concat());
+        [older.marker.to_owned()].into_iter().chain(another)
+    });
+    Filter::any(markers.map(|marker| Filter::eq(name, marker)))
 }
 
 fn with_system(columns: Vec<String>, schema: Option<&Schema>) -> Vec<String> {
