@@ -89,11 +89,15 @@ pub fn check_copy_key(row: &Row, expected: &str) -> Result<()> {
     Err(InvalidValue::new(message).on_read("RowKey"))
 }
 
-/// The family that is read, the primary unless told.
-pub fn family_or_primary<E: TableEntity>(
+/// The family that a projection is read from, the entity's primary unless told.
+///
+/// # Errors
+///
+/// `is_invalid` for a schema without families, which no derive writes.
+pub fn family_or_primary<P: Projection>(
     family: Option<&'static Family>,
-) -> Option<&'static Family> {
-    family.or_else(|| E::SCHEMA.primary().ok())
+) -> Result<&'static Family> {
+    family.map_or_else(|| P::Entity::SCHEMA.primary(), Ok)
 }
 
 /// A field from a part, by the decoder of its form.

@@ -5,6 +5,7 @@ mod large;
 mod reads;
 mod writes;
 
+pub(crate) use fixture::runtime;
 pub(crate) use large::{child, is_child};
 
 /// All figures; the ones of a million rows only where asked.

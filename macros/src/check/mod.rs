@@ -8,7 +8,7 @@ mod key;
 mod names;
 mod set;
 
-pub(crate) use self::key::{SEPARATED, TERMINATOR};
+pub(crate) use self::key::SEPARATED;
 use crate::{
     errors::Errors,
     model::{EdmEnum, Entity, Properties, Set},

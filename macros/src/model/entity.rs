@@ -87,7 +87,9 @@ impl Entity {
         at: usize,
         field: &Field,
     ) -> Option<(bool, usize)> {
-        if field.attr.store.is_set() || field.storage != Storage::Plain {
+        let is_held = family.holds.get(at).copied().unwrap_or_default();
+        let is_stored_too = field.attr.store.is_set() && is_held;
+        if is_stored_too || field.storage != Storage::Plain {
             return None;
         }
         family.source_of(at, &self.fields)

@@ -7,6 +7,8 @@ mod patch;
 mod path;
 mod projection;
 mod properties;
+mod reference;
+mod related;
 mod rows;
 mod schema;
 pub mod set;
@@ -29,6 +31,7 @@ pub use properties::{
     Properties, PropertyReader, PropertyWriter, finish_json, finish_property, keep_extra,
     read_json, read_properties, read_property,
 };
+pub use reference::KeyRef;
 pub use rows::{CopyRow, EntityRows, ListEntry};
 pub use schema::{ColumnSchema, Discriminator, Recognition, Schema};
 pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};

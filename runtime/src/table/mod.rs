@@ -3,11 +3,13 @@
 mod atomic;
 mod backoff;
 mod bulk;
+mod check;
 mod client;
 mod commit;
 mod dynamic;
 mod handle;
 mod lists;
+mod lookup;
 mod many;
 mod query;
 mod request;
@@ -21,9 +23,11 @@ pub use bulk::{
     Bulk, BulkChange, BulkReport, BulkVerb, Deletable, Failure, Progress, Rewritable, Writable,
     bulk_change, removal_of, replacement_of,
 };
+pub use check::{Check, CheckProgress, CheckReport, Finding, FindingKind};
 pub use client::{Client, ClientBuilder};
 pub use dynamic::{DynamicTable, Selection, other_removal, other_replacement};
 pub use handle::Table;
+pub use lookup::Lookup;
 pub use many::QueryMany;
 pub use query::{Condition, Explain, Items, PartialQuery, Queried, Query};
 pub use set::{SetOf, SetTable};

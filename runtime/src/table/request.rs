@@ -164,7 +164,9 @@ impl Request {
     }
 
     pub(super) fn class(&self) -> CostClass {
-        self.filter().map_or(CostClass::TableScan, |filter| CostClass::of(&filter))
+        // A query that is refused still has its path.
+        let filter = self.filter().unwrap_or_else(|_| self.access.keys.filter());
+        CostClass::of(&filter)
     }
 
     /// What the service is told of the size of a page, after so many rows.

@@ -282,7 +282,7 @@ pub const fn same_discriminator(a: &Schema, b: &Schema) -> bool {
     }
 }
 
-const fn same_text(a: &str, b: &str) -> bool {
+pub(crate) const fn same_text(a: &str, b: &str) -> bool {
     let (mut a, mut b) = (a.as_bytes(), b.as_bytes());
     while let ([first_a, rest_a @ ..], [first_b, rest_b @ ..]) = (a, b) {
         if *first_a != *first_b {

@@ -6,6 +6,7 @@ mod members;
 
 pub use aggregate::{Aggregate, Folding, Many, One};
 pub use markers::{Marker, count_markers, sorted_markers};
+pub(super) use members::same_text;
 pub use members::{Claim, Members, members_meet, same_discriminator, types_meet};
 
 use super::{FromRow, Stored, TableEntity, version::read_version};
