@@ -80,6 +80,11 @@ macro_rules! paths {
                     Self { access: draft.into_access(), of: PhantomData }
                 }
 
+                #[allow(dead_code, reason = "of some of the paths")]
+                pub(super) fn from_access(access: Access) -> Self {
+                    Self { access, of: PhantomData }
+                }
+
                 /// The keys that it addresses.
                 pub fn keys(&self) -> Keys {
                     self.access.keys.clone()

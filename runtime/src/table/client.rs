@@ -2,14 +2,14 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{Atomic, Bulk, DynamicTable, Table};
+use super::{Atomic, Bulk, DynamicTable, SetTable, Table};
 use crate::{
     backend::{
         Backend, Capabilities, Read, Rows, Scan, TableNames, TableRequest,
         layer::{Retry, RetryPolicy},
     },
     batch::{Batch, Written},
-    entity::TableEntity,
+    entity::{Set, TableEntity},
     error::{Error, ErrorKind, Result},
     limits,
     row::Row,
@@ -81,6 +81,11 @@ impl Client {
     /// A table whose entities are read and written without a type.
     pub fn dynamic(&self, table: impl Into<String>) -> DynamicTable {
         DynamicTable::new(self.clone(), table.into())
+    }
+
+    /// A table whose rows are read as a set of types.
+    pub fn set<S: Set>(&self, table: impl Into<String>) -> SetTable<S> {
+        SetTable::new(self.clone(), table.into())
     }
 
     /// An entity group transaction in the table of the first entity that is added: all or nothing.

@@ -39,7 +39,7 @@ type Fetch<T> = Arc<
 >;
 
 /// What a query reads: the rows that it asks for, or the entities of the lists that it asks for.
-enum Source<T> {
+pub(super) enum Source<T> {
     Rows(Decode<T>),
     Lists(Fetch<T>),
 }
@@ -198,6 +198,21 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
 impl<E, T> Query<E, T> {
     pub(super) fn new(request: Request, decode: Decode<T>) -> Self {
         Self { request, source: Source::Rows(decode), of: PhantomData }
+    }
+
+    /// The same rows, read as something else.
+    pub(super) fn read_as<F, U>(self, decode: Decode<U>) -> Query<F, U> {
+        Query::new(self.request, decode)
+    }
+
+    /// The same request, its rows made into something else.
+    pub(super) fn map_source<U>(self, map: impl FnOnce(Source<T>) -> Source<U>) -> Query<E, U> {
+        Query { request: self.request, source: map(self.source), of: PhantomData }
+    }
+
+    pub(super) fn edit(mut self, change: impl FnOnce(&mut Request)) -> Self {
+        change(&mut self.request);
+        self
     }
 
     pub(super) fn table_name(&self) -> &str {
