@@ -64,7 +64,7 @@ pub(crate) fn upsert<E: TableEntity>(entity: &E) -> Result<Change> {
         )));
     }
     let wanted = new.primary.clone();
-    Ok(read(&wanted, true, move |current| match current {
+    Ok(read::<E>(&wanted, true, move |current| match current {
         None => Ok(inserted(new.clone())),
         Some(current) => guarded::<E>(current, new.clone()),
     }))
@@ -81,7 +81,7 @@ pub(crate) fn upsert_merge<E: TableEntity>(entity: &E) -> Result<Change> {
         )));
     }
     let wanted = new.primary.clone();
-    Ok(read(&wanted, true, move |current| match current {
+    Ok(read::<E>(&wanted, true, move |current| match current {
         None => Ok(inserted(new.clone())),
         Some(current) => {
             let merged = patched(current, &new.primary.to_bag()?, &[])?;
@@ -108,7 +108,7 @@ pub(crate) fn replace_any<E: TableEntity>(entity: &E) -> Result<Change> {
         return Ok(Change::ready(Effect::alone(replace, Some(row))));
     }
     let wanted = new.primary.clone();
-    Ok(read(&wanted, true, move |current| match current {
+    Ok(read::<E>(&wanted, true, move |current| match current {
         None => Err(missing::<E>(&new.primary)),
         Some(current) => guarded::<E>(current, new.clone()),
     }))
@@ -127,7 +127,7 @@ pub(crate) fn patch<E: TableEntity>(
     }
     let wanted = bag_row(partition_key, row_key, &Bag::new())?;
     let keys = wanted.clone();
-    Ok(read(&keys, true, move |current| {
+    Ok(read::<E>(&keys, true, move |current| {
         let Some(current) = current else { return Err(missing::<E>(&wanted)) };
         let row = patched(current, &set, &removed)?;
         if is_alone::<E>() {
@@ -164,7 +164,7 @@ pub(crate) fn delete_at<E: TableEntity>(
     }
     let wanted = bag_row(partition_key, row_key, &Bag::new())?;
     let keys = wanted.clone();
-    Ok(read(&keys, true, move |current| match current {
+    Ok(read::<E>(&keys, true, move |current| match current {
         Some(current) => deleted::<E>(current),
         None if must_exist => Err(missing::<E>(&wanted)),
         None => Ok(Effect::nothing()),
@@ -172,7 +172,7 @@ pub(crate) fn delete_at<E: TableEntity>(
 }
 
 /// A change that begins with a read of the primary with these keys.
-fn read(
+fn read<E: TableEntity>(
     keys: &Row,
     repeats: bool,
     plan: impl Fn(Option<&Row>) -> Result<Effect> + Send + Sync + 'static,
@@ -182,6 +182,7 @@ fn read(
         row_key: keys.row_key().to_owned(),
         plan: Arc::new(plan),
         repeats,
+        rows: E::SCHEMA.families.len(),
     }
 }
 
@@ -199,7 +200,7 @@ fn through_copy<E: TableEntity>(
     };
     let entity = entity.map_err(place)?;
     let primary = entity.to_row().map_err(place)?;
-    Ok(read(&primary.clone(), false, move |current| {
+    Ok(read::<E>(&primary.clone(), false, move |current| {
         let current = current.ok_or_else(|| missing::<E>(&primary))?;
         if rows_of::<E>(current)?.primary.content() != primary.content() {
             let message = "the entity changed since it was read: the copy that it was read through is behind the primary";
