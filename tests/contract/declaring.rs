@@ -105,7 +105,7 @@ pub fn employee(id: u32, last_name: &str) -> Employee {
     }
 }
 
-fn customer() -> Customer {
+pub fn customer() -> Customer {
     Customer {
         country: "DE".into(),
         id: 7,

@@ -4,7 +4,7 @@ use entable::{Condition, backend::layer::Request, prelude::*};
 use time::OffsetDateTime;
 
 use crate::{
-    declaring::{Contact, Customer, Employee, Grade, employee},
+    declaring::{Contact, Customer, Employee, Grade, customer, employee},
     store::{TestResult, on_both},
 };
 
@@ -122,6 +122,39 @@ async fn conditions_on_fields_that_are_only_in_keys() -> TestResult {
         assert_eq!(error.property(), Some("visits"));
         assert!(error.to_string().contains("ByName"), "{error}");
         assert_eq!(store.count(), 0);
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_partial_copy_gives_back_what_it_is_found_by() -> TestResult {
+    on_both(async |store| {
+        let customers = store.table::<Customer>().await;
+        customers.insert(&customer()).await?;
+        let point = Customer::by_name().country("DE").name("ANN").id(7_u64);
+        let found = customers.get_as::<NameAndGrade>(point).await?.unwrap();
+        assert_eq!(*found, NameAndGrade { name: "Ann".into(), grade: Grade::Senior });
+        let all = customers.query(Customer::by_name().country("DE").name_prefix("a"));
+        let all = all.filter(Customer::NAME.eq("Ann")).select::<NameAndGrade>();
+        assert_eq!(all.collect().await?.len(), 1);
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_bulk_upsert_reads_every_entity_once() -> TestResult {
+    on_both(async |store| {
+        let staff = store.table::<Employee>().await;
+        let rows = |age| (1..=120).map(move |id| Employee { age, ..employee(id, "Jones") });
+        staff.bulk().insert_all(rows(30)).await?.into_result()?;
+        store.requests();
+        staff.bulk().upsert_all(rows(31)).await?.into_result()?;
+        let requests = store.requests();
+        let reads = requests.iter().filter(|request| request.is_read()).count();
+        assert_eq!(reads, 120, "the list does not change and is not read");
+        assert_eq!(requests.len() - reads, 4, "33 entities of three rows in each transaction");
         Ok(())
     })
     .await
