@@ -85,7 +85,8 @@ pub(crate) fn upsert_merge<E: TableEntity>(entity: &E) -> Result<Change> {
         None => Ok(inserted(new.clone())),
         Some(current) => {
             let merged = patched(current, &new.primary.to_bag()?, &[])?;
-            guarded::<E>(current, rows_of::<E>(&merged)?)
+            let rows = rows_of::<E>(&merged)?;
+            guarded::<E>(current, EntityRows { primary: merged, ..rows })
         }
     }))
 }
@@ -134,9 +135,8 @@ pub(crate) fn patch<E: TableEntity>(
             let guard = current.etag().map_or(Condition::Any, Condition::Match);
             return Ok(Effect::alone(Operation::replace(row.clone(), guard), Some(row)));
         }
-        let mut new = rows_of::<E>(&row)?;
-        new.primary = row;
-        guarded::<E>(current, new)
+        let rows = rows_of::<E>(&row)?;
+        guarded::<E>(current, EntityRows { primary: row, ..rows })
     }))
 }
 
@@ -201,7 +201,7 @@ fn through_copy<E: TableEntity>(
     let primary = entity.to_row().map_err(place)?;
     Ok(read(&primary.clone(), false, move |current| {
         let current = current.ok_or_else(|| missing::<E>(&primary))?;
-        if rows_of::<E>(current)?.primary.content() != primary.content() {
+        if !rows_of::<E>(current)?.primary.holds_same(&primary) {
             let message = "the entity changed since it was read: the copy that it was read through is behind the primary";
             let error = Error::service(ServiceCode::UpdateConditionNotSatisfied, message);
             return Err(at(current, error));
