@@ -100,7 +100,8 @@ pub(crate) fn upsert_merge<E: TableEntity>(entity: &E) -> Result<Change> {
         Some(current) => {
             let current_form = brought_up::<E>(current)?;
             let merged = patched(&current_form, &new.primary.to_bag()?, &[])?;
-            guarded::<E>(current, rows_of::<E>(&merged)?)
+            let rows = rows_of::<E>(&merged)?;
+            guarded::<E>(current, EntityRows { primary: merged, ..rows })
         }
     }))
 }
@@ -181,9 +182,8 @@ pub(crate) fn patch<E: TableEntity>(
             let guard = current.etag().map_or(Condition::Any, Condition::Match);
             return Ok(Effect::alone(Operation::replace(row.clone(), guard), Some(row)));
         }
-        let mut new = rows_of::<E>(&row)?;
-        new.primary = row;
-        guarded::<E>(current, new)
+        let rows = rows_of::<E>(&row)?;
+        guarded::<E>(current, EntityRows { primary: row, ..rows })
     }))
 }
 
@@ -248,7 +248,7 @@ fn through_copy<S, E: TableEntity>(
     Ok(read::<E>(&keys.clone(), false, move |current| {
         let current = current.ok_or_else(|| missing::<E>(&keys))?;
         let found = entity_of::<E>(current, E::SCHEMA.primary()?).and_then(|found| found.to_row());
-        if found.map_err(|error| at(current, error))?.content() != expected.content() {
+        if !found.map_err(|error| at(current, error))?.holds_same(&expected) {
             let message = "the entity changed since it was read: the copy that it was read through is behind the primary";
             let error = Error::service(ServiceCode::UpdateConditionNotSatisfied, message);
             return Err(at(current, error));
