@@ -27,6 +27,16 @@ pub enum CostClass {
 
 impl CostClass {
     /// The class of a filter.
+    ///
+    /// ```
+    /// use entable::{CostClass, Filter};
+    ///
+    /// let class = |text| Filter::parse(text).map(|filter| CostClass::of(&filter));
+    /// assert_eq!(class("PartitionKey eq 'Sales' and RowKey eq '2'")?, CostClass::Point);
+    /// assert_eq!(class("PartitionKey eq 'Sales' and RowKey ge 'S'")?, CostClass::Range);
+    /// assert_eq!(class("RowKey eq '2'")?, CostClass::TableScan);
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     pub fn of(filter: &Filter) -> Self {
         let bounds = KeyBounds::of(filter);
         match (bounds.one_partition(), bounds.one_row(), bounds.bounds_rows()) {
@@ -97,11 +107,13 @@ impl Keys {
     #[must_use]
     pub fn prefix(self, prefix: impl AsRef<str>) -> Self {
         let prefix = prefix.as_ref();
-        if prefix.is_empty() {
-            return self;
-        }
+        let lower = match prefix {
+            // Every RowKey begins so.
+            "" => Bound::Unbounded,
+            _ => Bound::Included(prefix.to_owned()),
+        };
         let upper = successor(prefix).map_or(Bound::Unbounded, Bound::Excluded);
-        Self { lower: Bound::Included(prefix.to_owned()), upper, ..self }
+        Self { lower, upper, ..self }
     }
 
     /// The rows whose RowKey is in the range, in ordinal order.

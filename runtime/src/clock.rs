@@ -44,10 +44,12 @@ impl SteppedClock {
         Self(AtomicI64::new(start.get()))
     }
 
-    /// Moves the clock forward, cut to 100 ns.
+    /// Moves the clock forward, cut to 100 ns; it stops at [`Ticks::MAX`].
     pub fn advance(&self, by: Duration) {
-        let ticks = i64::try_from(by.as_nanos() / 100).unwrap_or(i64::MAX);
-        self.0.fetch_add(ticks, Ordering::SeqCst);
+        let by = i64::try_from(by.as_nanos() / 100).unwrap_or(i64::MAX);
+        let later = |now: i64| Some(now.saturating_add(by).min(Ticks::MAX.get()));
+        // The closure always has an answer, so that the update cannot fail.
+        let _ = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, later);
     }
 }
 

@@ -6,15 +6,15 @@
 pub mod error;
 pub mod limits;
 // Floor 1: values and keys, pure.
-pub mod clock;
 pub mod edm;
+pub mod clock;
 pub mod key;
 // Floor 2: untyped algebra, pure.
-pub mod access;
-pub mod batch;
-pub mod filter;
-pub mod page;
 pub mod row;
+pub mod filter;
+pub mod access;
+pub mod page;
+pub mod batch;
 // Floor 3: two wings that never see each other.
 pub mod backend;
 pub mod entity;

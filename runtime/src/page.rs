@@ -5,7 +5,10 @@ use std::{fmt, str::FromStr};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::error::{Error, ErrorKind};
+use crate::{
+    error::{Error, ErrorKind},
+    key::stable_hash,
+};
 
 /// Where a backend goes on: it names the next row, and is opaque to all but the backend.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -36,6 +39,12 @@ impl<T> Page<T> {
 ///
 /// Opaque text with a version and a fingerprint of its query: another query refuses it. It goes
 /// through serde, `Display` and `FromStr`.
+///
+/// ```
+/// use entable::Cursor;
+///
+/// assert!("page 2".parse::<Cursor>().unwrap_err().is_invalid_cursor());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Cursor {
     pub(crate) fingerprint: u64,
@@ -45,43 +54,64 @@ pub struct Cursor {
 
 const VERSION: u8 = 1;
 
+/// The bytes behind the text, numbers little endian:
+///
+/// ```text
+/// 0   u8   version, 1
+/// 1   u32  check sum of all that follows
+/// 5   u64  fingerprint of the query
+/// 13  u64  rows returned so far
+/// 21  u32  bytes of NextPartitionKey
+/// 25  ..   NextPartitionKey, UTF-8
+///     ..   nothing, or 1 and NextRowKey to the end
+/// ```
 impl Cursor {
     fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![VERSION];
-        bytes.extend_from_slice(&self.fingerprint.to_le_bytes());
-        bytes.extend_from_slice(&self.returned.to_le_bytes());
         let length = u32::try_from(self.at.partition_key.len()).unwrap_or(u32::MAX);
-        bytes.extend_from_slice(&length.to_le_bytes());
-        bytes.extend_from_slice(self.at.partition_key.as_bytes());
+        let mut body = Vec::with_capacity(64 + self.at.partition_key.len());
+        body.extend_from_slice(&self.fingerprint.to_le_bytes());
+        body.extend_from_slice(&self.returned.to_le_bytes());
+        body.extend_from_slice(&length.to_le_bytes());
+        body.extend_from_slice(self.at.partition_key.as_bytes());
         if let Some(row_key) = &self.at.row_key {
-            bytes.push(1);
-            bytes.extend_from_slice(row_key.as_bytes());
+            body.push(1);
+            body.extend_from_slice(row_key.as_bytes());
         }
-        bytes
+        [&[VERSION][..], &check_sum(&body), &body].concat()
     }
 
+    /// The cursor of everything after the version.
     fn decode(bytes: &[u8]) -> Option<Self> {
-        let (version, rest) = bytes.split_first()?;
-        if *version != VERSION {
+        let (sum, body) = bytes.split_first_chunk()?;
+        if *sum != check_sum(body) {
             return None;
         }
-        let (fingerprint, rest) = rest.split_first_chunk()?;
+        let (fingerprint, rest) = body.split_first_chunk()?;
         let (returned, rest) = rest.split_first_chunk()?;
         let (length, rest) = rest.split_first_chunk()?;
         let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
         let (partition_key, rest) = rest.split_at_checked(length)?;
-        let text = |bytes: &[u8]| std::str::from_utf8(bytes).ok().map(str::to_owned);
-        let row_key = match rest.split_first() {
-            None => None,
-            Some((1, row_key)) => Some(text(row_key)?),
-            Some(_) => return None,
+        let row_key = match rest {
+            [] => None,
+            [1, row_key @ ..] => Some(text_of(row_key)?),
+            _ => return None,
         };
         Some(Self {
             fingerprint: u64::from_le_bytes(*fingerprint),
             returned: u64::from_le_bytes(*returned),
-            at: Continuation { partition_key: text(partition_key)?, row_key },
+            at: Continuation { partition_key: text_of(partition_key)?, row_key },
         })
     }
+}
+
+/// A cursor that lost its end, or a character in a copy by hand, would go on at another row.
+fn check_sum(body: &[u8]) -> [u8; 4] {
+    let [a, b, c, d, ..] = stable_hash(body).to_le_bytes();
+    [a, b, c, d]
+}
+
+fn text_of(bytes: &[u8]) -> Option<String> {
+    std::str::from_utf8(bytes).ok().map(str::to_owned)
 }
 
 impl fmt::Display for Cursor {
@@ -93,10 +123,23 @@ impl fmt::Display for Cursor {
 impl FromStr for Cursor {
     type Err = Error;
 
+    /// Reads a cursor.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid_cursor` for any other text, and for a cursor of another version of the format.
     fn from_str(text: &str) -> Result<Self, Error> {
-        URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| Self::decode(&bytes)).ok_or_else(|| {
-            Error::new(ErrorKind::InvalidCursor, "the text is not a cursor of this version")
-        })
+        let invalid = |message: String| Error::new(ErrorKind::InvalidCursor, message);
+        let bytes = URL_SAFE_NO_PAD.decode(text).unwrap_or_default();
+        match bytes.split_first() {
+            Some((&VERSION, rest)) => Self::decode(rest)
+                .ok_or_else(|| invalid("the cursor is damaged; begin again without one".into())),
+            Some((version, _)) => Err(invalid(format!(
+                "expected a cursor of version {VERSION}, found version {version}; \
+                 begin again without one"
+            ))),
+            None => Err(invalid("the text is no cursor".into())),
+        }
     }
 }
 
@@ -117,4 +160,70 @@ pub(crate) fn fingerprint(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    prop_compose! {
+        fn cursors()(
+            fingerprint: u64,
+            returned: u64,
+            partition_key in ".*",
+            row_key in proptest::option::of(".*"),
+        ) -> Cursor {
+            Cursor { fingerprint, returned, at: Continuation { partition_key, row_key } }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_cursor_goes_through_text_and_serde(cursor in cursors()) {
+            let text = cursor.to_string();
+            prop_assert!(text.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)));
+            prop_assert_eq!(&text.parse::<Cursor>().unwrap(), &cursor);
+            let json = serde_json::to_string(&cursor).unwrap();
+            prop_assert_eq!(json.clone(), format!("\"{text}\""));
+            prop_assert_eq!(serde_json::from_str::<Cursor>(&json).unwrap(), cursor);
+        }
+
+        #[test]
+        fn a_cut_cursor_is_refused(cursor in cursors(), cut: prop::sample::Index) {
+            let text = cursor.to_string();
+            let error = text[..cut.index(text.len())].parse::<Cursor>().unwrap_err();
+            prop_assert!(error.is_invalid_cursor());
+        }
+
+        #[test]
+        fn a_changed_character_is_refused(
+            cursor in cursors(),
+            at: prop::sample::Index,
+            to in "[A-Za-z0-9_-]",
+        ) {
+            let text = cursor.to_string();
+            let at = at.index(text.len());
+            let changed = [&text[..at], &to, &text[at + 1..]].concat();
+            prop_assume!(changed != text);
+            prop_assert!(changed.parse::<Cursor>().unwrap_err().is_invalid_cursor());
+        }
+    }
+
+    #[test]
+    fn the_format_does_not_change() {
+        let at = Continuation { partition_key: "Sales".into(), row_key: Some("empid_7".into()) };
+        let cursor = Cursor { fingerprint: 1, returned: 2, at };
+        assert_eq!(cursor.to_string(), "ATwcjLkBAAAAAAAAAAIAAAAAAAAABQAAAFNhbGVzAWVtcGlkXzc");
+        let cursor = Cursor { at: Continuation { row_key: None, ..cursor.at }, ..cursor };
+        assert_eq!(cursor.to_string(), "ASU_cJ8BAAAAAAAAAAIAAAAAAAAABQAAAFNhbGVz");
+    }
+
+    #[test]
+    fn another_version_is_named() {
+        let error = URL_SAFE_NO_PAD.encode([2, 0, 0]).parse::<Cursor>().unwrap_err();
+        assert!(error.is_invalid_cursor());
+        assert!(error.message().contains("found version 2"), "{error}");
+    }
 }

@@ -1,6 +1,9 @@
 //! The service's promises, on each backend and through each layer.
 
+use std::sync::Arc;
+
 use entable::{
+    Clock, SteppedClock, SystemClock,
     backend::{
         Embedded, Memory,
         layer::{Fault, Recorder},
@@ -18,3 +21,8 @@ fn scratch() -> Embedded {
     let directory = tempfile::tempdir().unwrap();
     Embedded::open(directory.path().join("store.db")).unwrap()
 }
+// A clock that never moves: order and versions do not hang on it.
+conformance_suite!(
+    standing_clock,
+    Memory::with_clock(Arc::new(SteppedClock::new(SystemClock.now())))
+);

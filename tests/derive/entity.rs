@@ -90,7 +90,7 @@ fn columns_are_typed_and_name_their_properties() -> Result<(), Error> {
 
 #[test]
 fn a_projection_selects_its_properties() {
-    let columns = Contact::columns().unwrap_or_default();
+    let columns = Contact::columns(None).unwrap_or_default();
     assert_eq!(columns, ["FirstName", "HomeCity"]);
 }
 

@@ -67,7 +67,13 @@ async fn copies_follow_the_primary() -> Result<(), Error> {
     let mut jones = staff.insert(&person(1, "Jones")).await?;
     assert_eq!(
         rows(&staff).await,
-        ["adult_000001", "email_jones1@contoso.com", "empid_000001", "lastname_Jones", "name_Jones_000001"]
+        [
+            "adult_000001",
+            "email_jones1@contoso.com",
+            "empid_000001",
+            "lastname_Jones",
+            "name_Jones_000001"
+        ]
     );
     let by_email = staff.get(Person::by_email().department("Sales").email("JONES1@contoso.COM"));
     let by_email = by_email.await?.unwrap();

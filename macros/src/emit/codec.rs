@@ -75,12 +75,12 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 /// has a field in a form that does not give it back, the key is written again and compared.
 fn stale(entity: &Entity) -> TokenStream {
     let arms = entity.families.iter().enumerate().filter_map(|(index, family)| {
-        let is_held = |part: &crate::model::Part| {
-            family.holds.get(part.field).copied().unwrap_or_default()
-        };
-        let is_lossy = family.row.parts().any(|part| {
-            entity.fields.get(part.field).is_some_and(|field| !part.is_exact(field))
-        });
+        let is_held =
+            |part: &crate::model::Part| family.holds.get(part.field).copied().unwrap_or_default();
+        let is_lossy = family
+            .row
+            .parts()
+            .any(|part| entity.fields.get(part.field).is_some_and(|field| !part.is_exact(field)));
         if family.kind != FamilyKind::Copy || !is_lossy || !family.row.parts().all(is_held) {
             return None;
         }

@@ -68,7 +68,8 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 /// Writes one row of a family: its keys, its type, and what it holds.
 pub(super) fn row(entity: &Entity, family: &Family) -> TokenStream {
     let constant = family_constant(family);
-    let (partition_key, row_key) = (partition_key(entity, family), row_key(entity, family, &quote! { self }));
+    let (partition_key, row_key) =
+        (partition_key(entity, family), row_key(entity, family, &quote! { self }));
     let marker = match &entity.discriminator {
         Discriminator::Property(name) => Some(quote! {
             _rt::PropertyWriter::put_value(

@@ -45,12 +45,14 @@ impl Window {
     }
 }
 
-/// How many rows the page of a scan has at most.
+/// Refuses a scan that the service would refuse; how many rows its page has at most.
 ///
 /// # Errors
 ///
-/// `is_invalid` for `$top` outside 1 to 1,000 and for more than 255 selected names.
+/// `is_invalid` for `$top` outside 1 to 1,000, more than 255 selected names, and a filter that has
+/// no text.
 pub(crate) fn page_rows(scan: &Scan<'_>) -> Result<usize> {
+    scan.filter.check().map_err(|error| error.in_table(scan.table))?;
     let selected = scan.select.map_or(0, <[String]>::len);
     if selected > limits::PROPERTIES + 3 {
         let message = format!("{selected} properties are selected, the limit is 255");

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use time::{Date, OffsetDateTime, Time};
 use uuid::Uuid;
 
-use super::{EdmCow, EdmType, EdmValue, InvalidValue, Ticks, Value, ValueRef};
+use super::{EdmCow, EdmType, EdmValue, InvalidValue, Ticks, ValueRef};
 
 /// The payload of the one stored type that a field takes.
 macro_rules! expect {
@@ -170,10 +170,4 @@ impl EdmValue for Box<str> {
     fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
         Ok(expect!(value, String).into())
     }
-}
-
-/// Text forms share one shape: print, parse.
-#[allow(dead_code, reason = "used by the features that store a type as text")]
-pub(super) fn text_to_edm(value: &impl ToString) -> EdmCow<'static> {
-    EdmCow::Owned(Value::String(value.to_string()))
 }

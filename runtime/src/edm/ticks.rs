@@ -19,7 +19,8 @@ use time::{Date, Duration, Month, OffsetDateTime, Time, UtcOffset};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Ticks(i64);
 
-const PER_SECOND: i64 = 10_000_000;
+/// Ticks of a second.
+pub(super) const PER_SECOND: i64 = 10_000_000;
 
 impl Ticks {
     /// 0001-01-01T00:00:00Z.
@@ -41,7 +42,12 @@ impl Ticks {
         self.0
     }
 
-    /// The next later time.
+    /// Ticks since the last whole second.
+    pub(crate) const fn within_second(self) -> i64 {
+        self.0 % PER_SECOND
+    }
+
+    /// The next later time; the last one is its own.
     #[must_use]
     pub const fn next(self) -> Self {
         if self.0 < Self::MAX.0 { Self(self.0 + 1) } else { self }
@@ -89,7 +95,7 @@ impl fmt::Display for Ticks {
             time.minute(),
             time.second()
         )?;
-        let fraction = self.0.rem_euclid(PER_SECOND);
+        let fraction = self.within_second();
         if fraction != 0 {
             let digits = format!("{fraction:07}");
             write!(f, ".{}", digits.trim_end_matches('0'))?;
@@ -112,8 +118,8 @@ pub struct ParseTicksError;
 impl FromStr for Ticks {
     type Err = ParseTicksError;
 
-    /// Reads ISO 8601 as the service takes it: seconds and fraction may be left out, a missing
-    /// zone means UTC, an offset is converted.
+    /// Reads ISO 8601: time of day, seconds and fraction may be left out, a missing zone means UTC,
+    /// an offset is converted; a fraction has at most nine digits, cut to seven.
     fn from_str(text: &str) -> Result<Self, ParseTicksError> {
         parse(text).ok_or(ParseTicksError)
     }
@@ -123,38 +129,46 @@ fn parse(text: &str) -> Option<Ticks> {
     if !text.is_ascii() {
         return None;
     }
-    let (date, rest) = text.split_once('T').unwrap_or((text, ""));
+    let (date, clock) = match text.split_once('T') {
+        Some((date, clock)) => (date, Some(clock)),
+        None => (text, None),
+    };
     let mut date = date.splitn(3, '-');
     let date = Date::from_calendar_date(
-        digits(date.next()?, 4)?.try_into().ok()?,
+        i32::from(digits(date.next()?, 4)?),
         Month::try_from(u8::try_from(digits(date.next()?, 2)?).ok()?).ok()?,
         digits(date.next()?, 2)?.try_into().ok()?,
     )
     .ok()?;
-    let (clock, offset) = split_offset(rest)?;
-    let (time, fraction) = parse_clock(clock)?;
+    let (time, fraction, offset) = match clock {
+        Some(clock) => parse_clock(clock)?,
+        None => (Time::MIDNIGHT, 0, UtcOffset::UTC),
+    };
     let seconds = OffsetDateTime::new_in_offset(date, time, offset).unix_timestamp();
     let ticks = seconds.checked_mul(PER_SECOND)?.checked_add(Ticks::UNIX_EPOCH.0 + fraction)?;
     Ticks::new(ticks)
 }
 
-fn parse_clock(clock: &str) -> Option<(Time, i64)> {
-    if clock.is_empty() {
-        return Some((Time::MIDNIGHT, 0));
-    }
-    let (clock, fraction) = clock.split_once('.').map_or((clock, None), |(c, f)| (c, Some(f)));
+/// Time of day, ticks within the second, and zone.
+fn parse_clock(text: &str) -> Option<(Time, i64, UtcOffset)> {
+    let (clock, offset) = split_offset(text)?;
     let mut parts = clock.splitn(3, ':');
     let hour = digits(parts.next()?, 2)?.try_into().ok()?;
     let minute = digits(parts.next()?, 2)?.try_into().ok()?;
-    let second = parts.next().map_or(Some(0), |s| digits(s, 2))?.try_into().ok()?;
-    let fraction = match fraction {
-        None => 0,
-        Some(f) if f.is_empty() || f.len() > 9 || !f.bytes().all(|b| b.is_ascii_digit()) => {
-            return None;
-        }
-        Some(f) => format!("{f:0<7}").get(..7)?.parse().ok()?,
+    let (second, fraction) = match parts.next() {
+        None => (0, 0),
+        Some(seconds) => match seconds.split_once('.') {
+            None => (digits(seconds, 2)?, 0),
+            Some((seconds, fraction)) => (digits(seconds, 2)?, parse_fraction(fraction)?),
+        },
     };
-    Some((Time::from_hms(hour, minute, second).ok()?, fraction))
+    Some((Time::from_hms(hour, minute, second.try_into().ok()?).ok()?, fraction, offset))
+}
+
+/// One to nine digits after the point, cut to 100 ns.
+fn parse_fraction(digits: &str) -> Option<i64> {
+    let is_fraction = matches!(digits.len(), 1..=9) && digits.bytes().all(|b| b.is_ascii_digit());
+    if is_fraction { format!("{digits:0<7}").get(..7)?.parse().ok() } else { None }
 }
 
 fn split_offset(rest: &str) -> Option<(&str, UtcOffset)> {
@@ -170,6 +184,8 @@ fn split_offset(rest: &str) -> Option<(&str, UtcOffset)> {
     Some((clock, UtcOffset::from_hms(sign * hours, sign * minutes, 0).ok()?))
 }
 
+/// A number of exactly so many digits.
 fn digits(text: &str, width: usize) -> Option<u16> {
-    (text.len() == width && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok())?
+    let is_number = text.len() == width && text.bytes().all(|b| b.is_ascii_digit());
+    if is_number { text.parse().ok() } else { None }
 }

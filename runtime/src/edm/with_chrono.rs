@@ -2,19 +2,31 @@
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 
-use super::{EdmCow, EdmType, EdmValue, InvalidValue, Ticks, ValueRef};
+use super::{
+    EdmCow, EdmType, EdmValue, InvalidValue, ParseTicksError, Ticks, ValueRef, ticks::PER_SECOND,
+};
 
-fn ticks_of(time: DateTime<Utc>) -> Option<Ticks> {
-    let seconds = time.timestamp().checked_mul(10_000_000)?;
-    let within = i64::from(time.timestamp_subsec_nanos() / 100).min(9_999_999);
-    Ticks::new(seconds.checked_add(within)?.checked_add(Ticks::UNIX_EPOCH.get())?)
+impl TryFrom<DateTime<Utc>> for Ticks {
+    type Error = ParseTicksError;
+
+    /// Cuts to 100 ns, towards the past; a leap second counts as the end of the one before.
+    fn try_from(time: DateTime<Utc>) -> Result<Self, ParseTicksError> {
+        let within = i64::from(time.timestamp_subsec_nanos() / 100).min(PER_SECOND - 1);
+        let ticks = time
+            .timestamp()
+            .checked_mul(PER_SECOND)
+            .and_then(|ticks| ticks.checked_add(within)?.checked_add(Self::UNIX_EPOCH.get()));
+        ticks.and_then(Self::new).ok_or(ParseTicksError)
+    }
 }
 
-fn time_of(ticks: Ticks) -> Result<DateTime<Utc>, InvalidValue> {
-    let since_epoch = ticks.get() - Ticks::UNIX_EPOCH.get();
-    let nanos = u32::try_from(since_epoch.rem_euclid(10_000_000) * 100).unwrap_or(0);
-    DateTime::from_timestamp(since_epoch.div_euclid(10_000_000), nanos)
-        .ok_or_else(|| InvalidValue::new(format!("chrono has no time {ticks}")))
+impl From<Ticks> for DateTime<Utc> {
+    fn from(ticks: Ticks) -> Self {
+        let since_epoch = ticks.get() - Ticks::UNIX_EPOCH.get();
+        let nanos = u32::try_from(since_epoch.rem_euclid(PER_SECOND) * 100).unwrap_or_default();
+        // chrono holds all of the years 1 to 9999, so that the default is never taken.
+        Self::from_timestamp(since_epoch.div_euclid(PER_SECOND), nanos).unwrap_or_default()
+    }
 }
 
 impl EdmValue for DateTime<Utc> {
@@ -22,14 +34,14 @@ impl EdmValue for DateTime<Utc> {
 
     /// Cut to 100 ns; 1601 to 9999.
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
-        match ticks_of(*self).filter(|ticks| *ticks >= Ticks::MIN_PROPERTY) {
+        match Ticks::try_from(*self).ok().filter(|ticks| *ticks >= Ticks::MIN_PROPERTY) {
             Some(ticks) => Ok(ValueRef::DateTime(ticks).into()),
             None => Err(InvalidValue::new(format!("{self} is not in the years 1601 to 9999"))),
         }
     }
 
     fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
-        time_of(Ticks::from_edm(value)?)
+        Ticks::from_edm(value).map(Self::from)
     }
 }
 

@@ -2,13 +2,13 @@
 
 use rust_decimal::Decimal;
 
-use super::{EdmCow, EdmType, EdmValue, InvalidValue, ValueRef, std_types::text_to_edm};
+use super::{EdmCow, EdmType, EdmValue, InvalidValue, Value, ValueRef};
 
 impl EdmValue for Decimal {
     const EDM: EdmType = EdmType::String;
 
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
-        Ok(text_to_edm(self))
+        Ok(Value::String(self.to_string()).into())
     }
 
     fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {

@@ -1,6 +1,7 @@
 //! Entities: what the derives implement, and the types that they generate code against.
 
 mod column;
+mod draft;
 mod dynamic;
 mod patch;
 mod path;
@@ -9,6 +10,7 @@ mod properties;
 mod rows;
 mod schema;
 mod stored;
+mod view;
 
 use time::OffsetDateTime;
 
@@ -16,12 +18,10 @@ pub use column::{
     Column, Comparable, Flattened, FlattenedAs, Json, Plain, Predicate, ReadColumn, ReadPart,
     SystemValue,
 };
+pub use draft::Draft;
 pub use dynamic::DynamicEntity;
 pub use patch::Patch;
-pub use path::{
-    Access, Draft, FullCopy, FullView, Holds, ListRows, PartialCopy, Partition, Path, Point,
-    PrimaryRow, Range, ReadableAs, Scan, View, Within,
-};
+pub use path::{Access, Partition, Path, Point, Range, Scan};
 pub use projection::Projection;
 pub use properties::{
     Properties, PropertyReader, PropertyWriter, finish_json, finish_property, keep_extra,
@@ -30,6 +30,9 @@ pub use properties::{
 pub use rows::{CopyRow, EntityRows, ListEntry};
 pub use schema::{ColumnSchema, Discriminator, Recognition, Schema};
 pub use stored::Stored;
+pub use view::{
+    FullCopy, FullView, Holds, ListRows, PartialCopy, PrimaryRow, ReadableAs, View, Within,
+};
 
 use crate::{
     error::{BoxError, Result},

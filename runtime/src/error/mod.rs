@@ -165,10 +165,7 @@ impl Error {
     pub fn index(&self) -> Option<&str> {
         self.0.index.as_deref()
     }
-}
 
-/// The text without the place: what went wrong, but not where.
-impl Error {
     /// The message alone, without table, keys and property.
     pub fn message(&self) -> &str {
         &self.0.message

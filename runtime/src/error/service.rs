@@ -105,6 +105,8 @@ fn kind_of_status(status: u16) -> ErrorKind {
         412 => ErrorKind::PreconditionFailed,
         413 => ErrorKind::TooLarge,
         429 | 503 => ErrorKind::Throttled,
+        // A request that took too long says nothing of what it asked.
+        408 => ErrorKind::Backend,
         400..=499 => ErrorKind::Invalid,
         501 => ErrorKind::Unsupported,
         _ => ErrorKind::Backend,

@@ -19,26 +19,35 @@ pub struct KeyBounds {
 
 impl KeyBounds {
     /// The bounds of a filter.
+    ///
+    /// ```
+    /// use entable::{Filter, KeyBounds};
+    /// use std::ops::Bound;
+    ///
+    /// let filter = Filter::parse("PartitionKey eq 'Sales' and RowKey ge 'S' and Age ge 30")?;
+    /// let bounds = KeyBounds::of(&filter);
+    /// assert_eq!(bounds.one_partition(), Some("Sales"));
+    /// assert_eq!(bounds.row, (Bound::Included("S".to_owned()), Bound::Unbounded));
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     pub fn of(filter: &Filter) -> Self {
         let unbounded = (Bound::Unbounded, Bound::Unbounded);
         let mut bounds = Self { partition: unbounded.clone(), row: unbounded };
-        bounds.narrow(filter);
-        bounds
-    }
-
-    fn narrow(&mut self, filter: &Filter) {
-        match filter {
-            Filter::And(all) => all.iter().for_each(|filter| self.narrow(filter)),
-            Filter::Compare { property, comparison, value: Value::String(value) } => {
-                let bounds = match property.as_str() {
-                    "PartitionKey" => &mut self.partition,
-                    "RowKey" => &mut self.row,
-                    _ => return,
-                };
-                narrow(bounds, *comparison, value);
+        let mut rest = vec![filter];
+        while let Some(filter) = rest.pop() {
+            match filter {
+                Filter::And(all) => rest.extend(all),
+                Filter::Compare { property, comparison, value: Value::String(value) } => {
+                    match property.as_str() {
+                        "PartitionKey" => narrow(&mut bounds.partition, *comparison, value),
+                        "RowKey" => narrow(&mut bounds.row, *comparison, value),
+                        _ => {}
+                    }
+                }
+                _ => {}
             }
-            _ => {}
         }
+        bounds
     }
 
     /// The partition, if there is only one.
@@ -66,6 +75,8 @@ impl KeyBounds {
                 Bound::Included(lower) | Bound::Excluded(lower),
                 Bound::Included(upper) | Bound::Excluded(upper),
             ) => compare_text(lower, upper) != Ordering::Less,
+            // The empty key is the least.
+            (Bound::Unbounded, Bound::Excluded(upper)) => upper.is_empty(),
             _ => false,
         })
     }

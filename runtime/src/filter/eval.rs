@@ -6,41 +6,68 @@
 
 use std::cmp::Ordering;
 
-use super::{Comparison, Filter};
-use crate::{edm::ValueRef, error::Result, row::Row};
+use super::{Comparison, Filter, check::too_deep};
+use crate::{
+    edm::ValueRef,
+    error::{Error, Result},
+    row::Row,
+};
 
 impl Filter {
     /// Whether the service would return the row.
     ///
     /// # Errors
     ///
-    /// `is_corrupt` for a damaged row.
+    /// `is_corrupt` for a damaged row, `is_invalid` for a filter that is nested more than
+    /// [`NESTING`](Self::NESTING) deep.
+    ///
+    /// ```
+    /// use entable::{Filter, Row, ValueRef};
+    ///
+    /// let row = Row::build("Sales", "223").with("Age", ValueRef::Int32(34))?.finish()?;
+    /// assert!(Filter::ge("Age", 30).matches(&row)?);
+    /// // A property that is missing answers no comparison, and `not` turns that round.
+    /// assert!(!Filter::ne("Email", "a@b").matches(&row)?);
+    /// assert!((!Filter::eq("Email", "a@b")).matches(&row)?);
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     pub fn matches(&self, row: &Row) -> Result<bool> {
-        Ok(match self {
-            Self::Constant(constant) => *constant,
-            Self::Property(name) => lookup(row, name)? == Some(ValueRef::Boolean(true)),
-            Self::Compare { property, comparison, value } => match lookup(row, property)? {
-                None => false,
-                Some(stored) => holds(*comparison, compare(stored, value.as_ref())),
-            },
+        self.matches_within(row, Self::NESTING)
+    }
+
+    /// The same for a filter that may be `depth` deep.
+    fn matches_within(&self, row: &Row, depth: usize) -> Result<bool> {
+        let Some(below) = depth.checked_sub(1) else { return Err(self.error_too_deep()) };
+        match self {
+            Self::Constant(constant) => Ok(*constant),
+            Self::Property(name) => Ok(lookup(row, name)? == Some(ValueRef::Boolean(true))),
+            Self::Compare { property, comparison, value } => {
+                let stored = lookup(row, property)?;
+                Ok(stored.is_some_and(|stored| holds(*comparison, compare(stored, value.as_ref()))))
+            }
             Self::And(all) => {
                 for filter in all {
-                    if !filter.matches(row)? {
+                    if !filter.matches_within(row, below)? {
                         return Ok(false);
                     }
                 }
-                true
+                Ok(true)
             }
             Self::Or(any) => {
                 for filter in any {
-                    if filter.matches(row)? {
+                    if filter.matches_within(row, below)? {
                         return Ok(true);
                     }
                 }
-                false
+                Ok(false)
             }
-            Self::Not(filter) => !filter.matches(row)?,
-        })
+            Self::Not(filter) => Ok(!filter.matches_within(row, below)?),
+        }
+    }
+
+    /// The error for this filter below [`NESTING`](Self::NESTING) others.
+    fn error_too_deep(&self) -> Error {
+        too_deep(Self::NESTING + self.depth())
     }
 }
 
@@ -53,7 +80,8 @@ fn lookup<'r>(row: &'r Row, name: &str) -> Result<Option<ValueRef<'r>>> {
     }
 }
 
-/// `None`: not comparable, as NaN is not.
+/// `None`: not comparable, as NaN is not; then only `ne` holds. What the service says of NaN is not
+/// known, and this is IEEE 754.
 fn holds(comparison: Comparison, order: Option<Ordering>) -> bool {
     match comparison {
         Comparison::Eq => order == Some(Ordering::Equal),

@@ -3,21 +3,15 @@
 use bytes::Bytes;
 use uuid::Uuid;
 
-use super::Comparison;
 use crate::edm::{Ticks, Value};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token<'a> {
     Open,
     Close,
-    And,
-    Or,
-    Not,
-    Compare(Comparison),
-    Name(&'a str),
+    /// A property's name, an operator or a function: its place in the sentence tells.
+    Word(&'a str),
     Literal(Value),
-    /// A name directly before a parenthesis: a function, which the service does not have.
-    Call(&'a str),
 }
 
 /// Why the text is no filter.
@@ -25,7 +19,7 @@ pub(super) enum Token<'a> {
 pub(super) enum Fault {
     /// At this byte.
     Syntax(usize),
-    /// A number, time or identifier that is none.
+    /// A number, time, identifier or binary at this byte that is none.
     Literal(usize, String),
 }
 
@@ -40,7 +34,8 @@ impl<'a> Lexer<'a> {
         Self { text, at: 0 }
     }
 
-    fn rest(&self) -> &'a str {
+    /// What is not read yet.
+    pub(super) fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
@@ -87,7 +82,7 @@ impl<'a> Lexer<'a> {
 
     fn word(&mut self) -> Result<Token<'a>, Fault> {
         let rest = self.rest();
-        let end = rest.find(|c: char| c != '_' && !c.is_alphanumeric()).unwrap_or(rest.len());
+        let end = rest.find(|c| !continues_word(c)).unwrap_or(rest.len());
         let (word, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
         let start = self.at;
         self.skip(end);
@@ -96,24 +91,22 @@ impl<'a> Lexer<'a> {
             return typed(word, &text).map(Token::Literal).ok_or(Fault::Literal(start, text));
         }
         Ok(match word {
-            "and" => Token::And,
-            "or" => Token::Or,
-            "not" => Token::Not,
-            "eq" => Token::Compare(Comparison::Eq),
-            "ne" => Token::Compare(Comparison::Ne),
-            "gt" => Token::Compare(Comparison::Gt),
-            "ge" => Token::Compare(Comparison::Ge),
-            "lt" => Token::Compare(Comparison::Lt),
-            "le" => Token::Compare(Comparison::Le),
             "true" => Token::Literal(Value::Boolean(true)),
             "false" => Token::Literal(Value::Boolean(false)),
-            _ if after.starts_with('(') => Token::Call(word),
-            _ => Token::Name(word),
+            "NaN" => Token::Literal(Value::Double(f64::NAN)),
+            "INF" => Token::Literal(Value::Double(f64::INFINITY)),
+            _ => Token::Word(word),
         })
     }
 
     fn number(&mut self) -> Result<Token<'a>, Fault> {
         let rest = self.rest();
+        if let Some(after) = rest.strip_prefix("-INF")
+            && !after.starts_with(continues_word)
+        {
+            self.skip(rest.len() - after.len());
+            return Ok(Token::Literal(Value::Double(f64::NEG_INFINITY)));
+        }
         let mut previous = ' ';
         let end = rest
             .find(|c: char| {
@@ -128,7 +121,7 @@ impl<'a> Lexer<'a> {
         let start = self.at;
         let long = after.starts_with('L');
         self.skip(end + usize::from(long));
-        if self.rest().starts_with(|c: char| c == '_' || c.is_alphanumeric()) {
+        if self.rest().starts_with(continues_word) {
             return Err(Fault::Syntax(self.at));
         }
         let value = if long {
@@ -142,6 +135,11 @@ impl<'a> Lexer<'a> {
     }
 }
 
+fn continues_word(c: char) -> bool {
+    c == '_' || c.is_alphanumeric()
+}
+
+/// The value of a quoted literal with a prefix.
 fn typed(prefix: &str, text: &str) -> Option<Value> {
     match prefix {
         "datetime" => text.parse::<Ticks>().ok().map(Value::DateTime),

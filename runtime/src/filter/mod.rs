@@ -1,13 +1,22 @@
 //! Filters: a tree of comparisons that prints as OData, parses back, and is evaluated by the
 //! service's own rules.
+//!
+//! A tree may be as deep as memory is large: whatever walks it without being able to fail (print,
+//! clone, compare, drop) does so without recursion; what can fail refuses trees that are nested
+//! deeper than [`Filter::NESTING`].
 
 mod bounds;
+mod check;
 mod eval;
 mod lex;
 mod parse;
 mod print;
+mod tree;
 
-use std::ops::{BitAnd, BitOr, Not};
+use std::{
+    fmt,
+    ops::{BitAnd, BitOr, Deref, Not},
+};
 
 pub use bounds::KeyBounds;
 
@@ -31,6 +40,9 @@ pub enum Comparison {
 }
 
 impl Comparison {
+    /// All six.
+    pub const ALL: [Self; 6] = [Self::Eq, Self::Ne, Self::Gt, Self::Ge, Self::Lt, Self::Le];
+
     /// The operator on the wire: `eq`, `ne`, `gt`, `ge`, `lt`, `le`.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -74,7 +86,9 @@ impl Comparison {
 /// assert_eq!(Filter::parse(&filter.to_string())?, filter);
 /// # Ok::<(), entable::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+///
+/// Two filters are equal where they are the same tree; `NaN` equals itself here, as it does not in a
+/// comparison.
 #[non_exhaustive]
 pub enum Filter {
     /// A property against a value.
@@ -90,12 +104,39 @@ pub enum Filter {
     Property(String),
     /// Always or never.
     Constant(bool),
-    /// All of these.
-    And(Vec<Filter>),
-    /// Any of these.
-    Or(Vec<Filter>),
+    /// All of these: [`Filter::all`] and `&` make it.
+    And(Terms),
+    /// Any of these: [`Filter::any`] and `|` make it.
+    Or(Terms),
     /// Not this.
     Not(Box<Filter>),
+}
+
+/// What an `and` or an `or` joins: two filters at least, so that what is printed is read back as it
+/// was.
+pub struct Terms(Vec<Filter>);
+
+impl Deref for Terms {
+    type Target = [Filter];
+
+    fn deref(&self) -> &[Filter] {
+        &self.0
+    }
+}
+
+impl<'a> IntoIterator for &'a Terms {
+    type Item = &'a Filter;
+    type IntoIter = std::slice::Iter<'a, Filter>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl fmt::Debug for Terms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.0).finish()
+    }
 }
 
 macro_rules! comparisons {
@@ -134,73 +175,80 @@ impl Filter {
         Self::Compare { property: property.into(), comparison, value: value.into() }
     }
 
-    /// All of the given filters; grouping is kept. None: always true.
+    /// All of the given filters; grouping is kept. None: always true. One: that one.
     pub fn all(filters: impl IntoIterator<Item = Self>) -> Self {
-        let mut filters: Vec<Self> = filters.into_iter().collect();
-        match (filters.pop(), filters.is_empty()) {
-            (None, _) => Self::Constant(true),
-            (Some(only), true) => only,
-            (Some(last), false) => {
-                filters.push(last);
-                Self::And(filters)
-            }
+        match one_or_many(filters) {
+            Ok(one) => one.unwrap_or(Self::Constant(true)),
+            Err(all) => Self::And(Terms(all)),
         }
     }
 
-    /// Any of the given filters; grouping is kept. None: never true.
+    /// Any of the given filters; grouping is kept. None: never true. One: that one.
     pub fn any(filters: impl IntoIterator<Item = Self>) -> Self {
-        let mut filters: Vec<Self> = filters.into_iter().collect();
-        match (filters.pop(), filters.is_empty()) {
-            (None, _) => Self::Constant(false),
-            (Some(only), true) => only,
-            (Some(last), false) => {
-                filters.push(last);
-                Self::Or(filters)
-            }
+        match one_or_many(filters) {
+            Ok(one) => one.unwrap_or(Self::Constant(false)),
+            Err(any) => Self::Or(Terms(any)),
         }
     }
 
     /// Joins two filters into one list of conditions, as `a and b and c` is read.
+    ///
+    /// ```
+    /// use entable::Filter;
+    ///
+    /// let keys = Filter::eq("PartitionKey", "Sales") & Filter::ge("RowKey", "B");
+    /// let both = keys.and_all(Filter::ge("Age", 30) & Filter::lt("Age", 40));
+    /// assert_eq!(
+    ///     both.to_string(),
+    ///     "(PartitionKey eq 'Sales') and (RowKey ge 'B') and (Age ge 30) and (Age lt 40)"
+    /// );
+    /// ```
     #[must_use]
     pub fn and_all(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Constant(true), other) => other,
-            (this, Self::Constant(true)) => this,
-            (Self::And(mut all), Self::And(more)) => {
-                all.extend(more);
-                Self::And(all)
-            }
-            (Self::And(mut all), other) => {
-                all.push(other);
-                Self::And(all)
-            }
-            (this, Self::And(more)) => Self::And([vec![this], more].concat()),
-            (this, other) => Self::And(vec![this, other]),
+        if self == Self::Constant(true) {
+            return other;
+        }
+        if other == Self::Constant(true) {
+            return self;
+        }
+        let mut all = self.into_conditions();
+        all.extend(other.into_conditions());
+        Self::And(Terms(all))
+    }
+
+    /// What an `and` joins; any other filter is its own only condition.
+    fn into_conditions(mut self) -> Vec<Self> {
+        match &mut self {
+            Self::And(all) => std::mem::take(&mut all.0),
+            _ => vec![self],
         }
     }
 
     /// Visits every property that the filter names.
     pub fn properties<'a>(&'a self, visit: &mut dyn FnMut(&'a str)) {
-        match self {
+        self.each(|filter| match filter {
             Self::Compare { property, .. } | Self::Property(property) => visit(property),
-            Self::Constant(_) => {}
-            Self::And(all) | Self::Or(all) => all.iter().for_each(|f| f.properties(visit)),
-            Self::Not(filter) => filter.properties(visit),
-        }
+            Self::Constant(_) | Self::And(_) | Self::Or(_) | Self::Not(_) => {}
+        });
     }
+}
+
+fn one_or_many(filters: impl IntoIterator<Item = Filter>) -> Result<Option<Filter>, Vec<Filter>> {
+    let mut filters: Vec<Filter> = filters.into_iter().collect();
+    if filters.len() > 1 { Err(filters) } else { Ok(filters.pop()) }
 }
 
 impl BitAnd for Filter {
     type Output = Self;
 
     /// Both; a chain of `&` is one list.
-    fn bitand(self, other: Self) -> Self {
-        match self {
-            Self::And(mut all) => {
-                all.push(other);
-                Self::And(all)
+    fn bitand(mut self, other: Self) -> Self {
+        match &mut self {
+            Self::And(all) => {
+                all.0.push(other);
+                self
             }
-            this => Self::And(vec![this, other]),
+            _ => Self::And(Terms(vec![self, other])),
         }
     }
 }
@@ -209,13 +257,13 @@ impl BitOr for Filter {
     type Output = Self;
 
     /// Either; a chain of `|` is one list.
-    fn bitor(self, other: Self) -> Self {
-        match self {
-            Self::Or(mut any) => {
-                any.push(other);
-                Self::Or(any)
+    fn bitor(mut self, other: Self) -> Self {
+        match &mut self {
+            Self::Or(any) => {
+                any.0.push(other);
+                self
             }
-            this => Self::Or(vec![this, other]),
+            _ => Self::Or(Terms(vec![self, other])),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{
     Comparison, Filter,
+    check::too_deep,
     lex::{Fault, Lexer, Token},
 };
 use crate::{
@@ -9,18 +10,21 @@ use crate::{
     error::{Error, Result, ServiceCode},
 };
 
-/// Nesting that a filter may have; deeper ones are refused before the stack is.
-const DEPTH: usize = 100;
+/// Parentheses and `not`s inside each other that the text may have, so that it is refused before the
+/// stack is. A `not` prints as two of them.
+const LEVELS: usize = 2 * Filter::NESTING + 1;
 
 impl Filter {
     /// Reads a filter as the service does.
     ///
     /// Names, operators and literal prefixes are case-sensitive; `and` binds tighter than `or`, and
     /// `not` tighter than both; a constant may stand on the left. The empty text is always true.
+    /// What a filter prints is read back as that filter.
     ///
     /// # Errors
     ///
-    /// `is_invalid` with the position for a syntax error; `is_unsupported` for a function such as
+    /// `is_invalid` with the position for a syntax error, and above a nesting of
+    /// [`NESTING`](Self::NESTING); `is_unsupported` for a function such as
     /// `startswith`, which the service does not have: a prefix is `ge 'abc' and lt 'abd'`.
     ///
     /// ```
@@ -32,13 +36,13 @@ impl Filter {
     /// # Ok::<(), entable::Error>(())
     /// ```
     pub fn parse(text: &str) -> Result<Self> {
-        let mut parser = Parser { lexer: Lexer::new(text), text, ahead: None, depth: 0 };
+        let mut parser = Parser { lexer: Lexer::new(text), text, ahead: None, level: 0 };
         if parser.peek()?.is_none() {
             return Ok(Self::Constant(true));
         }
         let filter = parser.or()?;
         match parser.peek()? {
-            None => Ok(filter),
+            None => filter.check_nesting().map(|()| filter),
             Some(_) => Err(parser.syntax()),
         }
     }
@@ -47,23 +51,28 @@ impl Filter {
 struct Parser<'a> {
     lexer: Lexer<'a>,
     text: &'a str,
-    /// The next token and where it stands.
-    ahead: Option<(Token<'a>, usize)>,
-    depth: usize,
+    /// The next token, if it is read already.
+    ahead: Option<Token<'a>>,
+    level: usize,
+}
+
+/// What stands on a side of a comparison, or alone.
+enum Operand<'a> {
+    Name(&'a str),
+    Literal(Value),
 }
 
 impl<'a> Parser<'a> {
     fn peek(&mut self) -> Result<Option<&Token<'a>>> {
         if self.ahead.is_none() {
-            let token = self.lexer.next().map_err(|fault| self.fault(&fault))?;
-            self.ahead = token.map(|token| (token, self.lexer.at));
+            self.ahead = self.lexer.next().map_err(|fault| self.fault(&fault))?;
         }
-        Ok(self.ahead.as_ref().map(|(token, _)| token))
+        Ok(self.ahead.as_ref())
     }
 
     fn next(&mut self) -> Result<Option<Token<'a>>> {
         self.peek()?;
-        Ok(self.ahead.take().map(|(token, _)| token))
+        Ok(self.ahead.take())
     }
 
     fn eat(&mut self, expected: &Token<'a>) -> Result<bool> {
@@ -74,27 +83,24 @@ impl<'a> Parser<'a> {
         Ok(found)
     }
 
+    /// As the service does, the position is the one after the token that does not fit.
     fn syntax(&self) -> Error {
-        let at = self.ahead.as_ref().map_or(self.lexer.at, |(_, at)| *at);
-        self.fault(&Fault::Syntax(at))
+        self.fault(&Fault::Syntax(self.lexer.at))
     }
 
     fn fault(&self, fault: &Fault) -> Error {
-        let message = match fault {
-            Fault::Syntax(at) => {
-                let at = self.text.get(..*at).map_or(*at, |before| before.chars().count());
-                format!("syntax error at position {at} in the filter `{}`", self.text)
-            }
-            Fault::Literal(_, literal) => {
-                format!("`{literal}` is not a literal of its type in the filter `{}`", self.text)
-            }
+        let (at, what) = match fault {
+            Fault::Syntax(at) => (*at, "syntax error".to_owned()),
+            Fault::Literal(at, literal) => (*at, format!("`{literal}` is no literal of its type")),
         };
+        let position = self.text.get(..at).map_or(at, |before| before.chars().count());
+        let message = format!("{what} at position {position} in the filter `{}`", self.text);
         Error::service(ServiceCode::InvalidInput, message)
     }
 
     fn or(&mut self) -> Result<Filter> {
         let mut any = vec![self.and()?];
-        while self.eat(&Token::Or)? {
+        while self.eat(&Token::Word("or"))? {
             any.push(self.and()?);
         }
         Ok(Filter::any(any))
@@ -102,19 +108,18 @@ impl<'a> Parser<'a> {
 
     fn and(&mut self) -> Result<Filter> {
         let mut all = vec![self.unary()?];
-        while self.eat(&Token::And)? {
+        while self.eat(&Token::Word("and"))? {
             all.push(self.unary()?);
         }
         Ok(Filter::all(all))
     }
 
     fn unary(&mut self) -> Result<Filter> {
-        self.depth += 1;
-        if self.depth > DEPTH {
-            let message = format!("the filter is nested more than {DEPTH} deep");
-            return Err(Error::service(ServiceCode::InvalidInput, message));
+        self.level += 1;
+        if self.level > LEVELS {
+            return Err(too_deep(self.level));
         }
-        let filter = if self.eat(&Token::Not)? {
+        let filter = if self.eat(&Token::Word("not"))? {
             !self.unary()?
         } else if self.eat(&Token::Open)? {
             let inner = self.or()?;
@@ -125,48 +130,50 @@ impl<'a> Parser<'a> {
         } else {
             self.comparison()?
         };
-        self.depth -= 1;
+        self.level -= 1;
         Ok(filter)
     }
 
     fn comparison(&mut self) -> Result<Filter> {
-        let Some(left) = self.next()? else { return Err(self.syntax()) };
-        let Some(Token::Compare(comparison)) = self.peek()? else {
+        let left = self.operand()?;
+        let Some(comparison) = self.comparison_operator()? else {
             return match left {
-                Token::Name(name) => Ok(Filter::Property(name.to_owned())),
-                Token::Literal(Value::Boolean(constant)) => Ok(Filter::Constant(constant)),
-                Token::Call(name) => Err(unsupported(name)),
+                Operand::Literal(Value::Boolean(constant)) => Ok(Filter::Constant(constant)),
+                Operand::Name(name) if name != "null" => Ok(Filter::Property(name.to_owned())),
                 _ => Err(self.syntax()),
             };
         };
-        let comparison = *comparison;
-        self.ahead = None;
-        let right = self.next()?;
-        self.compare(left, comparison, right)
-    }
-
-    fn compare(
-        &self,
-        left: Token<'a>,
-        comparison: Comparison,
-        right: Option<Token<'a>>,
-    ) -> Result<Filter> {
-        match (left, right) {
-            (Token::Name(_), Some(Token::Name("null"))) | (Token::Name("null"), _) => {
-                Err(Error::service(
-                    ServiceCode::InvalidInput,
-                    "the service has no null test; `not (P ge x or P lt x)` finds rows without P",
-                ))
-            }
-            (Token::Name(name), Some(Token::Literal(value))) => {
+        match (left, self.operand()?) {
+            (Operand::Name("null"), _) | (_, Operand::Name("null")) => Err(Error::service(
+                ServiceCode::InvalidInput,
+                "the service has no null test; `not (P ge x or P lt x)` finds rows without P",
+            )),
+            (Operand::Name(name), Operand::Literal(value)) => {
                 Ok(Filter::compare(name, comparison, value))
             }
-            (Token::Literal(value), Some(Token::Name(name))) => {
+            (Operand::Literal(value), Operand::Name(name)) => {
                 Ok(Filter::compare(name, comparison.mirrored(), value))
             }
-            (Token::Call(name), _) | (_, Some(Token::Call(name))) => Err(unsupported(name)),
             _ => Err(self.syntax()),
         }
+    }
+
+    fn operand(&mut self) -> Result<Operand<'a>> {
+        match self.next()? {
+            Some(Token::Literal(value)) => Ok(Operand::Literal(value)),
+            Some(Token::Word(name)) if self.lexer.rest().starts_with('(') => Err(unsupported(name)),
+            Some(Token::Word(name)) if name != "not" => Ok(Operand::Name(name)),
+            _ => Err(self.syntax()),
+        }
+    }
+
+    fn comparison_operator(&mut self) -> Result<Option<Comparison>> {
+        let Some(Token::Word(word)) = self.peek()? else { return Ok(None) };
+        let comparison = Comparison::ALL.into_iter().find(|c| c.as_str() == *word);
+        if comparison.is_some() {
+            self.ahead = None;
+        }
+        Ok(comparison)
     }
 }
 

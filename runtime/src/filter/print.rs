@@ -3,34 +3,53 @@
 //! Every condition inside an `and` or `or` stands in parentheses, so that the text reads the same
 //! under every parser.
 
-use std::fmt::{self, Display, Write};
+use std::fmt::{self, Debug, Display, Write};
 
 use super::Filter;
 use crate::edm::{Value, ValueRef};
 
+/// What is still to be written.
+enum Pending<'a> {
+    Filter(&'a Filter),
+    Text(&'static str),
+}
+
 impl Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Compare { property, comparison, value } => {
-                write!(f, "{property} {} {}", comparison.as_str(), Literal(value))
+        let mut pending = vec![Pending::Filter(self)];
+        while let Some(next) = pending.pop() {
+            match next {
+                Pending::Text(text) => f.write_str(text)?,
+                Pending::Filter(Self::Compare { property, comparison, value }) => {
+                    write!(f, "{property} {} {}", comparison.as_str(), Literal(value))?;
+                }
+                Pending::Filter(Self::Property(name)) => f.write_str(name)?,
+                Pending::Filter(Self::Constant(constant)) => write!(f, "{constant}")?,
+                Pending::Filter(Self::And(all)) => join(&mut pending, all, ") and ("),
+                Pending::Filter(Self::Or(any)) => join(&mut pending, any, ") or ("),
+                Pending::Filter(Self::Not(filter)) => {
+                    f.write_str("not (")?;
+                    pending.extend([Pending::Text(")"), Pending::Filter(filter)]);
+                }
             }
-            Self::Property(name) => f.write_str(name),
-            Self::Constant(constant) => write!(f, "{constant}"),
-            Self::And(all) => join(f, all, " and ", "true"),
-            Self::Or(any) => join(f, any, " or ", "false"),
-            Self::Not(filter) => write!(f, "not ({filter})"),
         }
+        Ok(())
     }
 }
 
-fn join(f: &mut fmt::Formatter<'_>, parts: &[Filter], with: &str, empty: &str) -> fmt::Result {
-    for (at, part) in parts.iter().enumerate() {
-        if at > 0 {
-            f.write_str(with)?;
-        }
-        write!(f, "({part})")?;
+/// Puts a list of conditions on the stack, the first on top.
+fn join<'a>(pending: &mut Vec<Pending<'a>>, parts: &'a [Filter], between: &'static str) {
+    pending.push(Pending::Text(")"));
+    for (at, part) in parts.iter().enumerate().rev() {
+        pending.push(Pending::Filter(part));
+        pending.push(Pending::Text(if at == 0 { "(" } else { between }));
     }
-    if parts.is_empty() { f.write_str(empty) } else { Ok(()) }
+}
+
+impl Debug for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Filter({self})")
+    }
 }
 
 /// A value as an OData literal.
@@ -42,8 +61,12 @@ impl Display for Literal<'_> {
             ValueRef::Boolean(v) => write!(f, "{v}"),
             ValueRef::Int32(v) => write!(f, "{v}"),
             ValueRef::Int64(v) => write!(f, "{v}L"),
+            ValueRef::Double(v) if v.is_nan() => f.write_str("NaN"),
+            ValueRef::Double(f64::INFINITY) => f.write_str("INF"),
+            ValueRef::Double(f64::NEG_INFINITY) => f.write_str("-INF"),
+            // Debug keeps the point or the exponent that make it a Double.
             ValueRef::Double(v) => write!(f, "{v:?}"),
-            ValueRef::String(v) => quote(f, v),
+            ValueRef::String(v) => write!(f, "'{}'", v.replace('\'', "''")),
             ValueRef::DateTime(v) => write!(f, "datetime'{v}'"),
             ValueRef::Guid(v) => write!(f, "guid'{v}'"),
             ValueRef::Binary(v) => {
@@ -53,15 +76,4 @@ impl Display for Literal<'_> {
             }
         }
     }
-}
-
-fn quote(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
-    f.write_char('\'')?;
-    for (at, piece) in text.split('\'').enumerate() {
-        if at > 0 {
-            f.write_str("''")?;
-        }
-        f.write_str(piece)?;
-    }
-    f.write_char('\'')
 }

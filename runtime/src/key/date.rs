@@ -1,8 +1,8 @@
-//! Times and dates in keys.
+//! Date forms: `{field:%Y%m%d}`.
 
 use time::{Date, Month, OffsetDateTime, Time};
 
-use super::{Descending, KeyPart, Ordered};
+use super::KeyPart;
 use crate::edm::{InvalidValue, Ticks};
 
 /// The finest unit of a time or of a date form.
@@ -28,6 +28,29 @@ impl Resolution {
     /// Whether a form of this resolution gives back a value of that one.
     pub const fn covers(self, value: Self) -> bool {
         self as u8 >= value as u8
+    }
+
+    /// The unit that a form writes as `%` and that letter.
+    const fn of_letter(letter: u8) -> Option<Self> {
+        Some(match letter {
+            b'Y' => Self::Year,
+            b'm' => Self::Month,
+            b'd' => Self::Day,
+            b'H' => Self::Hour,
+            b'M' => Self::Minute,
+            b'S' => Self::Second,
+            b'f' => Self::Tick,
+            _ => return None,
+        })
+    }
+
+    /// Digits of the unit in a key.
+    pub(super) const fn width(self) -> usize {
+        match self {
+            Self::Year => 4,
+            Self::Tick => 7,
+            _ => 2,
+        }
     }
 }
 
@@ -56,49 +79,72 @@ pub trait DatePart: KeyPart {
     fn from_ticks(ticks: Ticks) -> Result<Self, InvalidValue>;
 }
 
-/// The resolution of a date form.
-pub const fn resolution_of(form: &str) -> Resolution {
-    let mut finest = Resolution::Year;
+/// One piece of a date form.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Piece {
+    /// An ASCII character that stands for itself.
+    Literal(u8),
+    /// A unit in digits.
+    Unit(Resolution),
+    /// Nothing that a form may hold.
+    Unknown,
+}
+
+/// The first piece of a form, and what follows it.
+pub(super) const fn next_piece(form: &[u8]) -> Option<(Piece, &[u8])> {
+    match form {
+        [] => None,
+        [b'%', letter, rest @ ..] => match Resolution::of_letter(*letter) {
+            Some(unit) => Some((Piece::Unit(unit), rest)),
+            None => Some((Piece::Unknown, rest)),
+        },
+        [b'%' | 0x80.., rest @ ..] => Some((Piece::Unknown, rest)),
+        [byte, rest @ ..] => Some((Piece::Literal(*byte), rest)),
+    }
+}
+
+fn pieces(form: &str) -> impl Iterator<Item = Piece> {
     let mut rest = form.as_bytes();
-    while let [first, after @ ..] = rest {
+    std::iter::from_fn(move || {
+        let (piece, after) = next_piece(rest)?;
         rest = after;
-        if let (b'%', [unit, after @ ..]) = (first, after) {
-            rest = after;
-            finest = match unit {
-                b'm' => Resolution::Month,
-                b'd' => Resolution::Day,
-                b'H' => Resolution::Hour,
-                b'M' => Resolution::Minute,
-                b'S' => Resolution::Second,
-                b'f' => Resolution::Tick,
-                _ => finest,
-            };
+        Some(piece)
+    })
+}
+
+/// The resolution of a date form: its finest unit that has every coarser one before it.
+pub const fn resolution_of(form: &str) -> Resolution {
+    let mut finest = None;
+    let mut rest = form.as_bytes();
+    while let Some((piece, after)) = next_piece(rest) {
+        rest = after;
+        let Piece::Unit(unit) = piece else { continue };
+        let expected = match finest {
+            None => Resolution::Year as u8,
+            Some(finest) => finest as u8 + 1,
+        };
+        if unit as u8 == expected {
+            finest = Some(unit);
         }
     }
-    finest
+    match finest {
+        Some(finest) => finest,
+        None => Resolution::Year,
+    }
 }
 
 /// Characters that a date form writes.
 pub const fn date_width(form: &str) -> usize {
     let mut width = 0;
     let mut rest = form.as_bytes();
-    while let [first, after @ ..] = rest {
+    while let Some((piece, after)) = next_piece(rest) {
         rest = after;
-        width += 1;
-        if let (b'%', [unit, after @ ..]) = (first, after) {
-            rest = after;
-            width += unit_width(*unit) - 1;
-        }
+        width += match piece {
+            Piece::Unit(unit) => unit.width(),
+            Piece::Literal(_) | Piece::Unknown => 1,
+        };
     }
     width
-}
-
-const fn unit_width(unit: u8) -> usize {
-    match unit {
-        b'Y' => 4,
-        b'f' => 7,
-        _ => 2,
-    }
 }
 
 /// Appends a time in a date form.
@@ -106,6 +152,18 @@ const fn unit_width(unit: u8) -> usize {
 /// # Errors
 ///
 /// A time outside the years 1 to 9999.
+///
+/// ```
+/// # use entable::key::{decode_date, encode_date};
+/// use time::{Date, Month};
+///
+/// let date = Date::from_calendar_date(2014, Month::August, 22)?;
+/// let mut month = String::new();
+/// encode_date(&date, "%Y-%m", &mut month)?;
+/// assert_eq!(month, "2014-08");
+/// assert_eq!(decode_date::<Date>(&month, "%Y-%m")?.day(), 1); // the month's start
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn encode_date<T: DatePart>(
     value: &T,
     form: &str,
@@ -113,24 +171,34 @@ pub fn encode_date<T: DatePart>(
 ) -> Result<(), InvalidValue> {
     let ticks = value.to_ticks()?;
     let time = OffsetDateTime::from(ticks);
-    let mut form = form.chars();
-    while let Some(c) = form.next() {
-        if c != '%' {
-            out.push(c);
-            continue;
-        }
-        match form.next() {
-            Some('Y') => out.push_str(&format!("{:04}", time.year())),
-            Some('m') => out.push_str(&format!("{:02}", u8::from(time.month()))),
-            Some('d') => out.push_str(&format!("{:02}", time.day())),
-            Some('H') => out.push_str(&format!("{:02}", time.hour())),
-            Some('M') => out.push_str(&format!("{:02}", time.minute())),
-            Some('S') => out.push_str(&format!("{:02}", time.second())),
-            Some('f') => out.push_str(&format!("{:07}", ticks.get() % 10_000_000)),
-            _ => return Err(InvalidValue::new("unknown date form")),
-        }
+    for piece in pieces(form) {
+        let unit = match piece {
+            Piece::Unit(unit) => unit,
+            Piece::Literal(byte) => {
+                out.push(char::from(byte));
+                continue;
+            }
+            Piece::Unknown => return Err(unknown_form(form)),
+        };
+        let number = match unit {
+            Resolution::Year => i64::from(time.year()),
+            Resolution::Month => i64::from(u8::from(time.month())),
+            Resolution::Day => i64::from(time.day()),
+            Resolution::Hour => i64::from(time.hour()),
+            Resolution::Minute => i64::from(time.minute()),
+            Resolution::Second => i64::from(time.second()),
+            Resolution::Tick => ticks.within_second(),
+        };
+        let width = unit.width();
+        out.push_str(&format!("{number:0width$}"));
     }
     Ok(())
+}
+
+fn unknown_form(form: &str) -> InvalidValue {
+    InvalidValue::new(format!(
+        "`{form}` is not a date form: expected ASCII text and %Y, %m, %d, %H, %M, %S, %f"
+    ))
 }
 
 /// The start of the period that a date form names.
@@ -139,210 +207,43 @@ pub fn encode_date<T: DatePart>(
 ///
 /// A text that the form does not write.
 pub fn decode_date<T: DatePart>(text: &str, form: &str) -> Result<T, InvalidValue> {
-    let invalid = || InvalidValue::new(format!("expected a date `{form}`, found `{text}`"));
-    let mut fields = [1_i64, 1, 1, 0, 0, 0, 0];
-    let mut rest = text;
-    let mut form_chars = form.chars();
-    while let Some(c) = form_chars.next() {
-        if c != '%' {
-            rest = rest.strip_prefix(c).ok_or_else(invalid)?;
-            continue;
-        }
-        let unit = form_chars.next().unwrap_or_default();
-        let width = unit_width(u8::try_from(unit).unwrap_or_default());
-        let (digits, after) = rest.split_at_checked(width).ok_or_else(invalid)?;
-        if !digits.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(invalid());
-        }
-        let slot = "YmdHMSf".find(unit).and_then(|at| fields.get_mut(at)).ok_or_else(invalid)?;
-        *slot = digits.parse().map_err(|_| invalid())?;
-        rest = after;
-    }
-    let ticks = if rest.is_empty() { ticks_of(fields) } else { None };
-    T::from_ticks(ticks.ok_or_else(invalid)?)
+    let ticks = read_units(text, form).and_then(ticks_of).ok_or_else(|| {
+        let text = text.escape_debug();
+        InvalidValue::new(format!("expected a date in the form `{form}`, found `{text}`"))
+    })?;
+    T::from_ticks(ticks)
 }
 
-fn ticks_of([year, month, day, hour, minute, second, ticks]: [i64; 7]) -> Option<Ticks> {
+/// The numbers of a date: year, month, day, hour, minute, second, ticks; where the form has no such
+/// unit, the first that there is.
+type Units = [i64; 7];
+
+/// The units of a text in a date form; `None` where it does not have the form.
+pub(super) fn read_units(text: &str, form: &str) -> Option<Units> {
+    let mut units: Units = [1, 1, 1, 0, 0, 0, 0];
+    let mut rest = text.as_bytes();
+    for piece in pieces(form) {
+        rest = match piece {
+            Piece::Literal(byte) => rest.strip_prefix(&[byte])?,
+            Piece::Unknown => return None,
+            Piece::Unit(unit) => {
+                let (digits, after) = rest.split_at_checked(unit.width())?;
+                let number = digits.iter().try_fold(0, |number, digit| {
+                    digit.is_ascii_digit().then(|| number * 10 + i64::from(digit - b'0'))
+                });
+                *units.get_mut(unit as usize)? = number?;
+                after
+            }
+        };
+    }
+    rest.is_empty().then_some(units)
+}
+
+fn ticks_of([year, month, day, hour, minute, second, ticks]: Units) -> Option<Ticks> {
     let small = |number: i64| u8::try_from(number).ok();
     let month = Month::try_from(small(month)?).ok()?;
     let date = Date::from_calendar_date(year.try_into().ok()?, month, small(day)?).ok()?;
     let time = Time::from_hms(small(hour)?, small(minute)?, small(second)?).ok()?;
     let whole = Ticks::try_from(OffsetDateTime::new_utc(date, time)).ok()?;
     Ticks::new(whole.get() + ticks)
-}
-
-macro_rules! key_of_ticks {
-    ($($type:ty, $resolution:ident;)*) => {
-        $(
-            impl Descending for $type {
-                const WIDTH_DESCENDING: usize = 19;
-
-                fn encode_descending(&self, out: &mut String) -> Result<(), InvalidValue> {
-                    out.push_str(&format!("{:019}", self.to_ticks()?.inverted().get()));
-                    Ok(())
-                }
-
-                fn decode_descending(text: &str) -> Result<Self, InvalidValue> {
-                    Self::from_ticks(decode_ticks(text)?.inverted())
-                }
-            }
-
-            impl<const LAST: bool> Ordered<LAST> for $type {}
-        )*
-    };
-}
-
-fn decode_ticks(text: &str) -> Result<Ticks, InvalidValue> {
-    let number = i64::decode_unsigned(text);
-    number
-        .and_then(Ticks::new)
-        .ok_or_else(|| InvalidValue::new(format!("expected 19 digits of ticks, found `{text}`")))
-}
-
-trait Unsigned: Sized {
-    fn decode_unsigned(text: &str) -> Option<Self>;
-}
-
-impl Unsigned for i64 {
-    fn decode_unsigned(text: &str) -> Option<Self> {
-        let fits = text.len() == 19 && text.bytes().all(|b| b.is_ascii_digit());
-        if fits { text.parse().ok() } else { None }
-    }
-}
-
-impl KeyPart for OffsetDateTime {
-    const WIDTH: Option<usize> = Some(19);
-
-    /// 19 digits of ticks since the year 1, cut to 100 ns.
-    fn encode(&self, out: &mut String) -> Result<(), InvalidValue> {
-        out.push_str(&format!("{:019}", self.to_ticks()?.get()));
-        Ok(())
-    }
-
-    fn decode(text: &str) -> Result<Self, InvalidValue> {
-        Self::from_ticks(decode_ticks(text)?)
-    }
-}
-
-impl DatePart for OffsetDateTime {
-    const RESOLUTION: Resolution = Resolution::Tick;
-
-    fn to_ticks(&self) -> Result<Ticks, InvalidValue> {
-        Ticks::try_from(*self)
-            .map_err(|_| InvalidValue::new(format!("{self} is not in the years 1 to 9999")))
-    }
-
-    fn from_ticks(ticks: Ticks) -> Result<Self, InvalidValue> {
-        Ok(ticks.into())
-    }
-}
-
-impl KeyPart for Date {
-    const WIDTH: Option<usize> = Some(8);
-
-    /// Year, month and day: `20140822`.
-    fn encode(&self, out: &mut String) -> Result<(), InvalidValue> {
-        encode_date(self, "%Y%m%d", out)
-    }
-
-    fn decode(text: &str) -> Result<Self, InvalidValue> {
-        decode_date(text, "%Y%m%d")
-    }
-}
-
-impl DatePart for Date {
-    const RESOLUTION: Resolution = Resolution::Day;
-
-    fn to_ticks(&self) -> Result<Ticks, InvalidValue> {
-        OffsetDateTime::new_utc(*self, Time::MIDNIGHT).to_ticks()
-    }
-
-    fn from_ticks(ticks: Ticks) -> Result<Self, InvalidValue> {
-        let time = OffsetDateTime::from(ticks);
-        if time.time() != Time::MIDNIGHT {
-            return Err(InvalidValue::new(format!("expected a date at midnight, found {time}")));
-        }
-        Ok(time.date())
-    }
-}
-
-key_of_ticks! {
-    OffsetDateTime, Tick;
-    Date, Day;
-}
-
-#[cfg(feature = "chrono")]
-mod with_chrono {
-    use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
-
-    use super::*;
-
-    impl KeyPart for DateTime<Utc> {
-        const WIDTH: Option<usize> = Some(19);
-
-        fn encode(&self, out: &mut String) -> Result<(), InvalidValue> {
-            out.push_str(&format!("{:019}", self.to_ticks()?.get()));
-            Ok(())
-        }
-
-        fn decode(text: &str) -> Result<Self, InvalidValue> {
-            Self::from_ticks(decode_ticks(text)?)
-        }
-    }
-
-    impl DatePart for DateTime<Utc> {
-        const RESOLUTION: Resolution = Resolution::Tick;
-
-        fn to_ticks(&self) -> Result<Ticks, InvalidValue> {
-            let seconds = i128::from(self.timestamp());
-            let within = i128::from((self.timestamp_subsec_nanos() / 100).min(9_999_999));
-            let ticks = seconds * 10_000_000 + within + i128::from(Ticks::UNIX_EPOCH.get());
-            i64::try_from(ticks)
-                .ok()
-                .and_then(Ticks::new)
-                .ok_or_else(|| InvalidValue::new(format!("{self} is not in the years 1 to 9999")))
-        }
-
-        fn from_ticks(ticks: Ticks) -> Result<Self, InvalidValue> {
-            let since_epoch = ticks.get() - Ticks::UNIX_EPOCH.get();
-            let nanos = u32::try_from(since_epoch.rem_euclid(10_000_000) * 100).unwrap_or(0);
-            Self::from_timestamp(since_epoch.div_euclid(10_000_000), nanos)
-                .ok_or_else(|| InvalidValue::new(format!("chrono has no time {ticks}")))
-        }
-    }
-
-    impl KeyPart for NaiveDate {
-        const WIDTH: Option<usize> = Some(8);
-
-        fn encode(&self, out: &mut String) -> Result<(), InvalidValue> {
-            encode_date(self, "%Y%m%d", out)
-        }
-
-        fn decode(text: &str) -> Result<Self, InvalidValue> {
-            decode_date(text, "%Y%m%d")
-        }
-    }
-
-    impl DatePart for NaiveDate {
-        const RESOLUTION: Resolution = Resolution::Day;
-
-        fn to_ticks(&self) -> Result<Ticks, InvalidValue> {
-            self.and_time(NaiveTime::MIN).and_utc().to_ticks()
-        }
-
-        fn from_ticks(ticks: Ticks) -> Result<Self, InvalidValue> {
-            let time = DateTime::<Utc>::from_ticks(ticks)?;
-            if time.time() != NaiveTime::MIN {
-                return Err(InvalidValue::new(format!(
-                    "expected a date at midnight, found {time}"
-                )));
-            }
-            Ok(time.date_naive())
-        }
-    }
-
-    key_of_ticks! {
-        DateTime<Utc>, Tick;
-        NaiveDate, Day;
-    }
 }

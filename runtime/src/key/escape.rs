@@ -1,22 +1,36 @@
 //! Escapes in parts of variable width.
 //!
-//! `~` and two upper-case hex digits stand for: the forbidden characters, `~` itself, and the first
-//! character of the literal that follows the part. Character by character, so that a prefix of the
-//! text is a prefix of the key. A digit follows every `~`, so that no escaped text can begin like
-//! the framework's own rows, `~e`.
+//! Escaped are the characters that the service forbids in keys, `~` itself, and the first character
+//! of the literal that follows the part (its terminator): `~` and two upper-case hex digits below
+//! U+00A0, `~A` and six for a terminator from there on. Character by character, so that a prefix of
+//! the text is a prefix of the key. A digit or `A` follows every `~`, so that no escaped text can
+//! begin like the framework's own rows, `~e`.
 
 use std::borrow::Cow;
 
-use super::super::{edm::InvalidValue, limits::is_forbidden_in_key};
+use crate::{edm::InvalidValue, limits::is_forbidden_in_key};
 
 /// The character that starts an escape.
-pub(crate) const ESCAPE: char = '~';
+pub(super) const ESCAPE: char = '~';
+
+/// What stands between `~` and the digits of a character that two digits cannot name.
+const WIDE: char = 'A';
+const WIDE_FROM: char = '\u{a0}';
+const WIDE_DIGITS: usize = 6;
+const DIGITS: usize = 2;
 
 fn is_escaped(c: char, terminator: Option<char>) -> bool {
     c == ESCAPE || is_forbidden_in_key(c) || Some(c) == terminator
 }
 
 /// The text with its escapes, for a part that `terminator` ends.
+///
+/// ```
+/// # use entable::key::{escape, unescape};
+/// assert_eq!(escape("R&D/Test_1", Some('_')), "R&D~2FTest~5F1");
+/// assert_eq!(unescape("R&D~2FTest~5F1")?, "R&D/Test_1");
+/// # Ok::<(), entable::InvalidValue>(())
+/// ```
 pub fn escape(text: &str, terminator: Option<char>) -> String {
     let mut out = text.to_owned();
     escape_tail(&mut out, 0, terminator);
@@ -32,10 +46,13 @@ pub(super) fn escape_tail(out: &mut String, from: usize, terminator: Option<char
     let tail = tail.to_owned();
     out.truncate(from);
     for c in tail.chars() {
-        if is_escaped(c, terminator) {
-            out.push_str(&format!("{ESCAPE}{:02X}", u32::from(c)));
-        } else {
+        let code = u32::from(c);
+        if !is_escaped(c, terminator) {
             out.push(c);
+        } else if c < WIDE_FROM {
+            out.push_str(&format!("{ESCAPE}{code:0DIGITS$X}"));
+        } else {
+            out.push_str(&format!("{ESCAPE}{WIDE}{code:0WIDE_DIGITS$X}"));
         }
     }
 }
@@ -46,22 +63,63 @@ pub(super) fn escape_tail(out: &mut String, from: usize, terminator: Option<char
 ///
 /// An escape that [`escape`] does not write.
 pub fn unescape(text: &str) -> Result<Cow<'_, str>, InvalidValue> {
-    if !text.contains(ESCAPE) {
+    let Some((before, mut rest)) = text.split_once(ESCAPE) else {
         return Ok(Cow::Borrowed(text));
-    }
+    };
     let mut out = String::with_capacity(text.len());
-    let mut pieces = text.split(ESCAPE);
-    out.push_str(pieces.next().unwrap_or_default());
-    for piece in pieces {
-        let escaped = piece
-            .split_at_checked(2)
-            .filter(|(hex, _)| hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'A'..=b'F')))
-            .and_then(|(hex, rest)| Some((char::from(u8::from_str_radix(hex, 16).ok()?), rest)));
-        let Some((c, rest)) = escaped else {
+    out.push_str(before);
+    loop {
+        let Some((escaped, after)) = read_escape(rest) else {
+            let text = text.escape_debug();
             return Err(InvalidValue::new(format!("key part `{text}` holds an unknown escape")));
         };
-        out.push(c);
-        out.push_str(rest);
+        out.push(escaped);
+        match after.split_once(ESCAPE) {
+            Some((before, after)) => {
+                out.push_str(before);
+                rest = after;
+            }
+            None => {
+                out.push_str(after);
+                return Ok(Cow::Owned(out));
+            }
+        }
     }
-    Ok(Cow::Owned(out))
+}
+
+/// The character of an escape whose `~` is already read, and what follows.
+fn read_escape(rest: &str) -> Option<(char, &str)> {
+    let wide = rest.strip_prefix(WIDE);
+    let (digits, after) = match wide {
+        Some(rest) => rest.split_at_checked(WIDE_DIGITS)?,
+        None => rest.split_at_checked(DIGITS)?,
+    };
+    if !digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'A'..=b'F')) {
+        return None;
+    }
+    let c = char::from_u32(u32::from_str_radix(digits, 16).ok()?)?;
+    // Every character has one escape: the other form of it was not written here.
+    (wide.is_some() == (c >= WIDE_FROM)).then_some((c, after))
+}
+
+/// Bytes of the escaped text at the start of `key`: up to its terminator, or to the end for a part
+/// that ends the key. `None`: no part with that terminator was written here.
+pub(super) fn escaped_length(key: &str, terminator: Option<char>) -> Option<usize> {
+    let mut rest = key;
+    while let Some(c) = rest.chars().next() {
+        // A terminator may be a hex digit; those of an escape are skipped with it.
+        if Some(c) == terminator {
+            return Some(key.len() - rest.len());
+        }
+        let after = rest.get(c.len_utf8()..)?;
+        rest = if c == ESCAPE {
+            let (escaped, after) = read_escape(after)?;
+            is_escaped(escaped, terminator).then_some(after)?
+        } else if is_forbidden_in_key(c) {
+            return None;
+        } else {
+            after
+        };
+    }
+    terminator.is_none().then_some(key.len())
 }

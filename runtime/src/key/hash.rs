@@ -3,15 +3,25 @@
 use super::KeyPart;
 use crate::edm::InvalidValue;
 
-/// FNV-1a, 64 bits, with the finaliser of SplitMix64; part of the key format, never to change.
-pub fn bucket(text: &str, buckets: u32) -> u32 {
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+/// FNV-1a, 64 bits, with the finaliser of SplitMix64; part of stored formats, never to change.
+pub(crate) fn stable_hash(bytes: &[u8]) -> u64 {
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
     let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    let hash = hash ^ (hash >> 31);
-    u32::try_from(hash % u64::from(buckets.max(1))).unwrap_or(0)
+    hash ^ (hash >> 31)
+}
+
+/// The bucket of a field's plain form: its stable hash modulo the number of buckets.
+///
+/// ```
+/// # use entable::key::bucket;
+/// assert_eq!(bucket("jonesj", 16), bucket("jonesj", 16));
+/// assert!(bucket("jonesj", 16) < 16);
+/// ```
+pub fn bucket(text: &str, buckets: u32) -> u32 {
+    u32::try_from(stable_hash(text.as_bytes()) % u64::from(buckets.max(1))).unwrap_or(0)
 }
 
 /// Digits of the largest bucket.

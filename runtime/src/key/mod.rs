@@ -14,14 +14,21 @@ mod part;
 mod successor;
 mod template;
 mod text;
+mod time;
+mod walk;
+mod write;
+#[cfg(feature = "chrono")]
+mod with_chrono;
 
 pub use collide::{families_meet, templates_meet};
 pub use date::{DatePart, Resolution, date_width, decode_date, encode_date, resolution_of};
 pub use escape::{escape, unescape};
+pub(crate) use hash::stable_hash;
 pub use hash::{bucket, bucket_width, encode_bucket};
 pub(crate) use order::{BOUNDARY, put_order};
 pub use order::{decode_order, encode_order};
 pub use part::{Descending, FixedWidth, KeyPart, Ordered, PrefixInput, RangeInput, TextPart};
 pub use successor::successor;
-pub use template::{Family, FamilyKind, Form, KeyWriter, Part, Segment, Template};
+pub use template::{EncodeValue, Family, FamilyKind, Form, Part, Segment, Template};
 pub use text::lower;
+pub use write::KeyWriter;

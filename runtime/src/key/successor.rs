@@ -1,18 +1,28 @@
 //! The least key above all keys with a prefix.
 
+use crate::limits::is_forbidden_in_key;
+
 /// The exclusive upper bound of the keys that begin with `prefix`, in the order of UTF-16 units:
 /// the last character that has a next one is replaced by it. `None`: every key is below.
+///
+/// The next character is the next one that a key may hold, so that the bound could itself be a key;
+/// between the two there is no key.
 ///
 /// ```
 /// # use entable::key::successor;
 /// assert_eq!(successor("email_a").as_deref(), Some("email_b"));
 /// assert_eq!(successor("empid_000123").as_deref(), Some("empid_000124"));
+/// assert_eq!(successor("3.").as_deref(), Some("30")); // `/` is forbidden in keys
 /// assert_eq!(successor(""), None);
 /// ```
 pub fn successor(prefix: &str) -> Option<String> {
     let mut rest = prefix.to_owned();
     while let Some(last) = rest.pop() {
-        if let Some(next) = next_char(last) {
+        let mut next = next_char(last);
+        while let Some(forbidden) = next.filter(|c| is_forbidden_in_key(*c)) {
+            next = next_char(forbidden);
+        }
+        if let Some(next) = next {
             rest.push(next);
             return Some(rest);
         }

@@ -1,10 +1,6 @@
-//! A key's template and the walk along it, forwards and backwards.
+//! A key's template: literal text and parts.
 
-use super::escape::escape_tail;
-use crate::{
-    edm::{InvalidValue, ValueRef},
-    error::{Error, ErrorKind},
-};
+use crate::edm::{InvalidValue, ValueRef};
 
 /// How a part writes its field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +20,9 @@ pub enum Form {
 }
 
 impl Form {
-    /// Whether the part may give its field back. A date form does where it is as fine as its
-    /// type; whether it is so is known to the family, which lists the fields its keys hold.
+    /// Whether the part may give its field back: a date form does so where it is as fine as the
+    /// field ([`Resolution::covers`](super::Resolution::covers)). The family lists the fields that
+    /// its keys do give back.
     pub const fn is_reversible(&self) -> bool {
         matches!(self, Self::Plain | Self::Width(_) | Self::Descending | Self::Date(_))
     }
@@ -45,6 +42,18 @@ pub struct Part {
     pub width: Option<usize>,
     /// Writes a value of the field as the part, not yet escaped.
     pub encode: EncodeValue,
+}
+
+impl Part {
+    /// A part of a template that is only taken apart: no value is written by it.
+    pub const fn new(field: &'static str, form: Form, width: Option<usize>) -> Self {
+        Self {
+            field,
+            form,
+            width,
+            encode: |_, _| Err(InvalidValue::new("the part writes no values")),
+        }
+    }
 }
 
 /// A piece of a template.
@@ -116,24 +125,14 @@ impl Family {
         partition_key: &'k str,
         row_key: &'k str,
     ) -> Result<Option<(&'static Part, &'k str)>, InvalidValue> {
-        let mut found = None;
         for (template, key) in [(&self.partition, partition_key), (&self.row, row_key)] {
-            template.walk(key, |part, text| {
-                if found.is_none() && part.field == field && part.form.is_reversible() {
-                    found = Some((part, text));
-                }
-            })?;
+            let at =
+                template.parts().position(|part| part.field == field && part.form.is_reversible());
+            if let Some(at) = at {
+                return Ok(template.parts().nth(at).zip(template.part_text(key, at)?));
+            }
         }
-        Ok(found)
-    }
-}
-
-/// Whether a literal can end a part of variable width: its first character is found nowhere in the
-/// part once it is escaped there, so it is ASCII and none of the digits that escapes are made of.
-const fn ends_a_part(literal: &str) -> bool {
-    match literal.as_bytes() {
-        [first, ..] => first.is_ascii() && !matches!(first, b'0'..=b'9' | b'A'..=b'F'),
-        [] => false,
+        Ok(None)
     }
 }
 
@@ -146,19 +145,23 @@ impl Template {
         }
     }
 
-    /// Whether every part of variable width is followed by a literal that can end it, or by the
-    /// end, so that a key can be taken apart again.
+    /// Whether every part of variable width is followed by a literal or the end, so that a key can
+    /// be taken apart again. A literal that begins with `~` separates nothing: it could be an
+    /// escape.
     pub const fn is_separated(&self) -> bool {
         let mut rest = self.segments;
         while let [first, after @ ..] = rest {
-            if let (Segment::Part(Part { width: None, .. }), [second, ..]) = (first, after) {
-                match second {
-                    Segment::Part(_) => return false,
-                    Segment::Literal(text) if !ends_a_part(text) => return false,
-                    Segment::Literal(_) => {}
-                }
-            }
             rest = after;
+            let Segment::Part(Part { width: None, .. }) = first else { continue };
+            match after {
+                [] => {}
+                [Segment::Literal(text), ..] => {
+                    if matches!(text.as_bytes(), [] | [b'~', ..]) {
+                        return false;
+                    }
+                }
+                [Segment::Part(_), ..] => return false,
+            }
         }
         true
     }
@@ -192,7 +195,7 @@ impl Template {
     }
 
     /// The character that ends the part at that place: the first of the literal after it.
-    fn terminator(&self, segment: usize) -> Option<char> {
+    pub(super) fn terminator(&self, segment: usize) -> Option<char> {
         match self.segments.get(segment + 1) {
             Some(Segment::Literal(text)) => text.chars().next(),
             _ => None,
@@ -214,138 +217,5 @@ impl Template {
             }
         }
         key
-    }
-
-    /// Takes a key apart: the text of each part as it stands in the key.
-    ///
-    /// # Errors
-    ///
-    /// A key that the template cannot have written.
-    pub fn split<'k, const PARTS: usize>(
-        &self,
-        key: &'k str,
-    ) -> Result<[&'k str; PARTS], InvalidValue> {
-        let mut parts = [""; PARTS];
-        let mut slots = parts.iter_mut();
-        self.walk(key, |_, text| {
-            if let Some(slot) = slots.next() {
-                *slot = text;
-            }
-        })?;
-        Ok(parts)
-    }
-
-    /// Whether the template can have written that key.
-    pub fn matches(&self, key: &str) -> bool {
-        self.walk(key, |_, _| ()).is_ok()
-    }
-
-    fn walk<'k>(
-        &self,
-        key: &'k str,
-        mut each: impl FnMut(&'static Part, &'k str),
-    ) -> Result<(), InvalidValue> {
-        let mismatch = || {
-            let (key, text) = (key.escape_debug(), self.text);
-            InvalidValue::new(format!("key `{key}` does not fit the template \"{text}\""))
-        };
-        let mut rest = key;
-        for (at, segment) in self.segments.iter().enumerate() {
-            match segment {
-                Segment::Literal(text) => rest = rest.strip_prefix(text).ok_or_else(mismatch)?,
-                Segment::Part(part) => {
-                    let length = match (part.width, self.terminator(at)) {
-                        (Some(width), _) => length_of_chars(rest, width).ok_or_else(mismatch)?,
-                        (None, Some(end)) => rest.find(end).ok_or_else(mismatch)?,
-                        (None, None) => rest.len(),
-                    };
-                    let (text, after) = rest.split_at_checked(length).ok_or_else(mismatch)?;
-                    each(part, text);
-                    rest = after;
-                }
-            }
-        }
-        if rest.is_empty() { Ok(()) } else { Err(mismatch()) }
-    }
-
-    /// The text of one part, ready to stand in the key: `index` counts the parts.
-    ///
-    /// # Errors
-    ///
-    /// A value that the part cannot hold.
-    pub fn encode_part(
-        &self,
-        index: usize,
-        encode: impl FnOnce(&mut String) -> Result<(), InvalidValue>,
-    ) -> Result<String, InvalidValue> {
-        let mut out = String::new();
-        encode(&mut out)?;
-        let part = self.parts().nth(index);
-        if part.is_some_and(|part| part.width.is_none()) {
-            escape_tail(&mut out, 0, self.terminator_of_part(index));
-        }
-        Ok(out)
-    }
-}
-
-/// Bytes of the first `width` characters.
-fn length_of_chars(text: &str, width: usize) -> Option<usize> {
-    let mut ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
-    ends.nth(width)
-}
-
-/// Writes a key along its template.
-#[derive(Debug)]
-pub struct KeyWriter {
-    template: &'static Template,
-    name: &'static str,
-    next: usize,
-    out: String,
-}
-
-impl KeyWriter {
-    /// A writer for one key; `name` is `PartitionKey` or `RowKey`.
-    pub fn new(template: &'static Template, name: &'static str) -> Self {
-        Self { template, name, next: 0, out: String::with_capacity(template.text.len() + 16) }
-    }
-
-    fn literals(&mut self) {
-        while let Some(Segment::Literal(text)) = self.template.segments.get(self.next) {
-            self.out.push_str(text);
-            self.next += 1;
-        }
-    }
-
-    /// Writes the next part.
-    ///
-    /// # Errors
-    ///
-    /// `is_invalid`, naming the field, for a value that the part cannot hold.
-    pub fn part(
-        &mut self,
-        encode: impl FnOnce(&mut String) -> Result<(), InvalidValue>,
-    ) -> Result<(), Error> {
-        self.literals();
-        let from = self.out.len();
-        let Some(Segment::Part(part)) = self.template.segments.get(self.next) else {
-            return Err(Error::new(ErrorKind::Invalid, "the template has no more parts"));
-        };
-        encode(&mut self.out).map_err(|invalid| invalid.on_write(part.field))?;
-        if part.width.is_none() {
-            escape_tail(&mut self.out, from, self.template.terminator(self.next));
-        }
-        self.next += 1;
-        Ok(())
-    }
-
-    /// The key.
-    ///
-    /// # Errors
-    ///
-    /// `is_too_large` and `is_invalid` for a key that the service refuses.
-    pub fn finish(mut self) -> Result<String, Error> {
-        self.literals();
-        crate::limits::check_key(self.name, &self.out)?;
-        Ok(self.out)
     }
 }

@@ -28,6 +28,13 @@ impl Ordered<true> for String {}
 
 /// Appends the text in lower case, each character for itself, so that the lower case of a prefix
 /// is a prefix of the lower case.
+///
+/// ```
+/// # use entable::key::lower;
+/// let mut out = String::new();
+/// lower("JonesJ@Contoso.com", &mut out);
+/// assert_eq!(out, "jonesj@contoso.com");
+/// ```
 pub fn lower(text: &str, out: &mut String) {
     out.extend(text.chars().flat_map(char::to_lowercase));
 }
@@ -45,7 +52,12 @@ impl KeyPart for Uuid {
         Self::try_parse(text)
             .ok()
             .filter(|id| text == id.hyphenated().encode_lower(&mut Self::encode_buffer()))
-            .ok_or_else(|| InvalidValue::new(format!("expected a lower-case UUID, found `{text}`")))
+            .ok_or_else(|| {
+                InvalidValue::new(format!(
+                    "expected a lower-case UUID, found `{}`",
+                    text.escape_debug()
+                ))
+            })
     }
 }
 

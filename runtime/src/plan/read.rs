@@ -15,35 +15,36 @@ use crate::{
 };
 
 /// The filter with every condition on a key field put onto the keys of the path's rows.
-pub(crate) fn key_conditions(filter: Filter, access: &Access) -> Result<Filter> {
-    let each = |filters: Vec<Filter>| -> Result<Vec<Filter>> {
-        filters.into_iter().map(|filter| key_conditions(filter, access)).collect()
-    };
-    let Some(family) = access.family else { return Ok(filter) };
+pub(crate) fn key_conditions(filter: &Filter, access: &Access) -> Result<Filter> {
+    let Some(family) = access.family else { return Ok(filter.clone()) };
     match filter {
-        Filter::And(all) => Ok(Filter::And(each(all)?)),
-        Filter::Or(any) => Ok(Filter::Or(each(any)?)),
-        Filter::Not(filter) => Ok(!key_conditions(*filter, access)?),
+        Filter::And(all) => Ok(Filter::all(each(all, access)?)),
+        Filter::Or(any) => Ok(Filter::any(each(any, access)?)),
+        Filter::Not(filter) => Ok(!key_conditions(filter, access)?),
         Filter::Compare { property, comparison, value }
             if family.in_keys.contains(&property.as_str()) =>
         {
-            KeyCondition { field: &property, comparison, value }.rewrite(family, access)
+            KeyCondition { field: property, comparison: *comparison, value }.rewrite(family, access)
         }
         Filter::Compare { property, .. } | Filter::Property(property)
-            if family.leaves_out(&property) =>
+            if family.leaves_out(property) =>
         {
             let message = format!("the copies of index `{}` do not hold this field", family.name);
-            Err(Error::new(ErrorKind::Invalid, message).in_property(&property))
+            Err(Error::new(ErrorKind::Invalid, message).in_property(property))
         }
-        other => Ok(other),
+        other => Ok(other.clone()),
     }
+}
+
+fn each(filters: &[Filter], access: &Access) -> Result<Vec<Filter>> {
+    filters.iter().map(|filter| key_conditions(filter, access)).collect()
 }
 
 /// A comparison of a key field with a value.
 struct KeyCondition<'a> {
     field: &'a str,
     comparison: Comparison,
-    value: Value,
+    value: &'a Value,
 }
 
 impl KeyCondition<'_> {

@@ -4,10 +4,17 @@ use std::{fmt, marker::PhantomData};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use super::{Atomic, Bulk, Client, Query, QueryMany, lists, query::{Queried, TypedRequest}, request::Request};
+use super::{
+    Atomic, Bulk, Client, Query, QueryMany, lists,
+    query::{Queried, TypedRequest},
+    request::Request,
+};
 use crate::{
     backend::Read,
-    entity::{Access, FromRow, FullView, ListRows, Path, Point, Projection, ReadableAs, Stored, TableEntity},
+    entity::{
+        Access, FromRow, FullView, ListRows, Path, Point, Projection, ReadableAs, Stored,
+        TableEntity,
+    },
     error::{Error, ErrorKind, Result},
     key::Family,
 };
@@ -102,10 +109,7 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    pub async fn get_as<P>(
-        &self,
-        point: Point<E, impl ReadableAs<P>>,
-    ) -> Result<Option<Stored<P>>>
+    pub async fn get_as<P>(&self, point: Point<E, impl ReadableAs<P>>) -> Result<Option<Stored<P>>>
     where
         P: Projection<Entity = E>,
     {

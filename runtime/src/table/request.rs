@@ -55,7 +55,12 @@ impl Request {
 
     pub(super) fn condition(&mut self, filter: Result<Filter>) {
         match filter {
-            Ok(filter) => self.conditions.push(filter),
+            Ok(filter) => match filter.check() {
+                Ok(()) => self.conditions.push(filter),
+                Err(error) => {
+                    self.fault.get_or_insert(error);
+                }
+            },
             Err(error) => {
                 self.fault.get_or_insert(error);
             }
@@ -91,7 +96,7 @@ impl Request {
         let conditions = if self.is_list() { &[] } else { self.conditions.as_slice() };
         for condition in conditions {
             let condition = match self.schema {
-                Some(_) => plan::key_conditions(condition.clone(), &self.access)?,
+                Some(_) => plan::key_conditions(condition, &self.access)?,
                 None => condition.clone(),
             };
             filter = filter.and_all(condition);
@@ -117,7 +122,7 @@ impl Request {
         };
         let mut filter = Filter::Constant(true);
         for condition in &self.conditions {
-            filter = filter.and_all(plan::key_conditions(condition.clone(), &access)?);
+            filter = filter.and_all(plan::key_conditions(condition, &access)?);
         }
         Ok(filter)
     }

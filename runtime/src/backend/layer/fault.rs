@@ -216,3 +216,97 @@ impl Backend for Fault {
         Box::pin(self.run(self.begin(On::Tables), move || self.inner.tables(request)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        backend::{Memory, layer::Recorder},
+        batch::Operation,
+        error::ErrorKind,
+        filter::Filter,
+    };
+
+    fn broken() -> Error {
+        Error::new(ErrorKind::Backend, "connection lost")
+    }
+
+    async fn staff() -> (Fault, Recorder) {
+        let recorder = Recorder::around(Memory::new());
+        recorder.tables(TableRequest::Create("Staff")).await.unwrap();
+        recorder.clear();
+        (Fault::around(recorder.clone()), recorder)
+    }
+
+    async fn insert(fault: &Fault, row_key: &str) -> Result<Vec<Written>> {
+        let row = Row::build("p", row_key).finish().unwrap();
+        fault.apply(&Batch::single("Staff", Operation::insert(row)).unwrap()).await
+    }
+
+    async fn page(fault: &Fault, top: Option<u32>, from: Option<&Continuation>) -> Rows {
+        let filter = Filter::Constant(true);
+        let scan = Scan { table: "Staff", filter: &filter, select: None, top, from };
+        fault.scan(scan).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn before_is_never_made_and_after_is() {
+        let (fault, recorder) = staff().await;
+        fault.inject(On::Apply, 0, Trouble::Before(broken()));
+        fault.inject(On::Apply, 1, Trouble::After(broken()));
+        assert!(insert(&fault, "a").await.unwrap_err().is_backend());
+        assert_eq!(recorder.count(), 0);
+        assert!(insert(&fault, "a").await.unwrap_err().is_backend());
+        assert_eq!(recorder.count(), 1);
+        assert!(insert(&fault, "a").await.unwrap_err().is_conflict());
+        assert_eq!((fault.pending(), fault.requests()), (0, 3));
+    }
+
+    #[tokio::test]
+    async fn the_nth_request_is_of_its_kind() {
+        let (fault, _) = staff().await;
+        fault.inject(On::Apply, 1, Trouble::Before(broken()));
+        fault.inject(On::Any, 3, Trouble::Before(broken()));
+        insert(&fault, "a").await.unwrap();
+        page(&fault, None, None).await;
+        insert(&fault, "b").await.unwrap_err();
+        insert(&fault, "b").await.unwrap_err();
+        insert(&fault, "b").await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_was_planned_can_be_forgotten() {
+        let (fault, _) = staff().await;
+        fault.inject(On::Any, 0, Trouble::Before(broken()));
+        fault.empty_pages(true);
+        fault.clear();
+        insert(&fault, "a").await.unwrap();
+        assert_eq!(page(&fault, None, None).await.rows.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn pages_come_short_or_empty_once() {
+        let (fault, recorder) = staff().await;
+        for key in ["a", "b", "c"] {
+            insert(&fault, key).await.unwrap();
+        }
+        recorder.clear();
+        fault.inject(On::Scan, 0, Trouble::EmptyPage);
+        fault.inject(On::Scan, 1, Trouble::ShortPage(2));
+        let empty = page(&fault, Some(10), None).await;
+        assert_eq!((empty.rows.len(), recorder.count()), (0, 0));
+        let short = page(&fault, Some(10), empty.next.as_ref()).await;
+        assert_eq!(short.rows.len(), 2);
+        let rest = page(&fault, Some(10), short.next.as_ref()).await;
+        assert_eq!((rest.rows.len(), rest.next), (1, None));
+    }
+
+    #[tokio::test]
+    async fn a_delay_waits() {
+        let (fault, _) = staff().await;
+        fault.inject(On::Apply, 0, Trouble::Delay(Duration::from_millis(20)));
+        let start = std::time::Instant::now();
+        insert(&fault, "a").await.unwrap();
+        assert!(start.elapsed() >= Duration::from_millis(20));
+    }
+}

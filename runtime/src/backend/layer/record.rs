@@ -227,3 +227,58 @@ impl Backend for Recorder {
         self.inner.tables(request)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{backend::Memory, batch::Operation, filter::Filter, page::Continuation};
+
+    #[tokio::test]
+    async fn every_request_is_one_line() {
+        let recorder = Recorder::around(Memory::new());
+        recorder.tables(TableRequest::Create("Staff")).await.unwrap();
+        let mut batch = Batch::new("Staff");
+        for key in ["a", "b"] {
+            let row = Row::build("p", key).finish().unwrap();
+            batch.push(Operation::insert_or_replace(row)).unwrap();
+        }
+        recorder.apply(&batch).await.unwrap();
+        let select = ["Age".to_owned(), "Name".to_owned()];
+        let read = Read { table: "Staff", partition_key: "p", row_key: "a", select: Some(&select) };
+        recorder.read(read).await.unwrap();
+        let filter = Filter::eq("Age", 3);
+        let from = Continuation { partition_key: "p".to_owned(), row_key: None };
+        let scan = Scan {
+            table: "Staff",
+            filter: &filter,
+            select: Some(&select),
+            top: Some(5),
+            from: Some(&from),
+        };
+        recorder.scan(scan).await.unwrap();
+        recorder.scan(Scan { select: None, top: None, from: None, ..scan }).await.unwrap();
+        recorder.tables(TableRequest::List { from: None }).await.unwrap();
+        recorder.tables(TableRequest::Delete("Staff")).await.unwrap();
+        let lines = [
+            "create Staff",
+            "apply Staff p: InsertOrReplace a InsertOrReplace b",
+            "read Staff (p, a) select Age,Name",
+            "scan Staff Age eq 3 select Age,Name top 5 continued",
+            "scan Staff Age eq 3",
+            "list tables",
+            "delete Staff",
+        ];
+        assert_eq!(recorder.to_string(), lines.join("\n"));
+    }
+
+    #[tokio::test]
+    async fn clones_share_the_log_and_failures_are_in_it() {
+        let recorder = Recorder::around(Memory::new());
+        let reader = recorder.clone();
+        let read = Read { table: "Staff", partition_key: "p", row_key: "r", select: None };
+        assert!(recorder.read(read).await.is_err());
+        assert_eq!(reader.count(), 1);
+        assert!(reader.take()[0].is_read());
+        assert_eq!(recorder.count(), 0);
+    }
+}

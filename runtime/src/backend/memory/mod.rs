@@ -1,5 +1,8 @@
 //! Rows in the process's memory: for tests, and the reference for how the others behave.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::BTreeMap,
     fmt, iter,
@@ -8,11 +11,13 @@ use std::{
     time::Duration,
 };
 
-use super::{
-    Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest, rules,
-    window::{EXAMINED_ROWS, Window, page_rows},
-};
+use tokio::task::{coop::consume_budget, yield_now};
+
 use crate::{
+    backend::{
+        Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest, rules,
+        window::{EXAMINED_ROWS, Window, page_rows},
+    },
     batch::{Batch, Written},
     clock::{Clock, SystemClock},
     edm::Ticks,
@@ -223,17 +228,15 @@ impl State {
 impl Table {
     fn within(&self, window: &Window) -> impl Iterator<Item = &Row> {
         let start = Bound::Included(window.start.as_slice());
-        // A map refuses a range that ends before it starts.
-        let end = match &window.end {
-            _ if window.is_empty() => Bound::Included(window.start.as_slice()),
-            Some(end) => Bound::Excluded(end.as_slice()),
-            None => Bound::Unbounded,
-        };
-        let most = if window.is_empty() { 0 } else { usize::MAX };
-        self.rows.range::<[u8], _>((start, end)).map(|(_, row)| row).take(most)
+        let end = window.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        // A map panics on a range that ends before it starts.
+        let rows = (!window.is_empty()).then(|| self.rows.range::<[u8], _>((start, end)));
+        rows.into_iter().flatten().map(|(_, row)| row)
     }
 }
 
+// Nothing here ever waits: a long query or a busy writer would keep its thread from other tasks if
+// it did not step aside.
 #[deny(clippy::missing_trait_methods)]
 impl Backend for Memory {
     fn capabilities(&self) -> Capabilities {
@@ -241,15 +244,24 @@ impl Backend for Memory {
     }
 
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
-        Box::pin(async move { self.read_row(request) })
+        Box::pin(async move {
+            consume_budget().await;
+            self.read_row(request)
+        })
     }
 
     fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
-        Box::pin(async move { self.scan_page(request) })
+        Box::pin(async move {
+            yield_now().await;
+            self.scan_page(request)
+        })
     }
 
     fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
-        Box::pin(async move { self.apply_batch(batch) })
+        Box::pin(async move {
+            consume_budget().await;
+            self.apply_batch(batch)
+        })
     }
 
     fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>> {

@@ -1,0 +1,139 @@
+//! One operation on one row.
+
+use crate::{
+    edm::ValueRef,
+    error::Result,
+    row::{ETag, Row},
+};
+
+/// What an operation does to its row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verb {
+    /// Create; fails where the row exists.
+    Insert,
+    /// Put in place of the existing row.
+    Replace,
+    /// Set the given properties of the existing row, leave the others.
+    Merge,
+    /// Create, or put in place of what is there.
+    InsertOrReplace,
+    /// Create, or set the given properties.
+    InsertOrMerge,
+    /// Remove.
+    Delete,
+}
+
+/// The condition on the existing row: replace, merge and delete have one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// `If-Match: *`: the row has to exist, in any version.
+    Any,
+    /// `If-Match`: the row has to be in that version.
+    Match(ETag),
+}
+
+/// One operation on one row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operation {
+    verb: Verb,
+    row: Row,
+    condition: Condition,
+}
+
+impl Operation {
+    /// Creates the row.
+    pub fn insert(row: Row) -> Self {
+        Self { verb: Verb::Insert, row, condition: Condition::Any }
+    }
+
+    /// Creates the row or puts it in place of what is there.
+    pub fn insert_or_replace(row: Row) -> Self {
+        Self { verb: Verb::InsertOrReplace, row, condition: Condition::Any }
+    }
+
+    /// Creates the row or sets its properties.
+    pub fn insert_or_merge(row: Row) -> Self {
+        Self { verb: Verb::InsertOrMerge, row, condition: Condition::Any }
+    }
+
+    /// Puts the row in place of the existing one.
+    pub fn replace(row: Row, condition: Condition) -> Self {
+        Self { verb: Verb::Replace, row, condition }
+    }
+
+    /// Sets the row's properties on the existing one.
+    pub fn merge(row: Row, condition: Condition) -> Self {
+        Self { verb: Verb::Merge, row, condition }
+    }
+
+    /// Removes the row with these keys.
+    ///
+    /// # Errors
+    ///
+    /// `is_too_large` for keys that no row could have.
+    pub fn delete(partition_key: &str, row_key: &str, condition: Condition) -> Result<Self> {
+        let row = Row::build(partition_key, row_key).finish()?;
+        Ok(Self { verb: Verb::Delete, row, condition })
+    }
+
+    /// What it does.
+    pub fn verb(&self) -> Verb {
+        self.verb
+    }
+
+    /// The row with what is written; for a delete, the keys alone.
+    pub fn row(&self) -> &Row {
+        &self.row
+    }
+
+    /// The condition; `None` for insert and the two upserts, which have none.
+    pub fn condition(&self) -> Option<&Condition> {
+        match self.verb {
+            Verb::Replace | Verb::Merge | Verb::Delete => Some(&self.condition),
+            Verb::Insert | Verb::InsertOrReplace | Verb::InsertOrMerge => None,
+        }
+    }
+
+    /// Bytes that the operation may take in the body of a request, headers included: an upper
+    /// bound, so that a batch below the limit is below it on the wire.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row.
+    pub fn request_bytes(&self) -> Result<usize> {
+        let row = &self.row;
+        let keys = row.partition_key().len() + row.row_key().len();
+        let version = match self.condition() {
+            Some(Condition::Match(etag)) => etag.to_string().len(),
+            _ => 0,
+        };
+        let mut bytes = HEADERS + version + KEY_BYTE * keys;
+        let mut properties = row.properties();
+        while let Some((name, value)) = properties.next()? {
+            bytes += 2 * name.len() + PROPERTY + json_bytes(value);
+        }
+        Ok(bytes)
+    }
+}
+
+/// Boundary, headers and the URL of one operation, without keys and ETag: at most some 600 bytes
+/// with the longest account and table names.
+const HEADERS: usize = 768;
+/// Bytes for a byte of a key: `'` is `%27%27` in the URL, and once more in the JSON.
+const KEY_BYTE: usize = 7;
+/// Quotes, colons, commas and the annotation of a property: `"":,"@odata.type":"Edm.DateTime",`.
+const PROPERTY: usize = 36;
+
+/// Bytes of the value as JSON, an upper bound.
+fn json_bytes(value: ValueRef<'_>) -> usize {
+    match value {
+        ValueRef::String(text) => {
+            let controls = text.bytes().filter(|byte| *byte < 0x20 || *byte == 0x7f).count();
+            let escaped = text.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count();
+            2 + text.len() + 5 * controls + escaped
+        }
+        ValueRef::Binary(bytes) => 2 + bytes.len().div_ceil(3) * 4,
+        // The longest are a Guid, 36 characters, and a Double, 24.
+        _ => 40,
+    }
+}

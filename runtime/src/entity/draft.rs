@@ -1,0 +1,214 @@
+//! Keys that are given step by step.
+
+use std::ops::Bound;
+
+use super::Access;
+use crate::{
+    access::Keys,
+    edm::InvalidValue,
+    key::{Family, Segment, Template, escape, lower, successor},
+};
+
+/// The keys that a path builder has gathered so far. Builders never fail: the first value that does
+/// not fit is kept, and the verb returns it.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    family: &'static Family,
+    /// The text of each part as it stands in the key: the PartitionKey's parts, then the RowKey's.
+    parts: Vec<Option<String>>,
+    /// Bounds of the first RowKey part that has no text.
+    bounds: Option<(Bound<String>, Bound<String>)>,
+    fault: Option<(&'static str, InvalidValue)>,
+}
+
+/// What a bound of a part reaches to in the key.
+type Encode<'a, T> = &'a dyn Fn(&T, &mut String) -> Result<(), InvalidValue>;
+
+impl Draft {
+    /// Nothing given yet.
+    pub fn new(family: &'static Family) -> Self {
+        let parts = family.partition.parts().chain(family.row.parts()).map(|_| None).collect();
+        Self { family, parts, bounds: None, fault: None }
+    }
+
+    fn partition_parts(&self) -> usize {
+        self.family.partition.parts().count()
+    }
+
+    /// The template that holds a part, and the part's place in it.
+    fn place(&self, part: usize) -> (&'static Template, usize) {
+        let family: &'static Family = self.family;
+        match part.checked_sub(self.partition_parts()) {
+            None => (&family.partition, part),
+            Some(part) => (&family.row, part),
+        }
+    }
+
+    fn encode(
+        &mut self,
+        part: usize,
+        encode: impl FnOnce(&mut String) -> Result<(), InvalidValue>,
+    ) -> Option<String> {
+        let (template, at) = self.place(part);
+        match template.encode_part(at, encode) {
+            Ok(text) => Some(text),
+            Err(invalid) => {
+                let field = template.parts().nth(at).map_or("", |part| part.field);
+                self.fault.get_or_insert((field, invalid));
+                None
+            }
+        }
+    }
+
+    /// Fixes a part; parts are counted through the PartitionKey and on through the RowKey.
+    #[must_use]
+    pub fn fix(
+        mut self,
+        part: usize,
+        encode: impl FnOnce(&mut String) -> Result<(), InvalidValue>,
+    ) -> Self {
+        // A part that cannot be written stands as empty text, so that the path keeps its class.
+        let text = self.encode(part, encode).unwrap_or_default();
+        if let Some(slot) = self.parts.get_mut(part) {
+            *slot = Some(text);
+        }
+        self
+    }
+
+    /// Bounds a part whose keys sort as its values do.
+    #[must_use]
+    pub fn between<T>(
+        mut self,
+        part: usize,
+        bounds: (Bound<T>, Bound<T>),
+        encode: Encode<'_, T>,
+    ) -> Self {
+        let mut text = |bound: Bound<T>| match bound {
+            Bound::Included(value) => {
+                Bound::Included(self.encode(part, |out| encode(&value, out)).unwrap_or_default())
+            }
+            Bound::Excluded(value) => {
+                Bound::Excluded(self.encode(part, |out| encode(&value, out)).unwrap_or_default())
+            }
+            Bound::Unbounded => Bound::Unbounded,
+        };
+        let bounds = (text(bounds.0), text(bounds.1));
+        self.bounds = Some(self.row_bounds(part, bounds));
+        self
+    }
+
+    /// Bounds a part that is written in descending order.
+    #[must_use]
+    pub fn between_descending<T>(
+        self,
+        part: usize,
+        (lower, upper): (Bound<T>, Bound<T>),
+        encode: Encode<'_, T>,
+    ) -> Self {
+        self.between(part, (upper, lower), encode)
+    }
+
+    /// Bounds a text part by a prefix, in lower case where the part is.
+    #[must_use]
+    pub fn starting_with(mut self, part: usize, prefix: &str, lower_case: bool) -> Self {
+        let (template, at) = self.place(part);
+        let mut text = String::new();
+        if lower_case {
+            lower(prefix, &mut text);
+        } else {
+            text.push_str(prefix);
+        }
+        let text = escape(&text, template.terminator_of_part(at));
+        let whole = [self.row_prefix(), text].concat();
+        self.bounds = Some((Bound::Included(whole.clone()), above(&whole)));
+        self
+    }
+
+    /// Bounds of a part as bounds of the RowKey.
+    fn row_bounds(
+        &self,
+        part: usize,
+        (lower, upper): (Bound<String>, Bound<String>),
+    ) -> (Bound<String>, Bound<String>) {
+        let (template, at) = self.place(part);
+        let last = template.ends_with_part(at);
+        let prefix = self.row_prefix();
+        let whole = |text: String| [prefix.as_str(), &text].concat();
+        let lower = match lower {
+            Bound::Included(text) => Bound::Included(whole(text)),
+            Bound::Excluded(text) if last => Bound::Excluded(whole(text)),
+            Bound::Excluded(text) => match successor(&whole(text)) {
+                Some(next) => Bound::Included(next),
+                None => Bound::Unbounded,
+            },
+            Bound::Unbounded if prefix.is_empty() => Bound::Unbounded,
+            Bound::Unbounded => Bound::Included(prefix.clone()),
+        };
+        let upper = match upper {
+            Bound::Included(text) if last => Bound::Included(whole(text)),
+            Bound::Included(text) => above(&whole(text)),
+            Bound::Excluded(text) => Bound::Excluded(whole(text)),
+            Bound::Unbounded => above(&prefix),
+        };
+        (lower, upper)
+    }
+
+    /// The text that every key of the path begins with: literals and fixed parts. A literal after
+    /// the last fixed part is left out where the part has a fixed width: the part alone is exact.
+    fn row_prefix(&self) -> String {
+        let parts = self.parts.get(self.partition_parts()..).unwrap_or_default();
+        prefix_of(&self.family.row, parts)
+    }
+
+    pub(super) fn into_access(self) -> Access {
+        let split = self.partition_parts();
+        let partition =
+            prefix_of(&self.family.partition, self.parts.get(..split).unwrap_or_default());
+        let rows = self.parts.get(split..).unwrap_or_default();
+        let keys = Keys::partition(partition);
+        let keys = match self.bounds {
+            Some((lower, upper)) => Keys { lower, upper, ..keys },
+            None if rows.iter().all(Option::is_some) => keys.row(prefix_of(&self.family.row, rows)),
+            None => {
+                let exact = exact_prefix_of(&self.family.row, rows);
+                keys.prefix(exact)
+            }
+        };
+        Access { family: Some(self.family), keys, parts: self.parts, fault: self.fault }
+    }
+}
+
+/// Literals and fixed parts up to the first part without text.
+fn prefix_of(template: &Template, parts: &[Option<String>]) -> String {
+    let mut texts = parts.iter();
+    let mut prefix = String::new();
+    for segment in template.segments {
+        match segment {
+            Segment::Literal(text) => prefix.push_str(text),
+            Segment::Part(_) => match texts.next() {
+                Some(Some(text)) => prefix.push_str(text),
+                _ => break,
+            },
+        }
+    }
+    prefix
+}
+
+/// The same, without the literal after a last fixed part of fixed width: what the design guide
+/// writes (`ge 'empid_000123'`, not `ge 'empid_000123_'`).
+fn exact_prefix_of(template: &Template, parts: &[Option<String>]) -> String {
+    let prefix = prefix_of(template, parts);
+    let fixed = parts.iter().take_while(|part| part.is_some()).count();
+    let Some(last) = fixed.checked_sub(1) else { return prefix };
+    let Some(at) = template.segment_of_part(last) else { return prefix };
+    match (template.segments.get(at), template.segments.get(at + 1)) {
+        (Some(Segment::Part(part)), Some(Segment::Literal(text))) if part.width.is_some() => {
+            prefix.strip_suffix(text).map(str::to_owned).unwrap_or(prefix)
+        }
+        _ => prefix,
+    }
+}
+
+fn above(prefix: &str) -> Bound<String> {
+    successor(prefix).map_or(Bound::Unbounded, Bound::Excluded)
+}

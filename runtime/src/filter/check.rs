@@ -1,0 +1,86 @@
+//! What a filter has to be before it is sent.
+
+use super::Filter;
+use crate::{
+    edm::Value,
+    error::{Error, Result, ServiceCode},
+    limits,
+};
+
+/// Words that the service reads as something else where a property's name would stand.
+pub(super) const RESERVED: [&str; 6] = ["not", "true", "false", "null", "NaN", "INF"];
+
+impl Filter {
+    /// How deep filters may be nested: `and`, `or` and `not` count.
+    pub const NESTING: usize = 100;
+
+    /// Refuses a filter whose text the service would not read as the filter.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a name that is no property's, for a Double that is not finite (the service
+    /// documents no literal for it), and above a nesting of [`NESTING`](Self::NESTING);
+    /// `is_too_large` for a name above 255 UTF-16 units.
+    ///
+    /// ```
+    /// use entable::Filter;
+    ///
+    /// assert!(Filter::eq("LastName", "x' or true or '").check().is_ok());
+    /// assert!(Filter::eq("Last Name", "Jones").check().unwrap_err().is_invalid());
+    /// assert!(Filter::eq("not", "Jones").check().unwrap_err().is_invalid());
+    /// ```
+    pub fn check(&self) -> Result<()> {
+        self.check_nesting()?;
+        let mut checked = Ok(());
+        self.each(|filter| {
+            if checked.is_ok() {
+                checked = check_one(filter);
+            }
+        });
+        checked
+    }
+
+    pub(super) fn check_nesting(&self) -> Result<()> {
+        let depth = self.depth();
+        if depth <= Self::NESTING { Ok(()) } else { Err(too_deep(depth)) }
+    }
+}
+
+pub(super) fn too_deep(found: usize) -> Error {
+    let limit = Filter::NESTING;
+    let message = format!(
+        "the filter is nested {found} deep, the limit is {limit}; \
+         join conditions with `Filter::all` and `Filter::any`"
+    );
+    Error::service(ServiceCode::InvalidInput, message)
+}
+
+/// Looks at a filter without those below it.
+fn check_one(filter: &Filter) -> Result<()> {
+    match filter {
+        Filter::Compare { property, value, .. } => {
+            check_name(property)?;
+            match value {
+                Value::Double(number) if !number.is_finite() => {
+                    let message = format!("{number} has no literal in a filter");
+                    Err(Error::service(ServiceCode::InvalidInput, message).in_property(property))
+                }
+                _ => Ok(()),
+            }
+        }
+        Filter::Property(name) => check_name(name),
+        Filter::Constant(_) | Filter::And(_) | Filter::Or(_) | Filter::Not(_) => Ok(()),
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if matches!(name, "PartitionKey" | "RowKey" | "Timestamp") {
+        return Ok(());
+    }
+    limits::check_property_name(name)?;
+    if RESERVED.contains(&name) {
+        let message = format!("filters cannot name a property `{name}`: the word is reserved");
+        return Err(Error::service(ServiceCode::InvalidInput, message).in_property(name));
+    }
+    Ok(())
+}

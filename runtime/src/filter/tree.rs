@@ -1,0 +1,138 @@
+//! Walks of a filter's tree that hold for any depth: none of them recurses.
+
+use super::{Filter, Terms};
+use crate::edm::Value;
+
+impl Filter {
+    /// The filters that this one is made of.
+    fn children(&self) -> &[Self] {
+        match self {
+            Self::And(children) | Self::Or(children) => children,
+            Self::Not(child) => std::slice::from_ref(&**child),
+            Self::Compare { .. } | Self::Property(_) | Self::Constant(_) => &[],
+        }
+    }
+
+    /// Visits this filter and all below it, in the order in which they are written.
+    pub(super) fn each<'a>(&'a self, mut visit: impl FnMut(&'a Self)) {
+        let mut rest = vec![self];
+        while let Some(filter) = rest.pop() {
+            visit(filter);
+            rest.extend(filter.children().iter().rev());
+        }
+    }
+
+    /// How deep the tree is; a single comparison counts 1.
+    pub(super) fn depth(&self) -> usize {
+        let mut deepest = 0;
+        let mut rest = vec![(self, 1)];
+        while let Some((filter, depth)) = rest.pop() {
+            deepest = deepest.max(depth);
+            rest.extend(filter.children().iter().map(|child| (child, depth + 1)));
+        }
+        deepest
+    }
+}
+
+/// A step of a walk that comes back to a filter after its children.
+enum Step<'a> {
+    Visit(&'a Filter),
+    Leave(&'a Filter),
+}
+
+impl Clone for Filter {
+    fn clone(&self) -> Self {
+        let mut done = Vec::new();
+        let mut steps = vec![Step::Visit(self)];
+        while let Some(step) = steps.pop() {
+            match step {
+                Step::Visit(filter) if filter.children().is_empty() => done.push(leaf(filter)),
+                Step::Visit(filter) => {
+                    steps.push(Step::Leave(filter));
+                    steps.extend(filter.children().iter().rev().map(Step::Visit));
+                }
+                Step::Leave(filter) => {
+                    let children = done.split_off(done.len() - filter.children().len());
+                    done.push(node(filter, children));
+                }
+            }
+        }
+        // One visit leaves one filter.
+        done.pop().unwrap_or(Self::Constant(true))
+    }
+}
+
+fn leaf(filter: &Filter) -> Filter {
+    match filter {
+        Filter::Compare { property, comparison, value } => {
+            Filter::compare(property.as_str(), *comparison, value.clone())
+        }
+        Filter::Property(name) => Filter::Property(name.clone()),
+        Filter::Constant(constant) => Filter::Constant(*constant),
+        Filter::And(_) | Filter::Or(_) | Filter::Not(_) => node(filter, Vec::new()),
+    }
+}
+
+/// A filter of the same kind over those children.
+fn node(like: &Filter, mut children: Vec<Filter>) -> Filter {
+    match like {
+        Filter::Or(_) => Filter::Or(Terms(children)),
+        Filter::Not(_) => !children.pop().unwrap_or(Filter::Constant(true)),
+        _ => Filter::And(Terms(children)),
+    }
+}
+
+impl PartialEq for Filter {
+    fn eq(&self, other: &Self) -> bool {
+        let mut rest = vec![(self, other)];
+        while let Some((a, b)) = rest.pop() {
+            let (of_a, of_b) = (a.children(), b.children());
+            if !is_like(a, b) || of_a.len() != of_b.len() {
+                return false;
+            }
+            rest.extend(of_a.iter().zip(of_b));
+        }
+        true
+    }
+}
+
+/// Whether two filters are equal apart from their children.
+fn is_like(a: &Filter, b: &Filter) -> bool {
+    match (a, b) {
+        (
+            Filter::Compare { property: a, comparison: by_a, value: to_a },
+            Filter::Compare { property: b, comparison: by_b, value: to_b },
+        ) => a == b && by_a == by_b && (to_a == to_b || (is_nan(to_a) && is_nan(to_b))),
+        (Filter::Property(a), Filter::Property(b)) => a == b,
+        (Filter::Constant(a), Filter::Constant(b)) => a == b,
+        (Filter::And(_), Filter::And(_))
+        | (Filter::Or(_), Filter::Or(_))
+        | (Filter::Not(_), Filter::Not(_)) => true,
+        _ => false,
+    }
+}
+
+fn is_nan(value: &Value) -> bool {
+    value.as_f64().is_some_and(f64::is_nan)
+}
+
+impl Drop for Filter {
+    fn drop(&mut self) {
+        let mut rest = Vec::new();
+        take_children(self, &mut rest);
+        // Each is dropped without children: by this function again, which then has nothing to do.
+        while let Some(mut filter) = rest.pop() {
+            take_children(&mut filter, &mut rest);
+        }
+    }
+}
+
+fn take_children(filter: &mut Filter, into: &mut Vec<Filter>) {
+    match filter {
+        Filter::And(children) | Filter::Or(children) => into.append(&mut children.0),
+        // A leaf needs no taking out, and most of what is negated is one.
+        Filter::Not(child) if child.children().is_empty() => {}
+        Filter::Not(child) => into.push(std::mem::replace(&mut **child, Filter::Constant(true))),
+        Filter::Compare { .. } | Filter::Property(_) | Filter::Constant(_) => {}
+    }
+}

@@ -1,0 +1,117 @@
+//! The way back from a key to its parts.
+
+use super::{Form, Part, Segment, Template, date::read_units, escape::escaped_length};
+use crate::edm::InvalidValue;
+
+impl Template {
+    /// Takes a key apart: the text of each part as it stands in the key.
+    ///
+    /// # Errors
+    ///
+    /// A key that the template cannot have written.
+    ///
+    /// ```
+    /// # use entable::key::{Form, Part, Segment, Template};
+    /// const REVIEW: Template = Template {
+    ///     text: "empid_{id:06}_{year}",
+    ///     segments: &[
+    ///         Segment::Literal("empid_"),
+    ///         Segment::Part(Part::new("Id", Form::Width(6), Some(6))),
+    ///         Segment::Literal("_"),
+    ///         Segment::Part(Part::new("Year", Form::Plain, None)),
+    ///     ],
+    /// };
+    ///
+    /// assert_eq!(REVIEW.split("empid_000123_2012")?, ["000123", "2012"]);
+    /// assert!(REVIEW.split::<2>("empid_00012_2012").is_err());
+    /// # Ok::<(), entable::InvalidValue>(())
+    /// ```
+    pub fn split<'k, const PARTS: usize>(
+        &self,
+        key: &'k str,
+    ) -> Result<[&'k str; PARTS], InvalidValue> {
+        let mut parts = [""; PARTS];
+        let mut slots = parts.iter_mut();
+        self.walk(key, |text| {
+            if let Some(slot) = slots.next() {
+                *slot = text;
+            }
+        })
+        .ok_or_else(|| self.mismatch(key))?;
+        Ok(parts)
+    }
+
+    /// The text of one part as it stands in the key.
+    ///
+    /// # Errors
+    ///
+    /// A key that the template cannot have written.
+    pub(crate) fn part_text<'k>(
+        &self,
+        key: &'k str,
+        part: usize,
+    ) -> Result<Option<&'k str>, InvalidValue> {
+        let (mut at, mut found) = (0, None);
+        self.walk(key, |text| {
+            if at == part {
+                found = Some(text);
+            }
+            at += 1;
+        })
+        .ok_or_else(|| self.mismatch(key))?;
+        Ok(found)
+    }
+
+    fn mismatch(&self, key: &str) -> InvalidValue {
+        let (key, text) = (key.escape_debug(), self.text);
+        InvalidValue::new(format!("key `{key}` does not fit the template \"{text}\""))
+    }
+
+    /// Whether the key has the template's shape: its literals, digits where its parts write digits,
+    /// and no escapes but its own.
+    pub fn matches(&self, key: &str) -> bool {
+        self.walk(key, |_| ()).is_some()
+    }
+
+    /// Gives every part's text to `each`; `None` at the first that does not fit.
+    fn walk<'k>(&self, key: &'k str, mut each: impl FnMut(&'k str)) -> Option<()> {
+        let mut rest = key;
+        for (at, segment) in self.segments.iter().enumerate() {
+            match segment {
+                Segment::Literal(text) => rest = rest.strip_prefix(text)?,
+                Segment::Part(part) => {
+                    let length = match part.width {
+                        Some(width) => length_of_chars(rest, width)?,
+                        None => escaped_length(rest, self.terminator(at))?,
+                    };
+                    let (text, after) = rest.split_at_checked(length)?;
+                    if !may_be(part, text) {
+                        return None;
+                    }
+                    each(text);
+                    rest = after;
+                }
+            }
+        }
+        rest.is_empty().then_some(())
+    }
+}
+
+/// Bytes of the first `width` characters.
+fn length_of_chars(text: &str, width: usize) -> Option<usize> {
+    let mut ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+    ends.nth(width)
+}
+
+/// Whether a part of that form can have written the text, as far as the form alone tells.
+fn may_be(part: &Part, text: &str) -> bool {
+    let is_number = || text.bytes().all(|b| b.is_ascii_digit());
+    match part.form {
+        Form::Plain | Form::Lower => true,
+        Form::Width(_) | Form::Descending => is_number(),
+        Form::Bucket(buckets) => {
+            is_number() && text.parse().is_ok_and(|bucket: u32| bucket < buckets.max(1))
+        }
+        Form::Date(form) => read_units(text, form).is_some(),
+    }
+}

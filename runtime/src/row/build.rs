@@ -1,0 +1,111 @@
+//! How a row is written.
+
+use super::{FORMAT, Row, TIMESTAMP};
+use crate::{
+    edm::{Ticks, ValueRef},
+    error::{Error, ErrorKind, Result},
+    limits,
+};
+
+/// Writes a row, property by property.
+#[derive(Debug, Clone)]
+pub struct RowBuilder {
+    bytes: Vec<u8>,
+    overflow: Option<&'static str>,
+}
+
+impl RowBuilder {
+    pub(super) fn new(partition_key: &str, row_key: &str) -> Self {
+        let mut bytes = Vec::with_capacity(256 + partition_key.len() + row_key.len());
+        bytes.push(FORMAT);
+        bytes.extend_from_slice(&0_i64.to_le_bytes());
+        let mut overflow = None;
+        for key in [partition_key, row_key] {
+            let length = u16::try_from(key.len()).unwrap_or_else(|_| {
+                overflow = Some("a key");
+                0
+            });
+            bytes.extend_from_slice(&length.to_le_bytes());
+        }
+        if overflow.is_none() {
+            bytes.extend_from_slice(partition_key.as_bytes());
+            bytes.extend_from_slice(row_key.as_bytes());
+        }
+        Self { bytes, overflow }
+    }
+
+    /// Adds a property. Names are written as given: [`Row::check`] refuses a name that is written
+    /// twice.
+    pub fn put(&mut self, name: &str, value: ValueRef<'_>) {
+        self.put_joined("", name, value);
+    }
+
+    /// Adds a property whose name is `prefix` and `name` together.
+    pub fn put_joined(&mut self, prefix: &str, name: &str, value: ValueRef<'_>) {
+        let Ok(length) = u16::try_from(prefix.len() + name.len()) else {
+            self.overflow = Some("a property's name");
+            return;
+        };
+        let bytes = &mut self.bytes;
+        bytes.extend_from_slice(&length.to_le_bytes());
+        bytes.push(value.edm_type() as u8);
+        bytes.extend_from_slice(prefix.as_bytes());
+        bytes.extend_from_slice(name.as_bytes());
+        match value {
+            ValueRef::Boolean(v) => bytes.push(u8::from(v)),
+            ValueRef::Int32(v) => bytes.extend_from_slice(&v.to_le_bytes()),
+            ValueRef::Int64(v) => bytes.extend_from_slice(&v.to_le_bytes()),
+            ValueRef::Double(v) => bytes.extend_from_slice(&v.to_le_bytes()),
+            ValueRef::DateTime(v) => bytes.extend_from_slice(&v.get().to_le_bytes()),
+            ValueRef::Guid(v) => bytes.extend_from_slice(v.as_bytes()),
+            ValueRef::String(v) => self.put_counted(v.as_bytes()),
+            ValueRef::Binary(v) => self.put_counted(v),
+        }
+    }
+
+    fn put_counted(&mut self, value: &[u8]) {
+        match u32::try_from(value.len()) {
+            Ok(length) => {
+                self.bytes.extend_from_slice(&length.to_le_bytes());
+                self.bytes.extend_from_slice(value);
+            }
+            Err(_) => self.overflow = Some("a property's value"),
+        }
+    }
+
+    /// The builder with one more property.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` and `is_too_large` for a name that the service refuses.
+    pub fn with(mut self, name: &str, value: ValueRef<'_>) -> Result<Self> {
+        limits::check_property_name(name)?;
+        self.put(name, value);
+        Ok(self)
+    }
+
+    /// The row.
+    ///
+    /// # Errors
+    ///
+    /// `is_too_large` for a key, name or value that no row could hold. The service's own limits are
+    /// checked by [`Row::check`].
+    pub fn finish(self) -> Result<Row> {
+        match self.overflow {
+            None => Ok(Row { bytes: self.bytes.into(), etag: None }),
+            Some(what) => Err(Error::new(ErrorKind::TooLarge, format!("{what} is too large"))),
+        }
+    }
+
+    /// The row as a store hands it out, written at that time.
+    ///
+    /// # Errors
+    ///
+    /// As [`finish`](Self::finish).
+    pub fn finish_at(mut self, timestamp: Ticks) -> Result<Row> {
+        if let Some(slot) = self.bytes.get_mut(TIMESTAMP) {
+            slot.copy_from_slice(&timestamp.get().to_le_bytes());
+        }
+        self.finish()
+    }
+}

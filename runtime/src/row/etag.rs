@@ -1,0 +1,74 @@
+//! The version of a row.
+
+use std::fmt;
+
+use crate::edm::Ticks;
+
+/// The version of a row: opaque, sent back byte for byte as If-Match.
+///
+/// ```
+/// use entable::{ETag, Ticks};
+///
+/// let text = "W/\"datetime'2021-05-26T15%3A48%3A25.77957Z'\"";
+/// let at: Ticks = "2021-05-26T15:48:25.77957Z".parse()?;
+/// assert_eq!(ETag::of(at), ETag::from(text));
+/// assert_eq!(ETag::from(text).to_string(), text);
+/// # Ok::<(), entable::ParseTicksError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct ETag(Version);
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Version {
+    Ticks(Ticks),
+    Text(Box<str>),
+}
+
+impl ETag {
+    /// The tag that the service derives from a Timestamp.
+    pub const fn of(timestamp: Ticks) -> Self {
+        Self(Version::Ticks(timestamp))
+    }
+
+    /// Whether the text is a weak ETag, the only kind that the service takes as If-Match.
+    pub fn is_weak(&self) -> bool {
+        match &self.0 {
+            Version::Ticks(_) => true,
+            Version::Text(text) => {
+                text.strip_prefix("W/\"").is_some_and(|rest| rest.ends_with('"'))
+            }
+        }
+    }
+}
+
+impl From<&str> for ETag {
+    /// A tag as it came from the service.
+    fn from(text: &str) -> Self {
+        let ticks = text
+            .strip_prefix("W/\"datetime'")
+            .and_then(|rest| rest.strip_suffix("'\""))
+            .and_then(|time| time.replace("%3A", ":").parse::<Ticks>().ok());
+        match ticks {
+            Some(ticks) if Self::of(ticks).to_string() == text => Self::of(ticks),
+            _ => Self(Version::Text(text.into())),
+        }
+    }
+}
+
+impl fmt::Display for ETag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Version::Ticks(ticks) => {
+                let time = ticks.to_string().replace(':', "%3A");
+                write!(f, "W/\"datetime'{time}'\"")
+            }
+            Version::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl fmt::Debug for ETag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

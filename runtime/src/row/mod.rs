@@ -1,0 +1,234 @@
+//! One stored entity in one allocation.
+//!
+//! The bytes are the same in memory, in the embedded store's file and in the derive's codec; their
+//! layout is written down in `docs/embedded-format.md`:
+//!
+//! ```text
+//! 0   u8    format, 1
+//! 1   i64   Timestamp in ticks (0: not written yet)       all numbers little endian
+//! 9   u16   bytes of the PartitionKey
+//! 11  u16   bytes of the RowKey
+//! 13  ..    PartitionKey, RowKey, UTF-8
+//!     ..    properties: u16 bytes of the name, u8 type tag, name, value
+//! ```
+//!
+//! A value is 1 byte (Boolean), 4 (Int32), 8 (Int64, Double, DateTime), 16 (Guid), or a u32 count
+//! of bytes and the bytes (String as UTF-8, Binary).
+
+mod build;
+mod check;
+mod etag;
+mod read;
+
+use std::{fmt, ops::Range, str::from_utf8};
+
+use bytes::Bytes;
+
+pub use build::RowBuilder;
+pub use etag::ETag;
+pub use read::Properties;
+
+use crate::{
+    edm::{Bag, Ticks, ValueRef},
+    error::{Error, ErrorKind, Result},
+    limits,
+};
+
+const FORMAT: u8 = 1;
+/// Where the Timestamp stands.
+const TIMESTAMP: Range<usize> = 1..9;
+/// Where the keys' lengths stand.
+const LENGTHS: Range<usize> = 9..13;
+/// Where the keys begin.
+const HEADER: usize = LENGTHS.end;
+
+/// One stored entity: keys, Timestamp, ETag and properties.
+///
+/// ```
+/// use entable::{Row, ValueRef};
+///
+/// let row = Row::build("Sales", "empid_000223").with("Age", ValueRef::Int32(34))?.finish()?;
+/// assert_eq!(row.partition_key(), "Sales");
+/// assert_eq!(row.get("Age")?, Some(ValueRef::Int32(34)));
+/// # Ok::<(), entable::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Row {
+    bytes: Bytes,
+    etag: Option<ETag>,
+}
+
+impl Row {
+    /// A builder for the row with these keys.
+    pub fn build(partition_key: &str, row_key: &str) -> RowBuilder {
+        RowBuilder::new(partition_key, row_key)
+    }
+
+    /// A row from its bytes; keys and header are checked here, properties when they are read.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged header or an unknown format.
+    pub fn from_bytes(bytes: Bytes) -> Result<Self> {
+        let row = Self { bytes, etag: None };
+        match row.bytes.first() {
+            Some(&FORMAT) => {}
+            Some(format) => return Err(corrupt(&format!("row format {format} is unknown"))),
+            None => return Err(corrupt("the row is empty")),
+        }
+        let Some((partition_key, row_key)) = row.key_bytes() else {
+            return Err(corrupt("the keys are cut"));
+        };
+        if from_utf8(partition_key).is_err() || from_utf8(row_key).is_err() {
+            return Err(corrupt("the keys are not UTF-8"));
+        }
+        if row.ticks().and_then(Ticks::new).is_none() {
+            return Err(corrupt("the Timestamp is not in the years 1 to 9999"));
+        }
+        Ok(row)
+    }
+
+    /// The bytes, as a store keeps them.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn key_bytes(&self) -> Option<(&[u8], &[u8])> {
+        let (partition, row) = self.bytes.get(LENGTHS)?.split_first_chunk()?;
+        let partition = usize::from(u16::from_le_bytes(*partition));
+        let row = usize::from(u16::from_le_bytes(row.try_into().ok()?));
+        let keys = self.bytes.get(HEADER..HEADER + partition + row)?;
+        keys.split_at_checked(partition)
+    }
+
+    fn ticks(&self) -> Option<i64> {
+        let ticks = self.bytes.get(TIMESTAMP)?;
+        ticks.try_into().ok().map(i64::from_le_bytes)
+    }
+
+    /// The PartitionKey.
+    pub fn partition_key(&self) -> &str {
+        self.key_bytes().and_then(|(key, _)| from_utf8(key).ok()).unwrap_or_default()
+    }
+
+    /// The RowKey.
+    pub fn row_key(&self) -> &str {
+        self.key_bytes().and_then(|(_, key)| from_utf8(key).ok()).unwrap_or_default()
+    }
+
+    /// When the row was written last; `None` for one that was not written yet.
+    pub fn timestamp(&self) -> Option<Ticks> {
+        self.ticks().filter(|ticks| *ticks != 0).and_then(Ticks::new)
+    }
+
+    /// The version; `None` for a row that was not written yet.
+    pub fn etag(&self) -> Option<ETag> {
+        self.etag.clone().or_else(|| self.timestamp().map(ETag::of))
+    }
+
+    /// The same row with the version that the service gave it.
+    #[must_use]
+    pub fn with_etag(mut self, etag: ETag) -> Self {
+        self.etag = Some(etag);
+        self
+    }
+
+    /// The same row, written at that time.
+    #[must_use]
+    pub fn written_at(&self, timestamp: Ticks) -> Self {
+        let mut bytes = self.bytes.to_vec();
+        if let Some(slot) = bytes.get_mut(TIMESTAMP) {
+            slot.copy_from_slice(&timestamp.get().to_le_bytes());
+        }
+        Self { bytes: bytes.into(), etag: None }
+    }
+
+    /// Keys and properties, without the version: equal for rows that hold the same.
+    pub(crate) fn content(&self) -> &[u8] {
+        self.bytes.get(9..).unwrap_or_default()
+    }
+
+    /// The properties, in the order in which they are stored.
+    pub fn properties(&self) -> Properties<'_> {
+        let keys = self.key_bytes().map_or(0, |(partition, row)| partition.len() + row.len());
+        Properties::new(self.bytes.get(HEADER + keys..).unwrap_or_default())
+    }
+
+    /// The value of that name.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row; the values of other properties are not looked at.
+    pub fn get(&self, name: &str) -> Result<Option<ValueRef<'_>>> {
+        self.properties().find(name)
+    }
+
+    /// The properties as owned values, in order.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row.
+    pub fn to_bag(&self) -> Result<Bag> {
+        let mut bag = Vec::new();
+        let mut properties = self.properties();
+        while let Some((name, value)) = properties.next()? {
+            bag.push((text_of(name)?.to_owned(), value.to_value()));
+        }
+        Ok(bag.into_iter().collect())
+    }
+
+    /// How many properties the row has beside keys and Timestamp.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row.
+    pub fn property_count(&self) -> Result<usize> {
+        let mut properties = self.properties();
+        let mut count = 0;
+        while properties.next()?.is_some() {
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// The bytes that the service counts for the entity ("How the size of an entity is calculated").
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row.
+    ///
+    /// ```
+    /// # use entable::{Row, ValueRef};
+    /// let row = Row::build("Sales", "223").with("Age", ValueRef::Int32(34))?.finish()?;
+    /// assert_eq!(row.service_size()?, 4 + 2 * (5 + 3) + 8 + 2 * 3 + 4);
+    /// # Ok::<(), entable::Error>(())
+    /// ```
+    pub fn service_size(&self) -> Result<usize> {
+        let keys = limits::utf16_units(self.partition_key()) + limits::utf16_units(self.row_key());
+        let mut size = 4 + 2 * keys;
+        let mut properties = self.properties();
+        while let Some((name, value)) = properties.next()? {
+            size += 8 + 2 * limits::utf16_units(text_of(name)?) + value.service_size();
+        }
+        Ok(size)
+    }
+}
+
+impl fmt::Debug for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Row")
+            .field("partition_key", &self.partition_key())
+            .field("row_key", &self.row_key())
+            .field("timestamp", &self.timestamp())
+            .finish_non_exhaustive()
+    }
+}
+
+pub(crate) fn corrupt(what: &str) -> Error {
+    Error::new(ErrorKind::Corrupt, format!("stored row is damaged: {what}"))
+}
+
+/// A property's name as text.
+fn text_of(name: &[u8]) -> Result<&str> {
+    from_utf8(name).map_err(|_| corrupt("a property's name is not UTF-8"))
+}

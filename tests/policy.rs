@@ -1,0 +1,352 @@
+//! The structure of the library, as rules that fail: which module may use which, how long a file
+//! may be, and what no file may hold.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that panics has found something"
+)]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Lines that a source file of the library may have.
+const LINES: usize = 400;
+
+/// A source file of the library.
+struct Source {
+    /// Relative to the workspace.
+    path: String,
+    lines: Vec<Line>,
+}
+
+struct Line {
+    number: usize,
+    /// The line without comments and the insides of literals.
+    code: String,
+    text: String,
+    /// Inside an item that only tests see.
+    is_test: bool,
+}
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn sources(folders: &[&str]) -> Vec<Source> {
+    let mut sources = Vec::new();
+    for folder in folders {
+        collect(&workspace().join(folder), &mut sources);
+    }
+    assert!(!sources.is_empty());
+    sources
+}
+
+fn collect(folder: &Path, into: &mut Vec<Source>) {
+    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.sort();
+    for path in paths {
+        let is_tests = path.file_stem().is_some_and(|stem| stem == "tests");
+        if path.is_dir() && !is_tests {
+            collect(&path, into);
+        } else if path.extension().is_some_and(|e| e == "rs") && !is_tests {
+            let text = fs::read_to_string(&path).unwrap();
+            let path = path.strip_prefix(workspace()).unwrap().to_str().unwrap().replace('\\', "/");
+            into.push(Source { path, lines: lines_of(&text) });
+        }
+    }
+}
+
+/// The lines of a file; knows comments, literals and the extent of `#[cfg(test)]` items.
+fn lines_of(text: &str) -> Vec<Line> {
+    let codes = code_of(text);
+    let mut lines = Vec::new();
+    // Braces that are open in the test item, once it is met.
+    let mut test: Option<(usize, bool)> = None;
+    for (at, (text, code)) in text.lines().zip(codes.lines()).enumerate() {
+        if code.trim_start().starts_with("#[cfg(test)]") {
+            test = Some((0, false));
+        }
+        lines.push(Line {
+            number: at + 1,
+            code: code.to_owned(),
+            text: text.to_owned(),
+            is_test: test.is_some(),
+        });
+        if let Some((open, entered)) = &mut test {
+            for c in code.chars() {
+                match c {
+                    '{' => (*open, *entered) = (*open + 1, true),
+                    '}' => *open -= 1,
+                    _ => {}
+                }
+            }
+            if *open == 0 && (*entered || code.trim_end().ends_with(';')) {
+                test = None;
+            }
+        }
+    }
+    lines
+}
+
+/// The text with comments and the insides of string and character literals blanked out.
+fn code_of(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let blank = match c {
+            '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
+            '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |end| end + 2),
+            '"' => quoted(rest),
+            'r' if rest.starts_with("r#\"") => rest.find("\"#").map_or(rest.len(), |end| end + 2),
+            '\'' => character(rest),
+            _ => 0,
+        };
+        let (blanked, after) = rest.split_at(if blank == 0 { c.len_utf8() } else { blank });
+        if blank == 0 {
+            out.push(c);
+        } else {
+            out.extend(blanked.chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
+        }
+        rest = after;
+    }
+    out
+}
+
+/// Bytes of the string literal at the start.
+fn quoted(text: &str) -> usize {
+    let mut is_escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            '"' => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// Bytes of the character literal at the start; 0 for a lifetime.
+fn character(text: &str) -> usize {
+    let mut characters = text.char_indices().skip(1);
+    match (characters.next(), characters.next()) {
+        (Some((_, '\\')), Some((at, _))) => {
+            text[at + 1..].find('\'').map_or(0, |end| at + 1 + end + 1)
+        }
+        (Some(_), Some((at, '\''))) => at + 1,
+        _ => 0,
+    }
+}
+
+fn no_violations(rule: &str, violations: &[String]) {
+    assert!(violations.is_empty(), "{rule}:\n  {}", violations.join("\n  "));
+}
+
+/// The modules of `runtime/src/lib.rs` with their places in the list.
+fn floors() -> BTreeMap<String, usize> {
+    let text = fs::read_to_string(workspace().join("runtime/src/lib.rs")).unwrap();
+    let names = text.lines().filter_map(|line| {
+        let line = line.strip_prefix("pub ").unwrap_or(line).strip_prefix("mod ")?;
+        line.strip_suffix(';').map(str::to_owned)
+    });
+    names.enumerate().map(|(at, name)| (name, at)).collect()
+}
+
+/// The names that `lib.rs` re-exports from its modules, with their modules.
+fn root_names() -> BTreeMap<String, String> {
+    const START: &str = "pub use crate::{";
+    let text = fs::read_to_string(workspace().join("runtime/src/lib.rs")).unwrap();
+    let mut names = BTreeMap::new();
+    for (at, _) in text.match_indices(START) {
+        let block = text[at + START.len()..].split("};").next().unwrap();
+        let mut module = "";
+        for piece in block.split([',', '{', '}']).map(str::trim) {
+            let name = match piece.split_once("::") {
+                Some((head, name)) => {
+                    module = head;
+                    name
+                }
+                None => piece,
+            };
+            names.insert(name.to_owned(), module.to_owned());
+        }
+    }
+    names
+}
+
+/// The top modules that a file's code names after `crate::`.
+fn used_modules(source: &Source) -> Vec<(usize, String)> {
+    let mut used = Vec::new();
+    let code: Vec<&Line> = source.lines.iter().filter(|line| !line.is_test).collect();
+    for (at, line) in code.iter().enumerate() {
+        for (found, _) in line.code.match_indices("crate::") {
+            let after = &line.code[found + "crate::".len()..];
+            if let Some(group) = after.strip_prefix('{') {
+                // The group may go on over the following lines.
+                let mut group = group.to_owned();
+                code[at + 1..].iter().for_each(|line| group.push_str(&line.code));
+                used.extend(heads_of_group(&group).into_iter().map(|name| (line.number, name)));
+            } else {
+                used.push((line.number, name_at(after)));
+            }
+        }
+    }
+    used
+}
+
+/// The first names of the entries of a `{..}` whose opening brace is taken off.
+fn heads_of_group(group: &str) -> Vec<String> {
+    let mut heads = Vec::new();
+    let (mut depth, mut is_head) = (0, true);
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => is_head = true,
+            c if is_head && (c.is_alphanumeric() || c == '_') => {
+                heads.push(name_at(&group[at..]));
+                is_head = false;
+            }
+            _ => {}
+        }
+    }
+    heads
+}
+
+fn name_at(text: &str) -> String {
+    text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+}
+
+#[test]
+fn a_module_uses_only_what_stands_above_it() {
+    let floors = floors();
+    assert!(floors.len() > 10, "lib.rs was not understood: {floors:?}");
+    let root_names = root_names();
+    assert_eq!(root_names.get("Filter").map(String::as_str), Some("filter"), "{root_names:?}");
+    let mut violations = Vec::new();
+    for source in sources(&["runtime/src"]) {
+        let within = source.path.trim_start_matches("runtime/src/");
+        let module = within.split('/').next().unwrap().trim_end_matches(".rs");
+        let Some(own) = floors.get(module) else { continue };
+        for (number, used) in used_modules(&source) {
+            let used = root_names.get(&used).unwrap_or(&used);
+            // Derives and macros come from elsewhere.
+            let Some(floor) = floors.get(used) else { continue };
+            if floor > own {
+                violations.push(format!("{}:{number} uses `{used}`, which is below", source.path));
+            }
+        }
+    }
+    no_violations("a module uses modules above its own line in lib.rs", &violations);
+}
+
+#[test]
+fn the_two_wings_do_not_see_each_other() {
+    let mut violations = Vec::new();
+    for (wing, other) in [("backend", "entity"), ("entity", "backend")] {
+        for source in sources(&["runtime/src"]) {
+            let of_wing = [format!("runtime/src/{wing}/"), format!("runtime/src/{wing}.rs")];
+            if !of_wing.iter().any(|path| source.path.starts_with(path)) {
+                continue;
+            }
+            let used = used_modules(&source).into_iter().filter(|(_, used)| used == other);
+            violations.extend(used.map(|(number, _)| format!("{}:{number}", source.path)));
+        }
+    }
+    no_violations("backend and entity do not use each other", &violations);
+}
+
+#[test]
+fn files_are_short() {
+    let long = sources(&["runtime/src", "macros/src"])
+        .into_iter()
+        .filter(|source| source.lines.len() > LINES)
+        .map(|source| format!("{} has {} lines", source.path, source.lines.len()));
+    no_violations(&format!("a file has at most {LINES} lines"), &long.collect::<Vec<_>>());
+}
+
+#[test]
+fn nothing_panics_on_data() {
+    const CALLS: [&str; 8] = [
+        ".unwrap()",
+        ".expect(",
+        ".unwrap_err()",
+        ".expect_err(",
+        "todo!(",
+        "unimplemented!(",
+        "unreachable!(",
+        "dbg!(",
+    ];
+    let mut violations = Vec::new();
+    for source in sources(&["runtime/src", "macros/src"]) {
+        // Promises to backends are tests, and fail as tests do.
+        if source.path.contains("/conformance/") {
+            continue;
+        }
+        for line in source.lines.iter().filter(|line| !line.is_test) {
+            let calls = CALLS.iter().filter(|call| line.code.contains(**call));
+            violations.extend(calls.map(|call| format!("{}:{} {call}", source.path, line.number)));
+        }
+    }
+    no_violations("library code returns errors", &violations);
+}
+
+#[test]
+fn sources_are_ascii() {
+    let mut violations = Vec::new();
+    for source in sources(&["runtime/src", "macros/src"]) {
+        let lines = source.lines.iter().filter(|line| !line.is_test && !line.text.is_ascii());
+        violations.extend(lines.map(|line| format!("{}:{}", source.path, line.number)));
+    }
+    no_violations("library sources are ASCII", &violations);
+}
+
+#[test]
+fn every_file_says_what_it_is() {
+    let silent = sources(&["runtime/src", "macros/src", "tests"])
+        .into_iter()
+        // Cases of compile errors are about ten lines each and named by their mistake.
+        .filter(|source| !source.path.contains("/ui/"))
+        .filter(|source| !source.lines.first().is_some_and(|line| line.text.starts_with("//! ")))
+        .map(|source| source.path);
+    no_violations("a file begins with a line of module docs", &silent.collect::<Vec<_>>());
+}
+
+/// The rules above are worth what the reader of sources is.
+mod the_reader {
+    use super::*;
+
+    fn source(text: &str) -> Source {
+        Source { path: "test.rs".into(), lines: lines_of(text) }
+    }
+
+    #[test]
+    fn knows_comments_and_literals() {
+        assert_eq!(code_of("a // b"), "a     ");
+        assert_eq!(code_of("a(\"b \\\" .unwrap()\", 'c')"), "a(                ,    )");
+        assert_eq!(code_of("fn f<'a>(x: &'a str)"), "fn f<'a>(x: &'a str)");
+        assert_eq!(code_of("'\\'' '\\u{1f}' '{'"), " ".repeat(17));
+        assert_eq!(code_of("r#\"x\"#;/* { */"), "      ;       ");
+    }
+
+    #[test]
+    fn knows_test_items() {
+        let text = "a;\n#[cfg(test)]\nmod tests {\n  fn f() {}\n}\nb;\n#[cfg(test)]\nmod t;\nc;";
+        let tests: Vec<bool> = lines_of(text).iter().map(|line| line.is_test).collect();
+        assert_eq!(tests, [false, true, true, true, true, false, true, true, false]);
+    }
+
+    #[test]
+    fn knows_what_is_used() {
+        let text = "use crate::{\n    edm::{Ticks, Value},\n    key,\n};\nlet x = crate::row::Row;\n\
+                    #[cfg(test)]\nuse crate::table::Table;\n//! crate::doc";
+        let used: Vec<String> = used_modules(&source(text)).into_iter().map(|(_, n)| n).collect();
+        assert_eq!(used, ["edm", "key", "row"]);
+    }
+}

@@ -1,0 +1,124 @@
+//! Two templates that do not meet have no key in common.
+
+use entable::key::{Form, Part, Segment, Template, templates_meet};
+use proptest::prelude::*;
+
+use crate::template::{key_of, templates, three_values};
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    #[test]
+    fn apart_is_a_proof(
+        a in templates(),
+        b in templates(),
+        of_a in three_values(),
+        of_b in three_values(),
+    ) {
+        let meet = templates_meet(a, b);
+        prop_assert_eq!(meet, templates_meet(b, a), "{:?} {:?}", a.segments, b.segments);
+        prop_assert!(templates_meet(a, a));
+        for (key, other) in [(key_of(a, &of_a), b), (key_of(b, &of_b), a)] {
+            if let Some(key) = key {
+                prop_assert!(meet || !other.matches(&key), "{} {:?}", key, other.segments);
+            }
+        }
+    }
+
+    #[test]
+    fn apart_is_a_proof_for_neighbours(
+        a in templates(),
+        at: prop::sample::Index,
+        to in "[a_7E]{1,2}",
+        of_a in three_values(),
+        of_b in three_values(),
+    ) {
+        // The same template with one segment exchanged for a literal.
+        let mut segments = a.segments.to_vec();
+        let at = at.index(segments.len());
+        segments[at] = Segment::Literal(to.leak());
+        let b: &'static Template =
+            Box::leak(Box::new(Template { text: "neighbour", segments: segments.leak() }));
+        let meet = templates_meet(a, b);
+        prop_assert_eq!(meet, templates_meet(b, a));
+        for (key, other) in [(key_of(a, &of_a), b), (key_of(b, &of_b), a)] {
+            if let Some(key) = key {
+                prop_assert!(meet || !other.matches(&key), "{} {:?}", key, other.segments);
+            }
+        }
+    }
+}
+
+const fn literal(text: &'static str) -> Segment {
+    Segment::Literal(text)
+}
+
+const fn part(form: Form, width: Option<usize>) -> Segment {
+    Segment::Part(Part::new("Field", form, width))
+}
+
+const TEXT: Segment = part(Form::Plain, None);
+const ID: Segment = part(Form::Width(6), Some(6));
+const FIXED: Segment = part(Form::Plain, Some(6));
+const DAY: Segment = part(Form::Date("%Y-%m-%d"), Some(10));
+
+fn meet(a: &[Segment], b: &[Segment]) -> bool {
+    let of = |segments: &[Segment]| Template { text: "test", segments: segments.to_vec().leak() };
+    let (a, b) = (of(a), of(b));
+    assert_eq!(templates_meet(&a, &b), templates_meet(&b, &a));
+    templates_meet(&a, &b)
+}
+
+#[test]
+fn these_are_apart() {
+    let cases: &[(&str, &[Segment], &[Segment])] = &[
+        ("literals at the front", &[literal("empid_"), TEXT], &[literal("email_"), TEXT]),
+        ("literals at the end", &[TEXT, literal("_a")], &[TEXT, literal("_b")]),
+        ("literals in the middle", &[TEXT, literal("_a_"), TEXT], &[TEXT, literal("_b_"), TEXT]),
+        ("lengths", &[literal("a_"), ID], &[literal("a_"), ID, literal("_x")]),
+        ("digits and letters", &[literal("a_"), ID], &[literal("a_x"), TEXT]),
+        ("a text that cannot hold the separator", &[TEXT, literal("_a")], &[literal("x_b_"), TEXT]),
+        ("numbers of separators", &[TEXT, literal("_"), ID], &[ID, literal("_"), ID, literal("_")]),
+        ("separators of a date", &[DAY], &[literal("2014_"), TEXT]),
+        ("the framework's rows", &[TEXT], &[literal("~e"), TEXT]),
+        ("more than one character", &[literal("\u{e9}"), ID], &[literal("\u{ea}"), ID]),
+        ("a fixed part and a shorter key", &[FIXED], &[literal("abc")]),
+        ("the empty key", &[], &[literal("a"), TEXT]),
+    ];
+    for (why, a, b) in cases {
+        assert!(!meet(a, b), "{why}");
+    }
+}
+
+#[test]
+fn these_meet() {
+    let cases: &[(&str, &[Segment], &[Segment])] = &[
+        ("a bare text", &[TEXT], &[literal("empid_"), ID]),
+        ("texts", &[TEXT, literal("_"), TEXT], &[literal("a_b")]),
+        ("an escape", &[TEXT], &[literal("~7E")]),
+        (
+            "a digit of an escape as separator",
+            &[TEXT, literal("7")],
+            &[literal("~37"), literal("7")],
+        ),
+        ("nothing", &[], &[TEXT]),
+        ("characters of more than one byte", &[FIXED], &[literal("\u{e9}\u{e9}\u{e9}abc")]),
+        ("digits", &[literal("2014"), ID], &[part(Form::Width(10), Some(10))]),
+        ("a day", &[DAY], &[literal("2014-08-22")]),
+    ];
+    for (why, a, b) in cases {
+        assert!(meet(a, b), "{why}");
+    }
+}
+
+#[test]
+fn a_proof_that_takes_too_long_is_given_up() {
+    let many = |last| -> Vec<Segment> {
+        let mut segments: Vec<Segment> = (0..12).flat_map(|_| [TEXT, literal("_")]).collect();
+        segments.push(literal(last));
+        segments
+    };
+    assert!(!meet(&many("a"), &many("b")), "every text ends at the next `_`");
+    let fixed: Vec<Segment> = std::iter::repeat_n(FIXED, 60).collect();
+    assert!(meet(&many("a"), &fixed));
+}
