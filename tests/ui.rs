@@ -1,7 +1,26 @@
 //! What the compiler says about mistakes: one mistake, one message, at its place.
 
+const TOPICS: [&str; 13] = [
+    "container",
+    "enum",
+    "field",
+    "filter",
+    "limit",
+    "name",
+    "patch",
+    "path",
+    "projection",
+    "properties",
+    "shape",
+    "template",
+    "type",
+];
+
 #[test]
 fn mistakes_are_shown_where_they_are_made() {
     let cases = trybuild::TestCases::new();
-    cases.compile_fail("ui/*/*.rs");
+    for topic in TOPICS {
+        cases.compile_fail(format!("ui/{topic}/*.rs"));
+    }
+    cases.pass("ui/pass/*.rs");
 }

@@ -14,20 +14,26 @@ pub use std::{
     vec::Vec,
 };
 
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::entity::{finish_json, read_json};
+
 pub use crate::{
-    edm::{EdmCow, EdmType, EdmValue, Input, InvalidValue, Property, PropertyBag, Value, ValueRef},
+    edm::{
+        EdmCow, EdmType, EdmValue, Input, InvalidValue, Property, PropertyBag, Ticks, Value,
+        ValueRef,
+    },
     entity::{
         Access, Column, ColumnSchema, Comparable, CopyRow, Discriminator, Draft, EntityRows,
         Flattened, FromRow, FullCopy, FullView, Holds, Json, ListEntry, ListRows, PartialCopy,
         Partition, Patch, Path, Plain, Point, PrimaryRow, Projection, Properties, PropertyWriter,
-        Range, ReadColumn, Scan, Schema, TableEntity, View, Within, finish_json, finish_property,
-        keep_extra, read_json, read_properties, read_property,
+        Range, ReadColumn, Scan, Schema, TableEntity, View, Within,
     },
     error::{BoxError, Error, Result},
     key::{
         DatePart, Descending, Family, FamilyKind, FixedWidth, Form, KeyPart, KeyWriter, Ordered,
         Part, PrefixInput, RangeInput, Resolution, Segment, Template, TextPart, bucket_width,
-        date_width, decode_date, encode_bucket, encode_date, families_meet, lower, resolution_of,
+        date_width, decode_period, families_meet, lower, resolution_of,
     },
     limits::PROPERTIES,
     row::Row,
@@ -72,52 +78,206 @@ pub fn check_copy_key(row: &Row, expected: &str) -> Result<()> {
     Err(InvalidValue::new(message).on_read("RowKey"))
 }
 
-/// The family that is read, the primary unless told.
-pub fn family_or_primary<E: TableEntity>(
+/// The family that a projection is read from, the entity's primary unless told.
+///
+/// # Errors
+///
+/// `is_invalid` for a schema without families, which no derive writes.
+pub fn family_or_primary<P: Projection>(
     family: Option<&'static Family>,
-) -> Option<&'static Family> {
-    family.or_else(|| E::SCHEMA.primary().ok())
+) -> Result<&'static Family> {
+    family.map_or_else(|| P::Entity::SCHEMA.primary(), Ok)
 }
 
-/// A field from a part in its plain form.
+/// A field from a part, by the decoder of its form.
+///
+/// Generated code names the field's traits itself, `<Type as Trait>::item`, and hands their
+/// functions on: so a type that lacks a trait is one message of the compiler's, at the type.
 ///
 /// # Errors
 ///
 /// `is_decode`, naming the field.
-pub fn read_plain<T: KeyPart>(field: &'static str, text: &str) -> Result<T> {
-    let decoded = if T::WIDTH.is_some() {
-        T::decode(text)
-    } else {
-        crate::key::unescape(text).and_then(|text| T::decode(&text))
+pub fn read_part<T>(
+    field: &'static str,
+    text: &str,
+    decode: impl FnOnce(&str) -> Result<T, InvalidValue>,
+) -> Result<T> {
+    decode(text).map_err(|invalid| invalid.on_read(field))
+}
+
+/// A field from a part in its plain form: escapes are undone where the part has them.
+///
+/// # Errors
+///
+/// `is_decode`, naming the field.
+pub fn read_plain<T>(
+    field: &'static str,
+    text: &str,
+    width: Option<usize>,
+    decode: impl FnOnce(&str) -> Result<T, InvalidValue>,
+) -> Result<T> {
+    let decoded = match width {
+        Some(_) => decode(text),
+        None => crate::key::unescape(text).and_then(|text| decode(&text)),
     };
     decoded.map_err(|invalid| invalid.on_read(field))
 }
 
-/// A field from a part of fixed width.
+/// Appends what [`DatePart::to_ticks`] made of a field, in a date form.
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the field.
-pub fn read_width<T: FixedWidth>(field: &'static str, text: &str) -> Result<T> {
-    T::decode_width(text).map_err(|invalid| invalid.on_read(field))
+/// A time that has no ticks.
+pub fn write_date(
+    ticks: Result<Ticks, InvalidValue>,
+    form: &str,
+    out: &mut String,
+) -> Result<(), InvalidValue> {
+    crate::key::encode_ticks(ticks?, form, out)
 }
 
-/// A field from a part in descending form.
+/// Appends the bucket of what `encode` writes.
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the field.
-pub fn read_descending<T: Descending>(field: &'static str, text: &str) -> Result<T> {
-    T::decode_descending(text).map_err(|invalid| invalid.on_read(field))
+/// Those of `encode`.
+pub fn write_bucket_of(
+    encode: impl FnOnce(&mut String) -> Result<(), InvalidValue>,
+    count: u32,
+    out: &mut String,
+) -> Result<(), InvalidValue> {
+    let mut text = String::new();
+    encode(&mut text)?;
+    crate::key::push_bucket(crate::key::bucket(&text, count), count, out);
+    Ok(())
 }
 
-/// A field from a part in a date form.
+/// A field from what was found of it, by [`Property::from_stored`].
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the field.
-pub fn read_date<T: DatePart>(field: &'static str, text: &str, form: &str) -> Result<T> {
-    decode_date(text, form).map_err(|invalid| invalid.on_read(field))
+/// `is_decode`, naming the property.
+pub fn finish_stored<'r, T>(
+    found: Option<ValueRef<'r>>,
+    prefix: &str,
+    name: &str,
+    from_stored: impl FnOnce(Option<ValueRef<'r>>) -> Result<T, InvalidValue>,
+) -> Result<T> {
+    from_stored(found).map_err(|invalid| invalid.on_read(&[prefix, name].concat()))
+}
+
+/// One field straight from a row, by [`Property::from_stored`].
+///
+/// # Errors
+///
+/// `is_decode`, naming the property; `is_corrupt` for a damaged row.
+pub fn read_stored<'r, T>(
+    row: &'r Row,
+    name: &str,
+    from_stored: impl FnOnce(Option<ValueRef<'r>>) -> Result<T, InvalidValue>,
+) -> Result<T> {
+    finish_stored(row.get(name)?, "", name, from_stored)
+}
+
+/// How a `#[table(json)]` field is stored: serde's traits are asked for in [`JsonCodec::new`] and
+/// nowhere else.
+pub struct JsonCodec<T> {
+    /// Writes the field.
+    pub put: fn(&mut PropertyWriter<'_>, &str, &T) -> Result<()>,
+    /// The field from what was found of it.
+    pub finish: fn(Option<ValueRef<'_>>, &str, &str) -> Result<T>,
+    /// Reads the field from a row.
+    pub read: fn(&Row, &str) -> Result<T>,
+}
+
+impl<T> Debug for JsonCodec<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JsonCodec")
+    }
+}
+
+/// A type that serde can write and read.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be stored as JSON",
+    label = "not a serde type",
+    note = "`#[table(json)]` needs `#[derive(serde::Serialize, serde::Deserialize)]` on the type"
+)]
+pub trait JsonField: Serialize + DeserializeOwned {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + DeserializeOwned> JsonField for T {}
+
+impl<T> JsonCodec<T> {
+    /// The codec of a type.
+    #[allow(clippy::new_without_default, reason = "generated code calls it in constants")]
+    pub const fn new() -> Self
+    where
+        T: JsonField,
+    {
+        Self {
+            put: |out, name, value| out.put_json(name, value),
+            finish: finish_json,
+            read: read_json,
+        }
+    }
+}
+
+/// Keeps a property that the struct does not know, by [`PropertyBag::put`].
+///
+/// # Errors
+///
+/// `is_corrupt` where the name is not UTF-8.
+pub fn keep_unknown(name: &[u8], value: ValueRef<'_>, put: impl FnOnce(&str, Value)) -> Result<()> {
+    let name = std::str::from_utf8(name)
+        .map_err(|_| crate::row::corrupt("a property's name is not UTF-8"))?;
+    put(name, value.to_value());
+    Ok(())
+}
+
+/// What a patch may set a property of type `F` to.
+pub trait PatchInput<F> {
+    /// The patch with the property set.
+    fn set<E>(self, patch: Patch<E>, name: &'static str) -> Patch<E>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<F: Property, V: Input<F::Scalar>> PatchInput<F> for V {
+    fn set<E>(self, patch: Patch<E>, name: &'static str) -> Patch<E> {
+        patch.set::<F>(name, &self.input())
+    }
+}
+
+/// That a projection's field has the type of the entity's.
+#[diagnostic::on_unimplemented(
+    message = "expected the entity's type `{T}`, found `{Self}`",
+    label = "not a `{T}`",
+    note = "a projection's field has the type that the entity's field has"
+)]
+pub trait SameType<T> {
+    /// The same value.
+    fn same(value: T) -> Self;
+}
+
+impl<T> SameType<T> for T {
+    fn same(value: T) -> Self {
+        value
+    }
+}
+
+/// A projection's field, from the column of that name.
+pub trait Projected<C>: Sized {
+    /// Reads it.
+    ///
+    /// # Errors
+    ///
+    /// `is_decode`, naming the property.
+    fn project(column: &C, row: &Row, family: &'static Family) -> Result<Self>;
+}
+
+impl<F: SameType<C::Field>, C: ReadColumn> Projected<C> for F {
+    fn project(column: &C, row: &Row, family: &'static Family) -> Result<Self> {
+        column.read(row, family).map(Self::same)
+    }
 }
 
 /// The name of a property in a struct that is flattened twice.
@@ -141,13 +301,13 @@ pub fn each_bucket<T>(count: u32, make: impl FnMut(u32) -> T) -> Vec<T> {
 ///
 /// Never: it has the form of a part's encoder.
 pub fn write_bucket(bucket: u32, count: u32, out: &mut String) -> Result<(), InvalidValue> {
-    let width = bucket_width(count);
-    out.push_str(&format!("{bucket:0width$}"));
+    crate::key::push_bucket(bucket, count, out);
     Ok(())
 }
 
 /// Refuses the expansion where a part has a variable width and no literal after it: the text of the
 /// panic is the compiler's message.
+#[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_separated(template: &Template, message: &'static str) {
     if !template.is_separated() {
@@ -156,6 +316,7 @@ pub const fn assert_separated(template: &Template, message: &'static str) {
 }
 
 /// Refuses the expansion of an entity with more properties than the service keeps.
+#[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_properties(columns: &[ColumnSchema], markers: usize, message: &'static str) {
     if ColumnSchema::count(columns) + markers > PROPERTIES {
@@ -164,6 +325,7 @@ pub const fn assert_properties(columns: &[ColumnSchema], markers: usize, message
 }
 
 /// Refuses the expansion where two families of rows could meet in one key.
+#[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_apart(a: &Family, b: &Family, message: &'static str) {
     if families_meet(a, b) {
@@ -172,6 +334,7 @@ pub const fn assert_apart(a: &Family, b: &Family, message: &'static str) {
 }
 
 /// Refuses the expansion where a date form that was taken to give its field back does not.
+#[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_covers(form: &str, value: Resolution, message: &'static str) {
     if !resolution_of(form).covers(value) {

@@ -46,7 +46,7 @@ impl Parse for Entry {
         let key = Ident::parse_any(input)?;
         let value = if input.peek(Token![=]) {
             input.parse::<Token![=]>()?;
-            Given::Value(input.parse()?)
+            Given::Value(Box::new(ungrouped(input.parse()?)))
         } else if input.peek(syn::token::Paren) {
             let inner;
             let paren = syn::parenthesized!(inner in input);
@@ -55,6 +55,14 @@ impl Parse for Entry {
             Given::Nothing
         };
         Ok(Self { key, value })
+    }
+}
+
+/// A value that a `macro_rules!` macro handed on comes in a group that nobody sees.
+fn ungrouped(value: Expr) -> Expr {
+    match value {
+        Expr::Group(group) => ungrouped(*group.expr),
+        value => value,
     }
 }
 

@@ -66,9 +66,11 @@ pub(super) fn key_fields(entity: &Entity, errors: &mut Errors) {
         let name = &field.name;
         let attr = &field.attr;
         if !entity.is_in_any_key(at) {
-            if let Some(span) = attr.store.span() {
-                let why = "it is a property already: `store` is for parts of a key";
-                errors.at(span, format!("`store` on `{name}`, which is in no key: {why}"));
+            if let (Some(span), true) = (attr.store.span(), entity.has_keys()) {
+                errors.at(
+                    span,
+                    format!("`store` on `{name}`, which is in no key and so a property already"),
+                );
             }
             continue;
         }

@@ -7,7 +7,7 @@ mod index;
 mod key;
 mod names;
 
-pub(crate) use self::key::{SEPARATED, TERMINATOR};
+pub(crate) use self::key::SEPARATED;
 use crate::{
     errors::Errors,
     model::{EdmEnum, Entity, Properties},

@@ -5,7 +5,7 @@ use quote::{quote, quote_spanned};
 
 use super::schema::family_constant;
 use crate::{
-    check::{SEPARATED, TERMINATOR},
+    check::SEPARATED,
     model::{Entity, Family, Key, Part, Segment},
     template::Form,
 };
@@ -74,9 +74,7 @@ fn place_to_assert(entity: &Entity, key: &Key) -> Option<String> {
         }
         match second {
             Segment::Part(next) => Some(key.fault(&next.place, SEPARATED)),
-            Segment::Literal(_, place) => {
-                Some(key.fault(&(place.start..place.start + 1), TERMINATOR))
-            }
+            Segment::Literal(..) => None,
         }
     })
 }

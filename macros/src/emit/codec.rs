@@ -1,7 +1,8 @@
 //! Rows to entities: `FromRow`.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
 
 use super::{part, schema::family_constant};
 use crate::{
@@ -176,8 +177,8 @@ fn slots(entity: &Entity) -> TokenStream {
         let (slot, ty) = (slot(at), &field.ty);
         Some(match &field.storage {
             Storage::Skipped => return None,
-            Storage::Flattened(_) => quote! {
-                let mut #slot: <#ty as _rt::Properties>::Slots<'_> = _rt::Default::default();
+            Storage::Flattened(_) => quote_spanned! { ty.span() =>
+                let mut #slot = <#ty as _rt::Properties>::slots();
             },
             Storage::Extra => quote! { let mut #slot: #ty = _rt::Default::default(); },
             Storage::Plain if !is_property(entity, at, field) => return None,
@@ -214,9 +215,14 @@ fn walk(entity: &Entity) -> TokenStream {
         }
     }
     let extra = entity.fields.iter().enumerate().find(|(_, f)| f.storage == Storage::Extra);
-    if let Some((at, _)) = extra {
+    if let Some((at, field)) = extra {
         let slot = slot(at);
-        others.push(quote! { _rt::keep_extra(&mut #slot, __name, __value)?; });
+        let ty = &field.ty;
+        others.push(quote! {
+            _rt::keep_unknown(__name, __value, |__name, __value| {
+                <#ty as _rt::PropertyBag>::put(&mut #slot, __name, __value);
+            })?;
+        });
     }
     if let Discriminator::Property(name) = &entity.discriminator {
         let name = bytes(&name.value());
@@ -267,6 +273,22 @@ pub(super) fn default(field: &Field) -> TokenStream {
     }
 }
 
+/// The codec of a JSON field: serde's traits are asked for there, once.
+pub(super) fn json_codec(field: &Field) -> Ident {
+    format_ident!("__JSON_{}", field.constant)
+}
+
+/// The codecs of JSON fields.
+pub(super) fn json_codecs(fields: &[Field]) -> TokenStream {
+    let codecs = fields.iter().filter(|field| field.storage == Storage::Json).map(|field| {
+        let (name, ty) = (json_codec(field), &field.ty);
+        quote_spanned! { ty.span() =>
+            const #name: _rt::JsonCodec<#ty> = <_rt::JsonCodec<#ty>>::new();
+        }
+    });
+    quote! { #(#codecs)* }
+}
+
 /// A field from what was found of it. In a flattened struct, `prefix` stands before its name.
 pub(super) fn finish(
     field: &Field,
@@ -283,8 +305,15 @@ pub(super) fn finish(
             };
             return quote! { <#ty as _rt::Properties>::finish(#slot, #whole)? };
         }
-        Storage::Json => quote! { _rt::finish_json::<#ty>(#slot, #before, #name)? },
-        _ => quote! { _rt::finish_property::<#ty>(#slot, #before, #name)? },
+        Storage::Json => {
+            let codec = json_codec(field);
+            quote! { (#codec.finish)(#slot, #before, #name)? }
+        }
+        _ => quote! {
+            _rt::finish_stored(#slot, #before, #name, |__found| {
+                <#ty as _rt::Property>::from_stored(__found)
+            })?
+        },
     };
     if let Absent::Refused = field.absent {
         return found;

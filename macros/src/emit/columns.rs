@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::part;
+use super::{codec::json_codec, part};
 use crate::{
     model::{Entity, Field, Properties, Storage},
     template::Form,
@@ -57,7 +57,11 @@ fn key_column(entity: &Entity, at: usize, field: &Field) -> Option<TokenStream> 
         #[doc = #doc]
         #vis const #name: _rt::Column<Self, #ty> = _rt::Column::key(
             #property,
-            _rt::read_property::<#ty>,
+            |__row, __name| {
+                _rt::read_stored(__row, __name, |__found| {
+                    <#ty as _rt::Property>::from_stored(__found)
+                })
+            },
             |__part, __text| match __part.form {
                 #(#reads)*
                 _ => _rt::from_keys(_rt::None, #property),
@@ -74,13 +78,20 @@ fn property_column(field: &Field) -> Option<TokenStream> {
         Storage::Plain => quote! {
             #[doc = #doc]
             #vis const #name: _rt::Column<Self, #ty> =
-                _rt::Column::property(#property, _rt::read_property::<#ty>);
+                _rt::Column::property(#property, |__row, __name| {
+                    _rt::read_stored(__row, __name, |__found| {
+                        <#ty as _rt::Property>::from_stored(__found)
+                    })
+                });
         },
-        Storage::Json => quote! {
-            #[doc = #doc]
-            #vis const #name: _rt::Column<Self, #ty, _rt::Json> =
-                _rt::Column::property(#property, _rt::read_json::<#ty>);
-        },
+        Storage::Json => {
+            let codec = json_codec(field);
+            quote! {
+                #[doc = #doc]
+                #vis const #name: _rt::Column<Self, #ty, _rt::Json> =
+                    _rt::Column::property(#property, #codec.read);
+            }
+        }
         Storage::Flattened(prefix) => {
             let doc =
                 format!("The columns of `{}`, whose names begin with `{prefix}`.", field.name);

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::{part, patch, schema::family_constant, steps};
+use super::{codec::json_codec, part, patch, schema::family_constant, steps};
 use crate::{
     attr::Discriminator,
     model::{Entity, Family, Field, Key, Storage},
@@ -21,7 +21,8 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let check = entity.validate.as_ref().map(|path| {
         quote! {
             fn check(&self) -> _rt::Result<(), _rt::BoxError> {
-                match #path(self) {
+                let __check: fn(&Self) -> _ = #path;
+                match __check(self) {
                     _rt::Ok(()) => _rt::Ok(()),
                     _rt::Err(__error) => _rt::Err(_rt::Into::into(__error)),
                 }
@@ -139,14 +140,29 @@ pub(super) fn put(field: &Field, out: &TokenStream) -> TokenStream {
     match &field.storage {
         Storage::Skipped => TokenStream::new(),
         Storage::Plain => {
-            quote! { _rt::PropertyWriter::put::<#ty>(#out, #name, &self.#ident)?; }
+            quote! {
+                _rt::PropertyWriter::put_stored(
+                    #out,
+                    #name,
+                    <#ty as _rt::Property>::to_stored(&self.#ident),
+                )?;
+            }
         }
         Storage::Json => {
-            quote! { _rt::PropertyWriter::put_json::<#ty>(#out, #name, &self.#ident)?; }
+            let codec = json_codec(field);
+            quote! { (#codec.put)(#out, #name, &self.#ident)?; }
         }
         Storage::Flattened(prefix) => {
-            quote! { _rt::PropertyWriter::put_flattened::<#ty>(#out, #prefix, &self.#ident)?; }
+            quote! {
+                _rt::PropertyWriter::put_nested(#out, #prefix, |__out| {
+                    <#ty as _rt::Properties>::write(&self.#ident, __out)
+                })?;
+            }
         }
-        Storage::Extra => quote! { _rt::PropertyWriter::put_bag::<#ty>(#out, &self.#ident)?; },
+        Storage::Extra => quote! {
+            <#ty as _rt::PropertyBag>::each(&self.#ident, |__name, __value| {
+                _rt::PropertyWriter::put_extra(#out, __name, __value)
+            })?;
+        },
     }
 }

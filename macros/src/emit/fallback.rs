@@ -5,7 +5,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Data, DeriveInput};
 
-use super::scoped;
+use super::{index, patch, schema, scoped, steps};
 use crate::model::{self, Field, Storage};
 
 /// A type with parameters has no impl that always holds.
@@ -21,12 +21,27 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
     let ident = &entity.ident;
     let from_row = from_row(input);
     let columns = columns(&entity.fields);
+    let (patch_name, patch) = (patch::name(entity), patch::hollow(entity));
+    // Where the keys are as they were meant, so are the paths.
+    let primary = entity.families.first().filter(|_| entity.has_keys());
+    let start = match primary {
+        Some(primary) => steps::start_type(entity, primary),
+        None => quote! { _rt::Point<Self> },
+    };
+    let paths = primary.map(|_| {
+        let families = schema::families(entity);
+        let steps = entity.families.iter().map(|family| steps::emit(entity, family));
+        let indexes = index::emit(entity);
+        quote! { #families #(#steps)* #indexes }
+    });
     let body = quote! {
+        #paths
+        #patch
         #from_row
 
         impl _rt::TableEntity for #ident {
-            type Primary = _rt::Point<Self>;
-            type Patch = _rt::Patch<Self>;
+            type Primary = #start;
+            type Patch = #patch_name;
 
             const SCHEMA: &'static _rt::Schema = &_rt::Schema {
                 entity: "",

@@ -26,6 +26,7 @@ use crate::model;
 
 /// The code of an entity.
 pub(crate) fn entity(entity: &model::Entity) -> TokenStream {
+    let json = codec::json_codecs(&entity.fields);
     let schema = schema::emit(entity);
     let asserts = assert::emit(entity);
     let codec = codec::emit(entity);
@@ -36,16 +37,19 @@ pub(crate) fn entity(entity: &model::Entity) -> TokenStream {
     let columns = columns::of_entity(entity);
     scoped(
         &entity.runtime,
-        &quote! { #schema #asserts #codec #table_entity #(#steps)* #indexes #patch #columns },
+        &quote! {
+            #json #schema #asserts #codec #table_entity #(#steps)* #indexes #patch #columns
+        },
     )
 }
 
 /// The code of a struct that is flattened.
 pub(crate) fn properties(properties: &model::Properties) -> TokenStream {
+    let json = codec::json_codecs(&properties.fields);
     let slots = properties::slots(properties);
     let body = properties::emit(properties);
     let columns = columns::of_properties(properties);
-    scoped(&properties.runtime, &quote! { #slots #body #columns })
+    scoped(&properties.runtime, &quote! { #json #slots #body #columns })
 }
 
 /// The code of an enum that is stored as text.
@@ -64,6 +68,7 @@ fn scoped(runtime: &Path, body: &TokenStream) -> TokenStream {
         #[doc(hidden)]
         #[allow(
             dead_code,
+            missing_debug_implementations,
             private_bounds,
             private_interfaces,
             unreachable_pub,

@@ -1,4 +1,8 @@
 //! Parts of keys: how they are written and read, and how wide they are.
+//!
+//! The field's traits are named as `<Type as Trait>::item` throughout: what a type lacks is then
+//! reported at the type, in the same words each time, and so once. They are called, not handed on:
+//! a function that is only named is reported at the derive.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -17,12 +21,20 @@ pub(super) fn encode(part: &Part, ty: &Type, value: &TokenStream) -> TokenStream
             quote! { <#ty as _rt::FixedWidth>::encode_width(#value, #width, __out) }
         }
         Form::Descending => quote! { <#ty as _rt::Descending>::encode_descending(#value, __out) },
-        Form::Date(form, _) => quote! { _rt::encode_date::<#ty>(#value, #form, __out) },
+        Form::Date(form, _) => quote! {
+            _rt::write_date(<#ty as _rt::DatePart>::to_ticks(#value), #form, __out)
+        },
         Form::Lower => quote! {{
             _rt::lower(<#ty as _rt::TextPart>::as_text(#value), __out);
             _rt::Ok(())
         }},
-        Form::Bucket(count) => quote! { _rt::encode_bucket::<#ty>(#value, #count, __out) },
+        Form::Bucket(count) => quote! {
+            _rt::write_bucket_of(
+                |__out| <#ty as _rt::KeyPart>::encode(#value, __out),
+                #count,
+                __out,
+            )
+        },
     }
 }
 
@@ -30,12 +42,27 @@ pub(super) fn encode(part: &Part, ty: &Type, value: &TokenStream) -> TokenStream
 pub(super) fn decode(part: &Part, field: &Field, text: &TokenStream) -> TokenStream {
     let (ty, name) = (&field.ty, &field.property);
     match &part.form {
-        Form::Width(_) => quote! { _rt::read_width::<#ty>(#name, #text) },
-        Form::Descending => quote! { _rt::read_descending::<#ty>(#name, #text) },
-        Form::Date(form, _) => quote! { _rt::read_date::<#ty>(#name, #text, #form) },
-        Form::Plain | Form::Lower | Form::Bucket(_) => {
-            quote! { _rt::read_plain::<#ty>(#name, #text) }
-        }
+        Form::Width(_) => quote! {
+            _rt::read_part(#name, #text, |__text| <#ty as _rt::FixedWidth>::decode_width(__text))
+        },
+        Form::Descending => quote! {
+            _rt::read_part(#name, #text, |__text| {
+                <#ty as _rt::Descending>::decode_descending(__text)
+            })
+        },
+        Form::Date(form, _) => quote! {
+            _rt::read_part(#name, #text, |__text| {
+                <#ty as _rt::DatePart>::from_ticks(_rt::decode_period(__text, #form)?)
+            })
+        },
+        Form::Plain | Form::Lower | Form::Bucket(_) => quote! {
+            _rt::read_plain(
+                #name,
+                #text,
+                <#ty as _rt::KeyPart>::WIDTH,
+                |__text| <#ty as _rt::KeyPart>::decode(__text),
+            )
+        },
     }
 }
 

@@ -3,6 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
+use super::codec::json_codec;
 use crate::model::{Entity, Field, Storage};
 
 /// The name of the patch's type.
@@ -12,6 +13,19 @@ pub(super) fn name(entity: &Entity) -> Ident {
 
 /// The patch's type and its methods.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
+    with_methods(entity, setter)
+}
+
+/// The same with methods that do nothing, for an entity that is refused: how a field is stored may
+/// be the mistake.
+pub(super) fn hollow(entity: &Entity) -> TokenStream {
+    with_methods(entity, |field| match field.storage {
+        Storage::Json | Storage::Flattened(_) => whole(field, &quote! { loop {} }),
+        _ => setter(field),
+    })
+}
+
+fn with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> TokenStream {
     let (ident, name, vis) = (&entity.ident, name(entity), &entity.vis);
     let doc = format!("Changes to some properties of `{}`.", crate::names::unraw(ident));
     // A key cannot be patched: another key is another row.
@@ -49,25 +63,40 @@ fn setter(field: &Field) -> TokenStream {
                 #[doc = #doc]
                 pub fn #ident<__V>(self, __value: __V) -> Self
                 where
-                    __V: _rt::Input<<#ty as _rt::Property>::Scalar>,
+                    __V: _rt::PatchInput<#ty>,
                 {
-                    Self(self.0.set::<#ty>(#name, &_rt::Input::input(__value)))
+                    Self(<__V as _rt::PatchInput<#ty>>::set(__value, self.0, #name))
                 }
                 #remove
             }
         }
-        Storage::Json => quote! {
-            #[doc = #doc]
-            pub fn #ident(self, __value: #ty) -> Self {
-                Self(self.0.set_json::<#ty>(#name, &__value))
-            }
-        },
-        Storage::Flattened(prefix) => quote! {
-            #[doc = #doc]
-            pub fn #ident(self, __value: #ty) -> Self {
-                Self(self.0.set_flattened::<#ty>(#prefix, &__value))
-            }
-        },
+        Storage::Json => {
+            let codec = json_codec(field);
+            whole(
+                field,
+                &quote! { self.0.set_nested("", |__out| (#codec.put)(__out, #name, &__value)) },
+            )
+        }
+        Storage::Flattened(prefix) => whole(
+            field,
+            &quote! {
+                self.0.set_nested(#prefix, |__out| {
+                    <#ty as _rt::Properties>::write(&__value, __out)
+                })
+            },
+        ),
+    }
+}
+
+/// A setter that takes the field's type as it is.
+fn whole(field: &Field, patch: &TokenStream) -> TokenStream {
+    let (ident, ty) = (&field.ident, &field.ty);
+    let doc = format!("Sets `{}`.", field.name);
+    quote! {
+        #[doc = #doc]
+        pub fn #ident(self, __value: #ty) -> Self {
+            Self(#patch)
+        }
     }
 }
 

@@ -1,8 +1,7 @@
 //! Projections: each field is read through the column of its name.
 
 use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
-use syn::spanned::Spanned;
+use quote::quote;
 
 use crate::{model::Projection, names};
 
@@ -17,10 +16,9 @@ pub(super) fn emit(projection: &Projection) -> TokenStream {
     // A field of another type than the entity's is shown where its type is written.
     let reads = projection.fields.iter().map(|field| {
         let (name, constant, ty) = (&field.ident, &field.constant, &field.ty);
-        let read = quote_spanned! { ty.span() =>
-            _rt::ReadColumn::read(&<#of>::#constant, __row, __family)?
-        };
-        quote! { #name: #read }
+        quote! {
+            #name: <#ty as _rt::Projected<_>>::project(&<#of>::#constant, __row, __family)?
+        }
     });
     let fields = projection.fields.iter().map(|field| names::fingerprint(&field.ident));
     quote! {
@@ -29,14 +27,16 @@ pub(super) fn emit(projection: &Projection) -> TokenStream {
             fn columns(
                 __family: _rt::Option<&'static _rt::Family>,
             ) -> _rt::Option<_rt::Vec<_rt::String>> {
-                let __family = _rt::family_or_primary::<#of>(__family)?;
+                let _rt::Ok(__family) = _rt::family_or_primary::<Self>(__family) else {
+                    return _rt::None;
+                };
                 let mut __names = _rt::Vec::new();
                 #(#selects)*
                 _rt::Some(__names)
             }
 
             fn from_row(__row: &_rt::Row) -> _rt::Result<Self> {
-                let __family = _rt::Schema::primary(<#of as _rt::TableEntity>::SCHEMA)?;
+                let __family = _rt::family_or_primary::<Self>(_rt::None)?;
                 <Self as _rt::FromRow>::from_copy(__row, __family)
             }
 

@@ -31,7 +31,10 @@ pub(super) fn slots(properties: &Properties) -> TokenStream {
             _ => quote! { _rt::Option<_rt::ValueRef<'__r>> },
         };
         declared.push(quote! { #slot: #slot_type });
-        empty.push(quote! { #slot: _rt::Default::default() });
+        empty.push(match field.storage {
+            Storage::Flattened(_) => quote! { #slot: <#ty as _rt::Properties>::slots() },
+            _ => quote! { #slot: _rt::None },
+        });
     }
     quote! {
         #[doc = "What was found of the fields so far."]

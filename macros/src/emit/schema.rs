@@ -15,13 +15,19 @@ pub(super) fn family_constant(family: &Family) -> Ident {
     format_ident!("__{}", crate::names::Case::Screaming.apply(&name))
 }
 
-/// The constants of the families, and `__SCHEMA`.
-pub(super) fn emit(entity: &Entity) -> TokenStream {
+/// The constants of the families.
+pub(super) fn families(entity: &Entity) -> TokenStream {
     let families = entity.families.iter().enumerate().map(|(index, family)| {
         let name = family_constant(family);
         let value = self::family(family, index, entity);
         quote! { const #name: &'static _rt::Family = &#value; }
     });
+    quote! { #(#families)* }
+}
+
+/// The constants of the families, and `__SCHEMA`.
+pub(super) fn emit(entity: &Entity) -> TokenStream {
+    let families = families(entity);
     let constants = entity.families.iter().map(family_constant);
     let columns = entity.fields.iter().enumerate().filter_map(|(at, field)| {
         let stored = entity.primary().is_some_and(|primary| entity.is_property(primary, at, field));
@@ -35,7 +41,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         Discriminator::RowKey => quote! { _rt::Discriminator::RowKey },
     };
     quote! {
-        #(#families)*
+        #families
         static __SCHEMA: _rt::Schema = _rt::Schema {
             entity: #name,
             table: #table,
@@ -123,7 +129,7 @@ pub(super) fn column(field: &Field, stored: bool) -> Option<TokenStream> {
         Storage::Plain if !stored => (name, quote! { _rt::None }, quote! { false }, quote! { &[] }),
         Storage::Plain => (
             name,
-            quote! { _rt::Some(<<#ty as _rt::Property>::Scalar as _rt::EdmValue>::EDM) },
+            quote! { _rt::Some(<#ty as _rt::Property>::EDM) },
             quote! { <#ty as _rt::Property>::OPTIONAL },
             quote! { &[] },
         ),

@@ -251,8 +251,7 @@ impl<'m> Builder<'m> {
         let method = format_ident!("{}_buckets", field.name, span = field.ident.span());
         let after = with(given, &[at]);
         let next = self.type_of(&after);
-        let draft =
-            quote! { self.0.clone().fix(#at, |__out| _rt::write_bucket(__bucket, #count, __out)) };
+        let draft = quote! { _rt::Clone::clone(&self.0).fix(#at, |__out| _rt::write_bucket(__bucket, #count, __out)) };
         let made = self.make(&after, &draft);
         let doc = format!("Every bucket of `{}`, for `query_many`.", field.name);
         quote! {

@@ -91,6 +91,11 @@ impl Entity {
         self.primary().is_some_and(|primary| primary.parts().any(|part| part.field == at))
     }
 
+    /// Whether all keys are known as they were meant.
+    pub(crate) fn has_keys(&self) -> bool {
+        !self.families.is_empty() && self.families.iter().all(Family::is_sound)
+    }
+
     /// Whether the field is a part of any key.
     pub(crate) fn is_in_any_key(&self, at: usize) -> bool {
         self.families.iter().flat_map(Family::parts).any(|part| part.field == at)

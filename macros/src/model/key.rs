@@ -36,6 +36,8 @@ pub(crate) struct Key {
     pub(crate) literal: LitStr,
     pub(crate) text: String,
     pub(crate) segments: Vec<Segment>,
+    /// Whether the template has no faults: otherwise pieces are missing.
+    is_sound: bool,
 }
 
 /// What kind of rows a family is.
@@ -79,10 +81,10 @@ impl Key {
                 },
             }
         }
-        for fault in faults {
+        for fault in &faults {
             errors.at(literal.span(), fault.render(&text));
         }
-        Self { literal: literal.clone(), text, segments }
+        Self { literal: literal.clone(), text, segments, is_sound: faults.is_empty() }
     }
 
     /// The parts, in order.
@@ -152,6 +154,11 @@ impl Part {
 }
 
 impl Family {
+    /// Whether both templates are without faults.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.partition.is_sound && self.row.is_sound
+    }
+
     /// The parts of both keys, the PartitionKey's first.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &Part> {
         self.partition.parts().chain(self.row.parts())

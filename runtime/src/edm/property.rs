@@ -1,6 +1,6 @@
 //! A field of an entity: one stored value, or none.
 
-use super::{EdmValue, InvalidValue, ValueRef};
+use super::{EdmCow, EdmType, EdmValue, InvalidValue, ValueRef};
 
 /// A field's type: a stored type, or an `Option` of one for a property that may be absent.
 #[diagnostic::on_unimplemented(
@@ -14,9 +14,20 @@ pub trait Property: Sized {
     type Scalar: EdmValue;
     /// Whether the property may be absent.
     const OPTIONAL: bool;
+    /// The type of the property.
+    const EDM: EdmType = <Self::Scalar as EdmValue>::EDM;
 
     /// The value, if there is one.
     fn scalar(&self) -> Option<&Self::Scalar>;
+
+    /// The value as it is stored, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// A value that the service cannot hold.
+    fn to_stored(&self) -> Result<Option<EdmCow<'_>>, InvalidValue> {
+        self.scalar().map(EdmValue::to_edm).transpose()
+    }
 
     /// The field from what the row holds.
     ///
@@ -37,7 +48,10 @@ impl<T: EdmValue> Property for T {
     fn from_stored(value: Option<ValueRef<'_>>) -> Result<Self, InvalidValue> {
         match value {
             Some(value) => T::from_edm(value),
-            None => Err(InvalidValue::new(format!("expected {}, found no such property", T::EDM))),
+            None => Err(InvalidValue::new(format!(
+                "expected {}, found no such property",
+                <T as EdmValue>::EDM
+            ))),
         }
     }
 }

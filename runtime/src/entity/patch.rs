@@ -61,9 +61,20 @@ impl<E> Patch<E> {
 
     /// Sets all properties of a flattened struct.
     #[must_use]
-    pub fn set_flattened<F: Properties>(mut self, prefix: &'static str, value: &F) -> Self {
+    pub fn set_flattened<F: Properties>(self, prefix: &'static str, value: &F) -> Self {
+        self.set_nested(prefix, |out| value.write(out))
+    }
+
+    /// Sets what `write` writes under a prefix.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn set_nested(
+        mut self,
+        prefix: &'static str,
+        write: impl FnOnce(&mut PropertyWriter<'_>) -> Result<()>,
+    ) -> Self {
         let mut row = Row::build("", "");
-        let written = PropertyWriter::new(&mut row).put_flattened(prefix, value);
+        let written = PropertyWriter::new(&mut row).put_nested(prefix, write);
         match written.and_then(|()| row.finish()).and_then(|row| row.to_bag()) {
             Ok(bag) => bag.into_iter().for_each(|(name, value)| {
                 self.set.set(name, value);

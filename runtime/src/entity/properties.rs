@@ -5,7 +5,10 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::ColumnSchema;
 use crate::{
-    edm::{EdmValue, InvalidValue, Property, PropertyBag, ValueRef, json_from_edm, json_to_edm},
+    edm::{
+        EdmCow, EdmValue, InvalidValue, Property, PropertyBag, Value, ValueRef, json_from_edm,
+        json_to_edm,
+    },
     error::Result,
     row::{Row, RowBuilder, corrupt},
 };
@@ -21,6 +24,11 @@ pub trait Properties: Sized + 'static {
 
     /// The columns, their names without the prefix.
     const COLUMNS: &'static [ColumnSchema];
+
+    /// Nothing found yet.
+    fn slots<'r>() -> Self::Slots<'r> {
+        Self::Slots::default()
+    }
 
     /// Writes the fields.
     ///
@@ -91,6 +99,50 @@ impl<'b> PropertyWriter<'b> {
         Ok(())
     }
 
+    /// Writes what [`Property::to_stored`] made of a field.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a value that cannot be stored.
+    #[doc(hidden)]
+    pub fn put_stored(
+        &mut self,
+        name: &str,
+        stored: Result<Option<EdmCow<'_>>, InvalidValue>,
+    ) -> Result<()> {
+        if let Some(value) = stored.map_err(|invalid| self.on_write(invalid, name))? {
+            self.put_value(name, value.as_ref());
+        }
+        Ok(())
+    }
+
+    /// Writes what stands under a prefix.
+    ///
+    /// # Errors
+    ///
+    /// Those of `write`.
+    #[doc(hidden)]
+    pub fn put_nested(
+        &mut self,
+        prefix: &str,
+        write: impl FnOnce(&mut PropertyWriter<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let prefix = [self.prefix.as_str(), prefix].concat();
+        write(&mut PropertyWriter { row: &mut *self.row, prefix })
+    }
+
+    /// Writes a property that the struct does not know.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` and `is_too_large` for a name that the service refuses.
+    #[doc(hidden)]
+    pub fn put_extra(&mut self, name: &str, value: &Value) -> Result<()> {
+        crate::limits::check_property_name(name)?;
+        self.put_value(name, value.as_ref());
+        Ok(())
+    }
+
     /// Writes a field as JSON.
     ///
     /// # Errors
@@ -108,8 +160,7 @@ impl<'b> PropertyWriter<'b> {
     ///
     /// As the struct's fields.
     pub fn put_flattened<T: Properties>(&mut self, prefix: &str, field: &T) -> Result<()> {
-        let prefix = [self.prefix.as_str(), prefix].concat();
-        field.write(&mut PropertyWriter { row: &mut *self.row, prefix })
+        self.put_nested(prefix, |out| field.write(out))
     }
 
     /// Writes the properties that the struct does not know.
@@ -118,11 +169,7 @@ impl<'b> PropertyWriter<'b> {
     ///
     /// `is_invalid` and `is_too_large` for a name that the service refuses.
     pub fn put_bag<T: PropertyBag>(&mut self, bag: &T) -> Result<()> {
-        bag.each(|name, value| {
-            crate::limits::check_property_name(name)?;
-            self.put_value(name, value.as_ref());
-            Ok(())
-        })
+        bag.each(|name, value| self.put_extra(name, value))
     }
 
     fn on_write(&self, invalid: InvalidValue, name: &str) -> crate::Error {

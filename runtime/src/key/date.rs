@@ -169,7 +169,15 @@ pub fn encode_date<T: DatePart>(
     form: &str,
     out: &mut String,
 ) -> Result<(), InvalidValue> {
-    let ticks = value.to_ticks()?;
+    encode_ticks(value.to_ticks()?, form, out)
+}
+
+/// Appends ticks in a date form.
+///
+/// # Errors
+///
+/// A form that no template has.
+pub fn encode_ticks(ticks: Ticks, form: &str, out: &mut String) -> Result<(), InvalidValue> {
     let time = OffsetDateTime::from(ticks);
     for piece in pieces(form) {
         let unit = match piece {
@@ -207,11 +215,19 @@ fn unknown_form(form: &str) -> InvalidValue {
 ///
 /// A text that the form does not write.
 pub fn decode_date<T: DatePart>(text: &str, form: &str) -> Result<T, InvalidValue> {
-    let ticks = read_units(text, form).and_then(ticks_of).ok_or_else(|| {
+    decode_period(text, form).and_then(T::from_ticks)
+}
+
+/// The first tick of the period that a date form names.
+///
+/// # Errors
+///
+/// A text that the form does not write.
+pub fn decode_period(text: &str, form: &str) -> Result<Ticks, InvalidValue> {
+    read_units(text, form).and_then(ticks_of).ok_or_else(|| {
         let text = text.escape_debug();
         InvalidValue::new(format!("expected a date in the form `{form}`, found `{text}`"))
-    })?;
-    T::from_ticks(ticks)
+    })
 }
 
 /// The numbers of a date: year, month, day, hour, minute, second, ticks; where the form has no such

@@ -47,7 +47,12 @@ pub fn encode_bucket<T: KeyPart>(
 ) -> Result<(), InvalidValue> {
     let mut text = String::new();
     value.encode(&mut text)?;
-    let (bucket, width) = (bucket(&text, buckets), bucket_width(buckets));
-    out.push_str(&format!("{bucket:0width$}"));
+    push_bucket(bucket(&text, buckets), buckets, out);
     Ok(())
+}
+
+/// Appends the number of a bucket, zero padded.
+pub fn push_bucket(bucket: u32, buckets: u32, out: &mut String) {
+    let width = bucket_width(buckets);
+    out.push_str(&format!("{bucket:0width$}"));
 }

@@ -21,10 +21,13 @@ mod write;
 mod with_chrono;
 
 pub use collide::{families_meet, templates_meet};
-pub use date::{DatePart, Resolution, date_width, decode_date, encode_date, resolution_of};
+pub use date::{
+    DatePart, Resolution, date_width, decode_date, decode_period, encode_date, encode_ticks,
+    resolution_of,
+};
 pub use escape::{escape, unescape};
 pub(crate) use hash::stable_hash;
-pub use hash::{bucket, bucket_width, encode_bucket};
+pub use hash::{bucket, bucket_width, encode_bucket, push_bucket};
 pub(crate) use order::{BOUNDARY, put_order};
 pub use order::{decode_order, encode_order};
 pub use part::{Descending, FixedWidth, KeyPart, Ordered, PrefixInput, RangeInput, TextPart};

@@ -126,18 +126,21 @@ pub trait PrefixInput<T> {
     fn prefix(&self) -> &str;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: TextPart> PrefixInput<T> for &str {
     fn prefix(&self) -> &str {
         self
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: TextPart> PrefixInput<T> for String {
     fn prefix(&self) -> &str {
         self
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: TextPart> PrefixInput<T> for &String {
     fn prefix(&self) -> &str {
         self

@@ -10,7 +10,9 @@ mod transaction;
 mod write;
 
 pub(crate) use change::{Change, Effect};
-pub(crate) use list::{ListDelta, StoredList, spill_bounds};
+pub(crate) use list::{
+    ListDelta, MARKER as LIST_MARKER, StoredList, head_key, ids_in, spill_bounds,
+};
 pub(crate) use read::key_conditions;
 pub(crate) use transaction::{Role, Transaction, list_deltas};
 pub(crate) use write::{

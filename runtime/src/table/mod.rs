@@ -3,6 +3,7 @@
 mod atomic;
 mod backoff;
 mod bulk;
+mod check;
 mod client;
 mod commit;
 mod dynamic;
@@ -17,6 +18,7 @@ pub use atomic::{Atomic, Committed};
 pub use bulk::{
     Bulk, BulkChange, BulkReport, BulkVerb, Deletable, Failure, Progress, Writable, bulk_change,
 };
+pub use check::{Check, CheckProgress, CheckReport, Finding, FindingKind};
 pub use client::{Client, ClientBuilder};
 pub use dynamic::{DynamicTable, Selection};
 pub use handle::Table;

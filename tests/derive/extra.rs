@@ -1,0 +1,49 @@
+//! `extra`: what the struct does not know is kept.
+
+use std::collections::BTreeMap;
+
+use entable::{Bag, Row, ValueRef, prelude::*};
+
+#[derive(Debug, PartialEq, TableEntity)]
+#[table(name = "Staff", partition_key = "p", row_key = "r")]
+struct Employee {
+    age: i32,
+    #[table(extra)]
+    more: Bag,
+}
+
+#[test]
+fn unknown_properties_come_back_as_they_were() {
+    let mut row = Row::build("p", "r");
+    row.put("EntityType", ValueRef::String("Employee"));
+    row.put("Age", ValueRef::Int32(34));
+    row.put("Shoe", ValueRef::Double(43.5));
+    let row = row.finish().unwrap();
+    let employee = Employee::from_row(&row).unwrap();
+    assert_eq!(employee.age, 34);
+    assert_eq!(employee.more.get("Shoe"), Some(&Value::Double(43.5)));
+    assert_eq!(employee.more.len(), 1);
+    assert_eq!(employee.to_row().unwrap().to_bag().unwrap(), row.to_bag().unwrap());
+}
+
+#[test]
+fn a_name_that_the_service_refuses_is_refused() {
+    let mut more = Bag::new();
+    more.set("not a name", 1);
+    let error = Employee { age: 1, more }.to_row().unwrap_err();
+    assert!(error.is_invalid());
+}
+
+#[derive(TableEntity)]
+#[table(name = "Maps", partition_key = "p", row_key = "r")]
+struct Maps {
+    #[table(extra)]
+    more: BTreeMap<String, Value>,
+}
+
+#[test]
+fn a_map_is_a_bag() {
+    let more = BTreeMap::from([("A".to_owned(), Value::Int32(1))]);
+    let row = Maps { more }.to_row().unwrap();
+    assert_eq!(Maps::from_row(&row).unwrap().more.len(), 1);
+}

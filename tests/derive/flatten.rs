@@ -1,0 +1,81 @@
+//! `flatten`: structs as several properties.
+
+use entable::prelude::*;
+
+use crate::properties;
+
+#[derive(Debug, Clone, PartialEq, Properties)]
+struct Address {
+    city: String,
+    zip: Option<String>,
+    #[table(flatten(prefix = "At"))]
+    geo: Option<Geo>,
+    #[table(json, default)]
+    tags: Vec<String>,
+    #[table(skip)]
+    cached: u8,
+}
+
+#[derive(Debug, Clone, PartialEq, Properties)]
+#[table(rename_all = "lowercase")]
+struct Geo {
+    x: f64,
+    #[table(rename = "Y")]
+    y: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Staff", partition_key = "p", row_key = "r")]
+struct Employee {
+    #[table(flatten)]
+    home: Address,
+    #[table(flatten(prefix = "HomeOffice"))]
+    office: Option<Address>,
+}
+
+fn address() -> Address {
+    let geo = Some(Geo { x: 1.0, y: 2.0 });
+    Address { city: "Bonn".into(), zip: None, geo, tags: Vec::new(), cached: 0 }
+}
+
+#[test]
+fn nested_structs_are_properties_under_their_prefixes() {
+    let office = Address { geo: None, ..address() };
+    let employee = Employee { home: address(), office: Some(office) };
+    let row = employee.to_row().unwrap();
+    assert_eq!(
+        properties(&row),
+        [
+            "EntityType",
+            "HomeCity",
+            "HomeAtx",
+            "HomeAtY",
+            "HomeTags",
+            "HomeOfficeCity",
+            "HomeOfficeTags"
+        ]
+    );
+    assert_eq!(Employee::from_row(&row).unwrap(), employee);
+}
+
+#[test]
+fn an_optional_struct_may_be_absent_altogether() {
+    let employee = Employee { home: address(), office: None };
+    let row = employee.to_row().unwrap();
+    assert_eq!(Employee::from_row(&row).unwrap(), employee);
+}
+
+#[test]
+fn columns_of_nested_structs_are_reached_through_their_fields() {
+    let filter = Employee::OFFICE.at(Address::CITY).eq("Bonn").into_filter().unwrap();
+    assert_eq!(filter.to_string(), "HomeOfficeCity eq 'Bonn'");
+    let filter = Employee::HOME.within(Address::GEO).at(Geo::Y).gt(1.0).into_filter().unwrap();
+    assert_eq!(filter.to_string(), "HomeAtY gt 1.0");
+}
+
+#[test]
+fn a_missing_property_is_named_with_its_prefixes() {
+    let row = entable::Row::build("p", "r").finish().unwrap();
+    let error = Employee::from_row(&row).unwrap_err();
+    assert_eq!((error.is_decode(), error.property()), (true, Some("HomeCity")));
+}

@@ -1,0 +1,8 @@
+use entable::prelude::*;
+
+#[derive(EdmEnum)]
+struct Status {
+    text: String,
+}
+
+fn main() {}

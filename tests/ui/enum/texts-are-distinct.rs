@@ -1,0 +1,10 @@
+use entable::prelude::*;
+
+#[derive(EdmEnum)]
+enum Status {
+    New,
+    #[table(rename = "New")]
+    Fresh,
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+use entable::prelude::*;
+
+#[derive(EdmEnum)]
+enum Status {
+    #[table(name = "new")]
+    New,
+}
+
+fn main() {}

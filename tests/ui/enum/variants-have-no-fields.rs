@@ -1,0 +1,9 @@
+use entable::prelude::*;
+
+#[derive(EdmEnum)]
+enum Status {
+    New,
+    Closed(u32),
+}
+
+fn main() {}

@@ -1,0 +1,17 @@
+use entable::prelude::*;
+
+#[derive(TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "{id:06}")]
+struct Employee {
+    department: String,
+    id: u32,
+    #[table(flatten(prefix = "a-"))]
+    home: Home,
+}
+
+#[derive(Properties)]
+struct Home {
+    city: String,
+}
+
+fn main() {}

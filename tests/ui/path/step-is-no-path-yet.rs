@@ -1,0 +1,15 @@
+use entable::prelude::*;
+
+#[derive(TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "{id:06}")]
+struct Employee {
+    department: String,
+    id: u32,
+    age: i32,
+}
+
+fn keys<P: Path>(_: P) {}
+
+fn main() {
+    keys(Employee::primary());
+}

@@ -1,0 +1,10 @@
+use entable::prelude::*;
+
+#[derive(Properties)]
+struct Address {
+    city: String,
+    #[table(rename = "City")]
+    town: String,
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use entable::prelude::*;
+
+#[derive(Properties)]
+union Address {
+    city: u8,
+}
+
+fn main() {}

@@ -1,0 +1,7 @@
+use entable::prelude::*;
+
+#[derive(TableEntity)]
+#[table(name = "Staff", partition_key = "a", row_key = "b")]
+struct Employee(String);
+
+fn main() {}

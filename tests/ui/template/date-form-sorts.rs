@@ -1,0 +1,10 @@
+use entable::prelude::*;
+
+#[derive(TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "{at:%d%m%Y}")]
+struct Employee {
+    department: String,
+    at: time::OffsetDateTime,
+}
+
+fn main() {}

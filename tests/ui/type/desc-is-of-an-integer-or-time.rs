@@ -1,0 +1,10 @@
+use entable::prelude::*;
+
+#[derive(TableEntity)]
+#[table(name = "Staff", partition_key = "{id}", row_key = "{department:desc}")]
+struct Employee {
+    department: String,
+    id: u32,
+}
+
+fn main() {}
