@@ -45,6 +45,7 @@ pub use crate::{
 /// # Errors
 ///
 /// `is_decode`, naming the key.
+#[inline]
 pub fn split_key<'k, const PARTS: usize>(
     template: &Template,
     name: &'static str,
@@ -110,6 +111,7 @@ pub fn read_part<T>(
 /// # Errors
 ///
 /// `is_decode`, naming the field.
+#[inline]
 pub fn read_plain<T>(
     field: &'static str,
     text: &str,
@@ -157,6 +159,7 @@ pub fn write_bucket_of(
 /// # Errors
 ///
 /// `is_decode`, naming the property.
+#[inline]
 pub fn finish_stored<'r, T>(
     found: Option<ValueRef<'r>>,
     prefix: &str,
