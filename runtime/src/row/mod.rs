@@ -69,6 +69,7 @@ impl Row {
     /// # Errors
     ///
     /// `is_corrupt` for a damaged header or an unknown format.
+    #[inline]
     pub fn from_bytes(bytes: Bytes) -> Result<Self> {
         let row = Self { bytes, etag: None };
         match row.bytes.first() {
@@ -93,6 +94,7 @@ impl Row {
         &self.bytes
     }
 
+    #[inline]
     pub(crate) fn key_bytes(&self) -> Option<(&[u8], &[u8])> {
         let (partition, row) = self.bytes.get(LENGTHS)?.split_first_chunk()?;
         let partition = usize::from(u16::from_le_bytes(*partition));
@@ -101,17 +103,20 @@ impl Row {
         keys.split_at_checked(partition)
     }
 
+    #[inline]
     fn ticks(&self) -> Option<i64> {
         let ticks = self.bytes.get(TIMESTAMP)?;
         ticks.try_into().ok().map(i64::from_le_bytes)
     }
 
     /// The PartitionKey.
+    #[inline]
     pub fn partition_key(&self) -> &str {
         self.key_bytes().and_then(|(key, _)| from_utf8(key).ok()).unwrap_or_default()
     }
 
     /// The RowKey.
+    #[inline]
     pub fn row_key(&self) -> &str {
         self.key_bytes().and_then(|(_, key)| from_utf8(key).ok()).unwrap_or_default()
     }
@@ -167,6 +172,7 @@ impl Row {
     }
 
     /// The properties, in the order in which they are stored.
+    #[inline]
     pub fn properties(&self) -> Properties<'_> {
         let keys = self.key_bytes().map_or(0, |(partition, row)| partition.len() + row.len());
         Properties::new(self.bytes.get(HEADER + keys..).unwrap_or_default())
