@@ -113,6 +113,21 @@ fn a_text_before_a_literal_is_escaped() {
 }
 
 #[derive(Debug, PartialEq, TableEntity)]
+#[table(name = "Digits", partition_key = "p", row_key = "{a}2{b}F{c}")]
+struct Digits {
+    a: String,
+    b: String,
+    c: String,
+}
+
+#[test]
+fn a_literal_of_digits_ends_a_text_too() {
+    let digits = Digits { a: "12~/".into(), b: "2F/F".into(), c: "F2".into() };
+    let row = digits.to_row().unwrap();
+    assert_eq!(Digits::from_row(&row).unwrap(), digits);
+}
+
+#[derive(Debug, PartialEq, TableEntity)]
 #[table(name = "Settings", partition_key = "settings", row_key = "only")]
 struct Single {
     text: String,

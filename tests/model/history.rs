@@ -6,11 +6,13 @@ use std::{
 };
 
 use entable::{
-    Batch, Comparison, Condition, ETag, Error, Filter, Operation, Row, Ticks, Value, Verb,
+    Batch, Comparison, Condition, Continuation, ETag, Error, Filter, Operation, Row, Ticks, Value,
+    Verb,
     backend::{Backend, Read, Scan, TableRequest},
 };
 use proptest::{
     collection::{btree_map, vec},
+    option,
     prelude::*,
     sample::select,
     test_runner::{Config, TestRunner},
@@ -27,7 +29,12 @@ enum Step {
     Drop(&'static str),
     List,
     Read(&'static str, Keys),
-    Query(&'static str, Filter, Option<u32>),
+    /// A query to its end, with the selected properties.
+    Query(&'static str, Filter, Option<u32>, Option<Vec<String>>),
+    /// The first page of a query that goes on between other steps.
+    Begin(&'static str, Filter, u32),
+    /// The next page of that query.
+    Continue,
     Apply(&'static str, Vec<Planned>),
 }
 
@@ -109,8 +116,10 @@ fn step() -> impl Strategy<Value = Step> {
         1 => table().prop_map(Step::Drop),
         1 => Just(Step::List),
         3 => (table(), (partition_key(), row_key())).prop_map(|(table, keys)| Step::Read(table, keys)),
-        5 => (table(), filter(), prop_oneof![Just(None), (1..4_u32).prop_map(Some)])
-            .prop_map(|(table, filter, top)| Step::Query(table, filter, top)),
+        5 => (table(), filter(), option::of(1..4_u32), option::weighted(0.2, vec(name(), 0..3)))
+            .prop_map(|(table, filter, top, select)| Step::Query(table, filter, top, select)),
+        2 => (table(), filter(), 1..3_u32).prop_map(|(t, filter, top)| Step::Begin(t, filter, top)),
+        6 => Just(Step::Continue),
         10 => (table(), planned(partition_key())).prop_map(|(t, w)| Step::Apply(t, vec![w])),
         6 => (table(), batch).prop_map(|(table, writes)| Step::Apply(table, writes)),
         1 => (table(), vec(planned(partition_key()), 2..4)).prop_map(|(t, w)| Step::Apply(t, w)),
@@ -130,7 +139,7 @@ pub(crate) fn agrees(backend: impl Fn() -> Arc<dyn Backend>, histories: u32) {
                 pair.step(step).await;
             }
             for table in ["Staff", "Archive"] {
-                pair.query(table, &Filter::Constant(true), None).await;
+                pair.query(table, &Filter::Constant(true), None, None).await;
             }
         });
         Ok(())
@@ -148,12 +157,21 @@ struct Pair {
     etags: HashMap<usize, ETag>,
     /// The versions that a row had, the last one at the end.
     versions: HashMap<(String, Keys), Vec<usize>>,
+    open: Option<Open>,
+}
+
+/// A query that goes on between other steps.
+struct Open {
+    table: &'static str,
+    filter: Filter,
+    top: u32,
+    from: Option<Continuation>,
 }
 
 impl Pair {
     fn new(backend: Arc<dyn Backend>) -> Self {
         let (etags, versions) = (HashMap::new(), HashMap::new());
-        Self { backend, model: Model::default(), etags, versions }
+        Self { backend, model: Model::default(), etags, versions, open: None }
     }
 
     async fn step(&mut self, step: Step) {
@@ -168,7 +186,14 @@ impl Pair {
                 assert_eq!(found.expect("tables can be listed").names, self.model.table_names());
             }
             Step::Read(table, keys) => self.read(table, &keys).await,
-            Step::Query(table, filter, top) => self.query(table, &filter, top).await,
+            Step::Query(table, filter, top, select) => {
+                self.query(table, &filter, top, select.as_deref()).await;
+            }
+            Step::Begin(table, filter, top) => {
+                self.open = Some(Open { table, filter, top, from: None });
+                self.next_page().await;
+            }
+            Step::Continue => self.next_page().await,
             Step::Apply(table, writes) => self.apply(table, writes).await,
         }
     }
@@ -186,12 +211,23 @@ impl Pair {
         same(found, self.model.read(table, keys));
     }
 
-    async fn query(&self, table: &str, filter: &Filter, top: Option<u32>) {
-        let expected = self.model.query(table, filter);
+    async fn query(
+        &self,
+        table: &str,
+        filter: &Filter,
+        top: Option<u32>,
+        select: Option<&[String]>,
+    ) {
+        let mut expected = self.model.query(table, filter);
+        if let (Ok(entities), Some(select)) = (&mut expected, select) {
+            for entity in entities {
+                entity.properties.retain(|name, _| select.contains(name));
+            }
+        }
         let mut entities = Vec::new();
         let mut from = None;
         loop {
-            let scan = Scan { table, filter, select: None, top, from: from.as_ref() };
+            let scan = Scan { table, filter, select, top, from: from.as_ref() };
             match self.backend.scan(scan).await {
                 Err(error) => return same(Err::<(), _>(error), expected.map(drop)),
                 Ok(page) => {
@@ -205,6 +241,25 @@ impl Pair {
             }
         }
         assert_eq!(Ok(entities), expected, "{filter}");
+    }
+
+    /// The next page of the open query shows what matches now, from where it stands.
+    async fn next_page(&mut self) {
+        let Some(Open { table, filter, top, from }) = self.open.take() else { return };
+        let scan =
+            Scan { table, filter: &filter, select: None, top: Some(top), from: from.as_ref() };
+        let ahead = self.model.query_from(table, &filter, from.as_ref());
+        let (page, mut ahead) = match (self.backend.scan(scan).await, ahead) {
+            (Ok(page), Ok(ahead)) => (page, ahead),
+            (page, ahead) => return same(page.map(drop), ahead.map(drop)),
+        };
+        assert!(page.rows.len() <= top as usize);
+        if page.next.is_some() {
+            ahead.truncate(page.rows.len());
+        }
+        let found: Vec<Entity> = page.rows.iter().map(|row| self.entity(table, row)).collect();
+        assert_eq!(found, ahead, "{filter} from {from:?}");
+        self.open = page.next.map(|next| Open { table, filter, top, from: Some(next) });
     }
 
     async fn apply(&mut self, table: &str, planned: Vec<Planned>) {

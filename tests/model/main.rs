@@ -17,7 +17,7 @@ mod reference;
 use std::sync::Arc;
 
 use entable::backend::{
-    Backend, Memory,
+    Backend, Embedded, Memory,
     layer::{Fault, Recorder},
 };
 
@@ -28,6 +28,12 @@ fn runs(short: u32) -> u32 {
 
 fn memory() -> Arc<dyn Backend> {
     Arc::new(Memory::new())
+}
+
+/// A store whose file goes when it is closed.
+fn embedded() -> Arc<dyn Backend> {
+    let directory = tempfile::tempdir().expect("a directory");
+    Arc::new(Embedded::open(directory.path().join("store.db")).expect("a new store"))
 }
 
 /// A backend whose pages are short, and empty the first time.
@@ -56,4 +62,19 @@ fn memory_has_one_winner_per_version() {
 #[test]
 fn memory_keeps_the_sum() {
     concurrent::transfers_keep_the_sum(memory, runs(5));
+}
+
+#[test]
+fn embedded_agrees_with_the_model() {
+    history::agrees(embedded, runs(40));
+}
+
+#[test]
+fn embedded_has_one_winner_per_version() {
+    concurrent::one_winner_per_version(embedded, runs(1));
+}
+
+#[test]
+fn embedded_keeps_the_sum() {
+    concurrent::transfers_keep_the_sum(embedded, runs(1));
 }

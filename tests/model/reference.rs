@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
-use entable::{Comparison, Filter, Value, Verb};
+use entable::{Comparison, Continuation, Filter, Value, Verb};
 
 /// Why the service says no: its code, and the operation that it names.
 pub(crate) type Refusal = (&'static str, Option<usize>);
@@ -77,6 +77,21 @@ impl Model {
         let mut found: Vec<Entity> =
             self.tables[at].1.iter().filter(|entity| matches(entity, filter)).cloned().collect();
         found.sort_by_key(|entity| (units(&entity.keys.0), units(&entity.keys.1)));
+        Ok(found)
+    }
+
+    /// Section 4.1: what a continuation has ahead of it, which names the next entity.
+    pub(crate) fn query_from(
+        &self,
+        table: &str,
+        filter: &Filter,
+        from: Option<&Continuation>,
+    ) -> Result<Vec<Entity>, Refusal> {
+        let mut found = self.query(table, filter)?;
+        if let Some(from) = from {
+            let first = (units(&from.partition_key), units(from.row_key.as_deref().unwrap_or("")));
+            found.retain(|entity| (units(&entity.keys.0), units(&entity.keys.1)) >= first);
+        }
         Ok(found)
     }
 

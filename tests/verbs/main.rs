@@ -3,3 +3,4 @@
 
 mod copies;
 mod single;
+mod stored_key;

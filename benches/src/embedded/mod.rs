@@ -5,6 +5,7 @@ mod large;
 mod reads;
 mod writes;
 
+pub(crate) use fixture::runtime;
 pub(crate) use large::{child, is_child};
 
 use crate::Size;

@@ -35,11 +35,10 @@ pub(super) fn separated(key: &Key, entity: &Entity, errors: &mut Errors) {
 pub(crate) const SEPARATED: &str = "a part of variable width needs a literal after it, write one such as `_` here: its end could not be found in the key";
 
 /// Why not every literal will do.
-pub(crate) const TERMINATOR: &str = "the literal after a part of variable width begins with an ASCII character that is not one of `0-9A-F`: escapes are written with these";
+const TERMINATOR: &str = "the literal after a part of variable width begins with an ASCII character: it is escaped in the part, and escapes of others are long";
 
-/// An escape is `~` and two of `0-9A-F`, for characters below U+0100.
 fn can_end_a_part(literal: &str) -> bool {
-    literal.starts_with(|c: char| c.is_ascii() && !matches!(c, '0'..='9' | 'A'..='F'))
+    literal.starts_with(|c: char| c.is_ascii())
 }
 
 /// A partition that is a time takes all writes of that time: one server does all the work.

@@ -93,7 +93,11 @@ fn further(entity: &Entity, family: &Family) -> TokenStream {
             quote! {
                 #row_key
                 let __id = _rt::ToOwned::to_owned(_rt::Row::row_key(&__rows.primary));
-                __rows.entries.push(_rt::ListEntry { row_key: __row_key, id: __id });
+                __rows.entries.push(_rt::ListEntry {
+                    family: #constant,
+                    row_key: __row_key,
+                    id: __id,
+                });
             }
         }
     };

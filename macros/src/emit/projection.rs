@@ -27,14 +27,16 @@ pub(super) fn emit(projection: &Projection) -> TokenStream {
             fn columns(
                 __family: _rt::Option<&'static _rt::Family>,
             ) -> _rt::Option<_rt::Vec<_rt::String>> {
-                let __family = _rt::family_or_primary::<#of>(__family)?;
+                let _rt::Ok(__family) = _rt::family_or_primary::<Self>(__family) else {
+                    return _rt::None;
+                };
                 let mut __names = _rt::Vec::new();
                 #(#selects)*
                 _rt::Some(__names)
             }
 
             fn from_row(__row: &_rt::Row) -> _rt::Result<Self> {
-                let __family = _rt::Schema::primary(<#of as _rt::TableEntity>::SCHEMA)?;
+                let __family = _rt::family_or_primary::<Self>(_rt::None)?;
                 <Self as _rt::FromRow>::from_copy(__row, __family)
             }
 
@@ -48,6 +50,11 @@ pub(super) fn emit(projection: &Projection) -> TokenStream {
 
         #[automatically_derived]
         impl _rt::Projection for #ident {
+            type Entity = #of;
+        }
+
+        #[automatically_derived]
+        impl _rt::SetMember for #ident {
             type Entity = #of;
         }
 

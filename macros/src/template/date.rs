@@ -41,6 +41,9 @@ pub(super) fn check(form: &str) -> Result<Fineness, String> {
             if let Some(why) = forbidden(c) {
                 return Err(why);
             }
+            if !c.is_ascii() {
+                return Err(format!("`{c}` in a date form, expected ASCII text between its units"));
+            }
             continue;
         }
         let found = chars.next().map_or_else(|| "%".to_owned(), |unit| format!("%{unit}"));

@@ -1,4 +1,4 @@
-//! The list of promises.
+//! The list of promises, and of the choices where the service promises nothing.
 
 /// Calls a macro with all promises: `topic { promise promise .. } topic { .. }`.
 #[macro_export]
@@ -136,4 +136,53 @@ macro_rules! for_each_promise {
             }
         }
     };
+}
+
+/// Calls a macro with all choices, in the form of [`for_each_promise!`](crate::for_each_promise).
+#[macro_export]
+macro_rules! for_each_choice {
+    ($($then:tt)*) => {
+        $($then)*! {
+            choice {
+                key_length forbidden_character_under_every_verb read_of_impossible_keys
+                string_length system_names merge_of_nothing malformed_etag_of_a_missing_row
+                foreign_etag statuses versions_across_deletes top_of_nothing empty_selection
+                page_before_rows_that_do_not_match many_comparisons deep_nesting
+                nan_in_a_filter filter_without_text time_literals no_operation
+                single_operation_is_named recreate_at_once
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::conformance::PROMISES;
+
+    #[test]
+    fn every_promise_is_listed_once() {
+        let sources = [
+            ("batch", include_str!("batch.rs")),
+            ("compare", include_str!("compare.rs")),
+            ("concurrent", include_str!("concurrent.rs")),
+            ("condition", include_str!("condition.rs")),
+            ("crud", include_str!("crud.rs")),
+            ("filter", include_str!("filter.rs")),
+            ("limit", include_str!("limit.rs")),
+            ("order", include_str!("order.rs")),
+            ("page", include_str!("page.rs")),
+            ("select", include_str!("select.rs")),
+            ("table", include_str!("table.rs")),
+            ("value", include_str!("value.rs")),
+        ];
+        for (topic, source) in sources {
+            let written = source.lines().filter_map(|line| line.strip_prefix("pub async fn "));
+            for promise in written.filter_map(|line| line.split('(').next()) {
+                let name = format!("{topic}::{promise}");
+                assert!(PROMISES.contains(&name.as_str()), "`{name}` is not in the list");
+            }
+        }
+        let unique: std::collections::HashSet<_> = PROMISES.iter().collect();
+        assert_eq!(unique.len(), PROMISES.len());
+    }
 }

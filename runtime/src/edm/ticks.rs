@@ -135,7 +135,7 @@ fn parse(text: &str) -> Option<Ticks> {
     };
     let mut date = date.splitn(3, '-');
     let date = Date::from_calendar_date(
-        digits(date.next()?, 4)?.try_into().ok()?,
+        i32::from(digits(date.next()?, 4)?),
         Month::try_from(u8::try_from(digits(date.next()?, 2)?).ok()?).ok()?,
         digits(date.next()?, 2)?.try_into().ok()?,
     )

@@ -30,10 +30,18 @@ pub struct CopyRow {
 }
 
 /// An entry of an index entity: the list's row, and the RowKey of the entity in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct ListEntry {
+    /// The list.
+    pub family: &'static Family,
     /// The RowKey of the list's head row.
     pub row_key: String,
     /// The RowKey of the entity.
     pub id: String,
+}
+
+impl PartialEq for ListEntry {
+    fn eq(&self, other: &Self) -> bool {
+        self.row_key == other.row_key && self.id == other.id
+    }
 }

@@ -95,6 +95,16 @@ fn spill_key(head: &str, spill: usize) -> String {
     format!("{head}~s{spill:04}")
 }
 
+/// The key of the head that a row of a list belongs to: a text part never has `~s`.
+pub(crate) fn head_key(row_key: &str) -> &str {
+    row_key.split_once("~s").map_or(row_key, |(head, _)| head)
+}
+
+/// The ids that one row of a list holds.
+pub(crate) fn ids_in(row: &Row) -> Result<Vec<String>> {
+    ids_of(row)
+}
+
 /// The keys of the first and the last spill row.
 pub(crate) fn spill_bounds(head: &str, spills: usize) -> (String, String) {
     (spill_key(head, 1), spill_key(head, spills))

@@ -58,7 +58,7 @@ pub(super) async fn commit(
                 missing.insert(row_key);
             }
             Failed::Race => backoff::wait(attempt).await,
-            Failed::Other => return Err(failure),
+            Failed::Other => return Err(failure.without_operation()),
         }
     }
     let message = format!("other writers were first {} times in a row", backoff::ATTEMPTS);
@@ -194,6 +194,9 @@ impl<'t> Failed<'t> {
             None if transaction.operations.len() == 1 => 0,
             None => return Self::Other,
         };
+        if error.is_too_large() {
+            return transaction.verb_of(at).map_or(Self::Other, Self::Caller);
+        }
         let raced = error.is_not_found() || error.is_conflict() || error.is_precondition_failed();
         let raced = raced && error.code() != Some(ServiceCode::TableNotFound.as_str());
         let role = transaction.roles.get(at).zip(transaction.operations.get(at));

@@ -39,7 +39,8 @@ pub enum Trouble {
     After(Error),
     /// The request waits before it is carried out.
     Delay(Duration),
-    /// A page without rows and a continuation to where it began; nothing for other requests.
+    /// The page comes without its rows, and with a continuation to where it began; nothing for
+    /// other requests.
     EmptyPage,
     /// A page of at most so many rows; nothing for other requests.
     ShortPage(u32),
@@ -164,7 +165,7 @@ impl Fault {
         lost.map_or(answer, Err)
     }
 
-    /// The continuation of an empty page in place of `scan`, if there is to be one.
+    /// The continuation of an empty page in place of the real one, if there is to be one.
     fn emptied(&self, scan: &Scan<'_>, troubles: &[Trouble]) -> Option<Continuation> {
         let start = || Continuation { partition_key: String::new(), row_key: None };
         let here = scan.from.cloned().unwrap_or_else(start);
@@ -200,12 +201,13 @@ impl Backend for Fault {
 
     fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
         let troubles = self.begin(On::Scan);
-        if let Some(here) = self.emptied(&request, &troubles) {
-            let page = Rows { rows: Vec::new(), next: Some(here) };
-            return Box::pin(self.run(troubles, || Box::pin(async { Ok(page) })));
-        }
+        let emptied = self.emptied(&request, &troubles);
         let top = self.page_rows(&request, &troubles);
-        Box::pin(self.run(troubles, move || self.inner.scan(Scan { top, ..request })))
+        let scan = self.run(troubles, move || self.inner.scan(Scan { top, ..request }));
+        Box::pin(async move {
+            let page = scan.await?;
+            Ok(emptied.map_or(page, |here| Rows { rows: Vec::new(), next: Some(here) }))
+        })
     }
 
     fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
@@ -294,7 +296,7 @@ mod tests {
         fault.inject(On::Scan, 0, Trouble::EmptyPage);
         fault.inject(On::Scan, 1, Trouble::ShortPage(2));
         let empty = page(&fault, Some(10), None).await;
-        assert_eq!((empty.rows.len(), recorder.count()), (0, 0));
+        assert_eq!((empty.rows.len(), recorder.count()), (0, 1));
         let short = page(&fault, Some(10), empty.next.as_ref()).await;
         assert_eq!(short.rows.len(), 2);
         let rest = page(&fault, Some(10), short.next.as_ref()).await;

@@ -1,0 +1,171 @@
+//! Comparing copies and lists with the primaries that they follow from, and mending what does not
+//! match, beside live writers.
+//!
+//! Rows that match are taken out of a set of hashes as they are met, so that one scan and memory
+//! for the unmatched rows do; what stays is read again before it is reported.
+
+mod repair;
+mod sweep;
+mod verify;
+
+use std::{
+    fmt,
+    future::{Future, IntoFuture},
+    pin::Pin,
+    sync::Arc,
+};
+
+pub use sweep::CheckProgress;
+use sweep::Sweep;
+
+use super::Table;
+use crate::{entity::TableEntity, error::Result, row::ETag};
+
+/// What is wrong with a copy or an entry of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FindingKind {
+    /// The primary derives it, and it is not there.
+    Missing,
+    /// It holds something else than the primary derives.
+    Stale,
+    /// No primary derives it.
+    Orphan,
+}
+
+/// A copy or an entry of a list that does not match its primary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Finding {
+    /// What is wrong.
+    pub kind: FindingKind,
+    /// The index or list.
+    pub index: &'static str,
+    /// The partition.
+    pub partition_key: String,
+    /// The RowKey of the copy, or of the list's head.
+    pub row_key: String,
+    /// The RowKey of the primary, where one is known.
+    pub primary: Option<String>,
+    /// The version of the copy that was found.
+    etag: Option<ETag>,
+}
+
+/// What a check found.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct CheckReport<E> {
+    /// What does not match.
+    pub findings: Vec<Finding>,
+    /// What was looked at.
+    pub progress: CheckProgress,
+    table: Table<E>,
+}
+
+impl<E: TableEntity> CheckReport<E> {
+    /// Whether everything matches.
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// Mends what was found, each under the versions that are read again for it; what another writer
+    /// changed meanwhile is left to the next check. Gives back how many were mended.
+    ///
+    /// # Errors
+    ///
+    /// The backend's.
+    pub async fn repair(&self) -> Result<u64> {
+        let mut mended = 0;
+        for finding in &self.findings {
+            mended += u64::from(repair::repair(&self.table, finding).await?);
+        }
+        Ok(mended)
+    }
+}
+
+type OnProgress = Arc<dyn Fn(CheckProgress) + Send + Sync>;
+
+/// A check on its way: await it for a report, or `repair` to mend as it goes.
+#[must_use = "a check does nothing until it is awaited"]
+pub struct Check<E> {
+    table: Table<E>,
+    on_progress: Option<OnProgress>,
+}
+
+impl<E> fmt::Debug for Check<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Check").field("table", &self.table).finish_non_exhaustive()
+    }
+}
+
+impl<E: TableEntity> Check<E> {
+    /// Called after every page.
+    pub fn on_progress(mut self, report: impl Fn(CheckProgress) + Send + Sync + 'static) -> Self {
+        self.on_progress = Some(Arc::new(report));
+        self
+    }
+
+    /// Gives every finding to `each` as soon as it is certain; memory stays bounded however many
+    /// there are.
+    ///
+    /// # Errors
+    ///
+    /// The backend's; `is_decode` for a primary that does not fit its type.
+    pub async fn for_each(self, mut each: impl FnMut(Finding)) -> Result<CheckProgress> {
+        let mut sweep = Sweep::new(&self.table, self.on_progress.clone());
+        let mut partition = sweep.next_partition().await?;
+        while let Some(suspects) = partition {
+            for finding in verify::findings(&self.table, suspects).await? {
+                each(finding);
+            }
+            partition = sweep.next_partition().await?;
+        }
+        Ok(sweep.progress())
+    }
+
+    /// Checks and mends partition by partition. Gives back how many were mended.
+    ///
+    /// # Errors
+    ///
+    /// As [`for_each`](Self::for_each).
+    pub async fn repair(self) -> Result<u64> {
+        let mut sweep = Sweep::new(&self.table, self.on_progress.clone());
+        let mut mended = 0;
+        while let Some(suspects) = sweep.next_partition().await? {
+            for finding in verify::findings(&self.table, suspects).await? {
+                mended += u64::from(repair::repair(&self.table, &finding).await?);
+            }
+        }
+        Ok(mended)
+    }
+}
+
+impl<E: TableEntity> IntoFuture for Check<E> {
+    type Output = Result<CheckReport<E>>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let table = self.table.clone();
+            let mut findings = Vec::new();
+            let progress = self.for_each(|finding| findings.push(finding)).await?;
+            Ok(CheckReport { findings, progress, table })
+        })
+    }
+}
+
+impl<E: TableEntity> Table<E> {
+    /// Compares every copy and every list of this entity with the primaries that they follow from.
+    ///
+    /// One scan of the table where everything matches; what does not is read again before it is
+    /// reported, so that a writer at work is never taken for a mistake.
+    ///
+    /// ```ignore
+    /// let report = staff.check().await?;
+    /// if !report.is_clean() {
+    ///     report.repair().await?;
+    /// }
+    /// ```
+    pub fn check(&self) -> Check<E> {
+        Check { table: self.clone(), on_progress: None }
+    }
+}
