@@ -117,7 +117,7 @@ async fn apply(both: [&dyn Backend; 2], script: &mut Script<'_>) {
     assert_eq!(said[0], said[1]);
 }
 
-async fn operation(store: &dyn Backend, table: &str, script: &mut Script<'_>) -> Option<Operation> {
+async fn operation(store: &dyn Backend, script: &mut Script<'_>) -> Option<Operation> {
     let (partition_key, row_key) = keys(script);
     let mut row = Row::build(partition_key, row_key);
     for name in NAMES.into_iter().take(usize::from(script.next(4))) {
