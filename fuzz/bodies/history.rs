@@ -1,14 +1,7 @@
 //! Histories: the same requests to the store in memory and to the one in a file have the same
 //! answers, Timestamps included.
 
-use std::{
-    cell::OnceCell,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{cell::OnceCell, sync::Arc, time::Duration};
 
 use entable::{
     Batch, Condition, Filter, Operation, Row, SteppedClock, Ticks, ValueRef,
@@ -28,27 +21,36 @@ thread_local! {
     static PAIR: OnceCell<Pair> = const { OnceCell::new() };
 }
 
-static TABLES: AtomicU64 = AtomicU64::new(0);
+const TABLE: &str = "Histories";
 
-/// Does what the bytes say, in a table of its own.
+/// Does what the bytes say, in an empty table.
 pub(crate) fn history(data: &[u8]) {
     PAIR.with(|pair| {
         let pair = pair.get_or_init(pair_of_stores);
-        let table = format!("T{:08}", TABLES.fetch_add(1, Ordering::Relaxed));
-        pair.runtime.block_on(replay(pair, &table, data));
+        pair.runtime.block_on(replay(pair.stores(), data));
     });
+}
+
+impl Pair {
+    fn stores(&self) -> [&dyn Backend; 2] {
+        [&self.memory, &self.embedded]
+    }
 }
 
 fn pair_of_stores() -> Pair {
     let directory = tempfile::tempdir().unwrap();
     let durability = Durability::Relaxed { delay: Duration::from_secs(3600) };
     let options = Embedded::options().clock(clock()).durability(durability);
-    Pair {
+    let pair = Pair {
         runtime: tokio::runtime::Builder::new_current_thread().build().unwrap(),
         memory: Memory::with_clock(clock()),
         embedded: options.open(directory.path().join("history.db")).unwrap(),
         _directory: directory,
+    };
+    for store in pair.stores() {
+        pair.runtime.block_on(store.tables(TableRequest::Create(TABLE))).unwrap();
     }
+    pair
 }
 
 fn clock() -> Arc<SteppedClock> {
@@ -69,27 +71,30 @@ impl Script<'_> {
 const KEYS: [&str; 6] = ["", "a", "b", "aa", "\u{1f600}", "\u{ffee}"];
 const NAMES: [&str; 3] = ["A", "B", "C"];
 
-async fn replay(pair: &Pair, table: &str, data: &[u8]) {
-    let both: [&dyn Backend; 2] = [&pair.memory, &pair.embedded];
-    for store in both {
-        store.tables(TableRequest::Create(table)).await.unwrap();
-    }
+async fn replay(both: [&dyn Backend; 2], data: &[u8]) {
     let mut script = Script(data);
     while !script.0.is_empty() {
         match script.next(8) {
             0 => {
                 let (partition_key, row_key) = keys(&mut script);
-                let read = Read { table, partition_key, row_key, select: None };
+                let read = Read { table: TABLE, partition_key, row_key, select: None };
                 let [one, other] = [both[0].read(read).await, both[1].read(read).await];
                 assert_eq!(one.unwrap(), other.unwrap());
             }
-            1 => compare_scans(both, table, u32::from(1 + script.next(5))).await,
-            _ => apply(both, table, &mut script).await,
+            1 => {
+                compare_scans(both, u32::from(1 + script.next(5))).await;
+            }
+            _ => apply(both, &mut script).await,
         }
     }
-    compare_scans(both, table, 1000).await;
-    for store in both {
-        store.tables(TableRequest::Delete(table)).await.unwrap();
+    let rows = compare_scans(both, 1000).await;
+    // Empty again, for the next history.
+    for row in rows {
+        let delete = Operation::delete(row.partition_key(), row.row_key(), Condition::Any).unwrap();
+        let batch = Batch::single(TABLE, delete).unwrap();
+        for store in both {
+            store.apply(&batch).await.unwrap();
+        }
     }
 }
 
@@ -97,10 +102,10 @@ fn keys(script: &mut Script<'_>) -> (&'static str, &'static str) {
     (KEYS[usize::from(script.next(3))], KEYS[usize::from(script.next(6))])
 }
 
-async fn apply(both: [&dyn Backend; 2], table: &str, script: &mut Script<'_>) {
-    let mut batch = Batch::new(table);
+async fn apply(both: [&dyn Backend; 2], script: &mut Script<'_>) {
+    let mut batch = Batch::new(TABLE);
     for _ in 0..=script.next(4) {
-        let Some(operation) = operation(both[0], table, script).await else { return };
+        let Some(operation) = operation(both[0], script).await else { return };
         // Another partition or the same row twice: refused before any store sees it.
         drop(batch.push(operation));
     }
@@ -112,14 +117,14 @@ async fn apply(both: [&dyn Backend; 2], table: &str, script: &mut Script<'_>) {
     assert_eq!(said[0], said[1]);
 }
 
-async fn operation(store: &dyn Backend, table: &str, script: &mut Script<'_>) -> Option<Operation> {
+async fn operation(store: &dyn Backend, script: &mut Script<'_>) -> Option<Operation> {
     let (partition_key, row_key) = keys(script);
     let mut row = Row::build(partition_key, row_key);
     for name in NAMES.into_iter().take(usize::from(script.next(4))) {
         row.put(name, ValueRef::Int32(script.next(255).into()));
     }
     let row = row.finish().ok()?;
-    let read = Read { table, partition_key, row_key, select: None };
+    let read = Read { table: TABLE, partition_key, row_key, select: None };
     let stored = store.read(read).await.unwrap();
     let condition = match (script.next(3), stored.and_then(|stored| stored.etag())) {
         (0, Some(etag)) => Condition::Match(etag),
@@ -137,16 +142,18 @@ async fn operation(store: &dyn Backend, table: &str, script: &mut Script<'_>) ->
 }
 
 /// All rows, page by page.
-async fn compare_scans(both: [&dyn Backend; 2], table: &str, top: u32) {
+async fn compare_scans(both: [&dyn Backend; 2], top: u32) -> Vec<Row> {
     let filter = Filter::Constant(true);
     let mut from = None;
+    let mut rows = Vec::new();
     loop {
         let top = Some(top);
-        let scan = Scan { table, filter: &filter, select: None, top, from: from.as_ref() };
+        let scan = Scan { table: TABLE, filter: &filter, select: None, top, from: from.as_ref() };
         let [one, other] = [both[0].scan(scan).await.unwrap(), both[1].scan(scan).await.unwrap()];
-        assert_eq!((one.rows, &one.next), (other.rows, &other.next));
+        assert_eq!((&one.rows, &one.next), (&other.rows, &other.next));
+        rows.extend(one.rows);
         if one.next.is_none() {
-            return;
+            return rows;
         }
         from = one.next;
     }

@@ -2,7 +2,7 @@
 //!
 //! An input that is refused is fine. One that is taken has to come back as it went in.
 
-#![allow(dead_code, reason = "each target does one of these")]
+#![allow(dead_code, unused_imports, reason = "each target does one of these")]
 
 mod history;
 

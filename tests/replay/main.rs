@@ -84,5 +84,5 @@ fn cursor() {
 
 #[test]
 fn history() {
-    replay("history", 300, bodies::history);
+    replay("history", 3_000, bodies::history);
 }
