@@ -95,7 +95,7 @@ impl Row {
     }
 
     #[inline]
-    fn key_bytes(&self) -> Option<(&[u8], &[u8])> {
+    pub(crate) fn key_bytes(&self) -> Option<(&[u8], &[u8])> {
         let (partition, row) = self.bytes.get(LENGTHS)?.split_first_chunk()?;
         let partition = usize::from(u16::from_le_bytes(*partition));
         let row = usize::from(u16::from_le_bytes(row.try_into().ok()?));
@@ -148,9 +148,27 @@ impl Row {
         Self { bytes: bytes.into(), etag: None }
     }
 
-    /// Keys and properties, without the version: equal for rows that hold the same.
-    pub(crate) fn content(&self) -> &[u8] {
+    /// Keys and properties, without the version.
+    fn content(&self) -> &[u8] {
         self.bytes.get(9..).unwrap_or_default()
+    }
+
+    /// Whether two rows hold the same, whenever they were written and in whatever order a service
+    /// gives their properties back.
+    pub(crate) fn holds_same(&self, other: &Self) -> bool {
+        self.content() == other.content()
+            || self.key_bytes() == other.key_bytes() && self.sorted() == other.sorted()
+    }
+
+    /// The properties by name; as far as they can be read.
+    fn sorted(&self) -> Vec<(&[u8], crate::edm::EdmType, &[u8])> {
+        let mut properties = self.properties();
+        let mut sorted = Vec::new();
+        while let Ok(Some(property)) = properties.raw() {
+            sorted.push(property);
+        }
+        sorted.sort_unstable_by_key(|(name, _, _)| *name);
+        sorted
     }
 
     /// The properties, in the order in which they are stored.

@@ -35,6 +35,11 @@ impl<'a> Properties<'a> {
         Ok(Some((slot.name, value)))
     }
 
+    /// The next property as it stands in the row: name, type, the bytes of its value.
+    pub(crate) fn raw(&mut self) -> Result<Option<(&'a [u8], EdmType, &'a [u8])>> {
+        Ok(self.start()?.map(|slot| (slot.name, slot.edm, slot.bytes)))
+    }
+
     /// The value of that name, if it is still to come; values before it are not read.
     pub(super) fn find(mut self, name: &str) -> Result<Option<ValueRef<'a>>> {
         while let Some(slot) = self.start()? {
