@@ -228,13 +228,18 @@ impl Row {
     /// # Ok::<(), entable::Error>(())
     /// ```
     pub fn service_size(&self) -> Result<usize> {
-        let keys = limits::utf16_units(self.partition_key()) + limits::utf16_units(self.row_key());
-        let mut size = 4 + 2 * keys;
+        let mut size = self.keys_size();
         let mut properties = self.properties();
         while let Some((name, value)) = properties.next()? {
-            size += 8 + 2 * limits::utf16_units(text_of(name)?) + value.service_size();
+            size += property_size(text_of(name)?, value);
         }
         Ok(size)
+    }
+
+    /// What the service counts for an entity without properties.
+    fn keys_size(&self) -> usize {
+        let keys = limits::utf16_units(self.partition_key()) + limits::utf16_units(self.row_key());
+        4 + 2 * keys
     }
 }
 
@@ -250,6 +255,11 @@ impl fmt::Debug for Row {
 
 pub(crate) fn corrupt(what: &str) -> Error {
     Error::new(ErrorKind::Corrupt, format!("stored row is damaged: {what}"))
+}
+
+/// What the service counts for a property.
+fn property_size(name: &str, value: ValueRef<'_>) -> usize {
+    8 + 2 * limits::utf16_units(name) + value.service_size()
 }
 
 /// A property's name as text.
