@@ -26,8 +26,8 @@ pub use crate::{
     entity::{
         Access, Column, ColumnSchema, Comparable, CopyRow, Discriminator, Draft, EntityRows,
         Flattened, FromRow, FullCopy, FullView, Holds, Json, ListEntry, ListRows, PartialCopy,
-        Partition, Patch, Path, Plain, Point, PrimaryRow, Projection, Properties, PropertyWriter,
-        Range, ReadColumn, Scan, Schema, TableEntity, View, Within,
+        Partition, Patch, Path, PathBuilder, Plain, Point, PrimaryRow, Projection, Properties,
+        PropertyWriter, Range, ReadColumn, Scan, Schema, TableEntity, View, Within,
     },
     error::{BoxError, Error, Result},
     key::{

@@ -11,6 +11,7 @@ mod handle;
 mod lists;
 mod many;
 mod query;
+mod rebuild;
 mod request;
 mod write;
 
@@ -24,3 +25,4 @@ pub use dynamic::{DynamicTable, Selection};
 pub use handle::Table;
 pub use many::QueryMany;
 pub use query::{Condition, Explain, Items, PartialQuery, Queried, Query};
+pub use rebuild::{Rebuild, RebuildProgress, RebuildReport};
