@@ -29,9 +29,9 @@ pub use crate::{
     entity::{
         Access, Column, ColumnSchema, Comparable, CopyRow, Discriminator, Draft, DynamicEntity,
         EntityRows, Flattened, FromRow, FullCopy, FullView, Holds, Json, ListEntry, ListRows,
-        PartialCopy, Partition, Patch, Path, Plain, Point, PrimaryRow, Projection, Properties,
-        PropertyWriter, Range, ReadColumn, Scan, Schema, Stored, TableEntity, View, Within,
-        older_rows, older_version,
+        PartialCopy, Partition, Patch, Path, PathBuilder, Plain, Point, PrimaryRow, Projection,
+        Properties, PropertyWriter, Range, ReadColumn, Scan, Schema, Stored, TableEntity, View,
+        Within, older_rows, older_version,
         set::{
             Aggregate, Claim, EntitySet, Folding, Many, Marker, Members, One, Set, SetMember,
             Variant, count_markers, read_member, resolve_row, sorted_markers,

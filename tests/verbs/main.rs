@@ -3,5 +3,6 @@
 
 mod check;
 mod copies;
+mod rebuild;
 mod single;
 mod stored_key;

@@ -25,7 +25,7 @@ pub use column::{
 pub use draft::Draft;
 pub use dynamic::DynamicEntity;
 pub use patch::Patch;
-pub use path::{Access, Partition, Path, Point, Range, Scan};
+pub use path::{Access, Partition, Path, PathBuilder, Point, Range, Scan};
 pub use projection::Projection;
 pub use properties::{
     Properties, PropertyReader, PropertyWriter, finish_json, finish_property, keep_extra,

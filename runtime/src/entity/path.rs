@@ -29,6 +29,19 @@ pub trait Path: Sized {
     }
 }
 
+/// A path builder, whatever it has gathered so far: what names an index where no keys are wanted.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no path builder",
+    note = "write the path without its keys, such as `Employee::by_name()`"
+)]
+pub trait PathBuilder {
+    /// The entity.
+    type Entity: TableEntity;
+
+    /// Which of its rows.
+    fn family(&self) -> &'static Family;
+}
+
 /// A path without its type: which family of rows, and which keys of it.
 #[derive(Debug, Clone)]
 pub struct Access {

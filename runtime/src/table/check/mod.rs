@@ -16,11 +16,18 @@ use std::{
     sync::Arc,
 };
 
+pub(super) use repair::touch;
 pub use sweep::CheckProgress;
 use sweep::{Sweep, UNMATCHED};
+pub(super) use verify::{derived, read};
 
 use super::Table;
-use crate::{entity::TableEntity, error::Result, row::ETag};
+use crate::{
+    entity::TableEntity,
+    error::Result,
+    key::Family,
+    row::{ETag, Row},
+};
 
 /// What is wrong with a copy or an entry of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,6 +60,20 @@ pub struct Finding {
     pub primary: Option<String>,
     /// The version of the copy that was found.
     etag: Option<ETag>,
+}
+
+impl Finding {
+    /// A copy that holds something else than that primary derives.
+    pub(super) fn stale(family: &'static Family, copy: &Row, primary: &str) -> Self {
+        Self {
+            kind: FindingKind::Stale,
+            index: family.name,
+            partition_key: copy.partition_key().to_owned(),
+            row_key: copy.row_key().to_owned(),
+            primary: Some(primary.to_owned()),
+            etag: copy.etag(),
+        }
+    }
 }
 
 /// What a check found.

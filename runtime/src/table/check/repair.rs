@@ -99,7 +99,7 @@ async fn entry<E: TableEntity>(table: &Table<E>, finding: &Finding) -> Result<Ve
 
 /// A write of the primary that changes nothing but its version: it fails where the primary is
 /// another one by now.
-pub(super) fn touch(primary: &Row) -> Result<Operation> {
+pub(in crate::table) fn touch(primary: &Row) -> Result<Operation> {
     let mut row = Row::build(primary.partition_key(), primary.row_key());
     let mut properties = primary.properties();
     if let Some((name, value)) = properties.next()? {

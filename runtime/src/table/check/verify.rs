@@ -216,7 +216,7 @@ async fn reading<E: TableEntity>(
     Ok(Reading { row, ids, primary })
 }
 
-pub(super) async fn read<E: TableEntity>(
+pub(in crate::table) async fn read<E: TableEntity>(
     table: &Table<E>,
     partition_key: &str,
     row_key: &str,
@@ -226,7 +226,9 @@ pub(super) async fn read<E: TableEntity>(
 }
 
 /// The rows that a primary derives, if there is one.
-pub(super) fn derived<E: TableEntity>(primary: Option<&Row>) -> Result<Option<EntityRows>> {
+pub(in crate::table) fn derived<E: TableEntity>(
+    primary: Option<&Row>,
+) -> Result<Option<EntityRows>> {
     let Some(row) = primary else { return Ok(None) };
     E::from_row(row).and_then(|entity| entity.rows()).map(Some).map_err(|error| at(row, error))
 }
