@@ -25,6 +25,7 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
     field::key_fields(entity, errors);
     names::properties(&entity.fields, entity.marker(), errors);
     names::constants(&entity.fields, errors);
+    names::patches(entity, errors);
     for family in &entity.families {
         if family.is_primary() {
             key::separated(&family.partition, entity, errors);

@@ -7,7 +7,7 @@ use syn::spanned::Spanned;
 use super::schema::family_constant;
 use crate::{
     check::SEPARATED,
-    model::{Entity, Family, Key, Part, Segment},
+    model::{Entity, Family, Field, Key, Part, Segment, Storage},
     template::Form,
 };
 
@@ -28,7 +28,8 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     };
     let apart = apart(entity);
     let older = older(entity);
-    quote! { #(#separated)* #(#covers)* #properties #apart #older }
+    let flattened = entity.fields.iter().filter_map(|field| flattened(entity, field));
+    quote! { #(#separated)* #(#covers)* #properties #apart #older #(#flattened)* }
 }
 
 /// An older version is one of the same type, and older.
@@ -47,6 +48,26 @@ fn older(entity: &Entity) -> Option<TokenStream> {
             #same,
         );
         const _: () = _rt::assert_older(<#older as _rt::TableEntity>::SCHEMA, &__SCHEMA, #lower);
+    })
+}
+
+/// A flattened struct with a property of another field's name.
+fn flattened(entity: &Entity, field: &Field) -> Option<TokenStream> {
+    let Storage::Flattened(prefix) = &field.storage else { return None };
+    let ty = &field.ty;
+    let marker = entity.marker().unwrap_or_default();
+    let message = format!(
+        "a property of field `{}`, whose names begin with \"{prefix}\", has the name of another property: write another `flatten(prefix = \"..\")`",
+        field.name
+    );
+    Some(quote_spanned! { field.ident.span() =>
+        const _: () = _rt::assert_flattened(
+            __SCHEMA.columns,
+            #marker,
+            #prefix,
+            <#ty as _rt::Properties>::COLUMNS,
+            #message,
+        );
     })
 }
 

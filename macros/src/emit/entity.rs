@@ -187,7 +187,8 @@ pub(super) fn put(field: &Field, out: &TokenStream) -> TokenStream {
         }
         Storage::Extra => quote! {
             <#ty as _rt::PropertyBag>::each(&self.#ident, |__name, __value| {
-                _rt::PropertyWriter::put_extra(#out, __name, __value)
+                let __schema = <Self as _rt::TableEntity>::SCHEMA;
+                _rt::PropertyWriter::put_extra(#out, __schema, __name, __value)
             })?;
         },
     }

@@ -80,6 +80,7 @@ fn scoped(runtime: &Path, body: &TokenStream) -> TokenStream {
         #[doc(hidden)]
         #[allow(
             dead_code,
+            deprecated,
             missing_debug_implementations,
             private_bounds,
             private_interfaces,
@@ -87,6 +88,8 @@ fn scoped(runtime: &Path, body: &TokenStream) -> TokenStream {
             unnameable_types,
             unused_qualifications,
             non_camel_case_types,
+            non_snake_case,
+            non_upper_case_globals,
             clippy::all,
             clippy::pedantic,
             clippy::nursery,

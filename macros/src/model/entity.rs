@@ -110,6 +110,13 @@ impl Entity {
         self.primary().is_some_and(|primary| primary.parts().any(|part| part.field == at))
     }
 
+    /// The field that a patch sets by that method.
+    pub(crate) fn setter_named(&self, method: &str) -> Option<&Field> {
+        let (at, field) = self.fields.iter().enumerate().find(|(_, field)| field.name == method)?;
+        let is_set = !matches!(field.storage, Storage::Skipped | Storage::Extra);
+        (is_set && !self.is_in_key(at)).then_some(field)
+    }
+
     /// Whether all keys are known as they were meant.
     pub(crate) fn has_keys(&self) -> bool {
         !self.families.is_empty() && self.families.iter().all(Family::is_sound)

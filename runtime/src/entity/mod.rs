@@ -3,6 +3,7 @@
 mod column;
 mod draft;
 mod dynamic;
+mod names;
 mod patch;
 mod path;
 mod projection;
@@ -24,6 +25,7 @@ pub use column::{
 };
 pub use draft::Draft;
 pub use dynamic::DynamicEntity;
+pub use names::are_apart;
 pub use patch::Patch;
 pub use path::{Access, Partition, Path, PathBuilder, Point, Range, Scan};
 pub use projection::Projection;

@@ -23,7 +23,11 @@ fn is_alone<E: TableEntity>() -> bool {
 fn prepared<E: TableEntity>(entity: &E) -> Result<EntityRows> {
     if let Err(reason) = entity.check() {
         let message = format!("`{}` was not accepted: {reason}", E::SCHEMA.entity);
-        return Err(Error::new(ErrorKind::Rejected, message).with_source(reason));
+        let error = Error::new(ErrorKind::Rejected, message).with_source(reason);
+        return Err(match entity.to_row() {
+            Ok(row) => at(&row, error),
+            Err(_) => error,
+        });
     }
     entity.rows()
 }

@@ -142,7 +142,9 @@ impl Atomic {
 
     fn add(&mut self, declared: &str, change: Result<Change>) -> Result<&mut Self> {
         let verb = self.changes.len();
-        let place = |error: Error| error.in_table(declared).at_operation(verb);
+        let named = self.table.clone().filter(|_| self.named);
+        let table = named.as_deref().unwrap_or(declared);
+        let place = |error: Error| error.in_table(table).at_operation(verb);
         let change = change.map_err(place)?;
         self.same_table(declared).map_err(place)?;
         self.known.admit(verb, &change).map_err(place)?;

@@ -253,7 +253,7 @@ impl<E, T> Query<E, T> {
             Ok(filter) => (filter.to_string(), None),
             Err(error) => (String::new(), Some(error)),
         };
-        let top = self.request.top(0);
+        let top = self.request.top(0, false);
         let pages =
             self.request.take.zip(top).map(|(take, top)| take.div_ceil(u64::from(top.max(1))));
         Explain {

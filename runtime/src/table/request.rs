@@ -19,6 +19,9 @@ use crate::{
 /// The properties that a reader needs beside its own: keys, Timestamp, and the type.
 const SYSTEM: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
 
+/// Rows of a page at least, where the pages before it held none of the entity's.
+const AFTER_EMPTY: u64 = 100;
+
 /// What is asked for.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
@@ -169,9 +172,12 @@ impl Request {
         CostClass::of(&filter)
     }
 
-    /// What the service is told of the size of a page, after so many rows.
-    pub(super) fn top(&self, returned: u64) -> Option<u32> {
-        let left = self.take.map(|take| take.saturating_sub(returned));
+    /// What the service is told of the size of a page, after so many rows; `resumed`: pages before
+    /// it held none.
+    pub(super) fn top(&self, returned: u64, resumed: bool) -> Option<u32> {
+        // Rows of other types fill pages too: one item is not looked for one row at a time.
+        let least = if resumed && returned == 0 { AFTER_EMPTY } else { 0 };
+        let left = self.take.map(|take| take.saturating_sub(returned).max(least));
         let left = left.and_then(|left| u32::try_from(left).ok()).filter(|left| *left <= PAGE_ROWS);
         match (left, self.page_size) {
             (Some(left), Some(size)) => Some(left.min(size)),
@@ -210,7 +216,7 @@ impl Request {
                 table: &self.table,
                 filter: &filter,
                 select: select.as_deref(),
-                top: self.top(returned),
+                top: self.top(returned, cursor.is_some()),
                 from: cursor.map(|cursor| &cursor.at),
             })
             .await?;

@@ -120,7 +120,7 @@ impl Bulk {
         self
     }
 
-    /// Called after every transaction.
+    /// Called after every transaction, and after an entity that is refused before it is sent.
     #[must_use]
     pub fn on_progress(mut self, report: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.on_progress = Some(Arc::new(report));
@@ -216,7 +216,7 @@ impl Bulk {
         let handle = self.client.table_named::<E>(&table);
         let mut cursor = self.start.clone();
         loop {
-            let page = query.page(cursor).await?;
+            let page = run.beside(query.page(cursor)).await?;
             for mut stored in page.items {
                 let replacement = match change(&mut stored) {
                     Ok(()) => plan::replace(&stored),
@@ -243,7 +243,7 @@ impl Bulk {
     {
         let mut run = self.run();
         let mut entities = std::pin::pin!(entities);
-        while let Some(entity) = entities.next().await {
+        while let Some(entity) = run.beside(entities.next()).await {
             let table = self.table.clone().unwrap_or_else(|| entity.table().to_owned());
             let change = entity.change(verb).map(|change| change.0);
             run.add(table, change, false).await;

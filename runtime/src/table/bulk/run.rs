@@ -1,8 +1,16 @@
 //! A bulk write under way.
 
-use std::{future::Future, pin::Pin, sync::Arc};
+use std::{
+    future::Future,
+    pin::{Pin, pin},
+    sync::Arc,
+};
 
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use futures_util::{
+    StreamExt,
+    future::{Either, select},
+    stream::FuturesUnordered,
+};
 
 use super::{
     BulkReport, Failure, OnProgress, Progress,
@@ -77,8 +85,24 @@ impl Run {
                     self.send(group).await;
                 }
             }
-            Err(error) => self.fail(item, error.in_table(&table)),
+            Err(error) => {
+                self.fail(item, error.in_table(&table));
+                self.tell();
+            }
         }
+    }
+
+    /// Waits for the input, while the transactions in flight go on.
+    pub(super) async fn beside<T>(&mut self, input: impl Future<Output = T>) -> T {
+        let mut input = pin!(input);
+        while !self.flights.is_empty() {
+            match select(input.as_mut(), self.flights.next()).await {
+                Either::Left((item, _)) => return item,
+                Either::Right((Some(landed), _)) => self.landed(landed),
+                Either::Right((None, _)) => {}
+            }
+        }
+        input.await
     }
 
     /// Sends a group, when there is room and no transaction in flight writes one of its rows.
@@ -96,7 +120,12 @@ impl Run {
     }
 
     async fn land(&mut self) {
-        let Some(landed) = self.flights.next().await else { return };
+        if let Some(landed) = self.flights.next().await {
+            self.landed(landed);
+        }
+    }
+
+    fn landed(&mut self, landed: Landed) {
         self.in_flight.retain(|(id, _)| *id != landed.id);
         self.report.done += landed.done;
         self.report.requests += landed.requests;
