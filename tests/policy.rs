@@ -1,6 +1,13 @@
 //! The structure of the library, as rules that fail: which module may use which, how long a file
 //! may be, and what no file may hold.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that panics has found something"
+)]
+
 use std::{
     collections::BTreeMap,
     fs,
@@ -278,6 +285,10 @@ fn nothing_panics_on_data() {
     ];
     let mut violations = Vec::new();
     for source in sources(&["runtime/src", "macros/src"]) {
+        // Promises to backends are tests, and fail as tests do.
+        if source.path.contains("/conformance/") {
+            continue;
+        }
         for line in source.lines.iter().filter(|line| !line.is_test) {
             let calls = CALLS.iter().filter(|call| line.code.contains(**call));
             violations.extend(calls.map(|call| format!("{}:{} {call}", source.path, line.number)));

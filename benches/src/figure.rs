@@ -38,3 +38,8 @@ pub(crate) fn figure(name: &str, value: f64, goal: &str) {
 pub(crate) fn note(name: &str, value: impl std::fmt::Display) {
     println!("note  {name} {value}");
 }
+
+/// Prints a rate of this machine beside its goal.
+pub(crate) fn rate(name: &str, value: f64, goal: &str) {
+    println!("ratio {name} {value:.0} (goal {goal})");
+}

@@ -27,6 +27,16 @@ pub enum CostClass {
 
 impl CostClass {
     /// The class of a filter.
+    ///
+    /// ```
+    /// use entable::{CostClass, Filter};
+    ///
+    /// let class = |text| Filter::parse(text).map(|filter| CostClass::of(&filter));
+    /// assert_eq!(class("PartitionKey eq 'Sales' and RowKey eq '2'")?, CostClass::Point);
+    /// assert_eq!(class("PartitionKey eq 'Sales' and RowKey ge 'S'")?, CostClass::Range);
+    /// assert_eq!(class("RowKey eq '2'")?, CostClass::TableScan);
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     pub fn of(filter: &Filter) -> Self {
         let bounds = KeyBounds::of(filter);
         match (bounds.one_partition(), bounds.one_row(), bounds.bounds_rows()) {

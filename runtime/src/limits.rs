@@ -43,6 +43,14 @@ pub const fn is_forbidden_in_key(c: char) -> bool {
 /// # Errors
 ///
 /// `is_too_large` above 512 UTF-16 units, `is_invalid` for a forbidden character.
+///
+/// ```
+/// use entable::limits::check_key;
+///
+/// assert!(check_key("RowKey", "email_jonesj@contoso.com").is_ok());
+/// assert!(check_key("RowKey", "R&D/Test").unwrap_err().is_invalid());
+/// assert!(check_key("RowKey", &"x".repeat(513)).unwrap_err().is_too_large());
+/// ```
 pub fn check_key(name: &str, key: &str) -> Result<()> {
     let units = utf16_units(key);
     if units > KEY_UNITS {
@@ -67,6 +75,13 @@ pub fn check_key(name: &str, key: &str) -> Result<()> {
 /// # Errors
 ///
 /// `is_invalid`, with the code that the service would send.
+///
+/// ```
+/// use entable::limits::check_table_name;
+///
+/// assert!(check_table_name("Staff2014").is_ok());
+/// assert_eq!(check_table_name("2014Staff").unwrap_err().code(), Some("InvalidResourceName"));
+/// ```
 pub fn check_table_name(name: &str) -> Result<()> {
     let refuse = |code, why: &str| {
         Err(Error::service(code, format!("table name `{}` {why}", name.escape_debug())))
@@ -105,7 +120,15 @@ pub fn is_identifier(name: &str) -> bool {
 ///
 /// # Errors
 ///
-/// `is_invalid` for its shape, `is_too_large` for its length.
+/// `is_invalid` for its shape and for the names of the system's three, `is_too_large` for its length.
+///
+/// ```
+/// use entable::limits::check_property_name;
+///
+/// assert!(check_property_name("FirstName").is_ok());
+/// assert!(check_property_name("First-Name").unwrap_err().is_invalid());
+/// assert!(check_property_name("Timestamp").unwrap_err().is_invalid());
+/// ```
 pub fn check_property_name(name: &str) -> Result<()> {
     if !is_identifier(name) {
         return Err(Error::service(

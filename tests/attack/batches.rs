@@ -295,10 +295,8 @@ async fn bulk_reports_a_taken_index_key_and_writes_the_rest() -> Result<(), Erro
     assert!(report.failed.iter().all(|f| f.error.is_unique_violation()));
     assert_eq!(exact(&people).await.len(), 5 + 118);
     let query = people.query(Person::primary().department("Sales")).page_size(10);
-    let report = people
-        .bulk()
-        .update_all(query, |p| Ok(p.email = format!("{}@new.com", p.id / 2)))
-        .await?;
+    let report =
+        people.bulk().update_all(query, |p| Ok(p.email = format!("{}@new.com", p.id / 2))).await?;
     assert!(report.failed.iter().all(|f| f.error.is_unique_violation()));
     assert_eq!(exact(&people).await.len(), 123);
     Ok(())

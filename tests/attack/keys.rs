@@ -16,9 +16,44 @@ struct Hostile {
 }
 
 const TEXTS: &[&str] = &[
-    "", "_", "-", "~", "~~", "~5F", "~A00005F", "a_b", "a-b", "/", "\\", "#", "?", "\0", "\u{7f}",
-    "\u{9f}", "%", "%2F", "'", "''", "\"", " ", "  x  ", "\n", "é", "e\u{301}", "\u{e000}", "\u{ffff}",
-    "😀", "😀_", "\u{10ffff}", "ＡＢ", "İ", "ß", "~e", "k_", "\u{feff}", "\u{a0}",
+    "",
+    "_",
+    "-",
+    "~",
+    "~~",
+    "~5F",
+    "~A00005F",
+    "a_b",
+    "a-b",
+    "/",
+    "\\",
+    "#",
+    "?",
+    "\0",
+    "\u{7f}",
+    "\u{9f}",
+    "%",
+    "%2F",
+    "'",
+    "''",
+    "\"",
+    " ",
+    "  x  ",
+    "\n",
+    "é",
+    "e\u{301}",
+    "\u{e000}",
+    "\u{ffff}",
+    "😀",
+    "😀_",
+    "\u{10ffff}",
+    "ＡＢ",
+    "İ",
+    "ß",
+    "~e",
+    "k_",
+    "\u{feff}",
+    "\u{a0}",
 ];
 
 #[tokio::test]
@@ -55,8 +90,7 @@ async fn a_prefix_finds_what_starts_with_it() -> Result<(), Error> {
     let mut all = Vec::new();
     for x in TEXTS {
         for y in TEXTS {
-            let one =
-                Hostile { a: "".into(), b: "".into(), c: (*x).into(), d: (*y).into(), n: 0 };
+            let one = Hostile { a: "".into(), b: "".into(), c: (*x).into(), d: (*y).into(), n: 0 };
             rows.insert(&one).await?;
             all.push(one);
         }
@@ -125,7 +159,9 @@ async fn descending_ranges_and_filters_mean_the_values() -> Result<(), Error> {
     let h = |i: i64| start + Duration::hours(i);
     let path = || Log::primary().host("h");
     let texts = async |q: Query<Log, Stored<Log>>| {
-        q.collect().await.map(|e| e.iter().map(|e| e.text.parse::<i64>().unwrap()).collect::<Vec<_>>())
+        q.collect()
+            .await
+            .map(|e| e.iter().map(|e| e.text.parse::<i64>().unwrap()).collect::<Vec<_>>())
     };
     use std::ops::Bound::{Excluded, Included};
     assert_eq!(texts(logs.query(path().at_range(h(3)..h(6)))).await?, [5, 4, 3]);
@@ -184,7 +220,8 @@ struct Mail {
 #[tokio::test]
 async fn lower_and_bucket_parts_are_found_by_value() -> Result<(), Error> {
     let mails = table::<Mail>().await;
-    for (id, email) in ["Jo@X.com", "jo_y@x.com", "İstanbul", "STRASSE/ß", "", "ΑΣ"].iter().enumerate()
+    for (id, email) in
+        ["Jo@X.com", "jo_y@x.com", "İstanbul", "STRASSE/ß", "", "ΑΣ"].iter().enumerate()
     {
         let mail = Mail { email: (*email).into(), id: id as u64 };
         mails.insert(&mail).await?;

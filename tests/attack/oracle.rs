@@ -47,7 +47,8 @@ fn rows() -> Vec<Row> {
             for (at, e) in TEXTS.into_iter().enumerate() {
                 for (c, d) in [(-1, 0), (0, 7), (300, 7), (-1, 255)] {
                     let v = (at as u8 + d % 8) % 4;
-                    let kind = [None, Some(Kind::Red), Some(Kind::Green)][usize::from(v) % 3].clone();
+                    let kind =
+                        [None, Some(Kind::Red), Some(Kind::Green)][usize::from(v) % 3].clone();
                     let n = (v != 1).then_some(i32::from(c) + 1);
                     rows.push(Row { a, b: b.into(), c, d, e: e.into(), v, kind, n });
                 }

@@ -1,7 +1,7 @@
 //! Queries: conditions, projections, pages and their cursors.
 
-use entable::prelude::*;
 use entable::backend::{Memory, layer::Recorder};
+use entable::prelude::*;
 
 use crate::{Contact, Employee, Review, employee, point, staff};
 
@@ -144,7 +144,9 @@ async fn foreign_rows_are_skipped_and_named() -> Result<(), Error> {
     let error = staff.get(foreign.clone()).await.unwrap_err();
     assert!(error.is_unrecognized_entity(), "{error}");
     let text = error.to_string();
-    assert!(text.contains("Review") && text.contains("Staff") && text.contains("empid_000001_2010"));
+    assert!(
+        text.contains("Review") && text.contains("Staff") && text.contains("empid_000001_2010")
+    );
     let error = staff.update(foreign, |_| Ok(())).await.unwrap_err();
     assert!(error.is_unrecognized_entity(), "{error}");
     let id = reviews
@@ -189,13 +191,31 @@ async fn untyped_queries_parse_and_refuse() -> Result<(), Error> {
         assert_eq!(row?.str("LastName")?, "Hall");
     }
     for text in [
-        "LastName eq", "eq 'x'", "LastName = 'x'", "(LastName eq 'x'", "LastName eq 'x", "and and",
-        "startswith(LastName,'x')", "Age eq 99999999999", "Age eq null", "LastName EQ 'x'", "é é é",
-        "At eq datetime'x'", "Id eq guid'x'", "B eq X'0'", "\u{0}", "a eq 1 or", "not", "a eq -",
+        "LastName eq",
+        "eq 'x'",
+        "LastName = 'x'",
+        "(LastName eq 'x'",
+        "LastName eq 'x",
+        "and and",
+        "startswith(LastName,'x')",
+        "Age eq 99999999999",
+        "Age eq null",
+        "LastName EQ 'x'",
+        "é é é",
+        "At eq datetime'x'",
+        "Id eq guid'x'",
+        "B eq X'0'",
+        "\u{0}",
+        "a eq 1 or",
+        "not",
+        "a eq -",
     ] {
         let error = Filter::parse(text).expect_err(text);
         let shown = error.to_string();
-        assert!(shown.contains(text.escape_debug().to_string().as_str()) || shown.len() > 20, "{shown}");
+        assert!(
+            shown.contains(text.escape_debug().to_string().as_str()) || shown.len() > 20,
+            "{shown}"
+        );
     }
     let error = rows.query(Keys::partition("x")).page(None).await;
     assert!(error?.items.is_empty());

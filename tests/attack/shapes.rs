@@ -148,7 +148,8 @@ async fn nested_optional_structs_come_back() -> Result<(), Error> {
         let part = all.get_as::<Some1>(Nested::primary().id(row.id)).await?.unwrap();
         assert_eq!(part.middle, row.middle);
     }
-    let filter = Nested::MIDDLE.within(Middle::INNER).at(Inner::A).ge(1) | Nested::OWN.at(Inner::B).eq("x");
+    let filter =
+        Nested::MIDDLE.within(Middle::INNER).at(Inner::A).ge(1) | Nested::OWN.at(Inner::B).eq("x");
     assert_eq!(all.query(Nested::primary()).filter(filter).collect().await?.len(), 1);
     let parts = all.query(Nested::primary()).select::<Some1>().collect().await?;
     assert_eq!(parts[1].middle, rows[1].middle);

@@ -35,7 +35,8 @@ fn at(id: u32) -> Point<Values> {
 #[tokio::test]
 async fn doubles_come_back_bit_by_bit() -> Result<(), Error> {
     let values = table::<Values>().await;
-    let doubles = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, f64::MIN_POSITIVE, f64::MAX, 5e-324];
+    let doubles =
+        [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, f64::MIN_POSITIVE, f64::MAX, 5e-324];
     for (id, double) in doubles.into_iter().enumerate() {
         let id = u32::try_from(id).unwrap();
         let row = Values { float: Some(double), small: Some(f32::NAN), ..value(id) };
@@ -48,7 +49,10 @@ async fn doubles_come_back_bit_by_bit() -> Result<(), Error> {
         let text = all.explain().filter;
         assert!(Filter::parse(&text).is_ok(), "{text}");
     }
-    assert_eq!(values.query(Values::primary()).filter(Values::FLOAT.eq(0.0)).collect().await?.len(), 1);
+    assert_eq!(
+        values.query(Values::primary()).filter(Values::FLOAT.eq(0.0)).collect().await?.len(),
+        1
+    );
     Ok(())
 }
 
@@ -68,7 +72,9 @@ async fn what_does_not_fit_is_refused_with_its_name() -> Result<(), Error> {
         (Values { json: (0..9000).map(|n| (n.to_string(), None)).collect(), ..value(1) }, "Json"),
     ];
     for (row, property) in refused {
-        for error in [values.insert(&row).await.unwrap_err(), values.upsert(&row).await.unwrap_err()] {
+        for error in
+            [values.insert(&row).await.unwrap_err(), values.upsert(&row).await.unwrap_err()]
+        {
             assert!(error.is_invalid() || error.is_too_large(), "{error}");
             assert_eq!(error.property(), Some(property), "{error}");
             assert_eq!(error.table(), Some("Values"), "{error}");
@@ -77,7 +83,12 @@ async fn what_does_not_fit_is_refused_with_its_name() -> Result<(), Error> {
     }
     for error in [
         values.patch(at(1), Values::patch().long(u64::MAX)).await.unwrap_err(),
-        values.query(Values::primary()).filter(Values::LONG.eq(u64::MAX)).collect().await.unwrap_err(),
+        values
+            .query(Values::primary())
+            .filter(Values::LONG.eq(u64::MAX))
+            .collect()
+            .await
+            .unwrap_err(),
     ] {
         assert_eq!((error.property(), error.table()), (Some("Long"), Some("Values")), "{error}");
     }
@@ -103,16 +114,29 @@ async fn what_does_not_fit_is_refused_with_its_name() -> Result<(), Error> {
 #[tokio::test]
 async fn a_bag_has_its_limits_and_no_stranger_takes_a_known_name() -> Result<(), Error> {
     let values = table::<Values>().await;
-    let bag = |names: &[&str]| names.iter().map(|n| ((*n).to_owned(), Value::Int32(1))).collect::<Bag>();
+    let bag =
+        |names: &[&str]| names.iter().map(|n| ((*n).to_owned(), Value::Int32(1))).collect::<Bag>();
     for names in [
-        &["a-b"][..], &["1a"], &[""], &["a b"], &["\u{e000}"], &["PartitionKey"], &["Timestamp"], &["RowKey"],
-        &["x/y"], &["EntityType"], &["Json"],
+        &["a-b"][..],
+        &["1a"],
+        &[""],
+        &["a b"],
+        &["\u{e000}"],
+        &["PartitionKey"],
+        &["Timestamp"],
+        &["RowKey"],
+        &["x/y"],
+        &["EntityType"],
+        &["Json"],
     ] {
         let row = Values { extra: bag(names), ..value(1) };
         let error = values.insert(&row).await.unwrap_err();
         assert!(error.is_invalid(), "{names:?}: {error}");
         assert_eq!(error.table(), Some("Values"));
-        assert!(error.to_string().contains(names[0].escape_debug().to_string().as_str()), "{error}");
+        assert!(
+            error.to_string().contains(names[0].escape_debug().to_string().as_str()),
+            "{error}"
+        );
         assert_eq!(error.keys(), Some(("p", "001")), "{error}");
     }
     let row = Values { extra: bag(&["Id"]), ..value(9) };
@@ -148,7 +172,8 @@ async fn an_entity_over_a_mebibyte_is_refused_before_it_is_sent() -> Result<(), 
     let error = values.insert(&row).await.unwrap_err();
     assert!(error.is_too_large() && error.keys() == Some(("p", "001")), "{error}");
     values.insert(&Values { extra: extra(16), ..value(1) }).await?;
-    let rows = (1..=30).map(|id| Values { extra: extra(if id == 7 { 17 } else { 16 }), ..value(id) });
+    let rows =
+        (1..=30).map(|id| Values { extra: extra(if id == 7 { 17 } else { 16 }), ..value(id) });
     let report = values.bulk().upsert_all(rows).await?;
     assert_eq!((report.done, report.failed.len(), report.failed[0].index), (29, 1, 6));
     let mut egt = values.atomic();

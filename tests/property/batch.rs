@@ -98,6 +98,7 @@ fn the_largest_entity_fits_alone() {
     row.check().unwrap();
     let batch = Batch::single("Staff", Operation::insert(row)).unwrap();
     assert!(batch.request_bytes() < REQUEST_BYTES);
+    assert!(multipart(batch.operations()).len() <= batch.request_bytes());
 }
 
 #[test]

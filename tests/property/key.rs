@@ -5,8 +5,9 @@ use std::{cmp::Ordering, fmt::Debug};
 use entable::{
     InvalidValue, Ticks,
     key::{
-        DatePart, Descending, FixedWidth, KeyPart, bucket, bucket_width, date_width, decode_date,
-        encode_bucket, encode_date, escape, lower, resolution_of, successor, unescape,
+        DatePart, Descending, FixedWidth, Form, KeyPart, KeyWriter, Part, Segment, Template,
+        bucket, bucket_width, date_width, decode_date, encode_bucket, encode_date, escape, lower,
+        resolution_of, successor, unescape,
     },
     limits::is_forbidden_in_key,
 };
@@ -210,6 +211,7 @@ proptest! {
         for key in [&key, &[prefix.as_str(), &key].concat(), &["\u{ffff}", &key].concat()] {
             let above = successor(&prefix);
             let is_below = above.as_deref().is_none_or(|above| utf16_order(key, above).is_lt());
+            prop_assert!(above.as_deref().is_none_or(|above| !above.contains(is_forbidden_in_key)));
             let is_from = utf16_order(key, &prefix).is_ge();
             prop_assert_eq!(is_below && is_from, key.starts_with(&prefix), "{:?} {:?}", key, above);
         }
@@ -273,6 +275,35 @@ fn the_keys_of_the_design_come_out_exactly() {
         Ok(())
     });
     assert_eq!(escape(&email, None), "jonesj@contoso.com");
+}
+
+#[test]
+fn the_keys_of_the_design_come_out_whole() {
+    const fn part(form: Form, width: Option<usize>) -> Segment {
+        Segment::Part(Part::new("Field", form, width))
+    }
+    const ID: Segment = part(Form::Width(6), Some(6));
+    static REVIEW: Template = Template {
+        text: "empid_{id:06}_{year:04}",
+        segments: &[
+            Segment::Literal("empid_"),
+            ID,
+            Segment::Literal("_"),
+            part(Form::Width(4), Some(4)),
+        ],
+    };
+    static NAMES: Template = Template {
+        text: "{first}_{last}",
+        segments: &[part(Form::Plain, None), Segment::Literal("_"), part(Form::Plain, None)],
+    };
+    let mut key = KeyWriter::new(&REVIEW, "RowKey");
+    key.part(|out| 123_u32.encode_width(6, out)).unwrap();
+    key.part(|out| 2012_u16.encode_width(4, out)).unwrap();
+    assert_eq!(key.finish().unwrap(), "empid_000123_2012");
+    let mut key = KeyWriter::new(&NAMES, "RowKey");
+    key.part(|out| "Ann_Marie".to_owned().encode(out)).unwrap();
+    key.part(|out| "R&D/Test_1".to_owned().encode(out)).unwrap();
+    assert_eq!(key.finish().unwrap(), "Ann~5FMarie_R&D~2FTest_1");
 }
 
 #[test]

@@ -158,19 +158,20 @@ fn the_layout_does_not_change() {
 #[test]
 fn damaged_headers_are_named() {
     let row = Row::build("P", "R").with("A", ValueRef::Boolean(true)).unwrap().finish().unwrap();
-    let damaged = |change: &dyn Fn(&mut Vec<u8>)| {
+    type Change = fn(&mut Vec<u8>);
+    let damaged = |change: Change| {
         let mut bytes = row.as_bytes().to_vec();
         change(&mut bytes);
         Row::from_bytes(bytes.into()).and_then(|row| row.get("A").map(|_| ())).unwrap_err()
     };
-    let cases: [(&dyn Fn(&mut Vec<u8>), &str); 7] = [
-        (&Vec::clear, "the row is empty"),
-        (&|bytes| bytes[0] = 9, "row format 9 is unknown"),
-        (&|bytes| bytes.truncate(14), "the keys are cut"),
-        (&|bytes| bytes[13] = 0xff, "the keys are not UTF-8"),
-        (&|bytes| bytes[8] = 0xff, "the Timestamp is not in the years 1 to 9999"),
-        (&|bytes| bytes[17] = 99, "of an unknown type"),
-        (&|bytes| bytes[19] = 7, "its value is none of its type"),
+    let cases: [(Change, &str); 7] = [
+        (Vec::clear, "the row is empty"),
+        (|bytes| bytes[0] = 9, "row format 9 is unknown"),
+        (|bytes| bytes.truncate(14), "the keys are cut"),
+        (|bytes| bytes[13] = 0xff, "the keys are not UTF-8"),
+        (|bytes| bytes[8] = 0xff, "the Timestamp is not in the years 1 to 9999"),
+        (|bytes| bytes[17] = 99, "of an unknown type"),
+        (|bytes| bytes[19] = 7, "its value is none of its type"),
     ];
     for (change, text) in cases {
         let error = damaged(change);

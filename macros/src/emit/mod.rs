@@ -4,6 +4,7 @@
 //! `_rt` is named in it, and traits are called by their full paths. Names of locals and of helper
 //! types begin with `__`, because the user's types are in scope.
 
+mod aggregate;
 mod assert;
 mod codec;
 mod columns;
@@ -16,6 +17,7 @@ mod patch;
 mod projection;
 mod properties;
 mod schema;
+mod set;
 mod steps;
 
 use proc_macro2::TokenStream;
@@ -60,6 +62,16 @@ pub(crate) fn edm_enum(edm_enum: &model::EdmEnum) -> TokenStream {
 /// The code of a projection.
 pub(crate) fn projection(projection: &model::Projection) -> TokenStream {
     scoped(&projection.runtime, &projection::emit(projection))
+}
+
+/// The code of a set of entities.
+pub(crate) fn set(set: &model::Set) -> TokenStream {
+    let members = set::members(set);
+    let body = match set.shape {
+        model::Shape::Enum => set::emit(set),
+        model::Shape::Struct => aggregate::emit(set),
+    };
+    scoped(&set.runtime, &quote! { #members #body })
 }
 
 /// A block in which `_rt` is the runtime. The user's lints are for code that the user wrote.

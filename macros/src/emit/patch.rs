@@ -29,18 +29,15 @@ fn with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> TokenStre
     let (ident, name, vis) = (&entity.ident, name(entity), &entity.vis);
     let doc = format!("Changes to some properties of `{}`.", crate::names::unraw(ident));
     // A key cannot be patched: another key is another row.
-    let methods = entity
-        .fields
-        .iter()
-        .enumerate()
-        .filter(|(at, _)| !entity.is_in_key(*at))
-        .map(|(_, field)| {
+    let methods = entity.fields.iter().enumerate().filter(|(at, _)| !entity.is_in_key(*at)).map(
+        |(_, field)| {
             let method = format_ident!("remove_{}", field.name, span = field.ident.span());
             let is_free = entity.setter_named(&method.to_string()).is_none();
             let remove = is_free.then(|| remove(field, &method));
             let set = setter(field);
             quote! { #set #remove }
-        });
+        },
+    );
     quote! {
         #[doc = #doc]
         #[derive(_rt::Debug)]

@@ -2,7 +2,8 @@
 
 use super::Filter;
 use crate::{
-    error::{Error, ErrorKind, Result, ServiceCode},
+    edm::Value,
+    error::{Error, Result, ServiceCode},
     limits,
 };
 
@@ -13,12 +14,13 @@ impl Filter {
     /// How deep filters may be nested: `and`, `or` and `not` count.
     pub const NESTING: usize = 100;
 
-    /// Refuses a filter whose text would not be read as the filter: one that names what is no
-    /// property's name, or that is nested more than [`NESTING`](Self::NESTING) deep.
+    /// Refuses a filter whose text the service would not read as the filter.
     ///
     /// # Errors
     ///
-    /// `is_invalid`, naming the property; `is_too_large` for a name above 255 UTF-16 units.
+    /// `is_invalid` for a name that is no property's, for a Double that is not finite (the service
+    /// documents no literal for it), and above a nesting of [`NESTING`](Self::NESTING);
+    /// `is_too_large` for a name above 255 UTF-16 units.
     ///
     /// ```
     /// use entable::Filter;
@@ -30,9 +32,9 @@ impl Filter {
     pub fn check(&self) -> Result<()> {
         self.check_nesting()?;
         let mut checked = Ok(());
-        self.properties(&mut |name| {
+        self.each(|filter| {
             if checked.is_ok() {
-                checked = check_name(name);
+                checked = check_one(filter);
             }
         });
         checked
@@ -53,6 +55,24 @@ pub(super) fn too_deep(found: usize) -> Error {
     Error::service(ServiceCode::InvalidInput, message)
 }
 
+/// Looks at a filter without those below it.
+fn check_one(filter: &Filter) -> Result<()> {
+    match filter {
+        Filter::Compare { property, value, .. } => {
+            check_name(property)?;
+            match value {
+                Value::Double(number) if !number.is_finite() => {
+                    let message = format!("{number} has no literal in a filter");
+                    Err(Error::service(ServiceCode::InvalidInput, message).in_property(property))
+                }
+                _ => Ok(()),
+            }
+        }
+        Filter::Property(name) => check_name(name),
+        Filter::Constant(_) | Filter::And(_) | Filter::Or(_) | Filter::Not(_) => Ok(()),
+    }
+}
+
 fn check_name(name: &str) -> Result<()> {
     if matches!(name, "PartitionKey" | "RowKey" | "Timestamp") {
         return Ok(());
@@ -60,7 +80,7 @@ fn check_name(name: &str) -> Result<()> {
     limits::check_property_name(name)?;
     if RESERVED.contains(&name) {
         let message = format!("filters cannot name a property `{name}`: the word is reserved");
-        return Err(Error::new(ErrorKind::Invalid, message).in_property(name));
+        return Err(Error::service(ServiceCode::InvalidInput, message).in_property(name));
     }
     Ok(())
 }

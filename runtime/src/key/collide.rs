@@ -209,9 +209,10 @@ const fn meet(a: Place<'_>, b: Place<'_>, steps: &mut u32) -> bool {
     }
 }
 
-/// Whether two texts are over at the same place, because neither can hold what ends it.
+/// Whether two texts are over at the same place: what ends one ends the other, and has the same
+/// escapes in both.
 const fn ends_both(a: Option<char>, b: Option<char>) -> bool {
-    matches!((a, b), (Some(a), Some(b)) if a == b && !is_hex(a))
+    matches!((a, b), (Some(a), Some(b)) if a == b)
 }
 
 /// What a part of fixed width holds at a place.

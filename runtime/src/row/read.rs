@@ -17,6 +17,7 @@ pub struct Properties<'a> {
 }
 
 impl<'a> Properties<'a> {
+    #[inline]
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
@@ -27,79 +28,101 @@ impl<'a> Properties<'a> {
     ///
     /// `is_corrupt` for bytes that are not a property.
     #[allow(clippy::should_implement_trait, reason = "fallible, and hot: no Option<Result<_>>")]
+    #[inline]
     pub fn next(&mut self) -> Result<Option<(&'a [u8], ValueRef<'a>)>> {
-        let Some((name, edm, bytes)) = self.start()? else { return Ok(None) };
-        let value = read_value(edm, bytes).ok_or_else(|| self.damaged())?;
-        Ok(Some((name, value)))
+        let Some(slot) = self.start()? else { return Ok(None) };
+        let value = slot.value().ok_or_else(|| self.damaged())?;
+        Ok(Some((slot.name, value)))
+    }
+
+    /// The next property as it stands in the row: name, type, the bytes of its value.
+    pub(crate) fn raw(&mut self) -> Result<Option<(&'a [u8], EdmType, &'a [u8])>> {
+        Ok(self.start()?.map(|slot| (slot.name, slot.edm, slot.bytes)))
     }
 
     /// The value of that name, if it is still to come; values before it are not read.
     pub(super) fn find(mut self, name: &str) -> Result<Option<ValueRef<'a>>> {
-        while let Some((found, edm, bytes)) = self.start()? {
-            if found == name.as_bytes() {
-                return read_value(edm, bytes).map(Some).ok_or_else(|| self.damaged());
+        while let Some(slot) = self.start()? {
+            if slot.name == name.as_bytes() {
+                return slot.value().map(Some).ok_or_else(|| self.damaged());
             }
         }
         Ok(None)
     }
 
-    fn start(&mut self) -> Result<Option<(&'a [u8], EdmType, &'a [u8])>> {
+    #[inline]
+    fn start(&mut self) -> Result<Option<Slot<'a>>> {
         if self.rest.is_empty() {
             return Ok(None);
         }
-        read_start(&mut self.rest).map(Some).ok_or_else(|| self.damaged())
+        Slot::read(&mut self.rest).map(Some).ok_or_else(|| self.damaged())
     }
 
     /// The error of a damaged property, after which there are no more.
+    #[cold]
     fn damaged(&mut self) -> Error {
         self.rest = &[];
         corrupt("a property is cut, of an unknown type, or its value is none of its type")
     }
 }
 
-/// The start of a property: its name, and the type and bytes of its value.
-fn read_start<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], EdmType, &'a [u8])> {
-    let name = usize::from(u16::from_le_bytes(array(rest)?));
-    let [tag] = array(rest)?;
-    let edm = EdmType::from_tag(tag)?;
-    let name = take(rest, name)?;
-    let size = match edm {
-        EdmType::Boolean => 1,
-        EdmType::Int32 => 4,
-        EdmType::Int64 | EdmType::Double | EdmType::DateTime => 8,
-        EdmType::Guid => 16,
-        EdmType::String | EdmType::Binary => {
-            usize::try_from(u32::from_le_bytes(array(rest)?)).ok()?
-        }
-    };
-    Some((name, edm, take(rest, size)?))
+/// A property as it stands in the row, its value not read yet.
+struct Slot<'a> {
+    name: &'a [u8],
+    edm: EdmType,
+    bytes: &'a [u8],
 }
 
-fn read_value(edm: EdmType, bytes: &[u8]) -> Option<ValueRef<'_>> {
-    Some(match edm {
-        EdmType::Boolean => match bytes {
-            [0] => ValueRef::Boolean(false),
-            [1] => ValueRef::Boolean(true),
-            _ => return None,
-        },
-        EdmType::Int32 => ValueRef::Int32(i32::from_le_bytes(bytes.try_into().ok()?)),
-        EdmType::Int64 => ValueRef::Int64(i64::from_le_bytes(bytes.try_into().ok()?)),
-        EdmType::Double => ValueRef::Double(f64::from_le_bytes(bytes.try_into().ok()?)),
-        EdmType::DateTime => {
-            ValueRef::DateTime(Ticks::new(i64::from_le_bytes(bytes.try_into().ok()?))?)
-        }
-        EdmType::Guid => ValueRef::Guid(Uuid::from_bytes(bytes.try_into().ok()?)),
-        EdmType::String => ValueRef::String(from_utf8(bytes).ok()?),
-        EdmType::Binary => ValueRef::Binary(bytes),
-    })
+impl<'a> Slot<'a> {
+    #[inline]
+    fn read(rest: &mut &'a [u8]) -> Option<Self> {
+        let name = usize::from(u16::from_le_bytes(array(rest)?));
+        let [tag] = array(rest)?;
+        let edm = EdmType::from_tag(tag)?;
+        let name = take(rest, name)?;
+        let size = match edm {
+            EdmType::Boolean => 1,
+            EdmType::Int32 => 4,
+            EdmType::Int64 | EdmType::Double | EdmType::DateTime => 8,
+            EdmType::Guid => 16,
+            EdmType::String | EdmType::Binary => {
+                usize::try_from(u32::from_le_bytes(array(rest)?)).ok()?
+            }
+        };
+        Some(Self { name, edm, bytes: take(rest, size)? })
+    }
+
+    /// The value; `None` where the bytes are none of the type.
+    #[inline]
+    fn value(&self) -> Option<ValueRef<'a>> {
+        let bytes = self.bytes;
+        Some(match self.edm {
+            EdmType::Boolean => match bytes {
+                [0] => ValueRef::Boolean(false),
+                [1] => ValueRef::Boolean(true),
+                _ => return None,
+            },
+            EdmType::Int32 => ValueRef::Int32(i32::from_le_bytes(bytes.try_into().ok()?)),
+            EdmType::Int64 => ValueRef::Int64(i64::from_le_bytes(bytes.try_into().ok()?)),
+            EdmType::Double => ValueRef::Double(f64::from_le_bytes(bytes.try_into().ok()?)),
+            EdmType::DateTime => {
+                ValueRef::DateTime(Ticks::new(i64::from_le_bytes(bytes.try_into().ok()?))?)
+            }
+            EdmType::Guid => ValueRef::Guid(Uuid::from_bytes(bytes.try_into().ok()?)),
+            EdmType::String => ValueRef::String(from_utf8(bytes).ok()?),
+            EdmType::Binary => ValueRef::Binary(bytes),
+        })
+    }
 }
 
+#[inline]
 fn take<'a>(rest: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     let (taken, after) = rest.split_at_checked(count)?;
     *rest = after;
     Some(taken)
 }
 
+#[inline]
 fn array<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     let (taken, after) = rest.split_first_chunk()?;
     *rest = after;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use super::{Condition, Items, Query};
+use super::{Condition, Explain, Items, Query};
 use crate::{
     entity::{Stored, TableEntity},
     error::Result,
@@ -43,6 +43,11 @@ impl<E: TableEntity> QueryMany<E> {
         self.queries =
             self.queries.into_iter().map(|query| query.filter(condition.clone())).collect();
         self
+    }
+
+    /// What each query will ask, in the order of the paths, without asking it.
+    pub fn explain(&self) -> Vec<Explain> {
+        self.queries.iter().map(Query::explain).collect()
     }
 
     /// The items of all queries, each query's in its order, the queries as they answer.

@@ -17,9 +17,10 @@ use super::{
     group::{Group, Groups, Item},
 };
 use crate::{
-    error::{Error, Result},
+    entity::TableEntity,
+    error::{BoxError, Error, Result},
     plan::Change,
-    table::{Client, commit::commit},
+    table::{Client, Table, commit::commit},
 };
 
 /// What a run works with.
@@ -162,14 +163,21 @@ impl Run {
         }
     }
 
-    /// The entities that another writer changed first: index and keys.
-    pub(super) async fn take_lost_races(&mut self) -> Vec<(u64, String, String)> {
+    /// Changes the entities again that another writer changed first, once all others are written.
+    pub(super) async fn retry_lost_races<E: TableEntity>(
+        &mut self,
+        table: &Table<E>,
+        change: &mut impl FnMut(&mut E) -> Result<(), BoxError>,
+    ) {
         self.settle().await;
-        std::mem::take(&mut self.lost)
+        for (index, partition_key, row_key) in std::mem::take(&mut self.lost) {
+            let changed = table.update_keys(&partition_key, &row_key, change).await;
+            self.retried(index, changed.map(drop));
+        }
     }
 
     /// What became of an entity that was tried again.
-    pub(super) fn retried(&mut self, index: u64, result: Result<()>) {
+    fn retried(&mut self, index: u64, result: Result<()>) {
         self.report.failed.retain(|failure| failure.index != index);
         self.report.requests += 2;
         match result {

@@ -1,0 +1,93 @@
+//! Related rows by one key: an employee and the reviews of every year.
+//!
+//! A review's key is the employee's and the year, so that one read finds the review of a year, and
+//! one range of keys those of all years, with the employee or without.
+
+use entable::prelude::*;
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+struct Employee {
+    department: String,
+    id: u32,
+    last_name: String,
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}_{year:04}")]
+struct Review {
+    department: String,
+    id: u32,
+    year: u16,
+    manager_rating: i32,
+    peer_rating: i32,
+    comments: String,
+}
+
+#[derive(Debug, PartialEq, Projection)]
+#[table(of = Review)]
+struct Ratings {
+    year: u16,
+    manager_rating: i32,
+    peer_rating: i32,
+}
+
+fn review(id: u32, year: u16) -> Review {
+    Review {
+        department: "Sales".into(),
+        id,
+        year,
+        manager_rating: i32::from(year % 5),
+        peer_rating: 4,
+        comments: "punctual".into(),
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    let client = Client::memory();
+    let staff: Table<Employee> = client.table();
+    let reviews: Table<Review> = client.table();
+    staff.create().await?;
+
+    // The same partition: an employee comes with the first review, or not at all.
+    for id in [123, 124] {
+        let mut egt = client.atomic();
+        let hall = Employee { department: "Sales".into(), id, last_name: "Hall".into() };
+        egt.insert(&hall)?.insert(&review(id, 2012))?;
+        egt.commit().await?;
+    }
+    let later = (2013..=2015).flat_map(|year| [review(123, year), review(124, year)]);
+    reviews.bulk().insert_all(later).await?.into_result()?;
+
+    // One review: one read.
+    let of_123 = || Review::primary().department("Sales").id(123);
+    let of_2012 = of_123().year(2012);
+    assert_eq!((of_2012.partition_key(), of_2012.row_key()), ("Sales", "empid_000123_2012"));
+    assert!(reviews.get(of_2012).await?.is_some());
+
+    // All reviews of an employee: one range, and only the fields that are shown.
+    let query = reviews.query(of_123()).select::<Ratings>();
+    assert_eq!(
+        query.explain().filter,
+        "(PartitionKey eq 'Sales') and (RowKey ge 'empid_000123') and (RowKey lt 'empid_000124')"
+    );
+    let found = query.collect().await?;
+    let years: Vec<u16> = found.iter().map(|ratings| ratings.year).collect();
+    assert_eq!(years, [2012, 2013, 2014, 2015]);
+
+    // Some years of it.
+    let some = reviews.query(of_123().year_range(2013..=2014)).collect().await?;
+    assert_eq!(some.len(), 2);
+
+    // The employee and its reviews together: the prefix of both keys, without types.
+    let keys = Keys::partition("Sales").prefix("empid_000123");
+    let rows = client.dynamic("Staff").query(keys).collect().await?;
+    let types: Vec<_> = rows.iter().filter_map(|row| row.entity_type()).collect();
+    assert_eq!(types, ["Employee", "Review", "Review", "Review", "Review"]);
+
+    // A query of employees does not meet the reviews between them.
+    let range = Employee::primary().department("Sales").id_range(123..=124);
+    assert_eq!(staff.query(range).collect().await?.len(), 2);
+    Ok(())
+}

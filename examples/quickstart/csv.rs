@@ -1,0 +1,193 @@
+//! Files of comma-separated values, and errors that say where: file, line and column.
+
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use csv::{Reader, ReaderBuilder, StringRecord};
+
+/// What is read from one line.
+pub trait Record: Sized {
+    /// The columns, in the order in which `read` takes them.
+    const COLUMNS: &'static [&'static str];
+
+    /// The record of a line.
+    fn read(line: &mut Line<'_>) -> Result<Self, BadField>;
+}
+
+/// Why a file was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum CsvError {
+    /// The file cannot be opened or read.
+    #[error("cannot read {}: {source}", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A field does not parse.
+    #[error("{}, line {line}, column {column} ({name}): {reason}", file.display())]
+    BadField {
+        /// The file.
+        file: PathBuf,
+        /// The line, from 1; the heading is line 1.
+        line: u64,
+        /// The field of the line, from 1.
+        column: usize,
+        /// The column's name.
+        name: String,
+        /// What was expected, and what was found.
+        reason: String,
+    },
+}
+
+/// A field that does not parse.
+#[derive(Debug)]
+pub struct BadField {
+    column: usize,
+    reason: String,
+}
+
+/// The fields of one line, taken one after another.
+#[derive(Debug)]
+pub struct Line<'a> {
+    fields: &'a StringRecord,
+    /// Where each of the record's columns stands in the file.
+    places: &'a [usize],
+    next: usize,
+}
+
+impl<'a> Line<'a> {
+    fn field(&mut self) -> (usize, &'a str) {
+        let column = self.places.get(self.next).copied().unwrap_or(usize::MAX);
+        self.next += 1;
+        (column, self.fields.get(column).unwrap_or_default())
+    }
+
+    /// The next column as text, which is not empty and not `NA`.
+    pub fn text(&mut self) -> Result<String, BadField> {
+        let (column, field) = self.field();
+        match known(field) {
+            Some(text) => Ok(text.to_owned()),
+            None => Err(bad(column, "a text", field)),
+        }
+    }
+
+    /// The next column as text; `None`: `NA`.
+    pub fn optional_text(&mut self) -> Result<Option<String>, BadField> {
+        Ok(known(self.field().1).map(ToOwned::to_owned))
+    }
+
+    /// The next column as a value such as a number.
+    pub fn value<T: FromStr>(&mut self, expected: &str) -> Result<T, BadField> {
+        let (column, field) = self.field();
+        field.parse().map_err(|_| bad(column, expected, field))
+    }
+
+    /// The next column as a value; `None`: `NA`.
+    pub fn optional<T: FromStr>(&mut self, expected: &str) -> Result<Option<T>, BadField> {
+        let (column, field) = self.field();
+        known(field).map(|text| text.parse().map_err(|_| bad(column, expected, field))).transpose()
+    }
+
+    /// An error at the column that was taken last.
+    pub fn reject(&self, reason: impl Into<String>) -> BadField {
+        let taken = self.next.saturating_sub(1);
+        let column = self.places.get(taken).copied().unwrap_or_default();
+        BadField { column, reason: reason.into() }
+    }
+}
+
+/// A missing value is `NA` in these files.
+fn known(field: &str) -> Option<&str> {
+    (!field.is_empty() && field != "NA").then_some(field)
+}
+
+fn bad(column: usize, expected: &str, found: &str) -> BadField {
+    BadField { column, reason: format!("expected {expected}, found `{}`", found.escape_debug()) }
+}
+
+/// A file that is being read.
+struct Source<'p> {
+    file: &'p Path,
+    reader: Reader<File>,
+    heading: StringRecord,
+}
+
+/// Every record of a file.
+pub fn read<T: Record>(file: &Path) -> Result<Vec<T>, CsvError> {
+    let mut source = Source::open(file)?;
+    let places = T::COLUMNS.iter().map(|name| source.place(name)).collect::<Result<Vec<_>, _>>()?;
+    let mut records = Vec::new();
+    let mut fields = StringRecord::new();
+    while source.next(&mut fields)? {
+        let mut line = Line { fields: &fields, places: &places, next: 0 };
+        let record = T::read(&mut line).map_err(|bad| source.at(&fields, bad))?;
+        records.push(record);
+    }
+    Ok(records)
+}
+
+impl<'p> Source<'p> {
+    fn open(file: &'p Path) -> Result<Self, CsvError> {
+        let opened = File::open(file)
+            .map_err(|source| CsvError::Unreadable { file: file.to_owned(), source })?;
+        // Lines of another length are told apart here, where their column is known.
+        let mut reader = ReaderBuilder::new().flexible(true).from_reader(opened);
+        let heading = reader.headers().cloned();
+        let mut source = Self { file, reader, heading: StringRecord::new() };
+        source.heading = heading.map_err(|error| source.failed(error))?;
+        Ok(source)
+    }
+
+    /// Where a column stands in the file.
+    fn place(&self, name: &str) -> Result<usize, CsvError> {
+        self.heading.iter().position(|found| found == name).ok_or_else(|| {
+            let reason = format!("expected a column `{name}`, found none of that name");
+            self.bad_field(1, BadField { column: self.heading.len(), reason })
+        })
+    }
+
+    /// Reads the next line; `false`: there is none.
+    fn next(&mut self, fields: &mut StringRecord) -> Result<bool, CsvError> {
+        if !self.reader.read_record(fields).map_err(|error| self.failed(error))? {
+            return Ok(false);
+        }
+        let (expected, found) = (self.heading.len(), fields.len());
+        if found == expected {
+            return Ok(true);
+        }
+        let reason = format!("expected {expected} fields, found {found}");
+        Err(self.at(fields, BadField { column: found.min(expected), reason }))
+    }
+
+    fn at(&self, fields: &StringRecord, bad: BadField) -> CsvError {
+        self.bad_field(fields.position().map_or(0, csv::Position::line), bad)
+    }
+
+    fn bad_field(&self, line: u64, BadField { column, reason }: BadField) -> CsvError {
+        let name = self.heading.get(column).unwrap_or("no such column").to_owned();
+        CsvError::BadField { file: self.file.to_owned(), line, column: column + 1, name, reason }
+    }
+
+    /// An error of the reader: the disk's, or a line that is not UTF-8.
+    fn failed(&self, error: csv::Error) -> CsvError {
+        let line = error.position().map_or(0, csv::Position::line);
+        match error.into_kind() {
+            csv::ErrorKind::Utf8 { err, .. } => {
+                let reason = "expected UTF-8, found other bytes".to_owned();
+                self.bad_field(line, BadField { column: err.field(), reason })
+            }
+            csv::ErrorKind::Io(source) => {
+                CsvError::Unreadable { file: self.file.to_owned(), source }
+            }
+            other => {
+                let source = std::io::Error::other(format!("{other:?}"));
+                CsvError::Unreadable { file: self.file.to_owned(), source }
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! From the files into the tables, with a progress bar for each.
+
+use std::{path::Path, time::Instant};
+
+use entable::{BoxError, prelude::*, table::Writable};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::{
+    csv::{self, CsvError},
+    flight::{Airline, Airport, Flight, Plane},
+};
+
+/// What the files hold.
+#[derive(Debug)]
+pub struct Data {
+    pub airlines: Vec<Airline>,
+    pub airports: Vec<Airport>,
+    pub planes: Vec<Plane>,
+    pub flights: Vec<Flight>,
+}
+
+impl Data {
+    /// Reads all four files, so that a line that does not parse is found before anything is written.
+    pub fn read(directory: &Path) -> Result<Self, CsvError> {
+        Ok(Self {
+            airlines: csv::read(&directory.join("airlines.csv"))?,
+            airports: csv::read(&directory.join("airports.csv"))?,
+            planes: csv::read(&directory.join("planes.csv"))?,
+            flights: csv::read(&directory.join("flights.csv"))?,
+        })
+    }
+
+    /// Writes everything into new tables.
+    pub async fn load(&self, client: &Client) -> Result<(), BoxError> {
+        load(&client.table(), &self.airlines).await?;
+        load(&client.table(), &self.airports).await?;
+        load(&client.table(), &self.planes).await?;
+        load(&client.table(), &self.flights).await
+    }
+}
+
+async fn load<E>(table: &Table<E>, entities: &[E]) -> Result<(), BoxError>
+where
+    E: TableEntity + Writable,
+{
+    let start = Instant::now();
+    table.delete_table_if_exists().await?;
+    table.create().await?;
+    let bar = ProgressBar::new(entities.len().try_into()?);
+    bar.set_style(ProgressStyle::with_template("{msg:10} {wide_bar} {pos}/{len} {eta}")?);
+    bar.set_message(table.name().to_owned());
+    let report = table
+        .bulk()
+        .on_progress({
+            let bar = bar.clone();
+            move |progress| bar.set_position(progress.done)
+        })
+        .insert_all(entities)
+        .await?
+        .into_result()?;
+    bar.finish_and_clear();
+    println!(
+        "{:10} {:6} entities in {:4} requests, {:.2} s",
+        table.name(),
+        report.done,
+        report.requests,
+        start.elapsed().as_secs_f64()
+    );
+    Ok(())
+}

