@@ -31,7 +31,7 @@ pub use crate::{
         EntityRows, Flattened, FromRow, FullCopy, FullView, Holds, Json, ListEntry, ListRows,
         PartialCopy, Partition, Patch, Path, PathBuilder, Plain, Point, PrimaryRow, Projection,
         Properties, PropertyWriter, Range, ReadColumn, Scan, Schema, Stored, TableEntity, View,
-        Within, are_apart, older_rows, older_version,
+        Within, assert_flattened, older_rows, older_version,
         set::{
             Aggregate, Claim, EntitySet, Folding, Many, Marker, Members, One, Set, SetMember,
             Variant, count_markers, read_member, resolve_row, sorted_markers,
@@ -339,21 +339,6 @@ pub const fn assert_separated(template: &Template, message: &'static str) {
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_properties(columns: &[ColumnSchema], markers: usize, message: &'static str) {
     if ColumnSchema::count(columns) + markers > PROPERTIES {
-        panic!("{}", message);
-    }
-}
-
-/// Refuses the expansion where a flattened struct has a property of another's name.
-#[track_caller]
-#[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_flattened(
-    entity: &[ColumnSchema],
-    marker: &str,
-    prefix: &str,
-    columns: &[ColumnSchema],
-    message: &'static str,
-) {
-    if !are_apart(entity, marker, prefix, columns) {
         panic!("{}", message);
     }
 }

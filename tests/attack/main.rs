@@ -1,5 +1,12 @@
 //! What an unfriendly user tries, with nothing but the contract in hand.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::unit_arg,
+    reason = "programs as users write them; a helper that fails is a failed test"
+)]
+
 mod batches;
 mod files;
 mod keys;

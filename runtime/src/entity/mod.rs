@@ -25,7 +25,7 @@ pub use column::{
 };
 pub use draft::Draft;
 pub use dynamic::DynamicEntity;
-pub use names::are_apart;
+pub use names::assert_flattened;
 pub use patch::Patch;
 pub use path::{Access, Partition, Path, PathBuilder, Point, Range, Scan};
 pub use projection::Projection;
