@@ -50,6 +50,7 @@ const fn count(columns: &[ColumnSchema], before: Option<&Name<'_>>, name: Name<'
 
 /// Refuses the expansion where a property of a flattened struct has the name of another property of
 /// its entity, of the `marker` that says the row's type, or of the system.
+#[doc(hidden)]
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_flattened(
