@@ -1,8 +1,10 @@
 //! Everything that a program needs: `use entable::prelude::*;`.
 
+#[cfg(feature = "azure")]
+pub use crate::AzureOptions;
 pub use crate::{
     BoxError, Column, CostClass, Cursor, DynamicEntity, ETag, EdmValue, Error, ErrorKind, Filter,
-    Keys, Page, Partition, Path, Point, Range, Scan, Stored, Value,
+    Keys, Page, Partition, Path, Point, Range, RetryPolicy, Scan, Stored, Value,
     entity::{FromRow, Projection, Properties, TableEntity},
     table::{Atomic, Bulk, Client, Query, Table},
 };

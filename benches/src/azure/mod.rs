@@ -27,7 +27,7 @@ pub(crate) const POINTS: usize = 400;
 pub(crate) const TRANSACTIONS: usize = 50;
 pub(crate) const TRANSACTION: usize = 100;
 pub(crate) const QUERIES: usize = 4;
-pub(crate) const QUERIED: usize = 5_000;
+pub(crate) const QUERIED: usize = TRANSACTIONS * TRANSACTION;
 
 /// The operations, with what they are counted by.
 const OPERATIONS: [&str; 4] = ["insert", "get", "transaction", "query"];

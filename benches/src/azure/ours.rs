@@ -62,13 +62,6 @@ pub(super) async fn run(connection: &str) {
         }
     })
     .await;
-    for part in TRANSACTIONS..QUERIED / TRANSACTION {
-        let mut batch = Batch::new(name);
-        for at in 0..TRANSACTION {
-            batch.push(Operation::insert(row("many", part * TRANSACTION + at))).unwrap();
-        }
-        azure.apply(&batch).await.unwrap();
-    }
     measured("query", QUERIES * QUERIED, async {
         let filter = Filter::eq("PartitionKey", "many");
         for _ in 0..QUERIES {

@@ -54,7 +54,6 @@ async function transact(first, last) {
   }
 }
 await measured("transaction", TRANSACTIONS * TRANSACTION, () => transact(0, TRANSACTIONS));
-await transact(TRANSACTIONS, QUERIED / TRANSACTION);
 await measured("query", QUERIES * QUERIED, async () => {
   for (let query = 0; query < QUERIES; query++) {
     let rows = 0;

@@ -61,6 +61,5 @@ def query():
 measured("insert", POINTS, insert)
 measured("get", POINTS, get)
 measured("transaction", TRANSACTIONS * TRANSACTION, lambda: transact(0, TRANSACTIONS))
-transact(TRANSACTIONS, QUERIED // TRANSACTION)
 measured("query", QUERIES * QUERIED, query)
 table.delete_table()
