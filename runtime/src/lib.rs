@@ -46,16 +46,19 @@ pub use crate::{
         Ticks, Value, ValueRef,
     },
     entity::{
-        Column, DynamicEntity, FromRow, Partition, Patch, Path, Point, Predicate, Projection,
-        Properties, Range, Scan, Stored, TableEntity,
+        Aggregate, Column, DynamicEntity, EntitySet, FromRow, KeyRef, Partition, Patch, Path,
+        Point, Predicate, Projection, Properties, Range, Scan, Set, SetMember, Stored, TableEntity,
+        Variant,
     },
     error::{BoxError, Error, ErrorKind, Result, Seen, ServiceCode},
     filter::{Comparison, Filter, KeyBounds},
     page::{Continuation, Cursor, Page},
     row::{ETag, Row, RowBuilder},
-    table::{Atomic, Bulk, BulkReport, Client, ClientBuilder, Explain, Query, Table},
+    table::{
+        Atomic, Bulk, BulkReport, Client, ClientBuilder, Explain, Lookup, Query, SetTable, Table,
+    },
 };
-pub use entable_macros::{EdmEnum, Projection, Properties, TableEntity};
+pub use entable_macros::{EdmEnum, EntitySet, Projection, Properties, TableEntity};
 
 /// The examples of the README run as tests.
 #[cfg(doctest)]

@@ -152,6 +152,7 @@ impl<'m> Builder<'m> {
 
     fn step(&self, at: usize, given: &Given) -> TokenStream {
         let (name, vis) = (self.name(at), &self.entity.vis);
+        let entity = &self.entity.ident;
         let doc = format!("Keys of `{}`, not all of them given yet.", self.entity.ident);
         let path = self.is_path(given).then(|| self.path(&name));
         let methods = self.methods(given);
@@ -162,6 +163,15 @@ impl<'m> Builder<'m> {
 
             #[automatically_derived]
             impl #name { #methods }
+
+            #[automatically_derived]
+            impl _rt::PathBuilder for #name {
+                type Entity = #entity;
+
+                fn family(&self) -> &'static _rt::Family {
+                    _rt::Draft::family(&self.0)
+                }
+            }
 
             #path
         }

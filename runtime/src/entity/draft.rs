@@ -31,6 +31,11 @@ impl Draft {
         Self { family, parts, bounds: None, fault: None }
     }
 
+    /// The rows whose keys are given.
+    pub const fn family(&self) -> &'static Family {
+        self.family
+    }
+
     fn partition_parts(&self) -> usize {
         self.family.partition.parts().count()
     }

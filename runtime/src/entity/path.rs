@@ -21,9 +21,25 @@ pub trait Path: Sized {
     fn access(self) -> Access;
 
     /// The keys that it addresses.
-    fn keys(self) -> Keys {
-        self.access().keys
+    fn keys(&self) -> Keys
+    where
+        Self: Clone,
+    {
+        self.clone().access().keys
     }
+}
+
+/// A path builder, whatever it has gathered so far: what names an index where no keys are wanted.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no path builder",
+    note = "write the path without its keys, such as `Employee::by_name()`"
+)]
+pub trait PathBuilder {
+    /// The entity.
+    type Entity: TableEntity;
+
+    /// Which of its rows.
+    fn family(&self) -> &'static Family;
 }
 
 /// A path without its type: which family of rows, and which keys of it.
@@ -77,9 +93,14 @@ macro_rules! paths {
                     Self { access: draft.into_access(), of: PhantomData }
                 }
 
+                #[allow(dead_code, reason = "of some of the paths")]
+                pub(super) fn from_access(access: Access) -> Self {
+                    Self { access, of: PhantomData }
+                }
+
                 /// The keys that it addresses.
-                pub fn keys(&self) -> &Keys {
-                    &self.access.keys
+                pub fn keys(&self) -> Keys {
+                    self.access.keys.clone()
                 }
             }
 

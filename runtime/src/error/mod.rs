@@ -39,6 +39,7 @@ struct Inner {
     keys: Option<(String, String)>,
     property: Option<String>,
     index: Option<String>,
+    entity_type: Option<String>,
     failed_index: Option<usize>,
     seen: Option<Seen>,
     retry_after: Option<Duration>,
@@ -57,6 +58,7 @@ impl Error {
             keys: None,
             property: None,
             index: None,
+            entity_type: None,
             failed_index: None,
             seen: None,
             retry_after: None,
@@ -101,6 +103,13 @@ impl Error {
     #[must_use]
     pub fn with_index(mut self, index: &str) -> Self {
         self.0.index = Some(index.to_owned());
+        self
+    }
+
+    /// The same error, naming the type that the row says it is of.
+    #[must_use]
+    pub fn of_type(mut self, entity_type: &str) -> Self {
+        self.0.entity_type.get_or_insert_with(|| entity_type.to_owned());
         self
     }
 
@@ -189,6 +198,11 @@ impl Error {
         self.0.property.as_deref()
     }
 
+    /// The type that the row says it is of, where that is what went wrong.
+    pub fn entity_type(&self) -> Option<&str> {
+        self.0.entity_type.as_deref()
+    }
+
     /// The index whose key was taken, for a unique violation.
     pub fn index(&self) -> Option<&str> {
         self.0.index.as_deref()
@@ -219,6 +233,9 @@ impl fmt::Display for Error {
         if let Some((partition_key, row_key)) = &inner.keys {
             place(f, "PartitionKey", partition_key)?;
             place(f, "RowKey", row_key)?;
+        }
+        if let Some(entity_type) = &inner.entity_type {
+            place(f, "EntityType", entity_type)?;
         }
         if let Some(property) = &inner.property {
             place(f, "property", property)?;

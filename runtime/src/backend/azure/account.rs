@@ -110,7 +110,7 @@ impl Account {
     }
 
     /// The error of a refusal, for an answer of which only success was expected.
-    pub(super) fn successful(&self, answer: Answer, effect: Effect) -> Result<Answer> {
+    pub(super) fn succeeded(&self, answer: Answer, effect: Effect) -> Result<Answer> {
         if answer.is_success() { Ok(answer) } else { Err(self.refused(&answer, effect)) }
     }
 }

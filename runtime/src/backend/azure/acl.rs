@@ -54,7 +54,7 @@ impl Azure {
         account.check_policies(table, &[])?;
         let call = Call::reading().header("accept", "application/xml");
         let answer = account.own(call, Method::Get, table, "comp=acl").await?;
-        let answer = account.successful(answer, Effect::Reads);
+        let answer = account.succeeded(answer, Effect::Reads);
         wire::read_policies(&answer.map_err(|error| error.in_table(table))?.body)
     }
 
@@ -73,7 +73,7 @@ impl Azure {
             .header("content-type", "application/xml")
             .body(wire::write_policies(policies));
         let answer = account.own(call, Method::Put, table, "comp=acl").await?;
-        let answer = account.successful(answer, Effect::Writes);
+        let answer = account.succeeded(answer, Effect::Writes);
         answer.map(drop).map_err(|error| error.in_table(table))
     }
 }

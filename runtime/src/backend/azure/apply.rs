@@ -47,7 +47,7 @@ impl Account {
         }
         let table = self.table(table)?;
         let answer = self.call(call, |context| send(table, operation, context)).await?;
-        let answer = self.successful(answer, Effect::Writes)?;
+        let answer = self.succeeded(answer, Effect::Writes)?;
         let etag = answer.header("etag").filter(|_| operation.verb() != Verb::Delete);
         Ok(Written { status: 204, etag: etag.map(wire::version) })
     }
@@ -59,7 +59,7 @@ impl Account {
         let call = Call::writing().body(bytes).header("content-type", content_type);
         let transaction = table.partition_key_client(batch.partition_key()).transaction();
         let answer = self.call(call, |context| transaction.context(context).into_future()).await?;
-        let answer = self.successful(answer, Effect::Writes)?;
+        let answer = self.succeeded(answer, Effect::Writes)?;
         self.outcome_of(batch, &answer)
     }
 

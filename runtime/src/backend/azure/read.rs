@@ -44,7 +44,7 @@ impl Account {
                 _ => Err(place(error)),
             };
         }
-        let answer = self.successful(answer, Effect::Reads).map_err(place)?;
+        let answer = self.succeeded(answer, Effect::Reads).map_err(place)?;
         let row = wire::row(&answer.body).map_err(place)?;
         Ok(Some(match answer.header("etag") {
             Some(etag) => row.with_etag(wire::version(etag)),

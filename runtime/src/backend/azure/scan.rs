@@ -43,7 +43,7 @@ impl Account {
             })
             .await
             .map_err(place)?;
-        let answer = self.successful(answer, Effect::Reads).map_err(place)?;
+        let answer = self.succeeded(answer, Effect::Reads).map_err(place)?;
         let next = answer.header("x-ms-continuation-nextpartitionkey").map(|partition_key| {
             let row_key = answer.header("x-ms-continuation-nextrowkey").map(str::to_owned);
             Continuation { partition_key: partition_key.to_owned(), row_key }

@@ -31,7 +31,7 @@ impl Account {
         let call = Call::writing().header("prefer", "return-no-content");
         let answer =
             self.call(call, |context| table.create().context(context).into_future()).await?;
-        self.successful(answer, Effect::Writes).map(|_| TableNames::default())
+        self.succeeded(answer, Effect::Writes).map(|_| TableNames::default())
     }
 
     async fn delete(&self, name: &str) -> Result<TableNames> {
@@ -44,7 +44,7 @@ impl Account {
         let answer = self
             .call(Call::writing(), |context| table.delete().context(context).into_future())
             .await?;
-        self.successful(answer, Effect::Writes).map(|_| TableNames::default())
+        self.succeeded(answer, Effect::Writes).map(|_| TableNames::default())
     }
 
     /// The client cannot begin a list in the middle, so a later page is asked for with its token in
@@ -63,7 +63,7 @@ impl Account {
                 self.own(Call::reading(), azure_core::Method::Get, "Tables", &query).await?
             }
         };
-        let answer = self.successful(answer, Effect::Reads)?;
+        let answer = self.succeeded(answer, Effect::Reads)?;
         let next = answer.header("x-ms-continuation-nexttablename").map(str::to_owned);
         Ok(TableNames { names: wire::table_names(&answer.body)?, next })
     }

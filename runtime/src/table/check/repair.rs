@@ -18,6 +18,9 @@ use crate::{
 
 /// `true`: mended; `false`: another writer was first.
 pub(super) async fn repair<E: TableEntity>(table: &Table<E>, finding: &Finding) -> Result<bool> {
+    if finding.kind == FindingKind::Contested {
+        return Ok(false);
+    }
     let is_list = E::SCHEMA
         .families
         .iter()
@@ -56,7 +59,7 @@ async fn copy<E: TableEntity>(table: &Table<E>, finding: &Finding) -> Result<Vec
         (Some(copy), None, Some(primary)) => {
             vec![touch(&primary)?, Operation::insert(copy.row)]
         }
-        (Some(copy), Some(found), _) if copy.row.content() != found.content() => {
+        (Some(copy), Some(found), _) if !copy.row.holds_same(&found) => {
             vec![Operation::replace(copy.row, guard(&found))]
         }
         (None, Some(found), _) if finding.kind == FindingKind::Orphan => {
@@ -96,7 +99,7 @@ async fn entry<E: TableEntity>(table: &Table<E>, finding: &Finding) -> Result<Ve
 
 /// A write of the primary that changes nothing but its version: it fails where the primary is
 /// another one by now.
-pub(super) fn touch(primary: &Row) -> Result<Operation> {
+pub(in crate::table) fn touch(primary: &Row) -> Result<Operation> {
     let mut row = Row::build(primary.partition_key(), primary.row_key());
     let mut properties = primary.properties();
     if let Some((name, value)) = properties.next()? {

@@ -1,0 +1,1 @@
+//! Requests and operations of every verb.
