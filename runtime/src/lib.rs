@@ -38,6 +38,7 @@ pub mod prelude;
 pub use crate::backend::azure::{AccessPolicy, AccountKey, Azure, AzureOptions};
 pub use crate::{
     access::{CostClass, Keys},
+    backend::layer::RetryPolicy,
     batch::{Batch, Condition, Operation, Verb, Written},
     clock::{Clock, SteppedClock, SystemClock},
     edm::{

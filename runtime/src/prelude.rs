@@ -1,8 +1,10 @@
 //! Everything that a program needs: `use entable::prelude::*;`.
 
+#[cfg(feature = "azure")]
+pub use crate::AzureOptions;
 pub use crate::{
     BoxError, Column, CostClass, Cursor, DynamicEntity, ETag, EdmValue, Error, ErrorKind, Filter,
-    KeyRef, Keys, Page, Partition, Path, Point, Range, Scan, Stored, Value,
+    KeyRef, Keys, Page, Partition, Path, Point, Range, RetryPolicy, Scan, Stored, Value,
     entity::{Aggregate, EntitySet, FromRow, Projection, Properties, TableEntity},
     table::{Atomic, Bulk, Client, Lookup, Query, SetTable, Table},
 };

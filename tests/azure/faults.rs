@@ -175,7 +175,7 @@ async fn server(answers: bool) -> (String, Arc<AtomicUsize>) {
 }
 
 fn at(address: &str) -> AzureOptions {
-    AzureOptions::emulator().unwrap().endpoint(address).unwrap()
+    AzureOptions::emulator().endpoint(address).unwrap()
 }
 
 #[tokio::test]

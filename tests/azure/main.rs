@@ -17,5 +17,6 @@ mod conformance;
 mod emulator;
 mod fake;
 mod faults;
+mod lost;
 mod rows;
 mod secrets;

@@ -18,16 +18,16 @@ use std::{
 use crate::figure::{figure, note};
 
 /// Rounds; each asks every client once.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 7;
 /// The argument by which this program asks itself to be one of the clients.
 const CHILD: &str = "azure-client";
 
 /// How much a client does for one figure.
 pub(crate) const POINTS: usize = 400;
-pub(crate) const TRANSACTIONS: usize = 20;
+pub(crate) const TRANSACTIONS: usize = 50;
 pub(crate) const TRANSACTION: usize = 100;
 pub(crate) const QUERIES: usize = 4;
-pub(crate) const QUERIED: usize = 5_000;
+pub(crate) const QUERIED: usize = TRANSACTIONS * TRANSACTION;
 
 /// The operations, with what they are counted by.
 const OPERATIONS: [&str; 4] = ["insert", "get", "transaction", "query"];

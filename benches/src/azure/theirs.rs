@@ -87,9 +87,6 @@ pub(super) async fn run(connection: &str) {
         }
     })
     .await;
-    for part in TRANSACTIONS..QUERIED / TRANSACTION {
-        transact(part).await;
-    }
     measured("query", QUERIES * QUERIED, async {
         for _ in 0..QUERIES {
             let mut pages =

@@ -12,7 +12,7 @@ mod request;
 mod rules;
 mod window;
 
-use std::{fmt, future::Future, pin::Pin, sync::Arc};
+use std::{error::Error as StdError, fmt, future::Future, pin::Pin, sync::Arc};
 
 #[cfg(feature = "embedded")]
 pub use embedded::{Durability, Embedded, EmbeddedOptions};
@@ -21,7 +21,7 @@ pub use request::{Capabilities, Read, Rows, Scan, TableNames, TableRequest};
 
 use crate::{
     batch::{Batch, Written},
-    error::Result,
+    error::{BoxError, Error, Result},
     row::Row,
 };
 
@@ -36,7 +36,8 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///   service has one; other failures of disk or network are [`ErrorKind::Backend`].
 /// * `apply` is all or nothing, isolated, and durable by the backend's promise when it returns. A
 ///   failing operation is named by [`failed_index`](crate::Error::failed_index). A write whose
-///   outcome is unknown is `is_ambiguous`, never an error that claims it did not happen.
+///   outcome is unknown is `is_ambiguous`, never an error that claims it did not happen. An error of
+///   a request that never left has [`NotSent`] as its source.
 /// * Two successive writes of one row never have the same ETag.
 /// * `scan` gives rows in ordinal order of (PartitionKey, RowKey) where
 ///   [`Capabilities::ordered`] says so. A page may be empty and still have a continuation; a
@@ -59,6 +60,35 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
 
     /// Creates, deletes or lists tables.
     fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>>;
+}
+
+/// The cause of an error, where the request never left: it may be made again as it is, whatever it
+/// does.
+#[derive(Debug)]
+pub struct NotSent(BoxError);
+
+impl NotSent {
+    /// The cause that says why.
+    pub fn new(cause: impl Into<BoxError>) -> Self {
+        Self(cause.into())
+    }
+
+    /// Whether the error is of a request that never left.
+    pub fn is_cause_of(error: &Error) -> bool {
+        error.source().is_some_and(|source| source.is::<Self>())
+    }
+}
+
+impl fmt::Display for NotSent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the request was not sent: {}", self.0)
+    }
+}
+
+impl StdError for NotSent {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source()
+    }
 }
 
 #[deny(clippy::missing_trait_methods)]

@@ -47,8 +47,9 @@ async function read() {
   assert.equal(plain.Guid.value, GUID);
   assert.deepEqual(new Uint8Array(plain.Binary), BINARY);
   const typed = await table.getEntity(writer, "types", { disableTypeConversion: true });
-  assert.equal(typed.Whole.type, "Double");
-  assert.equal(Number(typed.Whole.value), 3);
+  // A whole Double has no annotation in an answer, and JavaScript reads `3.0` as `3`: the SDK takes
+  // it for an Int32.
+  assert.equal(Number(typed.Whole.value ?? typed.Whole), 3);
   assert.equal(Number(typed.Double.value ?? typed.Double), -1.5e300);
   const at = writer === "python" ? AT.replace("7Z", "Z") : AT;
   assert.equal(typed.At.value, at);

@@ -14,7 +14,6 @@ use crate::{
     backend::rules,
     batch::{Batch, Condition, Operation, Verb, Written},
     error::{Error, ErrorKind, Result, ServiceCode},
-    row::ETag,
 };
 
 impl Account {
@@ -50,7 +49,7 @@ impl Account {
         let answer = self.call(call, |context| send(table, operation, context)).await?;
         let answer = self.succeeded(answer, Effect::Writes)?;
         let etag = answer.header("etag").filter(|_| operation.verb() != Verb::Delete);
-        Ok(Written { status: 204, etag: etag.map(ETag::from) })
+        Ok(Written { status: 204, etag: etag.map(wire::version) })
     }
 
     /// The client makes and sends the request; the body is written here.
@@ -86,7 +85,7 @@ impl Account {
             .zip(parts)
             .map(|(operation, part)| {
                 let etag = part.etag.filter(|_| operation.verb() != Verb::Delete);
-                Written { status: part.status, etag: etag.map(ETag::from) }
+                Written { status: part.status, etag: etag.map(wire::version) }
             })
             .collect())
     }

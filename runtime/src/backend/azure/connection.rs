@@ -1,6 +1,8 @@
 //! Connection strings: `AccountName=..;AccountKey=..`, `TableEndpoint=..;SharedAccessSignature=..`,
 //! `UseDevelopmentStorage=true`.
 
+use azure_storage::clients::EMULATOR_ACCOUNT;
+
 use super::{AccountKey, endpoint::Endpoint};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -47,7 +49,7 @@ impl Settings {
     /// The account's key, if there is one.
     pub(super) fn key(&self) -> Result<Option<AccountKey>> {
         match (&self.account, &self.account_key) {
-            _ if self.emulator => AccountKey::emulator().map(Some),
+            _ if self.emulator => Ok(Some(AccountKey::emulator())),
             (Some(account), Some(key)) => AccountKey::new(account, key).map(Some),
             (None, Some(_)) => {
                 Err(invalid("the connection string has an AccountKey and no AccountName"))
@@ -59,8 +61,9 @@ impl Settings {
     /// Where the tables are.
     pub(super) fn endpoint(&self) -> Result<Endpoint> {
         if self.emulator {
-            let host = self.proxy.as_deref().unwrap_or("http://127.0.0.1");
-            return Endpoint::emulator(&format!("{}:10002", host.trim_end_matches('/')));
+            let Some(proxy) = &self.proxy else { return Ok(Endpoint::emulator()) };
+            let proxy = proxy.trim_end_matches('/');
+            return Endpoint::parse(&format!("{proxy}:10002/{EMULATOR_ACCOUNT}"));
         }
         match (&self.table_endpoint, &self.account) {
             (Some(endpoint), _) => Endpoint::parse(endpoint),

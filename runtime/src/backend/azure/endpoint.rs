@@ -1,6 +1,7 @@
 //! Where an account's tables are.
 
 use azure_core::Url;
+use azure_storage::clients::EMULATOR_ACCOUNT;
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -44,10 +45,14 @@ impl Endpoint {
         Self::parse(&format!("{protocol}://{account}.table.{}", suffix.trim_matches('.')))
     }
 
-    /// The emulator's account below that address.
-    pub(super) fn emulator(address: &str) -> Result<Self> {
-        let account = azure_storage::clients::EMULATOR_ACCOUNT;
-        Self::parse(&format!("{}/{account}", address.trim_end_matches('/')))
+    /// The emulator at its usual address.
+    pub(super) fn emulator() -> Self {
+        Self {
+            url: format!("http://127.0.0.1:10002/{EMULATOR_ACCOUNT}"),
+            account: Some(EMULATOR_ACCOUNT.to_owned()),
+            loopback: true,
+            cosmos: false,
+        }
     }
 
     /// An address as the portal shows it. A path names the account only where the host does not: on

@@ -10,7 +10,10 @@ use super::{
     transport::{Answer, Failure},
     wire::{Refusal, refusal},
 };
-use crate::error::{Error, ErrorKind, ServiceCode};
+use crate::{
+    backend::NotSent,
+    error::{Error, ErrorKind, ServiceCode},
+};
 
 /// Whether the request changes something: then an answer that is lost leaves the outcome open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +60,7 @@ impl Account {
         match (failure, effect) {
             (Failure::Unsent(what, source), _) => {
                 let message = format!("{what} at `{}`; check endpoint and network", self.endpoint);
-                Error::new(ErrorKind::Backend, message).with_source(source)
+                Error::new(ErrorKind::Backend, message).with_source(NotSent::new(source))
             }
             (Failure::Token(source), _) => {
                 let message = "the credential gave no token; sign in again or check its role";

@@ -120,12 +120,10 @@ impl AzureOptions {
     }
 
     /// The emulator at its usual address, `http://127.0.0.1:10002`.
-    ///
-    /// # Errors
-    ///
-    /// None: address and key are constants.
-    pub fn emulator() -> Result<Self> {
-        Self::from_connection_string("UseDevelopmentStorage=true")
+    pub fn emulator() -> Self {
+        let mut options = Self::new(Credential::Key(AccountKey::emulator()));
+        options.endpoint = Some(Endpoint::emulator());
+        options
     }
 
     fn of_account(mut self, account: &str) -> Result<Self> {
@@ -241,7 +239,9 @@ mod tests {
             url(AzureOptions::from_connection_string(sas)),
             "https://me.table.core.windows.net"
         );
-        assert_eq!(url(AzureOptions::emulator()), "http://127.0.0.1:10002/devstoreaccount1");
+        let emulator = AzureOptions::from_connection_string("UseDevelopmentStorage=true");
+        assert_eq!(url(emulator), url(Ok(AzureOptions::emulator())));
+        assert_eq!(url(Ok(AzureOptions::emulator())), "http://127.0.0.1:10002/devstoreaccount1");
     }
 
     #[test]

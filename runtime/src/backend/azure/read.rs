@@ -13,7 +13,7 @@ use super::{
 use crate::{
     backend::{Read, rules::check_keys},
     error::{Result, ServiceCode},
-    row::{ETag, Row},
+    row::Row,
 };
 
 impl Account {
@@ -47,7 +47,7 @@ impl Account {
         let answer = self.succeeded(answer, Effect::Reads).map_err(place)?;
         let row = wire::row(&answer.body).map_err(place)?;
         Ok(Some(match answer.header("etag") {
-            Some(etag) => row.with_etag(ETag::from(etag)),
+            Some(etag) => row.with_etag(wire::version(etag)),
             None => row,
         }))
     }

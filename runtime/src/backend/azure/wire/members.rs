@@ -9,7 +9,7 @@ use super::time;
 use crate::{
     edm::ValueRef,
     error::{Error, ErrorKind, Result},
-    row::{ETag, Row, RowBuilder},
+    row::{Row, RowBuilder},
 };
 
 /// A member's value as JSON has it.
@@ -76,7 +76,7 @@ impl<'a> Members<'a> {
         }
         .map_err(place)?;
         let derived = self.etag.is_empty() || time::is_of(&self.etag, &self.timestamp);
-        Ok(if derived { row } else { row.with_etag(ETag::from(&*self.etag)) })
+        Ok(if derived { row } else { row.with_etag(time::version(&self.etag)) })
     }
 
     /// The type that the answer gives for a property. Annotations come in the order of their

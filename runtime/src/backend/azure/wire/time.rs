@@ -1,7 +1,7 @@
 //! Times as answers spell them, read without the generality of [`Ticks`]' own parser: a page holds
 //! a thousand of them.
 
-use crate::edm::Ticks;
+use crate::{edm::Ticks, row::ETag};
 
 /// The time of a text such as `2021-05-26T15:48:25.77957Z`; any other form goes to the general
 /// parser.
@@ -70,20 +70,41 @@ fn days_before(year: i64, month: i64) -> i64 {
 /// Whether the ETag is the one that the Timestamp, as the service trims it, gives: then a row need
 /// not keep it.
 pub(super) fn is_of(etag: &str, timestamp: &str) -> bool {
-    let trimmed = match timestamp.split_once('.') {
-        Some((_, fraction)) => !fraction.ends_with("0Z") && fraction != "Z",
-        None => true,
-    };
-    let inner = etag.strip_prefix("W/\"datetime'").and_then(|rest| rest.strip_suffix("'\""));
-    let Some(inner) = inner.filter(|_| trimmed && timestamp.ends_with('Z')) else { return false };
-    let mut inner = inner.split("%3A");
-    timestamp.split(':').all(|part| inner.next() == Some(part)) && inner.next().is_none()
+    let mut buffer = [0; LONGEST];
+    derived(etag, &mut buffer).is_some_and(|time| time == timestamp.as_bytes())
+}
+
+/// The version of that text, byte for byte.
+pub(in crate::backend::azure) fn version(etag: &str) -> ETag {
+    let mut buffer = [0; LONGEST];
+    let ticks = derived(etag, &mut buffer).and_then(plain);
+    ticks.map_or_else(|| ETag::from(etag), ETag::of)
+}
+
+/// Bytes of `9999-12-31T23:59:59.9999999Z`.
+const LONGEST: usize = 28;
+
+/// The time inside `W/"datetime'..'"`, if it is spelled as the service derives it from a Timestamp:
+/// colons encoded, the fraction without zeros at its end.
+fn derived<'b>(etag: &str, buffer: &'b mut [u8; LONGEST]) -> Option<&'b [u8]> {
+    let inner = etag.strip_prefix("W/\"datetime'")?.strip_suffix("'\"")?;
+    let mut length = 0;
+    for (at, part) in inner.split("%3A").enumerate() {
+        let colon: &[u8] = if at > 0 { b":" } else { b"" };
+        for byte in colon.iter().chain(part.as_bytes()) {
+            *buffer.get_mut(length)? = *byte;
+            length += 1;
+        }
+    }
+    let time = buffer.get(..length)?;
+    let encoded = !inner.contains(':');
+    let fraction = time.get(19..)?;
+    (encoded && (fraction == b"Z" || !fraction.ends_with(b"0Z"))).then_some(time)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::ETag;
 
     #[test]
     fn the_quick_parser_agrees_with_the_general_one() {
@@ -128,5 +149,19 @@ mod tests {
         ));
         assert!(!is_of("W/\"x\"", at));
         assert!(!is_of(&etag, "2021-05-26T15:48:26.77957Z"));
+        for text in [
+            &etag,
+            "W/\"datetime'2021-05-26T15%3A48%3A25.7795700Z'\"",
+            "W/\"datetime'2021-05-26T15%3A48%3A25Z'\"",
+            "W/\"datetime'2021-05-26T15:48:25Z'\"",
+            "W/\"datetime'2021-05-26T15%3a48%3a25Z'\"",
+            "W/\"datetime'2021-05-26T15%3A48%3A25.Z'\"",
+            "W/\"datetime'soon'\"",
+            "W/\"x\"",
+            "",
+        ] {
+            assert_eq!(version(text).to_string(), text);
+            assert_eq!(version(text), ETag::from(text));
+        }
     }
 }

@@ -1,6 +1,9 @@
 //! What a failed request says about its outcome.
 
-use crate::error::{Error, ErrorKind, ServiceCode};
+use crate::{
+    backend::NotSent,
+    error::{Error, ErrorKind, ServiceCode},
+};
 
 /// What is known about a request that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,7 +26,8 @@ impl Loss {
             (ErrorKind::Ambiguous, _) => Self::Unknown,
             (_, Some(ServiceCode::TooManyRequests)) => Self::NotDone,
             (ErrorKind::Throttled, _) => Self::Throttled,
-            (ErrorKind::Backend, None) => Self::NotDone,
+            (ErrorKind::Backend, _) if NotSent::is_cause_of(error) => Self::NotDone,
+            (ErrorKind::Backend, None) => Self::Unknown,
             (ErrorKind::Backend, Some(code)) if may_pass(code.status()) => Self::Unknown,
             (_, Some(code)) if code.status() == 408 => Self::Unknown,
             _ => Self::Refused,

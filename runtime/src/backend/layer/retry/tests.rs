@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::{
     backend::{
-        Memory,
+        Memory, NotSent,
         layer::{Fault, On, Recorder, Trouble},
     },
     batch::{Condition, Operation, Verb},
@@ -93,8 +93,9 @@ fn busy() -> Error {
 }
 
 /// A timeout, a reset, a bare 500: the outcome is open.
-fn open() -> [Error; 3] {
+fn open() -> [Error; 4] {
     [
+        Error::new(ErrorKind::Backend, "connection lost"),
         Error::new(ErrorKind::Ambiguous, "no answer within 30 s"),
         Error::new(ErrorKind::Ambiguous, "connection reset")
             .with_code(ServiceCode::Other("Http502".into(), 502)),
@@ -179,6 +180,20 @@ async fn an_unguarded_write_is_never_made_again_blindly() {
             assert_eq!((error.seen(), s.writes()), (Some(Seen::Other), 0));
             assert_eq!(s.text("r").await.as_deref(), Some("old"));
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_was_never_sent_is_made_again_as_it_is() {
+    for verb in VERBS {
+        let s = store(RetryPolicy::new()).await;
+        let operation = s.operation(verb, false).await;
+        s.plain.clear();
+        let unsent = Error::new(ErrorKind::Backend, "cannot be reached");
+        let unsent = unsent.with_source(NotSent::new("connection refused"));
+        s.fault.inject(On::Apply, 0, Trouble::Before(unsent));
+        s.retry.apply(&Batch::single("Rows", operation).unwrap()).await.unwrap();
+        assert_eq!((s.writes(), s.plain.count()), (1, 1), "{verb:?}");
     }
 }
 
