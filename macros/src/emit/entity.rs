@@ -71,15 +71,17 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 
 /// What reads rows of older versions.
 fn older(older: &Path) -> TokenStream {
-    // The bound of the conversion is shown where the older version is named.
-    let read = quote_spanned! { older.span() => _rt::older_version::<#older, Self> };
+    // The conversion that is missing is shown where the older version is named.
+    let upgrade = quote_spanned! { older.span() =>
+        |__old: #older| <Self as _rt::UpgradeFrom<#older>>::upgrade(__old)
+    };
     quote! {
         fn from_version(
             __row: &_rt::Row,
             __family: &str,
             __version: u32,
         ) -> _rt::Result<_rt::Option<Self>> {
-            #read(__row, __family, __version)
+            _rt::older_version(__row, __family, __version, #upgrade)
         }
 
         fn rows_of_version(
