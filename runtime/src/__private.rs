@@ -56,6 +56,7 @@ pub use crate::{
 /// # Errors
 ///
 /// `is_decode`, naming the key.
+#[inline]
 pub fn split_key<'k, const PARTS: usize>(
     template: &Template,
     name: &'static str,
@@ -121,6 +122,7 @@ pub fn read_part<T>(
 /// # Errors
 ///
 /// `is_decode`, naming the field.
+#[inline]
 pub fn read_plain<T>(
     field: &'static str,
     text: &str,
@@ -168,6 +170,7 @@ pub fn write_bucket_of(
 /// # Errors
 ///
 /// `is_decode`, naming the property.
+#[inline]
 pub fn finish_stored<'r, T>(
     found: Option<ValueRef<'r>>,
     prefix: &str,

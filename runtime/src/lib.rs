@@ -23,6 +23,9 @@ pub mod entity;
 mod plan;
 // Floor 5: the first floor that awaits.
 pub mod table;
+// Floor 5 too: leave to use a table, made without a request.
+#[cfg(feature = "azure")]
+pub mod sas;
 // Floor 7: the service's promises, as tests for backends.
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -31,6 +34,8 @@ pub mod conformance;
 pub mod __private;
 pub mod prelude;
 
+#[cfg(feature = "azure")]
+pub use crate::backend::azure::{AccessPolicy, AccountKey, Azure, AzureOptions};
 pub use crate::{
     access::{CostClass, Keys},
     batch::{Batch, Condition, Operation, Verb, Written},
@@ -44,7 +49,7 @@ pub use crate::{
         Point, Predicate, Projection, Properties, Range, Scan, Set, SetMember, Stored, TableEntity,
         Variant,
     },
-    error::{BoxError, Error, ErrorKind, Result, ServiceCode},
+    error::{BoxError, Error, ErrorKind, Result, Seen, ServiceCode},
     filter::{Comparison, Filter, KeyBounds},
     page::{Continuation, Cursor, Page},
     row::{ETag, Row, RowBuilder},

@@ -36,7 +36,7 @@ struct Name {
     last_name: String,
 }
 
-fn person(id: u32, last_name: &str) -> Person {
+pub(crate) fn person(id: u32, last_name: &str) -> Person {
     Person {
         department: "Sales".into(),
         id,

@@ -1,6 +1,7 @@
 //! The verbs, end to end on the store in memory: what each writes, and what it costs.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod check;
 mod copies;
 mod single;
 mod stored_key;

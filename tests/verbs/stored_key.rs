@@ -57,7 +57,7 @@ async fn a_refused_query_is_explained_by_its_path() {
     let flights = Client::memory().table::<Flight>();
     let refused = flights.query(Flight::newest().origin("JFK")).filter(Flight::CARRIER.eq("UA"));
     let explain = refused.select::<Departure>().explain();
-    assert_eq!(explain.class, entable::CostClass::Range);
+    assert_eq!(explain.class, CostClass::Range);
     assert!(explain.fault.is_some());
 }
 

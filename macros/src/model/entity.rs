@@ -195,7 +195,7 @@ fn index(
     if let Some(literal) = elsewhere {
         errors.at(literal.span(), "a copy in another partition is not supported yet");
     }
-    Some(Family {
+    let mut family = Family {
         name: attr.name.clone(),
         kind: if attr.is_list { FamilyKind::List } else { FamilyKind::Copy },
         partition: partition?.clone(),
@@ -203,7 +203,23 @@ fn index(
         holds: held(attr, fields, errors),
         unique: attr.unique.is_set(),
         when: attr.when.get().cloned(),
-    })
+    };
+    if attr.only.is_set() {
+        hold_key_fields(&mut family, fields);
+    }
+    Some(family)
+}
+
+/// A copy that is found by a field gives the field back: where its key does not, `{email:lower}`
+/// for one, `only(..)` need not name it.
+fn hold_key_fields(family: &mut Family, fields: &[Field]) {
+    let in_key: Vec<usize> = family.parts().map(|part| part.field).collect();
+    for at in in_key {
+        let given_back = family.source_of(at, fields).is_some();
+        if let (false, Some(slot)) = (given_back, family.holds.get_mut(at)) {
+            *slot = true;
+        }
+    }
 }
 
 /// Which fields the copies hold: all, `only` some, or all `except` some.

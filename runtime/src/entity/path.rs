@@ -21,8 +21,11 @@ pub trait Path: Sized {
     fn access(self) -> Access;
 
     /// The keys that it addresses.
-    fn keys(self) -> Keys {
-        self.access().keys
+    fn keys(&self) -> Keys
+    where
+        Self: Clone,
+    {
+        self.clone().access().keys
     }
 }
 
@@ -83,8 +86,8 @@ macro_rules! paths {
                 }
 
                 /// The keys that it addresses.
-                pub fn keys(&self) -> &Keys {
-                    &self.access.keys
+                pub fn keys(&self) -> Keys {
+                    self.access.keys.clone()
                 }
             }
 

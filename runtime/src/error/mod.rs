@@ -3,9 +3,9 @@
 mod kind;
 mod service;
 
-use std::{error::Error as StdError, fmt, sync::Arc};
+use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
-pub use kind::ErrorKind;
+pub use kind::{ErrorKind, Seen};
 pub use service::ServiceCode;
 
 /// What a user's own callbacks (`update`, `validate`, handlers) may fail with.
@@ -41,6 +41,8 @@ struct Inner {
     index: Option<String>,
     entity_type: Option<String>,
     failed_index: Option<usize>,
+    seen: Option<Seen>,
+    retry_after: Option<Duration>,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
@@ -58,6 +60,8 @@ impl Error {
             index: None,
             entity_type: None,
             failed_index: None,
+            seen: None,
+            retry_after: None,
             source: None,
         }))
     }
@@ -116,6 +120,20 @@ impl Error {
         self
     }
 
+    /// The same error, with what reading again showed.
+    #[must_use]
+    pub fn with_seen(mut self, seen: Seen) -> Self {
+        self.0.seen = Some(seen);
+        self
+    }
+
+    /// The same error with how long the service asks to wait.
+    #[must_use]
+    pub fn with_retry_after(mut self, wait: Duration) -> Self {
+        self.0.retry_after = Some(wait);
+        self
+    }
+
     /// The same error without a position, for a verb that has only one.
     pub(crate) fn without_operation(mut self) -> Self {
         self.0.failed_index = None;
@@ -153,6 +171,16 @@ impl Error {
     /// counted from 0.
     pub fn failed_index(&self) -> Option<usize> {
         self.0.failed_index
+    }
+
+    /// What reading again showed, for a write whose outcome cannot be told.
+    pub fn seen(&self) -> Option<Seen> {
+        self.0.seen
+    }
+
+    /// How long the service asks to wait before the next request.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.retry_after
     }
 
     /// The table, where one is known.

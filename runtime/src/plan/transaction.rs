@@ -109,9 +109,16 @@ impl Transaction {
                 self.fold(verb, copy.family, Role::OldCopy, delete)?;
             }
         }
+        // A copy that need not hold the primary's RowKey is written when that changes too, so that
+        // a copy that stood still has had one owner: what a check beside writers goes by.
+        let moved = effect
+            .old
+            .as_ref()
+            .zip(effect.new.as_ref())
+            .is_some_and(|(old, new)| old.primary.row_key() != new.primary.row_key());
         for copy in new {
             match old.iter().find(|old| same_key(old, copy)) {
-                Some(old) if same_content(&old.row, &copy.row) => {}
+                Some(old) if !moved && old.row.holds_same(&copy.row) => {}
                 Some(_) => {
                     let put = Operation::insert_or_replace(copy.row.clone());
                     self.fold(verb, copy.family, Role::KeptCopy, put)?;
@@ -123,6 +130,14 @@ impl Transaction {
             }
         }
         Ok(())
+    }
+
+    /// The verb that an operation is there for, where it is one's alone.
+    pub(crate) fn verb_of(&self, operation: usize) -> Option<usize> {
+        match self.roles.get(operation)? {
+            Role::Primary(verb) | Role::NewCopy(verb, _) => Some(*verb),
+            Role::KeptCopy | Role::OldCopy | Role::List => None,
+        }
     }
 
     /// Adds an operation on a copy, or joins it with the one that the transaction has on its row:
@@ -172,11 +187,6 @@ impl Transaction {
 
 fn same_key(a: &CopyRow, b: &CopyRow) -> bool {
     a.family.name == b.family.name && a.row.row_key() == b.row.row_key()
-}
-
-/// Whether two rows hold the same, whenever they were written.
-fn same_content(a: &Row, b: &Row) -> bool {
-    a.content() == b.content()
 }
 
 fn taken_within(verb: usize, family: &Family, row: &Row) -> Error {

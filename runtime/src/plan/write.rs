@@ -78,7 +78,7 @@ pub(crate) fn upsert<E: TableEntity>(entity: &E) -> Result<Change> {
         )));
     }
     let wanted = new.primary.clone();
-    Ok(read(&wanted, true, move |current| match current {
+    Ok(read::<E>(&wanted, true, move |current| match current {
         None => Ok(inserted(new.clone())),
         Some(current) => guarded::<E>(current, new.clone()),
     }))
@@ -95,12 +95,13 @@ pub(crate) fn upsert_merge<E: TableEntity>(entity: &E) -> Result<Change> {
         )));
     }
     let wanted = new.primary.clone();
-    Ok(read(&wanted, true, move |current| match current {
+    Ok(read::<E>(&wanted, true, move |current| match current {
         None => Ok(inserted(new.clone())),
         Some(current) => {
             let current_form = brought_up::<E>(current)?;
             let merged = patched(&current_form, &new.primary.to_bag()?, &[])?;
-            guarded::<E>(current, rows_of::<E>(&merged)?)
+            let rows = rows_of::<E>(&merged)?;
+            guarded::<E>(current, EntityRows { primary: merged, ..rows })
         }
     }))
 }
@@ -152,7 +153,7 @@ pub(crate) fn replace_any<E: TableEntity>(entity: &E) -> Result<Change> {
         return Ok(Change::ready(Effect::alone(replace, Some(row))));
     }
     let wanted = new.primary.clone();
-    Ok(read(&wanted, true, move |current| match current {
+    Ok(read::<E>(&wanted, true, move |current| match current {
         None => Err(missing::<E>(&new.primary)),
         Some(current) => guarded::<E>(current, new.clone()),
     }))
@@ -173,7 +174,7 @@ pub(crate) fn patch<E: TableEntity>(
     }
     let wanted = bag_row(partition_key, row_key, &Bag::new())?;
     let keys = wanted.clone();
-    Ok(read(&keys, true, move |current| {
+    Ok(read::<E>(&keys, true, move |current| {
         let Some(current) = current else { return Err(missing::<E>(&wanted)) };
         let current_form = brought_up::<E>(current)?;
         let row = patched(&current_form, &set, &removed)?;
@@ -181,9 +182,8 @@ pub(crate) fn patch<E: TableEntity>(
             let guard = current.etag().map_or(Condition::Any, Condition::Match);
             return Ok(Effect::alone(Operation::replace(row.clone(), guard), Some(row)));
         }
-        let mut new = rows_of::<E>(&row)?;
-        new.primary = row;
-        guarded::<E>(current, new)
+        let rows = rows_of::<E>(&row)?;
+        guarded::<E>(current, EntityRows { primary: row, ..rows })
     }))
 }
 
@@ -211,7 +211,7 @@ pub(crate) fn delete_at<E: TableEntity>(
     }
     let wanted = bag_row(partition_key, row_key, &Bag::new())?;
     let keys = wanted.clone();
-    Ok(read(&keys, true, move |current| match current {
+    Ok(read::<E>(&keys, true, move |current| match current {
         Some(current) => deleted::<E>(current),
         None if must_exist => Err(missing::<E>(&wanted)),
         None => Ok(Effect::nothing()),
@@ -219,7 +219,7 @@ pub(crate) fn delete_at<E: TableEntity>(
 }
 
 /// A change that begins with a read of the primary with these keys.
-fn read(
+fn read<E: TableEntity>(
     keys: &Row,
     repeats: bool,
     plan: impl Fn(Option<&Row>) -> Result<Effect> + Send + Sync + 'static,
@@ -229,6 +229,7 @@ fn read(
         row_key: keys.row_key().to_owned(),
         plan: Arc::new(plan),
         repeats,
+        rows: E::SCHEMA.families.len(),
     }
 }
 
@@ -244,10 +245,10 @@ fn through_copy<S, E: TableEntity>(
     let loaded_rows = stored_rows::<E>(&loaded, family).map_err(place)?;
     let (keys, entity) = (loaded_rows.primary, entity_of::<E>(&loaded, family).map_err(place)?);
     let expected = entity.to_row().map_err(place)?;
-    Ok(read(&keys.clone(), false, move |current| {
+    Ok(read::<E>(&keys.clone(), false, move |current| {
         let current = current.ok_or_else(|| missing::<E>(&keys))?;
         let found = entity_of::<E>(current, E::SCHEMA.primary()?).and_then(|found| found.to_row());
-        if found.map_err(|error| at(current, error))?.content() != expected.content() {
+        if !found.map_err(|error| at(current, error))?.holds_same(&expected) {
             let message = "the entity changed since it was read: the copy that it was read through is behind the primary";
             let error = Error::service(ServiceCode::UpdateConditionNotSatisfied, message);
             return Err(at(current, error));

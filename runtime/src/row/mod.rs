@@ -69,6 +69,7 @@ impl Row {
     /// # Errors
     ///
     /// `is_corrupt` for a damaged header or an unknown format.
+    #[inline]
     pub fn from_bytes(bytes: Bytes) -> Result<Self> {
         let row = Self { bytes, etag: None };
         match row.bytes.first() {
@@ -93,7 +94,8 @@ impl Row {
         &self.bytes
     }
 
-    fn key_bytes(&self) -> Option<(&[u8], &[u8])> {
+    #[inline]
+    pub(crate) fn key_bytes(&self) -> Option<(&[u8], &[u8])> {
         let (partition, row) = self.bytes.get(LENGTHS)?.split_first_chunk()?;
         let partition = usize::from(u16::from_le_bytes(*partition));
         let row = usize::from(u16::from_le_bytes(row.try_into().ok()?));
@@ -101,17 +103,20 @@ impl Row {
         keys.split_at_checked(partition)
     }
 
+    #[inline]
     fn ticks(&self) -> Option<i64> {
         let ticks = self.bytes.get(TIMESTAMP)?;
         ticks.try_into().ok().map(i64::from_le_bytes)
     }
 
     /// The PartitionKey.
+    #[inline]
     pub fn partition_key(&self) -> &str {
         self.key_bytes().and_then(|(key, _)| from_utf8(key).ok()).unwrap_or_default()
     }
 
     /// The RowKey.
+    #[inline]
     pub fn row_key(&self) -> &str {
         self.key_bytes().and_then(|(_, key)| from_utf8(key).ok()).unwrap_or_default()
     }
@@ -143,12 +148,31 @@ impl Row {
         Self { bytes: bytes.into(), etag: None }
     }
 
-    /// Keys and properties, without the version: equal for rows that hold the same.
-    pub(crate) fn content(&self) -> &[u8] {
+    /// Keys and properties, without the version.
+    fn content(&self) -> &[u8] {
         self.bytes.get(9..).unwrap_or_default()
     }
 
+    /// Whether two rows hold the same, whenever they were written and in whatever order a service
+    /// gives their properties back.
+    pub(crate) fn holds_same(&self, other: &Self) -> bool {
+        self.content() == other.content()
+            || self.key_bytes() == other.key_bytes() && self.sorted() == other.sorted()
+    }
+
+    /// The properties by name; as far as they can be read.
+    fn sorted(&self) -> Vec<(&[u8], crate::edm::EdmType, &[u8])> {
+        let mut properties = self.properties();
+        let mut sorted = Vec::new();
+        while let Ok(Some(property)) = properties.raw() {
+            sorted.push(property);
+        }
+        sorted.sort_unstable_by_key(|(name, _, _)| *name);
+        sorted
+    }
+
     /// The properties, in the order in which they are stored.
+    #[inline]
     pub fn properties(&self) -> Properties<'_> {
         let keys = self.key_bytes().map_or(0, |(partition, row)| partition.len() + row.len());
         Properties::new(self.bytes.get(HEADER + keys..).unwrap_or_default())

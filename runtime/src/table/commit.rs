@@ -37,16 +37,36 @@ pub(super) async fn commit(
     table: &str,
     changes: &[Change],
 ) -> Result<Vec<Outcome>> {
-    let mut missing = HashSet::new();
     for attempt in 0..backoff::ATTEMPTS {
-        let effects = try_join_all(
-            changes.iter().enumerate().map(|(verb, change)| effect(client, table, verb, change)),
-        )
-        .await?;
-        let lists = read_lists(client, table, &effects).await?;
+        if let Some(outcomes) = try_once(client, table, changes).await? {
+            return Ok(outcomes);
+        }
+        backoff::wait(attempt).await;
+    }
+    let message = format!("other writers were first {} times in a row", backoff::ATTEMPTS);
+    let (partition_key, row_key) = changes.first().map(Change::keys).unwrap_or_default();
+    Err(Error::new(ErrorKind::Contended, message).in_table(table).at_keys(partition_key, row_key))
+}
+
+/// Reads, plans and sends; `None`: another writer was first on an internal row.
+///
+/// A copy that was not there to be deleted is left out of the same plan only: a writer that creates
+/// it moves the primary's version as well, and a new plan from that version deletes it.
+async fn try_once(
+    client: &Client,
+    table: &str,
+    changes: &[Change],
+) -> Result<Option<Vec<Outcome>>> {
+    let effects = try_join_all(
+        changes.iter().enumerate().map(|(verb, change)| effect(client, table, verb, change)),
+    )
+    .await?;
+    let lists = read_lists(client, table, &effects).await?;
+    let mut missing = HashSet::new();
+    loop {
         let transaction = Transaction::of(&effects, &lists, &missing)?;
         let failure = match send(client, table, &transaction).await {
-            Ok(written) => return Ok(outcomes(&effects, &transaction, &written)),
+            Ok(written) => return Ok(Some(outcomes(&effects, &transaction, &written))),
             Err(error) => error,
         };
         match Failed::of(&failure, &transaction, changes) {
@@ -54,16 +74,11 @@ pub(super) async fn commit(
             Failed::Taken(verb, family, row) => {
                 return Err(taken(client, table, family, row, &failure).await?.at_operation(verb));
             }
-            Failed::MissingCopy(row_key) => {
-                missing.insert(row_key);
-            }
-            Failed::Race => backoff::wait(attempt).await,
-            Failed::Other => return Err(failure),
+            Failed::MissingCopy(row_key) if missing.insert(row_key.clone()) => {}
+            Failed::MissingCopy(_) | Failed::Other => return Err(failure.without_operation()),
+            Failed::Race => return Ok(None),
         }
     }
-    let message = format!("other writers were first {} times in a row", backoff::ATTEMPTS);
-    let (partition_key, row_key) = changes.first().map(Change::keys).unwrap_or_default();
-    Err(Error::new(ErrorKind::Contended, message).in_table(table).at_keys(partition_key, row_key))
 }
 
 async fn effect(client: &Client, table: &str, verb: usize, change: &Change) -> Result<Arc<Effect>> {
@@ -194,6 +209,9 @@ impl<'t> Failed<'t> {
             None if transaction.operations.len() == 1 => 0,
             None => return Self::Other,
         };
+        if error.is_too_large() {
+            return transaction.verb_of(at).map_or(Self::Other, Self::Caller);
+        }
         let raced = error.is_not_found() || error.is_conflict() || error.is_precondition_failed();
         let raced = raced && error.code() != Some(ServiceCode::TableNotFound.as_str());
         let role = transaction.roles.get(at).zip(transaction.operations.get(at));

@@ -218,6 +218,19 @@ impl DynamicTable {
         self.client.apply_one(&self.name, delete).await.map(drop)
     }
 
+    /// Deletes the entity with these keys if it is there, in whatever version; `true`: it was.
+    ///
+    /// # Errors
+    ///
+    /// `is_not_found` where the table is missing.
+    pub async fn delete_at(&self, partition_key: &str, row_key: &str) -> Result<bool> {
+        match self.delete(partition_key, row_key, Condition::Any).await {
+            Ok(()) => Ok(true),
+            Err(error) if error.code() == Some("ResourceNotFound") => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// An entity group transaction in this table.
     pub fn atomic(&self) -> Atomic {
         Atomic::new(self.client.clone(), Some(self.name.clone()))

@@ -301,7 +301,8 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     ///
     /// As [`collect`](Self::collect).
     pub async fn first(&self) -> Result<Option<T>> {
-        self.clone().take(1).stream().try_next().await
+        let most = self.request.take.unwrap_or(1).min(1);
+        self.clone().take(most).stream().try_next().await
     }
 
     /// One page, in one request: from the start or from a cursor that an earlier page gave, in this

@@ -4,6 +4,7 @@
 //! Rows that match are taken out of a set of hashes as they are met, so that one scan and memory
 //! for the unmatched rows do; what stays is read again before it is reported.
 
+mod mark;
 mod repair;
 mod sweep;
 mod verify;
@@ -16,13 +17,14 @@ use std::{
 };
 
 pub use sweep::CheckProgress;
-use sweep::Sweep;
+use sweep::{Sweep, UNMATCHED};
 
 use super::Table;
 use crate::{entity::TableEntity, error::Result, row::ETag};
 
 /// What is wrong with a copy or an entry of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum FindingKind {
     /// The primary derives it, and it is not there.
     Missing,
@@ -30,6 +32,9 @@ pub enum FindingKind {
     Stale,
     /// No primary derives it.
     Orphan,
+    /// Several primaries derive it, and it holds what another one does: one of them was written by
+    /// a program that does not know the index. Repair leaves it; give one of them another value.
+    Contested,
 }
 
 /// A copy or an entry of a list that does not match its primary.
@@ -89,6 +94,7 @@ type OnProgress = Arc<dyn Fn(CheckProgress) + Send + Sync>;
 pub struct Check<E> {
     table: Table<E>,
     on_progress: Option<OnProgress>,
+    unmatched: usize,
 }
 
 impl<E> fmt::Debug for Check<E> {
@@ -104,6 +110,14 @@ impl<E: TableEntity> Check<E> {
         self
     }
 
+    /// Unmatched rows of one partition that are kept in memory; past it, a partition is read more
+    /// than once. For tests.
+    #[doc(hidden)]
+    pub fn unmatched_rows(mut self, rows: usize) -> Self {
+        self.unmatched = rows;
+        self
+    }
+
     /// Gives every finding to `each` as soon as it is certain; memory stays bounded however many
     /// there are.
     ///
@@ -111,7 +125,7 @@ impl<E: TableEntity> Check<E> {
     ///
     /// The backend's; `is_decode` for a primary that does not fit its type.
     pub async fn for_each(self, mut each: impl FnMut(Finding)) -> Result<CheckProgress> {
-        let mut sweep = Sweep::new(&self.table, self.on_progress.clone());
+        let mut sweep = Sweep::new(&self.table, self.on_progress.clone(), self.unmatched);
         let mut partition = sweep.next_partition().await?;
         while let Some(suspects) = partition {
             for finding in verify::findings(&self.table, suspects).await? {
@@ -128,7 +142,7 @@ impl<E: TableEntity> Check<E> {
     ///
     /// As [`for_each`](Self::for_each).
     pub async fn repair(self) -> Result<u64> {
-        let mut sweep = Sweep::new(&self.table, self.on_progress.clone());
+        let mut sweep = Sweep::new(&self.table, self.on_progress.clone(), self.unmatched);
         let mut mended = 0;
         while let Some(suspects) = sweep.next_partition().await? {
             for finding in verify::findings(&self.table, suspects).await? {
@@ -166,6 +180,6 @@ impl<E: TableEntity> Table<E> {
     /// }
     /// ```
     pub fn check(&self) -> Check<E> {
-        Check { table: self.clone(), on_progress: None }
+        Check { table: self.clone(), on_progress: None, unmatched: UNMATCHED }
     }
 }

@@ -18,6 +18,9 @@ use crate::{
 
 /// `true`: mended; `false`: another writer was first.
 pub(super) async fn repair<E: TableEntity>(table: &Table<E>, finding: &Finding) -> Result<bool> {
+    if finding.kind == FindingKind::Contested {
+        return Ok(false);
+    }
     let is_list = E::SCHEMA
         .families
         .iter()
@@ -56,7 +59,7 @@ async fn copy<E: TableEntity>(table: &Table<E>, finding: &Finding) -> Result<Vec
         (Some(copy), None, Some(primary)) => {
             vec![touch(&primary)?, Operation::insert(copy.row)]
         }
-        (Some(copy), Some(found), _) if copy.row.content() != found.content() => {
+        (Some(copy), Some(found), _) if !copy.row.holds_same(&found) => {
             vec![Operation::replace(copy.row, guard(&found))]
         }
         (None, Some(found), _) if finding.kind == FindingKind::Orphan => {

@@ -1,27 +1,27 @@
 //! One scan of the table: which copies and entries have no counterpart.
 
-use std::{
-    collections::{HashSet, VecDeque},
-    hash::{BuildHasher, RandomState},
-};
+use std::collections::VecDeque;
 
-use super::OnProgress;
+use super::{
+    OnProgress,
+    mark::{Hashes, Hashing, Met, met},
+};
 use crate::{
     access::Keys,
     backend::Scan,
-    edm::ValueRef,
-    entity::{Recognition, TableEntity},
+    entity::TableEntity,
     error::Result,
     filter::Filter,
-    key::{Family, FamilyKind},
     page::Continuation,
-    plan::{LIST_MARKER, head_key, ids_in},
     row::Row,
     table::{Table, request::at},
 };
 
 /// Unmatched rows of a partition that are kept in memory at a time, some 16 bytes each.
-const UNMATCHED: usize = 1_000_000;
+pub(super) const UNMATCHED: usize = 1_000_000;
+
+/// Windows that the part of a hash which follows from the key alone can tell apart.
+const WINDOWS: u64 = 1 << 16;
 
 /// What a check has looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,88 +35,16 @@ pub struct CheckProgress {
     pub partitions: u64,
 }
 
-/// One side of a match: a copy or an entry that a primary derives, or that is there.
-#[derive(Debug, Clone)]
-pub(super) struct Mark {
-    pub(super) family: &'static Family,
-    /// The RowKey of the copy, or of the list's head.
-    pub(super) row_key: String,
-    /// The primary that derives it; for an entry that is there, the id.
-    pub(super) primary: Option<String>,
-    /// Whether it is there, rather than derived.
-    pub(super) found: bool,
-    pub(super) hash: u64,
-}
-
-/// The copies and entries that a row is or derives.
-pub(super) fn marks<E: TableEntity>(row: &Row, hasher: &RandomState) -> Result<Vec<Mark>> {
-    let mut marks = Vec::new();
-    for family in E::SCHEMA.families {
-        match family.kind {
-            FamilyKind::Primary if is_ours::<E>(row, family)? => {
-                let rows = E::from_row(row)?.rows()?;
-                let primary = || Some(row.row_key().to_owned());
-                marks.extend(rows.copies.iter().map(|copy| Mark {
-                    family: copy.family,
-                    row_key: copy.row.row_key().to_owned(),
-                    primary: primary(),
-                    found: false,
-                    hash: hasher.hash_one(copy.row.content()),
-                }));
-                marks.extend(rows.entries.into_iter().map(|entry| Mark {
-                    family: entry.family,
-                    hash: hasher.hash_one((&entry.row_key, &entry.id)),
-                    row_key: entry.row_key,
-                    primary: Some(entry.id),
-                    found: false,
-                }));
-                return Ok(marks);
-            }
-            FamilyKind::Copy if is_ours::<E>(row, family)? => {
-                marks.push(Mark {
-                    family,
-                    row_key: row.row_key().to_owned(),
-                    primary: None,
-                    found: true,
-                    hash: hasher.hash_one(row.content()),
-                });
-                return Ok(marks);
-            }
-            FamilyKind::List if is_list(row, family)? => {
-                let head = head_key(row.row_key());
-                marks.extend(ids_in(row)?.into_iter().map(|id| Mark {
-                    family,
-                    row_key: head.to_owned(),
-                    hash: hasher.hash_one((head, &id)),
-                    primary: Some(id),
-                    found: true,
-                }));
-                return Ok(marks);
-            }
-            _ => {}
-        }
-    }
-    Ok(marks)
-}
-
-fn is_ours<E: TableEntity>(row: &Row, family: &Family) -> Result<bool> {
-    Ok(E::SCHEMA.recognize(row, family)? == Recognition::Ours)
-}
-
-fn is_list(row: &Row, family: &Family) -> Result<bool> {
-    Ok(row.get("EntityType")? == Some(ValueRef::String(LIST_MARKER))
-        && family.row.matches(head_key(row.row_key())))
-}
-
 /// The hashes of a partition that have no counterpart.
 #[derive(Debug)]
 pub(super) struct Suspects {
     pub(super) partition_key: String,
-    pub(super) hashes: HashSet<u64>,
-    pub(super) hasher: RandomState,
+    pub(super) hashes: Hashes,
+    pub(super) hashing: Hashing,
 }
 
-/// Part of a partition's hashes: those with that remainder.
+/// Part of a partition's hashes: those with that remainder. A row and what is derived for its key
+/// have the same, so that one window sees both.
 #[derive(Debug, Clone, Copy)]
 struct Window {
     modulus: u64,
@@ -127,7 +55,9 @@ struct Window {
 pub(super) struct Sweep<'t, E> {
     table: &'t Table<E>,
     on_progress: Option<OnProgress>,
-    hasher: RandomState,
+    hashing: Hashing,
+    /// Unmatched hashes that are kept at a time.
+    limit: usize,
     buffered: VecDeque<Row>,
     from: Option<Continuation>,
     at_end: bool,
@@ -137,11 +67,12 @@ pub(super) struct Sweep<'t, E> {
 }
 
 impl<'t, E: TableEntity> Sweep<'t, E> {
-    pub(super) fn new(table: &'t Table<E>, on_progress: Option<OnProgress>) -> Self {
+    pub(super) fn new(table: &'t Table<E>, on_progress: Option<OnProgress>, limit: usize) -> Self {
         Self {
             table,
             on_progress,
-            hasher: RandomState::new(),
+            hashing: Hashing::new(),
+            limit,
             buffered: VecDeque::new(),
             from: None,
             at_end: false,
@@ -173,7 +104,7 @@ impl<'t, E: TableEntity> Sweep<'t, E> {
     /// The next partition of the scan; half of its hashes, a quarter, .. where there are too many.
     async fn scan_partition(&mut self) -> Result<Option<Suspects>> {
         let Some(first) = self.next_row().await? else { return Ok(None) };
-        let mut unmatched = Unmatched::new(first.partition_key(), self.hasher.clone());
+        let mut unmatched = Unmatched::new(first.partition_key(), self.hashing, self.limit);
         let mut row = Some(first);
         while let Some(current) = row {
             if current.partition_key() != unmatched.suspects.partition_key {
@@ -183,7 +114,7 @@ impl<'t, E: TableEntity> Sweep<'t, E> {
             self.progress.primaries += u64::from(unmatched.meet::<E>(&current)?);
             row = self.next_row().await?;
         }
-        let Unmatched { suspects, window } = unmatched;
+        let Unmatched { suspects, window, .. } = unmatched;
         for remainder in 1..window.modulus {
             let window = Window { remainder, ..window };
             self.windows.push((suspects.partition_key.clone(), window));
@@ -194,7 +125,7 @@ impl<'t, E: TableEntity> Sweep<'t, E> {
 
     /// One more scan of a large partition, for other hashes.
     async fn scan_window(&mut self, partition_key: String, window: Window) -> Result<Suspects> {
-        let mut unmatched = Unmatched::new(&partition_key, self.hasher.clone());
+        let mut unmatched = Unmatched::new(&partition_key, self.hashing, self.limit);
         unmatched.window = window;
         let mut from = None;
         loop {
@@ -239,23 +170,24 @@ pub(super) async fn scan<E: TableEntity>(
 struct Unmatched {
     suspects: Suspects,
     window: Window,
+    limit: usize,
 }
 
 impl Unmatched {
-    fn new(partition_key: &str, hasher: RandomState) -> Self {
-        let suspects =
-            Suspects { partition_key: partition_key.to_owned(), hashes: HashSet::new(), hasher };
-        Self { suspects, window: Window { modulus: 1, remainder: 0 } }
+    fn new(partition_key: &str, hashing: Hashing, limit: usize) -> Self {
+        let suspects = Suspects {
+            partition_key: partition_key.to_owned(),
+            hashes: Hashes::default(),
+            hashing,
+        };
+        Self { suspects, window: Window { modulus: 1, remainder: 0 }, limit }
     }
 
     /// Takes a row; `true`: it is a primary.
     fn meet<E: TableEntity>(&mut self, row: &Row) -> Result<bool> {
-        let marks = marks::<E>(row, &self.suspects.hasher).map_err(|error| at(row, error))?;
-        let is_primary = marks.first().is_some_and(|mark| !mark.found);
-        for mark in marks {
-            self.toggle(mark.hash);
-        }
-        Ok(is_primary)
+        let hashing = self.suspects.hashing;
+        let met = met::<E>(row, hashing, |mark| self.toggle(mark.hash));
+        Ok(met.map_err(|error| at(row, error))? == Met::Primary)
     }
 
     fn toggle(&mut self, hash: u64) {
@@ -266,7 +198,9 @@ impl Unmatched {
         if !hashes.remove(&hash) {
             hashes.insert(hash);
         }
-        if hashes.len() > UNMATCHED && self.window.remainder == 0 {
+        // Only the first window finds out how many there are to be.
+        if hashes.len() > self.limit && self.window.remainder == 0 && self.window.modulus < WINDOWS
+        {
             self.window.modulus *= 2;
             let modulus = self.window.modulus;
             hashes.retain(|hash| hash % modulus == 0);

@@ -1,10 +1,11 @@
 //! Suspects, looked at again: never reported from one reading.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{
     Finding, FindingKind,
-    sweep::{Mark, Suspects, marks, scan},
+    mark::{Mark, met},
+    sweep::{Suspects, scan},
 };
 use crate::{
     access::Keys,
@@ -26,7 +27,7 @@ struct Suspect {
     row_key: String,
     /// The entry's id; for a copy, nothing.
     id: Option<String>,
-    derived_by: Option<String>,
+    derived_by: Vec<String>,
     found: Option<ETag>,
 }
 
@@ -39,57 +40,73 @@ pub(super) async fn findings<E: TableEntity>(
     let mut findings = Vec::new();
     let mut unowned = Vec::new();
     for suspect in collect(table, &suspects).await? {
-        match suspect.derived_by.clone() {
-            Some(primary) => {
-                findings.extend(read_again(table, partition_key, suspect, primary).await?)
+        // An entry names its primary, whether that derives it or not.
+        let owners = match &suspect.id {
+            Some(id) => vec![id.clone()],
+            None => suspect.derived_by.clone(),
+        };
+        match owners.as_slice() {
+            [] => unowned.push(suspect),
+            [primary] => {
+                findings.extend(read_again(table, partition_key, &suspect, primary).await?)
             }
-            None => unowned.push(suspect),
+            several => findings.extend(contested(table, partition_key, &suspect, several).await?),
         }
     }
     findings.extend(orphans(table, &suspects, unowned).await?);
+    findings.sort_by(|a, b| (&a.row_key, &a.primary).cmp(&(&b.row_key, &b.primary)));
     Ok(findings)
 }
 
 /// The suspects of a partition, by a second scan.
 async fn collect<E: TableEntity>(table: &Table<E>, suspects: &Suspects) -> Result<Vec<Suspect>> {
     let mut all: HashMap<(String, Option<String>), Suspect> = HashMap::new();
+    // A row and what is derived for its key need not both be suspects: the second pass over the
+    // keys finds the other side of each.
+    let mut keys: HashSet<(String, Option<String>)> = HashSet::new();
+    each_mark(table, suspects, |mark, _| {
+        if suspects.hashes.contains(&mark.hash) {
+            keys.insert(key_of(&mark));
+        }
+    })
+    .await?;
     each_mark(table, suspects, |mark, row| {
-        let is_entry = mark.family.kind == FamilyKind::List;
-        let id = if is_entry { mark.primary.clone() } else { None };
-        let key = (mark.row_key.clone(), id.clone());
-        let is_suspect = suspects.hashes.contains(&mark.hash) || all.contains_key(&key);
-        if !is_suspect {
+        let key = key_of(&mark);
+        if !keys.contains(&key) {
             return;
         }
-        let suspect = all.entry(key).or_insert_with(|| Suspect {
+        let suspect = all.entry(key).or_insert_with_key(|(row_key, id)| Suspect {
             family: mark.family,
-            row_key: mark.row_key.clone(),
-            id,
-            derived_by: None,
+            row_key: row_key.clone(),
+            id: id.clone(),
+            derived_by: Vec::new(),
             found: None,
         });
-        if mark.found {
-            suspect.found = row.etag();
-        } else {
-            suspect.derived_by = mark.primary;
+        match mark.primary {
+            Some(primary) if !mark.found => suspect.derived_by.push(primary.to_owned()),
+            _ => suspect.found = row.etag(),
         }
     })
     .await?;
     Ok(all.into_values().collect())
 }
 
+fn key_of(mark: &Mark<'_>) -> (String, Option<String>) {
+    (mark.row_key.to_owned(), mark.id().map(str::to_owned))
+}
+
 async fn each_mark<E: TableEntity>(
     table: &Table<E>,
     suspects: &Suspects,
-    mut each: impl FnMut(Mark, &Row),
+    mut each: impl FnMut(Mark<'_>, &Row),
 ) -> Result<()> {
     let filter = Keys::partition(&suspects.partition_key).filter();
     let mut from = None;
     loop {
         let (rows, next) = scan(table, &filter, from).await?;
         for row in &rows {
-            let marks = marks::<E>(row, &suspects.hasher).map_err(|error| at(row, error))?;
-            marks.into_iter().for_each(|mark| each(mark, row));
+            met::<E>(row, suspects.hashing, |mark| each(mark, row))
+                .map_err(|error| at(row, error))?;
         }
         match next {
             Some(next) => from = Some(next),
@@ -98,26 +115,78 @@ async fn each_mark<E: TableEntity>(
     }
 }
 
+/// Several primaries derive one copy: a finding for each but the one whose copy it is, which no
+/// repair can mend. Primaries that another writer changes meanwhile are left to the next check.
+async fn contested<E: TableEntity>(
+    table: &Table<E>,
+    partition_key: &str,
+    suspect: &Suspect,
+    primaries: &[String],
+) -> Result<Vec<Finding>> {
+    let before = read_all(table, partition_key, primaries).await?;
+    let copy = read(table, partition_key, &suspect.row_key).await?;
+    let after = read_all(table, partition_key, primaries).await?;
+    if before.iter().map(Row::etag).ne(after.iter().map(Row::etag)) {
+        return Ok(Vec::new());
+    }
+    let mut deriving = Vec::new();
+    for primary in &after {
+        let rows = derived::<E>(Some(primary))?;
+        let wanted = rows.and_then(|rows| {
+            rows.copies.into_iter().find(|copy| copy.row.row_key() == suspect.row_key)
+        });
+        if let Some(wanted) = wanted {
+            let holds = copy.as_ref().is_some_and(|copy| copy.holds_same(&wanted.row));
+            deriving.push((!holds, primary.row_key()));
+        }
+    }
+    if let [(_, primary)] = deriving.as_slice() {
+        return Ok(read_again(table, partition_key, suspect, primary).await?.into_iter().collect());
+    }
+    deriving.sort_unstable();
+    let others = deriving.into_iter().skip(1).map(|(_, primary)| Finding {
+        kind: FindingKind::Contested,
+        index: suspect.family.name,
+        partition_key: partition_key.to_owned(),
+        row_key: suspect.row_key.clone(),
+        primary: Some(primary.to_owned()),
+        etag: copy.as_ref().and_then(Row::etag),
+    });
+    Ok(others.collect())
+}
+
+async fn read_all<E: TableEntity>(
+    table: &Table<E>,
+    partition_key: &str,
+    row_keys: &[String],
+) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for row_key in row_keys {
+        rows.extend(read(table, partition_key, row_key).await?);
+    }
+    Ok(rows)
+}
+
 /// Reads the row, its primary and both again: a mismatch of versions that stood still is real.
 async fn read_again<E: TableEntity>(
     table: &Table<E>,
     partition_key: &str,
-    suspect: Suspect,
-    primary: String,
+    suspect: &Suspect,
+    primary: &str,
 ) -> Result<Option<Finding>> {
     for _ in 0..READINGS {
-        let before = reading(table, partition_key, &suspect, &primary).await?;
-        let after = reading(table, partition_key, &suspect, &primary).await?;
+        let before = reading(table, partition_key, suspect, primary).await?;
+        let after = reading(table, partition_key, suspect, primary).await?;
         if before.versions() != after.versions() {
             continue;
         }
-        let kind = after.mismatch::<E>(&suspect, &primary)?;
+        let kind = after.mismatch::<E>(suspect, primary)?;
         return Ok(kind.map(|kind| Finding {
             kind,
             index: suspect.family.name,
             partition_key: partition_key.to_owned(),
-            row_key: suspect.row_key,
-            primary: Some(primary),
+            row_key: suspect.row_key.clone(),
+            primary: Some(primary.to_owned()),
             etag: after.row.and_then(|row| row.etag()),
         }));
     }
@@ -189,17 +258,15 @@ impl Reading {
         });
         Ok(match (wanted, &self.row) {
             (Some(_), None) => Some(FindingKind::Missing),
-            (Some(copy), Some(row)) if copy.row.content() != row.content() => {
-                Some(FindingKind::Stale)
-            }
+            (Some(copy), Some(row)) if !copy.row.holds_same(row) => Some(FindingKind::Stale),
             (None, Some(_)) => Some(FindingKind::Orphan),
             _ => None,
         })
     }
 }
 
-/// Those of the suspects that no primary derives: a third scan finds no owner, and their rows have
-/// the versions that the second one saw. A writer that came to derive one would have written it.
+/// Those of the copies that no primary derives: one more scan finds no owner, and they have the
+/// versions that the scan before it saw. A writer that came to derive one would have written it.
 async fn orphans<E: TableEntity>(
     table: &Table<E>,
     suspects: &Suspects,
@@ -209,28 +276,25 @@ async fn orphans<E: TableEntity>(
         return Ok(Vec::new());
     }
     let partition_key = &suspects.partition_key;
-    let mut owned = std::collections::HashSet::new();
+    let mut owned = HashSet::new();
     each_mark(table, suspects, |mark, _| {
-        if !mark.found {
-            let is_entry = mark.family.kind == FamilyKind::List;
-            owned.insert((mark.row_key, mark.primary.filter(|_| is_entry)));
+        if !mark.found && mark.family.kind == FamilyKind::Copy {
+            owned.insert(mark.row_key.to_owned());
         }
     })
     .await?;
-    unowned.retain(|suspect| !owned.contains(&(suspect.row_key.clone(), suspect.id.clone())));
+    unowned.retain(|suspect| !owned.contains(&suspect.row_key));
     let mut findings = Vec::new();
     for suspect in unowned {
-        let etag = match &suspect.id {
-            None => read(table, partition_key, &suspect.row_key).await?.and_then(|row| row.etag()),
-            Some(_) => suspect.found.clone(),
-        };
+        let row = read(table, partition_key, &suspect.row_key).await?;
+        let etag = row.and_then(|row| row.etag());
         if etag.is_some() && etag == suspect.found {
             findings.push(Finding {
                 kind: FindingKind::Orphan,
                 index: suspect.family.name,
                 partition_key: partition_key.clone(),
                 row_key: suspect.row_key,
-                primary: suspect.id,
+                primary: None,
                 etag,
             });
         }
