@@ -2,16 +2,18 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
-use syn::spanned::Spanned;
 
-use crate::model::{Count, Member, Set};
+use crate::{
+    model::{Count, Member, Set},
+    names::place,
+};
 
 /// What is read from each of a member's rows.
 pub(super) fn value_of(member: &Member) -> TokenStream {
     let ty = &member.ty;
     match member.count {
-        Count::One => quote_spanned! { ty.span() => <#ty as _rt::One>::Value },
-        Count::Many => quote_spanned! { ty.span() => <#ty as _rt::Many>::Value },
+        Count::One => quote_spanned! { place(ty) => <#ty as _rt::One>::Value },
+        Count::Many => quote_spanned! { place(ty) => <#ty as _rt::Many>::Value },
     }
 }
 
@@ -21,14 +23,14 @@ pub(super) fn emit(set: &Set) -> TokenStream {
     let has_other = set.other.is_some();
     let members = || set.members.iter().enumerate();
     // What a type lacks is reported at the type, once: all of its uses stand there.
-    let slot = |at: usize, member: &Member| format_ident!("__f{at}", span = member.ty.span());
+    let slot = |at: usize, member: &Member| format_ident!("__f{at}", span = place(&member.ty));
     let slots = members().map(|(at, member)| {
         let (slot, value) = (slot(at, member), value_of(member));
         match member.count {
-            Count::One => quote_spanned! { member.ty.span() =>
+            Count::One => quote_spanned! { place(&member.ty) =>
                 let mut #slot: _rt::Option<_rt::Stored<#value>> = _rt::None;
             },
-            Count::Many => quote_spanned! { member.ty.span() =>
+            Count::Many => quote_spanned! { place(&member.ty) =>
                 let mut #slot: _rt::Vec<_rt::Stored<#value>> = _rt::Vec::new();
             },
         }
@@ -39,7 +41,7 @@ pub(super) fn emit(set: &Set) -> TokenStream {
             Count::One => quote! { put_one },
             Count::Many => quote! { put_many },
         };
-        let put = quote_spanned! { member.ty.span() =>
+        let put = quote_spanned! { place(&member.ty) =>
             _rt::Folding::#put(__rows, &mut #slot, __found)?
         };
         quote! { #at => #put, }
@@ -48,15 +50,15 @@ pub(super) fn emit(set: &Set) -> TokenStream {
         let (slot, name, ty) = (slot(at, member), &member.ident, &member.ty);
         let text = crate::names::unraw(name);
         match member.count {
-            Count::One => quote_spanned! { ty.span() =>
+            Count::One => quote_spanned! { place(ty) =>
                 #name: <#ty as _rt::One>::one(#slot, || _rt::Folding::missing(__rows, #text))?
             },
-            Count::Many => quote_spanned! { ty.span() => #name: <#ty as _rt::Many>::many(#slot) },
+            Count::Many => quote_spanned! { place(ty) => #name: <#ty as _rt::Many>::many(#slot) },
         }
     });
     let other = set.other.as_ref().map(|other| {
         let (name, ty) = (&other.ident, &other.ty);
-        quote_spanned! { ty.span() =>
+        quote_spanned! { place(ty) =>
             #name: <#ty as _rt::Many>::many(_rt::Folding::take_others(__rows)),
         }
     });

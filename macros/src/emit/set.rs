@@ -2,10 +2,12 @@
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
-use syn::spanned::Spanned;
 
 use super::aggregate;
-use crate::model::{Member, Set, Shape};
+use crate::{
+    model::{Member, Set, Shape},
+    names::place,
+};
 
 /// The members' schemas and the table of their discriminators, which the compiler sorts.
 pub(super) fn members(set: &Set) -> TokenStream {
@@ -37,7 +39,7 @@ fn schema(set: &Set, member: &Member) -> TokenStream {
         }
         Shape::Struct => aggregate::value_of(member),
     };
-    quote_spanned! { member.ty.span() => <#ty as _rt::SetMember>::MEMBER }
+    quote_spanned! { place(&member.ty) => <#ty as _rt::SetMember>::MEMBER }
 }
 
 /// Two members that could claim one row.
@@ -54,7 +56,7 @@ fn apart(set: &Set, schemas: &[TokenStream]) -> TokenStream {
         let keys = format!(
             "rows of `{a}` and of `{b}` could have the same key, so that both could claim a row: begin their keys with a literal of their own"
         );
-        quote_spanned! { second.ty.span() =>
+        quote_spanned! { place(&second.ty) =>
             const _: () = _rt::assert_types_apart(#first_schema, #second_schema, #types);
             const _: () = _rt::assert_members_apart(#first_schema, #second_schema, #keys);
         }
@@ -68,7 +70,7 @@ pub(super) fn emit(set: &Set) -> TokenStream {
     let from_row = from_row(set);
     let reads = set.members.iter().enumerate().map(|(at, member)| {
         let (variant, ty) = (&member.ident, &member.ty);
-        let read = quote_spanned! { ty.span() =>
+        let read = quote_spanned! { place(ty) =>
             <#ty as _rt::SetMember>::read_claimed(__row, __claim)?
         };
         quote! { #at => _rt::Ok(Self::#variant(#read)), }
@@ -76,7 +78,7 @@ pub(super) fn emit(set: &Set) -> TokenStream {
     let other = match &set.other {
         Some(other) => {
             let (variant, ty) = (&other.ident, &other.ty);
-            let read = quote_spanned! { ty.span() => <#ty as _rt::OtherRow>::whole(__row)? };
+            let read = quote_spanned! { place(ty) => <#ty as _rt::OtherRow>::whole(__row)? };
             quote! { _rt::Ok(_rt::Some(Self::#variant(#read))) }
         }
         None => quote! { _rt::Ok(_rt::None) },
@@ -125,7 +127,7 @@ fn from_row(set: &Set) -> TokenStream {
     let ident = &set.ident;
     let columns = set.members.iter().map(|member| {
         let ty = &member.ty;
-        quote_spanned! { ty.span() =>
+        quote_spanned! { place(ty) =>
             let mut __columns = <#ty as _rt::SetMember>::member_columns()?;
             _rt::Vec::append(&mut __names, &mut __columns);
         }
@@ -190,7 +192,7 @@ fn writes(set: &Set) -> TokenStream {
     let arms = |member: TokenStream, other: &TokenStream| {
         let other = set.other.as_ref().map(|variant| {
             let (variant, ty) = (&variant.ident, &variant.ty);
-            let dynamic = quote_spanned! { ty.span() =>
+            let dynamic = quote_spanned! { place(ty) =>
                 <#ty as _rt::OtherRow>::as_dynamic(__other)
             };
             quote! {
