@@ -1,6 +1,6 @@
 //! What the compiler says about mistakes: one mistake, one message, at its place.
 
-const TOPICS: [&str; 13] = [
+const TOPICS: [&str; 15] = [
     "container",
     "enum",
     "field",
@@ -11,9 +11,11 @@ const TOPICS: [&str; 13] = [
     "path",
     "projection",
     "properties",
+    "set",
     "shape",
     "template",
     "type",
+    "version",
 ];
 
 #[test]

@@ -19,6 +19,7 @@ mod figure;
 #[path = "../../examples/quickstart/flight.rs"]
 mod flight;
 mod load;
+mod resolve;
 
 use std::path::Path;
 
@@ -53,13 +54,16 @@ fn main() {
         match suite.as_str() {
             "embedded" => embedded::run(size),
             "codec" => codec::run(),
+            "resolve" => resolve::run(),
             "load" => load::run(data.map(Path::new)),
             #[cfg(feature = "azure")]
             "azure" => azure::run(),
             #[cfg(not(feature = "azure"))]
             "azure" => println!("the suite `azure` needs `--features azure`"),
             "large" | "huge" => {}
-            other => println!("no suite `{other}`, there are: embedded, codec, load, azure"),
+            other => {
+                println!("no suite `{other}`, there are: embedded, codec, resolve, load, azure")
+            }
         }
     }
 }

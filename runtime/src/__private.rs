@@ -30,11 +30,11 @@ pub use crate::{
         Access, Column, ColumnSchema, Comparable, CopyRow, Discriminator, Draft, DynamicEntity,
         EntityRows, Flattened, FromRow, FullCopy, FullView, Holds, Json, ListEntry, ListRows,
         PartialCopy, Partition, Patch, Path, PathBuilder, Plain, Point, PrimaryRow, Projection,
-        Properties, PropertyWriter, Range, ReadColumn, Scan, Schema, Stored, TableEntity, View,
-        Within, assert_flattened, older_rows, older_version,
+        Properties, PropertyWriter, Range, ReadColumn, Scan, Schema, Stored, TableEntity,
+        UpgradeFrom, View, Within, assert_flattened, older_rows, older_version,
         set::{
-            Aggregate, Claim, EntitySet, Folding, Many, Marker, Members, One, Set, SetMember,
-            Variant, count_markers, read_member, resolve_row, sorted_markers,
+            Aggregate, Claim, EntitySet, Folding, Many, Marker, Members, One, OtherRow, Set,
+            SetMember, Variant, count_markers, resolve_row, sorted_markers,
         },
     },
     error::{BoxError, Error, Result},
@@ -292,6 +292,20 @@ impl<F: SameType<C::Field>, C: ReadColumn> Projected<C> for F {
     fn project(column: &C, row: &Row, family: &'static Family) -> Result<Self> {
         column.read(row, family).map(Self::same)
     }
+}
+
+/// What is known of a projection's rows.
+pub const fn schema_of<P: Projection>() -> &'static Schema {
+    <P::Entity as TableEntity>::SCHEMA
+}
+
+/// A projection from a row that its entity claims.
+///
+/// # Errors
+///
+/// `is_decode`, naming the property, for a row that does not fit.
+pub fn read_projection<P: Projection>(row: &Row, claim: &Claim) -> Result<P> {
+    crate::entity::set::read_claimed::<P::Entity, P>(row, claim)
 }
 
 /// The table that an entity declares.

@@ -38,8 +38,8 @@ pub use rows::{CopyRow, EntityRows, ListEntry};
 pub use schema::{ColumnSchema, Discriminator, Recognition, Schema};
 pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};
 pub use stored::Stored;
+pub use version::{UpgradeFrom, older_rows, older_version};
 pub(crate) use version::{entity_of, read_version, stored_rows};
-pub use version::{older_rows, older_version};
 pub use view::{
     FullCopy, FullView, Holds, ListRows, PartialCopy, PrimaryRow, ReadableAs, View, Within,
 };

@@ -138,6 +138,7 @@ const fn column(name: &'static str) -> ColumnSchema {
     ColumnSchema { name, edm: Some(EdmType::String), optional: false, stored: true, nested: &[] }
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: 'static> Properties for KeyRef<E> {
     type Slots<'r> = [Option<ValueRef<'r>>; 2];
 
