@@ -16,6 +16,7 @@ mod figure;
 #[allow(unreachable_pub, dead_code, reason = "a module of the example")]
 #[path = "../../examples/quickstart/flight.rs"]
 mod flight;
+mod index;
 mod load;
 
 use std::path::Path;
@@ -32,8 +33,9 @@ fn main() {
         match suite.as_str() {
             "embedded" => embedded::run(large),
             "codec" => codec::run(),
+            "index" => index::run(),
             "load" => load::run(data.map(Path::new)),
-            other => println!("no suite `{other}`, there are: embedded, codec, load"),
+            other => println!("no suite `{other}`, there are: embedded, codec, index, load"),
         }
     }
 }
