@@ -156,7 +156,7 @@ impl Row {
     }
 
     /// The properties by name; as far as they can be read.
-    fn sorted(&self) -> Vec<(&[u8], crate::edm::EdmType, &[u8])> {
+    fn sorted(&self) -> Vec<read::RawProperty<'_>> {
         let mut properties = self.properties();
         let mut sorted = Vec::new();
         while let Ok(Some(property)) = properties.raw() {
