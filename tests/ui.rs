@@ -1,10 +1,11 @@
 //! What the compiler says about mistakes: one mistake, one message, at its place.
 
-const TOPICS: [&str; 15] = [
+const TOPICS: [&str; 16] = [
     "container",
     "enum",
     "field",
     "filter",
+    "index",
     "limit",
     "name",
     "patch",

@@ -18,6 +18,7 @@ mod figure;
 #[allow(unreachable_pub, dead_code, reason = "a module of the example")]
 #[path = "../../examples/quickstart/flight.rs"]
 mod flight;
+mod index;
 mod load;
 mod resolve;
 
@@ -54,6 +55,7 @@ fn main() {
         match suite.as_str() {
             "embedded" => embedded::run(size),
             "codec" => codec::run(),
+            "index" => index::run(),
             "resolve" => resolve::run(),
             "load" => load::run(data.map(Path::new)),
             #[cfg(feature = "azure")]
@@ -62,7 +64,9 @@ fn main() {
             "azure" => println!("the suite `azure` needs `--features azure`"),
             "large" | "huge" => {}
             other => {
-                println!("no suite `{other}`, there are: embedded, codec, resolve, load, azure")
+                println!(
+                    "no suite `{other}`, there are: embedded, codec, index, resolve, load, azure"
+                )
             }
         }
     }
