@@ -23,7 +23,7 @@ fn a_hundred_operations_and_no_more() {
     }
     assert!(!batch.has_room_for(1, 0));
     let error = batch.push(insert("Sales", "last")).unwrap_err();
-    assert!(error.is_invalid());
+    assert!(error.is_too_large());
     assert_eq!(error.code(), Some("InvalidInput"));
     assert_eq!((error.failed_index(), error.table()), (Some(100), Some("Staff")));
     assert_eq!(error.keys(), Some(("Sales", "last")));

@@ -38,7 +38,7 @@ use crate::{
 /// let don = Employee::primary().department("Sales").id(223);
 /// let sales = Department { name: "Sales".into(), manager: KeyRef::from(don) };
 /// let row = sales.to_row()?;
-/// assert_eq!(row.get("ManagerRowKey")?, Some("empid_000223".into()));
+/// assert_eq!(row.get("ManagerRowKey")?, Some(entable::ValueRef::String("empid_000223")));
 /// assert_eq!(Department::from_row(&row)?.manager.point().row_key(), "empid_000223");
 /// # Ok::<(), Error>(())
 /// ```

@@ -8,7 +8,8 @@ use crate::{
 };
 
 /// Words that the service reads as something else where a property's name would stand.
-pub(super) const RESERVED: [&str; 6] = ["not", "true", "false", "null", "NaN", "INF"];
+pub(super) const RESERVED: [&str; 14] =
+    ["and", "or", "not", "eq", "ne", "gt", "ge", "lt", "le", "true", "false", "null", "NaN", "INF"];
 
 impl Filter {
     /// How deep filters may be nested: `and`, `or` and `not` count.
@@ -77,7 +78,11 @@ fn check_name(name: &str) -> Result<()> {
     if matches!(name, "PartitionKey" | "RowKey" | "Timestamp") {
         return Ok(());
     }
-    limits::check_property_name(name)?;
+    // The service would see a syntax error.
+    limits::check_property_name(name).map_err(|error| match error.is_invalid() {
+        true => error.with_code(ServiceCode::InvalidInput),
+        false => error,
+    })?;
     if RESERVED.contains(&name) {
         let message = format!("filters cannot name a property `{name}`: the word is reserved");
         return Err(Error::service(ServiceCode::InvalidInput, message).in_property(name));
