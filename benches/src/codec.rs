@@ -117,7 +117,7 @@ fn compare<E: TableEntity, P: DeserializeOwned>(name: &str, entities: &[E], json
         },
         || {
             for text in std::iter::repeat_n(json, rounds).flatten() {
-                black_box(serde_json::from_str::<P>(black_box(text)).unwrap());
+                black_box(serde_json::from_slice::<P>(black_box(text.as_bytes())).unwrap());
             }
         },
     );

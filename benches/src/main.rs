@@ -1,11 +1,13 @@
 //! Figures beside their goals: `cargo run --release -p entable-benches -- <suite>..`.
 //!
 //! A ratio is of two measurements of one run, taken in turns, so that it means the same on any
-//! machine; a rate is of this machine. `large` beside a suite adds its long parts, and
+//! machine; a rate is of this machine. `large` and `huge` beside a suite add its long parts, and
 //! `data=DIRECTORY` has `load` read the real year's `flights.csv` there.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints, and may stop")]
 
+#[cfg(feature = "azure")]
+mod azure;
 mod codec;
 #[allow(unreachable_pub, dead_code, reason = "a module of the example")]
 #[path = "../../examples/quickstart/csv.rs"]
@@ -21,21 +23,45 @@ mod load;
 
 use std::path::Path;
 
+/// How much is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Size {
+    /// Some seconds for each suite.
+    Usual,
+    /// `large`: a million rows, a minute.
+    Large,
+    /// `huge`: ten million rows, many minutes and tens of gigabytes of disk.
+    Huge,
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if embedded::is_child(&arguments) {
         return embedded::child(&arguments);
     }
-    let large = arguments.iter().any(|argument| argument == "large");
+    #[cfg(feature = "azure")]
+    if azure::is_child(&arguments) {
+        return azure::child(&arguments);
+    }
+    let given = |size: &str| arguments.iter().any(|argument| argument == size);
+    let size = match (given("large"), given("huge")) {
+        (_, true) => Size::Huge,
+        (true, false) => Size::Large,
+        (false, false) => Size::Usual,
+    };
     let data = arguments.iter().find_map(|argument| argument.strip_prefix("data="));
-    let is_suite = |argument: &&String| *argument != "large" && !argument.starts_with("data=");
-    for suite in arguments.iter().filter(is_suite) {
+    for suite in arguments.iter().filter(|argument| !argument.starts_with("data=")) {
         match suite.as_str() {
-            "embedded" => embedded::run(large),
+            "embedded" => embedded::run(size),
             "codec" => codec::run(),
             "index" => index::run(),
             "load" => load::run(data.map(Path::new)),
-            other => println!("no suite `{other}`, there are: embedded, codec, index, load"),
+            #[cfg(feature = "azure")]
+            "azure" => azure::run(),
+            #[cfg(not(feature = "azure"))]
+            "azure" => println!("the suite `azure` needs `--features azure`"),
+            "large" | "huge" => {}
+            other => println!("no suite `{other}`, there are: embedded, codec, index, load, azure"),
         }
     }
 }

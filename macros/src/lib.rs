@@ -39,3 +39,9 @@ pub fn edm_enum(input: TokenStream) -> TokenStream {
 pub fn projection(input: TokenStream) -> TokenStream {
     run::derive(input, run::projection)
 }
+
+#[doc = include_str!("../docs/entity_set.md")]
+#[proc_macro_derive(EntitySet, attributes(table))]
+pub fn entity_set(input: TokenStream) -> TokenStream {
+    run::derive(input, run::entity_set)
+}

@@ -56,6 +56,14 @@ pub(crate) fn projection(input: &DeriveInput) -> TokenStream {
     )
 }
 
+/// `#[derive(EntitySet)]`
+pub(crate) fn entity_set(input: &DeriveInput) -> TokenStream {
+    let mut errors = Errors::default();
+    let set = model::Set::new(input, &mut errors);
+    check::set(&set, &mut errors);
+    finish(errors, || emit::set(&set), || emit::fallback::set(input, &set))
+}
+
 fn finish(
     errors: Errors,
     emit: impl FnOnce() -> TokenStream,

@@ -16,7 +16,10 @@ pub use std::{
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::entity::{finish_json, read_json};
+use crate::entity::{
+    finish_json, read_json,
+    set::{members_meet, same_discriminator, types_meet},
+};
 
 pub use crate::{
     edm::{
@@ -24,10 +27,15 @@ pub use crate::{
         ValueRef,
     },
     entity::{
-        Access, Column, ColumnSchema, Comparable, CopyRow, Discriminator, Draft, EntityRows,
-        Flattened, FromRow, FullCopy, FullView, Holds, Json, ListEntry, ListRows, PartialCopy,
-        Partition, Patch, Path, PathBuilder, Plain, Point, PrimaryRow, Projection, Properties,
-        PropertyWriter, Range, ReadColumn, Scan, Schema, TableEntity, View, Within,
+        Access, Column, ColumnSchema, Comparable, CopyRow, Discriminator, Draft, DynamicEntity,
+        EntityRows, Flattened, FromRow, FullCopy, FullView, Holds, Json, ListEntry, ListRows,
+        PartialCopy, Partition, Patch, Path, PathBuilder, Plain, Point, PrimaryRow, Projection,
+        Properties, PropertyWriter, Range, ReadColumn, Scan, Schema, Stored, TableEntity, View,
+        Within, are_apart, older_rows, older_version,
+        set::{
+            Aggregate, Claim, EntitySet, Folding, Many, Marker, Members, One, Set, SetMember,
+            Variant, count_markers, read_member, resolve_row, sorted_markers,
+        },
     },
     error::{BoxError, Error, Result},
     key::{
@@ -37,7 +45,10 @@ pub use crate::{
     },
     limits::PROPERTIES,
     row::Row,
-    table::{BulkChange, BulkVerb, Writable, bulk_change},
+    table::{
+        BulkChange, BulkVerb, Rewritable, Writable, bulk_change, other_removal, other_replacement,
+        removal_of, replacement_of,
+    },
 };
 
 /// A key's parts, as they stand in it.
@@ -45,6 +56,7 @@ pub use crate::{
 /// # Errors
 ///
 /// `is_decode`, naming the key.
+#[inline]
 pub fn split_key<'k, const PARTS: usize>(
     template: &Template,
     name: &'static str,
@@ -110,6 +122,7 @@ pub fn read_part<T>(
 /// # Errors
 ///
 /// `is_decode`, naming the field.
+#[inline]
 pub fn read_plain<T>(
     field: &'static str,
     text: &str,
@@ -157,6 +170,7 @@ pub fn write_bucket_of(
 /// # Errors
 ///
 /// `is_decode`, naming the property.
+#[inline]
 pub fn finish_stored<'r, T>(
     found: Option<ValueRef<'r>>,
     prefix: &str,
@@ -280,6 +294,11 @@ impl<F: SameType<C::Field>, C: ReadColumn> Projected<C> for F {
     }
 }
 
+/// The table that an entity declares.
+pub fn table_of<E: TableEntity>(_: &E) -> &'static str {
+    E::SCHEMA.table
+}
+
 /// The name of a property in a struct that is flattened twice.
 pub fn join(prefix: &str, name: &str) -> String {
     [prefix, name].concat()
@@ -324,6 +343,21 @@ pub const fn assert_properties(columns: &[ColumnSchema], markers: usize, message
     }
 }
 
+/// Refuses the expansion where a flattened struct has a property of another's name.
+#[track_caller]
+#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+pub const fn assert_flattened(
+    entity: &[ColumnSchema],
+    marker: &str,
+    prefix: &str,
+    columns: &[ColumnSchema],
+    message: &'static str,
+) {
+    if !are_apart(entity, marker, prefix, columns) {
+        panic!("{}", message);
+    }
+}
+
 /// Refuses the expansion where two families of rows could meet in one key.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
@@ -338,6 +372,42 @@ pub const fn assert_apart(a: &Family, b: &Family, message: &'static str) {
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_covers(form: &str, value: Resolution, message: &'static str) {
     if !resolution_of(form).covers(value) {
+        panic!("{}", message);
+    }
+}
+
+/// Refuses the expansion of a set in which two members' rows say the same type.
+#[track_caller]
+#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+pub const fn assert_types_apart(a: &Schema, b: &Schema, message: &'static str) {
+    if types_meet(a, b) {
+        panic!("{}", message);
+    }
+}
+
+/// Refuses the expansion of a set in which rows of two members could have one key.
+#[track_caller]
+#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+pub const fn assert_members_apart(a: &Schema, b: &Schema, message: &'static str) {
+    if !types_meet(a, b) && members_meet(a, b) {
+        panic!("{}", message);
+    }
+}
+
+/// Refuses the expansion of an entity that is upgraded from another type.
+#[track_caller]
+#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+pub const fn assert_same_type(older: &Schema, newer: &Schema, message: &'static str) {
+    if !same_discriminator(older, newer) {
+        panic!("{}", message);
+    }
+}
+
+/// Refuses the expansion of an entity that is upgraded from a version that is not older.
+#[track_caller]
+#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+pub const fn assert_older(older: &Schema, newer: &Schema, message: &'static str) {
+    if older.version >= newer.version {
         panic!("{}", message);
     }
 }

@@ -23,6 +23,9 @@ pub mod entity;
 mod plan;
 // Floor 5: the first floor that awaits.
 pub mod table;
+// Floor 5 too: leave to use a table, made without a request.
+#[cfg(feature = "azure")]
+pub mod sas;
 // Floor 7: the service's promises, as tests for backends.
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -31,6 +34,8 @@ pub mod conformance;
 pub mod __private;
 pub mod prelude;
 
+#[cfg(feature = "azure")]
+pub use crate::backend::azure::{AccessPolicy, AccountKey, Azure, AzureOptions};
 pub use crate::{
     access::{CostClass, Keys},
     batch::{Batch, Condition, Operation, Verb, Written},
@@ -40,16 +45,19 @@ pub use crate::{
         Ticks, Value, ValueRef,
     },
     entity::{
-        Column, DynamicEntity, FromRow, Partition, Patch, Path, Point, Predicate, Projection,
-        Properties, Range, Scan, Stored, TableEntity,
+        Aggregate, Column, DynamicEntity, EntitySet, FromRow, KeyRef, Partition, Patch, Path,
+        Point, Predicate, Projection, Properties, Range, Scan, Set, SetMember, Stored, TableEntity,
+        Variant,
     },
-    error::{BoxError, Error, ErrorKind, Result, ServiceCode},
+    error::{BoxError, Error, ErrorKind, Result, Seen, ServiceCode},
     filter::{Comparison, Filter, KeyBounds},
     page::{Continuation, Cursor, Page},
     row::{ETag, Row, RowBuilder},
-    table::{Atomic, Bulk, BulkReport, Client, ClientBuilder, Explain, Query, Table},
+    table::{
+        Atomic, Bulk, BulkReport, Client, ClientBuilder, Explain, Lookup, Query, SetTable, Table,
+    },
 };
-pub use entable_macros::{EdmEnum, Projection, Properties, TableEntity};
+pub use entable_macros::{EdmEnum, EntitySet, Projection, Properties, TableEntity};
 
 /// The examples of the README run as tests.
 #[cfg(doctest)]

@@ -8,7 +8,7 @@ use entable::{
     Clock, SteppedClock, SystemClock,
     backend::{
         Embedded, Memory,
-        layer::{Fault, Recorder},
+        layer::{Fault, Recorder, Retry, RetryPolicy},
     },
     choice_suite, conformance_suite,
 };
@@ -17,6 +17,7 @@ conformance_suite!(memory, Memory::new());
 conformance_suite!(embedded, scratch());
 conformance_suite!(recorder, Recorder::around(Memory::new()));
 conformance_suite!(fault, Fault::around(Memory::new()));
+conformance_suite!(retry, Retry::around(Memory::new(), RetryPolicy::new()));
 // A clock that never moves: order and versions do not hang on it.
 conformance_suite!(standing_clock, Memory::with_clock(standing()));
 

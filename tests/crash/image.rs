@@ -4,6 +4,7 @@ use std::{
     fs,
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
+    time::{Duration, Instant},
 };
 
 use entable::{
@@ -125,7 +126,7 @@ fn damage(
     (opened, all)
 }
 
-fn flip(random: &mut Random, image: &mut Vec<u8>) -> String {
+fn flip(random: &mut Random, image: &mut [u8]) -> String {
     let (at, bit) = (random.below(image.len()), random.below(8));
     image[at] ^= 1 << bit;
     format!("bit {bit} of byte {at} is flipped")
@@ -133,13 +134,13 @@ fn flip(random: &mut Random, image: &mut Vec<u8>) -> String {
 
 #[test]
 fn a_flipped_bit_is_seen_or_does_no_harm() {
-    let (opened, all) = damage(300, u64::MAX, 11, flip);
+    let (opened, all) = damage(300, u64::MAX, 11, |random, image| flip(random, image));
     assert!(opened > 0 && opened < all, "{opened} of {all} images opened");
 }
 
 #[test]
 fn a_flipped_bit_is_seen_in_the_rows_of_a_file_that_is_not_verified() {
-    let (opened, all) = damage(300, 0, 12, flip);
+    let (opened, all) = damage(300, 0, 12, |random, image| flip(random, image));
     assert!(opened > 0 && opened < all, "{opened} of {all} images opened");
 }
 
@@ -164,6 +165,7 @@ fn a_file_that_is_cut_is_refused() {
     assert_eq!(opened, 0, "files that were cut opened");
 }
 
+/// Between the two images is one commit and its sync, of which any part may have reached the disk.
 #[test]
 fn a_torn_commit_happened_or_did_not() {
     let directory = tempfile::tempdir().unwrap();
@@ -176,9 +178,20 @@ fn a_torn_commit_happened_or_did_not() {
     let store = Embedded::open(&path).unwrap();
     let all = rounds(40, 800);
     for round in 0..all {
+        let insert = |number: usize| {
+            let insert = Operation::insert(row(0, number));
+            let batch = Batch::single(TABLES[0], insert).unwrap();
+            runtime.block_on(store.apply(&batch)).unwrap();
+        };
+        insert(1000 + 2 * round);
+        let start = Instant::now();
         let before = (runtime.block_on(state(&store)).unwrap(), fs::read(&path).unwrap());
-        runtime.block_on(write(&store, 1000 + round..1001 + round));
+        insert(1001 + 2 * round);
         let after = (runtime.block_on(state(&store)).unwrap(), fs::read(&path).unwrap());
+        if start.elapsed() > Duration::from_millis(30) {
+            // The store may have been idle, and made a commit of its own between.
+            continue;
+        }
         let mut image = after.1.clone();
         for page in 0..before.1.len().min(image.len()) / PAGE {
             if random.below(2) == 0 {
@@ -188,13 +201,10 @@ fn a_torn_commit_happened_or_did_not() {
         }
         fs::write(&torn, image).unwrap();
         let what = format!("round {round}");
-        let Some(found) = outcome(&runtime, &torn, u64::MAX, &after.0, &what) else { continue };
-        // Two commits, one for each table.
-        let (first, second) = (found[0] == after.0[0], found[1] == after.0[1]);
-        assert!(first || found[0] == before.0[0], "{what}: the first table is neither");
-        assert!(second || found[1] == before.0[1], "{what}: the second table is neither");
-        assert!(first || !second, "{what}: the second commit is there without the first");
+        let found = outcome(&runtime, &torn, u64::MAX, &after.0, &what);
+        let Some(found) = found else { panic!("{what}: a crash left a file that does not open") };
+        assert!(found == before.0 || found == after.0, "{what}: neither before nor after");
         opened += 1;
     }
-    assert!(opened > 0, "none of {all} torn files opened");
+    assert!(opened > 0, "no round was quick enough");
 }

@@ -1,6 +1,13 @@
 //! What a crash leaves: processes that are killed, files that are torn or damaged.
 //!
 //! `ENTABLE_LONG=1` kills two hundred times and damages thousands of files.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "tests stop where something is wrong"
+)]
 
 mod image;
 mod kill;

@@ -1,1 +1,142 @@
-//! To come.
+//! Files that earlier versions wrote, checked in: they open, and hold what they held.
+//!
+//! A change of the format adds a file and keeps the old ones. `ENTABLE_GOLDEN=path` writes a new
+//! one.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "tests stop where something is wrong"
+)]
+
+use std::{fs, path::Path, sync::Arc, time::Duration};
+
+use entable::{
+    Batch, Condition, Filter, Operation, Row, SteppedClock, Ticks, Value,
+    backend::{Backend, Embedded, Scan, TableRequest},
+};
+use uuid::Uuid;
+
+/// 2014-08-22T00:50:32Z: every write of the files is one tick after the one before.
+const START: i64 = 635_442_726_320_000_000;
+
+fn values() -> Vec<(&'static str, Value)> {
+    let ticks = |ticks| Value::DateTime(Ticks::new(ticks).unwrap());
+    vec![
+        ("Text", Value::String("gr\u{fc}n \u{1f600}".into())),
+        ("Empty", Value::String(String::new())),
+        ("Yes", Value::Boolean(true)),
+        ("No", Value::Boolean(false)),
+        ("Small", Value::Int32(i32::MIN)),
+        ("Large", Value::Int64(i64::MAX)),
+        ("Half", Value::Double(-0.5)),
+        ("Nothing", Value::Double(f64::INFINITY)),
+        ("When", ticks(START)),
+        ("Early", ticks(Ticks::MIN_PROPERTY.get())),
+        ("Id", Value::Guid(Uuid::from_u128(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff))),
+        ("Bytes", Value::Binary(vec![0, 1, 254, 255].into())),
+    ]
+}
+
+/// Addresses whose order tells UTF-16 units from code points.
+const KEYS: [(&str, &str); 7] = [
+    ("", ""),
+    ("", "a"),
+    ("Sales", ""),
+    ("Sales", "empid_000223"),
+    ("Sales\u{7e}", "r"),
+    ("\u{1f600}", "r"),
+    ("\u{ffee}", "r"),
+];
+
+fn row(keys: (&str, &str)) -> Row {
+    let mut row = Row::build(keys.0, keys.1);
+    for (name, value) in &values() {
+        row.put(name, value.as_ref());
+    }
+    row.finish().unwrap()
+}
+
+async fn all(store: &Embedded, table: &str) -> Vec<Row> {
+    let filter = Filter::Constant(true);
+    let scan = Scan { table, filter: &filter, select: None, top: None, from: None };
+    store.scan(scan).await.unwrap().rows
+}
+
+/// Writes the file of the current version.
+async fn write(path: &Path) {
+    let clock = Arc::new(SteppedClock::new(Ticks::new(START).unwrap()));
+    let store = Embedded::options().clock(clock).open(path).unwrap();
+    for table in ["Staff", "ARCHIVE", "Dropped"] {
+        store.tables(TableRequest::Create(table)).await.unwrap();
+    }
+    for keys in KEYS {
+        let insert = Operation::insert(row(keys));
+        store.apply(&Batch::single("Staff", insert).unwrap()).await.unwrap();
+    }
+    for operation in [
+        Operation::insert(row(("p", "gone"))),
+        Operation::delete("p", "gone", Condition::Any).unwrap(),
+    ] {
+        store.apply(&Batch::single("Archive", operation).unwrap()).await.unwrap();
+    }
+    store.tables(TableRequest::Delete("Dropped")).await.unwrap();
+    store.compact().await.unwrap();
+}
+
+/// What every file of format 1 holds.
+async fn check(path: &Path) {
+    let clock = Arc::new(SteppedClock::new(Ticks::new(START).unwrap()));
+    let store = Embedded::options().clock(clock).open(path).unwrap();
+    store.verify().await.unwrap();
+    let tables = store.tables(TableRequest::List { from: None }).await.unwrap();
+    assert_eq!(tables.names, ["ARCHIVE", "Staff"]);
+    let rows = all(&store, "Staff").await;
+    let keys: Vec<_> = rows.iter().map(|row| (row.partition_key(), row.row_key())).collect();
+    assert_eq!(keys, KEYS);
+    for (index, row) in rows.iter().enumerate() {
+        let expected = START + i64::try_from(index).unwrap();
+        assert_eq!(row.timestamp(), Ticks::new(expected));
+        for (name, value) in &values() {
+            assert_eq!(row.get(name).unwrap(), Some(value.as_ref()), "{name}");
+        }
+    }
+    assert!(all(&store, "archive").await.is_empty());
+
+    // The clock stands at the start; the deleted row's Timestamp is not given again.
+    let insert = Operation::insert(row(("p", "gone")));
+    store.apply(&Batch::single("Archive", insert).unwrap()).await.unwrap();
+    let back = all(&store, "Archive").await.remove(0);
+    let gone = START + i64::try_from(KEYS.len()).unwrap() + 1;
+    assert!(back.timestamp() > Ticks::new(gone), "{:?}", back.timestamp());
+}
+
+#[tokio::test]
+async fn files_of_every_version_open() {
+    if let Some(path) = std::env::var_os("ENTABLE_GOLDEN") {
+        write(Path::new(&path)).await;
+    }
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
+    let directory = tempfile::tempdir().unwrap();
+    let mut files = 0;
+    for file in fs::read_dir(golden).unwrap() {
+        let file = file.unwrap().path();
+        if file.extension().is_some_and(|extension| extension == "db") {
+            let copy = directory.path().join(file.file_name().unwrap());
+            fs::copy(&file, &copy).unwrap();
+            check(&copy).await;
+            files += 1;
+        }
+    }
+    assert!(files > 0, "no file was checked");
+}
+
+#[tokio::test]
+async fn this_version_writes_what_it_reads() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("now.db");
+    write(&path).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    check(&path).await;
+}

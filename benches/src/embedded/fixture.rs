@@ -36,7 +36,7 @@ pub(crate) fn row(number: usize) -> Row {
     row.put("Text", ValueRef::String(&text));
     row.put("Number", ValueRef::Int64(number as i64));
     row.put("Part", ValueRef::Double(number as f64 / 3.0));
-    row.put("Flag", ValueRef::Boolean(number % 2 == 0));
+    row.put("Flag", ValueRef::Boolean(number.is_multiple_of(2)));
     row.finish().unwrap()
 }
 

@@ -8,11 +8,16 @@ mod writes;
 pub(crate) use fixture::runtime;
 pub(crate) use large::{child, is_child};
 
-/// All figures; the ones of a million rows only where asked.
-pub(crate) fn run(large: bool) {
+use crate::Size;
+
+/// All figures; the long ones where they are asked for.
+pub(crate) fn run(size: Size) {
     reads::run();
     writes::run();
-    if large {
+    if size >= Size::Large {
         large::run();
+    }
+    if size == Size::Huge {
+        large::run_huge();
     }
 }

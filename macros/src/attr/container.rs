@@ -1,7 +1,7 @@
 //! What stands on the struct or enum.
 
-use proc_macro2::Ident;
-use syn::{Attribute, Expr, LitStr, Path};
+use proc_macro2::{Ident, Span};
+use syn::{Attribute, Expr, Lit, LitStr, Path, spanned::Spanned};
 
 use super::{Entry, Given, IndexAttr, entries};
 use crate::{errors::Errors, names::Case, spanned::Slot};
@@ -26,6 +26,8 @@ pub(crate) struct EntityAttr {
     pub(crate) rename_all: Slot<Case>,
     pub(crate) validate: Slot<Path>,
     pub(crate) hot_partition: Slot<()>,
+    pub(crate) version: Slot<(u32, Span)>,
+    pub(crate) upgrade_from: Slot<Path>,
     /// Indexes and lists, in the order in which they are written.
     pub(crate) indexes: Vec<IndexAttr>,
     pub(crate) runtime: Slot<Path>,
@@ -83,7 +85,9 @@ impl EntityAttr {
                 self.indexes.extend(IndexAttr::read(entry, name == "list", errors));
                 Ok(())
             }
-            "version" | "upgrade_from" | "wide" | "seal" | "expires" => entry.not_yet(),
+            "version" => self.version.set(key, version(entry)),
+            "upgrade_from" => self.upgrade_from.set(key, entry.only_path()),
+            "wide" | "seal" | "expires" => entry.not_yet(),
             _ => entry.unknown("container", &ENTITY_KEYS),
         }
     }
@@ -94,6 +98,18 @@ impl EntityAttr {
             _ => entry.unknown("`allow`", &["hot_partition"]),
         }
     }
+}
+
+/// A number from 1.
+fn version(entry: &Entry) -> syn::Result<(u32, Span)> {
+    if let Given::Value(value) = &entry.value
+        && let Expr::Lit(lit) = &**value
+        && let Lit::Int(number) = &lit.lit
+        && let Ok(number @ 1..) = number.base10_parse()
+    {
+        return Ok((number, lit.span()));
+    }
+    entry.error("`version` expects a number from 1, write `version = 2`".to_owned())
 }
 
 /// A property's name, or the word `row_key`.
@@ -134,6 +150,27 @@ impl PropertiesAttr {
                 "rename_all" => read.rename_all.set(key, entry.case()),
                 "crate" => read.runtime.set(key, entry.quoted_path()),
                 _ => entry.unknown("container", &["rename_all", "crate"]),
+            };
+            errors.take(taken);
+        }
+        read
+    }
+}
+
+/// `#[table(..)]` on a set of entities.
+#[derive(Debug, Default)]
+pub(crate) struct SetAttr {
+    pub(crate) runtime: Slot<Path>,
+}
+
+impl SetAttr {
+    /// Reads the attributes of the enum or struct.
+    pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
+        let mut read = Self::default();
+        for entry in entries(attrs, errors) {
+            let taken = match entry.name().as_str() {
+                "crate" => read.runtime.set(&entry.key, entry.quoted_path()),
+                _ => entry.unknown("container", &["crate"]),
             };
             errors.take(taken);
         }

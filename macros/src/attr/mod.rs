@@ -5,6 +5,7 @@
 mod container;
 mod field;
 mod index;
+mod member;
 mod variant;
 
 use proc_macro2::{Ident, Span, TokenStream};
@@ -17,9 +18,10 @@ use syn::{
 };
 
 pub(crate) use self::{
-    container::{Discriminator, EntityAttr, EnumAttr, ProjectionAttr, PropertiesAttr},
+    container::{Discriminator, EntityAttr, EnumAttr, ProjectionAttr, PropertiesAttr, SetAttr},
     field::FieldAttr,
     index::IndexAttr,
+    member::{FoldAttr, MemberAttr},
     variant::VariantAttr,
 };
 use crate::{
@@ -123,6 +125,18 @@ impl Entry {
                 "`{0}` expects a path, write `{0} = path` without quotes",
                 self.key
             )),
+        }
+    }
+
+    /// `key(path)`
+    fn only_path(&self) -> syn::Result<Path> {
+        let path = match &self.value {
+            Given::List(_, inner) => syn::parse2::<Path>(inner.clone()).ok(),
+            _ => None,
+        };
+        match path {
+            Some(path) => Ok(path),
+            None => self.error(format!("`{0}` expects one path, write `{0}(path)`", self.key)),
         }
     }
 

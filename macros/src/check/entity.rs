@@ -1,5 +1,7 @@
 //! Rules for what stands on an entity's struct.
 
+use syn::spanned::Spanned;
+
 use crate::{attr::Discriminator, check::names::is_identifier, errors::Errors, model::Entity};
 
 impl Entity {
@@ -53,5 +55,19 @@ pub(super) fn discriminator(entity: &Entity, errors: &mut Errors) {
     let name = literal.value();
     if super::names::RESERVED.contains(&name.as_str()) || !is_identifier(&name) {
         errors.at(literal.span(), format!("`{name}` is not the name of a property"));
+    }
+}
+
+/// A version is written into the property that says the type; there has to be one before it.
+pub(super) fn version(entity: &Entity, errors: &mut Errors) {
+    let span = entity.version_span;
+    if entity.version > 1 && matches!(entity.discriminator, Discriminator::RowKey) {
+        errors.at(
+            span,
+            "rows that say their type by their key have no place for a version, write `discriminator = \"EntityType\"`",
+        );
+    }
+    if let (1, Some(path)) = (entity.version, &entity.upgrade_from) {
+        errors.at(path.span(), "`upgrade_from` is for a later version, write `version = 2` too");
     }
 }

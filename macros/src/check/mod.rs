@@ -6,11 +6,12 @@ mod field;
 mod index;
 mod key;
 mod names;
+mod set;
 
 pub(crate) use self::key::SEPARATED;
 use crate::{
     errors::Errors,
-    model::{EdmEnum, Entity, Properties},
+    model::{EdmEnum, Entity, Properties, Set},
 };
 
 /// The rules for an entity.
@@ -18,11 +19,13 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
     entity::table_name(entity, errors);
     entity::entity_type(entity, errors);
     entity::discriminator(entity, errors);
+    entity::version(entity, errors);
     field::conflicts(&entity.fields, errors);
     field::one_extra(&entity.fields, errors);
     field::key_fields(entity, errors);
     names::properties(&entity.fields, entity.marker(), errors);
     names::constants(&entity.fields, errors);
+    names::patches(entity, errors);
     for family in &entity.families {
         if family.is_primary() {
             key::separated(&family.partition, entity, errors);
@@ -43,4 +46,9 @@ pub(crate) fn properties(properties: &Properties, errors: &mut Errors) {
 /// The rules for an enum that is stored as text.
 pub(crate) fn edm_enum(edm_enum: &EdmEnum, errors: &mut Errors) {
     edm_enum::distinct(edm_enum, errors);
+}
+
+/// The rules for a set of entities.
+pub(crate) fn set(set: &Set, errors: &mut Errors) {
+    set::distinct(set, errors);
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::{
     errors::Errors,
-    model::{Field, Storage},
+    model::{Entity, Field, Storage},
 };
 
 /// The names that the service keeps for itself.
@@ -73,6 +73,22 @@ pub(super) fn constants(fields: &[Field], errors: &mut Errors) {
                 field.ident.span(),
                 format!("the columns of fields `{first}` and `{}` are both `{name}`", field.name),
             );
+        }
+    }
+}
+
+/// A patch has a method for each field, and `remove_x` for an optional field `x`.
+pub(super) fn patches(entity: &Entity, errors: &mut Errors) {
+    for (at, removed) in entity.fields.iter().enumerate() {
+        if entity.is_in_key(at) || !removed.is_removable() {
+            continue;
+        }
+        if let Some(field) = entity.setter_named(&format!("remove_{}", removed.name)) {
+            let message = format!(
+                "`{}` is the patch's method that removes field `{}`; name the field otherwise and keep its property with `rename = \"{}\"`",
+                field.name, removed.name, field.property
+            );
+            errors.at(field.ident.span(), message);
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
 
 use super::schema::{column, family_constant};
 use crate::{
     check::SEPARATED,
-    model::{Entity, Family, Key, Part, Segment},
+    model::{Entity, Family, Field, Key, Part, Segment, Storage},
     template::Form,
 };
 
@@ -28,7 +29,48 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let copies = entity.copies().filter(|family| !family.is_primary());
     let copies = copies.map(|family| copy_properties(entity, family, marker));
     let apart = apart(entity);
-    quote! { #(#separated)* #(#covers)* #properties #(#copies)* #apart }
+    let older = older(entity);
+    let flattened = entity.fields.iter().filter_map(|field| flattened(entity, field));
+    quote! { #(#separated)* #(#covers)* #properties #(#copies)* #apart #older #(#flattened)* }
+}
+
+/// An older version is one of the same type, and older.
+fn older(entity: &Entity) -> Option<TokenStream> {
+    let older = entity.upgrade_from.as_ref()?;
+    let (name, version) = (entity.entity_type.value(), entity.version);
+    let path = quote! { #older }.to_string().replace(' ', "");
+    let same = format!(
+        "`{path}` is no version of `{name}`: write `entity_type = \"{name}\"` and the same `discriminator` on it"
+    );
+    let lower = format!("`{path}` is not older than version {version}: give it a lower `version`");
+    Some(quote_spanned! { older.span() =>
+        const _: () = _rt::assert_same_type(
+            <#older as _rt::TableEntity>::SCHEMA,
+            &__SCHEMA,
+            #same,
+        );
+        const _: () = _rt::assert_older(<#older as _rt::TableEntity>::SCHEMA, &__SCHEMA, #lower);
+    })
+}
+
+/// A flattened struct with a property of another field's name.
+fn flattened(entity: &Entity, field: &Field) -> Option<TokenStream> {
+    let Storage::Flattened(prefix) = &field.storage else { return None };
+    let ty = &field.ty;
+    let marker = entity.marker().unwrap_or_default();
+    let message = format!(
+        "a property of field `{}`, whose names begin with \"{prefix}\", has the name of another property: write another `flatten(prefix = \"..\")`",
+        field.name
+    );
+    Some(quote_spanned! { field.ident.span() =>
+        const _: () = _rt::assert_flattened(
+            __SCHEMA.columns,
+            #marker,
+            #prefix,
+            <#ty as _rt::Properties>::COLUMNS,
+            #message,
+        );
+    })
 }
 
 /// A copy holds the primary's key fields as properties, where its own keys do not give them back.

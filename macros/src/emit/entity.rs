@@ -1,7 +1,8 @@
 //! Entities to rows: `TableEntity`.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{quote, quote_spanned};
+use syn::{Path, spanned::Spanned};
 
 use super::{codec::json_codec, part, patch, schema::family_constant, steps};
 use crate::{
@@ -29,6 +30,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             }
         }
     });
+    let older = entity.upgrade_from.as_ref().map(older);
     quote! {
         #[automatically_derived]
         impl _rt::Writable for #ident {
@@ -61,7 +63,31 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             }
 
             #rows
+            #older
             #check
+        }
+    }
+}
+
+/// What reads rows of older versions.
+fn older(older: &Path) -> TokenStream {
+    // The bound of the conversion is shown where the older version is named.
+    let read = quote_spanned! { older.span() => _rt::older_version::<#older, Self> };
+    quote! {
+        fn from_version(
+            __row: &_rt::Row,
+            __family: &str,
+            __version: u32,
+        ) -> _rt::Result<_rt::Option<Self>> {
+            #read(__row, __family, __version)
+        }
+
+        fn rows_of_version(
+            __row: &_rt::Row,
+            __family: &str,
+            __version: u32,
+        ) -> _rt::Result<_rt::Option<_rt::EntityRows>> {
+            _rt::older_rows::<#older>(__row, __family, __version)
         }
     }
 }
@@ -161,7 +187,8 @@ pub(super) fn put(field: &Field, out: &TokenStream) -> TokenStream {
         }
         Storage::Extra => quote! {
             <#ty as _rt::PropertyBag>::each(&self.#ident, |__name, __value| {
-                _rt::PropertyWriter::put_extra(#out, __name, __value)
+                let __schema = <Self as _rt::TableEntity>::SCHEMA;
+                _rt::PropertyWriter::put_extra(#out, __schema, __name, __value)
             })?;
         },
     }

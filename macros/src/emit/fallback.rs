@@ -53,6 +53,7 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
                 families: &[],
                 conditional: false,
                 columns: &[],
+                older: _rt::None,
             };
 
             fn primary() -> Self::Primary { loop {} }
@@ -136,9 +137,52 @@ pub(crate) fn projection(input: &DeriveInput, projection: &model::Projection) ->
             impl _rt::Projection for #ident {
                 type Entity = #of;
             }
+
+            impl _rt::SetMember for #ident {
+                type Entity = #of;
+            }
         }
     });
     scoped(&projection.runtime, &quote! { #from_row #projected })
+}
+
+/// The fallback of a set of entities.
+pub(crate) fn set(input: &DeriveInput, set: &model::Set) -> TokenStream {
+    if !is_plain(input) {
+        return TokenStream::new();
+    }
+    let ident = &set.ident;
+    let body = match set.shape {
+        model::Shape::Enum => {
+            let from_row = from_row(input);
+            quote! {
+                #from_row
+
+                impl _rt::EntitySet for #ident {
+                    fn read(_: &_rt::Row, _: &_rt::Claim) -> _rt::Result<Self> { loop {} }
+
+                    fn other(_: &_rt::Row) -> _rt::Result<_rt::Option<Self>> { loop {} }
+
+                    fn member_name(&self) -> &'static str { "" }
+                }
+            }
+        }
+        model::Shape::Struct => quote! {
+            impl _rt::Aggregate for #ident {
+                const OTHER: bool = false;
+
+                fn fold(_: &mut _rt::Folding) -> _rt::Result<Self> { loop {} }
+            }
+        },
+    };
+    let body = quote! {
+        impl _rt::Set for #ident {
+            const MEMBERS: &'static _rt::Members = &_rt::Members::new("", &[], &[]);
+        }
+
+        #body
+    };
+    scoped(&set.runtime, &body)
 }
 
 fn from_row(input: &DeriveInput) -> TokenStream {

@@ -4,6 +4,7 @@
 //! `_rt` is named in it, and traits are called by their full paths. Names of locals and of helper
 //! types begin with `__`, because the user's types are in scope.
 
+mod aggregate;
 mod assert;
 mod codec;
 mod columns;
@@ -16,6 +17,7 @@ mod patch;
 mod projection;
 mod properties;
 mod schema;
+mod set;
 mod steps;
 
 use proc_macro2::TokenStream;
@@ -62,12 +64,23 @@ pub(crate) fn projection(projection: &model::Projection) -> TokenStream {
     scoped(&projection.runtime, &projection::emit(projection))
 }
 
+/// The code of a set of entities.
+pub(crate) fn set(set: &model::Set) -> TokenStream {
+    let members = set::members(set);
+    let body = match set.shape {
+        model::Shape::Enum => set::emit(set),
+        model::Shape::Struct => aggregate::emit(set),
+    };
+    scoped(&set.runtime, &quote! { #members #body })
+}
+
 /// A block in which `_rt` is the runtime. The user's lints are for code that the user wrote.
 fn scoped(runtime: &Path, body: &TokenStream) -> TokenStream {
     quote! {
         #[doc(hidden)]
         #[allow(
             dead_code,
+            deprecated,
             missing_debug_implementations,
             private_bounds,
             private_interfaces,
@@ -75,6 +88,8 @@ fn scoped(runtime: &Path, body: &TokenStream) -> TokenStream {
             unnameable_types,
             unused_qualifications,
             non_camel_case_types,
+            non_snake_case,
+            non_upper_case_globals,
             clippy::all,
             clippy::pedantic,
             clippy::nursery,

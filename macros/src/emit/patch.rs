@@ -29,12 +29,15 @@ fn with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> TokenStre
     let (ident, name, vis) = (&entity.ident, name(entity), &entity.vis);
     let doc = format!("Changes to some properties of `{}`.", crate::names::unraw(ident));
     // A key cannot be patched: another key is another row.
-    let methods = entity
-        .fields
-        .iter()
-        .enumerate()
-        .filter(|(at, _)| !entity.is_in_key(*at))
-        .map(|(_, field)| setter(field));
+    let methods = entity.fields.iter().enumerate().filter(|(at, _)| !entity.is_in_key(*at)).map(
+        |(_, field)| {
+            let method = format_ident!("remove_{}", field.name, span = field.ident.span());
+            let is_free = entity.setter_named(&method.to_string()).is_none();
+            let remove = is_free.then(|| remove(field, &method));
+            let set = setter(field);
+            quote! { #set #remove }
+        },
+    );
     quote! {
         #[doc = #doc]
         #[derive(_rt::Debug)]
@@ -58,7 +61,6 @@ fn setter(field: &Field) -> TokenStream {
     match &field.storage {
         Storage::Skipped | Storage::Extra => TokenStream::new(),
         Storage::Plain => {
-            let remove = remove(field);
             quote! {
                 #[doc = #doc]
                 pub fn #ident<__V>(self, __value: __V) -> Self
@@ -67,7 +69,6 @@ fn setter(field: &Field) -> TokenStream {
                 {
                     Self(<__V as _rt::PatchInput<#ty>>::set(__value, self.0, #name))
                 }
-                #remove
             }
         }
         Storage::Json => {
@@ -101,12 +102,11 @@ fn whole(field: &Field, patch: &TokenStream) -> TokenStream {
 }
 
 /// Only an optional property can be absent.
-fn remove(field: &Field) -> Option<TokenStream> {
-    if !field.is_option() {
+fn remove(field: &Field, method: &Ident) -> Option<TokenStream> {
+    if !field.is_removable() {
         return None;
     }
     let name = &field.property;
-    let method = format_ident!("remove_{}", field.name, span = field.ident.span());
     let doc = format!("Removes `{}`.", field.name);
     Some(quote! {
         #[doc = #doc]

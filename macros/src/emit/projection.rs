@@ -54,6 +54,11 @@ pub(super) fn emit(projection: &Projection) -> TokenStream {
         }
 
         #[automatically_derived]
+        impl _rt::SetMember for #ident {
+            type Entity = #of;
+        }
+
+        #[automatically_derived]
         impl<__M> _rt::Within<__M> for #ident
         where
             #(__M: _rt::Holds<#fields>,)*

@@ -1,7 +1,8 @@
 //! What is known of an entity's rows, as constants.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
 
 use super::part;
 use crate::{
@@ -40,25 +41,33 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         Discriminator::Property(name) => quote! { _rt::Discriminator::Property(#name) },
         Discriminator::RowKey => quote! { _rt::Discriminator::RowKey },
     };
+    let (version, marker) = (entity.version, entity.stored_type());
+    let older = match &entity.upgrade_from {
+        Some(older) => quote_spanned! { older.span() =>
+            _rt::Some(<#older as _rt::TableEntity>::SCHEMA)
+        },
+        None => quote! { _rt::None },
+    };
     quote! {
         #families
         static __SCHEMA: _rt::Schema = _rt::Schema {
             entity: #name,
             table: #table,
             entity_type: #entity_type,
-            version: 1,
-            marker: #entity_type,
+            version: #version,
+            marker: #marker,
             discriminator: #discriminator,
             families: &[#(*#constants),*],
             conditional: #conditional,
             columns: &[#(#columns),*],
+            older: #older,
         };
     }
 }
 
 fn family(family: &Family, index: usize, entity: &Entity) -> TokenStream {
     let name = crate::names::unraw(&family.name);
-    let entity_type = entity.entity_type.value();
+    let entity_type = entity.stored_type();
     let (kind, marker) = match family.kind {
         FamilyKind::Primary => (quote! { Primary }, entity_type),
         FamilyKind::Copy => (quote! { Copy }, format!("{entity_type}#{name}")),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use proc_macro2::Ident;
+use proc_macro2::{Ident, Span};
 use syn::{DeriveInput, LitStr, Path, Visibility};
 
 use super::{Family, FamilyKind, Field, Key, Storage, named_fields, refuse_generics, runtime};
@@ -23,6 +23,12 @@ pub(crate) struct Entity {
     pub(crate) table: LitStr,
     pub(crate) entity_type: LitStr,
     pub(crate) discriminator: Discriminator,
+    /// The version of the struct's shape, from 1.
+    pub(crate) version: u32,
+    /// Where the version was given.
+    pub(crate) version_span: Span,
+    /// The struct of the version before.
+    pub(crate) upgrade_from: Option<Path>,
     pub(crate) validate: Option<Path>,
     pub(crate) may_be_hot: bool,
     pub(crate) fields: Vec<Field>,
@@ -40,6 +46,7 @@ impl Entity {
         let discriminator = attr.discriminator.get().cloned().unwrap_or_else(|| {
             Discriminator::Property(LitStr::new("EntityType", input.ident.span()))
         });
+        let version = attr.version.get().copied().unwrap_or((1, input.ident.span()));
         Self {
             ident: input.ident.clone(),
             vis: input.vis.clone(),
@@ -47,10 +54,22 @@ impl Entity {
             table: attr.name.get().cloned().unwrap_or_else(named),
             entity_type: attr.entity_type.get().cloned().unwrap_or_else(named),
             discriminator,
+            version: version.0,
+            version_span: version.1,
+            upgrade_from: attr.upgrade_from.get().cloned(),
             validate: attr.validate.get().cloned(),
             may_be_hot: attr.hot_partition.is_set(),
             families: families(input, &attr, &fields, errors),
             fields,
+        }
+    }
+
+    /// What the rows of this version say that they are: `Employee`, `Employee.v2`.
+    pub(crate) fn stored_type(&self) -> String {
+        let name = self.entity_type.value();
+        match self.version {
+            1 => name,
+            version => format!("{name}.v{version}"),
         }
     }
 
@@ -93,6 +112,13 @@ impl Entity {
         self.primary().is_some_and(|primary| primary.parts().any(|part| part.field == at))
     }
 
+    /// The field that a patch sets by that method.
+    pub(crate) fn setter_named(&self, method: &str) -> Option<&Field> {
+        let (at, field) = self.fields.iter().enumerate().find(|(_, field)| field.name == method)?;
+        let is_set = !matches!(field.storage, Storage::Skipped | Storage::Extra);
+        (is_set && !self.is_in_key(at)).then_some(field)
+    }
+
     /// Whether all keys are known as they were meant.
     pub(crate) fn has_keys(&self) -> bool {
         !self.families.is_empty() && self.families.iter().all(Family::is_sound)
@@ -126,7 +152,10 @@ fn families(
     let mut methods = HashMap::new();
     // One without a path of its own is left out: what is generated for it would be a second
     // mistake.
-    for index in attr.indexes.iter().filter(|index| has_own_path(index, &mut methods, errors)) {
+    for index in &attr.indexes {
+        if !has_own_path(index, &mut methods, errors) {
+            continue;
+        }
         let partition = primary.as_ref().map(|primary| &primary.partition);
         families.extend(self::index(index, partition, fields, errors));
     }
@@ -205,7 +234,7 @@ fn index(
     if let Some(literal) = elsewhere {
         errors.at(literal.span(), "a copy in another partition is not supported yet");
     }
-    Some(Family {
+    let mut family = Family {
         name: attr.name.clone(),
         kind: if attr.is_list { FamilyKind::List } else { FamilyKind::Copy },
         partition: partition?.clone(),
@@ -213,7 +242,23 @@ fn index(
         holds: held(attr, fields, errors),
         unique: attr.unique.is_set(),
         when: attr.when.get().cloned(),
-    })
+    };
+    if attr.only.is_set() {
+        hold_key_fields(&mut family, fields);
+    }
+    Some(family)
+}
+
+/// A copy that is found by a field gives the field back: where its key does not, `{email:lower}`
+/// for one, `only(..)` need not name it.
+fn hold_key_fields(family: &mut Family, fields: &[Field]) {
+    let in_key: Vec<usize> = family.parts().map(|part| part.field).collect();
+    for at in in_key {
+        let given_back = family.source_of(at, fields).is_some();
+        if let (false, Some(slot)) = (given_back, family.holds.get_mut(at)) {
+            *slot = true;
+        }
+    }
 }
 
 /// Which fields the copies hold: all, `only` some, or all `except` some.

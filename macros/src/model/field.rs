@@ -93,6 +93,11 @@ impl Field {
         names::is_named(&self.ty, &["Option"])
     }
 
+    /// Whether a patch can remove it.
+    pub(crate) fn is_removable(&self) -> bool {
+        self.storage == Storage::Plain && self.is_option()
+    }
+
     /// Whether its type is a point in time or a date, by its name.
     pub(crate) fn is_time(&self) -> bool {
         names::is_named(&self.ty, &["OffsetDateTime", "DateTime"]) || self.is_date()

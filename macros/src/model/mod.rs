@@ -6,6 +6,7 @@ mod field;
 mod key;
 mod projection;
 mod properties;
+mod set;
 
 use proc_macro2::Span;
 use syn::{Data, DeriveInput, Fields, Path, spanned::Spanned};
@@ -17,6 +18,7 @@ pub(crate) use self::{
     key::{Family, FamilyKind, Key, Part, Segment},
     projection::Projection,
     properties::Properties,
+    set::{Count, Member, Set, Shape},
 };
 use crate::{errors::Errors, spanned::Slot};
 

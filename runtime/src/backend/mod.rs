@@ -2,6 +2,8 @@
 //!
 //! A backend moves rows and never sees entity types. Layers are backends around a backend.
 
+#[cfg(feature = "azure")]
+pub mod azure;
 #[cfg(feature = "embedded")]
 mod embedded;
 pub mod layer;

@@ -5,7 +5,7 @@ mod operation;
 pub use operation::{Condition, Operation, Verb};
 
 use crate::{
-    error::{Error, Result, ServiceCode},
+    error::{Error, ErrorKind, Result, ServiceCode},
     limits,
     row::{ETag, Row},
 };
@@ -88,7 +88,8 @@ impl Batch {
             return Ok(());
         }
         let message = format!("the batch has {count} operations, the limit is {limit}");
-        Err(Error::service(ServiceCode::InvalidInput, message))
+        // The service says `InvalidInput`; what a caller acts on is the size.
+        Err(Error::new(ErrorKind::TooLarge, message).with_code(ServiceCode::InvalidInput))
     }
 
     fn check_partition(&self, row: &Row) -> Result<()> {

@@ -21,7 +21,7 @@ pub async fn hundred_operations(s: &Setup) {
 
 /// 5.1: the 101st operation is refused with `InvalidInput`, and nothing is written.
 pub async fn hundred_and_first_operation(s: &Setup) {
-    assert!(refused(s.all_of(inserts(101)).await, 400, "InvalidInput").is_invalid());
+    assert!(refused(s.all_of(inserts(101)).await, 400, "InvalidInput").is_too_large());
     s.finds("", &[]).await;
 }
 

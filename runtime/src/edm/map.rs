@@ -65,6 +65,7 @@ pub enum EdmCow<'a> {
 
 impl EdmCow<'_> {
     /// The value, borrowed.
+    #[inline]
     pub fn as_ref(&self) -> ValueRef<'_> {
         match self {
             Self::Borrowed(value) => *value,
@@ -109,6 +110,7 @@ impl InvalidValue {
     }
 
     /// A stored value of another type than the field's.
+    #[cold]
     pub fn wrong_type(expected: EdmType, found: EdmType) -> Self {
         Self::new(format!("expected {expected}, found {found}"))
     }

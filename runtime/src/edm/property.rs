@@ -41,10 +41,12 @@ impl<T: EdmValue> Property for T {
     type Scalar = T;
     const OPTIONAL: bool = false;
 
+    #[inline]
     fn scalar(&self) -> Option<&T> {
         Some(self)
     }
 
+    #[inline]
     fn from_stored(value: Option<ValueRef<'_>>) -> Result<Self, InvalidValue> {
         match value {
             Some(value) => T::from_edm(value),
@@ -60,10 +62,12 @@ impl<T: EdmValue> Property for Option<T> {
     type Scalar = T;
     const OPTIONAL: bool = true;
 
+    #[inline]
     fn scalar(&self) -> Option<&T> {
         self.as_ref()
     }
 
+    #[inline]
     fn from_stored(value: Option<ValueRef<'_>>) -> Result<Self, InvalidValue> {
         value.map(T::from_edm).transpose()
     }

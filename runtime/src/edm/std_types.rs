@@ -20,9 +20,11 @@ macro_rules! plain {
     ($($type:ty => $variant:ident;)*) => {
         $(impl EdmValue for $type {
             const EDM: EdmType = EdmType::$variant;
+            #[inline]
             fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
                 Ok(ValueRef::$variant(*self).into())
             }
+            #[inline]
             fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
                 Ok(expect!(value, $variant))
             }
@@ -43,6 +45,7 @@ macro_rules! integers {
     ($($type:ty => $variant:ident($wide:ty);)*) => {
         $(impl EdmValue for $type {
             const EDM: EdmType = EdmType::$variant;
+            #[inline]
             fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
                 match <$wide>::try_from(*self) {
                     Ok(value) => Ok(ValueRef::$variant(value).into()),
@@ -51,6 +54,7 @@ macro_rules! integers {
                     ))),
                 }
             }
+            #[inline]
             fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
                 let stored = expect!(value, $variant);
                 Self::try_from(stored).map_err(|_| InvalidValue::new(format!(
@@ -73,12 +77,14 @@ integers! {
 impl EdmValue for f32 {
     const EDM: EdmType = EdmType::Double;
 
+    #[inline]
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
         Ok(ValueRef::Double(f64::from(*self)).into())
     }
 
     /// Rounds to the nearest `f32`; a finite value beyond its range is an error.
     #[allow(clippy::cast_possible_truncation)]
+    #[inline]
     fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
         let stored = expect!(value, Double);
         let rounded = stored as Self;
@@ -92,10 +98,12 @@ impl EdmValue for f32 {
 impl EdmValue for String {
     const EDM: EdmType = EdmType::String;
 
+    #[inline]
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
         Ok(ValueRef::String(self).into())
     }
 
+    #[inline]
     fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
         Ok(expect!(value, String).to_owned())
     }
@@ -104,10 +112,12 @@ impl EdmValue for String {
 impl EdmValue for Vec<u8> {
     const EDM: EdmType = EdmType::Binary;
 
+    #[inline]
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
         Ok(ValueRef::Binary(self).into())
     }
 
+    #[inline]
     fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
         Ok(expect!(value, Binary).to_vec())
     }
@@ -116,10 +126,12 @@ impl EdmValue for Vec<u8> {
 impl EdmValue for Bytes {
     const EDM: EdmType = EdmType::Binary;
 
+    #[inline]
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
         Ok(ValueRef::Binary(self).into())
     }
 
+    #[inline]
     fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
         Ok(Self::copy_from_slice(expect!(value, Binary)))
     }
@@ -129,6 +141,7 @@ impl EdmValue for OffsetDateTime {
     const EDM: EdmType = EdmType::DateTime;
 
     /// Cut to 100 ns and converted to UTC; 1601 to 9999.
+    #[inline]
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
         let ticks = Ticks::try_from(*self).ok().filter(|ticks| *ticks >= Ticks::MIN_PROPERTY);
         match ticks {
@@ -137,6 +150,7 @@ impl EdmValue for OffsetDateTime {
         }
     }
 
+    #[inline]
     fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
         Ok(expect!(value, DateTime).into())
     }
@@ -146,11 +160,13 @@ impl EdmValue for Date {
     const EDM: EdmType = EdmType::DateTime;
 
     /// Midnight, UTC.
+    #[inline]
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
         let midnight = OffsetDateTime::new_utc(*self, Time::MIDNIGHT);
         midnight.to_edm().map(|value| EdmCow::Owned(value.into_value()))
     }
 
+    #[inline]
     fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
         let stored = OffsetDateTime::from_edm(value)?;
         if stored.time() != Time::MIDNIGHT {
@@ -163,10 +179,12 @@ impl EdmValue for Date {
 impl EdmValue for Box<str> {
     const EDM: EdmType = EdmType::String;
 
+    #[inline]
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
         Ok(ValueRef::String(self).into())
     }
 
+    #[inline]
     fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
         Ok(expect!(value, String).into())
     }

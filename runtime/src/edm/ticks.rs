@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use time::{Date, Duration, Month, OffsetDateTime, Time, UtcOffset};
+use time::{Date, Month, OffsetDateTime, Time, UtcOffset};
 
 /// A point in time as a count of 100 ns ticks since 0001-01-01T00:00:00Z, as .NET counts them.
 ///
@@ -65,19 +65,22 @@ impl TryFrom<OffsetDateTime> for Ticks {
 
     /// Cuts to 100 ns, towards the past.
     fn try_from(time: OffsetDateTime) -> Result<Self, ParseTicksError> {
-        let ticks = time.unix_timestamp_nanos().div_euclid(100) + i128::from(Self::UNIX_EPOCH.0);
-        i64::try_from(ticks).ok().and_then(Self::new).ok_or(ParseTicksError)
+        // Seconds are counted towards the past, and the fraction is what is left to the time.
+        let fraction = i64::from(time.nanosecond() / 100);
+        let ticks = time.unix_timestamp().checked_mul(PER_SECOND);
+        let ticks = ticks.and_then(|ticks| ticks.checked_add(Self::UNIX_EPOCH.0 + fraction));
+        ticks.and_then(Self::new).ok_or(ParseTicksError)
     }
 }
 
 impl From<Ticks> for OffsetDateTime {
     fn from(ticks: Ticks) -> Self {
         let since_epoch = ticks.0 - Ticks::UNIX_EPOCH.0;
-        Self::UNIX_EPOCH
-            + Duration::new(
-                since_epoch.div_euclid(PER_SECOND),
-                i32::try_from(since_epoch.rem_euclid(PER_SECOND) * 100).unwrap_or(0),
-            )
+        let second = Self::from_unix_timestamp(since_epoch.div_euclid(PER_SECOND));
+        let fraction = u32::try_from(since_epoch.rem_euclid(PER_SECOND) * 100);
+        // Every count of ticks is a time of the years 1 to 9999, which `time` holds.
+        let second = second.unwrap_or(Self::UNIX_EPOCH);
+        second.replace_nanosecond(fraction.unwrap_or(0)).unwrap_or(second)
     }
 }
 

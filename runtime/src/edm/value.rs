@@ -47,6 +47,7 @@ impl EdmType {
     }
 
     /// The type of that tag in a stored row.
+    #[inline]
     pub const fn from_tag(tag: u8) -> Option<Self> {
         Some(match tag {
             1 => Self::Boolean,

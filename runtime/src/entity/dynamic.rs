@@ -2,7 +2,7 @@
 
 use super::FromRow;
 use crate::{
-    edm::{Bag, Value},
+    edm::{Bag, Property, Value},
     error::{Error, ErrorKind, Result},
     key::Family,
     row::Row,
@@ -47,6 +47,27 @@ impl DynamicEntity {
     /// The value of a property.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.properties.get(name)
+    }
+
+    /// The value of a property as a field's type; an `Option` for one that may be absent.
+    ///
+    /// ```
+    /// use entable::DynamicEntity;
+    ///
+    /// let mut marketing = DynamicEntity::new("Marketing", "Department");
+    /// marketing.set("EmployeeCount", 153);
+    /// assert_eq!(marketing.read::<i32>("EmployeeCount")?, 153);
+    /// assert_eq!(marketing.read::<Option<String>>("Manager")?, None);
+    /// assert!(marketing.read::<String>("Manager").unwrap_err().is_decode());
+    /// # Ok::<(), entable::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `is_decode`, naming keys and property.
+    pub fn read<T: Property>(&self, name: &str) -> Result<T> {
+        T::from_stored(self.get(name).map(Value::as_ref))
+            .map_err(|invalid| invalid.on_read(name).at_keys(&self.partition_key, &self.row_key))
     }
 
     /// Sets a property.

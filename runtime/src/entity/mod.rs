@@ -3,13 +3,18 @@
 mod column;
 mod draft;
 mod dynamic;
+mod names;
 mod patch;
 mod path;
 mod projection;
 mod properties;
+mod reference;
+mod related;
 mod rows;
 mod schema;
+pub mod set;
 mod stored;
+mod version;
 mod view;
 
 use time::OffsetDateTime;
@@ -20,6 +25,7 @@ pub use column::{
 };
 pub use draft::Draft;
 pub use dynamic::DynamicEntity;
+pub use names::are_apart;
 pub use patch::Patch;
 pub use path::{Access, Partition, Path, PathBuilder, Point, Range, Scan};
 pub use projection::Projection;
@@ -27,9 +33,13 @@ pub use properties::{
     Properties, PropertyReader, PropertyWriter, finish_json, finish_property, keep_extra,
     read_json, read_properties, read_property,
 };
+pub use reference::KeyRef;
 pub use rows::{CopyRow, EntityRows, ListEntry};
 pub use schema::{ColumnSchema, Discriminator, Recognition, Schema};
+pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};
 pub use stored::Stored;
+pub(crate) use version::{entity_of, read_version, stored_rows};
+pub use version::{older_rows, older_version};
 pub use view::{
     FullCopy, FullView, Holds, ListRows, PartialCopy, PrimaryRow, ReadableAs, View, Within,
 };
@@ -117,6 +127,27 @@ pub trait TableEntity: FromRow + Sync {
     /// As [`to_row`](Self::to_row).
     fn rows(&self) -> Result<EntityRows> {
         self.to_row().map(EntityRows::only)
+    }
+
+    /// The entity from a row of an older version; `None`: no `upgrade_from` leads from that
+    /// version. `family` is the name of the kind of row.
+    ///
+    /// # Errors
+    ///
+    /// `is_decode` for a row that does not fit its version or cannot be upgraded.
+    fn from_version(row: &Row, family: &str, version: u32) -> Result<Option<Self>> {
+        let _ = (row, family, version);
+        Ok(None)
+    }
+
+    /// Every row that the entity in a row of an older version is stored as.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_version`](Self::from_version).
+    fn rows_of_version(row: &Row, family: &str, version: u32) -> Result<Option<EntityRows>> {
+        let _ = (row, family, version);
+        Ok(None)
     }
 
     /// What the user's own `validate` says.

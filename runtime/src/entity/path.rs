@@ -21,8 +21,11 @@ pub trait Path: Sized {
     fn access(self) -> Access;
 
     /// The keys that it addresses.
-    fn keys(self) -> Keys {
-        self.access().keys
+    fn keys(&self) -> Keys
+    where
+        Self: Clone,
+    {
+        self.clone().access().keys
     }
 }
 
@@ -90,9 +93,14 @@ macro_rules! paths {
                     Self { access: draft.into_access(), of: PhantomData }
                 }
 
+                #[allow(dead_code, reason = "of some of the paths")]
+                pub(super) fn from_access(access: Access) -> Self {
+                    Self { access, of: PhantomData }
+                }
+
                 /// The keys that it addresses.
-                pub fn keys(&self) -> &Keys {
-                    &self.access.keys
+                pub fn keys(&self) -> Keys {
+                    self.access.keys.clone()
                 }
             }
 

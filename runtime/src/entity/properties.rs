@@ -3,7 +3,7 @@
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::ColumnSchema;
+use super::{ColumnSchema, Schema};
 use crate::{
     edm::{
         EdmCow, EdmValue, InvalidValue, Property, PropertyBag, Value, ValueRef, json_from_edm,
@@ -135,10 +135,15 @@ impl<'b> PropertyWriter<'b> {
     ///
     /// # Errors
     ///
-    /// `is_invalid` and `is_too_large` for a name that the service refuses.
+    /// `is_invalid` and `is_too_large` for a name that the service refuses, `is_invalid` for that of
+    /// a field: the row could not be read back.
     #[doc(hidden)]
-    pub fn put_extra(&mut self, name: &str, value: &Value) -> Result<()> {
-        crate::limits::check_property_name(name)?;
+    pub fn put_extra(&mut self, schema: &Schema, name: &str, value: &Value) -> Result<()> {
+        crate::limits::check_property_name(name).map_err(|error| self.at_row(error))?;
+        if schema.column(name).is_some_and(|column| column.stored) {
+            let message = "a field of the entity is stored under this name, so its bag of extra properties cannot hold it";
+            return Err(self.on_write(InvalidValue::new(message), name));
+        }
         self.put_value(name, value.as_ref());
         Ok(())
     }
@@ -163,17 +168,18 @@ impl<'b> PropertyWriter<'b> {
         self.put_nested(prefix, |out| field.write(out))
     }
 
-    /// Writes the properties that the struct does not know.
-    ///
-    /// # Errors
-    ///
-    /// `is_invalid` and `is_too_large` for a name that the service refuses.
-    pub fn put_bag<T: PropertyBag>(&mut self, bag: &T) -> Result<()> {
-        bag.each(|name, value| self.put_extra(name, value))
+    fn on_write(&self, invalid: InvalidValue, name: &str) -> crate::Error {
+        self.at_row(invalid.on_write(&[self.prefix.as_str(), name].concat()))
     }
 
-    fn on_write(&self, invalid: InvalidValue, name: &str) -> crate::Error {
-        invalid.on_write(&[self.prefix.as_str(), name].concat())
+    /// The error, naming the row that is being written; a patch has no keys of its own.
+    fn at_row(&self, error: crate::Error) -> crate::Error {
+        match self.row.clone().finish() {
+            Ok(row) if (row.partition_key(), row.row_key()) != ("", "") => {
+                error.at_keys(row.partition_key(), row.row_key())
+            }
+            _ => error,
+        }
     }
 }
 

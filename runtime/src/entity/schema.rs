@@ -69,6 +69,8 @@ pub struct Schema {
     pub conditional: bool,
     /// Its columns.
     pub columns: &'static [ColumnSchema],
+    /// The version that it is upgraded from.
+    pub older: Option<&'static Schema>,
 }
 
 /// What a row is to a reader of one type.
@@ -114,7 +116,7 @@ impl Schema {
                 return Err(Error::new(ErrorKind::Decode, message).in_property(name));
             }
         };
-        if marker == family.marker {
+        if marker == self.marker && family.kind == FamilyKind::Primary {
             return Ok(Recognition::Ours);
         }
         let (_, copy) =
@@ -144,13 +146,7 @@ impl Schema {
         let expected = self.marker;
         let message = match recognition {
             Recognition::Ours => format!("expected another row than `{expected}`"),
-            Recognition::Version(version) => {
-                let entity = self.entity_type;
-                format!(
-                    "unrecognized entity: version {version} of `{entity}`, this program knows version {}",
-                    self.version
-                )
-            }
+            Recognition::Version(version) => return self.newer(*version),
             Recognition::Foreign(found) => {
                 format!(
                     "unrecognized entity: expected `{expected}`, found `{}`",
@@ -161,7 +157,38 @@ impl Schema {
                 format!("unrecognized entity: expected `{expected}`, the row does not say its type")
             }
         };
-        Error::new(ErrorKind::UnrecognizedEntity, message)
+        let error = Error::new(ErrorKind::UnrecognizedEntity, message);
+        match recognition {
+            Recognition::Foreign(found) => error.of_type(found),
+            _ => error,
+        }
+    }
+
+    /// The error for a row of a version that no `upgrade_from` leads from.
+    pub(crate) fn newer(&self, version: u32) -> Error {
+        let entity = self.entity_type;
+        let known = match self.oldest_version() {
+            oldest if oldest < self.version => format!("versions {oldest} to {}", self.version),
+            _ => format!("version {}", self.version),
+        };
+        let message = format!(
+            "unrecognized entity: version {version} of `{entity}`, this program knows {known}"
+        );
+        Error::new(ErrorKind::UnrecognizedEntity, message).of_type(&format!("{entity}.v{version}"))
+    }
+
+    fn oldest_version(&self) -> u32 {
+        self.older.map_or(self.version, Self::oldest_version)
+    }
+
+    /// The schema and those of the versions that it is upgraded from, the newest first.
+    pub(crate) fn versions(&'static self) -> impl Iterator<Item = &'static Schema> {
+        std::iter::successors(Some(self), |schema| schema.older)
+    }
+
+    /// Whether it and its older versions are stored as one row, without copies and lists.
+    pub(crate) fn is_alone(&'static self) -> bool {
+        self.versions().all(|schema| schema.families.len() == 1)
     }
 
     /// Whether a copy, a list or a condition may depend on that property.

@@ -8,6 +8,7 @@ use std::{
 use time::OffsetDateTime;
 
 use crate::{
+    error::Result,
     key::{Family, FamilyKind},
     row::{ETag, Row},
 };
@@ -79,6 +80,12 @@ impl<T> Stored<T> {
     /// The row that it was read from or written as.
     pub fn row(&self) -> &Row {
         &self.row
+    }
+
+    /// The same row with a value that is made of its value.
+    pub(crate) fn try_map<U>(self, change: impl FnOnce(T, &Row) -> Result<U>) -> Result<Stored<U>> {
+        let value = change(self.value, &self.row)?;
+        Ok(Stored { value, row: self.row, status: self.status, copy: self.copy })
     }
 
     /// The value alone.

@@ -48,6 +48,20 @@ pub enum ErrorKind {
     Backend,
 }
 
+/// What reading a row again showed after the answer to a write was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Seen {
+    /// The row is in the version that it had before: the write did not happen, or not yet.
+    Unchanged,
+    /// There is no such row.
+    Absent,
+    /// The row holds what was written: by this write, or by another one that says the same.
+    Equal,
+    /// The row holds something else.
+    Other,
+}
+
 macro_rules! predicates {
     ($($(#[$doc:meta])* $name:ident => $kind:ident;)*) => {
         impl Error {

@@ -3,9 +3,9 @@
 mod kind;
 mod service;
 
-use std::{error::Error as StdError, fmt, sync::Arc};
+use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
-pub use kind::ErrorKind;
+pub use kind::{ErrorKind, Seen};
 pub use service::ServiceCode;
 
 /// What a user's own callbacks (`update`, `validate`, handlers) may fail with.
@@ -39,7 +39,10 @@ struct Inner {
     keys: Option<(String, String)>,
     property: Option<String>,
     index: Option<String>,
+    entity_type: Option<String>,
     failed_index: Option<usize>,
+    seen: Option<Seen>,
+    retry_after: Option<Duration>,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
@@ -55,7 +58,10 @@ impl Error {
             keys: None,
             property: None,
             index: None,
+            entity_type: None,
             failed_index: None,
+            seen: None,
+            retry_after: None,
             source: None,
         }))
     }
@@ -100,10 +106,31 @@ impl Error {
         self
     }
 
+    /// The same error, naming the type that the row says it is of.
+    #[must_use]
+    pub fn of_type(mut self, entity_type: &str) -> Self {
+        self.0.entity_type.get_or_insert_with(|| entity_type.to_owned());
+        self
+    }
+
     /// The same error with the position of the operation that failed: the caller's order, from 0.
     #[must_use]
     pub fn at_operation(mut self, index: usize) -> Self {
         self.0.failed_index = Some(index);
+        self
+    }
+
+    /// The same error, with what reading again showed.
+    #[must_use]
+    pub fn with_seen(mut self, seen: Seen) -> Self {
+        self.0.seen = Some(seen);
+        self
+    }
+
+    /// The same error with how long the service asks to wait.
+    #[must_use]
+    pub fn with_retry_after(mut self, wait: Duration) -> Self {
+        self.0.retry_after = Some(wait);
         self
     }
 
@@ -146,6 +173,16 @@ impl Error {
         self.0.failed_index
     }
 
+    /// What reading again showed, for a write whose outcome cannot be told.
+    pub fn seen(&self) -> Option<Seen> {
+        self.0.seen
+    }
+
+    /// How long the service asks to wait before the next request.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.retry_after
+    }
+
     /// The table, where one is known.
     pub fn table(&self) -> Option<&str> {
         self.0.table.as_deref()
@@ -159,6 +196,11 @@ impl Error {
     /// The property, where one is known.
     pub fn property(&self) -> Option<&str> {
         self.0.property.as_deref()
+    }
+
+    /// The type that the row says it is of, where that is what went wrong.
+    pub fn entity_type(&self) -> Option<&str> {
+        self.0.entity_type.as_deref()
     }
 
     /// The index whose key was taken, for a unique violation.
@@ -191,6 +233,9 @@ impl fmt::Display for Error {
         if let Some((partition_key, row_key)) = &inner.keys {
             place(f, "PartitionKey", partition_key)?;
             place(f, "RowKey", row_key)?;
+        }
+        if let Some(entity_type) = &inner.entity_type {
+            place(f, "EntityType", entity_type)?;
         }
         if let Some(property) = &inner.property {
             place(f, "property", property)?;

@@ -94,7 +94,10 @@ impl<'a> Parser<'a> {
             Fault::Literal(at, literal) => (*at, format!("`{literal}` is no literal of its type")),
         };
         let position = self.text.get(..at).map_or(at, |before| before.chars().count());
-        let message = format!("{what} at position {position} in the filter `{}`", self.text);
+        let mut message = format!("{what} at position {position} in the filter `{}`", self.text);
+        if message.contains(char::is_control) {
+            message = message.escape_debug().to_string();
+        }
         Error::service(ServiceCode::InvalidInput, message)
     }
 

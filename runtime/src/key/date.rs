@@ -2,7 +2,7 @@
 
 use time::{Date, Month, OffsetDateTime, Time};
 
-use super::KeyPart;
+use super::{KeyPart, integer::push_padded};
 use crate::edm::{InvalidValue, Ticks};
 
 /// The finest unit of a time or of a date form.
@@ -189,16 +189,15 @@ pub fn encode_ticks(ticks: Ticks, form: &str, out: &mut String) -> Result<(), In
             Piece::Unknown => return Err(unknown_form(form)),
         };
         let number = match unit {
-            Resolution::Year => i64::from(time.year()),
-            Resolution::Month => i64::from(u8::from(time.month())),
-            Resolution::Day => i64::from(time.day()),
-            Resolution::Hour => i64::from(time.hour()),
-            Resolution::Minute => i64::from(time.minute()),
-            Resolution::Second => i64::from(time.second()),
-            Resolution::Tick => ticks.within_second(),
+            Resolution::Year => u64::from(time.year().unsigned_abs()),
+            Resolution::Month => u64::from(u8::from(time.month())),
+            Resolution::Day => u64::from(time.day()),
+            Resolution::Hour => u64::from(time.hour()),
+            Resolution::Minute => u64::from(time.minute()),
+            Resolution::Second => u64::from(time.second()),
+            Resolution::Tick => ticks.within_second().unsigned_abs(),
         };
-        let width = unit.width();
-        out.push_str(&format!("{number:0width$}"));
+        push_padded(number, unit.width(), out);
     }
     Ok(())
 }

@@ -4,11 +4,12 @@ use super::{Descending, FixedWidth, KeyPart, Ordered};
 use crate::edm::InvalidValue;
 
 /// The number of a zero-padded text; refuses every text that [`push_padded`] does not write.
-fn digits<T: TryFrom<u128>>(text: &str, width: Option<usize>) -> Result<T, InvalidValue> {
+#[inline]
+fn digits<T: TryFrom<u64>>(text: &str, width: Option<usize>) -> Result<T, InvalidValue> {
     let fits = width.is_none_or(|width| text.len() == width)
         && !text.is_empty()
         && text.bytes().all(|b| b.is_ascii_digit());
-    let number = if fits { text.parse::<u128>().ok() } else { None };
+    let number = if fits { text.parse::<u64>().ok() } else { None };
     number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
         let text = text.escape_debug();
         InvalidValue::new(format!("expected a padded number of its type, found `{text}`"))
@@ -16,9 +17,9 @@ fn digits<T: TryFrom<u128>>(text: &str, width: Option<usize>) -> Result<T, Inval
 }
 
 /// Appends a number, zero padded to at least `width` digits.
-fn push_padded(mut number: u128, width: usize, out: &mut String) {
+pub(super) fn push_padded(mut number: u64, width: usize, out: &mut String) {
     // The digits are made by hand: the formatter is several times slower, and keys are hot.
-    let mut buffer = [b'0'; u128::MAX.ilog10() as usize + 1];
+    let mut buffer = [b'0'; u64::MAX.ilog10() as usize + 1];
     let mut used = 0;
     for slot in buffer.iter_mut().rev() {
         if number == 0 && used > 0 {
@@ -30,7 +31,7 @@ fn push_padded(mut number: u128, width: usize, out: &mut String) {
     }
     out.extend(std::iter::repeat_n('0', width.saturating_sub(used)));
     let digits = buffer.get(buffer.len() - used..).unwrap_or_default();
-    out.extend(digits.iter().map(|digit| char::from(*digit)));
+    out.push_str(std::str::from_utf8(digits).unwrap_or_default());
 }
 
 macro_rules! integers {
@@ -40,7 +41,7 @@ macro_rules! integers {
                 const WIDTH: Option<usize> = Some($width);
 
                 fn encode(&self, out: &mut String) -> Result<(), InvalidValue> {
-                    push_padded(u128::from(self.abs_diff(Self::MIN)), $width, out);
+                    push_padded(u64::from(self.abs_diff(Self::MIN)), $width, out);
                     Ok(())
                 }
 
@@ -54,7 +55,7 @@ macro_rules! integers {
                 const WIDTH_DESCENDING: usize = $width;
 
                 fn encode_descending(&self, out: &mut String) -> Result<(), InvalidValue> {
-                    push_padded(u128::from(self.abs_diff(Self::MAX)), $width, out);
+                    push_padded(u64::from(self.abs_diff(Self::MAX)), $width, out);
                     Ok(())
                 }
 
@@ -66,7 +67,7 @@ macro_rules! integers {
 
             impl FixedWidth for $type {
                 fn encode_width(&self, width: usize, out: &mut String) -> Result<(), InvalidValue> {
-                    let number = u128::try_from(*self).map_err(|_| InvalidValue::new(format!(
+                    let number = u64::try_from(*self).map_err(|_| InvalidValue::new(format!(
                         "{self} is negative, and a part of fixed width holds no sign; \
                          write the part without a width for an order-preserving form"
                     )))?;

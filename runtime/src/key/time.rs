@@ -5,6 +5,7 @@ use time::{Date, OffsetDateTime, Time};
 use super::{
     Descending, KeyPart, Ordered,
     date::{DatePart, Resolution, decode_date, encode_date},
+    integer::push_padded,
 };
 use crate::edm::{InvalidValue, Ticks};
 
@@ -13,7 +14,7 @@ pub(super) const TICK_DIGITS: usize = 19;
 
 /// Appends a count of ticks.
 pub(super) fn encode_ticks(ticks: Ticks, out: &mut String) {
-    out.push_str(&format!("{:0TICK_DIGITS$}", ticks.get()));
+    push_padded(ticks.get().unsigned_abs(), TICK_DIGITS, out);
 }
 
 /// The ticks that [`encode_ticks`] wrote.

@@ -26,6 +26,7 @@ impl Template {
     /// assert!(REVIEW.split::<2>("empid_00012_2012").is_err());
     /// # Ok::<(), entable::InvalidValue>(())
     /// ```
+    #[inline]
     pub fn split<'k, const PARTS: usize>(
         &self,
         key: &'k str,
@@ -74,6 +75,7 @@ impl Template {
     }
 
     /// Gives every part's text to `each`; `None` at the first that does not fit.
+    #[inline]
     fn walk<'k>(&self, key: &'k str, mut each: impl FnMut(&'k str)) -> Option<()> {
         let mut rest = key;
         for (at, segment) in self.segments.iter().enumerate() {
@@ -99,6 +101,10 @@ impl Template {
 
 /// Bytes of the first `width` characters.
 fn length_of_chars(text: &str, width: usize) -> Option<usize> {
+    // Most parts of fixed width are ASCII: a byte for a character.
+    if text.as_bytes().get(..width)?.is_ascii() {
+        return Some(width);
+    }
     let mut ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
     ends.nth(width)
 }

@@ -48,6 +48,8 @@ pub(crate) enum Change {
         plan: Plan,
         /// Whether a primary that changed since the read is read again; else the caller is told.
         repeats: bool,
+        /// The rows that the entity has, which may all have to be written.
+        rows: usize,
     },
 }
 
@@ -84,10 +86,14 @@ impl Change {
         Ok((operations, bytes))
     }
 
-    /// Operations and bytes that it takes in a transaction, as far as they are known: what a
-    /// change that reads first will delete and change is counted as if it were new.
+    /// Operations and bytes that it takes in a transaction, as far as they are known: a change that
+    /// reads first is counted as if all of its rows changed, since a group that proves too large
+    /// is read again.
     pub(crate) fn group_size(&self) -> Result<(usize, usize)> {
-        let Self::Ready(effect) = self else { return Ok((1, 0)) };
+        let effect = match self {
+            Self::Ready(effect) => effect,
+            Self::Read { rows, .. } => return Ok((*rows, 0)),
+        };
         let (mut operations, mut bytes) = self.least_size()?;
         for rows in effect.old.iter().chain(&effect.new) {
             if effect.old.is_some() {

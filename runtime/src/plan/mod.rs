@@ -16,5 +16,6 @@ pub(crate) use list::{
 pub(crate) use read::key_conditions;
 pub(crate) use transaction::{Role, Transaction, list_deltas};
 pub(crate) use write::{
-    delete, delete_at, insert, patch, replace, replace_any, upsert, upsert_merge,
+    delete, delete_at, delete_row, insert, insert_row, patch, replace, replace_any, replace_by,
+    replace_row, upsert, upsert_merge, upsert_row,
 };

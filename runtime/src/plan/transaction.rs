@@ -132,6 +132,14 @@ impl Transaction {
         Ok(())
     }
 
+    /// The verb that an operation is there for, where it is one's alone.
+    pub(crate) fn verb_of(&self, operation: usize) -> Option<usize> {
+        match self.roles.get(operation)? {
+            Role::Primary(verb) | Role::NewCopy(verb, _) => Some(*verb),
+            Role::KeptCopy | Role::OldCopy | Role::List => None,
+        }
+    }
+
     /// Adds an operation on a copy, or joins it with the one that the transaction has on its row:
     /// a key that one entity leaves and another takes is replaced.
     fn fold(

@@ -3,34 +3,52 @@
 //! An entity without copies and lists costs one request, whatever the verb. One that has them is
 //! guarded by what is known of its old rows: by the value that was loaded, else by a read.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use super::{Change, Effect};
 use crate::{
     batch::{Condition, Operation},
     edm::Bag,
-    entity::{EntityRows, Patch, Stored, TableEntity},
+    entity::{EntityRows, Patch, Recognition, Stored, TableEntity, entity_of, stored_rows},
     error::{Error, ErrorKind, Result, ServiceCode},
     row::Row,
 };
 
 /// Whether the entity is stored as its primary alone.
 fn is_alone<E: TableEntity>() -> bool {
-    E::SCHEMA.families.len() == 1
+    E::SCHEMA.is_alone()
 }
 
 /// The entity's rows, after the user's own `validate`.
 fn prepared<E: TableEntity>(entity: &E) -> Result<EntityRows> {
     if let Err(reason) = entity.check() {
         let message = format!("`{}` was not accepted: {reason}", E::SCHEMA.entity);
-        return Err(Error::new(ErrorKind::Rejected, message).with_source(reason));
+        let error = Error::new(ErrorKind::Rejected, message).with_source(reason);
+        return Err(match entity.to_row() {
+            Ok(row) => at(&row, error),
+            Err(_) => error,
+        });
     }
     entity.rows()
 }
 
-/// The rows of the entity that a primary row holds.
+/// The rows of the entity that a primary row holds, by the version that wrote it.
 fn rows_of<E: TableEntity>(primary: &Row) -> Result<EntityRows> {
-    E::from_row(primary).and_then(|entity| entity.rows()).map_err(|error| at(primary, error))
+    let rows = E::SCHEMA.primary().and_then(|family| stored_rows::<E>(primary, family));
+    rows.map_err(|error| at(primary, error))
+}
+
+/// The primary row as this version writes it; the row itself, where this version wrote it.
+fn brought_up<E: TableEntity>(primary: &Row) -> Result<Cow<'_, Row>> {
+    if E::SCHEMA.older.is_none() {
+        return Ok(Cow::Borrowed(primary));
+    }
+    let family = E::SCHEMA.primary()?;
+    if E::SCHEMA.recognize(primary, family)? == Recognition::Ours {
+        return Ok(Cow::Borrowed(primary));
+    }
+    let entity = entity_of::<E>(primary, family).and_then(|entity| entity.to_row());
+    entity.map(Cow::Owned).map_err(|error| at(primary, error))
 }
 
 fn at(row: &Row, error: Error) -> Error {
@@ -64,7 +82,7 @@ pub(crate) fn upsert<E: TableEntity>(entity: &E) -> Result<Change> {
         )));
     }
     let wanted = new.primary.clone();
-    Ok(read(&wanted, true, move |current| match current {
+    Ok(read::<E>(&wanted, true, move |current| match current {
         None => Ok(inserted(new.clone())),
         Some(current) => guarded::<E>(current, new.clone()),
     }))
@@ -81,10 +99,11 @@ pub(crate) fn upsert_merge<E: TableEntity>(entity: &E) -> Result<Change> {
         )));
     }
     let wanted = new.primary.clone();
-    Ok(read(&wanted, true, move |current| match current {
+    Ok(read::<E>(&wanted, true, move |current| match current {
         None => Ok(inserted(new.clone())),
         Some(current) => {
-            let merged = patched(current, &new.primary.to_bag()?, &[])?;
+            let current_form = brought_up::<E>(current)?;
+            let merged = patched(&current_form, &new.primary.to_bag()?, &[])?;
             let rows = rows_of::<E>(&merged)?;
             guarded::<E>(current, EntityRows { primary: merged, ..rows })
         }
@@ -93,11 +112,40 @@ pub(crate) fn upsert_merge<E: TableEntity>(entity: &E) -> Result<Change> {
 
 /// Put in place of the version that was read.
 pub(crate) fn replace<E: TableEntity>(stored: &Stored<E>) -> Result<Change> {
-    let new = prepared::<E>(stored).map_err(|error| at(stored.row(), error))?;
+    replace_by(stored, &**stored)
+}
+
+/// Put an entity in place of the version that was read, whatever it was read as.
+pub(crate) fn replace_by<S, E: TableEntity>(stored: &Stored<S>, entity: &E) -> Result<Change> {
+    let new = prepared(entity).map_err(|error| at(stored.row(), error))?;
     if stored.is_primary() {
         return guarded::<E>(stored.row(), new).map(Change::ready);
     }
-    through_copy(stored, move |current| guarded::<E>(current, new.clone()))
+    through_copy::<S, E>(stored, move |current| guarded::<E>(current, new.clone()))
+}
+
+/// Put the row of an entity without a type in place of the version that was read.
+pub(crate) fn replace_row<S>(stored: &Stored<S>, row: Row) -> Change {
+    let replace = Operation::replace(row.clone(), Condition::Match(stored.etag()));
+    Change::ready(Effect::alone(replace, Some(row)))
+}
+
+/// Create the row of an entity without a type.
+pub(crate) fn insert_row(row: Row) -> Change {
+    Change::ready(Effect::alone(Operation::insert(row.clone()), Some(row)))
+}
+
+/// Create the row of an entity without a type, or put it in place of what is there.
+pub(crate) fn upsert_row(row: Row) -> Change {
+    Change::ready(Effect::alone(Operation::insert_or_replace(row.clone()), Some(row)))
+}
+
+/// Delete the row of an entity without a type, in the version that was read.
+pub(crate) fn delete_row<S>(stored: &Stored<S>) -> Result<Change> {
+    let (partition_key, row_key) = (stored.partition_key(), stored.row_key());
+    let guard = Condition::Match(stored.etag());
+    let delete = Operation::delete(partition_key, row_key, guard)?;
+    Ok(Change::ready(Effect::alone(delete, None)))
 }
 
 /// Put in place of the existing one, in whatever version.
@@ -109,7 +157,7 @@ pub(crate) fn replace_any<E: TableEntity>(entity: &E) -> Result<Change> {
         return Ok(Change::ready(Effect::alone(replace, Some(row))));
     }
     let wanted = new.primary.clone();
-    Ok(read(&wanted, true, move |current| match current {
+    Ok(read::<E>(&wanted, true, move |current| match current {
         None => Err(missing::<E>(&new.primary)),
         Some(current) => guarded::<E>(current, new.clone()),
     }))
@@ -122,16 +170,19 @@ pub(crate) fn patch<E: TableEntity>(
 ) -> Result<Change> {
     let (set, removed) =
         patch.into_changes().map_err(|error| error.at_keys(partition_key, row_key))?;
-    if removed.is_empty() && !touches_copies::<E>(&set) {
+    // A blind merge would put properties of this version onto a row of an older one.
+    let is_blind = removed.is_empty() && E::SCHEMA.older.is_none();
+    if is_blind && !touches_copies::<E>(&set) {
         let row = bag_row(partition_key, row_key, &set)?;
         return Ok(Change::ready(Effect::alone(Operation::merge(row, Condition::Any), None)));
     }
     let wanted = bag_row(partition_key, row_key, &Bag::new())?;
     let keys = wanted.clone();
-    Ok(read(&keys, true, move |current| {
+    Ok(read::<E>(&keys, true, move |current| {
         let Some(current) = current else { return Err(missing::<E>(&wanted)) };
-        let row = patched(current, &set, &removed)?;
-        if is_alone::<E>() {
+        let current_form = brought_up::<E>(current)?;
+        let row = patched(&current_form, &set, &removed)?;
+        if is_alone::<E>() && row.row_key() == current.row_key() {
             let guard = current.etag().map_or(Condition::Any, Condition::Match);
             return Ok(Effect::alone(Operation::replace(row.clone(), guard), Some(row)));
         }
@@ -145,12 +196,12 @@ fn touches_copies<E: TableEntity>(set: &Bag) -> bool {
     !is_alone::<E>() && set.iter().any(|(name, _)| E::SCHEMA.is_copied(name))
 }
 
-/// Delete the version that was read.
-pub(crate) fn delete<E: TableEntity>(stored: &Stored<E>) -> Result<Change> {
+/// Delete the version that was read, whatever it was read as.
+pub(crate) fn delete<S, E: TableEntity>(stored: &Stored<S>) -> Result<Change> {
     if stored.is_primary() {
         return deleted::<E>(stored.row()).map(Change::ready);
     }
-    through_copy(stored, deleted::<E>)
+    through_copy::<S, E>(stored, deleted::<E>)
 }
 
 /// Delete, in whatever version; `must_exist`: a missing entity is an error.
@@ -164,7 +215,7 @@ pub(crate) fn delete_at<E: TableEntity>(
     }
     let wanted = bag_row(partition_key, row_key, &Bag::new())?;
     let keys = wanted.clone();
-    Ok(read(&keys, true, move |current| match current {
+    Ok(read::<E>(&keys, true, move |current| match current {
         Some(current) => deleted::<E>(current),
         None if must_exist => Err(missing::<E>(&wanted)),
         None => Ok(Effect::nothing()),
@@ -172,7 +223,7 @@ pub(crate) fn delete_at<E: TableEntity>(
 }
 
 /// A change that begins with a read of the primary with these keys.
-fn read(
+fn read<E: TableEntity>(
     keys: &Row,
     repeats: bool,
     plan: impl Fn(Option<&Row>) -> Result<Effect> + Send + Sync + 'static,
@@ -182,26 +233,26 @@ fn read(
         row_key: keys.row_key().to_owned(),
         plan: Arc::new(plan),
         repeats,
+        rows: E::SCHEMA.families.len(),
     }
 }
 
 /// A change of an entity that was read through a copy, which carries no token for writing: the
 /// primary is read, and has to be what the copy says.
-fn through_copy<E: TableEntity>(
-    stored: &Stored<E>,
+fn through_copy<S, E: TableEntity>(
+    stored: &Stored<S>,
     plan: impl Fn(&Row) -> Result<Effect> + Send + Sync + 'static,
 ) -> Result<Change> {
     let loaded = stored.row().clone();
     let place = |error: Error| error.at_keys(loaded.partition_key(), loaded.row_key());
-    let entity = match stored.copy() {
-        Some(copy) => E::from_copy(&loaded, copy),
-        None => E::from_row(&loaded),
-    };
-    let entity = entity.map_err(place)?;
-    let primary = entity.to_row().map_err(place)?;
-    Ok(read(&primary.clone(), false, move |current| {
-        let current = current.ok_or_else(|| missing::<E>(&primary))?;
-        if !rows_of::<E>(current)?.primary.holds_same(&primary) {
+    let family = stored.copy().map_or(E::SCHEMA.primary(), Ok)?;
+    let loaded_rows = stored_rows::<E>(&loaded, family).map_err(place)?;
+    let (keys, entity) = (loaded_rows.primary, entity_of::<E>(&loaded, family).map_err(place)?);
+    let expected = entity.to_row().map_err(place)?;
+    Ok(read::<E>(&keys.clone(), false, move |current| {
+        let current = current.ok_or_else(|| missing::<E>(&keys))?;
+        let found = entity_of::<E>(current, E::SCHEMA.primary()?).and_then(|found| found.to_row());
+        if !found.map_err(|error| at(current, error))?.holds_same(&expected) {
             let message = "the entity changed since it was read: the copy that it was read through is behind the primary";
             let error = Error::service(ServiceCode::UpdateConditionNotSatisfied, message);
             return Err(at(current, error));

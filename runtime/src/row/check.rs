@@ -1,6 +1,6 @@
 //! What the service would refuse of a row.
 
-use super::{Row, text_of};
+use super::{Row, property_size, text_of};
 use crate::{
     edm::{Ticks, ValueRef},
     error::{Error, Result, ServiceCode},
@@ -22,12 +22,14 @@ impl Row {
 
     fn check_properties(&self) -> Result<()> {
         let mut properties = self.properties();
-        let mut names: Vec<&str> = Vec::new();
+        let mut names: Vec<&str> = Vec::with_capacity(16);
+        let mut size = self.keys_size();
         while let Some((name, value)) = properties.next()? {
             let name = text_of(name)?;
             limits::check_property_name(name)?;
             check_value(value).map_err(|error| error.in_property(name))?;
             names.push(name);
+            size += property_size(name, value);
         }
         if names.len() > limits::PROPERTIES {
             let message = format!(
@@ -38,7 +40,6 @@ impl Row {
             return Err(Error::service(ServiceCode::TooManyProperties, message));
         }
         check_distinct(names)?;
-        let size = self.service_size()?;
         if size > limits::ENTITY_BYTES {
             let message = format!(
                 "the entity has {size} bytes, the limit is {}; \

@@ -69,6 +69,7 @@ impl Row {
     /// # Errors
     ///
     /// `is_corrupt` for a damaged header or an unknown format.
+    #[inline]
     pub fn from_bytes(bytes: Bytes) -> Result<Self> {
         let row = Self { bytes, etag: None };
         match row.bytes.first() {
@@ -93,7 +94,8 @@ impl Row {
         &self.bytes
     }
 
-    fn key_bytes(&self) -> Option<(&[u8], &[u8])> {
+    #[inline]
+    pub(crate) fn key_bytes(&self) -> Option<(&[u8], &[u8])> {
         let (partition, row) = self.bytes.get(LENGTHS)?.split_first_chunk()?;
         let partition = usize::from(u16::from_le_bytes(*partition));
         let row = usize::from(u16::from_le_bytes(row.try_into().ok()?));
@@ -101,17 +103,20 @@ impl Row {
         keys.split_at_checked(partition)
     }
 
+    #[inline]
     fn ticks(&self) -> Option<i64> {
         let ticks = self.bytes.get(TIMESTAMP)?;
         ticks.try_into().ok().map(i64::from_le_bytes)
     }
 
     /// The PartitionKey.
+    #[inline]
     pub fn partition_key(&self) -> &str {
         self.key_bytes().and_then(|(key, _)| from_utf8(key).ok()).unwrap_or_default()
     }
 
     /// The RowKey.
+    #[inline]
     pub fn row_key(&self) -> &str {
         self.key_bytes().and_then(|(_, key)| from_utf8(key).ok()).unwrap_or_default()
     }
@@ -167,6 +172,7 @@ impl Row {
     }
 
     /// The properties, in the order in which they are stored.
+    #[inline]
     pub fn properties(&self) -> Properties<'_> {
         let keys = self.key_bytes().map_or(0, |(partition, row)| partition.len() + row.len());
         Properties::new(self.bytes.get(HEADER + keys..).unwrap_or_default())
@@ -222,13 +228,18 @@ impl Row {
     /// # Ok::<(), entable::Error>(())
     /// ```
     pub fn service_size(&self) -> Result<usize> {
-        let keys = limits::utf16_units(self.partition_key()) + limits::utf16_units(self.row_key());
-        let mut size = 4 + 2 * keys;
+        let mut size = self.keys_size();
         let mut properties = self.properties();
         while let Some((name, value)) = properties.next()? {
-            size += 8 + 2 * limits::utf16_units(text_of(name)?) + value.service_size();
+            size += property_size(text_of(name)?, value);
         }
         Ok(size)
+    }
+
+    /// What the service counts for an entity without properties.
+    fn keys_size(&self) -> usize {
+        let keys = limits::utf16_units(self.partition_key()) + limits::utf16_units(self.row_key());
+        4 + 2 * keys
     }
 }
 
@@ -244,6 +255,11 @@ impl fmt::Debug for Row {
 
 pub(crate) fn corrupt(what: &str) -> Error {
     Error::new(ErrorKind::Corrupt, format!("stored row is damaged: {what}"))
+}
+
+/// What the service counts for a property.
+fn property_size(name: &str, value: ValueRef<'_>) -> usize {
+    8 + 2 * limits::utf16_units(name) + value.service_size()
 }
 
 /// A property's name as text.

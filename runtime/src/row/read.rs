@@ -20,6 +20,7 @@ pub struct Properties<'a> {
 }
 
 impl<'a> Properties<'a> {
+    #[inline]
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
@@ -30,6 +31,7 @@ impl<'a> Properties<'a> {
     ///
     /// `is_corrupt` for bytes that are not a property.
     #[allow(clippy::should_implement_trait, reason = "fallible, and hot: no Option<Result<_>>")]
+    #[inline]
     pub fn next(&mut self) -> Result<Option<(&'a [u8], ValueRef<'a>)>> {
         let Some(slot) = self.start()? else { return Ok(None) };
         let value = slot.value().ok_or_else(|| self.damaged())?;
@@ -51,6 +53,7 @@ impl<'a> Properties<'a> {
         Ok(None)
     }
 
+    #[inline]
     fn start(&mut self) -> Result<Option<Slot<'a>>> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -59,6 +62,7 @@ impl<'a> Properties<'a> {
     }
 
     /// The error of a damaged property, after which there are no more.
+    #[cold]
     fn damaged(&mut self) -> Error {
         self.rest = &[];
         corrupt("a property is cut, of an unknown type, or its value is none of its type")
@@ -73,6 +77,7 @@ struct Slot<'a> {
 }
 
 impl<'a> Slot<'a> {
+    #[inline]
     fn read(rest: &mut &'a [u8]) -> Option<Self> {
         let name = usize::from(u16::from_le_bytes(array(rest)?));
         let [tag] = array(rest)?;
@@ -91,6 +96,7 @@ impl<'a> Slot<'a> {
     }
 
     /// The value; `None` where the bytes are none of the type.
+    #[inline]
     fn value(&self) -> Option<ValueRef<'a>> {
         let bytes = self.bytes;
         Some(match self.edm {
@@ -112,12 +118,14 @@ impl<'a> Slot<'a> {
     }
 }
 
+#[inline]
 fn take<'a>(rest: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     let (taken, after) = rest.split_at_checked(count)?;
     *rest = after;
     Some(taken)
 }
 
+#[inline]
 fn array<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     let (taken, after) = rest.split_first_chunk()?;
     *rest = after;

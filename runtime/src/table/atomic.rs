@@ -3,7 +3,7 @@
 use std::{collections::HashMap, ops::Deref};
 
 use super::{
-    Client,
+    BulkVerb, Client, Rewritable, Writable,
     commit::{Outcome, commit},
 };
 use crate::{
@@ -56,8 +56,8 @@ impl Atomic {
     ///
     /// `is_invalid` for another table or partition or a row that is in the transaction already;
     /// `is_too_large` for the 101st operation or 4 MiB; `is_rejected` by the entity's `validate`.
-    pub fn insert<E: TableEntity>(&mut self, entity: &E) -> Result<&mut Self> {
-        self.add::<E>(plan::insert(entity))
+    pub fn insert<W: Writable>(&mut self, entity: &W) -> Result<&mut Self> {
+        self.add(entity.table(), entity.change(BulkVerb::Insert).map(|change| change.0))
     }
 
     /// Creates an entity or puts it in place of what is there.
@@ -65,8 +65,8 @@ impl Atomic {
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
-    pub fn upsert<E: TableEntity>(&mut self, entity: &E) -> Result<&mut Self> {
-        self.add::<E>(plan::upsert(entity))
+    pub fn upsert<W: Writable>(&mut self, entity: &W) -> Result<&mut Self> {
+        self.add(entity.table(), entity.change(BulkVerb::Upsert).map(|change| change.0))
     }
 
     /// Creates an entity or sets its properties on what is there.
@@ -75,7 +75,7 @@ impl Atomic {
     ///
     /// As [`insert`](Self::insert).
     pub fn upsert_merge<E: TableEntity>(&mut self, entity: &E) -> Result<&mut Self> {
-        self.add::<E>(plan::upsert_merge(entity))
+        self.add(E::SCHEMA.table, plan::upsert_merge(entity))
     }
 
     /// Puts an entity in place of the version that was read.
@@ -83,8 +83,8 @@ impl Atomic {
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
-    pub fn replace<E: TableEntity>(&mut self, stored: &Stored<E>) -> Result<&mut Self> {
-        self.add::<E>(plan::replace(stored))
+    pub fn replace<W: Rewritable>(&mut self, stored: &Stored<W>) -> Result<&mut Self> {
+        self.add(stored.home(), W::replacement(stored).map(|change| change.0))
     }
 
     /// Puts an entity in place of the existing one, in whatever version.
@@ -93,7 +93,7 @@ impl Atomic {
     ///
     /// As [`insert`](Self::insert).
     pub fn replace_any<E: TableEntity>(&mut self, entity: &E) -> Result<&mut Self> {
-        self.add::<E>(plan::replace_any(entity))
+        self.add(E::SCHEMA.table, plan::replace_any(entity))
     }
 
     /// Sets and removes some properties of an entity.
@@ -103,7 +103,10 @@ impl Atomic {
     /// As [`insert`](Self::insert).
     pub fn patch<E: TableEntity>(&mut self, point: Point<E>, patch: E::Patch) -> Result<&mut Self> {
         let patch: Patch<E> = patch.into();
-        self.add::<E>(point.as_access().point().and_then(|keys| plan::patch(keys, patch)))
+        self.add(
+            E::SCHEMA.table,
+            point.as_access().point().and_then(|keys| plan::patch(keys, patch)),
+        )
     }
 
     /// Deletes the version that was read.
@@ -111,8 +114,8 @@ impl Atomic {
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
-    pub fn delete<E: TableEntity>(&mut self, stored: &Stored<E>) -> Result<&mut Self> {
-        self.add::<E>(plan::delete(stored))
+    pub fn delete<W: Rewritable>(&mut self, stored: &Stored<W>) -> Result<&mut Self> {
+        self.add(stored.home(), W::removal(stored).map(|change| change.0))
     }
 
     /// Deletes an entity in whatever version. In a transaction it has to be there.
@@ -121,7 +124,10 @@ impl Atomic {
     ///
     /// As [`insert`](Self::insert).
     pub fn delete_at<E: TableEntity>(&mut self, point: Point<E>) -> Result<&mut Self> {
-        self.add::<E>(point.as_access().point().and_then(|keys| plan::delete_at::<E>(keys, true)))
+        self.add(
+            E::SCHEMA.table,
+            point.as_access().point().and_then(|keys| plan::delete_at::<E>(keys, true)),
+        )
     }
 
     /// How many verbs are in it.
@@ -134,19 +140,26 @@ impl Atomic {
         self.changes.is_empty()
     }
 
-    fn add<E: TableEntity>(&mut self, change: Result<Change>) -> Result<&mut Self> {
+    fn add(&mut self, declared: &str, change: Result<Change>) -> Result<&mut Self> {
         let verb = self.changes.len();
-        let place = |error: Error| error.in_table(E::SCHEMA.table).at_operation(verb);
+        let named = self.table.clone().filter(|_| self.named);
+        let table = named.as_deref().unwrap_or(declared);
+        let place = |error: Error| error.in_table(table).at_operation(verb);
         let change = change.map_err(place)?;
-        self.same_table(E::SCHEMA.table).map_err(place)?;
+        self.same_table(declared).map_err(place)?;
         self.known.admit(verb, &change).map_err(place)?;
         self.changes.push(change);
         Ok(self)
     }
 
-    /// The first entity decides the table, unless the caller did.
+    /// The first entity decides the table, unless the caller did. A dynamic entity declares none.
     fn same_table(&mut self, declared: &str) -> Result<()> {
         match &self.table {
+            None if declared.is_empty() => {
+                let message = "a dynamic entity does not say its table; name it with `client.dynamic(..).atomic()`";
+                return Err(Error::new(ErrorKind::Invalid, message));
+            }
+            Some(_) if declared.is_empty() => {}
             None => self.table = Some(declared.to_owned()),
             Some(table) if !self.named && !table.eq_ignore_ascii_case(declared) => {
                 let message = format!(

@@ -2,11 +2,14 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{Atomic, Bulk, DynamicTable, Table};
+use super::{Atomic, Bulk, DynamicTable, SetTable, Table};
 use crate::{
-    backend::{Backend, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
+    backend::{
+        Backend, Capabilities, Read, Rows, Scan, TableNames, TableRequest,
+        layer::{Retry, RetryPolicy},
+    },
     batch::{Batch, Written},
-    entity::TableEntity,
+    entity::{Set, TableEntity},
     error::{Error, ErrorKind, Result},
     limits,
     row::Row,
@@ -48,6 +51,18 @@ impl Client {
         Ok(Self { backend: Arc::new(crate::backend::Embedded::open(path)?) })
     }
 
+    /// A client of the service, an emulator, or a store that speaks its protocol; what may be tried
+    /// again is, see [`Retry`](crate::backend::layer::Retry).
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for an endpoint that is no address.
+    #[cfg(feature = "azure")]
+    pub fn azure(options: crate::AzureOptions) -> Result<Self> {
+        let azure = crate::Azure::new(options)?;
+        Self::builder().backend(azure).retry(RetryPolicy::default()).build()
+    }
+
     /// A client put together from its parts.
     pub fn builder() -> ClientBuilder {
         ClientBuilder::default()
@@ -66,6 +81,11 @@ impl Client {
     /// A table whose entities are read and written without a type.
     pub fn dynamic(&self, table: impl Into<String>) -> DynamicTable {
         DynamicTable::new(self.clone(), table.into())
+    }
+
+    /// A table whose rows are read as a set of types.
+    pub fn set<S: Set>(&self, table: impl Into<String>) -> SetTable<S> {
+        SetTable::new(self.clone(), table.into())
     }
 
     /// An entity group transaction in the table of the first entity that is added: all or nothing.
@@ -220,6 +240,7 @@ impl fmt::Debug for Client {
 #[derive(Default)]
 pub struct ClientBuilder {
     backend: Option<Arc<dyn Backend>>,
+    retry: Option<RetryPolicy>,
 }
 
 impl ClientBuilder {
@@ -230,15 +251,26 @@ impl ClientBuilder {
         self
     }
 
+    /// Requests that fail for a moment are tried again by this policy; a write whose answer was lost
+    /// is looked at first, never sent again blindly.
+    #[must_use]
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry = Some(policy);
+        self
+    }
+
     /// The client.
     ///
     /// # Errors
     ///
     /// `is_invalid` where no backend was given.
     pub fn build(self) -> Result<Client> {
-        match self.backend {
-            Some(backend) => Ok(Client { backend }),
-            None => {
+        match (self.backend, self.retry) {
+            (Some(backend), Some(policy)) => {
+                Ok(Client { backend: Arc::new(Retry::around(backend, policy)) })
+            }
+            (Some(backend), None) => Ok(Client { backend }),
+            (None, _) => {
                 Err(Error::new(ErrorKind::Invalid, "a client needs a backend: call `backend(..)`"))
             }
         }

@@ -76,7 +76,7 @@ async fn try_once(
                 return Err(taken(client, table, family, row, &failure).await?.at_operation(verb));
             }
             Failed::MissingCopy(row_key) if missing.insert(row_key.clone()) => {}
-            Failed::MissingCopy(_) | Failed::Other => return Err(failure),
+            Failed::MissingCopy(_) | Failed::Other => return Err(failure.without_operation()),
             Failed::Race => return Ok(None),
         }
     }
@@ -218,6 +218,9 @@ impl<'t> Failed<'t> {
             None if transaction.operations.len() == 1 => 0,
             None => return Self::Other,
         };
+        if error.is_too_large() {
+            return transaction.verb_of(at).map_or(Self::Other, Self::Caller);
+        }
         let raced = error.is_not_found() || error.is_conflict() || error.is_precondition_failed();
         let raced = raced && error.code() != Some(ServiceCode::TableNotFound.as_str());
         let role = transaction.roles.get(at).zip(transaction.operations.get(at));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Client, Query,
+    Atomic, Bulk, BulkChange, BulkVerb, Client, Query, Rewritable, Writable,
     query::Decode,
     request::{Request, at},
 };
@@ -11,40 +11,76 @@ use crate::{
     access::Keys,
     backend::Read,
     batch::{Condition, Operation, Written},
-    entity::{Access, DynamicEntity, FromRow, Stored},
+    edm::InvalidValue,
+    entity::{Access, DynamicEntity, FromRow, Path, Stored},
     error::Result,
     filter::Filter,
+    plan,
     row::Row,
 };
 
-/// Which rows: [`Keys`] or a [`Filter`].
+/// Which rows: [`Keys`], both keys, a typed path or a [`Filter`].
 #[derive(Debug, Clone)]
 pub struct Selection {
-    keys: Keys,
+    access: Access,
     filter: Option<Filter>,
+}
+
+impl Selection {
+    fn of(keys: Keys, fault: Option<(&'static str, InvalidValue)>) -> Self {
+        Self { access: Access { family: None, keys, parts: Vec::new(), fault }, filter: None }
+    }
+
+    /// The request for these rows.
+    pub(super) fn request(self, client: Client, table: String) -> Request {
+        let mut request = Request::new(client, table, self.access);
+        if let Some(filter) = self.filter {
+            request.condition(Ok(filter));
+        }
+        request
+    }
+
+    /// Both keys, where it is one row.
+    pub(super) fn point(&self) -> Result<Option<(&str, &str)>> {
+        Ok(self.access.checked()?.as_point().filter(|_| self.filter.is_none()))
+    }
+
+    /// The PartitionKey, where it is known.
+    pub(super) fn partition_key(&self) -> &str {
+        self.access.keys.partition.as_deref().unwrap_or_default()
+    }
 }
 
 impl From<Keys> for Selection {
     fn from(keys: Keys) -> Self {
-        Self { keys, filter: None }
+        Self::of(keys, None)
+    }
+}
+
+impl From<&Keys> for Selection {
+    fn from(keys: &Keys) -> Self {
+        Self::of(keys.clone(), None)
+    }
+}
+
+/// One row, by its PartitionKey and its RowKey.
+impl From<(&str, &str)> for Selection {
+    fn from((partition_key, row_key): (&str, &str)) -> Self {
+        Self::of(Keys::point(partition_key, row_key), None)
     }
 }
 
 impl From<Filter> for Selection {
     fn from(filter: Filter) -> Self {
-        Self { keys: Keys::everything(), filter: Some(filter) }
+        Self { filter: Some(filter), ..Self::of(Keys::everything(), None) }
     }
 }
 
-impl Selection {
-    /// The request for these rows.
-    pub(super) fn request(self, client: Client, table: String) -> Request {
-        let access = Access { family: None, keys: self.keys, parts: Vec::new(), fault: None };
-        let mut request = Request::new(client, table, access);
-        if let Some(filter) = self.filter {
-            request.condition(Ok(filter));
-        }
-        request
+/// The rows that the path addresses, of whatever type.
+impl<P: Path> From<P> for Selection {
+    fn from(path: P) -> Self {
+        let Access { keys, fault, .. } = path.access();
+        Self::of(keys, fault)
     }
 }
 
@@ -182,6 +218,29 @@ impl DynamicTable {
         self.client.apply_one(&self.name, delete).await.map(drop)
     }
 
+    /// Deletes the entity with these keys if it is there, in whatever version; `true`: it was.
+    ///
+    /// # Errors
+    ///
+    /// `is_not_found` where the table is missing.
+    pub async fn delete_at(&self, partition_key: &str, row_key: &str) -> Result<bool> {
+        match self.delete(partition_key, row_key, Condition::Any).await {
+            Ok(()) => Ok(true),
+            Err(error) if error.code() == Some("ResourceNotFound") => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// An entity group transaction in this table.
+    pub fn atomic(&self) -> Atomic {
+        Atomic::new(self.client.clone(), Some(self.name.clone()))
+    }
+
+    /// Many writes to this table.
+    pub fn bulk(&self) -> Bulk {
+        Bulk::new(self.client.clone(), Some(self.name.clone()))
+    }
+
     async fn put(
         &self,
         entity: &DynamicEntity,
@@ -191,6 +250,53 @@ impl DynamicTable {
         let written = self.client.apply_one(&self.name, operation(row.clone())).await?;
         Ok(with_version(entity.clone(), row, written))
     }
+}
+
+/// A dynamic entity does not say its table: the caller names it.
+impl Writable for DynamicEntity {
+    fn table(&self) -> &'static str {
+        ""
+    }
+
+    fn change(&self, verb: BulkVerb) -> Result<BulkChange> {
+        let row = self.to_row()?;
+        Ok(BulkChange(match verb {
+            BulkVerb::Insert => plan::insert_row(row),
+            BulkVerb::Upsert => plan::upsert_row(row),
+        }))
+    }
+}
+
+impl Rewritable for DynamicEntity {
+    fn home(&self) -> &'static str {
+        ""
+    }
+
+    fn replacement(stored: &Stored<Self>) -> Result<BulkChange> {
+        Ok(BulkChange(plan::replace_row(stored, stored.to_row()?)))
+    }
+
+    fn removal(stored: &Stored<Self>) -> Result<BulkChange> {
+        plan::delete_row(stored).map(BulkChange)
+    }
+}
+
+/// How a set's variant for other rows is written back; the derives call it.
+///
+/// # Errors
+///
+/// As for a single write.
+pub fn other_replacement<S>(stored: &Stored<S>, other: &DynamicEntity) -> Result<BulkChange> {
+    Ok(BulkChange(plan::replace_row(stored, other.to_row()?)))
+}
+
+/// How a set's variant for other rows is deleted; the derives call it.
+///
+/// # Errors
+///
+/// Keys that cannot be.
+pub fn other_removal<S>(stored: &Stored<S>) -> Result<BulkChange> {
+    plan::delete_row(stored).map(BulkChange)
 }
 
 fn with_version(entity: DynamicEntity, row: Row, written: Written) -> Stored<DynamicEntity> {

@@ -9,20 +9,28 @@ mod commit;
 mod dynamic;
 mod handle;
 mod lists;
+mod lookup;
 mod many;
 mod query;
 mod rebuild;
 mod request;
+mod resolve;
+mod set;
+mod upgrade;
 mod write;
 
 pub use atomic::{Atomic, Committed};
 pub use bulk::{
-    Bulk, BulkChange, BulkReport, BulkVerb, Deletable, Failure, Progress, Writable, bulk_change,
+    Bulk, BulkChange, BulkReport, BulkVerb, Deletable, Failure, Progress, Rewritable, Writable,
+    bulk_change, removal_of, replacement_of,
 };
 pub use check::{Check, CheckProgress, CheckReport, Finding, FindingKind};
 pub use client::{Client, ClientBuilder};
-pub use dynamic::{DynamicTable, Selection};
+pub use dynamic::{DynamicTable, Selection, other_removal, other_replacement};
 pub use handle::Table;
+pub use lookup::Lookup;
 pub use many::QueryMany;
 pub use query::{Condition, Explain, Items, PartialQuery, Queried, Query};
 pub use rebuild::{Rebuild, RebuildProgress, RebuildReport};
+pub use set::{SetOf, SetTable};
+pub use upgrade::Upgrade;

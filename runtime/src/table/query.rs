@@ -39,7 +39,7 @@ type Fetch<T> = Arc<
 >;
 
 /// What a query reads: the rows that it asks for, or the entities of the lists that it asks for.
-enum Source<T> {
+pub(super) enum Source<T> {
     Rows(Decode<T>),
     Lists(Fetch<T>),
 }
@@ -200,6 +200,21 @@ impl<E, T> Query<E, T> {
         Self { request, source: Source::Rows(decode), of: PhantomData }
     }
 
+    /// The same rows, read as something else.
+    pub(super) fn read_as<F, U>(self, decode: Decode<U>) -> Query<F, U> {
+        Query::new(self.request, decode)
+    }
+
+    /// The same request, its rows made into something else.
+    pub(super) fn map_source<U>(self, map: impl FnOnce(Source<T>) -> Source<U>) -> Query<E, U> {
+        Query { request: self.request, source: map(self.source), of: PhantomData }
+    }
+
+    pub(super) fn edit(mut self, change: impl FnOnce(&mut Request)) -> Self {
+        change(&mut self.request);
+        self
+    }
+
     pub(super) fn table_name(&self) -> &str {
         &self.request.table
     }
@@ -238,7 +253,7 @@ impl<E, T> Query<E, T> {
             Ok(filter) => (filter.to_string(), None),
             Err(error) => (String::new(), Some(error)),
         };
-        let top = self.request.top(0);
+        let top = self.request.top(0, false);
         let pages =
             self.request.take.zip(top).map(|(take, top)| take.div_ceil(u64::from(top.max(1))));
         Explain {
@@ -286,7 +301,8 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     ///
     /// As [`collect`](Self::collect).
     pub async fn first(&self) -> Result<Option<T>> {
-        self.clone().take(1).stream().try_next().await
+        let most = self.request.take.unwrap_or(1).min(1);
+        self.clone().take(most).stream().try_next().await
     }
 
     /// One page, in one request: from the start or from a cursor that an earlier page gave, in this

@@ -4,7 +4,9 @@ use super::Client;
 use crate::{
     access::CostClass,
     backend::{Rows, Scan},
-    entity::{Access, Discriminator, FromRow, Recognition, Schema, Stored, TableEntity},
+    entity::{
+        Access, Discriminator, FromRow, Recognition, Schema, Stored, TableEntity, read_version,
+    },
     error::{Error, ErrorKind, Result},
     filter::Filter,
     key::{Family, FamilyKind},
@@ -16,6 +18,9 @@ use crate::{
 
 /// The properties that a reader needs beside its own: keys, Timestamp, and the type.
 const SYSTEM: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
+
+/// Rows of a page at least, where the pages before it held none of the entity's.
+const AFTER_EMPTY: u64 = 100;
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -30,6 +35,7 @@ pub(super) struct Request {
     pub(super) take: Option<u64>,
     page_size: Option<u32>,
     scan_allowed: bool,
+    only_older: bool,
 }
 
 impl Request {
@@ -45,6 +51,7 @@ impl Request {
             take: None,
             page_size: None,
             scan_allowed: false,
+            only_older: false,
         }
     }
 
@@ -77,6 +84,11 @@ impl Request {
 
     pub(super) fn allow_scan(&mut self) {
         self.scan_allowed = true;
+    }
+
+    /// Only rows of older versions.
+    pub(super) fn only_older(&mut self) {
+        self.only_older = true;
     }
 
     pub(super) fn family(&self) -> Option<&'static Family> {
@@ -136,15 +148,21 @@ impl Request {
         let schema = self.schema?;
         let Discriminator::Property(name) = schema.discriminator else { return None };
         let family = self.access.family?;
+        if self.only_older {
+            return Some(older_condition(name, schema));
+        }
         let keys = &self.access.keys;
         let apart = keys.partition.is_some()
             && (keys.is_row_bounded() || !family.partition.literal_prefix().is_empty());
-        (!apart).then(|| Filter::eq(name, family.marker))
+        (!apart).then(|| versions_condition(name, schema, family))
     }
 
     /// The properties that are asked for; `None`: all.
     pub(super) fn selected(&self) -> Option<Vec<String>> {
         let columns = self.select.clone()?;
+        if self.schema.is_some_and(|schema| schema.older.is_some()) {
+            return None;
+        }
         Some(with_system(columns, self.schema))
     }
 
@@ -154,9 +172,12 @@ impl Request {
         CostClass::of(&filter)
     }
 
-    /// What the service is told of the size of a page, after so many rows.
-    pub(super) fn top(&self, returned: u64) -> Option<u32> {
-        let left = self.take.map(|take| take.saturating_sub(returned));
+    /// What the service is told of the size of a page, after so many rows; `resumed`: pages before
+    /// it held none.
+    pub(super) fn top(&self, returned: u64, resumed: bool) -> Option<u32> {
+        // Rows of other types fill pages too: one item is not looked for one row at a time.
+        let least = if resumed && returned == 0 { AFTER_EMPTY } else { 0 };
+        let left = self.take.map(|take| take.saturating_sub(returned).max(least));
         let left = left.and_then(|left| u32::try_from(left).ok()).filter(|left| *left <= PAGE_ROWS);
         match (left, self.page_size) {
             (Some(left), Some(size)) => Some(left.min(size)),
@@ -195,7 +216,7 @@ impl Request {
                 table: &self.table,
                 filter: &filter,
                 select: select.as_deref(),
-                top: self.top(returned),
+                top: self.top(returned, cursor.is_some()),
                 from: cursor.map(|cursor| &cursor.at),
             })
             .await?;
@@ -218,6 +239,27 @@ impl Request {
     }
 }
 
+/// Rows of a family in all versions, so that a newer one is an error and not left out.
+fn versions_condition(name: &str, schema: &Schema, family: &Family) -> Filter {
+    if schema.older.is_none() {
+        return Filter::eq(name, family.marker);
+    }
+    let copy = family.marker.find('#').and_then(|at| family.marker.get(at..)).unwrap_or_default();
+    let first = Filter::eq(name, [schema.entity_type, copy].concat());
+    let versions = [schema.entity_type, ".v"].concat();
+    let after = [schema.entity_type, ".w"].concat();
+    first | (Filter::ge(name, versions) & Filter::lt(name, after))
+}
+
+/// The primaries of the versions before.
+fn older_condition(name: &str, schema: &'static Schema) -> Filter {
+    let markers = schema.versions().skip(1).flat_map(|older| {
+        let another = (older.version == 1).then(|| [schema.entity_type, ".v1"].concat());
+        [older.marker.to_owned()].into_iter().chain(another)
+    });
+    Filter::any(markers.map(|marker| Filter::eq(name, marker)))
+}
+
 fn with_system(columns: Vec<String>, schema: Option<&Schema>) -> Vec<String> {
     let marker = match schema.map(|schema| schema.discriminator) {
         Some(Discriminator::Property(name)) => Some(name),
@@ -233,10 +275,14 @@ fn with_system(columns: Vec<String>, schema: Option<&Schema>) -> Vec<String> {
     names
 }
 
-/// What a point read of an entity's columns selects.
+/// What a point read of an entity's columns selects. A row that may be of an older version is read
+/// whole: its properties have other names.
 pub(super) fn selected<E: TableEntity, T: FromRow>(
     family: Option<&'static Family>,
 ) -> Option<Vec<String>> {
+    if E::SCHEMA.older.is_some() {
+        return None;
+    }
     T::columns(family).map(|columns| with_system(columns, Some(E::SCHEMA)))
 }
 
@@ -272,6 +318,10 @@ fn recognized<E: TableEntity, T: FromRow>(
 ) -> Result<Result<T, Recognition>> {
     match E::SCHEMA.recognize(row, family)? {
         Recognition::Ours => T::from_copy(row, family).map(Ok),
+        Recognition::Version(version) => {
+            let value = read_version::<E, T>(row, family.name, version)?;
+            Ok(value.ok_or(Recognition::Version(version)))
+        }
         other => Ok(Err(other)),
     }
 }

@@ -124,7 +124,7 @@ impl<E: TableEntity> Table<E> {
     ///
     /// `is_precondition_failed` where the row changed since; `is_not_found` where it is gone.
     pub async fn delete(&self, stored: &Stored<E>) -> Result<()> {
-        self.write(plan::delete(stored)).await.map(drop)
+        self.write(plan::delete::<E, E>(stored)).await.map(drop)
     }
 
     /// Deletes the entity if it is there, in whatever version; `true`: it was.

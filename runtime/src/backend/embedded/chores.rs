@@ -30,7 +30,7 @@ impl Store {
         if let Some(until) = self.rest {
             return Some(until.saturating_duration_since(Instant::now()));
         }
-        let tidy = (!self.tidy).then_some(IDLE);
+        let tidy = (!self.tidy && self.unsynced.is_none()).then_some(IDLE);
         let sync = self.unsynced.zip(self.delay());
         let sync = sync.map(|(since, delay)| delay.saturating_sub(since.elapsed()));
         let reclaim = (!self.trash.is_empty()).then_some(Duration::ZERO);
@@ -99,7 +99,8 @@ impl Store {
         self.sync()?;
         let place = self.place.clone();
         self.alone(|database| database.compact().map(drop).map_err(|error| place.engine(error)))?;
-        self.sync()
+        // The next commit would make the file grow by as much again; closing it does not.
+        self.reopen()
     }
 
     /// Looks at every page of the file.

@@ -6,7 +6,11 @@ use std::str::from_utf8;
 use bytes::Bytes;
 use redb::TableDefinition;
 
-use crate::{edm::Ticks, row::Row};
+use crate::{
+    edm::Ticks,
+    key::{BOUNDARY, encode_order},
+    row::Row,
+};
 
 /// The version of everything in this file.
 pub(super) const FORMAT: u32 = 1;
@@ -76,18 +80,28 @@ pub(super) const SEAL: usize = 4;
 
 /// The checksum that stands after a row: the engine has its own of every page, and looks at them
 /// only when it repairs a file.
-pub(super) fn seal(key: &[u8], row: &[u8]) -> [u8; SEAL] {
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(key);
-    hasher.update(row);
-    hasher.finalize().to_le_bytes()
+pub(super) fn seal(row: &[u8]) -> [u8; SEAL] {
+    crc32fast::hash(row).to_le_bytes()
 }
 
-/// The row that a value holds, checked against its key, copied once; `None`: it is damaged.
-pub(super) fn unseal(key: &[u8], value: &[u8]) -> Option<Row> {
+/// The row that a value holds, checked against its address, copied once; `None`: it is damaged.
+pub(super) fn unseal(address: &[u8], value: &[u8]) -> Option<Row> {
     let (row, found) = value.split_last_chunk::<SEAL>()?;
-    if seal(key, row) != *found {
+    if seal(row) != *found {
         return None;
     }
-    Row::from_bytes(Bytes::copy_from_slice(row)).ok()
+    let row = Row::from_bytes(Bytes::copy_from_slice(row)).ok()?;
+    is_at(address, &row).then_some(row)
+}
+
+/// Whether the row is one of that address: a page that was damaged may give it the row of another.
+fn is_at(address: &[u8], row: &Row) -> bool {
+    let Some((partition_key, row_key)) = row.key_bytes() else { return false };
+    let Some((partition, rest)) = address.split_at_checked(partition_key.len()) else {
+        return false;
+    };
+    let [BOUNDARY, rest @ ..] = rest else { return false };
+    // Nearly all keys are without the characters that addresses spell otherwise.
+    (partition == partition_key && rest == row_key)
+        || *address == *encode_order(row.partition_key(), row.row_key())
 }

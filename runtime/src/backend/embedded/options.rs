@@ -99,8 +99,8 @@ impl EmbeddedOptions {
     }
 
     /// Where Timestamps come from.
-    pub fn clock(mut self, clock: impl Clock) -> Self {
-        self.clock = Arc::new(clock);
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
         self
     }
 

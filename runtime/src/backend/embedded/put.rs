@@ -41,7 +41,7 @@ fn put_run(rows: &mut RowsTable<'_>, run: &[Change]) -> Result<usize, redb::Erro
         let Some(row) = &change.row else { break };
         value.clear();
         value.extend_from_slice(row.as_bytes());
-        value.extend_from_slice(&seal(&change.key, row.as_bytes()));
+        value.extend_from_slice(&seal(row.as_bytes()));
         match cursor.insert_before(&*change.key, &*value) {
             Ok(()) => done += 1,
             Err(CursorError::UnorderedKey) => break,
@@ -62,6 +62,6 @@ fn put(rows: &mut RowsTable<'_>, change: &Change) -> Result<(), redb::Error> {
     let mut space = rows.insert_reserve(&*change.key, row.len() + SEAL)?;
     let (bytes, end) = space.as_mut().split_at_mut(row.len());
     bytes.copy_from_slice(row);
-    end.copy_from_slice(&seal(&change.key, row));
+    end.copy_from_slice(&seal(row));
     Ok(())
 }

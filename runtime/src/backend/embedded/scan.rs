@@ -10,7 +10,9 @@ use crate::{
         Rows, Scan, rules,
         window::{EXAMINED_ROWS, Window, page_rows},
     },
+    edm::Value,
     error::Result,
+    filter::{Comparison, Filter, KeyBounds},
     key::decode_order,
     page::Continuation,
 };
@@ -32,16 +34,36 @@ pub(super) async fn page(view: Arc<View>, scan: Scan<'_>) -> Result<Rows> {
     let end = window.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
     let range = guarded(|| Ok(ReadableTable::range::<&[u8]>(table, (start, end))?));
     let range = range.map_err(|error| view.place().engine(error))?;
-    let mut walk = Walk { view: &view, range, most, examined: 0, bytes: 0, page: Rows::default() };
+    let mut walk = Walk {
+        view: &view,
+        range,
+        all_match: is_of_keys(scan.filter) && KeyBounds::of(scan.filter).one_partition().is_some(),
+        most,
+        examined: 0,
+        bytes: 0,
+        page: Rows::default(),
+    };
     while view.place().guarded(|| walk.slice(&scan))? {
         tokio::task::yield_now().await;
     }
     Ok(walk.page)
 }
 
+/// Whether the filter says nothing but what its bounds say; within one partition these are exact.
+fn is_of_keys(filter: &Filter) -> bool {
+    match filter {
+        Filter::And(all) => all.iter().all(is_of_keys),
+        Filter::Compare { property, comparison, value: Value::String(_) } => {
+            matches!(property.as_str(), "PartitionKey" | "RowKey") && *comparison != Comparison::Ne
+        }
+        _ => false,
+    }
+}
+
 struct Walk<'v> {
     view: &'v View,
     range: Range<'v, &'static [u8], &'static [u8]>,
+    all_match: bool,
     most: usize,
     examined: usize,
     bytes: usize,
@@ -62,7 +84,7 @@ impl Walk<'_> {
             self.examined += 1;
             let row = layout::unseal(key, value.value());
             let row = row.ok_or_else(|| self.view.place().damaged(key))?;
-            if scan.filter.matches(&row)? {
+            if self.all_match || scan.filter.matches(&row)? {
                 self.bytes += row.as_bytes().len();
                 self.page.rows.push(match scan.select {
                     None => row,

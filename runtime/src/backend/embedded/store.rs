@@ -128,9 +128,7 @@ impl Store {
     /// Opens the file again after a failure.
     pub(super) fn reopen(&mut self) -> Result<()> {
         self.readings.send_replace(Reading::Paused);
-        // The engine releases the file only when its handle is gone.
-        let database = self.database.take();
-        drop(guarded(|| Ok(drop(database))));
+        self.release();
         if self.unsynced.take().is_some() {
             self.lost = Some(self.place.error(
                 ErrorKind::Backend,
@@ -144,6 +142,27 @@ impl Store {
             self.readings.send_replace(Reading::Stopped(error.to_string().into()));
         }
         result
+    }
+
+    /// Closes the file, with everything that was acknowledged on disk.
+    pub(super) fn close(mut self) {
+        if self.unsynced.is_some() {
+            // Nobody is left to hear of a failure; the engine tries once more when it closes.
+            drop(self.sync());
+        }
+        self.readings.send_replace(Reading::Paused);
+        self.release();
+    }
+
+    /// Gives the file up: the engine unlocks it only when its handle is gone.
+    fn release(&mut self) {
+        let database = self.database.take();
+        let closed = guarded(|| {
+            drop(database);
+            Ok(())
+        });
+        // What it failed at shows when the file is opened.
+        drop(closed);
     }
 
     pub(super) fn delay(&self) -> Option<Duration> {

@@ -58,10 +58,7 @@ pub(super) fn run(mut store: Store, jobs: &Receiver<Job>) {
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    if store.unsynced.is_some() {
-        // Nobody is left to hear of a failure; the engine tries once more when it closes.
-        drop(store.sync());
-    }
+    store.close();
 }
 
 fn work(store: &mut Store, job: Job) {

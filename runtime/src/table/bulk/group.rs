@@ -21,9 +21,13 @@ pub enum BulkVerb {
 /// A change of one entity, for a bulk write: made by what implements [`Writable`] and
 /// [`Deletable`].
 #[derive(Debug, Clone)]
-pub struct BulkChange(pub(super) Change);
+pub struct BulkChange(pub(in crate::table) Change);
 
-/// What can be written in bulk: an entity, or a reference to one.
+/// What can be written in bulk: an entity, a value of a set, or a reference to one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an entity",
+    note = "write `#[derive(TableEntity)]` on the struct, or `#[derive(EntitySet)]` on an enum of entities"
+)]
 pub trait Writable {
     /// The table that it belongs to, unless the caller names another.
     fn table(&self) -> &'static str;
@@ -75,13 +79,69 @@ pub trait Deletable {
     fn is_done_when_missing(&self) -> bool;
 }
 
-impl<E: TableEntity> Deletable for Stored<E> {
-    fn table(&self) -> &'static str {
+/// What can be written back where it was read: an entity, or a value of a set.
+#[diagnostic::on_unimplemented(
+    message = "a stored `{Self}` cannot be written",
+    note = "entities and sets of entities can; a projection does not hold the whole row"
+)]
+pub trait Rewritable: Sized {
+    /// The table that it belongs to, unless the caller names another.
+    fn home(&self) -> &'static str;
+
+    /// What puts it in place of the version that was read.
+    ///
+    /// # Errors
+    ///
+    /// As for a single write.
+    fn replacement(stored: &Stored<Self>) -> Result<BulkChange>;
+
+    /// What deletes the version that was read.
+    ///
+    /// # Errors
+    ///
+    /// Keys that cannot be.
+    fn removal(stored: &Stored<Self>) -> Result<BulkChange>;
+}
+
+impl<E: TableEntity> Rewritable for E {
+    fn home(&self) -> &'static str {
         E::SCHEMA.table
     }
 
+    fn replacement(stored: &Stored<E>) -> Result<BulkChange> {
+        plan::replace(stored).map(BulkChange)
+    }
+
+    fn removal(stored: &Stored<E>) -> Result<BulkChange> {
+        plan::delete::<E, E>(stored).map(BulkChange)
+    }
+}
+
+/// How a variant of a set is written back; the derives call it.
+///
+/// # Errors
+///
+/// As for a single write.
+pub fn replacement_of<S, E: TableEntity>(stored: &Stored<S>, member: &E) -> Result<BulkChange> {
+    plan::replace_by(stored, member).map(BulkChange)
+}
+
+/// How a variant of a set is deleted; the derives call it.
+///
+/// # Errors
+///
+/// Keys that cannot be.
+pub fn removal_of<S, E: TableEntity>(stored: &Stored<S>, _: &E) -> Result<BulkChange> {
+    plan::delete::<S, E>(stored).map(BulkChange)
+}
+
+impl<W: Rewritable> Deletable for Stored<W> {
+    fn table(&self) -> &'static str {
+        (**self).home()
+    }
+
     fn removal(&self) -> Result<BulkChange> {
-        plan::delete(self).map(BulkChange)
+        W::removal(self)
     }
 
     fn is_done_when_missing(&self) -> bool {

@@ -7,13 +7,16 @@ use std::{fmt, sync::Arc};
 
 use futures_util::{Stream, StreamExt, stream};
 
-pub use group::{BulkChange, BulkVerb, Deletable, Writable, bulk_change};
+pub use group::{
+    BulkChange, BulkVerb, Deletable, Rewritable, Writable, bulk_change, removal_of, replacement_of,
+};
 use run::{Run, Work};
 
 use super::{Client, Query};
 use crate::{
     entity::{Stored, TableEntity},
     error::{BoxError, Error, Result},
+    page::Cursor,
     plan,
 };
 
@@ -75,6 +78,7 @@ impl BulkReport {
 }
 
 type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
+type OnCheckpoint = Arc<dyn Fn(&Cursor) + Send + Sync>;
 
 /// Many writes: grouped by partition, split by count and bytes, several transactions in flight.
 ///
@@ -91,6 +95,8 @@ pub struct Bulk {
     table: Option<String>,
     concurrency: usize,
     on_progress: Option<OnProgress>,
+    on_checkpoint: Option<OnCheckpoint>,
+    start: Option<Cursor>,
 }
 
 impl fmt::Debug for Bulk {
@@ -104,7 +110,7 @@ impl fmt::Debug for Bulk {
 
 impl Bulk {
     pub(super) fn new(client: Client, table: Option<String>) -> Self {
-        Self { client, table, concurrency: 8, on_progress: None }
+        Self { client, table, concurrency: 8, on_progress: None, on_checkpoint: None, start: None }
     }
 
     /// At most so many transactions in flight; 8 unless told.
@@ -114,10 +120,25 @@ impl Bulk {
         self
     }
 
-    /// Called after every transaction.
+    /// Called after every transaction, and after an entity that is refused before it is sent.
     #[must_use]
     pub fn on_progress(mut self, report: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.on_progress = Some(Arc::new(report));
+        self
+    }
+
+    /// Called by [`update_all`](Self::update_all) after every page whose entities are all written or
+    /// failed, with the cursor that [`resume`](Self::resume) goes on from in another process.
+    #[must_use]
+    pub fn on_checkpoint(mut self, save: impl Fn(&Cursor) + Send + Sync + 'static) -> Self {
+        self.on_checkpoint = Some(Arc::new(save));
+        self
+    }
+
+    /// Goes on where an earlier [`update_all`](Self::update_all) of the same query was.
+    #[must_use]
+    pub fn resume(mut self, checkpoint: Cursor) -> Self {
+        self.start = Some(checkpoint);
         self
     }
 
@@ -179,31 +200,40 @@ impl Bulk {
     /// Changes every entity of a query and writes the version that was read; one that another
     /// writer changed meanwhile is read and changed again.
     ///
+    /// An entity that failed is in the report, and a checkpoint passes it.
+    ///
     /// # Errors
     ///
-    /// The query's. What the entities fail with is in the report.
+    /// The query's; `is_invalid_cursor` for a checkpoint of another query. What the entities fail
+    /// with is in the report.
     pub async fn update_all<E: TableEntity>(
         self,
         query: Query<E, Stored<E>>,
         mut change: impl FnMut(&mut E) -> Result<(), BoxError>,
     ) -> Result<BulkReport> {
         let mut run = self.run();
-        let mut items = query.stream();
         let table = query.table_name().to_owned();
         let handle = self.client.table_named::<E>(&table);
-        while let Some(item) = items.next().await {
-            let mut stored = item?;
-            let replacement = match change(&mut stored) {
-                Ok(()) => plan::replace(&stored),
-                Err(reason) => Err(handle.rejected(&stored, reason)),
-            };
-            run.add(table.clone(), replacement, false).await;
+        let mut cursor = self.start.clone();
+        loop {
+            let page = run.beside(query.page(cursor)).await?;
+            for mut stored in page.items {
+                let replacement = match change(&mut stored) {
+                    Ok(()) => plan::replace(&stored),
+                    Err(reason) => Err(handle.rejected(&stored, reason)),
+                };
+                run.add(table.clone(), replacement, false).await;
+            }
+            if let (Some(save), Some(next)) = (&self.on_checkpoint, &page.next) {
+                run.retry_lost_races(&handle, &mut change).await;
+                save(next);
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
         }
-        let lost = run.take_lost_races().await;
-        for (index, partition_key, row_key) in lost {
-            let changed = handle.update_keys(&partition_key, &row_key, &mut change).await;
-            run.retried(index, changed.map(drop));
-        }
+        run.retry_lost_races(&handle, &mut change).await;
         Ok(run.finish().await)
     }
 
@@ -213,7 +243,7 @@ impl Bulk {
     {
         let mut run = self.run();
         let mut entities = std::pin::pin!(entities);
-        while let Some(entity) = entities.next().await {
+        while let Some(entity) = run.beside(entities.next()).await {
             let table = self.table.clone().unwrap_or_else(|| entity.table().to_owned());
             let change = entity.change(verb).map(|change| change.0);
             run.add(table, change, false).await;

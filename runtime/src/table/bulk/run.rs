@@ -1,17 +1,26 @@
 //! A bulk write under way.
 
-use std::{future::Future, pin::Pin, sync::Arc};
+use std::{
+    future::Future,
+    pin::{Pin, pin},
+    sync::Arc,
+};
 
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use futures_util::{
+    StreamExt,
+    future::{Either, select},
+    stream::FuturesUnordered,
+};
 
 use super::{
     BulkReport, Failure, OnProgress, Progress,
     group::{Group, Groups, Item},
 };
 use crate::{
-    error::{Error, Result},
+    entity::TableEntity,
+    error::{BoxError, Error, Result},
     plan::Change,
-    table::{Client, commit::commit},
+    table::{Client, Table, commit::commit},
 };
 
 /// What a run works with.
@@ -76,8 +85,24 @@ impl Run {
                     self.send(group).await;
                 }
             }
-            Err(error) => self.fail(item, error.in_table(&table)),
+            Err(error) => {
+                self.fail(item, error.in_table(&table));
+                self.tell();
+            }
         }
+    }
+
+    /// Waits for the input, while the transactions in flight go on.
+    pub(super) async fn beside<T>(&mut self, input: impl Future<Output = T>) -> T {
+        let mut input = pin!(input);
+        while !self.flights.is_empty() {
+            match select(input.as_mut(), self.flights.next()).await {
+                Either::Left((item, _)) => return item,
+                Either::Right((Some(landed), _)) => self.landed(landed),
+                Either::Right((None, _)) => {}
+            }
+        }
+        input.await
     }
 
     /// Sends a group, when there is room and no transaction in flight writes one of its rows.
@@ -95,7 +120,12 @@ impl Run {
     }
 
     async fn land(&mut self) {
-        let Some(landed) = self.flights.next().await else { return };
+        if let Some(landed) = self.flights.next().await {
+            self.landed(landed);
+        }
+    }
+
+    fn landed(&mut self, landed: Landed) {
         self.in_flight.retain(|(id, _)| *id != landed.id);
         self.report.done += landed.done;
         self.report.requests += landed.requests;
@@ -133,14 +163,21 @@ impl Run {
         }
     }
 
-    /// The entities that another writer changed first: index and keys.
-    pub(super) async fn take_lost_races(&mut self) -> Vec<(u64, String, String)> {
+    /// Changes the entities again that another writer changed first, once all others are written.
+    pub(super) async fn retry_lost_races<E: TableEntity>(
+        &mut self,
+        table: &Table<E>,
+        change: &mut impl FnMut(&mut E) -> Result<(), BoxError>,
+    ) {
         self.settle().await;
-        std::mem::take(&mut self.lost)
+        for (index, partition_key, row_key) in std::mem::take(&mut self.lost) {
+            let changed = table.update_keys(&partition_key, &row_key, change).await;
+            self.retried(index, changed.map(drop));
+        }
     }
 
     /// What became of an entity that was tried again.
-    pub(super) fn retried(&mut self, index: u64, result: Result<()>) {
+    fn retried(&mut self, index: u64, result: Result<()>) {
         self.report.failed.retain(|failure| failure.index != index);
         self.report.requests += 2;
         match result {

@@ -1,0 +1,20 @@
+//! Rules for sets of entities.
+
+use std::collections::HashMap;
+
+use quote::ToTokens;
+
+use crate::{errors::Errors, model::Set};
+
+/// A row has one type, so that a type has one place.
+pub(super) fn distinct(set: &Set, errors: &mut Errors) {
+    let mut seen = HashMap::new();
+    for member in &set.members {
+        let ty = member.ty.to_token_stream().to_string();
+        if let Some(first) = seen.insert(ty.clone(), &member.ident) {
+            let message =
+                format!("`{first}` and `{}` both hold `{ty}`, expected one of them", member.ident);
+            errors.at(member.ident.span(), message);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Structs that fold the rows of a partition.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+
+use crate::model::{Count, Member, Set};
+
+/// What is read from each of a member's rows.
+pub(super) fn value_of(member: &Member) -> TokenStream {
+    let ty = &member.ty;
+    match member.count {
+        Count::One => quote_spanned! { ty.span() => <#ty as _rt::One>::Value },
+        Count::Many => quote_spanned! { ty.span() => <#ty as _rt::Many>::Value },
+    }
+}
+
+/// The impl of `Aggregate`.
+pub(super) fn emit(set: &Set) -> TokenStream {
+    let ident = &set.ident;
+    let has_other = set.other.is_some();
+    let members = || set.members.iter().enumerate();
+    let slot = |at: usize| format_ident!("__f{at}");
+    let slots = members().map(|(at, member)| {
+        let (slot, value) = (slot(at), value_of(member));
+        match member.count {
+            Count::One => quote! {
+                let mut #slot: _rt::Option<_rt::Stored<#value>> = _rt::None;
+            },
+            Count::Many => {
+                quote! { let mut #slot: _rt::Vec<_rt::Stored<#value>> = _rt::Vec::new(); }
+            }
+        }
+    });
+    let puts = members().map(|(at, member)| {
+        let slot = slot(at);
+        let put = match member.count {
+            Count::One => quote! { put_one },
+            Count::Many => quote! { put_many },
+        };
+        quote! { #at => _rt::Folding::#put(__rows, &mut #slot, __found)?, }
+    });
+    let fields = members().map(|(at, member)| {
+        let (slot, name, ty) = (slot(at), &member.ident, &member.ty);
+        let text = crate::names::unraw(name);
+        match member.count {
+            Count::One => quote! {
+                #name: <#ty as _rt::One>::one(#slot, || _rt::Folding::missing(__rows, #text))?
+            },
+            Count::Many => quote! { #name: <#ty as _rt::Many>::many(#slot) },
+        }
+    });
+    let other = set.other.as_ref().map(|other| {
+        let (name, ty) = (&other.ident, &other.ty);
+        quote_spanned! { ty.span() =>
+            #name: <#ty as _rt::Many>::many(_rt::Folding::take_others(__rows)),
+        }
+    });
+    quote! {
+        #[automatically_derived]
+        impl _rt::Aggregate for #ident {
+            const OTHER: bool = #has_other;
+
+            fn fold(__rows: &mut _rt::Folding) -> _rt::Result<Self> {
+                #(#slots)*
+                while let _rt::Some(__found) = _rt::Folding::next_row(__rows) {
+                    match _rt::Claim::member(&__found.1) {
+                        #(#puts)*
+                        _ => {}
+                    }
+                }
+                _rt::Ok(Self {
+                    #(#fields,)*
+                    #other
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Sets of entities: how rows are told apart, and enums of them.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+
+use super::aggregate;
+use crate::model::{Member, Set, Shape};
+
+/// The members' schemas and the table of their discriminators, which the compiler sorts.
+pub(super) fn members(set: &Set) -> TokenStream {
+    let ident = &set.ident;
+    let name = crate::names::unraw(ident);
+    let schemas: Vec<TokenStream> = set.members.iter().map(|member| schema(set, member)).collect();
+    let apart = apart(set, &schemas);
+    quote! {
+        const __SCHEMAS: &'static [&'static _rt::Schema] = &[#(#schemas),*];
+        static __MARKERS: [_rt::Marker; _rt::count_markers(__SCHEMAS)] =
+            _rt::sorted_markers(__SCHEMAS);
+        static __MEMBERS: _rt::Members = _rt::Members::new(#name, __SCHEMAS, &__MARKERS);
+
+        #[automatically_derived]
+        impl _rt::Set for #ident {
+            const MEMBERS: &'static _rt::Members = &__MEMBERS;
+        }
+
+        #apart
+    }
+}
+
+/// The schema of a member's entity.
+fn schema(set: &Set, member: &Member) -> TokenStream {
+    let ty = match set.shape {
+        Shape::Enum => {
+            let ty = &member.ty;
+            quote! { #ty }
+        }
+        Shape::Struct => aggregate::value_of(member),
+    };
+    quote_spanned! { member.ty.span() =>
+        <<#ty as _rt::SetMember>::Entity as _rt::TableEntity>::SCHEMA
+    }
+}
+
+/// Two members that could claim one row.
+fn apart(set: &Set, schemas: &[TokenStream]) -> TokenStream {
+    let members = set.members.iter().zip(schemas).enumerate();
+    let pairs = members.flat_map(|(at, later)| {
+        set.members.iter().zip(schemas).take(at).map(move |earlier| (earlier, later))
+    });
+    let asserts = pairs.map(|((first, first_schema), (second, second_schema))| {
+        let (a, b) = (&first.ident, &second.ident);
+        let types = format!(
+            "`{a}` and `{b}` have the same entity type, so that both could claim a row: give one of them another `entity_type`"
+        );
+        let keys = format!(
+            "rows of `{a}` and of `{b}` could have the same key, so that both could claim a row: begin their keys with a literal of their own"
+        );
+        quote_spanned! { second.ty.span() =>
+            const _: () = _rt::assert_types_apart(#first_schema, #second_schema, #types);
+            const _: () = _rt::assert_members_apart(#first_schema, #second_schema, #keys);
+        }
+    });
+    quote! { #(#asserts)* }
+}
+
+/// The impls of an enum.
+pub(super) fn emit(set: &Set) -> TokenStream {
+    let ident = &set.ident;
+    let from_row = from_row(set);
+    let reads = set.members.iter().enumerate().map(|(at, member)| {
+        let (variant, ty) = (&member.ident, &member.ty);
+        quote! { #at => _rt::read_member::<#ty>(__row, __claim).map(Self::#variant), }
+    });
+    let other = match &set.other {
+        Some(other) => {
+            let (variant, ty) = (&other.ident, &other.ty);
+            let read = quote_spanned! { ty.span() => <_rt::DynamicEntity as _rt::FromRow>::from_row(__row)? };
+            quote! { _rt::Ok(_rt::Some(Self::#variant(#read))) }
+        }
+        None => quote! { _rt::Ok(_rt::None) },
+    };
+    let names = set.members.iter().map(|member| {
+        let (variant, ty) = (&member.ident, &member.ty);
+        quote! {
+            Self::#variant(_) =>
+                <<#ty as _rt::SetMember>::Entity as _rt::TableEntity>::SCHEMA.entity,
+        }
+    });
+    let other_name = set.other.as_ref().map(|other| {
+        let variant = &other.ident;
+        quote! { Self::#variant(_) => "DynamicEntity", }
+    });
+    let variants = set.members.iter().chain(&set.other).map(|member| variant(set, member));
+    let writes = writes(set);
+    quote! {
+        #from_row
+
+        #[automatically_derived]
+        impl _rt::EntitySet for #ident {
+            fn read(__row: &_rt::Row, __claim: &_rt::Claim) -> _rt::Result<Self> {
+                match _rt::Claim::member(__claim) {
+                    #(#reads)*
+                    _ => _rt::Err(_rt::Members::unrecognized(&__MEMBERS, __row)),
+                }
+            }
+
+            fn other(__row: &_rt::Row) -> _rt::Result<_rt::Option<Self>> {
+                #other
+            }
+
+            fn member_name(&self) -> &'static str {
+                match self {
+                    #(#names)*
+                    #other_name
+                }
+            }
+        }
+
+        #(#variants)*
+        #writes
+    }
+}
+
+/// `FromRow`: the columns are those of all members, with the discriminators.
+fn from_row(set: &Set) -> TokenStream {
+    let ident = &set.ident;
+    let columns = set.members.iter().map(|member| {
+        let ty = &member.ty;
+        quote! {
+            let mut __columns = <#ty as _rt::FromRow>::columns(_rt::None)?;
+            _rt::Vec::append(&mut __names, &mut __columns);
+        }
+    });
+    let all = match &set.other {
+        // A row of no member is handed out whole.
+        Some(_) => quote! { _rt::None },
+        None => quote! {{
+            let mut __names = _rt::Members::columns(&__MEMBERS);
+            #(#columns)*
+            _rt::Some(__names)
+        }},
+    };
+    quote! {
+        #[automatically_derived]
+        impl _rt::FromRow for #ident {
+            fn columns(
+                _: _rt::Option<&'static _rt::Family>,
+            ) -> _rt::Option<_rt::Vec<_rt::String>> {
+                #all
+            }
+
+            fn from_row(__row: &_rt::Row) -> _rt::Result<Self> {
+                _rt::resolve_row(__row)
+            }
+        }
+    }
+}
+
+/// From a value of the set to one of a member, and back.
+fn variant(set: &Set, member: &Member) -> TokenStream {
+    let (ident, variant, ty) = (&set.ident, &member.ident, &member.ty);
+    let is_only = set.members.len() + usize::from(set.other.is_some()) == 1;
+    let others = (!is_only).then(|| quote! { __other => _rt::Err(__other), });
+    quote! {
+        #[automatically_derived]
+        impl _rt::Variant<#ty> for #ident {
+            fn into_member(self) -> _rt::Result<#ty, Self> {
+                match self {
+                    Self::#variant(__member) => _rt::Ok(__member),
+                    #others
+                }
+            }
+        }
+
+        #[automatically_derived]
+        impl _rt::From<#ty> for #ident {
+            fn from(__member: #ty) -> Self {
+                Self::#variant(__member)
+            }
+        }
+    }
+}
+
+/// What writes a value: the member that it holds. The bounds hold for entities and not for
+/// projections; the unused lifetime keeps the compiler from asking before the impl is used.
+fn writes(set: &Set) -> TokenStream {
+    let ident = &set.ident;
+    let types: Vec<_> = set.members.iter().map(|member| &member.ty).collect();
+    let names: Vec<_> = set.members.iter().map(|member| &member.ident).collect();
+    let bounds = quote! { #(for<'__a> #types: _rt::TableEntity,)* };
+    let arms = |member: TokenStream, other: &TokenStream| {
+        let other = set.other.as_ref().map(|variant| {
+            let variant = &variant.ident;
+            quote! { Self::#variant(__other) => #other, }
+        });
+        quote! { #(Self::#names(__member) => #member,)* #other }
+    };
+    let table = arms(
+        quote! { _rt::table_of(__member) },
+        &quote! {{ let _ = __other; _rt::Members::table(&__MEMBERS) }},
+    );
+    let change = arms(
+        quote! { _rt::bulk_change(__member, __verb) },
+        &quote! { _rt::Writable::change(__other, __verb) },
+    );
+    let replacement = arms(
+        quote! { _rt::replacement_of(__stored, __member) },
+        &quote! { _rt::other_replacement(__stored, __other) },
+    );
+    let removal = arms(
+        quote! { _rt::removal_of(__stored, __member) },
+        &quote! {{ let _ = __other; _rt::other_removal(__stored) }},
+    );
+    quote! {
+        #[automatically_derived]
+        impl _rt::Writable for #ident
+        where
+            #bounds
+        {
+            fn table(&self) -> &'static str {
+                match self { #table }
+            }
+
+            fn change(&self, __verb: _rt::BulkVerb) -> _rt::Result<_rt::BulkChange> {
+                match self { #change }
+            }
+        }
+
+        #[automatically_derived]
+        impl _rt::Rewritable for #ident
+        where
+            #bounds
+        {
+            fn home(&self) -> &'static str {
+                match self { #table }
+            }
+
+            fn replacement(__stored: &_rt::Stored<Self>) -> _rt::Result<_rt::BulkChange> {
+                match &**__stored { #replacement }
+            }
+
+            fn removal(__stored: &_rt::Stored<Self>) -> _rt::Result<_rt::BulkChange> {
+                match &**__stored { #removal }
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! A set of entities: an enum with one variant per type, or a struct that folds a partition.
+
+use proc_macro2::{Ident, Span};
+use syn::{Data, DataEnum, DeriveInput, Fields, Path, Type, spanned::Spanned};
+
+use super::{named_fields, refuse_generics, runtime};
+use crate::{
+    attr::{FoldAttr, MemberAttr, SetAttr},
+    errors::Errors,
+    names,
+};
+
+/// A set of entities.
+#[derive(Debug)]
+pub(crate) struct Set {
+    pub(crate) ident: Ident,
+    pub(crate) runtime: Path,
+    pub(crate) shape: Shape,
+    pub(crate) members: Vec<Member>,
+    /// Where rows of no member go.
+    pub(crate) other: Option<Member>,
+}
+
+/// What a set is derived on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// An enum: each row is a value.
+    Enum,
+    /// A struct: all rows are one value.
+    Struct,
+}
+
+/// A variant or a field.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) ident: Ident,
+    pub(crate) ty: Type,
+    pub(crate) count: Count,
+}
+
+/// How many rows a member of a struct takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Count {
+    /// One, or none where the field is an `Option`.
+    One,
+    /// All.
+    Many,
+}
+
+impl Set {
+    /// The set that the input declares.
+    pub(crate) fn new(input: &DeriveInput, errors: &mut Errors) -> Self {
+        refuse_generics(input, "EntitySet", errors);
+        let attr = SetAttr::read(&input.attrs, errors);
+        let (shape, all) = match &input.data {
+            Data::Enum(data) => (Shape::Enum, variants(data, &input.ident, errors)),
+            _ => (Shape::Struct, fields(input, errors)),
+        };
+        let mut members = Vec::new();
+        let mut other = None;
+        for (member, is_other) in all {
+            if !is_other {
+                members.push(member);
+            } else if other.is_none() {
+                other = Some(member);
+            } else {
+                errors.at(member.ident.span(), "a second `other`, expected one");
+            }
+        }
+        if members.is_empty() {
+            errors.at(input.ident.span(), "expected a set with members, found none");
+        }
+        Self { ident: input.ident.clone(), runtime: runtime(&attr.runtime), shape, members, other }
+    }
+}
+
+/// The variants, and whether each takes the rows of no member.
+fn variants(data: &DataEnum, this: &Ident, errors: &mut Errors) -> Vec<(Member, bool)> {
+    let mut members = Vec::new();
+    for variant in &data.variants {
+        let attr = MemberAttr::read(&variant.attrs, errors);
+        let mut wrong = |span: Span| {
+            let name = &variant.ident;
+            let message = format!("expected a variant with one entity, write `{name}({name})`");
+            errors.at(span, message);
+        };
+        let field = match &variant.fields {
+            Fields::Unnamed(fields) if fields.unnamed.len() == 1 => fields.unnamed.first(),
+            Fields::Unit => {
+                wrong(variant.ident.span());
+                None
+            }
+            fields => {
+                wrong(fields.span());
+                None
+            }
+        };
+        members.extend(field.map(|field| {
+            let ty = names::without_self(&field.ty, this);
+            (Member { ident: variant.ident.clone(), ty, count: Count::One }, attr.other.is_set())
+        }));
+    }
+    members
+}
+
+/// The fields, and whether each takes the rows of no member.
+fn fields(input: &DeriveInput, errors: &mut Errors) -> Vec<(Member, bool)> {
+    let mut members = Vec::new();
+    for field in named_fields(input, errors) {
+        let Some(ident) = field.ident else { continue };
+        let attr = FoldAttr::read(&field.attrs, ident.span(), errors);
+        let count = if attr.one.is_set() { Count::One } else { Count::Many };
+        let ty = names::without_self(&field.ty, &input.ident);
+        members.push((Member { ident, ty, count }, attr.other.is_set()));
+    }
+    members
+}

@@ -1,0 +1,177 @@
+//! One account: the client of `azure_data_tables`, and how a call goes through it.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use azure_core::{
+    ClientOptions, Context, CustomHeaders, Pipeline, RetryOptions, TransportOptions,
+    headers::Headers,
+};
+use azure_data_tables::clients::{TableClient, TableServiceClient, TableServiceClientBuilder};
+use azure_storage::{CloudLocation, StorageCredentials};
+use bytes::Bytes;
+
+use super::{
+    AzureOptions,
+    credential::Credential,
+    endpoint::Endpoint,
+    fault::Effect,
+    transport::{Answer, Exchange, Transport},
+    wire,
+};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    limits,
+};
+
+pub(super) struct Account {
+    client: TableServiceClient,
+    /// The same pipeline, for the requests that the client has no method for.
+    pub(super) pipeline: Pipeline,
+    /// Without `/` at the end.
+    pub(super) endpoint: String,
+    /// The path of the endpoint: empty, or `/account`.
+    path: String,
+    pub(super) credential: Credential,
+    pub(super) timeout: Duration,
+    pub(super) cosmos: bool,
+}
+
+const MINIMAL: &str = "application/json;odata=minimalmetadata";
+
+impl Account {
+    pub(super) fn new(options: AzureOptions) -> Result<Self> {
+        let endpoint = options.endpoint.clone().ok_or_else(|| {
+            let message =
+                "a SAS token alone does not tell the account; name it, or give the endpoint";
+            Error::new(ErrorKind::Invalid, message)
+        })?;
+        let name = account_name(&options, &endpoint)?;
+        let cosmos = options.cosmos.unwrap_or(endpoint.cosmos);
+        let transport = Arc::new(Transport::new(&endpoint, name.clone(), cosmos, &options)?);
+        let settings = ClientOptions::default()
+            .transport(TransportOptions::new_custom_policy(transport))
+            .retry(RetryOptions::none());
+        let credentials = StorageCredentials::anonymous();
+        let location = CloudLocation::Custom { account: name, uri: endpoint.url.clone() };
+        Ok(Self {
+            client: TableServiceClientBuilder::with_location(location, credentials.clone())
+                .client_options(settings.clone())
+                .build(),
+            pipeline: azure_storage::clients::new_pipeline_from_options(settings, credentials),
+            path: endpoint.path().to_owned(),
+            endpoint: endpoint.url,
+            credential: options.credential,
+            timeout: options.timeout,
+            cosmos,
+        })
+    }
+
+    /// The client of the service, for requests about tables.
+    pub(super) fn service(&self) -> &TableServiceClient {
+        &self.client
+    }
+
+    /// The client of a table whose name is one: others would reach into the address.
+    pub(super) fn table(&self, name: &str) -> Result<TableClient> {
+        limits::check_table_name(name)?;
+        Ok(self.client.table_client(name))
+    }
+
+    /// Makes a call: `send` starts it with the context that it is given. The answer is whatever the
+    /// service said.
+    pub(super) async fn call<F, T>(
+        &self,
+        call: Call,
+        send: impl FnOnce(Context) -> F,
+    ) -> Result<Answer>
+    where
+        F: Future<Output = azure_core::Result<T>>,
+    {
+        let effect = call.effect;
+        let path = call.address.map(|address| format!("{}/{address}", self.path));
+        let exchange = Arc::new(Exchange::new(call.body, path));
+        let mut context = Context::new();
+        context.insert(Shared(Arc::clone(&exchange)));
+        context.insert(CustomHeaders::from(call.headers));
+        let sent = tokio::time::timeout(self.timeout, send(context)).await;
+        let Ok(sent) = sent else { return Err(self.timed_out(effect)) };
+        match exchange.take() {
+            Some(Ok(answer)) => Ok(answer),
+            Some(Err(failure)) => Err(self.unanswered(failure, effect)),
+            None => {
+                let message = "the client refused to send the request";
+                let error = Error::new(ErrorKind::Invalid, message);
+                Err(match sent {
+                    Err(source) => error.with_source(source),
+                    Ok(_) => error,
+                })
+            }
+        }
+    }
+
+    /// The error of a refusal, for an answer of which only success was expected.
+    pub(super) fn succeeded(&self, answer: Answer, effect: Effect) -> Result<Answer> {
+        if answer.is_success() { Ok(answer) } else { Err(self.refused(&answer, effect)) }
+    }
+}
+
+/// The exchange as it goes through a context, which wants to own what it keeps.
+pub(super) struct Shared(pub(super) Arc<Exchange>);
+
+/// What a call sends beside what the client makes of it.
+pub(super) struct Call {
+    headers: Headers,
+    body: Option<Bytes>,
+    address: Option<String>,
+    effect: Effect,
+}
+
+impl Call {
+    /// A call that reads.
+    pub(super) fn reading() -> Self {
+        Self::new(Effect::Reads)
+    }
+
+    /// A call that writes.
+    pub(super) fn writing() -> Self {
+        Self::new(Effect::Writes)
+    }
+
+    fn new(effect: Effect) -> Self {
+        let mut headers = Headers::new();
+        headers.insert(azure_core::headers::ACCEPT, MINIMAL);
+        headers.insert("dataserviceversion", "3.0");
+        Self { headers, body: None, address: None, effect }
+    }
+
+    /// With this header in place of the client's own.
+    pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.insert(name, value.into());
+        self
+    }
+
+    /// At the row's address as it is encoded here: the client leaves characters as they are that some
+    /// servers read as the address's own.
+    pub(super) fn at(mut self, table: &str, partition_key: &str, row_key: &str) -> Self {
+        let mut address = Vec::with_capacity(64 + partition_key.len() + row_key.len());
+        wire::push_address(&mut address, table, partition_key, row_key);
+        self.address = String::from_utf8(address).ok();
+        self
+    }
+
+    /// With this body in place of the client's own.
+    pub(super) fn body(mut self, body: impl Into<Bytes>) -> Self {
+        self.body = Some(body.into());
+        self
+    }
+}
+
+fn account_name(options: &AzureOptions, endpoint: &Endpoint) -> Result<String> {
+    let of_key = match &options.credential {
+        Credential::Key(key) => Some(key.account().to_owned()),
+        _ => None,
+    };
+    of_key.or_else(|| options.account.clone()).or_else(|| endpoint.account.clone()).ok_or_else(
+        || Error::new(ErrorKind::Invalid, "the endpoint does not tell the account; name it"),
+    )
+}

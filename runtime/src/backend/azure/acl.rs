@@ -1,0 +1,119 @@
+//! Stored access policies of a table, and the requests that the client has no method for.
+
+use azure_core::{Context, Method, Url, headers::Headers};
+use azure_storage::clients::{ServiceType, finalize_request};
+use time::OffsetDateTime;
+
+use super::{
+    Azure,
+    account::{Account, Call},
+    fault::Effect,
+    transport::Answer,
+    wire,
+};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    limits,
+};
+
+/// A stored access policy: what shared access signatures that name it allow, until it is changed
+/// or taken away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AccessPolicy {
+    /// Its name, at most 64 characters.
+    pub id: String,
+    /// When it begins; `None`: the signature says.
+    pub start: Option<OffsetDateTime>,
+    /// When it ends; `None`: the signature says.
+    pub expiry: Option<OffsetDateTime>,
+    /// The letters of `raud` that it allows; `None`: the signature says.
+    pub permissions: Option<String>,
+}
+
+impl AccessPolicy {
+    /// A policy that leaves everything to the signature.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self { id: id.into(), start: None, expiry: None, permissions: None }
+    }
+}
+
+/// Policies of one table, and characters of a policy's name ("Define a stored access policy").
+const POLICIES: usize = 5;
+const POLICY_NAME: usize = 64;
+
+impl Azure {
+    /// The stored access policies of a table.
+    ///
+    /// # Errors
+    ///
+    /// `is_not_found` for a missing table; `is_denied` with a SAS or a token, only a key may ask;
+    /// `is_unsupported` on Cosmos DB.
+    pub async fn access_policies(&self, table: &str) -> Result<Vec<AccessPolicy>> {
+        let account = &self.0;
+        account.check_policies(table, &[])?;
+        let call = Call::reading().header("accept", "application/xml");
+        let answer = account.own(call, Method::Get, table, "comp=acl").await?;
+        let answer = account.succeeded(answer, Effect::Reads);
+        wire::read_policies(&answer.map_err(|error| error.in_table(table))?.body)
+    }
+
+    /// Puts these policies in place of the stored ones; none takes them all away. It can take up to
+    /// 30 s until the service goes by them.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for more than five policies or a name over 64 characters; otherwise as
+    /// [`access_policies`](Self::access_policies).
+    pub async fn set_access_policies(&self, table: &str, policies: &[AccessPolicy]) -> Result<()> {
+        let account = &self.0;
+        account.check_policies(table, policies)?;
+        let call = Call::writing()
+            .header("accept", "application/xml")
+            .header("content-type", "application/xml")
+            .body(wire::write_policies(policies));
+        let answer = account.own(call, Method::Put, table, "comp=acl").await?;
+        let answer = account.succeeded(answer, Effect::Writes);
+        answer.map(drop).map_err(|error| error.in_table(table))
+    }
+}
+
+impl Account {
+    fn check_policies(&self, table: &str, policies: &[AccessPolicy]) -> Result<()> {
+        limits::check_table_name(table)?;
+        if self.cosmos {
+            let message = "Cosmos DB has no stored access policies; use its role-based access";
+            return Err(Error::new(ErrorKind::Unsupported, message).in_table(table));
+        }
+        let refuse = |message: String| Err(Error::new(ErrorKind::Invalid, message).in_table(table));
+        if policies.len() > POLICIES {
+            return refuse(format!("a table has at most {POLICIES} stored access policies"));
+        }
+        match policies.iter().find(|p| p.id.is_empty() || p.id.chars().count() > POLICY_NAME) {
+            Some(policy) => refuse(format!(
+                "the policy name `{}` does not have 1 to {POLICY_NAME} characters",
+                policy.id.escape_debug()
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// A request that the client has no method for, through the same pipeline.
+    pub(super) async fn own(
+        &self,
+        call: Call,
+        method: Method,
+        path: &str,
+        query: &str,
+    ) -> Result<Answer> {
+        let url = Url::parse(&format!("{}/{path}?{query}", self.endpoint)).map_err(|error| {
+            Error::new(ErrorKind::Invalid, "the request has no address").with_source(error)
+        })?;
+        self.call(call, |mut context: Context| async move {
+            context.insert(ServiceType::Table);
+            let mut request = finalize_request(url, method, Headers::new(), None)?;
+            self.pipeline.send(&context, &mut request).await
+        })
+        .await
+    }
+}

@@ -1,0 +1,156 @@
+//! Writes: single operations and entity group transactions.
+
+use azure_core::{Context, Etag};
+use azure_data_tables::{IfMatchCondition, clients::TableClient};
+use serde::de::IgnoredAny;
+
+use super::{
+    account::{Account, Call},
+    fault::Effect,
+    transport::Answer,
+    wire::{self, BatchBody, Json},
+};
+use crate::{
+    backend::rules,
+    batch::{Batch, Condition, Operation, Verb, Written},
+    error::{Error, ErrorKind, Result, ServiceCode},
+    row::ETag,
+};
+
+impl Account {
+    pub(super) async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
+        rules::check_batch(batch)?;
+        for (index, operation) in batch.operations().iter().enumerate() {
+            check_version(operation).map_err(|error| rules::failed(error, batch, index))?;
+        }
+        let written = match batch.operations() {
+            [operation] => {
+                self.apply_one(batch.table(), operation).await.map(|written| vec![written])
+            }
+            _ => self.apply_all(batch).await,
+        };
+        written.map_err(|error| {
+            let index = error.failed_index().or_else(|| (batch.len() == 1).then_some(0));
+            match index {
+                Some(index) => rules::failed(error, batch, index),
+                None => error.in_table(batch.table()),
+            }
+        })
+    }
+
+    async fn apply_one(&self, table: &str, operation: &Operation) -> Result<Written> {
+        let mut call = Call::writing();
+        if let Some(body) = body(operation)? {
+            call = call.body(body);
+        }
+        if operation.verb() != Verb::Insert {
+            call = call.at(table, operation.row().partition_key(), operation.row().row_key());
+        }
+        let table = self.table(table)?;
+        let answer = self.call(call, |context| send(table, operation, context)).await?;
+        let answer = self.succeeded(answer, Effect::Writes)?;
+        let etag = answer.header("etag").filter(|_| operation.verb() != Verb::Delete);
+        Ok(Written { status: 204, etag: etag.map(ETag::from) })
+    }
+
+    /// The client makes and sends the request; the body is written here.
+    async fn apply_all(&self, batch: &Batch) -> Result<Vec<Written>> {
+        let table = self.table(batch.table())?;
+        let BatchBody { bytes, content_type } = BatchBody::new(&self.endpoint, batch)?;
+        let call = Call::writing().body(bytes).header("content-type", content_type);
+        let transaction = table.partition_key_client(batch.partition_key()).transaction();
+        let answer = self.call(call, |context| transaction.context(context).into_future()).await?;
+        let answer = self.succeeded(answer, Effect::Writes)?;
+        self.outcome_of(batch, &answer)
+    }
+
+    /// What became of the operations: the HTTP status is 202 also for a transaction that failed.
+    fn outcome_of(&self, batch: &Batch, answer: &Answer) -> Result<Vec<Written>> {
+        let text = String::from_utf8_lossy(&answer.body);
+        let parts = wire::parts(&text);
+        if let Some(failed) = parts.iter().find(|part| !(200..300).contains(&part.status)) {
+            let found = wire::refusal(failed.status, failed.body.as_bytes(), failed.error_code);
+            let index = found.index.unwrap_or(0).min(batch.len() - 1);
+            return Err(self.error_of(failed.status, found, Effect::Writes).at_operation(index));
+        }
+        if parts.len() != batch.len() {
+            let message = format!(
+                "the transaction of {} operations was answered with {} parts, it may have happened",
+                batch.len(),
+                parts.len()
+            );
+            return Err(Error::new(ErrorKind::Ambiguous, message));
+        }
+        let operations = batch.operations().iter();
+        Ok(operations
+            .zip(parts)
+            .map(|(operation, part)| {
+                let etag = part.etag.filter(|_| operation.verb() != Verb::Delete);
+                Written { status: part.status, etag: etag.map(ETag::from) }
+            })
+            .collect())
+    }
+}
+
+/// Refuses what is no ETag: the service would, and a text with line ends would go on as another
+/// header.
+fn check_version(operation: &Operation) -> Result<()> {
+    match operation.condition() {
+        Some(Condition::Match(etag))
+            if !etag.is_weak() || etag.to_string().contains(char::is_control) =>
+        {
+            let message = "the ETag is not one of the service's; send one back as it was read";
+            Err(Error::service(ServiceCode::InvalidInput, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The JSON of the row; `None` for a delete.
+fn body(operation: &Operation) -> Result<Option<Vec<u8>>> {
+    if operation.verb() == Verb::Delete {
+        return Ok(None);
+    }
+    let mut body = Vec::with_capacity(operation.row().as_bytes().len() * 2);
+    serde_json::to_writer(&mut body, &Json(operation.row())).map_err(|error| {
+        Error::service(ServiceCode::InvalidInput, "the row cannot be written as JSON")
+            .with_source(error)
+    })?;
+    Ok(Some(body))
+}
+
+/// Sends one operation through the client's method for it. A condition is always given: left out,
+/// the client would overwrite or delete whatever is there.
+async fn send(
+    table: TableClient,
+    operation: &Operation,
+    context: Context,
+) -> azure_core::Result<()> {
+    let row = operation.row();
+    if operation.verb() == Verb::Insert {
+        let insert = table.insert::<_, IgnoredAny>(())?.context(context);
+        return insert.into_future().await.map(drop);
+    }
+    let entity = table
+        .partition_key_client(wire::doubled(row.partition_key()))
+        .entity_client(wire::doubled(row.row_key()));
+    let condition = match operation.condition() {
+        Some(Condition::Match(etag)) => IfMatchCondition::Etag(Etag::from(etag.to_string())),
+        Some(Condition::Any) | None => IfMatchCondition::Any,
+    };
+    match operation.verb() {
+        Verb::Replace => {
+            entity.update((), condition)?.context(context).into_future().await.map(drop)
+        }
+        Verb::Merge => entity.merge((), condition)?.context(context).into_future().await.map(drop),
+        Verb::InsertOrReplace => {
+            entity.insert_or_replace(())?.context(context).into_future().await.map(drop)
+        }
+        Verb::InsertOrMerge => {
+            entity.insert_or_merge(())?.context(context).into_future().await.map(drop)
+        }
+        Verb::Insert | Verb::Delete => {
+            entity.delete().if_match(condition).context(context).into_future().await.map(drop)
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Where an account's tables are.
+
+use azure_core::Url;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// The endpoint suffix of the public cloud. Others: `core.chinacloudapi.cn`,
+/// `core.usgovcloudapi.net`.
+pub(super) const PUBLIC: &str = "core.windows.net";
+
+/// An account's table endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Endpoint {
+    /// Scheme, host and the account's path, without `/` at the end and without a query.
+    pub(super) url: String,
+    /// The account, where the address tells it.
+    pub(super) account: Option<String>,
+    /// Whether it is on this machine: no proxy is asked for the way there.
+    pub(super) loopback: bool,
+    /// Whether it is Cosmos DB's Table API.
+    pub(super) cosmos: bool,
+}
+
+impl Endpoint {
+    /// The path: empty, or `/account`.
+    pub(super) fn path(&self) -> &str {
+        let (_, rest) = self.url.split_once("://").unwrap_or_default();
+        rest.find('/').and_then(|at| rest.get(at..)).unwrap_or_default()
+    }
+
+    /// `https://account.table.suffix`.
+    pub(super) fn of_account(protocol: &str, account: &str, suffix: &str) -> Result<Self> {
+        let shaped = !account.is_empty()
+            && account.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        if !shaped {
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                format!(
+                    "`{}` is not an account's name: lower-case letters and digits",
+                    account.escape_debug()
+                ),
+            ));
+        }
+        Self::parse(&format!("{protocol}://{account}.table.{}", suffix.trim_matches('.')))
+    }
+
+    /// The emulator's account below that address.
+    pub(super) fn emulator(address: &str) -> Result<Self> {
+        let account = azure_storage::clients::EMULATOR_ACCOUNT;
+        Self::parse(&format!("{}/{account}", address.trim_end_matches('/')))
+    }
+
+    /// An address as the portal shows it. A path names the account only where the host does not: on
+    /// an IP address, `localhost`, or a host without dots.
+    pub(super) fn parse(text: &str) -> Result<Self> {
+        // Not quoted: the query of a SAS URL is a secret.
+        let invalid = || {
+            Error::new(
+                ErrorKind::Invalid,
+                "the table endpoint is not an http or https address with a host",
+            )
+        };
+        let url = Url::parse(text.trim()).map_err(|_| invalid())?;
+        let host = url.host_str().ok_or_else(invalid)?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(invalid());
+        }
+        let path_style = !host.contains('.') || is_address(host);
+        let first = url.path().split('/').find(|part| !part.is_empty());
+        let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        let mut base = format!("{}://{host}{port}", url.scheme());
+        let account = if path_style {
+            let account = first.ok_or_else(|| {
+                Error::new(
+                    ErrorKind::Invalid,
+                    format!("the table endpoint `{base}` has no account in its path, such as `/devstoreaccount1`"),
+                )
+            })?;
+            base.push('/');
+            base.push_str(account);
+            Some(account.to_owned())
+        } else {
+            host.split('.').next().map(|name| name.trim_end_matches("-secondary").to_owned())
+        };
+        Ok(Self {
+            url: base,
+            account,
+            loopback: matches!(host, "localhost" | "[::1]") || host.starts_with("127."),
+            cosmos: is_cosmos(host),
+        })
+    }
+}
+
+fn is_address(host: &str) -> bool {
+    host.starts_with('[') || host.split('.').all(|part| part.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// Cosmos DB's endpoints: `account.table.cosmos.azure.com`, `..cosmos.azure.cn`,
+/// `..cosmosdb.azure.com`, `account.documents.azure.com`.
+fn is_cosmos(host: &str) -> bool {
+    host.split('.').skip(1).any(|part| matches!(part, "cosmos" | "cosmosdb" | "documents"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_tells_account_and_kind() {
+        let sas = Endpoint::parse("https://me.table.core.windows.net/People?sig=x").unwrap();
+        assert_eq!(sas.url, "https://me.table.core.windows.net");
+        assert_eq!(sas.account.as_deref(), Some("me"));
+        let local = Endpoint::parse("http://127.0.0.1:1234/devstoreaccount1/").unwrap();
+        assert_eq!(local.url, "http://127.0.0.1:1234/devstoreaccount1");
+        assert!(local.loopback && !local.cosmos);
+        assert!(Endpoint::parse("https://a.table.cosmos.azure.com:443/").unwrap().cosmos);
+        assert_eq!(
+            Endpoint::of_account("https", "a", "core.chinacloudapi.cn").unwrap().url,
+            "https://a.table.core.chinacloudapi.cn"
+        );
+    }
+
+    #[test]
+    fn a_wrong_endpoint_is_refused() {
+        for wrong in ["", "me", "ftp://me.table.core.windows.net", "http://127.0.0.1:10002"] {
+            assert!(Endpoint::parse(wrong).unwrap_err().is_invalid(), "{wrong}");
+        }
+        assert!(Endpoint::of_account("https", "Me/../", PUBLIC).unwrap_err().is_invalid());
+    }
+}

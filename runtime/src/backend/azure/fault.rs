@@ -1,0 +1,143 @@
+//! Answers that are no success, and answers that never came, as errors that say what to do.
+
+use std::time::Duration;
+
+use time::OffsetDateTime;
+
+use super::{
+    Account,
+    credential::Credential,
+    transport::{Answer, Failure},
+    wire::{Refusal, refusal},
+};
+use crate::error::{Error, ErrorKind, ServiceCode};
+
+/// Whether the request changes something: then an answer that is lost leaves the outcome open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    Reads,
+    Writes,
+}
+
+impl Account {
+    /// The error of an answer that refuses.
+    pub(super) fn refused(&self, answer: &Answer, effect: Effect) -> Error {
+        let found = refusal(answer.status, &answer.body, answer.header("x-ms-error-code"));
+        let error = self.error_of(answer.status, found, effect);
+        match retry_after(answer) {
+            Some(wait) => error.with_retry_after(wait),
+            None => error,
+        }
+    }
+
+    /// The error of a refusal, from an answer or from a part of a batch's answer.
+    pub(super) fn error_of(&self, status: u16, found: Refusal, effect: Effect) -> Error {
+        let Refusal { code, named, index, mut message } = found;
+        if message.is_empty() {
+            message = format!("the service answered {status}");
+        }
+        if let Some(advice) = self.advice(&code) {
+            message.push_str("; ");
+            message.push_str(advice);
+        }
+        let error = if effect == Effect::Writes && leaves_open(status, named) {
+            Error::new(ErrorKind::Ambiguous, format!("the write may have happened: {message}"))
+                .with_code(code)
+        } else {
+            Error::service(code, message)
+        };
+        match index {
+            Some(index) => error.at_operation(index),
+            None => error,
+        }
+    }
+
+    /// The error of an answer that never came.
+    pub(super) fn unanswered(&self, failure: Failure, effect: Effect) -> Error {
+        match (failure, effect) {
+            (Failure::Unsent(what, source), _) => {
+                let message = format!("{what} at `{}`; check endpoint and network", self.endpoint);
+                Error::new(ErrorKind::Backend, message).with_source(source)
+            }
+            (Failure::Token(source), _) => {
+                let message = "the credential gave no token; sign in again or check its role";
+                Error::new(ErrorKind::Denied, message).with_source(source)
+            }
+            (Failure::Lost(source), Effect::Reads) => {
+                let message = format!("the answer of `{}` was lost", self.endpoint);
+                Error::new(ErrorKind::Backend, message).with_source(source)
+            }
+            (Failure::Lost(source), Effect::Writes) => {
+                let message = "the answer was lost, the write may have happened; read to find out";
+                Error::new(ErrorKind::Ambiguous, message).with_source(source)
+            }
+        }
+    }
+
+    /// The error of a request that took too long.
+    pub(super) fn timed_out(&self, effect: Effect) -> Error {
+        let seconds = self.timeout.as_secs_f32();
+        match effect {
+            Effect::Reads => Error::new(
+                ErrorKind::Backend,
+                format!("`{}` did not answer within {seconds} s", self.endpoint),
+            ),
+            Effect::Writes => Error::new(
+                ErrorKind::Ambiguous,
+                format!(
+                    "no answer within {seconds} s, the write may have happened; read to find out"
+                ),
+            ),
+        }
+    }
+
+    fn advice(&self, code: &ServiceCode) -> Option<&'static str> {
+        use ServiceCode as Code;
+        Some(match (code, &self.credential) {
+            (Code::AuthenticationFailed | Code::AuthorizationFailure, Credential::Key(_)) => {
+                "check that the key is this account's and that this machine's clock is right"
+            }
+            (Code::AuthenticationFailed, Credential::Sas(_)) => {
+                "check that the SAS is whole, has begun and has not expired"
+            }
+            (Code::AuthorizationFailure, Credential::Sas(_)) => {
+                "the SAS does not cover this table, key range, address or time"
+            }
+            (Code::AuthorizationPermissionMismatch, Credential::Sas(_)) => {
+                "the SAS does not permit this operation; an upsert needs both add and update"
+            }
+            (Code::AuthorizationResourceTypeMismatch, Credential::Sas(_)) => {
+                "the account SAS does not cover this kind of resource"
+            }
+            (Code::AuthorizationPermissionMismatch, Credential::Token(_)) => {
+                "the identity needs a role such as Storage Table Data Contributor"
+            }
+            (Code::TableNotFound, _) => "create the table first",
+            (Code::TableBeingDeleted, _) => "wait until the service has deleted it, about 40 s",
+            _ => return None,
+        })
+    }
+}
+
+/// Whether a refused write may have happened all the same: the service's own `ServerBusy` comes
+/// before any work, other failures of a server or of something on the way do not say.
+fn leaves_open(status: u16, named: bool) -> bool {
+    match status {
+        408 => true,
+        501 | 505 => false,
+        503 => !named,
+        status => status >= 500,
+    }
+}
+
+/// How long the service asks to wait: in milliseconds, seconds, or until a date.
+fn retry_after(answer: &Answer) -> Option<Duration> {
+    let millis = |name| answer.header(name)?.trim().parse().ok().map(Duration::from_millis);
+    millis("retry-after-ms").or_else(|| millis("x-ms-retry-after-ms")).or_else(|| {
+        let value = answer.header("retry-after")?.trim();
+        value.parse().ok().map(Duration::from_secs).or_else(|| {
+            let date = azure_core::date::parse_rfc1123(value).ok()?;
+            Some((date - OffsetDateTime::now_utc()).try_into().unwrap_or_default())
+        })
+    })
+}

@@ -1,0 +1,82 @@
+//! An account's shared key: what signs requests and shared access signatures.
+
+use std::fmt;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+
+use super::connection::Settings;
+use crate::error::{Error, ErrorKind, Result};
+
+/// The name of an account and one of its keys.
+///
+/// The key is never printed: `Debug` shows the account alone.
+#[derive(Clone)]
+pub struct AccountKey {
+    account: String,
+    mac: Hmac<Sha256>,
+}
+
+impl AccountKey {
+    /// A key as the portal shows it: base64.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a key that is not base64.
+    pub fn new(account: impl Into<String>, key: &str) -> Result<Self> {
+        let invalid = || {
+            Error::new(
+                ErrorKind::Invalid,
+                "the account key is not base64; copy all of it, with the `=` at its end",
+            )
+        };
+        let bytes = STANDARD.decode(key.trim()).map_err(|_| invalid())?;
+        let mac = Hmac::new_from_slice(&bytes).map_err(|_| invalid())?;
+        Ok(Self { account: account.into(), mac })
+    }
+
+    /// The account and key of a connection string.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a connection string without them.
+    pub fn from_connection_string(text: &str) -> Result<Self> {
+        Settings::parse(text)?.key()?.ok_or_else(|| {
+            Error::new(
+                ErrorKind::Invalid,
+                "the connection string has no AccountName and AccountKey",
+            )
+        })
+    }
+
+    /// The key of the emulator, which everybody knows.
+    ///
+    /// # Errors
+    ///
+    /// None: the key is a constant.
+    pub fn emulator() -> Result<Self> {
+        Self::new(
+            azure_storage::clients::EMULATOR_ACCOUNT,
+            azure_storage::clients::EMULATOR_ACCOUNT_KEY,
+        )
+    }
+
+    /// The account's name.
+    pub fn account(&self) -> &str {
+        &self.account
+    }
+
+    /// HMAC-SHA256 of the text, as base64.
+    pub(crate) fn sign(&self, text: &str) -> String {
+        let mut mac = self.mac.clone();
+        mac.update(text.as_bytes());
+        STANDARD.encode(mac.finalize().into_bytes())
+    }
+}
+
+impl fmt::Debug for AccountKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AccountKey").field("account", &self.account).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,278 @@
+//! How an account is reached: endpoint, credential, timeouts.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use azure_core::{HttpClient, auth::TokenCredential};
+
+use super::{
+    AccountKey,
+    connection::Settings,
+    credential::Credential,
+    endpoint::{Endpoint, PUBLIC},
+};
+use crate::error::{Error, ErrorKind, Result};
+
+/// How to reach an account of Azure Table storage, Cosmos DB's Table API, or the emulator.
+///
+/// ```
+/// use std::time::Duration;
+/// use entable::AzureOptions;
+///
+/// let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+/// let options = AzureOptions::from_account_key("myaccount", key)?
+///     .endpoint_suffix("core.chinacloudapi.cn")?
+///     .timeout(Duration::from_secs(10));
+/// assert!(!format!("{options:?}").contains(key));
+/// # Ok::<(), entable::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct AzureOptions {
+    pub(super) endpoint: Option<Endpoint>,
+    pub(super) account: Option<String>,
+    pub(super) credential: Credential,
+    pub(super) timeout: Duration,
+    pub(super) connect_timeout: Duration,
+    pub(super) cosmos: Option<bool>,
+    pub(super) http_client: Option<Arc<dyn HttpClient>>,
+}
+
+impl AzureOptions {
+    fn new(credential: Credential) -> Self {
+        Self {
+            endpoint: None,
+            account: None,
+            credential,
+            timeout: Duration::from_secs(30),
+            connect_timeout: Duration::from_secs(10),
+            cosmos: None,
+            http_client: None,
+        }
+    }
+
+    /// A connection string as the portal shows it: `AccountName` and `AccountKey`, or
+    /// `SharedAccessSignature`, with `TableEndpoint` or `EndpointSuffix`; or
+    /// `UseDevelopmentStorage=true`.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a text that names no endpoint or no credential. The text is never quoted.
+    pub fn from_connection_string(text: &str) -> Result<Self> {
+        let settings = Settings::parse(text)?;
+        let credential = match (settings.key()?, &settings.sas) {
+            (Some(key), _) => Credential::Key(key),
+            (None, Some(sas)) => Credential::sas(sas)?,
+            (None, None) => {
+                return Err(invalid(
+                    "the connection string has neither AccountKey nor SharedAccessSignature",
+                ));
+            }
+        };
+        let mut options = Self::new(credential);
+        options.endpoint = Some(settings.endpoint()?);
+        options.account = settings.account;
+        Ok(options)
+    }
+
+    /// An account and one of its keys, on the public cloud unless
+    /// [`endpoint_suffix`](Self::endpoint_suffix) or [`endpoint`](Self::endpoint) says otherwise.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a key that is not base64 or a name that no account has.
+    pub fn from_account_key(account: &str, key: &str) -> Result<Self> {
+        let key = AccountKey::new(account, key)?;
+        Self::new(Credential::Key(key)).of_account(account)
+    }
+
+    /// A shared access signature: its URL, or the token alone, which needs
+    /// [`account`](Self::account) or [`endpoint`](Self::endpoint) too.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a text without a signature. The text is never quoted.
+    pub fn from_sas(sas: &str) -> Result<Self> {
+        let (endpoint, token) = match sas.trim().split_once("://") {
+            Some(_) => {
+                let (address, token) = sas
+                    .trim()
+                    .split_once('?')
+                    .ok_or_else(|| invalid("the SAS URL has no `?` with a token behind it"))?;
+                (Some(Endpoint::parse(address)?), token)
+            }
+            None => (None, sas.trim()),
+        };
+        let mut options = Self::new(Credential::sas(token)?);
+        options.endpoint = endpoint;
+        Ok(options)
+    }
+
+    /// An account and a source of Microsoft Entra tokens, such as those of the `azure_identity`
+    /// crate.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a name that no account has.
+    pub fn from_token_credential(
+        account: &str,
+        credential: Arc<dyn TokenCredential>,
+    ) -> Result<Self> {
+        Self::new(Credential::Token(credential)).of_account(account)
+    }
+
+    /// The emulator at its usual address, `http://127.0.0.1:10002`.
+    ///
+    /// # Errors
+    ///
+    /// None: address and key are constants.
+    pub fn emulator() -> Result<Self> {
+        Self::from_connection_string("UseDevelopmentStorage=true")
+    }
+
+    fn of_account(mut self, account: &str) -> Result<Self> {
+        self.endpoint = Some(Endpoint::of_account("https", account, PUBLIC)?);
+        self.account = Some(account.to_owned());
+        Ok(self)
+    }
+
+    /// The account, for a SAS token that stands alone.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a name that no account has.
+    pub fn account(self, account: &str) -> Result<Self> {
+        self.of_account(account)
+    }
+
+    /// Another cloud: `core.chinacloudapi.cn`, `core.usgovcloudapi.net`, ..
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` where no account is known yet, or for a suffix that makes no address.
+    pub fn endpoint_suffix(mut self, suffix: &str) -> Result<Self> {
+        let account = self.account.as_deref().ok_or_else(|| {
+            invalid(
+                "an endpoint suffix needs an account; name it first, or give the whole endpoint",
+            )
+        })?;
+        self.endpoint = Some(Endpoint::of_account("https", account, suffix)?);
+        Ok(self)
+    }
+
+    /// The whole table endpoint, such as `http://127.0.0.1:10002/devstoreaccount1`.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for what is not an http or https address.
+    pub fn endpoint(mut self, endpoint: &str) -> Result<Self> {
+        self.endpoint = Some(Endpoint::parse(endpoint)?);
+        Ok(self)
+    }
+
+    /// How long a request may take from the first byte sent to the last byte read; 30 s at first.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How long a connection may take to open; 10 s at first.
+    #[must_use]
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// Whether the endpoint is Cosmos DB's Table API, where its address does not tell.
+    #[must_use]
+    pub fn cosmos(mut self, cosmos: bool) -> Self {
+        self.cosmos = Some(cosmos);
+        self
+    }
+
+    /// Sends requests through another client: one with a proxy or a certificate, or a test's.
+    /// Timeouts are kept all the same.
+    #[must_use]
+    pub fn http_client(mut self, client: Arc<dyn HttpClient>) -> Self {
+        self.http_client = Some(client);
+        self
+    }
+}
+
+impl fmt::Debug for AzureOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AzureOptions")
+            .field("endpoint", &self.endpoint.as_ref().map(|endpoint| &*endpoint.url))
+            .field("credential", &self.credential)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+fn invalid(message: &str) -> Error {
+    Error::new(ErrorKind::Invalid, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+    fn url(options: Result<AzureOptions>) -> String {
+        options.unwrap().endpoint.unwrap().url
+    }
+
+    #[test]
+    fn every_form_of_connection_string_is_read() {
+        let public = format!(
+            "DefaultEndpointsProtocol=https;AccountName=me;AccountKey={KEY};EndpointSuffix=core.windows.net"
+        );
+        assert_eq!(
+            url(AzureOptions::from_connection_string(&public)),
+            "https://me.table.core.windows.net"
+        );
+        let china = format!("accountname=me;accountkey={KEY};endpointsuffix=core.chinacloudapi.cn");
+        assert_eq!(
+            url(AzureOptions::from_connection_string(&china)),
+            "https://me.table.core.chinacloudapi.cn"
+        );
+        let sas = "TableEndpoint=https://me.table.core.windows.net/;SharedAccessSignature=sv=2019-02-02&sig=a%3D";
+        assert_eq!(
+            url(AzureOptions::from_connection_string(sas)),
+            "https://me.table.core.windows.net"
+        );
+        assert_eq!(url(AzureOptions::emulator()), "http://127.0.0.1:10002/devstoreaccount1");
+    }
+
+    #[test]
+    fn a_connection_string_without_credential_or_endpoint_is_refused() {
+        for wrong in [
+            "",
+            "AccountName=me",
+            "AccountKey=AAAA",
+            "SharedAccessSignature=sig=x",
+            "TableEndpoint=https://me.table.core.windows.net",
+            "nonsense",
+            "AccountName=me;AccountKey=???;EndpointSuffix=core.windows.net",
+        ] {
+            assert!(
+                AzureOptions::from_connection_string(wrong).unwrap_err().is_invalid(),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_sas_is_read_as_url_and_as_token() {
+        let sas =
+            AzureOptions::from_sas("https://me.table.core.windows.net/People?sv=1&sig=s3cret")
+                .unwrap();
+        assert_eq!(sas.endpoint.clone().unwrap().url, "https://me.table.core.windows.net");
+        assert!(!format!("{sas:?}").contains("s3cret"));
+        let token = AzureOptions::from_sas("?sv=1&sig=s3cret").unwrap().account("me").unwrap();
+        assert_eq!(token.endpoint.unwrap().url, "https://me.table.core.windows.net");
+        let error =
+            AzureOptions::from_sas("https://me.table.core.windows.net/People?s3cret").unwrap_err();
+        assert!(error.is_invalid() && !format!("{error:?}").contains("s3cret"));
+    }
+}

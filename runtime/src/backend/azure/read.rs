@@ -1,0 +1,66 @@
+//! Point reads.
+
+use std::borrow::Cow;
+
+use azure_data_tables::Select;
+use serde::de::IgnoredAny;
+
+use super::{
+    account::{Account, Call},
+    fault::Effect,
+    wire,
+};
+use crate::{
+    backend::{Read, rules::check_keys},
+    error::{Result, ServiceCode},
+    row::{ETag, Row},
+};
+
+impl Account {
+    pub(super) async fn read(&self, request: Read<'_>) -> Result<Option<Row>> {
+        let Read { table, partition_key, row_key, select } = request;
+        let place = |error: crate::Error| error.in_table(table).at_keys(partition_key, row_key);
+        check_keys(table, partition_key, row_key)?;
+        let entity = self
+            .table(table)
+            .map_err(place)?
+            .partition_key_client(wire::doubled(partition_key))
+            .entity_client(wire::doubled(row_key));
+        let answer = self
+            .call(Call::reading().at(table, partition_key, row_key), |context| {
+                let get = entity.get::<IgnoredAny>().context(context);
+                match selected(select) {
+                    Some(select) => get.select(Select::new(select)),
+                    None => get,
+                }
+                .into_future()
+            })
+            .await
+            .map_err(place)?;
+        if answer.status == 404 {
+            let error = self.refused(&answer, Effect::Reads);
+            return match error.service_code() {
+                Some(ServiceCode::ResourceNotFound | ServiceCode::EntityNotFound) => Ok(None),
+                _ => Err(place(error)),
+            };
+        }
+        let answer = self.succeeded(answer, Effect::Reads).map_err(place)?;
+        let row = wire::row(&answer.body).map_err(place)?;
+        Ok(Some(match answer.header("etag") {
+            Some(etag) => row.with_etag(ETag::from(etag)),
+            None => row,
+        }))
+    }
+}
+
+/// The properties to ask for: those that are wanted, and what every row has to come with.
+pub(super) fn selected(select: Option<&[String]>) -> Option<Cow<'static, str>> {
+    let mut names = String::from("PartitionKey,RowKey,Timestamp");
+    for name in select? {
+        if !matches!(name.as_str(), "PartitionKey" | "RowKey" | "Timestamp") {
+            names.push(',');
+            names.push_str(name);
+        }
+    }
+    Some(names.into())
+}

@@ -1,0 +1,53 @@
+//! Pages of queries.
+
+use azure_data_tables::{Filter, Select, Top};
+use futures_util::StreamExt;
+use serde::de::IgnoredAny;
+
+use super::{
+    account::{Account, Call},
+    fault::Effect,
+    read::selected,
+    wire::{self, Wanted},
+};
+use crate::{
+    backend::{Rows, Scan, window::page_rows},
+    error::Result,
+    page::Continuation,
+};
+
+impl Account {
+    pub(super) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
+        let place = |error: crate::Error| error.in_table(request.table);
+        page_rows(&request)?;
+        let mut query = self.table(request.table).map_err(place)?.query();
+        if let Wanted::Matching(text) = wire::wanted(request.filter) {
+            query = query.filter(Filter::new(text));
+        }
+        if let Some(select) = selected(request.select) {
+            query = query.select(Select::new(select));
+        }
+        if let Some(top) = request.top {
+            query = query.top(Top::new(top));
+        }
+        if let Some(from) = request.from {
+            query = query.initial_partition_key(from.partition_key.clone());
+            if let Some(row_key) = &from.row_key {
+                query = query.initial_row_key(row_key.clone());
+            }
+        }
+        let answer = self
+            .call(Call::reading(), |context| async move {
+                let mut pages = query.context(context).into_stream::<IgnoredAny>();
+                pages.next().await.transpose()
+            })
+            .await
+            .map_err(place)?;
+        let answer = self.succeeded(answer, Effect::Reads).map_err(place)?;
+        let next = answer.header("x-ms-continuation-nextpartitionkey").map(|partition_key| {
+            let row_key = answer.header("x-ms-continuation-nextrowkey").map(str::to_owned);
+            Continuation { partition_key: partition_key.to_owned(), row_key }
+        });
+        Ok(Rows { rows: wire::page(&answer.body).map_err(place)?, next })
+    }
+}

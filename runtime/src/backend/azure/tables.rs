@@ -1,0 +1,70 @@
+//! Creating, deleting and listing tables.
+
+use futures_util::StreamExt;
+
+use super::{
+    account::{Account, Call},
+    fault::Effect,
+    wire,
+};
+use crate::{
+    backend::{TableNames, TableRequest},
+    error::{Error, Result, ServiceCode},
+    limits,
+};
+
+impl Account {
+    pub(super) async fn tables(&self, request: TableRequest<'_>) -> Result<TableNames> {
+        match request {
+            TableRequest::Create(name) => {
+                self.create(name).await.map_err(|error| error.in_table(name))
+            }
+            TableRequest::Delete(name) => {
+                self.delete(name).await.map_err(|error| error.in_table(name))
+            }
+            TableRequest::List { from } => self.list(from).await,
+        }
+    }
+
+    async fn create(&self, name: &str) -> Result<TableNames> {
+        let table = self.table(name)?;
+        let call = Call::writing().header("prefer", "return-no-content");
+        let answer =
+            self.call(call, |context| table.create().context(context).into_future()).await?;
+        self.succeeded(answer, Effect::Writes).map(|_| TableNames::default())
+    }
+
+    async fn delete(&self, name: &str) -> Result<TableNames> {
+        if limits::check_table_name(name).is_err() {
+            // What the service says of any name that no table has.
+            let message = "the specified resource does not exist";
+            return Err(Error::service(ServiceCode::ResourceNotFound, message));
+        }
+        let table = self.table(name)?;
+        let answer = self
+            .call(Call::writing(), |context| table.delete().context(context).into_future())
+            .await?;
+        self.succeeded(answer, Effect::Writes).map(|_| TableNames::default())
+    }
+
+    /// The client cannot begin a list in the middle, so a later page is asked for with its token in
+    /// a filter-free query of the same pipeline.
+    async fn list(&self, from: Option<&str>) -> Result<TableNames> {
+        let answer = match from {
+            None => {
+                let list = self.service().list();
+                self.call(Call::reading(), |context| async move {
+                    list.context(context).into_stream().next().await.transpose()
+                })
+                .await?
+            }
+            Some(token) => {
+                let query = format!("NextTableName={}", wire::query_value(token));
+                self.own(Call::reading(), azure_core::Method::Get, "Tables", &query).await?
+            }
+        };
+        let answer = self.succeeded(answer, Effect::Reads)?;
+        let next = answer.header("x-ms-continuation-nexttablename").map(str::to_owned);
+        Ok(TableNames { names: wire::table_names(&answer.body)?, next })
+    }
+}

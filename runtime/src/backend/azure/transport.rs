@@ -1,0 +1,237 @@
+//! The last step of a request: body, signature, the pooled client, and what came back.
+//!
+//! This stands at the end of the pipeline of `azure_core`, in the place of its transport. An answer
+//! is taken out of the pipeline here, as it came: the client above would drop the code and message
+//! of an error, take a failed batch for a success, and refuse an answer for want of a header that
+//! nobody needs.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use azure_core::{
+    Body, Context, HttpClient, Policy, PolicyResult, Request,
+    headers::{self, HeaderName, Headers},
+};
+use bytes::Bytes;
+
+use super::{
+    account::Shared,
+    credential::{Credential, Proof},
+    endpoint::Endpoint,
+};
+use crate::error::{BoxError, Error, ErrorKind, Result};
+
+/// What goes with a request through the pipeline, and what comes back.
+#[derive(Debug, Default)]
+pub(super) struct Exchange {
+    body: Option<Bytes>,
+    path: Option<String>,
+    outcome: Mutex<Option<Result<Answer, Failure>>>,
+}
+
+/// An answer, whatever its status.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) headers: Headers,
+    pub(super) body: Bytes,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// Nothing was sent.
+    Unsent(&'static str, BoxError),
+    /// The service may have got the request, and done it.
+    Lost(BoxError),
+    /// No token could be had.
+    Token(BoxError),
+}
+
+impl Exchange {
+    /// An exchange whose body and path replace those that the client above makes.
+    pub(super) fn new(body: Option<Bytes>, path: Option<String>) -> Self {
+        Self { body, path, outcome: Mutex::new(None) }
+    }
+
+    /// What came of it; `None` where the request never reached the transport.
+    pub(super) fn take(&self) -> Option<Result<Answer, Failure>> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put(&self, outcome: Result<Answer, Failure>) {
+        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+    }
+}
+
+impl Answer {
+    pub(super) fn header(&self, name: &'static str) -> Option<&str> {
+        self.headers.get_optional_str(&HeaderName::from_static(name))
+    }
+
+    pub(super) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
+/// The transport of one account.
+#[derive(Debug)]
+pub(super) struct Transport {
+    client: Client,
+    credential: Credential,
+    account: String,
+    cosmos: bool,
+}
+
+#[derive(Debug)]
+enum Client {
+    Pooled(reqwest::Client),
+    Given(Arc<dyn HttpClient>),
+}
+
+impl Transport {
+    pub(super) fn new(
+        endpoint: &Endpoint,
+        account: String,
+        cosmos: bool,
+        options: &super::AzureOptions,
+    ) -> Result<Self> {
+        let client = match &options.http_client {
+            Some(client) => Client::Given(Arc::clone(client)),
+            None => Client::Pooled(pooled(endpoint, options.connect_timeout)?),
+        };
+        Ok(Self { client, credential: options.credential.clone(), account, cosmos })
+    }
+
+    async fn send(&self, exchange: &Exchange, request: &mut Request) -> Result<Answer, Failure> {
+        spell_blanks(request.url_mut());
+        if let Some(path) = &exchange.path {
+            request.url_mut().set_path(path);
+        }
+        if let Some(body) = &exchange.body {
+            request.insert_header(headers::CONTENT_LENGTH, body.len().to_string());
+            request.set_body(body.clone());
+        }
+        let proof = self.credential.prove(request, &self.account, self.cosmos).await;
+        match (&self.client, proof.map_err(|error| Failure::Token(error.into()))?) {
+            (Client::Pooled(client), proof) => send_pooled(client, request, proof).await,
+            (Client::Given(client), proof) => send_given(&**client, request, proof).await,
+        }
+    }
+}
+
+/// Connections are kept and used again, up to the time after which the service's own front end
+/// drops them.
+fn pooled(endpoint: &Endpoint, connect_timeout: Duration) -> Result<reqwest::Client> {
+    let mut builder = reqwest::Client::builder()
+        .connect_timeout(connect_timeout)
+        .pool_idle_timeout(Duration::from_secs(60))
+        .redirect(reqwest::redirect::Policy::none());
+    if endpoint.loopback {
+        builder = builder.no_proxy();
+    }
+    builder.build().map_err(|error| {
+        Error::new(ErrorKind::Backend, "the HTTP client cannot be set up").with_source(error)
+    })
+}
+
+async fn send_pooled(
+    client: &reqwest::Client,
+    request: &Request,
+    proof: Proof,
+) -> Result<Answer, Failure> {
+    let unsent = |error: BoxError| Failure::Unsent("the request cannot be built", error);
+    let method = reqwest::Method::from_bytes(request.method().as_ref().as_bytes())
+        .map_err(|error| unsent(error.into()))?;
+    let mut url = request.url().clone();
+    if let Proof::Query(token) = &proof {
+        add_query(&mut url, token);
+    }
+    let mut sent = client.request(method, url);
+    for (name, value) in request.headers().iter() {
+        sent = sent.header(name.as_str(), value.as_str());
+    }
+    if let Proof::Header(value) = proof {
+        sent = sent.header(reqwest::header::AUTHORIZATION, value);
+    }
+    if let Body::Bytes(body) = request.body() {
+        sent = sent.body(body.clone());
+    }
+    // Without its URL: that may hold a signature.
+    let sent = sent.build().map_err(|error| unsent(error.without_url().into()))?;
+    let answer = client.execute(sent).await.map_err(failed)?;
+    let status = answer.status().as_u16();
+    let headers: std::collections::HashMap<_, _> = answer
+        .headers()
+        .iter()
+        .map(|(name, value)| {
+            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+            (HeaderName::from(name.as_str().to_owned()), value.into())
+        })
+        .collect();
+    let body = answer.bytes().await.map_err(|error| Failure::Lost(error.without_url().into()))?;
+    Ok(Answer { status, headers: headers.into(), body })
+}
+
+fn failed(error: reqwest::Error) -> Failure {
+    let error = error.without_url();
+    if error.is_connect() {
+        Failure::Unsent("the service cannot be reached", error.into())
+    } else {
+        Failure::Lost(error.into())
+    }
+}
+
+async fn send_given(
+    client: &dyn HttpClient,
+    request: &mut Request,
+    proof: Proof,
+) -> Result<Answer, Failure> {
+    match proof {
+        Proof::Header(value) => request.insert_header(headers::AUTHORIZATION, value),
+        Proof::Query(token) => add_query(request.url_mut(), &token),
+    }
+    let lost = |error: azure_core::Error| Failure::Lost(error.into());
+    let (status, headers, body) =
+        client.execute_request(request).await.map_err(lost)?.deconstruct();
+    Ok(Answer { status: status.into(), headers, body: body.collect().await.map_err(lost)? })
+}
+
+/// The client writes a blank in a query as `+`, which only forms do: `%20` is a blank everywhere. A
+/// real `+` is `%2B` already.
+fn spell_blanks(url: &mut azure_core::Url) {
+    if let Some(query) = url.query().filter(|query| query.contains('+')) {
+        let query = query.replace('+', "%20");
+        url.set_query(Some(&query));
+    }
+}
+
+fn add_query(url: &mut azure_core::Url, token: &str) {
+    let query = match url.query() {
+        Some(query) if !query.is_empty() => format!("{query}&{token}"),
+        _ => token.to_owned(),
+    };
+    url.set_query(Some(&query));
+}
+
+/// What the client above sees in place of an answer.
+const TAKEN: &str = "the answer was taken at the transport";
+
+#[async_trait]
+impl Policy for Transport {
+    async fn send(
+        &self,
+        context: &Context,
+        request: &mut Request,
+        _next: &[Arc<dyn Policy>],
+    ) -> PolicyResult {
+        if let Some(exchange) = context.get::<Shared>() {
+            let outcome = Self::send(self, &exchange.0, request).await;
+            exchange.0.put(outcome);
+        }
+        Err(azure_core::Error::message(azure_core::error::ErrorKind::Other, TAKEN))
+    }
+}

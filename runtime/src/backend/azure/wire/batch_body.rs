@@ -1,0 +1,126 @@
+//! An entity group transaction as the multipart body of `POST /$batch`: CRLF line ends, absolute
+//! addresses, every boundary closed.
+
+use uuid::Uuid;
+
+use super::{Json, push_address};
+use crate::{
+    batch::{Batch, Condition, Operation, Verb},
+    error::{Error, ErrorKind, Result},
+};
+
+/// The body and the boundary that its Content-Type names.
+#[derive(Debug)]
+pub(in crate::backend::azure) struct BatchBody {
+    pub(in crate::backend::azure) bytes: Vec<u8>,
+    pub(in crate::backend::azure) content_type: String,
+}
+
+/// What every part begins with.
+const PART: &[u8] =
+    b"\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n";
+
+impl BatchBody {
+    /// Writes the batch for the account at `endpoint`, which has no `/` at its end.
+    pub(in crate::backend::azure) fn new(endpoint: &str, batch: &Batch) -> Result<Self> {
+        let id = Uuid::new_v4();
+        let id = id.simple();
+        let mut bytes = Vec::with_capacity(batch.len() * 768 + 512);
+        bytes.extend_from_slice(
+            format!(
+                "--batch_{id}\r\nContent-Type: multipart/mixed; boundary=changeset_{id}\r\n\r\n"
+            )
+            .as_bytes(),
+        );
+        let boundary = format!("--changeset_{id}");
+        let mut json = Vec::new();
+        for operation in batch.operations() {
+            bytes.extend_from_slice(boundary.as_bytes());
+            bytes.extend_from_slice(PART);
+            part(&mut bytes, &mut json, endpoint, batch.table(), operation)?;
+        }
+        bytes.extend_from_slice(format!("{boundary}--\r\n--batch_{id}--\r\n").as_bytes());
+        Ok(Self { bytes, content_type: format!("multipart/mixed; boundary=batch_{id}") })
+    }
+}
+
+fn part(
+    out: &mut Vec<u8>,
+    json: &mut Vec<u8>,
+    endpoint: &str,
+    table: &str,
+    operation: &Operation,
+) -> Result<()> {
+    let row = operation.row();
+    let method = match operation.verb() {
+        Verb::Insert => "POST ",
+        Verb::Replace | Verb::InsertOrReplace => "PUT ",
+        Verb::Merge | Verb::InsertOrMerge => "MERGE ",
+        Verb::Delete => "DELETE ",
+    };
+    out.extend_from_slice(method.as_bytes());
+    out.extend_from_slice(endpoint.as_bytes());
+    out.push(b'/');
+    if operation.verb() == Verb::Insert {
+        out.extend_from_slice(table.as_bytes());
+    } else {
+        push_address(out, table, row.partition_key(), row.row_key());
+    }
+    out.extend_from_slice(
+        b" HTTP/1.1\r\nAccept: application/json;odata=minimalmetadata\r\nDataServiceVersion: 3.0\r\n",
+    );
+    if operation.verb() == Verb::Insert {
+        out.extend_from_slice(b"Prefer: return-no-content\r\n");
+    }
+    match operation.condition() {
+        None => {}
+        Some(Condition::Any) => out.extend_from_slice(b"If-Match: *\r\n"),
+        Some(Condition::Match(etag)) => {
+            out.extend_from_slice(format!("If-Match: {etag}\r\n").as_bytes());
+        }
+    }
+    if operation.verb() == Verb::Delete {
+        out.extend_from_slice(b"\r\n");
+        return Ok(());
+    }
+    json.clear();
+    serde_json::to_writer(&mut *json, &Json(row)).map_err(|error| {
+        Error::new(ErrorKind::Corrupt, "the row cannot be written as JSON").with_source(error)
+    })?;
+    out.extend_from_slice(b"Content-Type: application/json\r\nContent-Length: ");
+    out.extend_from_slice(json.len().to_string().as_bytes());
+    out.extend_from_slice(b"\r\n\r\n");
+    out.extend_from_slice(json);
+    out.extend_from_slice(b"\r\n");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        edm::ValueRef,
+        row::{ETag, Row},
+    };
+
+    #[test]
+    fn a_batch_has_crlf_absolute_addresses_and_closed_boundaries() {
+        let mut batch = Batch::new("People");
+        let row = Row::build("o'brien", "a").with("Age", ValueRef::Int32(1)).unwrap();
+        batch.push(Operation::insert(row.finish().unwrap())).unwrap();
+        let etag = ETag::from("W/\"x\"");
+        batch.push(Operation::delete("o'brien", "b%", Condition::Match(etag)).unwrap()).unwrap();
+        let body = BatchBody::new("https://a.table.core.windows.net", &batch).unwrap();
+        let text = String::from_utf8(body.bytes).unwrap();
+        let id = body.content_type.strip_prefix("multipart/mixed; boundary=batch_").unwrap();
+        assert!(!text.replace("\r\n", "").contains(['\r', '\n']));
+        assert!(text.ends_with(&format!("--changeset_{id}--\r\n--batch_{id}--\r\n")));
+        assert!(text.contains("POST https://a.table.core.windows.net/People HTTP/1.1\r\n"));
+        assert!(text.contains("Prefer: return-no-content\r\n"));
+        assert!(text.contains(
+            "DELETE https://a.table.core.windows.net/People(PartitionKey='o''brien',RowKey='b%25') HTTP/1.1\r\n"
+        ));
+        assert!(text.contains("If-Match: W/\"x\"\r\n"));
+        assert!(text.contains("Content-Length: 51\r\n\r\n{\"PartitionKey\":\"o'brien\",\"RowKey\":\"a\",\"Age\":1}\r\n") || text.contains("\"Age\":1}\r\n"));
+    }
+}

@@ -1,0 +1,278 @@
+//! Rows from the JSON of an answer, without a map in between.
+//!
+//! The properties of one row are gathered in a list that borrows from the answer and is used again
+//! for the next row; annotations may come before or after their property. A `null` is an absent
+//! property.
+
+use std::{borrow::Cow, fmt};
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::members::{Members, Scalar};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    row::Row,
+};
+
+/// One row, from the answer to a point read.
+pub(in crate::backend::azure) fn row(body: &[u8]) -> Result<Row> {
+    let mut members = Members::default();
+    let mut json = serde_json::Deserializer::from_slice(body);
+    (&mut members).deserialize(&mut json).map_err(|error| unreadable(&error))?;
+    members.to_row()
+}
+
+/// The rows of a page.
+pub(in crate::backend::azure) fn page(body: &[u8]) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    let mut failed = None;
+    let mut json = serde_json::Deserializer::from_slice(body);
+    let value = Value(Rows { rows: &mut rows, failed: &mut failed });
+    value.deserialize(&mut json).map_err(|error| unreadable(&error))?;
+    failed.map_or(Ok(rows), Err)
+}
+
+/// The names of a page of tables.
+pub(in crate::backend::azure) fn table_names(body: &[u8]) -> Result<Vec<String>> {
+    #[derive(serde::Deserialize)]
+    struct Tables {
+        value: Vec<Table>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Table {
+        #[serde(rename = "TableName")]
+        name: String,
+    }
+    let tables: Tables = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
+    Ok(tables.value.into_iter().map(|table| table.name).collect())
+}
+
+fn unreadable(error: &serde_json::Error) -> Error {
+    // The position only: the text of serde_json's errors may quote a value.
+    let message = format!(
+        "the service's answer is not the JSON that was asked for (line {}, column {})",
+        error.line(),
+        error.column()
+    );
+    Error::new(ErrorKind::Backend, message)
+}
+
+impl<'de> DeserializeSeed<'de> for &mut Members<'de> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &mut Members<'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an entity")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key_seed(Name)? {
+            self.add(name, map.next_value_seed(Member)?);
+        }
+        Ok(())
+    }
+}
+
+/// A member's name, borrowed where the answer has it without escapes.
+struct Name;
+
+impl<'de> DeserializeSeed<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Cow<'de, str>, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Name {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Borrowed(text))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+}
+
+struct Member;
+
+impl<'de> DeserializeSeed<'de> for Member {
+    type Value = Scalar<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Scalar<'de>, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Member {
+    type Value = Scalar<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a property's value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Scalar<'de>, E> {
+        Ok(Scalar::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Scalar<'de>, E> {
+        Ok(Scalar::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Scalar<'de>, E> {
+        Ok(Scalar::Integer(value))
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "beyond Int64 only a Double is left")]
+    fn visit_u64<E>(self, value: u64) -> Result<Scalar<'de>, E> {
+        Ok(i64::try_from(value).map_or(Scalar::Number(value as f64), Scalar::Integer))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Scalar<'de>, E> {
+        Ok(Scalar::Number(value))
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Scalar<'de>, E> {
+        Ok(Scalar::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Scalar<'de>, E> {
+        Ok(Scalar::Text(Cow::Owned(text.to_owned())))
+    }
+}
+
+/// The object around a page; its `value` is the list of rows.
+struct Value<'r>(Rows<'r>);
+
+impl<'de> DeserializeSeed<'de> for Value<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Value<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a page of entities")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Rows { rows, failed } = self.0;
+        while let Some(name) = map.next_key_seed(Name)? {
+            if name == "value" {
+                map.next_value_seed(Rows { rows: &mut *rows, failed: &mut *failed })?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Rows<'r> {
+    rows: &'r mut Vec<Row>,
+    failed: &'r mut Option<Error>,
+}
+
+impl<'de> DeserializeSeed<'de> for Rows<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Rows<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of entities")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        let mut members = Members::default();
+        while seq.next_element_seed(&mut members)?.is_some() {
+            match members.to_row() {
+                Ok(row) => self.rows.push(row),
+                Err(error) => {
+                    self.failed.get_or_insert(error);
+                }
+            }
+            members.clear();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::edm::{Value, ValueRef};
+
+    #[test]
+    fn annotations_come_before_or_after() {
+        let row = row(
+            br#"{"odata.metadata":"x","odata.etag":"W/\"a b\"","L":"5","L@odata.type":"Edm.Int64",
+            "PartitionKey":"p","RowKey":"r\u00e9","Timestamp@odata.type":"Edm.DateTime","Timestamp":"2021-05-26T15:48:25.77957Z",
+            "D@odata.type":"Edm.Double","D":"NaN","W":3.0,"I":7,"N":null,"G@odata.type":"Edm.Guid","G":"00000000-0000-0000-0000-00000000000A",
+            "D2@odata.type":"Edm.Double","D2":4,"B@odata.type":"Edm.Binary","B":"AP8="}"#,
+        )
+        .unwrap();
+        assert_eq!((row.partition_key(), row.row_key()), ("p", "r\u{e9}"));
+        assert_eq!(row.etag().unwrap().to_string(), "W/\"a b\"");
+        assert_eq!(row.timestamp().unwrap().to_string(), "2021-05-26T15:48:25.77957Z");
+        assert_eq!(row.get("L").unwrap(), Some(ValueRef::Int64(5)));
+        assert!(matches!(row.get("D").unwrap(), Some(ValueRef::Double(d)) if d.is_nan()));
+        assert_eq!(row.get("W").unwrap(), Some(ValueRef::Double(3.0)));
+        assert_eq!(row.get("D2").unwrap(), Some(ValueRef::Double(4.0)));
+        assert_eq!(row.get("I").unwrap(), Some(ValueRef::Int32(7)));
+        assert_eq!(row.get("N").unwrap(), None);
+        assert_eq!(row.get("G").unwrap(), Some(ValueRef::Guid(Uuid::from_u128(10))));
+        assert_eq!(row.get("B").unwrap().map(|v| v.to_value()), Some(Value::from(vec![0, 255])));
+    }
+
+    #[test]
+    fn a_value_that_is_not_of_its_type_is_named() {
+        for wrong in [
+            r#""A":3000000000"#,
+            r#""A@odata.type":"Edm.Int64","A":"x""#,
+            r#""A@odata.type":"Edm.DateTime","A":"soon""#,
+            r#""A@odata.type":"Edm.Unknown","A":"x""#,
+            r#""A@odata.type":"Edm.Binary","A":"*""#,
+        ] {
+            let body = format!(r#"{{"PartitionKey":"p","RowKey":"r",{wrong}}}"#);
+            let error = row(body.as_bytes()).unwrap_err();
+            assert!(error.is_decode(), "{wrong}");
+            assert_eq!((error.property(), error.keys()), (Some("A"), Some(("p", "r"))));
+            let page = page(format!(r#"{{"value":[{body}]}}"#).as_bytes());
+            assert!(page.unwrap_err().is_decode());
+        }
+    }
+
+    #[test]
+    fn what_is_no_page_is_an_error_that_quotes_nothing() {
+        for body in ["", "secret", "{\"value\":[{\"A\":[\"secret\"]}]}", "{\"value\":7}"] {
+            let error = page(body.as_bytes()).unwrap_err();
+            assert!(error.is_backend() && !format!("{error:?}").contains("secret"), "{body}");
+        }
+        assert!(page(b"{\"odata.metadata\":\"x\",\"value\":[]}").unwrap().is_empty());
+    }
+}

@@ -1,0 +1,151 @@
+//! What an answer that is an error says: the body first, then the header.
+//!
+//! Data errors carry their code in the body alone; authentication errors may be XML.
+
+use serde::Deserialize;
+
+use crate::error::ServiceCode;
+
+/// A refusal as the service words it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::backend::azure) struct Refusal {
+    /// The code, from body or header; otherwise the one that goes with the status.
+    pub(in crate::backend::azure) code: ServiceCode,
+    /// Whether the service named the code itself.
+    pub(in crate::backend::azure) named: bool,
+    /// The operation of a batch that failed, from the prefix of the message.
+    pub(in crate::backend::azure) index: Option<usize>,
+    /// The message, without prefix, request id and time.
+    pub(in crate::backend::azure) message: String,
+}
+
+/// Reads the refusal of an answer with that status.
+pub(in crate::backend::azure) fn refusal(
+    status: u16,
+    body: &[u8],
+    header: Option<&str>,
+) -> Refusal {
+    let text = String::from_utf8_lossy(body);
+    let text = text.trim_start_matches('\u{feff}').trim();
+    let (code, message) = from_json(text).or_else(|| from_xml(text)).unwrap_or_default();
+    let code = Some(code).filter(|code| !code.is_empty()).or_else(|| header.map(str::to_owned));
+    let (index, message) = split_index(&message);
+    let message = message.lines().next().unwrap_or_default().trim().trim_end_matches('.');
+    Refusal {
+        named: code.is_some(),
+        code: code.map_or_else(|| code_of(status), |code| ServiceCode::parse(&code, status)),
+        index,
+        message: lower_first(message),
+    }
+}
+
+#[derive(Deserialize)]
+struct Body {
+    #[serde(rename = "odata.error")]
+    error: Fault,
+}
+
+#[derive(Deserialize)]
+struct Fault {
+    #[serde(default)]
+    code: String,
+    #[serde(default)]
+    message: Message,
+}
+
+#[derive(Deserialize, Default)]
+struct Message {
+    #[serde(default)]
+    value: String,
+}
+
+fn from_json(text: &str) -> Option<(String, String)> {
+    let body: Body = serde_json::from_str(text).ok()?;
+    Some((body.error.code, body.error.message.value))
+}
+
+fn from_xml(text: &str) -> Option<(String, String)> {
+    let element = |names: [&str; 2]| names.into_iter().find_map(|name| element(text, name));
+    let code = element(["m:code", "Code"])?;
+    Some((code, element(["m:message", "Message"]).unwrap_or_default()))
+}
+
+/// The text of the first element of that name.
+fn element(xml: &str, name: &str) -> Option<String> {
+    let (_, rest) = xml.split_once(&format!("<{name}"))?;
+    let (_, rest) = rest.split_once('>')?;
+    let (text, _) = rest.split_once(&format!("</{name}>"))?;
+    Some(super::policies::unescaped(text))
+}
+
+/// `3:The specified entity already exists.`: the prefix is there for most failures of a batch, and
+/// not for all.
+fn split_index(message: &str) -> (Option<usize>, &str) {
+    let Some((digits, rest)) = message.split_once(':') else { return (None, message) };
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return (None, message);
+    }
+    digits.parse().map_or((None, message), |index| (Some(index), rest))
+}
+
+fn lower_first(message: &str) -> String {
+    let mut characters = message.chars();
+    match characters.next() {
+        Some(first) => first.to_lowercase().chain(characters).collect(),
+        None => String::new(),
+    }
+}
+
+/// The code that goes with a status where the answer names none.
+fn code_of(status: u16) -> ServiceCode {
+    match status {
+        400 => ServiceCode::InvalidInput,
+        401 => ServiceCode::NoAuthenticationInformation,
+        403 => ServiceCode::AuthorizationFailure,
+        404 => ServiceCode::ResourceNotFound,
+        405 => ServiceCode::MethodNotAllowed,
+        412 => ServiceCode::UpdateConditionNotSatisfied,
+        413 => ServiceCode::RequestBodyTooLarge,
+        429 => ServiceCode::TooManyRequests,
+        500 => ServiceCode::InternalError,
+        501 => ServiceCode::NotImplemented,
+        503 => ServiceCode::ServerBusy,
+        status => ServiceCode::Other(format!("Http{status}").into(), status),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_body_is_asked_before_the_header() {
+        let body = r#"{"odata.error":{"code":"EntityAlreadyExists","message":{"lang":"en-US","value":"3:The specified entity already exists.\nRequestId:x\nTime:y"}}}"#;
+        let found = refusal(409, body.as_bytes(), Some("Other"));
+        assert_eq!(found.code, ServiceCode::EntityAlreadyExists);
+        assert_eq!(found.index, Some(3));
+        assert_eq!(found.message, "the specified entity already exists");
+        assert_eq!(
+            refusal(409, b"", Some("TableBeingDeleted")).code,
+            ServiceCode::TableBeingDeleted
+        );
+    }
+
+    #[test]
+    fn xml_is_read_with_and_without_prefix() {
+        let plain = "\u{feff}<?xml version=\"1.0\"?>\n<Error>\n<Code>AuthenticationFailed</Code><Message>Server failed. See</Message></Error>";
+        assert_eq!(refusal(403, plain.as_bytes(), None).code, ServiceCode::AuthenticationFailed);
+        let prefixed = "<m:error xmlns:m=\"x\"><m:code>TableNotFound</m:code><m:message xml:lang=\"en\">0:It &amp; all</m:message></m:error>";
+        let found = refusal(404, prefixed.as_bytes(), None);
+        assert_eq!((found.code, found.index), (ServiceCode::TableNotFound, Some(0)));
+        assert_eq!(found.message, "it & all");
+    }
+
+    #[test]
+    fn an_empty_body_still_has_a_code() {
+        let found = refusal(412, b"", None);
+        assert_eq!(found.code, ServiceCode::UpdateConditionNotSatisfied);
+        assert!(!found.named);
+        assert_eq!(refusal(502, b"<html>", None).code.status(), 502);
+    }
+}

@@ -1,0 +1,153 @@
+//! The members of one entity of an answer, gathered and made a row.
+
+use std::borrow::Cow;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use uuid::Uuid;
+
+use super::time;
+use crate::{
+    edm::ValueRef,
+    error::{Error, ErrorKind, Result},
+    row::{ETag, Row, RowBuilder},
+};
+
+/// A member's value as JSON has it.
+#[derive(Debug)]
+pub(super) enum Scalar<'a> {
+    Null,
+    Bool(bool),
+    Integer(i64),
+    Number(f64),
+    Text(Cow<'a, str>),
+}
+
+/// The members of one object.
+#[derive(Debug, Default)]
+pub(super) struct Members<'a> {
+    properties: Vec<(Cow<'a, str>, Scalar<'a>)>,
+    types: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    partition_key: Cow<'a, str>,
+    row_key: Cow<'a, str>,
+    timestamp: Cow<'a, str>,
+    etag: Cow<'a, str>,
+}
+
+const ANNOTATION: &str = "@odata.type";
+
+impl<'a> Members<'a> {
+    pub(super) fn clear(&mut self) {
+        self.properties.clear();
+        self.types.clear();
+        self.partition_key = Cow::Borrowed("");
+        self.row_key = Cow::Borrowed("");
+        self.timestamp = Cow::Borrowed("");
+        self.etag = Cow::Borrowed("");
+    }
+
+    pub(super) fn add(&mut self, name: Cow<'a, str>, value: Scalar<'a>) {
+        match (&*name, value) {
+            ("PartitionKey", Scalar::Text(text)) => self.partition_key = text,
+            ("RowKey", Scalar::Text(text)) => self.row_key = text,
+            ("Timestamp", Scalar::Text(text)) => self.timestamp = text,
+            ("odata.etag", Scalar::Text(text)) => self.etag = text,
+            (other, value) if other.contains('@') => {
+                if let (Some(name), Scalar::Text(edm)) = (strip(&name), value) {
+                    self.types.push((name, edm));
+                }
+            }
+            (other, _) if other.starts_with("odata.") => {}
+            ("Timestamp", _) | (_, Scalar::Null) => {}
+            (_, value) => self.properties.push((name, value)),
+        }
+    }
+
+    pub(super) fn to_row(&self) -> Result<Row> {
+        let place = |error: Error| error.at_keys(&self.partition_key, &self.row_key);
+        let mut builder = Row::build(&self.partition_key, &self.row_key);
+        let mut bytes = Vec::new();
+        for (at, (name, value)) in self.properties.iter().enumerate() {
+            put(&mut builder, &mut bytes, name, value, self.annotation(at, name))
+                .map_err(|error| place(error).in_property(name))?;
+        }
+        let row = match time::ticks(&self.timestamp) {
+            Some(timestamp) => builder.finish_at(timestamp),
+            None => builder.finish(),
+        }
+        .map_err(place)?;
+        let derived = self.etag.is_empty() || time::is_of(&self.etag, &self.timestamp);
+        Ok(if derived { row } else { row.with_etag(ETag::from(&*self.etag)) })
+    }
+
+    /// The type that the answer gives for a property. Annotations come in the order of their
+    /// properties, so the search begins where that order would put it.
+    fn annotation(&self, at: usize, name: &str) -> Option<&str> {
+        let from = at.min(self.types.len());
+        let (before, after) = self.types.split_at_checked(from)?;
+        after.iter().chain(before).find(|(found, _)| found == name).map(|(_, edm)| &**edm)
+    }
+}
+
+fn strip<'a>(name: &Cow<'a, str>) -> Option<Cow<'a, str>> {
+    match name {
+        Cow::Borrowed(name) => name.strip_suffix(ANNOTATION).map(Cow::Borrowed),
+        Cow::Owned(name) => name.strip_suffix(ANNOTATION).map(|name| Cow::Owned(name.to_owned())),
+    }
+}
+
+fn put(
+    builder: &mut RowBuilder,
+    bytes: &mut Vec<u8>,
+    name: &str,
+    value: &Scalar<'_>,
+    edm: Option<&str>,
+) -> Result<()> {
+    let edm = edm.unwrap_or(match value {
+        Scalar::Null => return Ok(()),
+        Scalar::Bool(_) => "Edm.Boolean",
+        Scalar::Integer(_) => "Edm.Int32",
+        Scalar::Number(_) => "Edm.Double",
+        Scalar::Text(_) => "Edm.String",
+    });
+    let stored = match (edm, value) {
+        ("Edm.String", Scalar::Text(text)) => Some(ValueRef::String(text)),
+        ("Edm.Boolean", Scalar::Bool(v)) => Some(ValueRef::Boolean(*v)),
+        ("Edm.Boolean", Scalar::Text(text)) => match &**text {
+            "true" => Some(ValueRef::Boolean(true)),
+            "false" => Some(ValueRef::Boolean(false)),
+            _ => None,
+        },
+        ("Edm.Int32", Scalar::Integer(v)) => i32::try_from(*v).ok().map(ValueRef::Int32),
+        ("Edm.Int32", Scalar::Text(text)) => text.parse().ok().map(ValueRef::Int32),
+        ("Edm.Int64", Scalar::Integer(v)) => Some(ValueRef::Int64(*v)),
+        ("Edm.Int64", Scalar::Text(text)) => text.parse().ok().map(ValueRef::Int64),
+        ("Edm.Double", Scalar::Number(v)) => Some(ValueRef::Double(*v)),
+        #[allow(clippy::cast_precision_loss, reason = "a Double is what the property is")]
+        ("Edm.Double", Scalar::Integer(v)) => Some(ValueRef::Double(*v as f64)),
+        ("Edm.Double", Scalar::Text(text)) => double(text).map(ValueRef::Double),
+        ("Edm.DateTime", Scalar::Text(text)) => time::ticks(text).map(ValueRef::DateTime),
+        ("Edm.Guid", Scalar::Text(text)) => Uuid::parse_str(text).ok().map(ValueRef::Guid),
+        ("Edm.Binary", Scalar::Text(text)) => {
+            bytes.clear();
+            STANDARD.decode_vec(text.as_bytes(), bytes).ok().map(|()| ValueRef::Binary(bytes))
+        }
+        _ => None,
+    };
+    match stored {
+        Some(value) => builder.put(name, value),
+        None => {
+            let message = format!("the service's value is not of the type {edm} that it names");
+            return Err(Error::new(ErrorKind::Decode, message));
+        }
+    }
+    Ok(())
+}
+
+fn double(text: &str) -> Option<f64> {
+    match text {
+        "NaN" => Some(f64::NAN),
+        "Infinity" | "INF" => Some(f64::INFINITY),
+        "-Infinity" | "-INF" => Some(f64::NEG_INFINITY),
+        text => text.parse().ok().filter(|value: &f64| value.is_finite()),
+    }
+}

@@ -1,0 +1,93 @@
+//! The names of flattened properties, compared by the compiler.
+
+use super::ColumnSchema;
+
+/// A property's name in pieces, the last one first.
+#[derive(Clone, Copy)]
+struct Name<'a> {
+    before: Option<&'a Name<'a>>,
+    text: &'a [u8],
+}
+
+impl Name<'_> {
+    /// Takes the last byte off.
+    const fn pop(mut self) -> Option<(Self, u8)> {
+        loop {
+            match (self.text, self.before) {
+                ([text @ .., last], _) => return Some((Self { text, ..self }, *last)),
+                ([], Some(before)) => self = *before,
+                ([], None) => return None,
+            }
+        }
+    }
+
+    const fn is(mut self, mut other: Self) -> bool {
+        loop {
+            match (self.pop(), other.pop()) {
+                (None, None) => return true,
+                (Some((one, a)), Some((two, b))) if a == b => (self, other) = (one, two),
+                _ => return false,
+            }
+        }
+    }
+}
+
+/// How many properties of these columns have the name.
+const fn count(columns: &[ColumnSchema], before: Option<&Name<'_>>, name: Name<'_>) -> usize {
+    let mut rest = columns;
+    let mut found = 0;
+    while let [column, after @ ..] = rest {
+        let here = Name { before, text: column.name.as_bytes() };
+        if !column.nested.is_empty() {
+            found += count(column.nested, Some(&here), name);
+        } else if column.stored && here.is(name) {
+            found += 1;
+        }
+        rest = after;
+    }
+    found
+}
+
+/// Whether no property of a flattened struct has the name of another property of its entity, of
+/// the `marker` that says the row's type, or of the system.
+pub const fn are_apart(
+    entity: &[ColumnSchema],
+    marker: &str,
+    prefix: &str,
+    columns: &[ColumnSchema],
+) -> bool {
+    let prefix = Name { before: None, text: prefix.as_bytes() };
+    are_apart_below(entity, marker, &prefix, columns)
+}
+
+const fn are_apart_below(
+    entity: &[ColumnSchema],
+    marker: &str,
+    prefix: &Name<'_>,
+    columns: &[ColumnSchema],
+) -> bool {
+    let mut rest = columns;
+    while let [column, after @ ..] = rest {
+        let name = Name { before: Some(prefix), text: column.name.as_bytes() };
+        if !column.nested.is_empty() {
+            if !are_apart_below(entity, marker, &name, column.nested) {
+                return false;
+            }
+        } else if count(entity, None, name) > 1 || is_taken(name, marker) {
+            return false;
+        }
+        rest = after;
+    }
+    true
+}
+
+const fn is_taken(name: Name<'_>, marker: &str) -> bool {
+    let mut rest: &[&str] = &["PartitionKey", "RowKey", "Timestamp", marker];
+    while let [taken, after @ ..] = rest {
+        if name.is(Name { before: None, text: taken.as_bytes() }) {
+            return true;
+        }
+        rest = after;
+    }
+    false
+}

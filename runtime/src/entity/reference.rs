@@ -1,0 +1,167 @@
+//! References: the keys of another entity, kept as two properties.
+
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+    marker::PhantomData,
+};
+
+use super::{
+    Column, ColumnSchema, Point, Properties, PropertyWriter, Stored, TableEntity, finish_property,
+    read_property,
+};
+use crate::{
+    edm::{EdmType, ValueRef},
+    error::Result,
+};
+
+/// The keys of an `E`, kept in another entity as `{prefix}PartitionKey` and `{prefix}RowKey`:
+/// one-to-one, or many-to-one, by an explicit reference.
+///
+/// It is a flattened field; an `Option` of it may be absent.
+///
+/// ```
+/// use entable::prelude::*;
+///
+/// #[derive(TableEntity)]
+/// #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+/// pub struct Employee { pub department: String, pub id: u32 }
+///
+/// #[derive(TableEntity)]
+/// #[table(name = "Departments", partition_key = "{name}", row_key = "department")]
+/// pub struct Department {
+///     pub name: String,
+///     #[table(flatten)]
+///     pub manager: KeyRef<Employee>,
+/// }
+///
+/// let don = Employee::primary().department("Sales").id(223);
+/// let sales = Department { name: "Sales".into(), manager: KeyRef::from(don) };
+/// let row = sales.to_row()?;
+/// assert_eq!(row.get("ManagerRowKey")?, Some("empid_000223".into()));
+/// assert_eq!(Department::from_row(&row)?.manager.point().row_key(), "empid_000223");
+/// # Ok::<(), Error>(())
+/// ```
+pub struct KeyRef<E> {
+    partition_key: String,
+    row_key: String,
+    of: PhantomData<fn() -> E>,
+}
+
+const PARTITION_KEY: &str = "PartitionKey";
+const ROW_KEY: &str = "RowKey";
+
+impl<E> KeyRef<E> {
+    /// The column of the entity's PartitionKey, for [`Flattened::at`](super::Flattened::at).
+    pub const PARTITION_KEY: Column<Self, String> =
+        Column::property(PARTITION_KEY, |row, name| read_property(row, name));
+    /// The column of the entity's RowKey.
+    pub const ROW_KEY: Column<Self, String> =
+        Column::property(ROW_KEY, |row, name| read_property(row, name));
+
+    /// A reference to the row with these keys.
+    pub fn new(partition_key: impl Into<String>, row_key: impl Into<String>) -> Self {
+        Self { partition_key: partition_key.into(), row_key: row_key.into(), of: PhantomData }
+    }
+
+    /// The PartitionKey of the entity that is meant.
+    pub fn partition_key(&self) -> &str {
+        &self.partition_key
+    }
+
+    /// The RowKey of the entity that is meant.
+    pub fn row_key(&self) -> &str {
+        &self.row_key
+    }
+}
+
+impl<E: TableEntity> KeyRef<E> {
+    /// A reference to an entity, by the keys that it has or would have.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` and `is_too_large` for an entity whose keys cannot be written.
+    pub fn to(entity: &E) -> Result<Self> {
+        let row = entity.to_row()?;
+        Ok(Self::new(row.partition_key(), row.row_key()))
+    }
+
+    /// The point to read the entity at.
+    pub fn point(&self) -> Point<E> {
+        Point::at(self.partition_key.as_str(), self.row_key.as_str())
+    }
+}
+
+impl<E> From<Point<E>> for KeyRef<E> {
+    fn from(point: Point<E>) -> Self {
+        Self::new(point.partition_key(), point.row_key())
+    }
+}
+
+impl<E> From<&Stored<E>> for KeyRef<E> {
+    fn from(stored: &Stored<E>) -> Self {
+        Self::new(stored.partition_key(), stored.row_key())
+    }
+}
+
+impl<E: TableEntity> From<KeyRef<E>> for Point<E> {
+    fn from(reference: KeyRef<E>) -> Self {
+        reference.point()
+    }
+}
+
+impl<E> Clone for KeyRef<E> {
+    fn clone(&self) -> Self {
+        Self::new(self.partition_key.as_str(), self.row_key.as_str())
+    }
+}
+
+impl<E> PartialEq for KeyRef<E> {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.partition_key, &self.row_key) == (&other.partition_key, &other.row_key)
+    }
+}
+
+impl<E> Eq for KeyRef<E> {}
+
+impl<E> Hash for KeyRef<E> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.partition_key, &self.row_key).hash(state);
+    }
+}
+
+impl<E> fmt::Debug for KeyRef<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("KeyRef").field(&self.partition_key).field(&self.row_key).finish()
+    }
+}
+
+const fn column(name: &'static str) -> ColumnSchema {
+    ColumnSchema { name, edm: Some(EdmType::String), optional: false, stored: true, nested: &[] }
+}
+
+impl<E: 'static> Properties for KeyRef<E> {
+    type Slots<'r> = [Option<ValueRef<'r>>; 2];
+
+    const COLUMNS: &'static [ColumnSchema] = &[column(PARTITION_KEY), column(ROW_KEY)];
+
+    fn write(&self, out: &mut PropertyWriter<'_>) -> Result<()> {
+        out.put(PARTITION_KEY, &self.partition_key)?;
+        out.put(ROW_KEY, &self.row_key)
+    }
+
+    fn offer<'r>(slots: &mut Self::Slots<'r>, name: &'r [u8], value: ValueRef<'r>) -> bool {
+        let [partition_key, row_key] = slots;
+        match name {
+            b"PartitionKey" => *partition_key = Some(value),
+            b"RowKey" => *row_key = Some(value),
+            _ => return false,
+        }
+        true
+    }
+
+    fn finish([partition_key, row_key]: Self::Slots<'_>, prefix: &str) -> Result<Self> {
+        let partition_key: String = finish_property(partition_key, prefix, PARTITION_KEY)?;
+        Ok(Self::new(partition_key, finish_property::<String>(row_key, prefix, ROW_KEY)?))
+    }
+}

@@ -1,0 +1,166 @@
+//! From the key of one entity to that of another: one-to-one by convention.
+
+use super::{Access, Point, Stored, TableEntity};
+use crate::{
+    access::Keys,
+    edm::InvalidValue,
+    key::{Family, Form, Part, Segment, Template, unescape},
+};
+
+impl<A: TableEntity> Point<A> {
+    /// The point of an entity whose key is made of the same fields in the same forms: a row per
+    /// employee in another table, a row per department in each of its employees' partitions.
+    ///
+    /// It does not compile where a part of the other key is not found in this one.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    /// pub struct Employee { pub department: String, pub id: u32 }
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(name = "Photos", partition_key = "{department}", row_key = "photo_{id:06}")]
+    /// pub struct Photo { pub department: String, pub id: u32, pub jpeg: Vec<u8> }
+    ///
+    /// let employee = Employee::primary().department("Sales").id(223);
+    /// let photo: Point<Photo> = employee.related();
+    /// assert_eq!((photo.partition_key(), photo.row_key()), ("Sales", "photo_000223"));
+    /// ```
+    pub fn related<B: TableEntity>(&self) -> Point<B> {
+        const { assert!(is_derivable(A::SCHEMA.families, B::SCHEMA.families), "{}", NOT_DERIVABLE) };
+        let mut access = self.as_access().clone();
+        let derived = match (A::SCHEMA.families.first(), B::SCHEMA.families.first()) {
+            (Some(from), Some(to)) => derive(from, to, (self.partition_key(), self.row_key())),
+            _ => Err(InvalidValue::new("the schema has no families")),
+        };
+        match derived {
+            Ok((partition_key, row_key)) => access.keys = Keys::point(partition_key, row_key),
+            Err(invalid) => {
+                access.fault.get_or_insert(("RowKey", invalid));
+            }
+        }
+        Point::from_access(Access {
+            family: B::SCHEMA.families.first(),
+            parts: Vec::new(),
+            ..access
+        })
+    }
+}
+
+impl<A: TableEntity> Stored<A> {
+    /// The point that it is stored under.
+    pub fn point(&self) -> Point<A> {
+        Point::at(self.partition_key(), self.row_key())
+    }
+
+    /// The point of an entity whose key is made of the same fields: see [`Point::related`].
+    pub fn related<B: TableEntity>(&self) -> Point<B> {
+        self.point().related()
+    }
+}
+
+const NOT_DERIVABLE: &str = "a part of the other entity's key is not a part of this one's: both need the same field in the same form";
+
+/// Both keys of the other entity.
+fn derive(
+    from: &'static Family,
+    to: &'static Family,
+    (partition_key, row_key): (&str, &str),
+) -> Result<(String, String), InvalidValue> {
+    let write = |template: &Template| -> Result<String, InvalidValue> {
+        let mut texts = Vec::new();
+        for (at, part) in template.parts().enumerate() {
+            let text = text_of(from, part, partition_key, row_key)?;
+            texts.push(template.encode_part(at, |out| {
+                out.push_str(&text);
+                Ok(())
+            })?);
+        }
+        let mut texts = texts.iter();
+        let mut key = String::new();
+        for segment in template.segments {
+            match segment {
+                Segment::Literal(text) => key.push_str(text),
+                Segment::Part(_) => key.push_str(texts.next().map_or("", String::as_str)),
+            }
+        }
+        Ok(key)
+    };
+    Ok((write(&to.partition)?, write(&to.row)?))
+}
+
+/// The text of the part of `from` that holds the same.
+fn text_of(
+    from: &'static Family,
+    part: &Part,
+    partition_key: &str,
+    row_key: &str,
+) -> Result<String, InvalidValue> {
+    for (template, key) in [(&from.partition, partition_key), (&from.row, row_key)] {
+        let Some(at) = template.parts().position(|own| is_same(own, part)) else { continue };
+        let text = template.part_text(key, at)?.unwrap_or_default();
+        return match part.width {
+            Some(_) => Ok(text.to_owned()),
+            None => unescape(text).map(std::borrow::Cow::into_owned),
+        };
+    }
+    Err(InvalidValue::new("the key does not hold the field"))
+}
+
+/// Whether every part of the other entity's primary key is one of this entity's.
+const fn is_derivable(from: &[Family], to: &[Family]) -> bool {
+    match (from, to) {
+        ([from, ..], [to, ..]) => {
+            has_all(from, to.partition.segments) && has_all(from, to.row.segments)
+        }
+        _ => false,
+    }
+}
+
+const fn has_all(from: &Family, segments: &[Segment]) -> bool {
+    let mut rest = segments;
+    while let [first, after @ ..] = rest {
+        if let Segment::Part(part) = first
+            && !has(from.partition.segments, part)
+            && !has(from.row.segments, part)
+        {
+            return false;
+        }
+        rest = after;
+    }
+    true
+}
+
+const fn has(segments: &[Segment], wanted: &Part) -> bool {
+    let mut rest = segments;
+    while let [first, after @ ..] = rest {
+        if let Segment::Part(part) = first
+            && is_same(part, wanted)
+        {
+            return true;
+        }
+        rest = after;
+    }
+    false
+}
+
+/// Whether two parts write the same text for the same value.
+const fn is_same(a: &Part, b: &Part) -> bool {
+    let same_form = match (&a.form, &b.form) {
+        (Form::Plain, Form::Plain)
+        | (Form::Descending, Form::Descending)
+        | (Form::Lower, Form::Lower) => true,
+        (Form::Width(a), Form::Width(b)) => *a == *b,
+        (Form::Bucket(a), Form::Bucket(b)) => *a == *b,
+        (Form::Date(a), Form::Date(b)) => super::set::same_text(a, b),
+        _ => false,
+    };
+    let same_width = match (a.width, b.width) {
+        (Some(a), Some(b)) => a == b,
+        (None, None) => true,
+        _ => false,
+    };
+    same_form && same_width && super::set::same_text(a.field, b.field)
+}

@@ -1,0 +1,294 @@
+//! The members of a set: which of them a row belongs to.
+
+use super::{Marker, markers};
+use crate::{
+    edm::ValueRef,
+    entity::{Discriminator, Schema},
+    error::{Error, ErrorKind, Result},
+    key::{Family, FamilyKind, families_meet},
+    row::Row,
+};
+
+/// What the rows of the framework say that they are.
+const FRAMEWORK: &str = "entable.";
+/// The property that the framework's rows say it with.
+const ENTITY_TYPE: &str = "EntityType";
+/// What the keys of the framework's rows begin with; no key of an entity does.
+const RESERVED: &str = "~e";
+
+/// The members of a set, and how their rows are told apart.
+#[derive(Debug)]
+pub struct Members {
+    set: &'static str,
+    schemas: &'static [&'static Schema],
+    markers: &'static [Marker],
+}
+
+/// Which member a row belongs to, and which of its kinds of rows it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Claim {
+    member: usize,
+    version: u32,
+    family: &'static Family,
+}
+
+impl Claim {
+    /// The member, by its place in the set.
+    pub fn member(&self) -> usize {
+        self.member
+    }
+
+    /// The version that the row was written by.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// The kind of row, in that version.
+    pub fn family(&self) -> &'static Family {
+        self.family
+    }
+
+    pub(super) fn is_primary(&self) -> bool {
+        matches!(self.family.kind, FamilyKind::Primary)
+    }
+
+    pub(super) fn marker(&self) -> &'static str {
+        self.family.marker
+    }
+}
+
+impl Members {
+    /// The members of the set of that name, in the order in which they are written.
+    pub const fn new(
+        set: &'static str,
+        schemas: &'static [&'static Schema],
+        markers: &'static [Marker],
+    ) -> Self {
+        Self { set, schemas, markers }
+    }
+
+    /// The set's name.
+    pub fn set(&self) -> &'static str {
+        self.set
+    }
+
+    /// The members' tables, entity types and keys.
+    pub fn schemas(&self) -> &'static [&'static Schema] {
+        self.schemas
+    }
+
+    /// The table of the first member: where rows of no member belong, too.
+    pub fn table(&self) -> &'static str {
+        self.schemas.first().map_or("", |schema| schema.table)
+    }
+
+    /// The properties that tell rows apart.
+    pub fn columns(&self) -> Vec<String> {
+        [ENTITY_TYPE].into_iter().chain(self.discriminators()).map(str::to_owned).collect()
+    }
+
+    /// The properties that say a row's type, each once.
+    pub(crate) fn discriminators(&self) -> impl Iterator<Item = &'static str> {
+        let mut seen: Vec<&'static str> = Vec::new();
+        let schemas: &'static [&'static Schema] = self.schemas;
+        schemas.iter().filter_map(move |schema| match schema.discriminator {
+            Discriminator::Property(name) if !seen.contains(&name) => {
+                seen.push(name);
+                Some(name)
+            }
+            _ => None,
+        })
+    }
+
+    /// The member that a row belongs to, by its discriminator or else by its keys.
+    pub(crate) fn claim(&self, row: &Row) -> Result<Option<Claim>> {
+        let mut asked = "";
+        for schema in self.schemas {
+            let Discriminator::Property(name) = schema.discriminator else { continue };
+            if name == asked {
+                continue;
+            }
+            asked = name;
+            if let Some(ValueRef::String(text)) = row.get(name)?
+                && let Some(claim) = self.claim_by_marker(name, text)
+            {
+                return Ok(Some(claim));
+            }
+        }
+        Ok(self.claim_by_keys(row))
+    }
+
+    fn claim_by_marker(&self, property: &'static str, text: &str) -> Option<Claim> {
+        let marker = match markers::find(self.markers, text) {
+            Some(marker) => marker,
+            None => markers::find(self.markers, &first_version(text)?)
+                .filter(|marker| marker.version == 1)?,
+        };
+        let schema = self.schemas.get(marker.member)?;
+        let is_its_property = schema.discriminator == Discriminator::Property(property);
+        let claim =
+            Claim { member: marker.member, version: marker.version, family: marker.family? };
+        is_its_property.then_some(claim)
+    }
+
+    /// Members whose rows say their type by their keys alone. Their families are apart, so that
+    /// the first one that fits is the only one.
+    fn claim_by_keys(&self, row: &Row) -> Option<Claim> {
+        let (partition_key, row_key) = (row.partition_key(), row.row_key());
+        let claim = self.schemas.iter().enumerate().find_map(|(member, schema)| {
+            if schema.discriminator != Discriminator::RowKey {
+                return None;
+            }
+            let families: &'static [Family] = schema.families;
+            let family = families.iter().find(|family| {
+                row_key.starts_with(family.row.literal_prefix())
+                    && family.row.matches(row_key)
+                    && family.partition.matches(partition_key)
+            })?;
+            Some(Claim { member, version: schema.version, family })
+        });
+        claim.filter(|_| !is_framework(row))
+    }
+
+    /// Whether a row that no member claims is not for sets: the framework's own, or a copy.
+    pub(crate) fn hides(&self, row: &Row, copies: bool) -> Result<bool> {
+        if is_framework(row) {
+            return Ok(true);
+        }
+        if copies {
+            return Ok(false);
+        }
+        let mut names = self.discriminators();
+        Ok(names
+            .any(|name| matches!(row.get(name), Ok(Some(ValueRef::String(text))) if is_copy(text))))
+    }
+
+    /// The error for a row that belongs to no member.
+    pub fn unrecognized(&self, row: &Row) -> Error {
+        let mut error = None;
+        for name in self.discriminators() {
+            let (message, found) = match row.get(name) {
+                Err(error) => return error.at_keys(row.partition_key(), row.row_key()),
+                Ok(None) => continue,
+                Ok(Some(ValueRef::String(text))) => (self.unknown_type(text), Some(text)),
+                Ok(Some(other)) => (
+                    format!(
+                        "unrecognized entity: expected the type's name, found {}",
+                        other.edm_type()
+                    ),
+                    None,
+                ),
+            };
+            let unknown = Error::new(ErrorKind::UnrecognizedEntity, message).in_property(name);
+            error = Some(match found {
+                Some(found) => unknown.of_type(found),
+                None => unknown,
+            });
+            break;
+        }
+        let error = error.unwrap_or_else(|| {
+            let message = format!(
+                "unrecognized entity: the row does not say its type, and its keys are of no member of `{}`",
+                self.set
+            );
+            Error::new(ErrorKind::UnrecognizedEntity, message)
+        });
+        error.at_keys(row.partition_key(), row.row_key())
+    }
+
+    fn unknown_type(&self, text: &str) -> String {
+        let newer = self.schemas.iter().find_map(|schema| Some((schema, schema.version_of(text)?)));
+        match newer {
+            Some((schema, version)) => schema.newer(version).message().to_owned(),
+            None => format!(
+                "unrecognized entity: `{}` is no member of `{}`",
+                text.escape_debug(),
+                self.set
+            ),
+        }
+    }
+}
+
+/// `Employee.v1` is another name of version 1, which is written as `Employee`.
+fn first_version(marker: &str) -> Option<String> {
+    let (first, copy) = marker.split_at(marker.find('#').unwrap_or(marker.len()));
+    Some([first.strip_suffix(".v1")?, copy].concat())
+}
+
+/// Copies are marked `Employee#ByEmail`; an index has the name of a Rust item.
+fn is_copy(marker: &str) -> bool {
+    marker.split_once('#').is_some_and(|(entity, index)| {
+        !entity.is_empty()
+            && index.starts_with(|c: char| c == '_' || c.is_alphabetic())
+            && index.chars().all(|c| c == '_' || c.is_alphanumeric())
+    })
+}
+
+/// The framework's rows say so in their type, or in their keys.
+fn is_framework(row: &Row) -> bool {
+    row.row_key().starts_with(RESERVED)
+        || row.partition_key().starts_with(RESERVED)
+        || matches!(row.get(ENTITY_TYPE), Ok(Some(ValueRef::String(text))) if text.starts_with(FRAMEWORK))
+}
+
+/// Whether rows of two entities, in any of their versions, could have one key.
+pub const fn members_meet(a: &Schema, b: &Schema) -> bool {
+    let mut older_a = Some(a);
+    while let Some(a) = older_a {
+        let mut older_b = Some(b);
+        while let Some(b) = older_b {
+            if any_meet(a.families, b.families) {
+                return true;
+            }
+            older_b = b.older;
+        }
+        older_a = a.older;
+    }
+    false
+}
+
+const fn any_meet(a: &[Family], b: &[Family]) -> bool {
+    let mut rest_a = a;
+    while let [first_a, after_a @ ..] = rest_a {
+        let mut rest_b = b;
+        while let [first_b, after_b @ ..] = rest_b {
+            if families_meet(first_a, first_b) {
+                return true;
+            }
+            rest_b = after_b;
+        }
+        rest_a = after_a;
+    }
+    false
+}
+
+/// Whether rows of two entities say the same type.
+pub const fn types_meet(a: &Schema, b: &Schema) -> bool {
+    match (a.discriminator, b.discriminator) {
+        (Discriminator::Property(_), Discriminator::Property(_)) => {
+            same_text(a.entity_type, b.entity_type)
+        }
+        _ => false,
+    }
+}
+
+/// Whether rows of two entities say the same type in the same property.
+pub const fn same_discriminator(a: &Schema, b: &Schema) -> bool {
+    match (a.discriminator, b.discriminator) {
+        (Discriminator::Property(first), Discriminator::Property(second)) => {
+            same_text(first, second) && same_text(a.entity_type, b.entity_type)
+        }
+        _ => false,
+    }
+}
+
+pub(crate) const fn same_text(a: &str, b: &str) -> bool {
+    let (mut a, mut b) = (a.as_bytes(), b.as_bytes());
+    while let ([first_a, rest_a @ ..], [first_b, rest_b @ ..]) = (a, b) {
+        if *first_a != *first_b {
+            return false;
+        }
+        (a, b) = (rest_a, rest_b);
+    }
+    a.is_empty() && b.is_empty()
+}

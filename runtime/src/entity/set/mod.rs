@@ -1,0 +1,180 @@
+//! Sets of entities: what `#[derive(EntitySet)]` implements, and how a row finds its type.
+
+mod aggregate;
+mod markers;
+mod members;
+
+pub use aggregate::{Aggregate, Folding, Many, One};
+pub use markers::{Marker, count_markers, sorted_markers};
+pub(super) use members::same_text;
+pub use members::{Claim, Members, members_meet, same_discriminator, types_meet};
+
+use super::{FromRow, Stored, TableEntity, version::read_version};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    row::Row,
+};
+
+/// Several types of rows of one table: an enum of entities, or a struct that folds a partition.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a set of entities",
+    note = "write `#[derive(EntitySet)]` on an enum with one variant per entity, or on a struct with `#[table(one)]` and `#[table(many)]` fields"
+)]
+pub trait Set: Sized + Send + 'static {
+    /// Its members, and how their rows are told apart.
+    const MEMBERS: &'static Members;
+}
+
+/// An enum with one variant per type of row: `#[derive(EntitySet)]` implements it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an enum of entities",
+    note = "write `#[derive(EntitySet)]` on an enum with one variant per entity"
+)]
+pub trait EntitySet: Set + FromRow {
+    /// The value from a row that belongs to a member.
+    ///
+    /// # Errors
+    ///
+    /// `is_decode`, naming the property, for a row that does not fit.
+    fn read(row: &Row, claim: &Claim) -> Result<Self>;
+
+    /// The value of a row that belongs to no member; `None`: the set has no place for it.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row.
+    fn other(row: &Row) -> Result<Option<Self>>;
+
+    /// The name of the type that the value holds.
+    fn member_name(&self) -> &'static str;
+}
+
+/// What a variant of a set may hold: an entity, or a projection of one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a member of a set",
+    note = "a member is a struct with `#[derive(TableEntity)]` or `#[derive(Projection)]`"
+)]
+pub trait SetMember: FromRow {
+    /// The entity whose rows it is read from.
+    type Entity: TableEntity;
+}
+
+impl<E: TableEntity> SetMember for E {
+    type Entity = E;
+}
+
+/// A set with a variant that holds an `M`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no variant that holds a `{M}`",
+    note = "`narrow` gives one of the set's members"
+)]
+pub trait Variant<M>: EntitySet {
+    /// What the variant holds; the value itself, where it is of another variant.
+    ///
+    /// # Errors
+    ///
+    /// The value, unchanged.
+    fn into_member(self) -> Result<M, Self>;
+}
+
+impl<S: EntitySet> Stored<S> {
+    /// The stored row as one of the set's members, so that it can be written.
+    ///
+    /// # Errors
+    ///
+    /// `is_unrecognized_entity`, naming both types, for a row of another member.
+    pub fn narrow<M>(self) -> Result<Stored<M>>
+    where
+        S: Variant<M>,
+        M: FromRow,
+    {
+        self.try_map(|value, row| {
+            value.into_member().map_err(|value| {
+                let expected = short_name::<M>();
+                let found = value.member_name();
+                let message =
+                    format!("unrecognized entity: expected a row of `{expected}`, found `{found}`");
+                Error::new(ErrorKind::UnrecognizedEntity, message)
+                    .at_keys(row.partition_key(), row.row_key())
+                    .of_type(found)
+            })
+        })
+    }
+
+    /// The name of the type that the row was read as: a member's, or `DynamicEntity`.
+    pub fn member_name(&self) -> &'static str {
+        (**self).member_name()
+    }
+}
+
+/// The last segment of a type's path.
+fn short_name<M>() -> &'static str {
+    let name = std::any::type_name::<M>();
+    name.rsplit("::").next().unwrap_or(name)
+}
+
+/// A member from the row that it claims, in whatever version that is.
+///
+/// # Errors
+///
+/// `is_decode`, naming the property, for a row that does not fit.
+pub fn read_member<M: SetMember>(row: &Row, claim: &Claim) -> Result<M> {
+    if claim.version() == M::Entity::SCHEMA.version {
+        return M::from_copy(row, claim.family());
+    }
+    match read_version::<M::Entity, M>(row, claim.family().name, claim.version())? {
+        Some(member) => Ok(member),
+        None => Err(M::Entity::SCHEMA.newer(claim.version())),
+    }
+}
+
+/// What became of a row that a set was asked for.
+pub(crate) enum Resolved<S> {
+    /// An item, and the family that it was read from, if a member claims it.
+    Item(S, Option<Claim>),
+    /// A row that the set does not hand out: a copy, or the framework's own.
+    Hidden,
+}
+
+/// The item of a row. Copies are handed out only where they are asked for.
+///
+/// # Errors
+///
+/// `is_unrecognized_entity` for a row of no member, where the set has no variant for it;
+/// `is_decode` for one that says a member's type and does not fit.
+pub(crate) fn resolve<S: EntitySet>(row: &Row, copies: bool) -> Result<Resolved<S>> {
+    let members = S::MEMBERS;
+    let Some(claim) = members.claim(row)? else {
+        if members.hides(row, copies)? {
+            return Ok(Resolved::Hidden);
+        }
+        return match S::other(row)? {
+            Some(item) => Ok(Resolved::Item(item, None)),
+            None => Err(members.unrecognized(row)),
+        };
+    };
+    if !claim.is_primary() && !copies {
+        return Ok(Resolved::Hidden);
+    }
+    match S::read(row, &claim) {
+        Ok(item) => Ok(Resolved::Item(item, Some(claim))),
+        // The row lies about its type: a set with a place for such rows delivers it whole.
+        Err(error) if error.is_decode() => match S::other(row)? {
+            Some(item) => Ok(Resolved::Item(item, None)),
+            None => Err(error.of_type(claim.marker())),
+        },
+        Err(error) => Err(error),
+    }
+}
+
+/// The item of a row that has to be one: what `FromRow` of a set does.
+///
+/// # Errors
+///
+/// As [`resolve`].
+pub fn resolve_row<S: EntitySet>(row: &Row) -> Result<S> {
+    match resolve(row, true)? {
+        Resolved::Item(item, _) => Ok(item),
+        Resolved::Hidden => Err(S::MEMBERS.unrecognized(row)),
+    }
+}

@@ -1,0 +1,99 @@
+//! Rows of older versions: read as the struct of their time, and brought up to date from there.
+
+use super::{EntityRows, FromRow, Recognition, Schema, TableEntity};
+use crate::{
+    error::{BoxError, Error, ErrorKind, Result},
+    key::{Family, FamilyKind},
+    row::Row,
+};
+
+/// The entity of an older version as the newer one: what `upgrade_from` generates.
+///
+/// # Errors
+///
+/// `is_decode` for a row that does not fit its version, or whose entity cannot be converted.
+pub fn older_version<Old, New>(row: &Row, family: &str, version: u32) -> Result<Option<New>>
+where
+    Old: TableEntity,
+    New: TableEntity + TryFrom<Old, Error: Into<BoxError>>,
+{
+    let old = match family_of(Old::SCHEMA, family, version) {
+        Some(family) => Some(Old::from_copy(row, family)?),
+        None if version < Old::SCHEMA.version => Old::from_version(row, family, version)?,
+        None => None,
+    };
+    let Some(old) = old else { return Ok(None) };
+    New::try_from(old).map(Some).map_err(|reason| {
+        let reason: BoxError = reason.into();
+        let message = format!(
+            "version {version} of `{}` cannot be read as version {}: {reason}",
+            New::SCHEMA.entity_type,
+            New::SCHEMA.version
+        );
+        Error::new(ErrorKind::Decode, message).with_source(reason)
+    })
+}
+
+/// The rows that an entity of an older version is stored as: what `upgrade_from` generates.
+///
+/// # Errors
+///
+/// `is_decode` for a row that does not fit its version.
+pub fn older_rows<Old: TableEntity>(
+    row: &Row,
+    family: &str,
+    version: u32,
+) -> Result<Option<EntityRows>> {
+    match family_of(Old::SCHEMA, family, version) {
+        Some(family) => Old::from_copy(row, family)?.rows().map(Some),
+        None => Old::rows_of_version(row, family, version),
+    }
+}
+
+/// The kind of row of that name, where it is of that version.
+fn family_of(schema: &'static Schema, name: &str, version: u32) -> Option<&'static Family> {
+    let families: &'static [Family] = schema.families;
+    let same = |family: &&Family| family.kind != FamilyKind::List && family.name == name;
+    (schema.version == version).then(|| families.iter().find(same)).flatten()
+}
+
+/// A value of the entity in a row of another version; `None`: that version is unknown.
+///
+/// A projection is taken from the entity as it would be stored now.
+pub(crate) fn read_version<E: TableEntity, T: FromRow>(
+    row: &Row,
+    family: &str,
+    version: u32,
+) -> Result<Option<T>> {
+    let Some(entity) = E::from_version(row, family, version)? else { return Ok(None) };
+    let current = entity.to_row()?;
+    let current = match row.timestamp() {
+        Some(timestamp) => current.written_at(timestamp),
+        None => current,
+    };
+    T::from_row(&current).map(Some)
+}
+
+/// The entity in a row of that family, in whatever version it was written.
+pub(crate) fn entity_of<E: TableEntity>(row: &Row, family: &'static Family) -> Result<E> {
+    let Some(version) = other_version::<E>(row, family)? else { return E::from_copy(row, family) };
+    E::from_version(row, family.name, version)?.ok_or_else(|| E::SCHEMA.newer(version))
+}
+
+/// Every row that the entity is stored as, by the version that wrote it.
+pub(crate) fn stored_rows<E: TableEntity>(
+    row: &Row,
+    family: &'static Family,
+) -> Result<EntityRows> {
+    let Some(version) = other_version::<E>(row, family)? else {
+        return E::from_copy(row, family)?.rows();
+    };
+    E::rows_of_version(row, family.name, version)?.ok_or_else(|| E::SCHEMA.newer(version))
+}
+
+fn other_version<E: TableEntity>(row: &Row, family: &'static Family) -> Result<Option<u32>> {
+    Ok(match E::SCHEMA.recognize(row, family)? {
+        Recognition::Version(version) => Some(version),
+        _ => None,
+    })
+}

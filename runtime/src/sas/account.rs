@@ -1,0 +1,143 @@
+//! Leave to use all tables of an account.
+
+use time::OffsetDateTime;
+
+use super::{
+    SasToken, letters,
+    token::{Terms, VERSION, invalid, query, ticks},
+};
+use crate::{backend::azure::AccountKey, error::Result};
+
+letters! {
+    /// What a signature allows in an account.
+    AccountPermissions;
+    /// Read rows and policies.
+    READ = 1 'r';
+    /// Create tables.
+    WRITE = 2 'w';
+    /// Delete tables and rows.
+    DELETE = 4 'd';
+    /// List tables.
+    LIST = 8 'l';
+    /// Insert rows.
+    ADD = 16 'a';
+    /// Create tables.
+    CREATE = 32 'c';
+    /// Replace and merge rows.
+    UPDATE = 64 'u';
+}
+
+letters! {
+    /// What a signature is for. Queries and writes are about objects, creating and listing tables
+    /// is about containers.
+    ResourceTypes;
+    /// The service's own settings.
+    SERVICE = 1 's';
+    /// Tables.
+    CONTAINER = 2 'c';
+    /// Rows.
+    OBJECT = 4 'o';
+}
+
+/// Leave to use the tables of an account.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AccountSas {
+    permissions: AccountPermissions,
+    resources: ResourceTypes,
+    terms: Terms,
+}
+
+impl AccountSas {
+    /// Leave for these operations on resources of these types.
+    pub fn new(permissions: AccountPermissions, resources: ResourceTypes) -> Self {
+        Self { permissions, resources, terms: Terms::default() }
+    }
+
+    /// From that time on; left out: at once.
+    #[must_use]
+    pub fn starts(mut self, time: OffsetDateTime) -> Self {
+        self.terms.starts = ticks(time);
+        self
+    }
+
+    /// Until that time, in whole seconds.
+    #[must_use]
+    pub fn expires(mut self, time: OffsetDateTime) -> Self {
+        self.terms.expires = ticks(time);
+        self
+    }
+
+    /// From that IPv4 address or range alone.
+    #[must_use]
+    pub fn ip(mut self, addresses: impl Into<String>) -> Self {
+        self.terms.ip = addresses.into();
+        self
+    }
+
+    /// Over https alone.
+    #[must_use]
+    pub fn https_only(mut self) -> Self {
+        self.terms.protocol = "https";
+        self
+    }
+
+    /// The signature, made with an account's key. Nothing is sent.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a signature that allows nothing or has no end, an end before the beginning,
+    /// or what is no address.
+    pub fn sign(&self, key: &AccountKey) -> Result<SasToken> {
+        let terms = &self.terms;
+        terms.check()?;
+        if terms.expires.is_none() {
+            return Err(invalid("the signature has no end; an account's needs one"));
+        }
+        let (permissions, resources) = (self.permissions.letters(), self.resources.letters());
+        if permissions.is_empty() || resources.is_empty() {
+            return Err(invalid(
+                "the signature allows nothing; give permissions and resource types",
+            ));
+        }
+        let (starts, expires) = (terms.starts(), terms.expires());
+        let text = format!(
+            "{}\n{permissions}\nt\n{resources}\n{starts}\n{expires}\n{}\n{}\n{VERSION}\n",
+            key.account(),
+            terms.ip,
+            terms.protocol,
+        );
+        let query = query(&[
+            ("sv", VERSION),
+            ("ss", "t"),
+            ("srt", &resources),
+            ("sp", &permissions),
+            ("st", &starts),
+            ("se", &expires),
+            ("sip", &terms.ip),
+            ("spr", terms.protocol),
+            ("sig", &key.sign(&text)),
+        ]);
+        Ok(SasToken::new(query, terms.expires))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::datetime;
+
+    use super::*;
+
+    #[test]
+    fn the_signature_is_that_of_the_vector() {
+        let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4vMDEyMzQ1Njc4OTo7PD0+Pw==";
+        let key = AccountKey::new("myaccount", key).unwrap();
+        let resources = ResourceTypes::SERVICE | ResourceTypes::OBJECT;
+        let sas = AccountSas::new(AccountPermissions::ALL, resources)
+            .starts(datetime!(2024-01-01 0:00 UTC))
+            .expires(datetime!(2030-01-01 0:00 UTC));
+        let token = sas.sign(&key).unwrap();
+        assert!(token.as_query().ends_with("sig=gUgBkixby3piSyLsrBV601JExSNtES%2BDPCkPvvtw3zM%3D"));
+        let nothing = AccountSas::new(AccountPermissions::NONE, resources);
+        assert!(nothing.sign(&key).unwrap_err().is_invalid());
+    }
+}

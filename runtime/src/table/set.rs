@@ -1,0 +1,218 @@
+//! A table whose rows are of several types.
+
+use std::{fmt, marker::PhantomData, sync::Arc};
+
+use futures_util::TryStreamExt;
+
+use super::{
+    Atomic, Bulk, Client, Condition, Query, Selection, Writable,
+    query::Decode,
+    request::{Request, at},
+};
+use crate::{
+    backend::Read,
+    entity::{
+        Aggregate, EntitySet, Set, Stored,
+        set::{Folding, Resolved, resolve},
+    },
+    error::{Error, ErrorKind, Result},
+    filter::Filter,
+    row::Row,
+};
+
+/// The rows of a table as values of a set `S`: of an enum with one variant per entity, or of a
+/// struct that folds a partition.
+///
+/// Copies and the framework's own rows are never handed out; a row of no member is an error,
+/// unless the set has a variant for it.
+///
+/// ```
+/// use entable::prelude::*;
+///
+/// #[derive(Debug, TableEntity)]
+/// #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+/// pub struct Employee { pub department: String, pub id: u32, pub age: i32 }
+///
+/// #[derive(Debug, TableEntity)]
+/// #[table(name = "Staff", partition_key = "{name}", row_key = "department")]
+/// pub struct Department { pub name: String, pub employee_count: i32 }
+///
+/// #[derive(Debug, EntitySet)]
+/// pub enum StaffRow { Employee(Employee), Department(Department) }
+///
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let client = Client::memory();
+/// client.create_table("Staff").await?;
+/// let staff = client.set::<StaffRow>("Staff");
+/// let mut egt = staff.atomic();
+/// egt.insert(&Employee { department: "Sales".into(), id: 223, age: 34 })?
+///     .insert(&Department { name: "Sales".into(), employee_count: 1 })?;
+/// egt.commit().await?;
+///
+/// for row in staff.query(Keys::partition("Sales")).collect().await? {
+///     match &*row {
+///         StaffRow::Employee(employee) => assert_eq!(employee.age, 34),
+///         StaffRow::Department(department) => assert_eq!(department.employee_count, 1),
+///     }
+/// }
+/// # Ok::<(), Error>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct SetTable<S> {
+    client: Client,
+    name: String,
+    of: PhantomData<fn() -> S>,
+}
+
+impl<S> Clone for SetTable<S> {
+    fn clone(&self) -> Self {
+        Self { client: self.client.clone(), name: self.name.clone(), of: PhantomData }
+    }
+}
+
+impl<S> fmt::Debug for SetTable<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SetTable").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl<S: Set> SetTable<S> {
+    pub(super) fn new(client: Client, name: String) -> Self {
+        Self { client, name, of: PhantomData }
+    }
+
+    /// The table's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// An entity group transaction in this table.
+    pub fn atomic(&self) -> Atomic {
+        Atomic::new(self.client.clone(), Some(self.name.clone()))
+    }
+
+    /// Many writes to this table.
+    pub fn bulk(&self) -> Bulk {
+        Bulk::new(self.client.clone(), Some(self.name.clone()))
+    }
+}
+
+impl<S: EntitySet> SetTable<S> {
+    /// The row with both keys; `None`: there is none.
+    ///
+    /// # Errors
+    ///
+    /// `is_unrecognized_entity` for a row of no member, `is_decode` for one that does not fit;
+    /// `is_invalid` where the selection is not one row.
+    pub async fn get(&self, row: impl Into<Selection>) -> Result<Option<Stored<S>>> {
+        let place = |error: Error| error.in_table(&self.name);
+        let selection = row.into();
+        let Some((partition_key, row_key)) = selection.point().map_err(place)? else {
+            let message = "`get` takes both keys of one row; use `query` for several rows";
+            return Err(place(Error::new(ErrorKind::Invalid, message)));
+        };
+        let read = Read { table: &self.name, partition_key, row_key, select: None };
+        match self.client.read(read).await? {
+            None => Ok(None),
+            Some(row) => item::<S>(row, false).map_err(place),
+        }
+    }
+
+    /// The rows that are selected by keys, by a typed path or by a filter: a query that runs when
+    /// it is asked for items. A selection without a PartitionKey has to be allowed to scan.
+    pub fn query(&self, selection: impl Into<Selection>) -> Query<SetOf<S>, Stored<S>> {
+        let request = selection.into().request(self.client.clone(), self.name.clone());
+        Query::new(request, decode::<S>(false))
+    }
+
+    /// Creates the entity that a value holds.
+    ///
+    /// # Errors
+    ///
+    /// As [`Table::insert`](super::Table::insert).
+    pub async fn insert(&self, value: &S) -> Result<()>
+    where
+        S: Writable,
+    {
+        let mut egt = self.atomic();
+        egt.insert(value).map_err(Error::without_operation)?;
+        egt.commit().await.map(drop).map_err(Error::without_operation)
+    }
+
+    /// Creates the entity that a value holds, or puts it in place of what is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Table::upsert`](super::Table::upsert).
+    pub async fn upsert(&self, value: &S) -> Result<()>
+    where
+        S: Writable,
+    {
+        let mut egt = self.atomic();
+        egt.upsert(value).map_err(Error::without_operation)?;
+        egt.commit().await.map(drop).map_err(Error::without_operation)
+    }
+}
+
+impl<A: Aggregate> SetTable<A> {
+    /// The struct that the selected rows fold into: one query.
+    ///
+    /// # Errors
+    ///
+    /// `is_not_found` where a `one` is missing that is no `Option`; `is_decode` for a second one or
+    /// a row that does not fit; `is_unrecognized_entity` for a row of no member, where the struct
+    /// has no field for it; `is_scan_refused` without a PartitionKey.
+    pub async fn load(&self, selection: impl Into<Selection>) -> Result<A> {
+        let selection = selection.into();
+        let partition_key = selection.partition_key().to_owned();
+        let request = selection.request(self.client.clone(), self.name.clone());
+        let rows: Decode<Row> = Arc::new(|row| Ok(Some(row)));
+        let query: Query<A, Row> = Query::new(request, rows);
+        let rows: Vec<Row> = query.stream().try_collect().await?;
+        Folding::new::<A>(&partition_key, rows)
+            .and_then(|mut folding| A::fold(&mut folding))
+            .map_err(|error| error.in_table(&self.name))
+    }
+}
+
+/// What a query of a set is a query of: rows of any of its members.
+#[derive(Debug, Clone, Copy)]
+pub struct SetOf<S>(PhantomData<fn() -> S>);
+
+/// Conditions on a set are untyped: its members' columns differ.
+impl<S: EntitySet> Condition<SetOf<S>> for Filter {
+    fn into_filter(self) -> Result<Filter> {
+        Ok(self)
+    }
+}
+
+impl<S: EntitySet> Query<SetOf<S>, Stored<S>> {
+    /// Hands out copies as well: a copy of a member is an item of that member,
+    /// [`Stored::index`] tells which it is.
+    #[must_use]
+    pub fn include_copies(self) -> Self {
+        self.read_as(decode::<S>(true))
+    }
+
+    /// The rows as values of another set: of projections, so that only their properties are sent,
+    /// with the keys and the type of the row.
+    #[must_use]
+    pub fn select<P: EntitySet>(self) -> Query<SetOf<P>, Stored<P>> {
+        self.edit(Request::select::<P>).read_as(decode::<P>(false))
+    }
+}
+
+fn decode<S: EntitySet>(copies: bool) -> Decode<Stored<S>> {
+    Arc::new(move |row| item(row, copies))
+}
+
+fn item<S: EntitySet>(row: Row, copies: bool) -> Result<Option<Stored<S>>> {
+    match resolve::<S>(&row, copies) {
+        Ok(Resolved::Hidden) => Ok(None),
+        Ok(Resolved::Item(value, Some(claim))) => {
+            Ok(Some(Stored::read(value, row, claim.family())))
+        }
+        Ok(Resolved::Item(value, None)) => Ok(Some(Stored::new(value, row, 200))),
+        Err(error) => Err(at(&row, error)),
+    }
+}

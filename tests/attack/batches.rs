@@ -1,0 +1,238 @@
+//! Transactions and bulk writes.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use entable::{
+    backend::{Memory, layer::Recorder},
+    prelude::*,
+};
+
+use crate::{Employee, Review, employee, point, staff};
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Staff",
+    partition_key = "{department}",
+    row_key = "person_{id:06}",
+    index(ByEmail, row_key = "email_{email:lower}")
+)]
+struct Person {
+    department: String,
+    id: u32,
+    email: String,
+}
+
+fn person(id: u32) -> Person {
+    Person { department: "Sales".into(), id, email: format!("P{id}@x.com") }
+}
+
+#[tokio::test]
+async fn a_transaction_has_at_most_a_hundred_operations() -> Result<(), Error> {
+    let (client, staff) = staff().await;
+    let mut egt = client.atomic();
+    for id in 0..100 {
+        egt.insert(&employee(id))?;
+    }
+    let error = egt.insert(&employee(100)).unwrap_err();
+    assert!(error.is_too_large() && error.failed_index() == Some(100), "{error}");
+    println!("{error}");
+    assert_eq!(egt.commit().await?.len(), 100);
+    let mut egt = staff.atomic();
+    for id in 0..50 {
+        egt.insert(&person(id))?;
+    }
+    let error = egt.insert(&person(50)).unwrap_err();
+    assert!(error.is_too_large() && error.to_string().contains("copies"), "{error}");
+    egt.commit().await?;
+    let report = client.bulk().insert_all((100..200).map(person)).await?;
+    assert_eq!((report.done, report.requests), (100, 2));
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_cannot_be_together_is_refused_where_it_is_added() -> Result<(), Error> {
+    let (client, staff) = staff().await;
+    let mut egt = client.atomic();
+    egt.insert(&employee(1))?.insert(&employee(2))?;
+    let error = egt.upsert(&employee(1)).unwrap_err();
+    println!("{error}");
+    assert_eq!((error.code(), error.failed_index()), (Some("InvalidDuplicateRow"), Some(2)));
+    assert!(error.to_string().contains("operations 0 and 2"), "{error}");
+    let error = egt.insert(&Employee { department: "Ops".into(), ..employee(3) }).unwrap_err();
+    println!("{error}");
+    assert_eq!(error.code(), Some("CommandsInBatchActOnDifferentPartitions"));
+    assert_eq!(error.keys(), Some(("Ops", "empid_000003")));
+    egt.insert(&Review { department: "Sales".into(), id: 1, year: 2014, rating: None })?;
+    assert_eq!(egt.len(), 3);
+    assert_eq!(egt.commit().await?.len(), 3);
+    assert_eq!(client.atomic().commit().await?.len(), 0);
+    assert_eq!(staff.atomic().commit().await?.len(), 0);
+    let mut egt = client.atomic();
+    egt.insert(&employee(10))?.insert(&employee(2))?.insert(&employee(11))?;
+    let error = egt.commit().await.unwrap_err();
+    assert!(error.is_conflict() && error.failed_index() == Some(1), "{error}");
+    assert_eq!(error.keys(), Some(("Sales", "empid_000002")));
+    assert!(staff.get(point(10)).await?.is_none());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_table_that_was_named_is_the_one_in_the_error() -> Result<(), Error> {
+    let archive: Table<Employee> = Client::memory().table_named("Archive");
+    archive.create_if_missing().await?;
+    let mut egt = archive.atomic();
+    egt.insert(&employee(1))?;
+    let error = egt.insert(&employee(1)).unwrap_err();
+    assert_eq!(error.table(), Some("Archive"), "{error}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn bulk_goes_on_past_rows_that_fail() -> Result<(), Error> {
+    let (client, staff) = staff().await;
+    for id in [5, 50, 150, 151] {
+        staff.insert(&employee(id)).await?;
+    }
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let rows = (1..=300).map(|id| match id {
+        7 => Employee { age: -1, ..employee(id) },
+        8 => employee(1_000_000),
+        9 | 10 => employee(3),
+        _ if id % 3 == 0 => Employee { department: "Ops".into(), ..employee(id) },
+        _ => employee(id),
+    });
+    let report = client
+        .bulk()
+        .concurrency(3)
+        .on_progress({
+            let seen = seen.clone();
+            move |p| seen.lock().unwrap().push((p.done, p.failed))
+        })
+        .insert_all(rows)
+        .await?;
+    let failed: Vec<u64> = report.failed.iter().map(|f| f.index + 1).collect();
+    assert_eq!(failed, [5, 7, 8, 10, 50, 151]);
+    assert_eq!(report.done, 294);
+    let last = *seen.lock().unwrap().last().unwrap();
+    assert_eq!(last, (294, 6));
+    for failure in &report.failed {
+        println!("{}: {}", failure.index, failure.error);
+        assert_eq!(failure.error.table(), Some("Staff"));
+    }
+    let error = report.into_result().unwrap_err();
+    assert_eq!(error.failed_index(), Some(4));
+    Ok(())
+}
+
+#[tokio::test]
+async fn progress_tells_of_rows_that_were_never_sent() -> Result<(), Error> {
+    let (client, _) = staff().await;
+    let last = Arc::new(Mutex::new((0, 0)));
+    let seen = last.clone();
+    let bulk = client.bulk().on_progress(move |p| *seen.lock().unwrap() = (p.done, p.failed));
+    let rows = (1..=300).map(|id| Employee { age: -1, ..employee(id) });
+    let report = bulk.insert_all(rows).await?;
+    assert_eq!(report.failed.len(), 300);
+    assert_eq!(*last.lock().unwrap(), (0, 300));
+    Ok(())
+}
+
+#[tokio::test]
+async fn one_entity_twice_keeps_its_order() -> Result<(), Error> {
+    let (_, staff) = staff().await;
+    let rows = (0..1000).map(|n| Employee { age: n, ..employee(u32::try_from(n).unwrap() % 7) });
+    let report = staff.bulk().concurrency(16).upsert_all(rows).await?;
+    assert_eq!(report.done, 1000);
+    for id in 0..7 {
+        let age = staff.get(point(id)).await?.unwrap().age;
+        assert_eq!(age, (0..1000).rev().find(|n| n % 7 == i32::try_from(id).unwrap()).unwrap());
+    }
+    Ok(())
+}
+
+/// A stream that pauses must not stop what is under way.
+#[tokio::test]
+async fn writes_under_way_go_on_while_the_stream_waits() -> Result<(), Error> {
+    let (client, _) = staff().await;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let at_pause = Arc::new(Mutex::new(None));
+    let rows = futures_like(at_pause.clone(), seen.clone());
+    let report = client
+        .bulk()
+        .on_progress({
+            let seen = seen.clone();
+            move |p| seen.lock().unwrap().push(p.done)
+        })
+        .insert_stream(rows)
+        .await?;
+    assert_eq!(report.done, 150);
+    assert_eq!(*at_pause.lock().unwrap(), Some(100), "a full transaction waited for the stream");
+    Ok(())
+}
+
+fn futures_like(
+    at_pause: Arc<Mutex<Option<u64>>>,
+    seen: Arc<Mutex<Vec<u64>>>,
+) -> impl futures_util::Stream<Item = Employee> {
+    futures_util::stream::unfold(1_u32, move |id| {
+        let (at_pause, seen) = (at_pause.clone(), seen.clone());
+        async move {
+            if id == 120 {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                *at_pause.lock().unwrap() = seen.lock().unwrap().last().copied();
+            }
+            (id <= 150).then(|| (employee(id), id + 1))
+        }
+    })
+}
+
+#[tokio::test]
+async fn update_all_changes_every_row_once() -> Result<(), Error> {
+    let (client, staff) = staff().await;
+    staff.bulk().insert_all((0..500).map(|id| Employee { age: 0, ..employee(id) })).await?;
+    let other = client.table::<Employee>();
+    let mut calls = 0;
+    let race = tokio::spawn(async move {
+        for id in (0..500).step_by(5) {
+            other.patch(point(id), Employee::patch().note("raced")).await.unwrap();
+        }
+    });
+    let query = staff.query(Employee::scan()).page_size(50);
+    let report = staff
+        .bulk()
+        .update_all(query, |e| {
+            calls += 1;
+            if e.id == 77 {
+                return Err("not this one".into());
+            }
+            e.age += 1;
+            Ok(())
+        })
+        .await?;
+    race.await.unwrap();
+    assert!(calls >= 500);
+    assert_eq!((report.done, report.failed.len()), (499, 1));
+    assert!(report.failed[0].error.is_rejected());
+    let all = staff.query(Employee::scan()).collect().await?;
+    assert!(all.iter().all(|e| e.age == i32::from(e.id != 77)));
+    assert_eq!(all.iter().filter(|e| e.note.is_some()).count(), 100);
+    let points: Vec<Point<Employee>> = (0..600).map(point).collect();
+    let report = staff.bulk().delete_all(points).await?;
+    assert_eq!((report.done, report.failed.len()), (600, 0));
+    Ok(())
+}
+
+#[tokio::test]
+async fn mixed_partitions_are_one_request_each() -> Result<(), Error> {
+    let recorder = Recorder::around(Memory::new());
+    let client = Client::builder().backend(recorder.clone()).build()?;
+    client.create_table("Staff").await?;
+    recorder.clear();
+    let rows = (0..200).map(|id| Employee { department: format!("d{}", id % 4), ..employee(id) });
+    let report = client.bulk().insert_all(rows).await?;
+    assert_eq!((report.done, report.requests, recorder.count()), (200, 4, 4));
+    Ok(())
+}

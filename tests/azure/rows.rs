@@ -1,0 +1,183 @@
+//! Rows there and back.
+
+use entable::{
+    Azure, Batch, Condition, Continuation, ETag, Filter, Operation, Row, Ticks, ValueRef,
+    backend::{Backend, Read, Scan, TableRequest},
+};
+use uuid::Uuid;
+
+use crate::emulator::{apply, new_name, options, read, row, table};
+
+fn every_type() -> Row {
+    let mut row = Row::build("p", "r");
+    row.put("Yes", ValueRef::Boolean(true));
+    row.put("I", ValueRef::Int32(i32::MIN));
+    row.put("L", ValueRef::Int64(i64::MIN));
+    row.put("L2", ValueRef::Int64(5));
+    row.put("D", ValueRef::Double(3.0));
+    row.put("D2", ValueRef::Double(-1.5e300));
+    row.put("S", ValueRef::String("a \"quoted\" \\ text, é, 😀, \u{1}"));
+    row.put("T", ValueRef::DateTime("2014-08-22T00:50:32.1234567Z".parse::<Ticks>().unwrap()));
+    row.put("G", ValueRef::Guid(Uuid::from_u128(0x1234_5678_9abc_def0)));
+    row.put("B", ValueRef::Binary(&[0, 1, 254, 255]));
+    row.finish().unwrap()
+}
+
+#[tokio::test]
+async fn every_type_comes_back_as_it_went() {
+    let Some((azure, table)) = table().await else { return };
+    let row = every_type();
+    let written = apply(&azure, &table, Operation::insert(row.clone())).await.unwrap();
+    let found = read(&azure, &table, "p", "r").await.unwrap().unwrap();
+    assert_eq!(found.to_bag().unwrap(), row.to_bag().unwrap());
+    assert_eq!(found.etag(), written.etag);
+    assert!(found.timestamp().is_some());
+    let filter = Filter::eq("PartitionKey", "p");
+    let page = azure.scan(scan(&table, &filter, None, None)).await.unwrap();
+    assert_eq!(page.rows[0].to_bag().unwrap(), row.to_bag().unwrap());
+    assert_eq!(page.rows[0].etag(), written.etag);
+}
+
+fn scan<'a>(
+    table: &'a str,
+    filter: &'a Filter,
+    top: Option<u32>,
+    from: Option<&'a Continuation>,
+) -> Scan<'a> {
+    Scan { table, filter, select: None, top, from }
+}
+
+#[tokio::test]
+async fn every_verb_does_what_the_table_of_operations_says() {
+    let Some((azure, table)) = table().await else { return };
+    let t = &table;
+    let first = apply(&azure, t, Operation::insert(row("p", "r", "1"))).await.unwrap();
+    let error = apply(&azure, t, Operation::insert(row("p", "r", "1"))).await.unwrap_err();
+    assert!(error.is_conflict(), "{error}");
+    assert_eq!(error.code(), Some("EntityAlreadyExists"));
+    assert_eq!(error.keys(), Some(("p", "r")));
+    let etag = first.etag.unwrap();
+    let second = Operation::replace(row("p", "r", "2"), Condition::Match(etag.clone()));
+    let second = apply(&azure, t, second).await.unwrap().etag.unwrap();
+    let stale = Operation::merge(row("p", "r", "3"), Condition::Match(etag.clone()));
+    let error = apply(&azure, t, stale).await.unwrap_err();
+    assert!(error.is_precondition_failed() && error.status() == Some(412), "{error}");
+    apply(&azure, t, Operation::merge(row("p", "r", "4"), Condition::Match(second))).await.unwrap();
+    apply(&azure, t, Operation::insert_or_merge(row("p", "r", "5"))).await.unwrap();
+    apply(&azure, t, Operation::insert_or_replace(row("p", "s", "6"))).await.unwrap();
+    let stale = Operation::delete("p", "r", Condition::Match(etag)).unwrap();
+    assert!(apply(&azure, t, stale).await.unwrap_err().is_precondition_failed());
+    let gone = Operation::delete("p", "r", Condition::Any).unwrap();
+    assert_eq!(apply(&azure, t, gone.clone()).await.unwrap().etag, None);
+    let error = apply(&azure, t, gone).await.unwrap_err();
+    assert_eq!(error.code(), Some("ResourceNotFound"));
+    assert!(read(&azure, t, "p", "r").await.unwrap().is_none());
+    let missing = Operation::replace(row("p", "r", "7"), Condition::Any);
+    assert!(apply(&azure, t, missing).await.unwrap_err().is_not_found());
+}
+
+#[tokio::test]
+async fn pages_go_on_where_they_ended() {
+    let Some((azure, table)) = table().await else { return };
+    for at in 0..7 {
+        apply(&azure, &table, Operation::insert(row("p", &format!("{at}"), "x"))).await.unwrap();
+    }
+    let filter = Filter::Constant(true);
+    let (mut found, mut from) = (Vec::new(), None);
+    loop {
+        let page = azure.scan(scan(&table, &filter, Some(3), from.as_ref())).await.unwrap();
+        assert!(page.rows.len() <= 3);
+        found.extend(page.rows.iter().map(|row| row.row_key().to_owned()));
+        from = page.next;
+        if from.is_none() {
+            break;
+        }
+    }
+    assert_eq!(found, ["0", "1", "2", "3", "4", "5", "6"]);
+    let none = Filter::Constant(false);
+    assert!(azure.scan(scan(&table, &none, None, None)).await.unwrap().rows.is_empty());
+}
+
+#[tokio::test]
+async fn a_selection_brings_keys_and_version_too() {
+    let Some((azure, table)) = table().await else { return };
+    apply(&azure, &table, Operation::insert(every_type())).await.unwrap();
+    let select = ["I".to_owned(), "Missing".to_owned()];
+    let request = Read { table: &table, partition_key: "p", row_key: "r", select: Some(&select) };
+    let found = azure.read(request).await.unwrap().unwrap();
+    assert_eq!(found.property_count().unwrap(), 1);
+    assert_eq!((found.partition_key(), found.row_key()), ("p", "r"));
+    assert!(found.timestamp().is_some() && found.etag().is_some());
+    let filter = Filter::eq("I", i32::MIN);
+    let scan =
+        Scan { table: &table, filter: &filter, select: Some(&select), top: None, from: None };
+    let page = azure.scan(scan).await.unwrap();
+    assert_eq!((page.rows[0].row_key(), page.rows[0].property_count().unwrap()), ("r", 1));
+}
+
+#[tokio::test]
+async fn a_transaction_is_all_or_nothing() {
+    let Some((azure, table)) = table().await else { return };
+    let mut batch = Batch::new(&*table);
+    batch.push(Operation::insert(row("p", "1", "a"))).unwrap();
+    batch.push(Operation::insert_or_replace(row("p", "2", "b"))).unwrap();
+    batch.push(Operation::insert_or_merge(row("p", "o'b %+é😀", "c"))).unwrap();
+    let written = azure.apply(&batch).await.unwrap();
+    assert_eq!(written.len(), 3);
+    for (written, key) in written.iter().zip(["1", "2", "o'b %+é😀"]) {
+        let found = read(&azure, &table, "p", key).await.unwrap().unwrap();
+        assert_eq!(found.etag(), written.etag, "{key}");
+    }
+    let mut batch = Batch::new(&*table);
+    let etag = Condition::Match(written[0].etag.clone().unwrap());
+    batch.push(Operation::replace(row("p", "1", "A"), etag)).unwrap();
+    batch.push(Operation::insert(row("p", "2", "B"))).unwrap();
+    let error = azure.apply(&batch).await.unwrap_err();
+    assert!(error.is_conflict(), "{error:?}");
+    assert_eq!((error.failed_index(), error.code()), (Some(1), Some("EntityAlreadyExists")));
+    assert_eq!(error.keys(), Some(("p", "2")));
+    let found = read(&azure, &table, "p", "1").await.unwrap().unwrap();
+    assert_eq!(found.get("Text").unwrap(), Some(ValueRef::String("a")));
+    let mut batch = Batch::new(&*table);
+    batch.push(Operation::delete("p", "1", Condition::Any).unwrap()).unwrap();
+    batch.push(Operation::merge(row("p", "2", "z"), Condition::Any)).unwrap();
+    let written = azure.apply(&batch).await.unwrap();
+    assert!(written[0].etag.is_none() && written[1].etag.is_some());
+}
+
+#[tokio::test]
+async fn tables_are_created_listed_and_deleted() {
+    let Some((azure, table)) = table().await else { return };
+    let error = azure.tables(TableRequest::Create(&table)).await.unwrap_err();
+    assert_eq!(error.code(), Some("TableAlreadyExists"), "{error}");
+    let names = azure.tables(TableRequest::List { from: None }).await.unwrap().names;
+    assert!(names.contains(&table));
+    azure.tables(TableRequest::Delete(&table)).await.unwrap();
+    let error = azure.tables(TableRequest::Delete(&table)).await.unwrap_err();
+    assert_eq!(error.code(), Some("ResourceNotFound"));
+    let error = read(&azure, &table, "p", "r").await.unwrap_err();
+    assert_eq!((error.code(), error.table()), (Some("TableNotFound"), Some(&*table)));
+    let error = apply(&azure, &table, Operation::insert(row("p", "r", "x"))).await.unwrap_err();
+    assert_eq!(error.code(), Some("TableNotFound"));
+    let everything = Filter::Constant(true);
+    let error = azure.scan(scan(&table, &everything, None, None)).await.unwrap_err();
+    assert_eq!(error.code(), Some("TableNotFound"));
+    let error = azure.tables(TableRequest::Create("no-name")).await.unwrap_err();
+    assert_eq!(error.code(), Some("InvalidResourceName"));
+}
+
+#[tokio::test]
+async fn a_version_is_kept_byte_for_byte() {
+    let Some(options) = options() else { return };
+    let azure = Azure::new(options).unwrap();
+    let table = new_name();
+    azure.tables(TableRequest::Create(&table)).await.unwrap();
+    let mut etag = apply(&azure, &table, Operation::insert(row("p", "r", "0"))).await.unwrap().etag;
+    for at in 0..20 {
+        let text: ETag = etag.clone().unwrap();
+        let next = Operation::replace(row("p", "r", &at.to_string()), Condition::Match(text));
+        etag = apply(&azure, &table, next).await.unwrap().etag;
+        let found = read(&azure, &table, "p", "r").await.unwrap().unwrap();
+        assert_eq!(found.etag(), etag);
+    }
+}

@@ -1,0 +1,121 @@
+//! 14: what `azure_core` and the HTTP client write to a log of everything holds no secret.
+
+use std::{
+    cell::Cell,
+    fmt::Write,
+    sync::{Arc, Mutex},
+};
+
+use entable::{Azure, AzureOptions, Operation, backend::Backend};
+use tracing::{
+    Event, Metadata, Subscriber,
+    field::{Field, Visit},
+    span,
+};
+
+use crate::{
+    emulator::{apply, new_name, read, row},
+    fake::{Fake, KEY, answer},
+};
+
+thread_local! {
+    /// Whether what this thread does is kept: the subscriber is one for all tests.
+    static KEPT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A subscriber that keeps everything it is told, at every level.
+#[derive(Clone, Default)]
+struct Everything(Arc<Mutex<String>>);
+
+impl Visit for Everything {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        let _ = writeln!(self.0.lock().unwrap(), "{field}={value:#?}");
+    }
+}
+
+impl Subscriber for Everything {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, span: &span::Attributes<'_>) -> span::Id {
+        if KEPT.get() {
+            span.record(&mut self.clone());
+        }
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, values: &span::Record<'_>) {
+        if KEPT.get() {
+            values.record(&mut self.clone());
+        }
+    }
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        if KEPT.get() {
+            event.record(&mut self.clone());
+        }
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+async fn use_it(azure: &Azure) {
+    let table = new_name();
+    let _ = read(azure, &table, "p", "r").await;
+    let _ = apply(azure, &table, Operation::insert(row("p", "r", "x"))).await;
+    let _ = azure.access_policies(&table).await;
+}
+
+#[tokio::test]
+async fn f14_no_key_signature_or_token_reaches_a_log() {
+    let log = Everything::default();
+    tracing::subscriber::set_global_default(log.clone()).unwrap();
+    KEPT.set(true);
+    let sas = "sv=2019-02-02&tn=Staff&sp=r&se=2030-01-01T00%3A00%3A00Z&sig=s3cretSignature%3D";
+    let sent = Fake::new(vec![answer(404, &[]); 3]);
+    use_it(&sent.with(AzureOptions::from_sas(sas).unwrap().account("myaccount").unwrap())).await;
+    assert!(sent.asked()[0].url.contains(sas));
+    let signed = Fake::new(vec![answer(403, &[]); 3]);
+    use_it(&signed.azure()).await;
+    let signature = signed.asked()[0].header("authorization").unwrap().to_owned();
+    // The pooled client logs for itself.
+    if let Some(connection) = crate::emulator::connection() {
+        use_it(&Azure::new(AzureOptions::from_connection_string(&connection).unwrap()).unwrap())
+            .await;
+    }
+    let log = log.0.lock().unwrap();
+    assert!(log.contains("myaccount.table.core.windows.net"), "the log is empty");
+    for secret in ["s3cretSignature", KEY, &signature, "SharedKey ", "Eby8vdM02xNOcqFl"] {
+        assert!(!log.contains(secret), "{secret} is in the log");
+    }
+}
+
+#[tokio::test]
+async fn f14_no_secret_is_in_debug_or_errors() {
+    let sas = "sv=2019-02-02&sig=s3cretSignature%3D";
+    let options = [
+        AzureOptions::from_account_key("myaccount", KEY).unwrap(),
+        AzureOptions::from_sas(sas).unwrap().account("myaccount").unwrap(),
+    ];
+    for options in options {
+        // Nobody listens there: the error names the address, without a query.
+        let options = options.endpoint("http://127.0.0.1:9/devstoreaccount1").unwrap();
+        let mut text = format!("{options:?}");
+        let azure = Azure::new(options).unwrap();
+        let error = read(&azure, "Staff", "p", "r").await.unwrap_err();
+        let _ = write!(text, "{azure:?} {error} {error:?}");
+        let mut source = std::error::Error::source(&error);
+        while let Some(cause) = source {
+            let _ = write!(text, "{cause} {cause:?}");
+            source = cause.source();
+        }
+        assert!(!text.contains("s3cretSignature") && !text.contains(KEY), "{text}");
+        assert!(text.contains("127.0.0.1:9"), "{text}");
+        drop(azure.capabilities());
+    }
+}

@@ -1,0 +1,19 @@
+//! The public contract: programs as a user writes them, compiled and run.
+#![allow(
+    missing_docs,
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr
+)]
+
+mod declaring;
+mod edges;
+mod errors;
+mod exact;
+mod reading;
+#[path = "../guide/store.rs"]
+mod store;
+mod writing;

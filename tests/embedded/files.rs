@@ -1,0 +1,184 @@
+//! Files that open, and files that do not: each failure says which and what to do.
+
+use std::{fs, sync::Arc};
+
+use entable::{
+    Error, SteppedClock, Ticks,
+    backend::{Backend, Embedded, TableRequest},
+};
+use redb::TableDefinition;
+
+use crate::{create, insert, read, row, scratch};
+
+fn refused(path: &std::path::Path) -> (Error, String) {
+    let error = Embedded::open(path).unwrap_err();
+    let text = error.to_string();
+    let name = path.file_name().unwrap().to_str().unwrap();
+    assert!(text.contains(name), "the error does not name the file: {text}");
+    (error, text)
+}
+
+#[tokio::test]
+async fn what_was_written_is_there_after_reopening() {
+    let (_directory, path) = scratch();
+    let store = Embedded::open(&path).unwrap();
+    create(&store, "Staff").await;
+    create(&store, "Archive").await;
+    insert(&store, "Staff", row("p", "r", 7)).await.unwrap();
+    let before = read(&store, "Staff", "r").await.unwrap();
+    drop(store);
+
+    let store = Embedded::open(&path).unwrap();
+    assert_eq!(read(&store, "sTAFF", "r").await.unwrap(), before);
+    let tables = store.tables(TableRequest::List { from: None }).await.unwrap();
+    assert_eq!(tables.names, ["Archive", "Staff"]);
+}
+
+#[tokio::test]
+async fn an_empty_file_becomes_a_store() {
+    let (_directory, path) = scratch();
+    fs::write(&path, "").unwrap();
+    drop(Embedded::open(&path).unwrap());
+    drop(Embedded::open(&path).unwrap());
+}
+
+#[tokio::test]
+async fn nothing_is_left_beside_a_new_store() {
+    let (directory, path) = scratch();
+    fs::write(directory.path().join("store.db.new"), "left by a crash").unwrap();
+    let store = Embedded::open(&path).unwrap();
+    create(&store, "Staff").await;
+    let names: Vec<_> =
+        fs::read_dir(directory.path()).unwrap().map(|f| f.unwrap().path()).collect();
+    assert_eq!(names, [path]);
+}
+
+#[tokio::test]
+async fn a_store_that_is_open_is_locked() {
+    let (_directory, path) = scratch();
+    let first = Embedded::open(&path).unwrap();
+    let (error, text) = refused(&path);
+    assert!(error.is_locked() && text.contains("share one client"), "{error:?}");
+    drop(first);
+    Embedded::open(&path).unwrap();
+}
+
+#[tokio::test]
+async fn a_missing_directory_is_not_found() {
+    let (directory, _) = scratch();
+    let (error, text) = refused(&directory.path().join("missing").join("store.db"));
+    assert!(error.is_not_found() && text.contains("create it first"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_directory_is_not_a_store() {
+    let (directory, _) = scratch();
+    let (error, _) = refused(directory.path());
+    assert!(error.is_invalid(), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_foreign_file_is_refused_and_left_alone() {
+    let (_directory, path) = scratch();
+    for bytes in ["a", "SQLite format 3\0 and so on, a foreign file"] {
+        fs::write(&path, bytes).unwrap();
+        let (error, text) = refused(&path);
+        assert!(error.is_corrupt() && text.contains("not an entable store"), "{error:?}");
+        assert_eq!(fs::read(&path).unwrap(), bytes.as_bytes());
+    }
+}
+
+#[tokio::test]
+async fn another_file_of_the_engine_is_refused() {
+    let (_directory, path) = scratch();
+    let table: TableDefinition<'_, &str, u64> = TableDefinition::new("other");
+    let database = redb::Database::create(&path).unwrap();
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(table).unwrap().insert("a", 1).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    let (error, text) = refused(&path);
+    assert!(error.is_corrupt() && text.contains("not an entable store"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_newer_format_is_refused() {
+    let (_directory, path) = scratch();
+    drop(Embedded::open(&path).unwrap());
+    let table: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("entable.meta");
+    let database = redb::Database::create(&path).unwrap();
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(table).unwrap().insert("format", &2_u32.to_le_bytes()[..]).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    let (error, text) = refused(&path);
+    assert!(error.is_unsupported() && text.contains("newer version"), "{error:?}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_read_only_file_is_denied() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_directory, path) = scratch();
+    drop(Embedded::open(&path).unwrap());
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+    if fs::OpenOptions::new().write(true).open(&path).is_ok() {
+        // The superuser may write it all the same.
+        return;
+    }
+    let (error, text) = refused(&path);
+    assert!(error.is_denied() && text.contains("may not write"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_row_that_comes_back_after_reopening_has_a_new_etag() {
+    let (_directory, path) = scratch();
+    let open = || {
+        let options = Embedded::options().clock(Arc::new(SteppedClock::new(Ticks::UNIX_EPOCH)));
+        options.open(&path).unwrap()
+    };
+    let mut etags = Vec::new();
+    for _ in 0..3 {
+        let store = open();
+        drop(store.tables(TableRequest::Create("Staff")).await);
+        insert(&store, "Staff", row("p", "r", 1)).await.unwrap();
+        etags.push(read(&store, "Staff", "r").await.unwrap().unwrap().etag().unwrap());
+        let any = entable::Condition::Any;
+        let delete = entable::Operation::delete("p", "r", any).unwrap();
+        store.apply(&entable::Batch::single("Staff", delete).unwrap()).await.unwrap();
+    }
+    assert!(etags[0] != etags[1] && etags[1] != etags[2] && etags[0] != etags[2], "{etags:?}");
+}
+
+#[test]
+fn a_store_works_without_a_runtime_of_its_own() {
+    let (_directory, path) = scratch();
+    let store = Embedded::open(&path).unwrap();
+    // Polled by hand: nothing in the store asks for tokio's reactor.
+    block_on(async {
+        create(&store, "Staff").await;
+        insert(&store, "Staff", row("p", "r", 7)).await.unwrap();
+        crate::fill(&store, "Staff", "q", 3000).await;
+        assert_eq!(crate::count(&store, "Staff").await, 3001);
+        store.flush().await.unwrap();
+        store.compact().await.unwrap();
+    });
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    struct Unpark(std::thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let mut work = std::pin::pin!(work);
+    let waker = Arc::new(Unpark(std::thread::current())).into();
+    let mut context = std::task::Context::from_waker(&waker);
+    loop {
+        match work.as_mut().poll(&mut context) {
+            std::task::Poll::Ready(value) => return value,
+            std::task::Poll::Pending => std::thread::park(),
+        }
+    }
+}

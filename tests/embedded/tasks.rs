@@ -1,0 +1,174 @@
+//! Many tasks on one store: writers beside writers, readers beside writers.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use entable::{
+    Batch, Condition, Operation, ValueRef,
+    backend::{Backend, Embedded},
+};
+
+use crate::{count, create, fill, insert, read, row, scratch};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_tasks_write_at_once() {
+    let (_directory, path) = scratch();
+    let store = Arc::new(Embedded::open(&path).unwrap());
+    create(&store, "Staff").await;
+    let tasks: Vec<_> = (0..64)
+        .map(|task| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                for number in 0..20 {
+                    let key = format!("{task}_{number}");
+                    insert(&store, "Staff", row("p", &key, number)).await.unwrap();
+                    assert!(read(&store, "Staff", &key).await.unwrap().is_some());
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(count(&store, "Staff").await, 64 * 20);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_that_fails_takes_no_other_with_it() {
+    let (_directory, path) = scratch();
+    let store = Arc::new(Embedded::open(&path).unwrap());
+    create(&store, "Staff").await;
+    insert(&store, "Staff", row("p", "taken", 0)).await.unwrap();
+    let tasks: Vec<_> = (0..64)
+        .map(|task| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let mut batch = Batch::new("Staff");
+                batch.push(Operation::insert(row("p", &format!("{task}"), task))).unwrap();
+                if task % 2 == 0 {
+                    batch.push(Operation::insert(row("p", "taken", task))).unwrap();
+                }
+                (task, store.apply(&batch).await)
+            })
+        })
+        .collect();
+    for task in tasks {
+        let (task, result) = task.await.unwrap();
+        match result {
+            Ok(_) => assert_eq!(task % 2, 1),
+            Err(error) => {
+                assert!(error.is_conflict() && error.failed_index() == Some(1), "{error:?}");
+            }
+        }
+        let there = read(&store, "Staff", &task.to_string()).await.unwrap().is_some();
+        assert_eq!(there, task % 2 == 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_writer_wins_each_version() {
+    let (_directory, path) = scratch();
+    let store = Arc::new(Embedded::open(&path).unwrap());
+    create(&store, "Staff").await;
+    insert(&store, "Staff", row("p", "r", 0)).await.unwrap();
+    let tasks: Vec<_> = (0..16)
+        .map(|_| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                for _ in 0..10 {
+                    loop {
+                        let old = read(&store, "Staff", "r").await.unwrap().unwrap();
+                        let Some(ValueRef::Int64(number)) = old.get("Number").unwrap() else {
+                            panic!("no number")
+                        };
+                        let version = Condition::Match(old.etag().unwrap());
+                        let change = Operation::replace(row("p", "r", number + 1), version);
+                        let batch = Batch::single("Staff", change).unwrap();
+                        match store.apply(&batch).await {
+                            Ok(_) => break,
+                            Err(error) => assert!(error.is_precondition_failed(), "{error:?}"),
+                        }
+                    }
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let row = read(&store, "Staff", "r").await.unwrap().unwrap();
+    assert_eq!(row.get("Number").unwrap(), Some(ValueRef::Int64(160)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_and_a_writer_do_not_wait_for_each_other() {
+    let (_directory, path) = scratch();
+    let store = Arc::new(Embedded::open(&path).unwrap());
+    create(&store, "Staff").await;
+    fill(&store, "Staff", "p", 5_000).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let writer = {
+        let (store, stop) = (store.clone(), stop.clone());
+        tokio::spawn(async move {
+            let mut number = 0;
+            while !stop.load(Ordering::Relaxed) {
+                insert(&store, "Staff", row("q", &number.to_string(), number)).await.unwrap();
+                number += 1;
+            }
+            number
+        })
+    };
+    let start = Instant::now();
+    let mut reads = 0;
+    while start.elapsed() < Duration::from_millis(500) {
+        assert!(read(&store, "Staff", "00000042").await.unwrap().is_some());
+        assert!(count(&store, "Staff").await >= 5_000);
+        reads += 1;
+    }
+    stop.store(true, Ordering::Relaxed);
+    let written = writer.await.unwrap();
+    assert!(written > 10 && reads > 5, "{written} writes beside {reads} scans");
+}
+
+#[tokio::test]
+async fn a_long_scan_lets_others_run() {
+    let (_directory, path) = scratch();
+    let store = Arc::new(Embedded::open(&path).unwrap());
+    create(&store, "Staff").await;
+    fill(&store, "Staff", "p", 20_000).await;
+    let scan = {
+        let store = store.clone();
+        tokio::spawn(async move { count(&store, "Staff").await })
+    };
+    // One thread for both: each turn here is one in which the scan gave way.
+    let mut turns = 0;
+    while !scan.is_finished() {
+        tokio::task::yield_now().await;
+        turns += 1;
+    }
+    assert_eq!(scan.await.unwrap(), 20_000);
+    assert!(turns > 20, "the scan gave way {turns} times");
+}
+
+#[tokio::test]
+async fn a_write_that_is_given_up_is_whole_or_not_there() {
+    let (_directory, path) = scratch();
+    let store = Embedded::open(&path).unwrap();
+    create(&store, "Staff").await;
+    for number in 0..50 {
+        let mut batch = Batch::new("Staff");
+        for part in 0..10 {
+            let key = format!("{number}_{part}");
+            batch.push(Operation::insert(row("p", &key, number))).unwrap();
+        }
+        let time = Duration::from_micros(u64::try_from(number).unwrap() * 20);
+        drop(tokio::time::timeout(time, store.apply(&batch)).await);
+    }
+    store.flush().await.unwrap();
+    assert_eq!(count(&store, "Staff").await % 10, 0);
+}

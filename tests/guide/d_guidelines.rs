@@ -1,0 +1,123 @@
+//! D: guidelines.
+
+use std::time::{Duration, Instant};
+
+use entable::{
+    backend::layer::{On, Request, Trouble},
+    prelude::*,
+};
+
+use crate::{
+    model::{Employee, Worker, employee, review, worker},
+    store::{TestResult, on_both},
+};
+
+#[tokio::test]
+async fn d03_a_point_is_one_typed_read() -> TestResult {
+    on_both(async |store| {
+        let staff = store.table::<Worker>().await;
+        staff.insert(&worker(212)).await?;
+        store.requests();
+        let point: Point<Worker> = Worker::primary().department("Sales").id(212);
+        let found: Option<Stored<Worker>> = staff.get(point).await?;
+        assert_eq!(found.unwrap().id, 212);
+        let requests = store.requests();
+        assert_eq!(requests.len(), 1);
+        assert_eq!(requests[0].to_string(), "read Staff (Sales, empid_000212)");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn d04_a_copy_under_another_key_is_an_attribute() -> TestResult {
+    on_both(async |store| {
+        let staff = store.table::<Employee>().await;
+        staff.insert(&employee(223, "Jones")).await?;
+        store.requests();
+        let by_email = Employee::by_email().department("Sales").email("jones223@contoso.com");
+        let found = staff.get(by_email).await?.unwrap();
+        assert_eq!((*found).clone(), employee(223, "Jones"));
+        let requests = store.requests();
+        assert_eq!((requests.len(), requests[0].is_read()), (1, true), "as cheap as by its id");
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn d06_keys_are_compounds_of_parts() -> Result<(), Error> {
+    assert_eq!(review(123, 2012).to_row()?.row_key(), "empid_000123_2012");
+    Ok(())
+}
+
+#[derive(Debug, PartialEq, Projection)]
+#[table(of = Worker)]
+struct Name {
+    last_name: String,
+}
+
+#[tokio::test]
+async fn d07_a_projection_fetches_its_fields_alone() -> TestResult {
+    on_both(async |store| {
+        let staff = store.table::<Worker>().await;
+        staff.insert(&worker(1)).await?;
+        store.requests();
+        let names = staff.query(Worker::primary().department("Sales")).select::<Name>();
+        let names = names.collect().await?;
+        assert_eq!(*names[0], Name { last_name: "Jones".into() });
+        assert!(names[0].row().get("Email")?.is_none(), "it was not sent");
+        let Some(Request::Scan { select: Some(select), .. }) = store.requests().pop() else {
+            panic!("a query with a selection")
+        };
+        assert!(select.contains(&"LastName".to_owned()) && !select.contains(&"Age".to_owned()));
+        Ok(())
+    })
+    .await
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Staff", partition_key = "{department}_{id:06}", row_key = "entry_{number:04}")]
+struct Spread {
+    department: String,
+    id: u32,
+    number: u32,
+}
+
+#[tokio::test]
+async fn d08_a_partition_key_of_several_parts_spreads_the_load() -> TestResult {
+    on_both(async |store| {
+        let staff = store.table::<Spread>().await;
+        let entry = |id, number| Spread { department: "Sales".into(), id, number };
+        let rows = (0..10).flat_map(|id| (0..3).map(move |number| entry(id, number)));
+        let report = staff.bulk().insert_all(rows).await?;
+        assert_eq!((report.done, report.requests), (30, 10), "ten partitions");
+        let of_seven = staff.query(Spread::primary().department("Sales").id(7));
+        let found = of_seven.collect().await?;
+        assert_eq!(found.len(), 3);
+        assert_eq!(found[0].partition_key(), "Sales_000007");
+        assert_eq!((&*found[0].department, found[0].id), ("Sales", 7));
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn d09_the_requests_in_flight_are_bounded() -> TestResult {
+    on_both(async |store| {
+        let staff = store.table::<Worker>().await;
+        let paths = || (0..8).map(|d| Worker::primary().department(format!("D{d}")));
+        let slow = Duration::from_millis(100);
+        let mut elapsed = async |at_a_time: usize| {
+            (0..8).for_each(|nth| store.fault.inject(On::Scan, nth, Trouble::Delay(slow)));
+            let begun = Instant::now();
+            let found = staff.query_many(paths()).concurrency(at_a_time).collect().await?;
+            assert!(found.is_empty());
+            Ok::<_, Error>(begun.elapsed())
+        };
+        assert!(elapsed(2).await? >= slow * 4, "two at a time");
+        assert!(elapsed(8).await? < slow * 4, "all at once");
+        Ok(())
+    })
+    .await
+}

@@ -1,0 +1,27 @@
+//! The design guide, row by row: a test for each row that code can meet, named by the row's ID, on
+//! the store in memory and on the one in a file. `docs/guide.md` says where the other rows are met.
+#![allow(
+    missing_docs,
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr
+)]
+
+mod a_data_model;
+mod b_transactions;
+mod c_limits;
+mod d_guidelines;
+mod e_queries;
+mod f_keys;
+mod i_intra_partition_index;
+mod l_index_entities;
+mod model;
+mod n_compound_key;
+mod o_log_tail;
+mod store;
+mod table;
+mod v_retrieving;
+mod w_modifying;

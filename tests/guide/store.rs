@@ -1,0 +1,146 @@
+//! A client on each backend, with layers that count, fail and interleave.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    future::Future,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use entable::{
+    Batch, Written,
+    backend::{
+        Backend, BoxFuture, Capabilities, Embedded, Memory, Read, Rows, Scan, TableNames,
+        TableRequest,
+        layer::{Fault, Recorder, Request},
+    },
+    prelude::*,
+};
+
+pub type TestResult = Result<(), Box<dyn std::error::Error>>;
+
+/// A fresh store and what stands in front of it.
+pub struct Store {
+    /// The client under test: a recorder, then what happens between, then faults, then the backend.
+    pub client: Client,
+    /// Another program on the same store, without the layers.
+    pub other: Client,
+    pub recorder: Recorder,
+    pub fault: Fault,
+    /// The file of the embedded store.
+    pub file: Option<PathBuf>,
+    between: Between,
+}
+
+impl Store {
+    /// A store on that backend.
+    pub fn on(backend: Arc<dyn Backend>, file: Option<PathBuf>) -> Self {
+        let fault = Fault::around(backend.clone());
+        let between = Between { inner: fault.clone(), steps: Arc::default() };
+        let recorder = Recorder::around(between.clone());
+        let client = |backend: Arc<dyn Backend>| Client::builder().backend(backend).build();
+        Self {
+            client: client(Arc::new(recorder.clone())).unwrap(),
+            other: client(backend).unwrap(),
+            recorder,
+            fault,
+            file,
+            between,
+        }
+    }
+
+    /// The table of an entity, created; the log is empty afterwards.
+    pub async fn table<E: TableEntity>(&self) -> Table<E> {
+        let table = self.client.table::<E>();
+        table.create_if_missing().await.unwrap();
+        self.recorder.clear();
+        table
+    }
+
+    /// What another program does right before the next write arrives.
+    pub fn before_next_write(&self, step: impl Future<Output = ()> + Send + 'static) {
+        self.between.steps.lock().unwrap().push_back(Box::pin(step));
+    }
+
+    /// The requests since the last look.
+    pub fn requests(&self) -> Vec<Request> {
+        self.recorder.take()
+    }
+
+    /// How many requests there were since the last look.
+    pub fn count(&self) -> usize {
+        self.requests().len()
+    }
+
+    /// All rows of a partition, framework rows and copies too, as another program sees them.
+    pub async fn rows(&self, table: &str, partition_key: &str) -> Vec<Stored<DynamicEntity>> {
+        let rows = self.other.dynamic(table).query(Keys::partition(partition_key));
+        rows.collect().await.unwrap()
+    }
+
+    /// The RowKeys of a partition.
+    pub async fn row_keys(&self, table: &str, partition_key: &str) -> Vec<String> {
+        let rows = self.rows(table, partition_key).await;
+        rows.iter().map(|row| Stored::row_key(row).to_owned()).collect()
+    }
+}
+
+/// Runs a test on a store in memory and on one in a file.
+pub async fn on_both(body: impl AsyncFn(Store) -> TestResult) -> TestResult {
+    let named = |backend: &str, result: TestResult| {
+        result.map_err(|error| format!("on the {backend} store: {error}").into())
+    };
+    eprintln!("memory:");
+    named("memory", body(Store::on(Arc::new(Memory::new()), None)).await)?;
+    let directory = tempfile::tempdir()?;
+    let file = directory.path().join("staff.db");
+    eprintln!("embedded:");
+    named("embedded", body(Store::on(Arc::new(embedded(&file)?), Some(file.clone()))).await)
+}
+
+/// The embedded store in a file.
+pub fn embedded(file: &Path) -> Result<Embedded, Error> {
+    Embedded::open(file)
+}
+
+/// Lets another program's step run right before a write.
+#[derive(Clone)]
+struct Between {
+    inner: Fault,
+    steps: Arc<Mutex<VecDeque<BoxFuture<'static, ()>>>>,
+}
+
+impl fmt::Debug for Between {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Between").finish_non_exhaustive()
+    }
+}
+
+impl Backend for Between {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<entable::Row>, Error>> {
+        self.inner.read(request)
+    }
+
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+        self.inner.scan(request)
+    }
+
+    fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>, Error>> {
+        Box::pin(async move {
+            let step = self.steps.lock().unwrap().pop_front();
+            if let Some(step) = step {
+                step.await;
+            }
+            self.inner.apply(batch).await
+        })
+    }
+
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames, Error>> {
+        self.inner.tables(request)
+    }
+}

@@ -1,0 +1,118 @@
+//! Lookups: one read for many accesses.
+
+use std::{sync::Arc, time::Duration};
+
+use entable::{
+    Lookup, SteppedClock, Ticks,
+    backend::{
+        Memory,
+        layer::{Fault, On, Recorder, Trouble},
+    },
+    prelude::*,
+};
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Departments", partition_key = "departments", row_key = "{id:04}")]
+pub struct Department {
+    pub id: u32,
+    pub name: String,
+}
+
+fn department(id: u32) -> Department {
+    Department { id, name: format!("department {id}") }
+}
+
+struct Fixture {
+    fault: Fault,
+    recorder: Recorder,
+    clock: Arc<SteppedClock>,
+    table: Table<Department>,
+    lookup: Lookup<Department>,
+}
+
+async fn fixture() -> Fixture {
+    let fault = Fault::around(Memory::new());
+    let recorder = Recorder::around(fault.clone());
+    let client = Client::builder().backend(recorder.clone()).build().unwrap();
+    let table = client.table::<Department>();
+    table.create().await.unwrap();
+    table.bulk().insert_all((1..=3).map(department)).await.unwrap();
+    recorder.clear();
+    let clock = Arc::new(SteppedClock::new(Ticks::UNIX_EPOCH));
+    let query = table.query(Department::primary());
+    let lookup = Lookup::with_clock(query, Duration::from_secs(60), clock.clone());
+    Fixture { fault, recorder, clock, table, lookup }
+}
+
+#[tokio::test]
+async fn only_the_first_access_asks_until_it_is_old() -> Result<(), Error> {
+    let Fixture { recorder, clock, table, lookup, .. } = fixture().await;
+    let point = |id: u32| Department::primary().id(id);
+    for _ in 0..10 {
+        assert_eq!(lookup.get(&point(2)).await?.unwrap().name, "department 2");
+        assert!(lookup.get(&point(9)).await?.is_none());
+        assert_eq!(lookup.all().await?.len(), 3);
+    }
+    let by_name = lookup.index(|department| department.name.clone()).await?;
+    assert_eq!(by_name["department 3"].id, 3);
+    assert_eq!(recorder.count(), 1);
+    table.insert(&department(9)).await?;
+    recorder.clear();
+    clock.advance(Duration::from_secs(59));
+    assert!(lookup.get(&point(9)).await?.is_none());
+    assert_eq!(recorder.count(), 0);
+    clock.advance(Duration::from_secs(1));
+    assert!(lookup.get(&point(9)).await?.is_some());
+    assert_eq!(recorder.count(), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_refresh_is_asked_for() -> Result<(), Error> {
+    let Fixture { recorder, table, lookup, .. } = fixture().await;
+    assert_eq!(lookup.all().await?.len(), 3);
+    table.insert(&department(4)).await?;
+    recorder.clear();
+    assert_eq!(lookup.all().await?.len(), 3);
+    lookup.refresh().await?;
+    assert_eq!(lookup.all().await?.len(), 4);
+    assert_eq!(recorder.count(), 1);
+    lookup.forget();
+    assert_eq!(lookup.clone().all().await?.len(), 4);
+    assert_eq!(recorder.count(), 2);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn accesses_that_meet_share_one_read() -> Result<(), Error> {
+    let Fixture { fault, recorder, lookup, .. } = fixture().await;
+    fault.inject(On::Scan, 0, Trouble::Delay(Duration::from_millis(50)));
+    let tasks: Vec<_> = (0..50)
+        .map(|_| {
+            let lookup = lookup.clone();
+            tokio::spawn(async move { lookup.all().await.map(|rows| rows.len()) })
+        })
+        .collect();
+    for task in tasks {
+        assert_eq!(task.await.unwrap()?, 3);
+    }
+    assert_eq!(recorder.count(), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_failed_read_is_not_kept() -> Result<(), Error> {
+    let Fixture { fault, recorder, clock, lookup, .. } = fixture().await;
+    let lost = || Trouble::Before(Error::new(ErrorKind::Backend, "connection lost"));
+    fault.inject(On::Scan, 0, lost());
+    assert!(lookup.all().await.unwrap_err().is_backend());
+    assert_eq!(lookup.all().await?.len(), 3);
+    fault.inject(On::Scan, 0, lost());
+    assert!(lookup.refresh().await.unwrap_err().is_backend());
+    assert_eq!(lookup.all().await?.len(), 3, "what was kept stays");
+    assert_eq!(recorder.count(), 3);
+    clock.advance(Duration::from_secs(60));
+    fault.inject(On::Scan, 0, lost());
+    assert!(lookup.all().await.unwrap_err().is_backend(), "what is too old is not handed out");
+    Ok(())
+}

@@ -1,0 +1,21 @@
+//! Rows of several types: sets, versions, dynamic entities, references.
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod aggregate;
+mod bad_input;
+mod dynamic;
+mod fixture;
+mod guide_h;
+mod guide_m;
+mod guide_rest;
+mod guide_x;
+mod lookup;
+mod set;
+mod upgrade;
+mod version;
