@@ -172,6 +172,9 @@ impl ListDelta {
         current: Option<&StoredList>,
     ) -> Result<Vec<Operation>> {
         let Some(current) = current else {
+            if self.add.is_empty() {
+                return Ok(Vec::new());
+            }
             let rows = chunks_of(&self.add);
             let rows: Vec<_> = rows.chunks(CHUNKS).map(<[_]>::concat).collect();
             let spills = rows.len().saturating_sub(1);
