@@ -1,19 +1,22 @@
 //! What the compiler says about mistakes: one mistake, one message, at its place.
 
-const TOPICS: [&str; 13] = [
+const TOPICS: [&str; 16] = [
     "container",
     "enum",
     "field",
     "filter",
+    "index",
     "limit",
     "name",
     "patch",
     "path",
     "projection",
     "properties",
+    "set",
     "shape",
     "template",
     "type",
+    "version",
 ];
 
 #[test]

@@ -1,10 +1,6 @@
 //! A year of flights into a file, through `Bulk`.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use entable::{
     backend::{Durability, EmbeddedOptions},
@@ -85,7 +81,7 @@ pub(crate) fn run(given: Option<&Path>) {
     note("load_and_parse_per_second with a copy", format!("{both:.0}"));
 }
 
-fn measure<E>(directory: &Path, file: &PathBuf) -> (f64, f64)
+fn measure<E>(directory: &Path, file: &Path) -> (f64, f64)
 where
     E: TableEntity + Writable + Record,
 {

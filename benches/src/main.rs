@@ -18,7 +18,9 @@ mod figure;
 #[allow(unreachable_pub, dead_code, reason = "a module of the example")]
 #[path = "../../examples/quickstart/flight.rs"]
 mod flight;
+mod index;
 mod load;
+mod resolve;
 
 use std::path::Path;
 
@@ -53,13 +55,19 @@ fn main() {
         match suite.as_str() {
             "embedded" => embedded::run(size),
             "codec" => codec::run(),
+            "index" => index::run(),
+            "resolve" => resolve::run(),
             "load" => load::run(data.map(Path::new)),
             #[cfg(feature = "azure")]
             "azure" => azure::run(),
             #[cfg(not(feature = "azure"))]
             "azure" => println!("the suite `azure` needs `--features azure`"),
             "large" | "huge" => {}
-            other => println!("no suite `{other}`, there are: embedded, codec, load, azure"),
+            other => {
+                println!(
+                    "no suite `{other}`, there are: embedded, codec, index, resolve, load, azure"
+                )
+            }
         }
     }
 }

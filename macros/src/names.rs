@@ -1,8 +1,8 @@
 //! Names: cases, suggestions, and the types that a field may name.
 
-use proc_macro2::{Group, Ident, TokenStream, TokenTree};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident};
-use syn::{Type, ext::IdentExt};
+use syn::{Type, ext::IdentExt, spanned::Spanned};
 
 /// The name without `r#`.
 pub(crate) fn unraw(ident: &Ident) -> String {
@@ -182,6 +182,12 @@ pub(crate) fn without_self(ty: &Type, this: &Ident) -> Type {
             .collect()
     }
     syn::parse2(replace(ty.to_token_stream(), this)).unwrap_or_else(|_| ty.clone())
+}
+
+/// Where a token stands, for code that is shown there. Its names are still the derive's own: what a
+/// `macro_rules!` macro hands on would otherwise not see the locals of the code around it.
+pub(crate) fn place(of: &impl Spanned) -> Span {
+    of.span().resolved_at(Span::call_site())
 }
 
 /// The last segment of a type's path: all that a macro sees of a type.

@@ -30,11 +30,11 @@ pub use crate::{
         Access, Column, ColumnSchema, Comparable, CopyRow, Discriminator, Draft, DynamicEntity,
         EntityRows, Flattened, FromRow, FullCopy, FullView, Holds, Json, ListEntry, ListRows,
         PartialCopy, Partition, Patch, Path, PathBuilder, Plain, Point, PrimaryRow, Projection,
-        Properties, PropertyWriter, Range, ReadColumn, Scan, Schema, Stored, TableEntity, View,
-        Within, are_apart, older_rows, older_version,
+        Properties, PropertyWriter, Range, ReadColumn, Scan, Schema, Stored, TableEntity,
+        UpgradeFrom, View, Within, assert_flattened, older_rows, older_version,
         set::{
-            Aggregate, Claim, EntitySet, Folding, Many, Marker, Members, One, Set, SetMember,
-            Variant, count_markers, read_member, resolve_row, sorted_markers,
+            Aggregate, Claim, EntitySet, Folding, Many, Marker, Members, One, OtherRow, Set,
+            SetMember, Variant, count_markers, resolve_row, sorted_markers,
         },
     },
     error::{BoxError, Error, Result},
@@ -294,6 +294,20 @@ impl<F: SameType<C::Field>, C: ReadColumn> Projected<C> for F {
     }
 }
 
+/// What is known of a projection's rows.
+pub const fn schema_of<P: Projection>() -> &'static Schema {
+    <P::Entity as TableEntity>::SCHEMA
+}
+
+/// A projection from a row that its entity claims.
+///
+/// # Errors
+///
+/// `is_decode`, naming the property, for a row that does not fit.
+pub fn read_projection<P: Projection>(row: &Row, claim: &Claim) -> Result<P> {
+    crate::entity::set::read_claimed::<P::Entity, P>(row, claim)
+}
+
 /// The table that an entity declares.
 pub fn table_of<E: TableEntity>(_: &E) -> &'static str {
     E::SCHEMA.table
@@ -339,21 +353,6 @@ pub const fn assert_separated(template: &Template, message: &'static str) {
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_properties(columns: &[ColumnSchema], markers: usize, message: &'static str) {
     if ColumnSchema::count(columns) + markers > PROPERTIES {
-        panic!("{}", message);
-    }
-}
-
-/// Refuses the expansion where a flattened struct has a property of another's name.
-#[track_caller]
-#[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_flattened(
-    entity: &[ColumnSchema],
-    marker: &str,
-    prefix: &str,
-    columns: &[ColumnSchema],
-    message: &'static str,
-) {
-    if !are_apart(entity, marker, prefix, columns) {
         panic!("{}", message);
     }
 }

@@ -38,7 +38,6 @@ async fn a_transaction_has_at_most_a_hundred_operations() -> Result<(), Error> {
     }
     let error = egt.insert(&employee(100)).unwrap_err();
     assert!(error.is_too_large() && error.failed_index() == Some(100), "{error}");
-    println!("{error}");
     assert_eq!(egt.commit().await?.len(), 100);
     let mut egt = staff.atomic();
     for id in 0..50 {
@@ -58,11 +57,9 @@ async fn what_cannot_be_together_is_refused_where_it_is_added() -> Result<(), Er
     let mut egt = client.atomic();
     egt.insert(&employee(1))?.insert(&employee(2))?;
     let error = egt.upsert(&employee(1)).unwrap_err();
-    println!("{error}");
     assert_eq!((error.code(), error.failed_index()), (Some("InvalidDuplicateRow"), Some(2)));
     assert!(error.to_string().contains("operations 0 and 2"), "{error}");
     let error = egt.insert(&Employee { department: "Ops".into(), ..employee(3) }).unwrap_err();
-    println!("{error}");
     assert_eq!(error.code(), Some("CommandsInBatchActOnDifferentPartitions"));
     assert_eq!(error.keys(), Some(("Ops", "empid_000003")));
     egt.insert(&Review { department: "Sales".into(), id: 1, year: 2014, rating: None })?;
@@ -119,7 +116,6 @@ async fn bulk_goes_on_past_rows_that_fail() -> Result<(), Error> {
     let last = *seen.lock().unwrap().last().unwrap();
     assert_eq!(last, (294, 6));
     for failure in &report.failed {
-        println!("{}: {}", failure.index, failure.error);
         assert_eq!(failure.error.table(), Some("Staff"));
     }
     let error = report.into_result().unwrap_err();
@@ -234,5 +230,92 @@ async fn mixed_partitions_are_one_request_each() -> Result<(), Error> {
     let rows = (0..200).map(|id| Employee { department: format!("d{}", id % 4), ..employee(id) });
     let report = client.bulk().insert_all(rows).await?;
     assert_eq!((report.done, report.requests, recorder.count()), (200, 4, 4));
+    Ok(())
+}
+
+async fn people() -> Table<Person> {
+    let people = crate::table::<Person>().await;
+    people.bulk().insert_all((1..=5).map(person)).await.unwrap();
+    people
+}
+
+async fn exact(people: &Table<Person>) -> Vec<(u32, String)> {
+    let report = people.check().await.unwrap();
+    assert!(report.is_clean(), "{report:?}");
+    let all = people.query(Person::scan()).collect().await.unwrap();
+    for one in &all {
+        let found = people.query(Person::by_email().department("Sales").email(&one.email));
+        assert_eq!(found.collect().await.unwrap().len(), 1);
+    }
+    all.iter().map(|p| (p.id, p.email.clone())).collect()
+}
+
+#[tokio::test]
+async fn two_entities_swap_their_index_keys_in_one_transaction() -> Result<(), Error> {
+    let people = people().await;
+    let at = |id| Person::primary().department("Sales").id(id);
+    let mut one = people.get(at(1)).await?.unwrap();
+    let mut two = people.get(at(2)).await?.unwrap();
+    std::mem::swap(&mut one.email, &mut two.email);
+    let error = people.replace(&one).await.unwrap_err();
+    assert!(error.is_unique_violation() && error.index() == Some("ByEmail"), "{error}");
+    let mut egt = people.atomic();
+    egt.replace(&one)?.replace(&two)?;
+    egt.commit().await?;
+    assert_eq!(exact(&people).await[0], (1, "P2@x.com".into()));
+    let three = people.get(at(3)).await?.unwrap();
+    let mut four = people.get(at(4)).await?.unwrap();
+    four.email = three.email.clone();
+    let mut egt = people.atomic();
+    egt.delete(&three)?.replace(&four)?;
+    egt.commit().await?;
+    assert_eq!(exact(&people).await.len(), 4);
+    let mut five = people.get(at(5)).await?.unwrap();
+    five.id = 50;
+    five.email = "new@x.com".into();
+    people.replace(&five).await?;
+    people.update(at(50), |p| Ok(p.email = "NEW@X.com".into())).await?;
+    assert_eq!(exact(&people).await[3], (50, "NEW@X.com".into()));
+    people.patch(at(50), Person::patch().email("last@x.com")).await?;
+    assert_eq!(exact(&people).await[3], (50, "last@x.com".into()));
+    Ok(())
+}
+
+#[tokio::test]
+async fn bulk_reports_a_taken_index_key_and_writes_the_rest() -> Result<(), Error> {
+    let people = people().await;
+    let rows = (10..130).map(|id| match id {
+        20 => Person { email: "p1@x.com".into(), ..person(20) },
+        40 | 41 => Person { email: "same@x.com".into(), ..person(id) },
+        _ => person(id),
+    });
+    let report = people.bulk().insert_all(rows).await?;
+    let failed: Vec<u64> = report.failed.iter().map(|f| f.index + 10).collect();
+    assert_eq!(failed, [20, 41], "{:?}", report.failed);
+    assert!(report.failed.iter().all(|f| f.error.is_unique_violation()));
+    assert_eq!(exact(&people).await.len(), 5 + 118);
+    let query = people.query(Person::primary().department("Sales")).page_size(10);
+    let report =
+        people.bulk().update_all(query, |p| Ok(p.email = format!("{}@new.com", p.id / 2))).await?;
+    assert!(report.failed.iter().all(|f| f.error.is_unique_violation()));
+    assert_eq!(exact(&people).await.len(), 123);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_write_that_is_dropped_is_whole_or_nothing() -> Result<(), Error> {
+    let people = people().await;
+    for round in 0..200_u32 {
+        let at = Person::primary().department("Sales").id(round % 5 + 1);
+        let change = people.update(at, |p| Ok(p.email = format!("r{round}@x.com")));
+        let polls = round % 7;
+        let mut change = Box::pin(change);
+        for _ in 0..polls {
+            if futures_util::FutureExt::now_or_never(&mut change).is_some() {
+                break;
+            }
+        }
+    }
+    assert_eq!(exact(&people).await.len(), 5);
     Ok(())
 }

@@ -1,9 +1,17 @@
 //! What an unfriendly user tries, with nothing but the contract in hand.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::unit_arg,
+    reason = "programs as users write them; a helper that fails is a failed test"
+)]
+
 mod batches;
 mod files;
 mod keys;
 mod model;
+mod oracle;
 mod queries;
 mod shapes;
 mod types;

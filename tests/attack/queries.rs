@@ -133,11 +133,9 @@ async fn foreign_rows_are_skipped_and_named() -> Result<(), Error> {
     staff.insert(&employee(30)).await?;
     recorder.clear();
     assert_eq!(staff.query(sales()).first().await?.unwrap().id, 30);
-    println!("first() took {} requests", recorder.count());
     assert!(recorder.count() <= 3, "{} requests for first()", recorder.count());
     recorder.clear();
     assert_eq!(staff.query(sales()).take(1).collect().await?.len(), 1);
-    println!("take(1) took {} requests", recorder.count());
     let page = staff.query(sales()).page_size(5).page(None).await?;
     assert!(page.items.is_empty() && page.next.is_some());
     assert_eq!(reviews.query(Review::scan()).collect().await?.len(), 150);
@@ -172,7 +170,6 @@ async fn rows_without_an_entity_type_are_not_ours() -> Result<(), Error> {
     raw.insert(&ours.clone().with("Age", "three")).await?;
     let error = staff.get(point(8)).await.unwrap_err();
     assert!(error.is_decode(), "{error}");
-    println!("{error}");
     let error = staff.query(sales()).collect().await.unwrap_err();
     assert_eq!(error.table(), Some("Staff"), "{error}");
     assert_eq!(error.keys(), Some(("Sales", "empid_000008")), "{error}");
@@ -219,7 +216,6 @@ async fn untyped_queries_parse_and_refuse() -> Result<(), Error> {
             shown.contains(text.escape_debug().to_string().as_str()) || shown.len() > 20,
             "{shown}"
         );
-        println!("{text:?}: {shown}");
     }
     let error = rows.query(Keys::partition("x")).page(None).await;
     assert!(error?.items.is_empty());

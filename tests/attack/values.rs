@@ -45,10 +45,14 @@ async fn doubles_come_back_bit_by_bit() -> Result<(), Error> {
         let read = values.get(at(id)).await?.unwrap();
         assert_eq!(read.float.map(f64::to_bits), Some(double.to_bits()));
         let all = values.query(Values::primary()).filter(Values::FLOAT.eq(double));
-        assert_eq!(all.collect().await?.len(), usize::from(!double.is_nan()), "{double}");
+        if !double.is_finite() {
+            let error = all.collect().await.unwrap_err();
+            assert!(error.is_invalid() && error.property() == Some("Float"), "{error}");
+            continue;
+        }
+        assert_eq!(all.collect().await?.len(), 1, "{double}");
         let text = all.explain().filter;
         assert!(Filter::parse(&text).is_ok(), "{text}");
-        println!("{text}");
     }
     assert_eq!(
         values.query(Values::primary()).filter(Values::FLOAT.eq(0.0)).collect().await?.len(),
@@ -79,7 +83,6 @@ async fn what_does_not_fit_is_refused_with_its_name() -> Result<(), Error> {
             assert!(error.is_invalid() || error.is_too_large(), "{error}");
             assert_eq!(error.property(), Some(property), "{error}");
             assert_eq!(error.table(), Some("Values"), "{error}");
-            println!("{error}");
             assert_eq!(error.keys(), Some(("p", "001")), "{error}");
         }
     }
@@ -93,7 +96,6 @@ async fn what_does_not_fit_is_refused_with_its_name() -> Result<(), Error> {
             .unwrap_err(),
     ] {
         assert_eq!((error.property(), error.table()), (Some("Long"), Some("Values")), "{error}");
-        println!("{error}");
     }
     let error = values.patch(at(1), Values::patch().text("x".repeat(32_769))).await.unwrap_err();
     assert_eq!((error.property(), error.is_too_large()), (Some("Text"), true), "{error}");
@@ -134,7 +136,6 @@ async fn a_bag_has_its_limits_and_no_stranger_takes_a_known_name() -> Result<(),
     ] {
         let row = Values { extra: bag(names), ..value(1) };
         let error = values.insert(&row).await.unwrap_err();
-        println!("{error}");
         assert!(error.is_invalid(), "{names:?}: {error}");
         assert_eq!(error.table(), Some("Values"));
         assert!(
@@ -175,7 +176,6 @@ async fn an_entity_over_a_mebibyte_is_refused_before_it_is_sent() -> Result<(), 
     let row = Values { extra: extra(17), ..value(1) };
     let error = values.insert(&row).await.unwrap_err();
     assert!(error.is_too_large() && error.keys() == Some(("p", "001")), "{error}");
-    println!("{error}");
     values.insert(&Values { extra: extra(16), ..value(1) }).await?;
     let rows =
         (1..=30).map(|id| Values { extra: extra(if id == 7 { 17 } else { 16 }), ..value(id) });
@@ -195,7 +195,6 @@ async fn an_entity_over_a_mebibyte_is_refused_before_it_is_sent() -> Result<(), 
     }
     let (id, error) = refused.unwrap();
     assert!(error.is_too_large() && error.code() == Some("RequestBodyTooLarge"), "{error}");
-    println!("{id}: {error}");
     assert_eq!(error.failed_index(), Some(id as usize - 1));
     egt.commit().await?;
     Ok(())
@@ -210,11 +209,9 @@ async fn no_secret_and_no_control_character_reaches_a_message() -> Result<(), Er
         .unwrap_err();
     assert!(!error.to_string().contains('\n'), "{error}");
     let error = staff.get(Point::at("x/y\n", "z")).await.unwrap_err();
-    println!("{error}");
     assert!(error.is_invalid() && !error.to_string().contains('\n'), "{error}");
     assert_eq!(error.table(), Some("Staff"));
     let debug = format!("{:?}", Employee::patch().note("secret"));
-    println!("{debug}");
     assert!(!debug.contains("secret"));
     let _ = point(1);
     Ok(())

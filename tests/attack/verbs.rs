@@ -94,7 +94,6 @@ async fn validate_and_update_say_no_in_the_users_words() -> Result<(), Error> {
     let (_, staff) = staff().await;
     let error = staff.insert(&Employee { age: -1, ..employee(1) }).await.unwrap_err();
     assert!(error.is_rejected() && error.to_string().contains("not negative"), "{error}");
-    println!("{error}");
     assert_eq!(error.table(), Some("Staff"));
     assert_eq!(error.keys(), Some(("Sales", "empid_000001")));
     staff.insert(&employee(1)).await?;
@@ -102,10 +101,8 @@ async fn validate_and_update_say_no_in_the_users_words() -> Result<(), Error> {
     assert!(error.is_rejected() && error.keys().is_some(), "{error}");
     let error = staff.update(point(1), |_| Err("no".into())).await.unwrap_err();
     assert!(error.is_rejected() && error.keys().is_some(), "{error}");
-    println!("{error}");
     let error = staff.update(point(4), |_| Ok(())).await.unwrap_err();
     assert!(error.is_not_found() && error.keys().is_some(), "{error}");
-    println!("{error}");
     let error = staff.replace_any(&employee(4)).await.unwrap_err();
     assert!(error.is_not_found() && error.keys().is_some(), "{error}");
     assert!(staff.delete_at(point(1)).await?);
@@ -128,13 +125,11 @@ async fn a_missing_table_is_not_a_missing_entity() -> Result<(), Error> {
     ] {
         assert!(error.is_not_found(), "{error}");
         assert_eq!(error.table(), Some("Archive"), "{error}");
-        println!("{error}");
     }
     for name in ["", "ab", "1abc", "a-b", "tables", "Tables", "é23", &"x".repeat(64), "a b c"] {
         let table: Table<Employee> = Client::memory().table_named(name);
         let error = table.create_if_missing().await.unwrap_err();
         assert!(error.is_invalid() || error.is_too_large(), "{error}");
-        println!("{error}");
     }
     Ok(())
 }

@@ -85,7 +85,7 @@ pub struct Customer {
     pub rest: entable::Bag,
 }
 
-fn has_a_name(customer: &Customer) -> Result<(), entable::BoxError> {
+fn has_a_name(customer: &Customer) -> Result<(), BoxError> {
     if customer.name.is_empty() { Err("a customer has a name".into()) } else { Ok(()) }
 }
 

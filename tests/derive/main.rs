@@ -1,5 +1,5 @@
 //! What the derives generate, through the public face and without a backend.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod discriminator;
 mod edm_enum;

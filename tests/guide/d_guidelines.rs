@@ -108,7 +108,7 @@ async fn d09_the_requests_in_flight_are_bounded() -> TestResult {
         let staff = store.table::<Worker>().await;
         let paths = || (0..8).map(|d| Worker::primary().department(format!("D{d}")));
         let slow = Duration::from_millis(100);
-        let mut elapsed = async |at_a_time: usize| {
+        let elapsed = async |at_a_time: usize| {
             (0..8).for_each(|nth| store.fault.inject(On::Scan, nth, Trouble::Delay(slow)));
             let begun = Instant::now();
             let found = staff.query_many(paths()).concurrency(at_a_time).collect().await?;

@@ -1,5 +1,6 @@
 //! Derives in hostile surroundings.
 #![deny(missing_docs, warnings)]
+#![allow(clippy::bool_assert_comparison, reason = "one macro to name without the prelude")]
 
 pub mod docs;
 mod locals;

@@ -3,6 +3,7 @@
 
 mod check;
 mod copies;
+mod limits;
 mod rebuild;
 mod single;
 mod stored_key;

@@ -33,7 +33,6 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
         key::separated(&family.row, entity, errors);
     }
     key::hot_partition(entity, errors);
-    index::names(entity, errors);
     index::count(entity, errors);
 }
 

@@ -10,7 +10,7 @@ use crate::{errors::Errors, model::Set};
 pub(super) fn distinct(set: &Set, errors: &mut Errors) {
     let mut seen = HashMap::new();
     for member in &set.members {
-        let ty = member.ty.to_token_stream().to_string();
+        let ty = member.ty.to_token_stream().to_string().replace(' ', "");
         if let Some(first) = seen.insert(ty.clone(), &member.ident) {
             let message =
                 format!("`{first}` and `{}` both hold `{ty}`, expected one of them", member.ident);

@@ -2,16 +2,18 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
-use syn::spanned::Spanned;
 
-use crate::model::{Count, Member, Set};
+use crate::{
+    model::{Count, Member, Set},
+    names::place,
+};
 
 /// What is read from each of a member's rows.
 pub(super) fn value_of(member: &Member) -> TokenStream {
     let ty = &member.ty;
     match member.count {
-        Count::One => quote_spanned! { ty.span() => <#ty as _rt::One>::Value },
-        Count::Many => quote_spanned! { ty.span() => <#ty as _rt::Many>::Value },
+        Count::One => quote_spanned! { place(ty) => <#ty as _rt::One>::Value },
+        Count::Many => quote_spanned! { place(ty) => <#ty as _rt::Many>::Value },
     }
 }
 
@@ -20,39 +22,43 @@ pub(super) fn emit(set: &Set) -> TokenStream {
     let ident = &set.ident;
     let has_other = set.other.is_some();
     let members = || set.members.iter().enumerate();
-    let slot = |at: usize| format_ident!("__f{at}");
+    // What a type lacks is reported at the type, once: all of its uses stand there.
+    let slot = |at: usize, member: &Member| format_ident!("__f{at}", span = place(&member.ty));
     let slots = members().map(|(at, member)| {
-        let (slot, value) = (slot(at), value_of(member));
+        let (slot, value) = (slot(at, member), value_of(member));
         match member.count {
-            Count::One => quote! {
+            Count::One => quote_spanned! { place(&member.ty) =>
                 let mut #slot: _rt::Option<_rt::Stored<#value>> = _rt::None;
             },
-            Count::Many => {
-                quote! { let mut #slot: _rt::Vec<_rt::Stored<#value>> = _rt::Vec::new(); }
-            }
+            Count::Many => quote_spanned! { place(&member.ty) =>
+                let mut #slot: _rt::Vec<_rt::Stored<#value>> = _rt::Vec::new();
+            },
         }
     });
     let puts = members().map(|(at, member)| {
-        let slot = slot(at);
+        let slot = slot(at, member);
         let put = match member.count {
             Count::One => quote! { put_one },
             Count::Many => quote! { put_many },
         };
-        quote! { #at => _rt::Folding::#put(__rows, &mut #slot, __found)?, }
+        let put = quote_spanned! { place(&member.ty) =>
+            _rt::Folding::#put(__rows, &mut #slot, __found)?
+        };
+        quote! { #at => #put, }
     });
     let fields = members().map(|(at, member)| {
-        let (slot, name, ty) = (slot(at), &member.ident, &member.ty);
+        let (slot, name, ty) = (slot(at, member), &member.ident, &member.ty);
         let text = crate::names::unraw(name);
         match member.count {
-            Count::One => quote! {
+            Count::One => quote_spanned! { place(ty) =>
                 #name: <#ty as _rt::One>::one(#slot, || _rt::Folding::missing(__rows, #text))?
             },
-            Count::Many => quote! { #name: <#ty as _rt::Many>::many(#slot) },
+            Count::Many => quote_spanned! { place(ty) => #name: <#ty as _rt::Many>::many(#slot) },
         }
     });
     let other = set.other.as_ref().map(|other| {
         let (name, ty) = (&other.ident, &other.ty);
-        quote_spanned! { ty.span() =>
+        quote_spanned! { place(ty) =>
             #name: <#ty as _rt::Many>::many(_rt::Folding::take_others(__rows)),
         }
     });

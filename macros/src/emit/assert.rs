@@ -4,7 +4,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::schema::family_constant;
+use super::schema::{column, family_constant};
 use crate::{
     check::SEPARATED,
     model::{Entity, Family, Field, Key, Part, Segment, Storage},
@@ -26,10 +26,12 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let properties = quote_spanned! { entity.ident.span() =>
         const _: () = _rt::assert_properties(__SCHEMA.columns, #marker, #message);
     };
+    let copies = entity.copies().filter(|family| !family.is_primary());
+    let copies = copies.map(|family| copy_properties(entity, family, marker));
     let apart = apart(entity);
     let older = older(entity);
     let flattened = entity.fields.iter().filter_map(|field| flattened(entity, field));
-    quote! { #(#separated)* #(#covers)* #properties #apart #older #(#flattened)* }
+    quote! { #(#separated)* #(#covers)* #properties #(#copies)* #apart #older #(#flattened)* }
 }
 
 /// An older version is one of the same type, and older.
@@ -69,6 +71,20 @@ fn flattened(entity: &Entity, field: &Field) -> Option<TokenStream> {
             #message,
         );
     })
+}
+
+/// A copy holds the primary's key fields as properties, where its own keys do not give them back.
+fn copy_properties(entity: &Entity, family: &Family, marker: usize) -> TokenStream {
+    let fields = entity.fields.iter().enumerate();
+    let held = fields.filter(|(at, field)| entity.is_property(family, *at, field));
+    let columns = held.filter_map(|(_, field)| column(field, true));
+    let message = format!(
+        "copies of `{}` have more than 252 properties, the most that an entity can have: leave some out with `except(..)`",
+        family.name
+    );
+    quote_spanned! { family.row.literal.span() =>
+        const _: () = _rt::assert_properties(&[#(#columns),*], #marker, #message);
+    }
 }
 
 /// Two families whose rows could have one key.

@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
-use syn::{Path, spanned::Spanned};
+use syn::Path;
 
 use super::{codec::json_codec, part, patch, schema::family_constant, steps};
 use crate::{
@@ -71,15 +71,17 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 
 /// What reads rows of older versions.
 fn older(older: &Path) -> TokenStream {
-    // The bound of the conversion is shown where the older version is named.
-    let read = quote_spanned! { older.span() => _rt::older_version::<#older, Self> };
+    // The conversion that is missing is shown where the older version is named.
+    let upgrade = quote_spanned! { crate::names::place(older) =>
+        |__old: #older| <Self as _rt::UpgradeFrom<#older>>::upgrade(__old)
+    };
     quote! {
         fn from_version(
             __row: &_rt::Row,
             __family: &str,
             __version: u32,
         ) -> _rt::Result<_rt::Option<Self>> {
-            #read(__row, __family, __version)
+            _rt::older_version(__row, __family, __version, #upgrade)
         }
 
         fn rows_of_version(

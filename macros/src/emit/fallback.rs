@@ -139,7 +139,9 @@ pub(crate) fn projection(input: &DeriveInput, projection: &model::Projection) ->
             }
 
             impl _rt::SetMember for #ident {
-                type Entity = #of;
+                const MEMBER: &'static _rt::Schema = _rt::schema_of::<Self>();
+
+                fn read_claimed(_: &_rt::Row, _: &_rt::Claim) -> _rt::Result<Self> { loop {} }
             }
         }
     });

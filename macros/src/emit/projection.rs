@@ -55,7 +55,11 @@ pub(super) fn emit(projection: &Projection) -> TokenStream {
 
         #[automatically_derived]
         impl _rt::SetMember for #ident {
-            type Entity = #of;
+            const MEMBER: &'static _rt::Schema = _rt::schema_of::<Self>();
+
+            fn read_claimed(__row: &_rt::Row, __claim: &_rt::Claim) -> _rt::Result<Self> {
+                _rt::read_projection(__row, __claim)
+            }
         }
 
         #[automatically_derived]

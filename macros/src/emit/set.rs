@@ -2,10 +2,12 @@
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
-use syn::spanned::Spanned;
 
 use super::aggregate;
-use crate::model::{Member, Set, Shape};
+use crate::{
+    model::{Member, Set, Shape},
+    names::place,
+};
 
 /// The members' schemas and the table of their discriminators, which the compiler sorts.
 pub(super) fn members(set: &Set) -> TokenStream {
@@ -37,9 +39,7 @@ fn schema(set: &Set, member: &Member) -> TokenStream {
         }
         Shape::Struct => aggregate::value_of(member),
     };
-    quote_spanned! { member.ty.span() =>
-        <<#ty as _rt::SetMember>::Entity as _rt::TableEntity>::SCHEMA
-    }
+    quote_spanned! { place(&member.ty) => <#ty as _rt::SetMember>::MEMBER }
 }
 
 /// Two members that could claim one row.
@@ -56,7 +56,7 @@ fn apart(set: &Set, schemas: &[TokenStream]) -> TokenStream {
         let keys = format!(
             "rows of `{a}` and of `{b}` could have the same key, so that both could claim a row: begin their keys with a literal of their own"
         );
-        quote_spanned! { second.ty.span() =>
+        quote_spanned! { place(&second.ty) =>
             const _: () = _rt::assert_types_apart(#first_schema, #second_schema, #types);
             const _: () = _rt::assert_members_apart(#first_schema, #second_schema, #keys);
         }
@@ -70,22 +70,22 @@ pub(super) fn emit(set: &Set) -> TokenStream {
     let from_row = from_row(set);
     let reads = set.members.iter().enumerate().map(|(at, member)| {
         let (variant, ty) = (&member.ident, &member.ty);
-        quote! { #at => _rt::read_member::<#ty>(__row, __claim).map(Self::#variant), }
+        let read = quote_spanned! { place(ty) =>
+            <#ty as _rt::SetMember>::read_claimed(__row, __claim)?
+        };
+        quote! { #at => _rt::Ok(Self::#variant(#read)), }
     });
     let other = match &set.other {
         Some(other) => {
             let (variant, ty) = (&other.ident, &other.ty);
-            let read = quote_spanned! { ty.span() => <_rt::DynamicEntity as _rt::FromRow>::from_row(__row)? };
+            let read = quote_spanned! { place(ty) => <#ty as _rt::OtherRow>::whole(__row)? };
             quote! { _rt::Ok(_rt::Some(Self::#variant(#read))) }
         }
         None => quote! { _rt::Ok(_rt::None) },
     };
     let names = set.members.iter().map(|member| {
-        let (variant, ty) = (&member.ident, &member.ty);
-        quote! {
-            Self::#variant(_) =>
-                <<#ty as _rt::SetMember>::Entity as _rt::TableEntity>::SCHEMA.entity,
-        }
+        let (variant, schema) = (&member.ident, schema(set, member));
+        quote! { Self::#variant(_) => #schema.entity, }
     });
     let other_name = set.other.as_ref().map(|other| {
         let variant = &other.ident;
@@ -127,8 +127,8 @@ fn from_row(set: &Set) -> TokenStream {
     let ident = &set.ident;
     let columns = set.members.iter().map(|member| {
         let ty = &member.ty;
-        quote! {
-            let mut __columns = <#ty as _rt::FromRow>::columns(_rt::None)?;
+        quote_spanned! { place(ty) =>
+            let mut __columns = <#ty as _rt::SetMember>::member_columns()?;
             _rt::Vec::append(&mut __names, &mut __columns);
         }
     });
@@ -191,14 +191,22 @@ fn writes(set: &Set) -> TokenStream {
     let bounds = quote! { #(for<'__a> #types: _rt::TableEntity,)* };
     let arms = |member: TokenStream, other: &TokenStream| {
         let other = set.other.as_ref().map(|variant| {
-            let variant = &variant.ident;
-            quote! { Self::#variant(__other) => #other, }
+            let (variant, ty) = (&variant.ident, &variant.ty);
+            let dynamic = quote_spanned! { place(ty) =>
+                <#ty as _rt::OtherRow>::as_dynamic(__other)
+            };
+            quote! {
+                Self::#variant(__other) => {
+                    let __other = #dynamic;
+                    #other
+                }
+            }
         });
         quote! { #(Self::#names(__member) => #member,)* #other }
     };
     let table = arms(
         quote! { _rt::table_of(__member) },
-        &quote! {{ let _ = __other; _rt::Members::table(&__MEMBERS) }},
+        &quote! { let _ = __other; _rt::Members::table(&__MEMBERS) },
     );
     let change = arms(
         quote! { _rt::bulk_change(__member, __verb) },
@@ -210,7 +218,7 @@ fn writes(set: &Set) -> TokenStream {
     );
     let removal = arms(
         quote! { _rt::removal_of(__stored, __member) },
-        &quote! {{ let _ = __other; _rt::other_removal(__stored) }},
+        &quote! { let _ = __other; _rt::other_removal(__stored) },
     );
     quote! {
         #[automatically_derived]

@@ -1,5 +1,7 @@
 //! An entity.
 
+use std::collections::HashMap;
+
 use proc_macro2::{Ident, Span};
 use syn::{DeriveInput, LitStr, Path, Visibility};
 
@@ -147,12 +149,40 @@ fn families(
 ) -> Vec<Family> {
     let primary = primary(input, attr, fields, errors);
     let mut families = Vec::new();
+    let mut methods = HashMap::new();
+    // One without a path of its own is left out: what is generated for it would be a second
+    // mistake.
     for index in &attr.indexes {
+        if !has_own_path(index, &mut methods, errors) {
+            continue;
+        }
         let partition = primary.as_ref().map(|primary| &primary.partition);
         families.extend(self::index(index, partition, fields, errors));
     }
     families.splice(0..0, primary);
     families
+}
+
+/// Names whose methods the trait has.
+const RESERVED: [&str; 3] = ["primary", "scan", "patch"];
+
+/// Whether no other path has the method of the index.
+fn has_own_path(
+    index: &IndexAttr,
+    methods: &mut HashMap<String, String>,
+    errors: &mut Errors,
+) -> bool {
+    let name = names::unraw(&index.name);
+    let method = Case::Snake.apply(&name);
+    let message = if RESERVED.contains(&method.as_str()) {
+        format!("an index cannot be named `{name}`: `{method}()` is taken")
+    } else if let Some(first) = methods.insert(method.clone(), name.clone()) {
+        format!("indexes `{first}` and `{name}` both have the path `{method}()`")
+    } else {
+        return true;
+    };
+    errors.at(index.name.span(), message);
+    false
 }
 
 /// The family of the entity's own rows, where both keys are given.
@@ -191,7 +221,9 @@ fn index(
     errors: &mut Errors,
 ) -> Option<Family> {
     if !attr.row_key.is_set() {
-        let message = format!("`{0}` needs a key, write `{0}, row_key = \"..\"`", attr.name);
+        let kind = if attr.is_list { "list" } else { "index" };
+        let message =
+            format!("`{0}` needs a key, write `{kind}({0}, row_key = \"..\")`", attr.name);
         errors.at(attr.name.span(), message);
     }
     let row = attr.row_key.get().map(|literal| Key::new(literal, fields, errors));

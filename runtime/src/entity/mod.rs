@@ -25,7 +25,7 @@ pub use column::{
 };
 pub use draft::Draft;
 pub use dynamic::DynamicEntity;
-pub use names::are_apart;
+pub use names::assert_flattened;
 pub use patch::Patch;
 pub use path::{Access, Partition, Path, PathBuilder, Point, Range, Scan};
 pub use projection::Projection;
@@ -38,8 +38,8 @@ pub use rows::{CopyRow, EntityRows, ListEntry};
 pub use schema::{ColumnSchema, Discriminator, Recognition, Schema};
 pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};
 pub use stored::Stored;
+pub use version::{UpgradeFrom, older_rows, older_version};
 pub(crate) use version::{entity_of, read_version, stored_rows};
-pub use version::{older_rows, older_version};
 pub use view::{
     FullCopy, FullView, Holds, ListRows, PartialCopy, PrimaryRow, ReadableAs, View, Within,
 };

@@ -48,19 +48,25 @@ const fn count(columns: &[ColumnSchema], before: Option<&Name<'_>>, name: Name<'
     found
 }
 
-/// Whether no property of a flattened struct has the name of another property of its entity, of
-/// the `marker` that says the row's type, or of the system.
-pub const fn are_apart(
+/// Refuses the expansion where a property of a flattened struct has the name of another property of
+/// its entity, of the `marker` that says the row's type, or of the system.
+#[doc(hidden)]
+#[track_caller]
+#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+pub const fn assert_flattened(
     entity: &[ColumnSchema],
     marker: &str,
     prefix: &str,
     columns: &[ColumnSchema],
-) -> bool {
+    message: &'static str,
+) {
     let prefix = Name { before: None, text: prefix.as_bytes() };
-    are_apart_below(entity, marker, &prefix, columns)
+    if !are_apart(entity, marker, &prefix, columns) {
+        panic!("{}", message);
+    }
 }
 
-const fn are_apart_below(
+const fn are_apart(
     entity: &[ColumnSchema],
     marker: &str,
     prefix: &Name<'_>,
@@ -70,7 +76,7 @@ const fn are_apart_below(
     while let [column, after @ ..] = rest {
         let name = Name { before: Some(prefix), text: column.name.as_bytes() };
         if !column.nested.is_empty() {
-            if !are_apart_below(entity, marker, &name, column.nested) {
+            if !are_apart(entity, marker, &name, column.nested) {
                 return false;
             }
         } else if count(entity, None, name) > 1 || is_taken(name, marker) {

@@ -53,11 +53,9 @@ const ROW_KEY: &str = "RowKey";
 
 impl<E> KeyRef<E> {
     /// The column of the entity's PartitionKey, for [`Flattened::at`](super::Flattened::at).
-    pub const PARTITION_KEY: Column<Self, String> =
-        Column::property(PARTITION_KEY, |row, name| read_property(row, name));
+    pub const PARTITION_KEY: Column<Self, String> = Column::property(PARTITION_KEY, read_property);
     /// The column of the entity's RowKey.
-    pub const ROW_KEY: Column<Self, String> =
-        Column::property(ROW_KEY, |row, name| read_property(row, name));
+    pub const ROW_KEY: Column<Self, String> = Column::property(ROW_KEY, read_property);
 
     /// A reference to the row with these keys.
     pub fn new(partition_key: impl Into<String>, row_key: impl Into<String>) -> Self {
@@ -140,6 +138,7 @@ const fn column(name: &'static str) -> ColumnSchema {
     ColumnSchema { name, edm: Some(EdmType::String), optional: false, stored: true, nested: &[] }
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: 'static> Properties for KeyRef<E> {
     type Slots<'r> = [Option<ValueRef<'r>>; 2];
 

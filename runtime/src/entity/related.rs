@@ -28,6 +28,20 @@ impl<A: TableEntity> Point<A> {
     /// let photo: Point<Photo> = employee.related();
     /// assert_eq!((photo.partition_key(), photo.row_key()), ("Sales", "photo_000223"));
     /// ```
+    ///
+    /// ```compile_fail
+    /// use entable::prelude::*;
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    /// pub struct Employee { pub department: String, pub id: u32 }
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(name = "Photos", partition_key = "{department}", row_key = "photo_{id:08}")]
+    /// pub struct Photo { pub department: String, pub id: u32, pub jpeg: Vec<u8> }
+    ///
+    /// let photo: Point<Photo> = Employee::primary().department("Sales").id(223).related();
+    /// ```
     pub fn related<B: TableEntity>(&self) -> Point<B> {
         const { assert!(is_derivable(A::SCHEMA.families, B::SCHEMA.families), "{}", NOT_DERIVABLE) };
         let mut access = self.as_access().clone();

@@ -7,24 +7,45 @@ use crate::{
     row::Row,
 };
 
+/// A version that an older one can be brought up to.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be made of `{Old}`",
+    label = "no conversion from it",
+    note = "implement `From<{Old}>` for `{Self}`, or `TryFrom<{Old}>` with an error that can be boxed"
+)]
+pub trait UpgradeFrom<Old>: Sized {
+    /// The newer version.
+    ///
+    /// # Errors
+    ///
+    /// Those of the conversion.
+    fn upgrade(old: Old) -> Result<Self, BoxError>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<Old, New: TryFrom<Old, Error: Into<BoxError>>> UpgradeFrom<Old> for New {
+    fn upgrade(old: Old) -> Result<Self, BoxError> {
+        Self::try_from(old).map_err(Into::into)
+    }
+}
+
 /// The entity of an older version as the newer one: what `upgrade_from` generates.
 ///
 /// # Errors
 ///
 /// `is_decode` for a row that does not fit its version, or whose entity cannot be converted.
-pub fn older_version<Old, New>(row: &Row, family: &str, version: u32) -> Result<Option<New>>
-where
-    Old: TableEntity,
-    New: TableEntity + TryFrom<Old, Error: Into<BoxError>>,
-{
+pub fn older_version<Old: TableEntity, New: TableEntity>(
+    row: &Row,
+    family: &str,
+    version: u32,
+    upgrade: impl FnOnce(Old) -> Result<New, BoxError>,
+) -> Result<Option<New>> {
     let old = match family_of(Old::SCHEMA, family, version) {
         Some(family) => Some(Old::from_copy(row, family)?),
         None if version < Old::SCHEMA.version => Old::from_version(row, family, version)?,
         None => None,
     };
-    let Some(old) = old else { return Ok(None) };
-    New::try_from(old).map(Some).map_err(|reason| {
-        let reason: BoxError = reason.into();
+    old.map(upgrade).transpose().map_err(|reason| {
         let message = format!(
             "version {version} of `{}` cannot be read as version {}: {reason}",
             New::SCHEMA.entity_type,

@@ -20,6 +20,12 @@ pub(crate) const MARKER: &str = "entable.list";
 /// Properties with ids that a row has at most: 14 of 64 KiB stay below 1 MiB.
 const CHUNKS: usize = 14;
 
+/// What stands between the head's key and the number of a spill row.
+const SPILL: &str = "~s";
+
+/// Spill rows that a head may count: what the four digits of their keys can number.
+const MOST_SPILLS: usize = 9999;
+
 /// What the entities of a transaction change in one list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ListDelta {
@@ -31,7 +37,8 @@ pub(crate) struct ListDelta {
 #[derive(Debug, Clone)]
 pub(crate) struct StoredList {
     head: Row,
-    spills: usize,
+    /// The ids of the head and of each spill row; `None`: the row is not there.
+    rows: Vec<Option<Vec<String>>>,
     pub(crate) ids: Vec<String>,
 }
 
@@ -39,32 +46,75 @@ impl StoredList {
     /// A list from its head row; spills are added with [`extend`](Self::extend).
     pub(crate) fn of(head: Row) -> Result<Self> {
         let spills = match head.get("Spills")? {
-            Some(ValueRef::Int32(count)) => usize::try_from(count).unwrap_or(0),
+            Some(ValueRef::Int32(count)) => usize::try_from(count).unwrap_or(0).min(MOST_SPILLS),
             _ => 0,
         };
         let ids = ids_of(&head)?;
-        Ok(Self { head, spills, ids })
+        let mut rows = vec![None; spills + 1];
+        if let Some(first) = rows.first_mut() {
+            *first = Some(ids.clone());
+        }
+        Ok(Self { head, rows, ids })
     }
 
     pub(crate) fn extend(&mut self, spill: &Row) -> Result<()> {
-        self.ids.extend(ids_of(spill)?);
+        let ids = ids_of(spill)?;
+        self.ids.extend(ids.iter().cloned());
+        let number = spill.row_key().rsplit_once(SPILL).and_then(|(_, digits)| digits.parse().ok());
+        let slot = number.and_then(|number: usize| self.rows.get_mut(number));
+        if let Some(slot) = slot {
+            *slot = Some(ids);
+        }
         Ok(())
     }
 
     pub(crate) fn spills(&self) -> usize {
-        self.spills
+        self.rows.len().saturating_sub(1)
     }
 
     pub(crate) fn head(&self) -> &Row {
         &self.head
     }
 
-    /// The list after a change: ids keep their order, new ones come last.
-    fn changed(&self, delta: &ListDelta) -> Vec<String> {
+    /// The rows after a change: ids keep their order, new ones come last. A row that holds what it
+    /// held is `None`, so that a change of a long list sends few of its rows.
+    fn changed(&self, delta: &ListDelta) -> Vec<Option<Vec<String>>> {
         let removed: HashSet<&String> = delta.remove.iter().collect();
         let mut seen = HashSet::new();
-        let kept = self.ids.iter().filter(|id| !removed.contains(id));
-        kept.chain(&delta.add).filter(|id| seen.insert(*id)).cloned().collect()
+        let mut rows: Vec<(Vec<String>, bool)> = Vec::new();
+        for row in &self.rows {
+            let ids = row.as_deref().unwrap_or_default();
+            let kept = ids.iter().filter(|id| !removed.contains(id) && seen.insert(*id));
+            let kept: Vec<String> = kept.cloned().collect();
+            rows.push((kept.clone(), row.as_ref() != Some(&kept)));
+        }
+        let added: Vec<String> = delta.add.iter().filter(|id| seen.insert(*id)).cloned().collect();
+        if let Some((last, is_changed)) = rows.last_mut().filter(|_| !added.is_empty()) {
+            last.extend(added);
+            *is_changed = true;
+        }
+        let all: Vec<String> = rows.iter().flat_map(|(ids, _)| ids).cloned().collect();
+        if chunks_of(&all).len() <= CHUNKS {
+            return if all.is_empty() { Vec::new() } else { vec![Some(all)] };
+        }
+        let last = rows.pop().unwrap_or_default();
+        let mut changed: Vec<Option<Vec<String>>> =
+            rows.into_iter().map(|(ids, is_changed)| is_changed.then_some(ids)).collect();
+        if last.1 {
+            changed.extend(chunks_of(&last.0).chunks(CHUNKS).map(|row| Some(row.concat())));
+        } else {
+            changed.push(None);
+        }
+        while changed.last().is_some_and(|row| row.as_ref().is_some_and(Vec::is_empty)) {
+            changed.pop();
+        }
+        // The head counts the rows and carries the version: it is always written.
+        if let Some(head) = changed.first_mut()
+            && head.is_none()
+        {
+            *head = self.rows.first().cloned().flatten();
+        }
+        changed
     }
 }
 
@@ -92,12 +142,12 @@ fn chunk_name(chunk: usize) -> String {
 }
 
 fn spill_key(head: &str, spill: usize) -> String {
-    format!("{head}~s{spill:04}")
+    format!("{head}{SPILL}{spill:04}")
 }
 
 /// The key of the head that a row of a list belongs to: a text part never has `~s`.
 pub(crate) fn head_key(row_key: &str) -> &str {
-    row_key.split_once("~s").map_or(row_key, |(head, _)| head)
+    row_key.split_once(SPILL).map_or(row_key, |(head, _)| head)
 }
 
 /// The ids that one row of a list holds.
@@ -122,75 +172,80 @@ impl ListDelta {
         current: Option<&StoredList>,
     ) -> Result<Vec<Operation>> {
         let Some(current) = current else {
-            return if self.add.is_empty() {
-                Ok(Vec::new())
-            } else {
-                let rows = rows_of(partition_key, row_key, &self.add)?;
-                Ok(rows.into_iter().map(Operation::insert).collect())
-            };
+            let rows = chunks_of(&self.add);
+            let rows: Vec<_> = rows.chunks(CHUNKS).map(<[_]>::concat).collect();
+            let spills = rows.len().saturating_sub(1);
+            let rows = rows.iter().enumerate();
+            return rows
+                .map(|(at, ids)| {
+                    row_of(partition_key, row_key, at, spills, ids).map(Operation::insert)
+                })
+                .collect();
         };
         let guard = current.head.etag().map_or(Condition::Any, Condition::Match);
-        let ids = current.changed(self);
-        let rows = if ids.is_empty() { Vec::new() } else { rows_of(partition_key, row_key, &ids)? };
-        let written = rows.len().saturating_sub(1);
+        let rows = current.changed(self);
+        let spills = rows.len().saturating_sub(1);
         let mut operations = Vec::new();
-        let mut rows = rows.into_iter();
-        operations.push(match rows.next() {
-            Some(head) => Operation::replace(head, guard),
-            None => Operation::delete(partition_key, row_key, guard)?,
-        });
-        operations.extend(rows.map(Operation::insert_or_replace));
-        for spill in written + 1..=current.spills {
-            operations.push(Operation::delete(
-                partition_key,
-                &spill_key(row_key, spill),
-                Condition::Any,
-            )?);
+        for (at, ids) in rows.iter().enumerate() {
+            let Some(ids) = ids else { continue };
+            let row = row_of(partition_key, row_key, at, spills, ids)?;
+            operations.push(match at {
+                0 => Operation::replace(row, guard.clone()),
+                _ => Operation::insert_or_replace(row),
+            });
+        }
+        if rows.is_empty() {
+            operations.push(Operation::delete(partition_key, row_key, guard)?);
+        }
+        for (at, row) in current.rows.iter().enumerate().skip(rows.len().max(1)) {
+            if row.is_some() {
+                let spill = spill_key(row_key, at);
+                operations.push(Operation::delete(partition_key, &spill, Condition::Any)?);
+            }
         }
         Ok(operations)
     }
 }
 
-/// The head row and the spill rows of these ids.
-fn rows_of(partition_key: &str, row_key: &str, ids: &[String]) -> Result<Vec<Row>> {
-    let chunks = chunks_of(ids);
-    let spills = chunks.len().div_ceil(CHUNKS).saturating_sub(1);
-    let mut rows = Vec::new();
-    for (at, chunks) in chunks.chunks(CHUNKS).enumerate() {
-        let key = if at == 0 { row_key.to_owned() } else { spill_key(row_key, at) };
-        let mut row = Row::build(partition_key, &key);
-        row.put("EntityType", ValueRef::String(MARKER));
-        if at == 0 && spills > 0 {
-            row.put("Spills", ValueRef::Int32(i32::try_from(spills).unwrap_or(i32::MAX)));
-        }
-        for (chunk, text) in chunks.iter().enumerate() {
-            row.put(&chunk_name(chunk), ValueRef::String(text));
-        }
-        rows.push(row.finish()?);
+/// The head row or a spill row of a list.
+fn row_of(
+    partition_key: &str,
+    head: &str,
+    at: usize,
+    spills: usize,
+    ids: &[String],
+) -> Result<Row> {
+    let key = if at == 0 { head.to_owned() } else { spill_key(head, at) };
+    let mut row = Row::build(partition_key, &key);
+    row.put("EntityType", ValueRef::String(MARKER));
+    if at == 0 && spills > 0 {
+        row.put("Spills", ValueRef::Int32(i32::try_from(spills).unwrap_or(i32::MAX)));
     }
-    Ok(rows)
+    for (chunk, ids) in chunks_of(ids).iter().enumerate() {
+        let ids: Vec<String> = ids.iter().map(|id| json_of(id)).collect();
+        row.put(&chunk_name(chunk), ValueRef::String(&format!("[{}]", ids.join(","))));
+    }
+    row.finish()
 }
 
-/// The ids as JSON arrays, each below the limit of a property.
-fn chunks_of(ids: &[String]) -> Vec<String> {
-    let mut chunks = Vec::new();
-    let mut chunk = String::from("[");
+fn json_of(id: &str) -> String {
+    serde_json::Value::String(id.to_owned()).to_string()
+}
+
+/// The ids in pieces whose JSON arrays are each below the limit of a property; one piece at least.
+fn chunks_of(ids: &[String]) -> Vec<Vec<String>> {
+    let mut chunks = vec![Vec::new()];
     let mut units = 1;
     for id in ids {
-        let text = serde_json::Value::String(id.clone()).to_string();
-        let added = limits::utf16_units(&text) + 1;
+        let added = limits::utf16_units(&json_of(id)) + 1;
         if units + added > limits::STRING_UNITS {
-            chunk.push(']');
-            chunks.push(std::mem::replace(&mut chunk, String::from("[")));
+            chunks.push(Vec::new());
             units = 1;
         }
-        if chunk.len() > 1 {
-            chunk.push(',');
+        if let Some(chunk) = chunks.last_mut() {
+            chunk.push(id.clone());
         }
-        chunk.push_str(&text);
         units += added;
     }
-    chunk.push(']');
-    chunks.push(chunk);
     chunks
 }

@@ -161,7 +161,7 @@ impl Row {
     }
 
     /// The properties by name; as far as they can be read.
-    fn sorted(&self) -> Vec<(&[u8], crate::edm::EdmType, &[u8])> {
+    fn sorted(&self) -> Vec<read::Raw<'_>> {
         let mut properties = self.properties();
         let mut sorted = Vec::new();
         while let Ok(Some(property)) = properties.raw() {

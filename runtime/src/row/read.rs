@@ -10,6 +10,9 @@ use crate::{
     error::{Error, Result},
 };
 
+/// A property as it stands in a row: name, type, the bytes of its value.
+pub(crate) type Raw<'a> = (&'a [u8], EdmType, &'a [u8]);
+
 /// A walk over a row's properties, name (UTF-8) and value.
 #[derive(Debug, Clone)]
 pub struct Properties<'a> {
@@ -36,7 +39,7 @@ impl<'a> Properties<'a> {
     }
 
     /// The next property as it stands in the row: name, type, the bytes of its value.
-    pub(crate) fn raw(&mut self) -> Result<Option<(&'a [u8], EdmType, &'a [u8])>> {
+    pub(crate) fn raw(&mut self) -> Result<Option<Raw<'a>>> {
         Ok(self.start()?.map(|slot| (slot.name, slot.edm, slot.bytes)))
     }
 

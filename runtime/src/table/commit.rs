@@ -16,6 +16,7 @@ use crate::{
     error::{Error, ErrorKind, Result, ServiceCode},
     filter::Filter,
     key::Family,
+    limits::BATCH_OPERATIONS,
     plan::{Change, Effect, Role, StoredList, Transaction, list_deltas, spill_bounds},
     row::Row,
 };
@@ -165,6 +166,14 @@ async fn send(client: &Client, table: &str, transaction: &Transaction) -> Result
 }
 
 fn batch_of(table: &str, operations: &[Operation]) -> Result<Batch> {
+    if operations.len() > BATCH_OPERATIONS {
+        let message = format!(
+            "an entity group transaction has at most {BATCH_OPERATIONS} operations, copies and lists included, and this makes {}",
+            operations.len()
+        );
+        let error = Error::new(ErrorKind::TooLarge, message);
+        return Err(error.with_code(ServiceCode::InvalidInput).in_table(table));
+    }
     let mut batch = Batch::new(table);
     for operation in operations {
         batch.push(operation.clone())?;

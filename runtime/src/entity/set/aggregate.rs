@@ -1,8 +1,8 @@
 //! Structs that fold the rows of a partition: one of this, many of that.
 
-use super::{Claim, Set, SetMember, read_member};
+use super::{Claim, Set, SetMember};
 use crate::{
-    entity::{DynamicEntity, FromRow, Stored, TableEntity},
+    entity::{DynamicEntity, FromRow, Stored},
     error::{Error, ErrorKind, Result, ServiceCode},
     row::Row,
 };
@@ -156,7 +156,7 @@ impl Folding {
 
     /// The value of a row; `None`: the row does not fit, and was put aside.
     fn value<M: SetMember>(&mut self, row: Row, claim: &Claim) -> Result<Option<Stored<M>>> {
-        match read_member::<M>(&row, claim) {
+        match M::read_claimed(&row, claim) {
             Ok(value) => Ok(Some(Stored::new(value, row, 200))),
             Err(error) if error.is_decode() && self.keeps_others => {
                 self.set_aside(row).map(|()| None)
@@ -184,7 +184,7 @@ impl Folding {
         };
         let message = format!(
             "expected one `{}`, found a second beside `{}`",
-            M::Entity::SCHEMA.entity,
+            M::MEMBER.entity,
             first.row_key().escape_debug()
         );
         Err(Error::new(ErrorKind::Decode, message)

@@ -9,7 +9,7 @@ pub use markers::{Marker, count_markers, sorted_markers};
 pub(super) use members::same_text;
 pub use members::{Claim, Members, members_meet, same_discriminator, types_meet};
 
-use super::{FromRow, Stored, TableEntity, version::read_version};
+use super::{DynamicEntity, FromRow, Schema, Stored, TableEntity, version::read_version};
 use crate::{
     error::{Error, ErrorKind, Result},
     row::Row,
@@ -52,15 +52,60 @@ pub trait EntitySet: Set + FromRow {
 /// What a variant of a set may hold: an entity, or a projection of one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a member of a set",
+    label = "neither an entity nor a projection",
     note = "a member is a struct with `#[derive(TableEntity)]` or `#[derive(Projection)]`"
 )]
 pub trait SetMember: FromRow {
-    /// The entity whose rows it is read from.
-    type Entity: TableEntity;
+    /// What is known of the rows that it is read from.
+    const MEMBER: &'static Schema;
+
+    /// The member from a row that it claims, in whatever version that is.
+    ///
+    /// # Errors
+    ///
+    /// `is_decode`, naming the property, for a row that does not fit.
+    fn read_claimed(row: &Row, claim: &Claim) -> Result<Self>;
+
+    /// The properties that it is read from; `None`: all.
+    fn member_columns() -> Option<Vec<String>> {
+        Self::columns(None)
+    }
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: TableEntity> SetMember for E {
-    type Entity = E;
+    const MEMBER: &'static Schema = E::SCHEMA;
+
+    fn read_claimed(row: &Row, claim: &Claim) -> Result<Self> {
+        read_claimed::<E, E>(row, claim)
+    }
+}
+
+/// What a set's variant for other rows holds.
+#[diagnostic::on_unimplemented(
+    message = "`#[table(other)]` is for rows of every type, expected `DynamicEntity`, found `{Self}`",
+    label = "not `DynamicEntity`"
+)]
+pub trait OtherRow: Sized {
+    /// The row, whole.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row.
+    fn whole(row: &Row) -> Result<Self>;
+
+    /// The value as what it is.
+    fn as_dynamic(&self) -> &DynamicEntity;
+}
+
+impl OtherRow for DynamicEntity {
+    fn whole(row: &Row) -> Result<Self> {
+        Self::from_row(row)
+    }
+
+    fn as_dynamic(&self) -> &DynamicEntity {
+        self
+    }
 }
 
 /// A set with a variant that holds an `M`.
@@ -113,18 +158,18 @@ fn short_name<M>() -> &'static str {
     name.rsplit("::").next().unwrap_or(name)
 }
 
-/// A member from the row that it claims, in whatever version that is.
+/// A value of entity `E`, or of a projection of it, from a row that it claims.
 ///
 /// # Errors
 ///
 /// `is_decode`, naming the property, for a row that does not fit.
-pub fn read_member<M: SetMember>(row: &Row, claim: &Claim) -> Result<M> {
-    if claim.version() == M::Entity::SCHEMA.version {
-        return M::from_copy(row, claim.family());
+pub fn read_claimed<E: TableEntity, T: FromRow>(row: &Row, claim: &Claim) -> Result<T> {
+    if claim.version() == E::SCHEMA.version {
+        return T::from_copy(row, claim.family());
     }
-    match read_version::<M::Entity, M>(row, claim.family().name, claim.version())? {
-        Some(member) => Ok(member),
-        None => Err(M::Entity::SCHEMA.newer(claim.version())),
+    match read_version::<E, T>(row, claim.family().name, claim.version())? {
+        Some(value) => Ok(value),
+        None => Err(E::SCHEMA.newer(claim.version())),
     }
 }
 

@@ -1,0 +1,139 @@
+//! Mixed rows of five types to values of a set, beside decoding rows of one known type, and beside
+//! serde's internally tagged enum from the same rows as JSON.
+
+use std::hint::black_box;
+
+use entable::{DynamicEntity, EntitySet, FromRow, Row, TableEntity};
+use serde::{Deserialize, Serialize};
+
+use crate::figure::{figure, in_turns, note};
+
+/// Rows that are resolved in a repeat.
+const ROWS: usize = 100_000;
+
+/// Five types that differ in name and key alone, so that a row of one costs what a row of another
+/// does.
+macro_rules! types {
+    ($($name:ident $plain:ident $row_key:literal)*) => {
+        $(
+            #[derive(Debug, Clone, TableEntity)]
+            #[table(name = "Staff", partition_key = "{department}", row_key = $row_key)]
+            struct $name {
+                department: String,
+                id: u32,
+                first_name: String,
+                last_name: String,
+                age: i32,
+                email: String,
+                salary: f64,
+                active: bool,
+            }
+
+            impl $name {
+                fn new(number: usize) -> Self {
+                    Self {
+                        department: format!("Department {}", number % 50),
+                        id: u32::try_from(number).unwrap(),
+                        first_name: format!("First{}", number % 977),
+                        last_name: format!("Last{}", number % 1009),
+                        age: i32::try_from(20 + number % 50).unwrap(),
+                        email: format!("person{number}@contoso.com"),
+                        salary: number as f64 / 3.0,
+                        active: number % 3 == 0,
+                    }
+                }
+
+                fn plain(&self) -> Plain {
+                    let row = self.to_row().unwrap();
+                    Plain::$name($plain {
+                        partition_key: row.partition_key().to_owned(),
+                        row_key: row.row_key().to_owned(),
+                        first_name: self.first_name.clone(),
+                        last_name: self.last_name.clone(),
+                        age: self.age,
+                        email: self.email.clone(),
+                        salary: self.salary,
+                        active: self.active,
+                    })
+                }
+            }
+
+            #[derive(Debug, Serialize, Deserialize)]
+            #[serde(rename_all = "PascalCase")]
+            struct $plain {
+                partition_key: String,
+                row_key: String,
+                first_name: String,
+                last_name: String,
+                age: i32,
+                email: String,
+                salary: f64,
+                active: bool,
+            }
+        )*
+
+        #[derive(Debug, EntitySet)]
+        enum StaffRow {
+            $($name($name),)*
+        }
+
+        #[derive(Debug, EntitySet)]
+        enum AnyRow {
+            $($name($name),)*
+            #[table(other)]
+            Other(DynamicEntity),
+        }
+
+        /// The keys are text here: serde does not take them apart.
+        #[derive(Debug, Serialize, Deserialize)]
+        #[serde(tag = "EntityType")]
+        enum Plain {
+            $($name($plain),)*
+        }
+
+        /// Row and JSON of the number-th type of five.
+        fn row(number: usize) -> (Row, String) {
+            let kinds: [fn(usize) -> (Row, Plain); 5] = [$(|number| {
+                let entity = $name::new(number);
+                (entity.to_row().unwrap(), entity.plain())
+            }),*];
+            let make = kinds.get(number % 5).unwrap();
+            let (row, plain) = make(number);
+            (row, serde_json::to_string(&plain).unwrap())
+        }
+    };
+}
+
+types! {
+    Employee PlainEmployee "empid_{id:06}"
+    Customer PlainCustomer "customer_{id:06}"
+    Contractor PlainContractor "contractor_{id:06}"
+    Applicant PlainApplicant "applicant_{id:06}"
+    Pensioner PlainPensioner "pensioner_{id:06}"
+}
+
+pub(crate) fn run() {
+    // One after the other, so that the rows lie as closely together as those of one type.
+    let mixed: Vec<Row> = (0..ROWS).map(|number| row(number).0).collect();
+    let json: Vec<String> = (0..ROWS).map(|number| row(number).1).collect();
+    let known: Vec<Row> = (0..ROWS).map(|n| Employee::new(n).to_row().unwrap()).collect();
+    let (ours, one) = in_turns(|| decode::<StaffRow>(&mixed), || decode::<Employee>(&known));
+    figure("resolve.mixed", one.as_secs_f64() / ours.as_secs_f64(), ">= 0.9");
+    note("resolve.mixed rows/s", ROWS as f64 / ours.as_secs_f64());
+    let (other, one) = in_turns(|| decode::<AnyRow>(&mixed), || decode::<Employee>(&known));
+    note("resolve.with_other beside one type", one.as_secs_f64() / other.as_secs_f64());
+    let (ours, serde) = in_turns(|| decode::<StaffRow>(&mixed), || parse(&json));
+    figure("resolve.serde", serde.as_secs_f64() / ours.as_secs_f64(), ">= 3");
+}
+
+fn decode<T: FromRow>(rows: &[Row]) {
+    for row in rows {
+        black_box(T::from_row(black_box(row)).unwrap());
+    }
+}
+
+fn parse(rows: &[String]) {
+    for row in rows {
+        black_box(serde_json::from_str::<Plain>(black_box(row)).unwrap());
+    }
+}

@@ -1,0 +1,16 @@
+use entable::prelude::*;
+
+#[derive(TableEntity)]
+#[table(
+    partition_key = "{department}",
+    row_key = "id_{id:06}",
+    index(Scan, row_key = "name_{name}")
+)]
+struct Person {
+    department: String,
+    id: u32,
+    name: String,
+    age: i32,
+}
+
+fn main() {}

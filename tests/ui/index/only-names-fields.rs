@@ -1,0 +1,16 @@
+use entable::prelude::*;
+
+#[derive(TableEntity)]
+#[table(
+    partition_key = "{department}",
+    row_key = "id_{id:06}",
+    index(ByName, row_key = "name_{name}", only(agee))
+)]
+struct Person {
+    department: String,
+    id: u32,
+    name: String,
+    age: i32,
+}
+
+fn main() {}

@@ -1,0 +1,19 @@
+use entable::prelude::*;
+
+#[derive(TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+pub struct Employee {
+    pub department: String,
+    pub id: u32,
+}
+
+#[derive(EntitySet)]
+pub struct Page {
+    #[table(one)]
+    pub employee: Employee,
+    pub reviews: Vec<Employee>,
+    #[table(one, many)]
+    pub all: Vec<Employee>,
+}
+
+fn main() {}

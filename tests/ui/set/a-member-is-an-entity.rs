@@ -1,0 +1,18 @@
+use entable::prelude::*;
+
+#[derive(TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+pub struct Employee {
+    pub department: String,
+    pub id: u32,
+}
+
+pub struct Note;
+
+#[derive(EntitySet)]
+pub enum Row {
+    Employee(Employee),
+    Note(Note),
+}
+
+fn main() {}

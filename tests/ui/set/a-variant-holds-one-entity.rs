@@ -1,0 +1,18 @@
+use entable::prelude::*;
+
+#[derive(TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+pub struct Employee {
+    pub department: String,
+    pub id: u32,
+}
+
+#[derive(EntitySet)]
+pub enum Row {
+    Employee(Employee),
+    Nothing,
+    Two(Employee, Employee),
+    Named { id: u32 },
+}
+
+fn main() {}
