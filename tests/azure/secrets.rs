@@ -85,8 +85,11 @@ async fn f14_no_key_signature_or_token_reaches_a_log() {
     let signature = signed.asked()[0].header("authorization").unwrap().to_owned();
     // The pooled client logs for itself.
     if let Some(connection) = crate::emulator::connection() {
-        use_it(&Azure::new(AzureOptions::from_connection_string(&connection).unwrap()).unwrap())
-            .await;
+        let keyed = AzureOptions::from_connection_string(&connection).unwrap();
+        use_it(&Azure::new(keyed).unwrap()).await;
+        let endpoint = connection.split("TableEndpoint=").nth(1).unwrap().trim_end_matches(';');
+        let url = format!("{endpoint}?{sas}");
+        use_it(&Azure::new(AzureOptions::from_sas(&url).unwrap()).unwrap()).await;
     }
     let log = log.0.lock().unwrap();
     assert!(log.contains("myaccount.table.core.windows.net"), "the log is empty");
