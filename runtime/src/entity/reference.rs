@@ -54,10 +54,10 @@ const ROW_KEY: &str = "RowKey";
 impl<E> KeyRef<E> {
     /// The column of the entity's PartitionKey, for [`Flattened::at`](super::Flattened::at).
     pub const PARTITION_KEY: Column<Self, String> =
-        Column::property(PARTITION_KEY, |row, name| read_property(row, name));
+        Column::property(PARTITION_KEY, read_property::<String>);
     /// The column of the entity's RowKey.
     pub const ROW_KEY: Column<Self, String> =
-        Column::property(ROW_KEY, |row, name| read_property(row, name));
+        Column::property(ROW_KEY, read_property::<String>);
 
     /// A reference to the row with these keys.
     pub fn new(partition_key: impl Into<String>, row_key: impl Into<String>) -> Self {
