@@ -11,6 +11,17 @@ use crate::figure::{figure, in_turns, note};
 /// Rows that are resolved in a repeat.
 const ROWS: usize = 100_000;
 
+/// A row as the service sends it.
+#[derive(Serialize)]
+struct Sent<T> {
+    #[serde(rename = "odata.etag")]
+    etag: &'static str,
+    #[serde(rename = "Timestamp")]
+    timestamp: &'static str,
+    #[serde(flatten)]
+    entity: T,
+}
+
 /// Five types that differ in name and key alone, so that a row of one costs what a row of another
 /// does.
 macro_rules! types {
@@ -99,7 +110,12 @@ macro_rules! types {
             }),*];
             let make = kinds.get(number % 5).unwrap();
             let (row, plain) = make(number);
-            (row, serde_json::to_string(&plain).unwrap())
+            let sent = Sent {
+                etag: "W/\"datetime'2014-08-22T00%3A50%3A32.1234567Z'\"",
+                timestamp: "2014-08-22T00:50:32.1234567Z",
+                entity: plain,
+            };
+            (row, serde_json::to_string(&sent).unwrap())
         }
     };
 }

@@ -71,9 +71,14 @@ pub(super) fn emit(set: &Set) -> TokenStream {
     let reads = set.members.iter().enumerate().map(|(at, member)| {
         let (variant, ty) = (&member.ident, &member.ty);
         let read = quote_spanned! { place(ty) =>
-            <#ty as _rt::SetMember>::read_claimed(__row, __claim)?
+            <#ty as _rt::SetMember>::read_claimed(__row, __claim)
         };
-        quote! { #at => _rt::Ok(Self::#variant(#read)), }
+        quote! {
+            #at => match #read {
+                _rt::Ok(__member) => _rt::Ok(Self::#variant(__member)),
+                _rt::Err(__error) => _rt::Err(__error),
+            },
+        }
     });
     let other = match &set.other {
         Some(other) => {
@@ -98,6 +103,7 @@ pub(super) fn emit(set: &Set) -> TokenStream {
 
         #[automatically_derived]
         impl _rt::EntitySet for #ident {
+            #[inline]
             fn read(__row: &_rt::Row, __claim: &_rt::Claim) -> _rt::Result<Self> {
                 match _rt::Claim::member(__claim) {
                     #(#reads)*

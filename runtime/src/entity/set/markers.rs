@@ -3,6 +3,7 @@
 
 #![allow(clippy::indexing_slicing, reason = "evaluated by the compiler only")]
 
+use super::same_text;
 use crate::{
     entity::{Discriminator, Schema},
     key::{Family, FamilyKind},
@@ -13,14 +14,18 @@ use crate::{
 pub struct Marker {
     /// The value: `Employee`, `Employee#ByEmail`, `Employee.v2`.
     pub(super) text: &'static str,
+    /// The end of the text as a number: what the search compares.
+    key: u64,
     /// The member, by its place in the set.
     pub(super) member: usize,
+    /// The first member whose rows say their type in the same property.
+    pub(super) asked: usize,
     pub(super) version: u32,
     pub(super) family: Option<&'static Family>,
 }
 
 impl Marker {
-    const NONE: Self = Self { text: "", member: 0, version: 0, family: None };
+    const NONE: Self = Self { text: "", key: 0, member: 0, asked: 0, version: 0, family: None };
 }
 
 const fn has_marker(schema: &Schema, family: &Family) -> bool {
@@ -60,8 +65,9 @@ pub const fn sorted_markers<const COUNT: usize>(members: &[&'static Schema]) -> 
                 let family = &schema.families[at];
                 if has_marker(schema, family) {
                     let text = family.marker;
-                    let marker =
-                        Marker { text, member, version: schema.version, family: Some(family) };
+                    let (key, version) = (key_of(text), schema.version);
+                    let (asked, family) = (first_asked(members, schema), Some(family));
+                    let marker = Marker { text, key, member, asked, version, family };
                     insert(&mut markers, count, marker);
                     count += 1;
                 }
@@ -74,35 +80,54 @@ pub const fn sorted_markers<const COUNT: usize>(members: &[&'static Schema]) -> 
     markers
 }
 
+/// The first member with the same discriminator.
+const fn first_asked(members: &[&Schema], schema: &Schema) -> usize {
+    let Discriminator::Property(name) = schema.discriminator else { return members.len() };
+    let mut at = 0;
+    while at < members.len() {
+        if let Discriminator::Property(other) = members[at].discriminator
+            && same_text(name, other)
+        {
+            return at;
+        }
+        at += 1;
+    }
+    at
+}
+
 /// Puts a marker where it belongs among the `count` that are there.
 const fn insert(markers: &mut [Marker], count: usize, marker: Marker) {
     let mut at = count;
-    while at > 0 && is_before(marker.text, markers[at - 1].text) {
+    while at > 0 && marker.key < markers[at - 1].key {
         markers[at] = markers[at - 1];
         at -= 1;
     }
     markers[at] = marker;
 }
 
-/// Shorter texts first: most comparisons of a search are then of two numbers.
-const fn is_before(a: &str, b: &str) -> bool {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    if a.len() != b.len() {
-        return a.len() < b.len();
-    }
-    let mut at = 0;
-    while at < a.len() {
-        if a[at] != b[at] {
-            return a[at] < b[at];
+/// The last bytes of a text and its length, in one number.
+#[inline]
+const fn key_of(text: &str) -> u64 {
+    let bytes = text.as_bytes();
+    let end = match bytes.last_chunk::<8>() {
+        Some(end) => u64::from_le_bytes(*end),
+        None => {
+            let (mut end, mut rest) = (0, bytes);
+            while let [first, after @ ..] = rest {
+                end = end << 8 | *first as u64;
+                rest = after;
+            }
+            end
         }
-        at += 1;
-    }
-    false
+    };
+    end.rotate_left(8) ^ bytes.len() as u64
 }
 
-/// The marker of that text.
+/// The marker of that text. Texts may share a key: these stand side by side.
+#[inline]
 pub(super) fn find(markers: &'static [Marker], text: &str) -> Option<&'static Marker> {
-    let key = (text.len(), text);
-    let at = markers.binary_search_by(|marker| (marker.text.len(), marker.text).cmp(&key)).ok()?;
-    markers.get(at)
+    let key = key_of(text);
+    let from = markers.partition_point(|marker| marker.key < key);
+    let mut found = markers.iter().skip(from).take_while(|marker| marker.key == key);
+    found.find(|marker| marker.text == text)
 }

@@ -101,16 +101,17 @@ impl Members {
     }
 
     /// The member that a row belongs to, by its discriminator or else by its keys.
+    #[inline]
     pub(crate) fn claim(&self, row: &Row) -> Result<Option<Claim>> {
         let mut asked = "";
-        for schema in self.schemas {
+        for (at, schema) in self.schemas.iter().enumerate() {
             let Discriminator::Property(name) = schema.discriminator else { continue };
             if name == asked {
                 continue;
             }
             asked = name;
             if let Some(ValueRef::String(text)) = row.get(name)?
-                && let Some(claim) = self.claim_by_marker(name, text)
+                && let Some(claim) = self.claim_by_marker(at, text)
             {
                 return Ok(Some(claim));
             }
@@ -118,17 +119,20 @@ impl Members {
         Ok(self.claim_by_keys(row))
     }
 
-    fn claim_by_marker(&self, property: &'static str, text: &str) -> Option<Claim> {
+    #[inline]
+    fn claim_by_marker(&self, asked: usize, text: &str) -> Option<Claim> {
         let marker = match markers::find(self.markers, text) {
             Some(marker) => marker,
-            None => markers::find(self.markers, &first_version(text)?)
-                .filter(|marker| marker.version == 1)?,
+            None => self.find_first_version(text)?,
         };
-        let schema = self.schemas.get(marker.member)?;
-        let is_its_property = schema.discriminator == Discriminator::Property(property);
-        let claim =
-            Claim { member: marker.member, version: marker.version, family: marker.family? };
-        is_its_property.then_some(claim)
+        let Marker { member, version, .. } = *marker;
+        (marker.asked == asked).then_some(Claim { member, version, family: marker.family? })
+    }
+
+    #[cold]
+    fn find_first_version(&self, text: &str) -> Option<&'static Marker> {
+        let marker = markers::find(self.markers, &first_version(text)?)?;
+        (marker.version == 1).then_some(marker)
     }
 
     /// Members whose rows say their type by their keys alone. Their families are apart, so that

@@ -76,6 +76,7 @@ pub trait SetMember: FromRow {
 impl<E: TableEntity> SetMember for E {
     const MEMBER: &'static Schema = E::SCHEMA;
 
+    #[inline]
     fn read_claimed(row: &Row, claim: &Claim) -> Result<Self> {
         read_claimed::<E, E>(row, claim)
     }
@@ -163,10 +164,16 @@ fn short_name<M>() -> &'static str {
 /// # Errors
 ///
 /// `is_decode`, naming the property, for a row that does not fit.
+#[inline]
 pub fn read_claimed<E: TableEntity, T: FromRow>(row: &Row, claim: &Claim) -> Result<T> {
     if claim.version() == E::SCHEMA.version {
         return T::from_copy(row, claim.family());
     }
+    read_older::<E, T>(row, claim)
+}
+
+#[cold]
+fn read_older<E: TableEntity, T: FromRow>(row: &Row, claim: &Claim) -> Result<T> {
     match read_version::<E, T>(row, claim.family().name, claim.version())? {
         Some(value) => Ok(value),
         None => Err(E::SCHEMA.newer(claim.version())),
@@ -188,14 +195,12 @@ pub(crate) enum Resolved<S> {
 /// `is_unrecognized_entity` for a row of no member, where the set has no variant for it;
 /// `is_decode` for one that says a member's type and does not fit.
 pub(crate) fn resolve<S: EntitySet>(row: &Row, copies: bool) -> Result<Resolved<S>> {
-    let members = S::MEMBERS;
-    let Some(claim) = members.claim(row)? else {
-        if members.hides(row, copies)? {
-            return Ok(Resolved::Hidden);
-        }
-        return match S::other(row)? {
-            Some(item) => Ok(Resolved::Item(item, None)),
-            None => Err(members.unrecognized(row)),
+    let Some(claim) = S::MEMBERS.claim(row)? else {
+        let is_hidden = S::MEMBERS.hides(row, copies)?;
+        return if is_hidden {
+            Ok(Resolved::Hidden)
+        } else {
+            unclaimed(row).map(|item| Resolved::Item(item, None))
         };
     };
     if !claim.is_primary() && !copies {
@@ -203,12 +208,7 @@ pub(crate) fn resolve<S: EntitySet>(row: &Row, copies: bool) -> Result<Resolved<
     }
     match S::read(row, &claim) {
         Ok(item) => Ok(Resolved::Item(item, Some(claim))),
-        // The row lies about its type: a set with a place for such rows delivers it whole.
-        Err(error) if error.is_decode() => match S::other(row)? {
-            Some(item) => Ok(Resolved::Item(item, None)),
-            None => Err(error.of_type(claim.marker())),
-        },
-        Err(error) => Err(error),
+        Err(error) => misfit(row, &claim, error).map(|item| Resolved::Item(item, None)),
     }
 }
 
@@ -217,9 +217,28 @@ pub(crate) fn resolve<S: EntitySet>(row: &Row, copies: bool) -> Result<Resolved<
 /// # Errors
 ///
 /// As [`resolve`].
+#[inline]
 pub fn resolve_row<S: EntitySet>(row: &Row) -> Result<S> {
-    match resolve(row, true)? {
-        Resolved::Item(item, _) => Ok(item),
-        Resolved::Hidden => Err(S::MEMBERS.unrecognized(row)),
+    let Some(claim) = S::MEMBERS.claim(row)? else { return unclaimed(row) };
+    let read = S::read(row, &claim);
+    match &read {
+        Err(error) => misfit(row, &claim, error.clone()),
+        Ok(_) => read,
     }
+}
+
+/// The item of a row that no member claims.
+#[cold]
+fn unclaimed<S: EntitySet>(row: &Row) -> Result<S> {
+    let other = if S::MEMBERS.hides(row, true)? { None } else { S::other(row)? };
+    other.ok_or_else(|| S::MEMBERS.unrecognized(row))
+}
+
+/// The item of a row that lies about its type: a set with a place for such rows delivers it whole.
+#[cold]
+fn misfit<S: EntitySet>(row: &Row, claim: &Claim, error: Error) -> Result<S> {
+    if !error.is_decode() {
+        return Err(error);
+    }
+    S::other(row)?.ok_or_else(|| error.of_type(claim.marker()))
 }

@@ -1,5 +1,12 @@
 //! Everything that generated code may name, and nothing else.
 
+mod assert;
+
+pub use assert::{
+    assert_apart, assert_covers, assert_members_apart, assert_older, assert_properties,
+    assert_same_type, assert_separated, assert_types_apart,
+};
+
 pub use std::{
     borrow::ToOwned,
     clone::Clone,
@@ -16,10 +23,7 @@ pub use std::{
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::entity::{
-    finish_json, read_json,
-    set::{members_meet, same_discriminator, types_meet},
-};
+use crate::entity::{finish_json, read_json};
 
 pub use crate::{
     edm::{
@@ -336,77 +340,4 @@ pub fn each_bucket<T>(count: u32, make: impl FnMut(u32) -> T) -> Vec<T> {
 pub fn write_bucket(bucket: u32, count: u32, out: &mut String) -> Result<(), InvalidValue> {
     crate::key::push_bucket(bucket, count, out);
     Ok(())
-}
-
-/// Refuses the expansion where a part has a variable width and no literal after it: the text of the
-/// panic is the compiler's message.
-#[track_caller]
-#[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_separated(template: &Template, message: &'static str) {
-    if !template.is_separated() {
-        panic!("{}", message);
-    }
-}
-
-/// Refuses the expansion of an entity with more properties than the service keeps.
-#[track_caller]
-#[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_properties(columns: &[ColumnSchema], markers: usize, message: &'static str) {
-    if ColumnSchema::count(columns) + markers > PROPERTIES {
-        panic!("{}", message);
-    }
-}
-
-/// Refuses the expansion where two families of rows could meet in one key.
-#[track_caller]
-#[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_apart(a: &Family, b: &Family, message: &'static str) {
-    if families_meet(a, b) {
-        panic!("{}", message);
-    }
-}
-
-/// Refuses the expansion where a date form that was taken to give its field back does not.
-#[track_caller]
-#[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_covers(form: &str, value: Resolution, message: &'static str) {
-    if !resolution_of(form).covers(value) {
-        panic!("{}", message);
-    }
-}
-
-/// Refuses the expansion of a set in which two members' rows say the same type.
-#[track_caller]
-#[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_types_apart(a: &Schema, b: &Schema, message: &'static str) {
-    if types_meet(a, b) {
-        panic!("{}", message);
-    }
-}
-
-/// Refuses the expansion of a set in which rows of two members could have one key.
-#[track_caller]
-#[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_members_apart(a: &Schema, b: &Schema, message: &'static str) {
-    if !types_meet(a, b) && members_meet(a, b) {
-        panic!("{}", message);
-    }
-}
-
-/// Refuses the expansion of an entity that is upgraded from another type.
-#[track_caller]
-#[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_same_type(older: &Schema, newer: &Schema, message: &'static str) {
-    if !same_discriminator(older, newer) {
-        panic!("{}", message);
-    }
-}
-
-/// Refuses the expansion of an entity that is upgraded from a version that is not older.
-#[track_caller]
-#[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_older(older: &Schema, newer: &Schema, message: &'static str) {
-    if older.version >= newer.version {
-        panic!("{}", message);
-    }
 }
