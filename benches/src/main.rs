@@ -4,7 +4,12 @@
 //! machine; a rate is of this machine. `large` and `huge` beside a suite add its long parts, and
 //! `data=DIRECTORY` has `load` read the real year's `flights.csv` there.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints, and may stop")]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a program that prints, and may stop"
+)]
 
 #[cfg(feature = "azure")]
 mod azure;
