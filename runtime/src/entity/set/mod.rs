@@ -216,7 +216,7 @@ pub(crate) fn resolve<S: EntitySet>(row: &Row, copies: bool) -> Result<Resolved<
 ///
 /// # Errors
 ///
-/// As [`resolve`].
+/// As `resolve`.
 #[inline]
 pub fn resolve_row<S: EntitySet>(row: &Row) -> Result<S> {
     let Some(claim) = S::MEMBERS.claim(row)? else { return unclaimed(row) };
