@@ -156,6 +156,7 @@ fn from_row(set: &Set) -> TokenStream {
                 #all
             }
 
+            #[inline]
             fn from_row(__row: &_rt::Row) -> _rt::Result<Self> {
                 _rt::resolve_row(__row)
             }

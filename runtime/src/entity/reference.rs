@@ -38,7 +38,7 @@ use crate::{
 /// let don = Employee::primary().department("Sales").id(223);
 /// let sales = Department { name: "Sales".into(), manager: KeyRef::from(don) };
 /// let row = sales.to_row()?;
-/// assert_eq!(row.get("ManagerRowKey")?, Some("empid_000223".into()));
+/// assert_eq!(row.get("ManagerRowKey")?, Some(entable::ValueRef::String("empid_000223")));
 /// assert_eq!(Department::from_row(&row)?.manager.point().row_key(), "empid_000223");
 /// # Ok::<(), Error>(())
 /// ```
@@ -56,8 +56,7 @@ impl<E> KeyRef<E> {
     pub const PARTITION_KEY: Column<Self, String> =
         Column::property(PARTITION_KEY, read_property::<String>);
     /// The column of the entity's RowKey.
-    pub const ROW_KEY: Column<Self, String> =
-        Column::property(ROW_KEY, read_property::<String>);
+    pub const ROW_KEY: Column<Self, String> = Column::property(ROW_KEY, read_property::<String>);
 
     /// A reference to the row with these keys.
     pub fn new(partition_key: impl Into<String>, row_key: impl Into<String>) -> Self {

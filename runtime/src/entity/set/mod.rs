@@ -220,11 +220,12 @@ pub(crate) fn resolve<S: EntitySet>(row: &Row, copies: bool) -> Result<Resolved<
 #[inline]
 pub fn resolve_row<S: EntitySet>(row: &Row) -> Result<S> {
     let Some(claim) = S::MEMBERS.claim(row)? else { return unclaimed(row) };
-    let read = S::read(row, &claim);
-    match &read {
-        Err(error) => misfit(row, &claim, error.clone()),
-        Ok(_) => read,
+    // One local that is returned on every path is written where the caller wants it.
+    let mut read = S::read(row, &claim);
+    if let Err(error) = &read {
+        read = misfit(row, &claim, error.clone());
     }
+    read
 }
 
 /// The item of a row that no member claims.
