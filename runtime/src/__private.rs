@@ -16,10 +16,7 @@ pub use std::{
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::entity::{
-    finish_json, read_json,
-    set::{members_meet, same_discriminator, types_meet},
-};
+use crate::entity::{finish_json, read_json};
 
 pub use crate::{
     edm::{
@@ -34,7 +31,9 @@ pub use crate::{
         Within, older_rows, older_version,
         set::{
             Aggregate, Claim, EntitySet, Folding, Many, Marker, Members, One, OtherRow, Set,
-            SetMember, Variant, count_markers, resolve_row, sorted_markers,
+            SetMember, Variant, assert_members_apart, assert_older, assert_same_type,
+            assert_types_apart, count_markers, read_projection, resolve_row, schema_of,
+            sorted_markers, table_of,
         },
     },
     error::{BoxError, Error, Result},
@@ -294,25 +293,6 @@ impl<F: SameType<C::Field>, C: ReadColumn> Projected<C> for F {
     }
 }
 
-/// What is known of a projection's rows.
-pub const fn schema_of<P: Projection>() -> &'static Schema {
-    <P::Entity as TableEntity>::SCHEMA
-}
-
-/// A projection from a row that its entity claims.
-///
-/// # Errors
-///
-/// `is_decode`, naming the property, for a row that does not fit.
-pub fn read_projection<P: Projection>(row: &Row, claim: &Claim) -> Result<P> {
-    crate::entity::set::read_claimed::<P::Entity, P>(row, claim)
-}
-
-/// The table that an entity declares.
-pub fn table_of<E: TableEntity>(_: &E) -> &'static str {
-    E::SCHEMA.table
-}
-
 /// The name of a property in a struct that is flattened twice.
 pub fn join(prefix: &str, name: &str) -> String {
     [prefix, name].concat()
@@ -371,42 +351,6 @@ pub const fn assert_apart(a: &Family, b: &Family, message: &'static str) {
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_covers(form: &str, value: Resolution, message: &'static str) {
     if !resolution_of(form).covers(value) {
-        panic!("{}", message);
-    }
-}
-
-/// Refuses the expansion of a set in which two members' rows say the same type.
-#[track_caller]
-#[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_types_apart(a: &Schema, b: &Schema, message: &'static str) {
-    if types_meet(a, b) {
-        panic!("{}", message);
-    }
-}
-
-/// Refuses the expansion of a set in which rows of two members could have one key.
-#[track_caller]
-#[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_members_apart(a: &Schema, b: &Schema, message: &'static str) {
-    if !types_meet(a, b) && members_meet(a, b) {
-        panic!("{}", message);
-    }
-}
-
-/// Refuses the expansion of an entity that is upgraded from another type.
-#[track_caller]
-#[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_same_type(older: &Schema, newer: &Schema, message: &'static str) {
-    if !same_discriminator(older, newer) {
-        panic!("{}", message);
-    }
-}
-
-/// Refuses the expansion of an entity that is upgraded from a version that is not older.
-#[track_caller]
-#[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_older(older: &Schema, newer: &Schema, message: &'static str) {
-    if older.version >= newer.version {
         panic!("{}", message);
     }
 }

@@ -6,4 +6,5 @@ mod locals;
 mod no_prelude;
 mod private;
 mod renamed;
+mod sets;
 mod shadowed;

@@ -1,10 +1,15 @@
 //! Sets of entities: what `#[derive(EntitySet)]` implements, and how a row finds its type.
 
 mod aggregate;
+mod derived;
 mod markers;
 mod members;
 
 pub use aggregate::{Aggregate, Folding, Many, One};
+pub use derived::{
+    assert_members_apart, assert_older, assert_same_type, assert_types_apart, read_projection,
+    schema_of, table_of,
+};
 pub use markers::{Marker, count_markers, sorted_markers};
 pub(super) use members::same_text;
 pub use members::{Claim, Members, members_meet, same_discriminator, types_meet};
