@@ -29,7 +29,7 @@ pub fn table_of<E: TableEntity>(_: &E) -> &'static str {
 
 /// Refuses the expansion of a set in which two members' rows say the same type.
 #[track_caller]
-#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+#[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]
 pub const fn assert_types_apart(a: &Schema, b: &Schema, message: &'static str) {
     if types_meet(a, b) {
         panic!("{}", message);
@@ -38,7 +38,7 @@ pub const fn assert_types_apart(a: &Schema, b: &Schema, message: &'static str) {
 
 /// Refuses the expansion of a set in which rows of two members could have one key.
 #[track_caller]
-#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+#[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]
 pub const fn assert_members_apart(a: &Schema, b: &Schema, message: &'static str) {
     if !types_meet(a, b) && members_meet(a, b) {
         panic!("{}", message);
@@ -47,7 +47,7 @@ pub const fn assert_members_apart(a: &Schema, b: &Schema, message: &'static str)
 
 /// Refuses the expansion of an entity that is upgraded from another type.
 #[track_caller]
-#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+#[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]
 pub const fn assert_same_type(older: &Schema, newer: &Schema, message: &'static str) {
     if !same_discriminator(older, newer) {
         panic!("{}", message);
@@ -56,7 +56,7 @@ pub const fn assert_same_type(older: &Schema, newer: &Schema, message: &'static 
 
 /// Refuses the expansion of an entity that is upgraded from a version that is not older.
 #[track_caller]
-#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+#[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]
 pub const fn assert_older(older: &Schema, newer: &Schema, message: &'static str) {
     if older.version >= newer.version {
         panic!("{}", message);
