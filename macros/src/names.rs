@@ -2,7 +2,7 @@
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident};
-use syn::{Type, ext::IdentExt, spanned::Spanned};
+use syn::{Type, ext::IdentExt};
 
 /// The name without `r#`.
 pub(crate) fn unraw(ident: &Ident) -> String {
@@ -184,10 +184,10 @@ pub(crate) fn without_self(ty: &Type, this: &Ident) -> Type {
     syn::parse2(replace(ty.to_token_stream(), this)).unwrap_or_else(|_| ty.clone())
 }
 
-/// Where a token stands, for code that is shown there. Its names are still the derive's own: what a
-/// `macro_rules!` macro hands on would otherwise not see the locals of the code around it.
-pub(crate) fn place(of: &impl Spanned) -> Span {
-    of.span().resolved_at(Span::call_site())
+/// A local of generated code, to be put into code that is shown at a user's token: that token may
+/// come from a `macro_rules!` macro, whose names do not see the derive's locals.
+pub(crate) fn local(name: &str) -> Ident {
+    Ident::new(name, Span::call_site())
 }
 
 /// The last segment of a type's path: all that a macro sees of a type.

@@ -7,4 +7,5 @@ mod locals;
 mod no_prelude;
 mod private;
 mod renamed;
+mod sets;
 mod shadowed;

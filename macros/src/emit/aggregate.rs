@@ -2,18 +2,19 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
 
 use crate::{
     model::{Count, Member, Set},
-    names::place,
+    names::local,
 };
 
 /// What is read from each of a member's rows.
 pub(super) fn value_of(member: &Member) -> TokenStream {
     let ty = &member.ty;
     match member.count {
-        Count::One => quote_spanned! { place(ty) => <#ty as _rt::One>::Value },
-        Count::Many => quote_spanned! { place(ty) => <#ty as _rt::Many>::Value },
+        Count::One => quote_spanned! { ty.span() => <#ty as _rt::One>::Value },
+        Count::Many => quote_spanned! { ty.span() => <#ty as _rt::Many>::Value },
     }
 }
 
@@ -23,26 +24,27 @@ pub(super) fn emit(set: &Set) -> TokenStream {
     let has_other = set.other.is_some();
     let members = || set.members.iter().enumerate();
     // What a type lacks is reported at the type, once: all of its uses stand there.
-    let slot = |at: usize, member: &Member| format_ident!("__f{at}", span = place(&member.ty));
+    let slot = |at: usize, member: &Member| format_ident!("__f{at}", span = member.ty.span());
     let slots = members().map(|(at, member)| {
         let (slot, value) = (slot(at, member), value_of(member));
         match member.count {
-            Count::One => quote_spanned! { place(&member.ty) =>
+            Count::One => quote_spanned! { member.ty.span() =>
                 let mut #slot: _rt::Option<_rt::Stored<#value>> = _rt::None;
             },
-            Count::Many => quote_spanned! { place(&member.ty) =>
+            Count::Many => quote_spanned! { member.ty.span() =>
                 let mut #slot: _rt::Vec<_rt::Stored<#value>> = _rt::Vec::new();
             },
         }
     });
+    let (rows, found) = (local("__rows"), local("__found"));
     let puts = members().map(|(at, member)| {
         let slot = slot(at, member);
         let put = match member.count {
             Count::One => quote! { put_one },
             Count::Many => quote! { put_many },
         };
-        let put = quote_spanned! { place(&member.ty) =>
-            _rt::Folding::#put(__rows, &mut #slot, __found)?
+        let put = quote_spanned! { member.ty.span() =>
+            _rt::Folding::#put(#rows, &mut #slot, #found)?
         };
         quote! { #at => #put, }
     });
@@ -50,16 +52,16 @@ pub(super) fn emit(set: &Set) -> TokenStream {
         let (slot, name, ty) = (slot(at, member), &member.ident, &member.ty);
         let text = crate::names::unraw(name);
         match member.count {
-            Count::One => quote_spanned! { place(ty) =>
-                #name: <#ty as _rt::One>::one(#slot, || _rt::Folding::missing(__rows, #text))?
+            Count::One => quote_spanned! { ty.span() =>
+                #name: <#ty as _rt::One>::one(#slot, || _rt::Folding::missing(#rows, #text))?
             },
-            Count::Many => quote_spanned! { place(ty) => #name: <#ty as _rt::Many>::many(#slot) },
+            Count::Many => quote_spanned! { ty.span() => #name: <#ty as _rt::Many>::many(#slot) },
         }
     });
     let other = set.other.as_ref().map(|other| {
         let (name, ty) = (&other.ident, &other.ty);
-        quote_spanned! { place(ty) =>
-            #name: <#ty as _rt::Many>::many(_rt::Folding::take_others(__rows)),
+        quote_spanned! { ty.span() =>
+            #name: <#ty as _rt::Many>::many(_rt::Folding::take_others(#rows)),
         }
     });
     quote! {

@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
-use syn::Path;
+use syn::{Path, spanned::Spanned};
 
 use super::{codec::json_codec, part, patch, schema::family_constant, steps};
 use crate::{
@@ -72,7 +72,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 /// What reads rows of older versions.
 fn older(older: &Path) -> TokenStream {
     // The conversion that is missing is shown where the older version is named.
-    let upgrade = quote_spanned! { crate::names::place(older) =>
+    let upgrade = quote_spanned! { older.span() =>
         |__old: #older| <Self as _rt::UpgradeFrom<#older>>::upgrade(__old)
     };
     quote! {

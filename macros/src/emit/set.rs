@@ -2,11 +2,12 @@
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
 
 use super::aggregate;
 use crate::{
     model::{Member, Set, Shape},
-    names::place,
+    names::local,
 };
 
 /// The members' schemas and the table of their discriminators, which the compiler sorts.
@@ -39,7 +40,7 @@ fn schema(set: &Set, member: &Member) -> TokenStream {
         }
         Shape::Struct => aggregate::value_of(member),
     };
-    quote_spanned! { place(&member.ty) => <#ty as _rt::SetMember>::MEMBER }
+    quote_spanned! { member.ty.span() => <#ty as _rt::SetMember>::MEMBER }
 }
 
 /// Two members that could claim one row.
@@ -56,7 +57,7 @@ fn apart(set: &Set, schemas: &[TokenStream]) -> TokenStream {
         let keys = format!(
             "rows of `{a}` and of `{b}` could have the same key, so that both could claim a row: begin their keys with a literal of their own"
         );
-        quote_spanned! { place(&second.ty) =>
+        quote_spanned! { second.ty.span() =>
             const _: () = _rt::assert_types_apart(#first_schema, #second_schema, #types);
             const _: () = _rt::assert_members_apart(#first_schema, #second_schema, #keys);
         }
@@ -68,10 +69,11 @@ fn apart(set: &Set, schemas: &[TokenStream]) -> TokenStream {
 pub(super) fn emit(set: &Set) -> TokenStream {
     let ident = &set.ident;
     let from_row = from_row(set);
+    let (row, claim) = (local("__row"), local("__claim"));
     let reads = set.members.iter().enumerate().map(|(at, member)| {
         let (variant, ty) = (&member.ident, &member.ty);
-        let read = quote_spanned! { place(ty) =>
-            <#ty as _rt::SetMember>::read_claimed(__row, __claim)
+        let read = quote_spanned! { ty.span() =>
+            <#ty as _rt::SetMember>::read_claimed(#row, #claim)
         };
         quote! {
             #at => match #read {
@@ -83,7 +85,7 @@ pub(super) fn emit(set: &Set) -> TokenStream {
     let other = match &set.other {
         Some(other) => {
             let (variant, ty) = (&other.ident, &other.ty);
-            let read = quote_spanned! { place(ty) => <#ty as _rt::OtherRow>::whole(__row)? };
+            let read = quote_spanned! { ty.span() => <#ty as _rt::OtherRow>::whole(#row)? };
             quote! { _rt::Ok(_rt::Some(Self::#variant(#read))) }
         }
         None => quote! { _rt::Ok(_rt::None) },
@@ -131,11 +133,12 @@ pub(super) fn emit(set: &Set) -> TokenStream {
 /// `FromRow`: the columns are those of all members, with the discriminators.
 fn from_row(set: &Set) -> TokenStream {
     let ident = &set.ident;
+    let names = local("__names");
     let columns = set.members.iter().map(|member| {
         let ty = &member.ty;
-        quote_spanned! { place(ty) =>
+        quote_spanned! { ty.span() =>
             let mut __columns = <#ty as _rt::SetMember>::member_columns()?;
-            _rt::Vec::append(&mut __names, &mut __columns);
+            _rt::Vec::append(&mut #names, &mut __columns);
         }
     });
     let all = match &set.other {
@@ -156,6 +159,7 @@ fn from_row(set: &Set) -> TokenStream {
                 #all
             }
 
+            #[inline]
             fn from_row(__row: &_rt::Row) -> _rt::Result<Self> {
                 _rt::resolve_row(__row)
             }
@@ -198,8 +202,9 @@ fn writes(set: &Set) -> TokenStream {
     let arms = |member: TokenStream, other: &TokenStream| {
         let other = set.other.as_ref().map(|variant| {
             let (variant, ty) = (&variant.ident, &variant.ty);
-            let dynamic = quote_spanned! { place(ty) =>
-                <#ty as _rt::OtherRow>::as_dynamic(__other)
+            let value = local("__other");
+            let dynamic = quote_spanned! { ty.span() =>
+                <#ty as _rt::OtherRow>::as_dynamic(#value)
             };
             quote! {
                 Self::#variant(__other) => {

@@ -1,10 +1,7 @@
 //! What the compiler evaluates beside generated code: the text of a panic is its message.
 
 use crate::{
-    entity::{
-        ColumnSchema, Schema,
-        set::{members_meet, same_discriminator, types_meet},
-    },
+    entity::ColumnSchema,
     key::{Family, Resolution, Template, families_meet, resolution_of},
     limits::PROPERTIES,
 };
@@ -42,42 +39,6 @@ pub const fn assert_apart(a: &Family, b: &Family, message: &'static str) {
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_covers(form: &str, value: Resolution, message: &'static str) {
     if !resolution_of(form).covers(value) {
-        panic!("{}", message);
-    }
-}
-
-/// Refuses the expansion of a set in which two members' rows say the same type.
-#[track_caller]
-#[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_types_apart(a: &Schema, b: &Schema, message: &'static str) {
-    if types_meet(a, b) {
-        panic!("{}", message);
-    }
-}
-
-/// Refuses the expansion of a set in which rows of two members could have one key.
-#[track_caller]
-#[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_members_apart(a: &Schema, b: &Schema, message: &'static str) {
-    if !types_meet(a, b) && members_meet(a, b) {
-        panic!("{}", message);
-    }
-}
-
-/// Refuses the expansion of an entity that is upgraded from another type.
-#[track_caller]
-#[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_same_type(older: &Schema, newer: &Schema, message: &'static str) {
-    if !same_discriminator(older, newer) {
-        panic!("{}", message);
-    }
-}
-
-/// Refuses the expansion of an entity that is upgraded from a version that is not older.
-#[track_caller]
-#[allow(clippy::panic, reason = "evaluated by the compiler only")]
-pub const fn assert_older(older: &Schema, newer: &Schema, message: &'static str) {
-    if older.version >= newer.version {
         panic!("{}", message);
     }
 }

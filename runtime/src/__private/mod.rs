@@ -2,10 +2,7 @@
 
 mod assert;
 
-pub use assert::{
-    assert_apart, assert_covers, assert_members_apart, assert_older, assert_properties,
-    assert_same_type, assert_separated, assert_types_apart,
-};
+pub use assert::{assert_apart, assert_covers, assert_properties, assert_separated};
 
 pub use std::{
     borrow::ToOwned,
@@ -38,7 +35,9 @@ pub use crate::{
         UpgradeFrom, View, Within, assert_flattened, older_rows, older_version,
         set::{
             Aggregate, Claim, EntitySet, Folding, Many, Marker, Members, One, OtherRow, Set,
-            SetMember, Variant, count_markers, resolve_row, sorted_markers,
+            SetMember, Variant, assert_members_apart, assert_older, assert_same_type,
+            assert_types_apart, count_markers, read_projection, resolve_row, schema_of,
+            sorted_markers, table_of,
         },
     },
     error::{BoxError, Error, Result},
@@ -296,25 +295,6 @@ impl<F: SameType<C::Field>, C: ReadColumn> Projected<C> for F {
     fn project(column: &C, row: &Row, family: &'static Family) -> Result<Self> {
         column.read(row, family).map(Self::same)
     }
-}
-
-/// What is known of a projection's rows.
-pub const fn schema_of<P: Projection>() -> &'static Schema {
-    <P::Entity as TableEntity>::SCHEMA
-}
-
-/// A projection from a row that its entity claims.
-///
-/// # Errors
-///
-/// `is_decode`, naming the property, for a row that does not fit.
-pub fn read_projection<P: Projection>(row: &Row, claim: &Claim) -> Result<P> {
-    crate::entity::set::read_claimed::<P::Entity, P>(row, claim)
-}
-
-/// The table that an entity declares.
-pub fn table_of<E: TableEntity>(_: &E) -> &'static str {
-    E::SCHEMA.table
 }
 
 /// The name of a property in a struct that is flattened twice.

@@ -65,7 +65,7 @@ pub const fn sorted_markers<const COUNT: usize>(members: &[&'static Schema]) -> 
                 let family = &schema.families[at];
                 if has_marker(schema, family) {
                     let text = family.marker;
-                    let (key, version) = (key_of(text), schema.version);
+                    let (key, version) = (key_of(text.as_bytes()), schema.version);
                     let (asked, family) = (first_asked(members, schema), Some(family));
                     let marker = Marker { text, key, member, asked, version, family };
                     insert(&mut markers, count, marker);
@@ -107,8 +107,7 @@ const fn insert(markers: &mut [Marker], count: usize, marker: Marker) {
 
 /// The last bytes of a text and its length, in one number.
 #[inline]
-const fn key_of(text: &str) -> u64 {
-    let bytes = text.as_bytes();
+const fn key_of(bytes: &[u8]) -> u64 {
     let end = match bytes.last_chunk::<8>() {
         Some(end) => u64::from_le_bytes(*end),
         None => {
@@ -125,9 +124,9 @@ const fn key_of(text: &str) -> u64 {
 
 /// The marker of that text. Texts may share a key: these stand side by side.
 #[inline]
-pub(super) fn find(markers: &'static [Marker], text: &str) -> Option<&'static Marker> {
+pub(super) fn find(markers: &'static [Marker], text: &[u8]) -> Option<&'static Marker> {
     let key = key_of(text);
     let from = markers.partition_point(|marker| marker.key < key);
     let mut found = markers.iter().skip(from).take_while(|marker| marker.key == key);
-    found.find(|marker| marker.text == text)
+    found.find(|marker| marker.text.as_bytes() == text)
 }

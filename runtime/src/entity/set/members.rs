@@ -2,7 +2,7 @@
 
 use super::{Marker, markers};
 use crate::{
-    edm::ValueRef,
+    edm::{EdmType, ValueRef},
     entity::{Discriminator, Schema},
     error::{Error, ErrorKind, Result},
     key::{Family, FamilyKind, families_meet},
@@ -103,6 +103,23 @@ impl Members {
     /// The member that a row belongs to, by its discriminator or else by its keys.
     #[inline]
     pub(crate) fn claim(&self, row: &Row) -> Result<Option<Claim>> {
+        // The derives write the discriminator first.
+        if let Some(first) = self.schemas.first()
+            && let Discriminator::Property(name) = first.discriminator
+            && let Some((found, EdmType::String, text)) = row.properties().raw()?
+            && found == name.as_bytes()
+            && let Some(marker) = markers::find(self.markers, text)
+            && marker.asked == 0
+            && let Some(family) = marker.family
+        {
+            let Marker { member, version, .. } = *marker;
+            return Ok(Some(Claim { member, version, family }));
+        }
+        self.search(row)
+    }
+
+    /// The same for rows that other programs may have written.
+    fn search(&self, row: &Row) -> Result<Option<Claim>> {
         let mut asked = "";
         for (at, schema) in self.schemas.iter().enumerate() {
             let Discriminator::Property(name) = schema.discriminator else { continue };
@@ -119,9 +136,8 @@ impl Members {
         Ok(self.claim_by_keys(row))
     }
 
-    #[inline]
     fn claim_by_marker(&self, asked: usize, text: &str) -> Option<Claim> {
-        let marker = match markers::find(self.markers, text) {
+        let marker = match markers::find(self.markers, text.as_bytes()) {
             Some(marker) => marker,
             None => self.find_first_version(text)?,
         };
@@ -131,7 +147,7 @@ impl Members {
 
     #[cold]
     fn find_first_version(&self, text: &str) -> Option<&'static Marker> {
-        let marker = markers::find(self.markers, &first_version(text)?)?;
+        let marker = markers::find(self.markers, first_version(text)?.as_bytes())?;
         (marker.version == 1).then_some(marker)
     }
 

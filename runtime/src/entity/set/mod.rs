@@ -1,10 +1,15 @@
 //! Sets of entities: what `#[derive(EntitySet)]` implements, and how a row finds its type.
 
 mod aggregate;
+mod derived;
 mod markers;
 mod members;
 
 pub use aggregate::{Aggregate, Folding, Many, One};
+pub use derived::{
+    assert_members_apart, assert_older, assert_same_type, assert_types_apart, read_projection,
+    schema_of, table_of,
+};
 pub use markers::{Marker, count_markers, sorted_markers};
 pub(super) use members::same_text;
 pub use members::{Claim, Members, members_meet, same_discriminator, types_meet};
@@ -220,11 +225,12 @@ pub(crate) fn resolve<S: EntitySet>(row: &Row, copies: bool) -> Result<Resolved<
 #[inline]
 pub fn resolve_row<S: EntitySet>(row: &Row) -> Result<S> {
     let Some(claim) = S::MEMBERS.claim(row)? else { return unclaimed(row) };
-    let read = S::read(row, &claim);
-    match &read {
-        Err(error) => misfit(row, &claim, error.clone()),
-        Ok(_) => read,
+    // One local that is returned on every path is written where the caller wants it.
+    let mut read = S::read(row, &claim);
+    if let Err(error) = &read {
+        read = misfit(row, &claim, error.clone());
     }
+    read
 }
 
 /// The item of a row that no member claims.
