@@ -113,6 +113,7 @@ fn keys(entity: &Entity) -> TokenStream {
     });
     quote! {
         #(#locals)*
+        let (__partition_key, __row_key) = _rt::Row::keys(__row);
         match __family.index {
             #(#arms)*
             _ => {}
@@ -163,12 +164,12 @@ fn text_of(in_row: bool, at: usize) -> Ident {
     if in_row { format_ident!("__r{at}") } else { format_ident!("__p{at}") }
 }
 
-/// The template's field, the key's name, and the key of `__row`.
+/// The template's field, the key's name, and the local that holds the key.
 fn key_of(in_row: bool) -> (TokenStream, &'static str, TokenStream) {
     if in_row {
-        (quote! { row }, "RowKey", quote! { _rt::Row::row_key(__row) })
+        (quote! { row }, "RowKey", quote! { __row_key })
     } else {
-        (quote! { partition }, "PartitionKey", quote! { _rt::Row::partition_key(__row) })
+        (quote! { partition }, "PartitionKey", quote! { __partition_key })
     }
 }
 

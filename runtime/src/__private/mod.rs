@@ -112,6 +112,7 @@ pub fn family_or_primary<P: Projection>(
 /// # Errors
 ///
 /// `is_decode`, naming the field.
+#[inline]
 pub fn read_part<T>(
     field: &'static str,
     text: &str,

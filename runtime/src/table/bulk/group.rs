@@ -1,6 +1,11 @@
 //! What a bulk write takes, and how it is gathered into transactions.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
+
+use tokio::time::Instant;
 
 use crate::{
     entity::{Point, Stored, TableEntity},
@@ -181,6 +186,8 @@ pub(super) struct Group {
     rows: HashSet<String>,
     operations: usize,
     bytes: usize,
+    /// When its first change came.
+    since: Instant,
 }
 
 impl Group {
@@ -193,6 +200,7 @@ impl Group {
             rows: HashSet::new(),
             operations: 0,
             bytes: 0,
+            since: Instant::now(),
         }
     }
 
@@ -279,6 +287,19 @@ impl Groups {
             ready.extend(self.drain());
         }
         Ok(ready)
+    }
+
+    /// When the first of them has waited so long; `None`: nothing waits, or not in this life.
+    pub(super) fn due(&self, linger: Duration) -> Option<Instant> {
+        self.open.values().map(|group| group.since).min()?.checked_add(linger)
+    }
+
+    /// The groups that have waited so long, as they are.
+    pub(super) fn overdue(&mut self, linger: Duration) -> Vec<Group> {
+        let overdue = self.open.extract_if(|_, group| group.since.elapsed() >= linger);
+        let overdue: Vec<Group> = overdue.map(|(_, group)| group).collect();
+        self.rows -= overdue.iter().map(|group| group.items.len()).sum::<usize>();
+        overdue
     }
 
     /// All groups, as they are.
