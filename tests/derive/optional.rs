@@ -55,3 +55,43 @@ fn a_missing_property_is_a_decode_error_that_names_it() {
     assert_eq!((error.is_decode(), error.property()), (true, Some("Age")));
     assert!(Strict { age: 1 }.age == 1);
 }
+
+type Maybe<T> = Option<T>;
+
+mod names {
+    /// Not std's, and always there.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct Known(pub i32);
+
+    impl entable::EdmValue for Known {
+        const EDM: entable::EdmType = entable::EdmType::Int32;
+
+        fn to_edm(&self) -> Result<entable::EdmCow<'_>, entable::InvalidValue> {
+            self.0.to_edm().map(|value| value.into_value().into())
+        }
+
+        fn from_edm(value: entable::ValueRef<'_>) -> Result<Self, entable::InvalidValue> {
+            i32::from_edm(value).map(Self)
+        }
+    }
+}
+
+#[derive(TableEntity)]
+#[table(name = "Aliased", partition_key = "p", row_key = "r")]
+struct Aliased {
+    note: Maybe<String>,
+    known: names::Known,
+    /// The setter of this one stands where the removal of `known` would.
+    remove_known: bool,
+}
+
+#[test]
+fn an_option_under_another_name_is_removed() {
+    let patch = Aliased::patch().note("a").remove_note().known(names::Known(1)).remove_known(true);
+    let (set, removed) = entable::Patch::from(patch).into_changes().unwrap();
+    assert_eq!(removed, ["Note"]);
+    let set: Vec<&str> = set.iter().map(|(name, _)| name).collect();
+    assert_eq!(set, ["Known", "RemoveKnown"]);
+    let stored = Aliased { note: None, known: names::Known(1), remove_known: false };
+    assert_eq!((stored.note, stored.known.0, stored.remove_known), (None, 1, false));
+}

@@ -265,6 +265,17 @@ impl<F: Property, V: Input<F::Scalar>> PatchInput<F> for V {
     }
 }
 
+/// The type of a property that a patch can remove.
+#[diagnostic::on_unimplemented(
+    message = "a property of type `{Self}` cannot be removed",
+    label = "not an `Option`",
+    note = "an entity without it could not be read; make the field an `Option`"
+)]
+pub trait Removable {}
+
+#[diagnostic::do_not_recommend]
+impl<T> Removable for Option<T> {}
+
 /// That a projection's field has the type of the entity's.
 #[diagnostic::on_unimplemented(
     message = "expected the entity's type `{T}`, found `{Self}`",

@@ -61,11 +61,9 @@ impl Change {
     /// The keys of the entity that it writes.
     pub(crate) fn keys(&self) -> (&str, &str) {
         match self {
-            Self::Ready(effect) => effect
-                .primary
-                .first()
-                .map(|operation| (operation.row().partition_key(), operation.row().row_key()))
-                .unwrap_or_default(),
+            Self::Ready(effect) => {
+                effect.primary.first().map(|operation| operation.row().keys()).unwrap_or_default()
+            }
             Self::Read { partition_key, row_key, .. } => (partition_key, row_key),
         }
     }

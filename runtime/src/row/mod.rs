@@ -31,6 +31,7 @@ pub use read::Properties;
 use crate::{
     edm::{Bag, Ticks, ValueRef},
     error::{Error, ErrorKind, Result},
+    key::order_of,
     limits,
 };
 
@@ -122,6 +123,12 @@ impl Row {
     #[inline]
     pub(crate) fn key_bytes(&self) -> Option<(&[u8], &[u8])> {
         self.joined_keys().and_then(|(partition, keys)| keys.split_at_checked(partition))
+    }
+
+    /// The row's address in a store that keeps rows in order.
+    pub(crate) fn address(&self) -> Vec<u8> {
+        let (partition_key, row_key) = self.key_bytes().unwrap_or_default();
+        order_of(partition_key, row_key)
     }
 
     /// PartitionKey and RowKey: cheaper than one after the other.
@@ -269,8 +276,8 @@ impl Row {
 
     /// What the service counts for an entity without properties.
     fn keys_size(&self) -> usize {
-        let keys = limits::utf16_units(self.partition_key()) + limits::utf16_units(self.row_key());
-        4 + 2 * keys
+        let (partition_key, row_key) = self.keys();
+        4 + 2 * (limits::utf16_units(partition_key) + limits::utf16_units(row_key))
     }
 }
 
