@@ -1,6 +1,6 @@
 //! `default`, `skip`, `json` and `Option`: properties that may be absent.
 
-use entable::{Row, prelude::*};
+use entable::{EdmCow, EdmType, EdmValue, InvalidValue, Row, ValueRef, prelude::*};
 
 use crate::properties;
 
@@ -58,21 +58,19 @@ fn a_missing_property_is_a_decode_error_that_names_it() {
 
 type Maybe<T> = Option<T>;
 
-mod names {
-    /// Not std's, and always there.
-    #[derive(Debug, Clone, Copy, PartialEq)]
-    pub struct Known(pub i32);
+/// A type of the user's own, always there.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Known(i32);
 
-    impl entable::EdmValue for Known {
-        const EDM: entable::EdmType = entable::EdmType::Int32;
+impl EdmValue for Known {
+    const EDM: EdmType = EdmType::Int32;
 
-        fn to_edm(&self) -> Result<entable::EdmCow<'_>, entable::InvalidValue> {
-            self.0.to_edm().map(|value| value.into_value().into())
-        }
+    fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
+        Ok(EdmCow::Owned(self.0.into()))
+    }
 
-        fn from_edm(value: entable::ValueRef<'_>) -> Result<Self, entable::InvalidValue> {
-            i32::from_edm(value).map(Self)
-        }
+    fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
+        i32::from_edm(value).map(Self)
     }
 }
 
@@ -80,18 +78,18 @@ mod names {
 #[table(name = "Aliased", partition_key = "p", row_key = "r")]
 struct Aliased {
     note: Maybe<String>,
-    known: names::Known,
+    known: Known,
     /// The setter of this one stands where the removal of `known` would.
     remove_known: bool,
 }
 
 #[test]
 fn an_option_under_another_name_is_removed() {
-    let patch = Aliased::patch().note("a").remove_note().known(names::Known(1)).remove_known(true);
+    let patch = Aliased::patch().note("a").remove_note().known(Known(1)).remove_known(true);
     let (set, removed) = entable::Patch::from(patch).into_changes().unwrap();
     assert_eq!(removed, ["Note"]);
     let set: Vec<&str> = set.iter().map(|(name, _)| name).collect();
     assert_eq!(set, ["Known", "RemoveKnown"]);
-    let stored = Aliased { note: None, known: names::Known(1), remove_known: false };
+    let stored = Aliased { note: None, known: Known(1), remove_known: false };
     assert_eq!((stored.note, stored.known.0, stored.remove_known), (None, 1, false));
 }
