@@ -19,6 +19,8 @@ mod e_queries;
 #[cfg(feature = "azure")]
 mod emulator;
 mod f_keys;
+#[cfg(feature = "azure")]
+mod gate;
 mod i_intra_partition_index;
 mod l_index_entities;
 mod model;
@@ -28,3 +30,6 @@ mod store;
 mod table;
 mod v_retrieving;
 mod w_modifying;
+#[cfg(feature = "azure")]
+mod y_signatures;
+mod z_parallel;
