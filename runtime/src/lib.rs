@@ -24,11 +24,11 @@ pub mod entity;
 
 // Floor 4: what to read and what to write, pure.
 mod plan;
-// Floor 5: the first floor that awaits.
-pub mod table;
-// Floor 5 too: leave to use a table, made without a request.
+// Floor 5: leave to use a table, made without a request.
 #[cfg(feature = "azure")]
 pub mod sas;
+// Floor 5 too: the first that awaits.
+pub mod table;
 // Floor 7: the service's promises, as tests for backends.
 #[cfg(feature = "conformance")]
 pub mod conformance;

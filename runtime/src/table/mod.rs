@@ -1,5 +1,7 @@
 //! What a program talks to: clients, tables, queries, transactions, bulk writes.
 
+#[cfg(feature = "azure")]
+mod account;
 mod atomic;
 mod backoff;
 mod bulk;

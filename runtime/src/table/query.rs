@@ -226,7 +226,8 @@ impl<E, T> Query<E, T> {
         self
     }
 
-    /// At most so many items in all.
+    /// At most so many items in all: the first in the order of their keys. On a store without order
+    /// that is refused, see [`any_order`](Self::any_order).
     #[must_use]
     pub fn take(mut self, items: u64) -> Self {
         self.request.take = Some(items);
@@ -244,6 +245,13 @@ impl<E, T> Query<E, T> {
     #[must_use]
     pub fn allow_scan(mut self) -> Self {
         self.request.allow_scan();
+        self
+    }
+
+    /// Takes the first rows that come, on a store that keeps no order too: Cosmos DB.
+    #[must_use]
+    pub fn any_order(mut self) -> Self {
+        self.request.any_order();
         self
     }
 
