@@ -2,6 +2,7 @@
 
 mod aggregate;
 mod derived;
+mod forms;
 mod markers;
 mod members;
 
@@ -10,6 +11,7 @@ pub use derived::{
     assert_members_apart, assert_older, assert_same_type, assert_types_apart, read_projection,
     schema_of, table_of,
 };
+pub use forms::{KeyForm, count_forms, sorted_forms};
 pub use markers::{Marker, count_markers, sorted_markers};
 pub(super) use members::same_text;
 pub use members::{Claim, Members, members_meet, same_discriminator, types_meet};
