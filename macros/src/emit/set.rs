@@ -75,15 +75,8 @@ pub(super) fn emit(set: &Set) -> TokenStream {
     let (row, claim) = (local("__row"), local("__claim"));
     let reads = set.members.iter().enumerate().map(|(at, member)| {
         let (variant, ty) = (&member.ident, &member.ty);
-        let read = quote_spanned! { ty.span() =>
-            <#ty as _rt::SetMember>::read_claimed(#row, #claim)
-        };
-        quote! {
-            #at => match #read {
-                _rt::Ok(__member) => _rt::Ok(Self::#variant(__member)),
-                _rt::Err(__error) => _rt::Err(__error),
-            },
-        }
+        let read = quote_spanned! { ty.span() => <#ty as _rt::SetMember>::read_into };
+        quote! { #at => #read(#row, #claim, |__member| Self::#variant(__member)), }
     });
     let other = match &set.other {
         Some(other) => {

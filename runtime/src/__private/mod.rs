@@ -11,7 +11,7 @@ pub use std::{
     default::Default,
     fmt::{self, Debug},
     marker::PhantomData,
-    ops::Fn,
+    ops::{Fn, FnOnce},
     option::Option::{self, None, Some},
     result::Result::{Err, Ok},
     string::String,
