@@ -62,7 +62,8 @@ pub use crate::{
     page::{Continuation, Cursor, Page},
     row::{ETag, Row, RowBuilder},
     table::{
-        Atomic, Bulk, BulkReport, Client, ClientBuilder, Explain, Lookup, Query, SetTable, Table,
+        Atomic, Bulk, BulkReport, Client, ClientBuilder, DynamicTable, Explain, Lookup, Progress,
+        Query, SetOf, SetTable, Table, Upgrade,
     },
 };
 pub use entable_macros::{EdmEnum, EntitySet, Projection, Properties, TableEntity};

@@ -61,12 +61,20 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
                 __row: &_rt::Row,
                 __family: &'static _rt::Family,
             ) -> _rt::Result<Self> {
+                <Self as _rt::FromRow>::read_with(__row, __family, |__entity| __entity)
+            }
+
+            fn read_with<__R>(
+                __row: &_rt::Row,
+                __family: &'static _rt::Family,
+                __wrap: impl _rt::FnOnce(Self) -> __R,
+            ) -> _rt::Result<__R> {
                 #keys
                 #slots
                 #walk
                 let __entity = Self { #(#fields),* };
                 #stale
-                _rt::Ok(__entity)
+                _rt::Ok(__wrap(__entity))
             }
         }
     }
