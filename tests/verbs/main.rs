@@ -3,7 +3,9 @@
 
 mod check;
 mod copies;
+mod holder;
 mod limits;
 mod rebuild;
 mod single;
 mod stored_key;
+mod versions;

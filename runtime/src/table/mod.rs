@@ -16,6 +16,7 @@ mod rebuild;
 mod request;
 mod resolve;
 mod set;
+mod taken;
 mod upgrade;
 mod write;
 
