@@ -73,16 +73,12 @@ async fn try_once(
         match Failed::of(&failure, &transaction, changes) {
             Failed::Caller(verb) => return Err(failure.at_operation(verb)),
             Failed::Taken(verb, family, copy) => {
-                let holders = effects.get(verb).and_then(|effect| effect.holders);
-                let wanted = Wanted { table, copy, family, holders };
-                let violation = wanted.violation(client).await?;
-                return match (violation, failure.service_code()) {
-                    (Some(error), Some(code)) => {
-                        Err(error.with_code(code.clone()).at_operation(verb))
-                    }
-                    (Some(error), None) => Err(error.at_operation(verb)),
-                    (None, _) => Ok(None),
-                };
+                let Some(effect) = effects.get(verb) else { return Err(failure) };
+                let violation = Wanted { table, copy, family, effect }.violation(client).await?;
+                let Some(error) = violation else { return Ok(None) };
+                let code = failure.service_code().cloned();
+                let error = error.at_operation(verb);
+                return Err(code.into_iter().fold(error, Error::with_code));
             }
             Failed::MissingCopy(row_key) if missing.insert(row_key.clone()) => {}
             Failed::MissingCopy(_) | Failed::Other => return Err(failure.without_operation()),

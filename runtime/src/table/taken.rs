@@ -6,7 +6,7 @@ use crate::{
     edm::ValueRef,
     error::{Error, ErrorKind, Result},
     key::Family,
-    plan::Holders,
+    plan::Effect,
     row::Row,
 };
 
@@ -15,8 +15,8 @@ pub(super) struct Wanted<'w> {
     pub(super) table: &'w str,
     pub(super) copy: &'w Row,
     pub(super) family: &'static Family,
-    /// What the type knows of those who hold its keys.
-    pub(super) holders: Option<Holders>,
+    /// What the verb that wants it does.
+    pub(super) effect: &'w Effect,
 }
 
 /// Who holds the key.
@@ -31,7 +31,7 @@ enum Holder {
 
 impl Wanted<'_> {
     /// The violation of the index, naming the row in the way and the entity that holds it; `None`:
-    /// the row is gone, or changed while its entity was read.
+    /// the row is gone, or changed since: what was planned is out of date.
     pub(super) async fn violation(&self, client: &Client) -> Result<Option<Error>> {
         let Some(found) = self.read(client, self.copy.row_key()).await? else { return Ok(None) };
         let Some(holder) = self.holder(client, &found).await? else { return Ok(None) };
@@ -61,6 +61,10 @@ impl Wanted<'_> {
         }))
     }
 
+    fn is_own(&self, row_key: &str) -> bool {
+        self.effect.primary.iter().any(|operation| operation.row().row_key() == row_key)
+    }
+
     async fn read(&self, client: &Client, row_key: &str) -> Result<Option<Row>> {
         let partition_key = self.copy.partition_key();
         client.read(Read { table: self.table, partition_key, row_key, select: None }).await
@@ -68,13 +72,15 @@ impl Wanted<'_> {
 
     /// Whose the row is; `None`: it changed while that was looked up.
     async fn holder(&self, client: &Client, found: &Row) -> Result<Option<Holder>> {
-        let Some(holders) = self.holders else { return Ok(Some(told(found))) };
+        let Some(holders) = self.effect.holders else { return Ok(Some(told(found))) };
         // A copy that cannot be read is in the way all the same.
         let Ok(Some((partition_key, row_key))) = (holders.owner)(found) else {
             return Ok(Some(told(found)));
         };
         let primary = self.read(client, &row_key).await?;
         match primary.map(|primary| (holders.derives)(&primary, found.row_key())) {
+            // Another writer was first with this very entity.
+            Some(Ok(true)) if self.is_own(&row_key) => return Ok(None),
             Some(Ok(true)) => return Ok(Some(Holder::Entity(partition_key, row_key))),
             Some(Err(_)) => return Ok(Some(told(found))),
             Some(Ok(false)) | None => {}
