@@ -93,7 +93,10 @@ fn stale(entity: &Entity) -> TokenStream {
         if family.kind != FamilyKind::Copy || !is_lossy || !family.row.parts().all(is_held) {
             return None;
         }
-        let row_key = super::entity::row_key(entity, family, &quote! { __entity });
+        let row_key = super::entity::row_key(entity, family, |field| {
+            let name = &field.ident;
+            quote! { __entity.#name }
+        });
         Some(quote! {
             #index => {
                 #row_key

@@ -32,7 +32,7 @@ pub use crate::{
         EntityRows, Flattened, FromRow, FullCopy, FullView, Holds, Json, ListEntry, ListRows,
         PartialCopy, Partition, Patch, Path, PathBuilder, Plain, Point, PrimaryRow, Projection,
         Properties, PropertyWriter, Range, ReadColumn, Scan, Schema, Stored, TableEntity,
-        UpgradeFrom, View, Within, assert_flattened, older_rows, older_version,
+        UpgradeFrom, View, Within, assert_flattened, older_owner, older_rows, older_version,
         set::{
             Aggregate, Claim, EntitySet, Folding, KeyForm, Many, Marker, Members, One, OtherRow,
             Set, SetMember, Variant, assert_members_apart, assert_older, assert_same_type,

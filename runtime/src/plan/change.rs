@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use super::Holders;
 use crate::{batch::Operation, entity::EntityRows, error::Result, row::Row};
 
 /// What a verb does to the rows of one entity.
@@ -16,17 +17,19 @@ pub(crate) struct Effect {
     pub(crate) new: Option<EntityRows>,
     /// The primary as it is to be, where the verb knows all of it.
     pub(crate) row: Option<Row>,
+    /// Whom keys that are taken are asked of; `None`: the entity has no copies.
+    pub(crate) holders: Option<Holders>,
 }
 
 impl Effect {
     /// An operation on the primary of an entity without copies and lists.
     pub(crate) fn alone(operation: Operation, row: Option<Row>) -> Self {
-        Self { primary: vec![operation], old: None, new: None, row }
+        Self { primary: vec![operation], old: None, new: None, row, holders: None }
     }
 
     /// Nothing to do.
     pub(crate) const fn nothing() -> Self {
-        Self { primary: Vec::new(), old: None, new: None, row: None }
+        Self { primary: Vec::new(), old: None, new: None, row: None, holders: None }
     }
 }
 
