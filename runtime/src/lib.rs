@@ -5,6 +5,7 @@
 // Floor 0: nothing below.
 pub mod error;
 pub mod limits;
+mod chance;
 // Floor 1: values and keys, pure.
 pub mod edm;
 pub mod clock;
@@ -26,6 +27,8 @@ pub mod table;
 // Floor 5 too: leave to use a table, made without a request.
 #[cfg(feature = "azure")]
 pub mod sas;
+// Floor 6: work that goes on by itself.
+mod worker;
 // Floor 7: the service's promises, as tests for backends.
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -55,8 +58,10 @@ pub use crate::{
     page::{Continuation, Cursor, Page},
     row::{ETag, Row, RowBuilder},
     table::{
-        Atomic, Bulk, BulkReport, Client, ClientBuilder, Explain, Lookup, Query, SetTable, Table,
+        Atomic, Bulk, BulkReport, Client, ClientBuilder, Explain, Lookup, OutboxOptions, Query,
+        SetTable, Table,
     },
+    worker::{Poisoned, Worker, WorkerStats},
 };
 pub use entable_macros::{EdmEnum, EntitySet, Projection, Properties, TableEntity};
 

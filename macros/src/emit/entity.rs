@@ -97,8 +97,9 @@ fn older(older: &Path) -> TokenStream {
 /// Writes one row of a family: its keys, its type, and what it holds.
 pub(super) fn row(entity: &Entity, family: &Family) -> TokenStream {
     let constant = family_constant(family);
-    let (partition_key, row_key) =
-        (partition_key(entity, family), row_key(entity, family, &quote! { self }));
+    let this = quote! { self };
+    let partition_key = partition_key(entity, family, &this);
+    let row_key = row_key(entity, family, &this);
     let marker = match &entity.discriminator {
         Discriminator::Property(name) => Some(quote! {
             _rt::PropertyWriter::put_value(
@@ -130,9 +131,10 @@ pub(super) fn row(entity: &Entity, family: &Family) -> TokenStream {
     }}
 }
 
-fn partition_key(entity: &Entity, family: &Family) -> TokenStream {
+/// The PartitionKey of `this` in a family, as `__partition_key`.
+pub(super) fn partition_key(entity: &Entity, family: &Family, this: &TokenStream) -> TokenStream {
     let constant = family_constant(family);
-    let parts = parts(&family.partition, entity, &quote! { self });
+    let parts = parts(&family.partition, entity, this);
     quote! {
         let mut __key = _rt::KeyWriter::new(&#constant.partition, "PartitionKey");
         #(#parts)*

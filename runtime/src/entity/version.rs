@@ -112,6 +112,21 @@ pub(crate) fn stored_rows<E: TableEntity>(
     E::rows_of_version(row, family.name, version)?.ok_or_else(|| E::SCHEMA.newer(version))
 }
 
+/// Every row that follows from a primary, by the version that wrote it; `None`: a row of another
+/// type.
+///
+/// # Errors
+///
+/// `is_unrecognized_entity` for a version that is not known, `is_decode` for a row that does not
+/// fit.
+pub fn derived_rows<E: TableEntity>(primary: &Row) -> Result<Option<EntityRows>> {
+    let family = E::SCHEMA.primary()?;
+    match E::SCHEMA.recognize(primary, family)? {
+        Recognition::Foreign(_) | Recognition::Unmarked => Ok(None),
+        Recognition::Ours | Recognition::Version(_) => stored_rows::<E>(primary, family).map(Some),
+    }
+}
+
 fn other_version<E: TableEntity>(row: &Row, family: &'static Family) -> Result<Option<u32>> {
     Ok(match E::SCHEMA.recognize(row, family)? {
         Recognition::Version(version) => Some(version),

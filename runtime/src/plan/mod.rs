@@ -5,6 +5,7 @@
 
 mod change;
 mod list;
+pub(crate) mod outbox;
 mod read;
 mod transaction;
 mod write;

@@ -27,6 +27,10 @@ pub(crate) enum Role {
     OldCopy,
     /// A row of a list.
     List,
+    /// A dirty row, by its place among those of the transaction.
+    Dirty(usize),
+    /// The fence of the partition.
+    Fence,
 }
 
 /// The operations of a transaction, and whose they are.
@@ -66,6 +70,11 @@ impl Transaction {
             }
         }
         Ok(transaction)
+    }
+
+    /// Adds a row of the outbox; the fence comes last.
+    pub(crate) fn record(&mut self, role: Role, operation: Operation) {
+        self.push(role, operation);
     }
 
     fn push(&mut self, role: Role, operation: Operation) {
@@ -136,7 +145,7 @@ impl Transaction {
     pub(crate) fn verb_of(&self, operation: usize) -> Option<usize> {
         match self.roles.get(operation)? {
             Role::Primary(verb) | Role::NewCopy(verb, _) => Some(*verb),
-            Role::KeptCopy | Role::OldCopy | Role::List => None,
+            Role::KeptCopy | Role::OldCopy | Role::List | Role::Dirty(_) | Role::Fence => None,
         }
     }
 
@@ -168,6 +177,11 @@ impl Transaction {
             _ => return Err(taken_within(verb, family, operation.row())),
         }
         Ok(())
+    }
+
+    /// The operation that writes the row of that key.
+    pub(crate) fn position(&self, row_key: &str) -> Option<usize> {
+        self.rows.get(row_key).copied()
     }
 
     /// The operation that carries the result of each verb, by the verb.

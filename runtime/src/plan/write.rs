@@ -58,16 +58,17 @@ fn at(row: &Row, error: Error) -> Error {
 /// Create; the keys are taken: conflict.
 pub(crate) fn insert<E: TableEntity>(entity: &E) -> Result<Change> {
     let new = prepared(entity)?;
-    Ok(Change::ready(inserted(new)))
+    Ok(Change::ready(inserted::<E>(new)))
 }
 
-fn inserted(new: EntityRows) -> Effect {
+fn inserted<E: TableEntity>(new: EntityRows) -> Effect {
     let row = new.primary.clone();
     Effect {
         primary: vec![Operation::insert(row.clone())],
         old: None,
         new: Some(new),
         row: Some(row),
+        schema: Some(E::SCHEMA),
     }
 }
 
@@ -83,7 +84,7 @@ pub(crate) fn upsert<E: TableEntity>(entity: &E) -> Result<Change> {
     }
     let wanted = new.primary.clone();
     Ok(read::<E>(&wanted, true, move |current| match current {
-        None => Ok(inserted(new.clone())),
+        None => Ok(inserted::<E>(new.clone())),
         Some(current) => guarded::<E>(current, new.clone()),
     }))
 }
@@ -100,7 +101,7 @@ pub(crate) fn upsert_merge<E: TableEntity>(entity: &E) -> Result<Change> {
     }
     let wanted = new.primary.clone();
     Ok(read::<E>(&wanted, true, move |current| match current {
-        None => Ok(inserted(new.clone())),
+        None => Ok(inserted::<E>(new.clone())),
         Some(current) => {
             let current_form = brought_up::<E>(current)?;
             let merged = patched(&current_form, &new.primary.to_bag()?, &[])?;
@@ -281,7 +282,7 @@ fn guarded<E: TableEntity>(current: &Row, new: EntityRows) -> Result<Effect> {
         let delete = Operation::delete(old_partition, old_row, guard)?;
         vec![delete, Operation::insert(row.clone())]
     };
-    Ok(Effect { primary, old, new: Some(new), row: Some(row) })
+    Ok(Effect { primary, old, new: Some(new), row: Some(row), schema: Some(E::SCHEMA) })
 }
 
 /// The removal of the rows that `current` holds, in the version of `current`.
@@ -289,7 +290,7 @@ fn deleted<E: TableEntity>(current: &Row) -> Result<Effect> {
     let guard = current.etag().map_or(Condition::Any, Condition::Match);
     let delete = Operation::delete(current.partition_key(), current.row_key(), guard)?;
     let old = if is_alone::<E>() { None } else { Some(rows_of::<E>(current)?) };
-    Ok(Effect { primary: vec![delete], old, new: None, row: None })
+    Ok(Effect { primary: vec![delete], old, new: None, row: None, schema: Some(E::SCHEMA) })
 }
 
 fn missing<E: TableEntity>(wanted: &Row) -> Error {

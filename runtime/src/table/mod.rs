@@ -1,7 +1,7 @@
 //! What a program talks to: clients, tables, queries, transactions, bulk writes.
 
 mod atomic;
-mod backoff;
+pub(crate) mod backoff;
 mod bulk;
 mod check;
 mod client;
@@ -11,6 +11,7 @@ mod handle;
 mod lists;
 mod lookup;
 mod many;
+pub(crate) mod outbox;
 mod query;
 mod rebuild;
 mod request;
@@ -30,6 +31,7 @@ pub use dynamic::{DynamicTable, Selection, other_removal, other_replacement};
 pub use handle::Table;
 pub use lookup::Lookup;
 pub use many::QueryMany;
+pub use outbox::{Guard, OutboxOptions};
 pub use query::{Condition, Explain, Items, PartialQuery, Queried, Query};
 pub use rebuild::{Rebuild, RebuildProgress, RebuildReport};
 pub use set::{SetOf, SetTable};
