@@ -83,9 +83,13 @@ fn further(entity: &Entity, family: &Family) -> TokenStream {
         FamilyKind::Primary => return TokenStream::new(),
         FamilyKind::Copy => {
             let row = entity::row(entity, family);
+            let place = match family.is_elsewhere {
+                true => quote! { elsewhere },
+                false => quote! { copies },
+            };
             quote! {
                 let __copy = #row;
-                __rows.copies.push(_rt::CopyRow { family: #constant, row: __copy });
+                __rows.#place.push(_rt::CopyRow { family: #constant, row: __copy });
             }
         }
         FamilyKind::List => {

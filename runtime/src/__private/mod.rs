@@ -32,7 +32,8 @@ pub use crate::{
         EntityRows, Flattened, FromRow, FullCopy, FullView, Holds, Json, ListEntry, ListRows,
         PartialCopy, Partition, Patch, Path, PathBuilder, Plain, Point, PrimaryRow, Projection,
         Properties, PropertyWriter, Range, ReadColumn, Scan, Schema, Stored, TableEntity,
-        UpgradeFrom, View, Within, assert_flattened, older_owner, older_rows, older_version,
+        UpgradeFrom, View, Within, assert_flattened, derived_rows, older_owner, older_rows,
+        older_version,
         set::{
             Aggregate, Claim, EntitySet, Folding, KeyForm, Many, Marker, Members, One, OtherRow,
             Set, SetMember, Variant, assert_members_apart, assert_older, assert_same_type,
@@ -91,6 +92,22 @@ pub fn check_copy_key(row: &Row, expected: &str) -> Result<()> {
         expected.escape_debug()
     );
     Err(InvalidValue::new(message).on_read("RowKey"))
+}
+
+/// Refuses a copy in another partition whose PartitionKey does not follow from its fields.
+///
+/// # Errors
+///
+/// `is_decode`: another program changed the row.
+pub fn check_copy_partition(row: &Row, expected: &str) -> Result<()> {
+    if row.partition_key() == expected {
+        return Ok(());
+    }
+    let message = format!(
+        "the copy's key does not match its fields, which give `{}`: another program changed it; `check()` and `repair()` mend it",
+        expected.escape_debug()
+    );
+    Err(InvalidValue::new(message).on_read("PartitionKey"))
 }
 
 /// The family that a projection is read from, the entity's primary unless told.
