@@ -61,12 +61,20 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
                 __row: &_rt::Row,
                 __family: &'static _rt::Family,
             ) -> _rt::Result<Self> {
+                <Self as _rt::FromRow>::read_with(__row, __family, |__entity| __entity)
+            }
+
+            fn read_with<__R>(
+                __row: &_rt::Row,
+                __family: &'static _rt::Family,
+                __wrap: impl _rt::FnOnce(Self) -> __R,
+            ) -> _rt::Result<__R> {
                 #keys
                 #slots
                 #walk
                 let __entity = Self { #(#fields),* };
                 #stale
-                _rt::Ok(__entity)
+                _rt::Ok(__wrap(__entity))
             }
         }
     }
@@ -78,20 +86,27 @@ fn stale(entity: &Entity) -> TokenStream {
     let arms = entity.families.iter().enumerate().filter_map(|(index, family)| {
         let is_held =
             |part: &crate::model::Part| family.holds.get(part.field).copied().unwrap_or_default();
-        let is_lossy = family
-            .row
-            .parts()
-            .any(|part| entity.fields.get(part.field).is_some_and(|field| !part.is_exact(field)));
-        if family.kind != FamilyKind::Copy || !is_lossy || !family.row.parts().all(is_held) {
+        let is_lossy = |key: &crate::model::Key| {
+            let field = |part: &crate::model::Part| entity.fields.get(part.field);
+            let lossy = key.parts().any(|part| field(part).is_some_and(|f| !part.is_exact(f)));
+            lossy && key.parts().all(is_held)
+        };
+        let of_entity = |field: &Field| {
+            let name = &field.ident;
+            quote! { __entity.#name }
+        };
+        let row = is_lossy(&family.row).then(|| {
+            let row_key = super::entity::row_key(entity, family, of_entity);
+            quote! { #row_key _rt::check_copy_key(__row, &__row_key)?; }
+        });
+        let partition = (family.is_elsewhere && is_lossy(&family.partition)).then(|| {
+            let partition_key = super::entity::partition_key(entity, family, of_entity);
+            quote! { #partition_key _rt::check_copy_partition(__row, &__partition_key)?; }
+        });
+        if family.kind != FamilyKind::Copy || row.is_none() && partition.is_none() {
             return None;
         }
-        let row_key = super::entity::row_key(entity, family, &quote! { __entity });
-        Some(quote! {
-            #index => {
-                #row_key
-                _rt::check_copy_key(__row, &__row_key)?;
-            }
-        })
+        Some(quote! { #index => { #row #partition } })
     });
     let arms: Vec<TokenStream> = arms.collect();
     if arms.is_empty() {
@@ -224,6 +239,10 @@ fn walk(entity: &Entity) -> TokenStream {
                 <#ty as _rt::PropertyBag>::put(&mut #slot, __name, __value);
             })?;
         });
+    }
+    if entity.families.iter().any(|family| family.is_elsewhere) {
+        // Whose copy it is, and of which version.
+        named.push(quote! { b"Src" | b"SrcP" | b"SrcR" | b"SrcT" => {} });
     }
     if let Discriminator::Property(name) = &entity.discriminator {
         let name = bytes(&name.value());

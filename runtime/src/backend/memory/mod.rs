@@ -123,7 +123,8 @@ impl Memory {
         let window = Window::of(scan.filter, scan.from);
         let state = self.state();
         let table = state.table(scan.table)?;
-        let mut page = Rows::default();
+        let now = self.clock.now().max(state.last);
+        let mut page = Rows { date: Some(now), ..Rows::default() };
         for (examined, row) in table.within(&window).enumerate() {
             if page.rows.len() == most || examined == EXAMINED_ROWS {
                 page.next = Some(Continuation {

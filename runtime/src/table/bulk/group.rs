@@ -12,6 +12,8 @@ use crate::{
     error::Result,
     limits::{BATCH_OPERATIONS, REQUEST_BYTES},
     plan::{self, Change},
+    row::Row,
+    table::request::decode_required,
 };
 
 /// What a bulk write does to an entity.
@@ -106,6 +108,16 @@ pub trait Rewritable: Sized {
     ///
     /// Keys that cannot be.
     fn removal(stored: &Stored<Self>) -> Result<BulkChange>;
+
+    /// The value of its row when that is read again; `None`: there is none of its kind.
+    ///
+    /// # Errors
+    ///
+    /// As for a point read.
+    fn reread(row: Row) -> Result<Option<Stored<Self>>>;
+
+    /// What messages call it.
+    fn type_name(&self) -> &'static str;
 }
 
 impl<E: TableEntity> Rewritable for E {
@@ -120,24 +132,14 @@ impl<E: TableEntity> Rewritable for E {
     fn removal(stored: &Stored<E>) -> Result<BulkChange> {
         plan::delete::<E, E>(stored).map(BulkChange)
     }
-}
 
-/// How a variant of a set is written back; the derives call it.
-///
-/// # Errors
-///
-/// As for a single write.
-pub fn replacement_of<S, E: TableEntity>(stored: &Stored<S>, member: &E) -> Result<BulkChange> {
-    plan::replace_by(stored, member).map(BulkChange)
-}
+    fn reread(row: Row) -> Result<Option<Stored<E>>> {
+        decode_required::<E, E>(row, E::SCHEMA.primary()?).map(Some)
+    }
 
-/// How a variant of a set is deleted; the derives call it.
-///
-/// # Errors
-///
-/// Keys that cannot be.
-pub fn removal_of<S, E: TableEntity>(stored: &Stored<S>, _: &E) -> Result<BulkChange> {
-    plan::delete::<S, E>(stored).map(BulkChange)
+    fn type_name(&self) -> &'static str {
+        E::SCHEMA.entity
+    }
 }
 
 impl<W: Rewritable> Deletable for Stored<W> {

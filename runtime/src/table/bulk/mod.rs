@@ -1,23 +1,22 @@
 //! Bulk writes: many entities, grouped by partition into as few transactions as they fit in.
 
 mod group;
+mod rewrite;
 mod run;
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use futures_util::{Stream, StreamExt, stream};
 
-pub use group::{
-    BulkChange, BulkVerb, Deletable, Rewritable, Writable, bulk_change, removal_of, replacement_of,
-};
+pub use group::{BulkChange, BulkVerb, Deletable, Rewritable, Writable, bulk_change};
+use rewrite::Rewrite;
 use run::{Run, Work};
 
 use super::{Client, Query};
 use crate::{
-    entity::{Stored, TableEntity},
+    entity::Stored,
     error::{BoxError, Error, Result},
     page::Cursor,
-    plan,
 };
 
 /// How far a bulk write is.
@@ -225,34 +224,51 @@ impl Bulk {
     }
 
     /// Changes every entity of a query and writes the version that was read; one that another
-    /// writer changed meanwhile is read and changed again.
+    /// writer changed meanwhile is read and changed again. The query is one of entities, of a set,
+    /// or of entities without a type.
     ///
-    /// An entity that failed is in the report, and a checkpoint passes it.
+    /// An entity that failed, or could not be read, is in the report, and a checkpoint passes it.
     ///
     /// # Errors
     ///
-    /// The query's; `is_invalid_cursor` for a checkpoint of another query. What the entities fail
-    /// with is in the report.
-    pub async fn update_all<E: TableEntity>(
+    /// Those of the query's requests; `is_invalid_cursor` for a checkpoint of another query. What
+    /// the entities fail with is in the report.
+    pub async fn update_all<Q, T>(
         self,
-        query: Query<E, Stored<E>>,
-        mut change: impl FnMut(&mut E) -> Result<(), BoxError>,
-    ) -> Result<BulkReport> {
+        query: Query<Q, Stored<T>>,
+        change: impl FnMut(&mut T) -> Result<(), BoxError>,
+    ) -> Result<BulkReport>
+    where
+        Q: 'static,
+        T: Rewritable + Send + 'static,
+    {
+        self.rewrite_all(query, change, |_| false).await
+    }
+
+    /// The same, where another writer may have done what there is to do.
+    pub(super) async fn rewrite_all<Q, T>(
+        self,
+        query: Query<Q, Stored<T>>,
+        change: impl FnMut(&mut T) -> Result<(), BoxError>,
+        is_done: fn(Option<&Stored<T>>) -> bool,
+    ) -> Result<BulkReport>
+    where
+        Q: 'static,
+        T: Rewritable + Send + 'static,
+    {
         let mut run = self.run();
         let table = query.table_name().to_owned();
-        let handle = self.client.table_named::<E>(&table);
+        let client = self.client.clone();
+        let mut rewrite = Rewrite { client, table: table.clone(), change, is_done };
         let mut cursor = self.start.clone();
         loop {
-            let page = run.beside(query.page(cursor)).await?;
-            for mut stored in page.items {
-                let replacement = match change(&mut stored) {
-                    Ok(()) => plan::replace(&stored),
-                    Err(reason) => Err(handle.rejected(&stored, reason)),
-                };
+            let page = run.beside(query.fetch(cursor)).await?;
+            for item in page.items {
+                let replacement = item.and_then(|stored| rewrite.replacement(stored));
                 run.add(table.clone(), replacement, false).await;
             }
             if let (Some(save), Some(next)) = (&self.on_checkpoint, &page.next) {
-                run.retry_lost_races(&handle, &mut change).await;
+                run.retry_lost_races(&mut rewrite).await;
                 save(next);
             }
             cursor = page.next;
@@ -260,7 +276,7 @@ impl Bulk {
                 break;
             }
         }
-        run.retry_lost_races(&handle, &mut change).await;
+        run.retry_lost_races(&mut rewrite).await;
         Ok(run.finish().await)
     }
 
