@@ -361,7 +361,7 @@ fn every_promise_cites_its_section() {
             continue;
         }
         for (at, line) in source.lines.iter().enumerate() {
-            let is_other = line.text.contains("$name") || line.text.contains("fn keeps(");
+            let is_other = line.text.contains("fn $") || line.text.contains("fn keeps(");
             if is_other || !line.text.trim_start().starts_with("pub async fn ") {
                 continue;
             }

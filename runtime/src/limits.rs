@@ -38,11 +38,24 @@ pub const fn is_forbidden_in_key(c: char) -> bool {
     matches!(c, '/' | '\\' | '#' | '?' | '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}')
 }
 
-/// Whether the byte is a character that keys may hold, by itself: nearly all keys are of such bytes
-/// alone, and are told at a glance.
+/// Whether the byte is a character that keys may hold: nearly all keys are of such bytes alone, and
+/// are told at a glance.
+#[inline]
 pub(crate) const fn is_plain_in_key(byte: u8) -> bool {
-    matches!(byte, b' '..=b'~') && !is_forbidden_in_key(byte as char)
+    byte < 0x80 && PLAIN_IN_KEY >> byte & 1 == 1
 }
+
+/// The ASCII characters that keys may hold, a bit for each.
+const PLAIN_IN_KEY: u128 = {
+    let (mut bits, mut byte) = (0, 0_u8);
+    while byte < 0x80 {
+        if !is_forbidden_in_key(byte as char) {
+            bits |= 1 << byte;
+        }
+        byte += 1;
+    }
+    bits
+};
 
 /// Refuses a key that the service would refuse. `name` is `PartitionKey` or `RowKey`.
 ///
