@@ -4,7 +4,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::{part, schema::family_constant};
+use super::{key, part, schema::family_constant};
 use crate::{
     attr::Discriminator,
     model::{Absent, Entity, Family, FamilyKind, Field, Storage},
@@ -96,11 +96,11 @@ fn stale(entity: &Entity) -> TokenStream {
             quote! { __entity.#name }
         };
         let row = is_lossy(&family.row).then(|| {
-            let row_key = super::entity::row_key(entity, family, of_entity);
+            let row_key = key::row_key(entity, family, of_entity);
             quote! { #row_key _rt::check_copy_key(__row, &__row_key)?; }
         });
         let partition = (family.is_elsewhere && is_lossy(&family.partition)).then(|| {
-            let partition_key = super::entity::partition_key(entity, family, of_entity);
+            let partition_key = key::partition_key(entity, family, of_entity);
             quote! { #partition_key _rt::check_copy_partition(__row, &__partition_key)?; }
         });
         if family.kind != FamilyKind::Copy || row.is_none() && partition.is_none() {

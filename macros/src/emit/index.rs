@@ -1,18 +1,17 @@
 //! Indexes and lists: their path builders, and the rows that an entity has in them.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use super::{entity, schema::family_constant, steps};
+use super::{
+    key, row,
+    schema::{family_constant, marker},
+    steps,
+};
 use crate::{
     model::{Entity, Family, FamilyKind, Field},
     names::{self, Case},
 };
-
-/// The type that stands for a partial copy's fields.
-pub(super) fn marker(entity: &Entity, family: &Family) -> Ident {
-    format_ident!("__{}{}Fields", names::unraw(&entity.ident), names::unraw(&family.name))
-}
 
 /// The methods that begin a path through an index, and what partial copies hold.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
@@ -82,7 +81,7 @@ fn further(entity: &Entity, family: &Family) -> TokenStream {
     let add = match family.kind {
         FamilyKind::Primary => return TokenStream::new(),
         FamilyKind::Copy => {
-            let row = entity::row(entity, family);
+            let row = row::write(entity, family);
             let place = match family.is_elsewhere {
                 true => quote! { elsewhere },
                 false => quote! { copies },
@@ -93,7 +92,7 @@ fn further(entity: &Entity, family: &Family) -> TokenStream {
             }
         }
         FamilyKind::List => {
-            let row_key = entity::row_key(entity, family, entity::of_self);
+            let row_key = key::row_key(entity, family, key::of_self);
             quote! {
                 #row_key
                 let __id = _rt::ToOwned::to_owned(_rt::Row::row_key(&__rows.primary));
@@ -140,8 +139,8 @@ pub(super) fn owner(entity: &Entity) -> TokenStream {
             }
         },
     );
-    let partition_key = entity::partition_key(entity, primary, place);
-    let row_key = entity::row_key(entity, primary, place);
+    let partition_key = key::partition_key(entity, primary, place);
+    let row_key = key::row_key(entity, primary, place);
     quote! {
         fn owner_of(
             __row: &_rt::Row,
