@@ -15,6 +15,8 @@ mod keys;
 mod model;
 mod oracle;
 mod queries;
+mod races;
+mod sets;
 mod shapes;
 mod types;
 mod values;

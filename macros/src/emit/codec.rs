@@ -61,12 +61,13 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
                 __row: &_rt::Row,
                 __family: &'static _rt::Family,
             ) -> _rt::Result<Self> {
-                <Self as _rt::FromRow>::read_with(__row, __family, |__entity| __entity)
+                <Self as _rt::FromRow>::read_with(__row, __family, 0, |__entity| __entity)
             }
 
             fn read_with<__R>(
                 __row: &_rt::Row,
                 __family: &'static _rt::Family,
+                __from: u32,
                 __wrap: impl _rt::FnOnce(Self) -> __R,
             ) -> _rt::Result<__R> {
                 #keys
@@ -249,7 +250,7 @@ fn walk(entity: &Entity) -> TokenStream {
         named.push(quote! { #name => {} });
     }
     quote! {
-        let mut __properties = _rt::Row::properties(__row);
+        let mut __properties = _rt::Row::properties_from(__row, __from);
         while let _rt::Some((__name, __value)) = __properties.next()? {
             match __name {
                 #(#named)*

@@ -166,6 +166,8 @@ pub(crate) fn set(input: &DeriveInput, set: &model::Set) -> TokenStream {
                     fn other(_: &_rt::Row) -> _rt::Result<_rt::Option<Self>> { loop {} }
 
                     fn member_name(&self) -> &'static str { "" }
+
+                    fn set_columns(_: bool) -> _rt::Option<_rt::Vec<_rt::String>> { _rt::None }
                 }
             }
         }

@@ -37,8 +37,8 @@ pub use crate::{
         set::{
             Aggregate, Claim, EntitySet, Folding, KeyForm, Many, Marker, Members, One, OtherRow,
             Set, SetMember, Variant, assert_members_apart, assert_older, assert_same_type,
-            assert_types_apart, count_forms, count_markers, read_projection, resolve_row,
-            schema_of, sorted_forms, sorted_markers, table_of,
+            assert_types_apart, count_forms, marker_places, placed_markers, read_projection,
+            resolve_row, schema_of, sorted_forms, table_of,
         },
     },
     error::{BoxError, Error, Result},
