@@ -4,6 +4,7 @@
 mod check;
 mod copies;
 mod limits;
+mod linger;
 mod rebuild;
 mod single;
 mod stored_key;
