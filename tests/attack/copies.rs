@@ -142,6 +142,22 @@ async fn a_holder_that_leaves_while_it_is_looked_up_is_no_orphan() {
 }
 
 #[tokio::test]
+async fn what_a_merge_gives_back_is_what_is_stored() {
+    let (_, table, _) = club().await;
+    table.insert(&Member { note: Some("first".into()), ..member(1) }).await.unwrap();
+    let merged = table.upsert_merge(&Member { age: 50, ..member(1) }).await.unwrap();
+    assert_eq!((merged.age, merged.note.as_deref()), (50, Some("first")));
+    let read = table.get(at(1)).await.unwrap().unwrap();
+    assert_eq!((&*read, read.etag()), (&*merged, merged.etag()));
+    // And it is as good a token as one that was read.
+    let mut merged = merged;
+    merged.town = "Oslo".into();
+    table.replace(&merged).await.unwrap();
+    assert_eq!(table.get(at(1)).await.unwrap().unwrap().note.as_deref(), Some("first"));
+    assert_clean(&table).await;
+}
+
+#[tokio::test]
 async fn keys_go_round_in_one_transaction() {
     let (_, table, _) = club().await;
     let mut members = Vec::new();

@@ -7,7 +7,8 @@ use syn::spanned::Spanned;
 use super::{part, schema::family_constant};
 use crate::{
     attr::Discriminator,
-    model::{Absent, Entity, Family, FamilyKind, Field, Storage},
+    model::{Absent, Entity, Family, FamilyKind, Field, Part, Storage},
+    template::Form,
 };
 
 /// What is found of a field is kept in a local until the row was read.
@@ -73,24 +74,47 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 }
 
 /// A copy whose key does not follow from its fields was changed by another program: where the key
-/// has a field in a form that does not give it back, the key is written again and compared.
+/// has a field in a form that does not give it back, the key is compared with what they give. Text in
+/// lower case is compared where it stands; other forms are written again.
 fn stale(entity: &Entity) -> TokenStream {
     let arms = entity.families.iter().enumerate().filter_map(|(index, family)| {
-        let is_held =
-            |part: &crate::model::Part| family.holds.get(part.field).copied().unwrap_or_default();
-        let is_lossy = family
+        let is_held = |part: &Part| family.holds.get(part.field).copied().unwrap_or_default();
+        let lossy: Vec<(usize, &Part)> = family
             .row
             .parts()
-            .any(|part| entity.fields.get(part.field).is_some_and(|field| !part.is_exact(field)));
-        if family.kind != FamilyKind::Copy || !is_lossy || !family.row.parts().all(is_held) {
+            .enumerate()
+            .filter(|(_, part)| {
+                entity.fields.get(part.field).is_some_and(|field| !part.is_exact(field))
+            })
+            .collect();
+        if family.kind != FamilyKind::Copy || lossy.is_empty() || !family.row.parts().all(is_held) {
             return None;
         }
+        let constant = family_constant(family);
+        let compared = lossy.iter().map(|(at, part)| {
+            let field = entity.fields.get(part.field)?;
+            let (name, ty) = (&field.ident, &field.ty);
+            matches!(part.form, Form::Lower).then(|| {
+                quote! {
+                    _rt::is_lower_part(
+                        &#constant.row,
+                        __row,
+                        #at,
+                        <#ty as _rt::TextPart>::as_text(&__entity.#name),
+                    )
+                }
+            })
+        });
+        let same = match compared.collect::<Option<Vec<TokenStream>>>() {
+            Some(compared) => quote! { #(#compared)&&* },
+            None => quote! { false },
+        };
         let row_key = super::entity::row_key(entity, family, |field| {
             let name = &field.ident;
             quote! { __entity.#name }
         });
         Some(quote! {
-            #index => {
+            #index if !(#same) => {
                 #row_key
                 _rt::check_copy_key(__row, &__row_key)?;
             }

@@ -56,7 +56,7 @@ fn holds(entity: &Entity, family: &Family) -> TokenStream {
     }
 }
 
-/// Every row that an entity has, where it has more than one.
+/// Every row that an entity has, where it has more than the primary.
 pub(super) fn rows(entity: &Entity) -> TokenStream {
     let further: Vec<TokenStream> = entity
         .families
@@ -68,9 +68,8 @@ pub(super) fn rows(entity: &Entity) -> TokenStream {
         return TokenStream::new();
     }
     quote! {
-        fn rows(&self) -> _rt::Result<_rt::EntityRows> {
-            let mut __rows =
-                _rt::EntityRows::only(<Self as _rt::TableEntity>::to_row(self)?);
+        fn rows_with(&self, __primary: _rt::Row) -> _rt::Result<_rt::EntityRows> {
+            let mut __rows = _rt::EntityRows::only(__primary);
             #(#further)*
             _rt::Ok(__rows)
         }
@@ -82,7 +81,11 @@ fn further(entity: &Entity, family: &Family) -> TokenStream {
     let add = match family.kind {
         FamilyKind::Primary => return TokenStream::new(),
         FamilyKind::Copy => {
-            let row = entity::row(entity, family);
+            // Copies stand in the partition of the primary, whose key is known.
+            let partition_key = quote! {
+                let __partition_key = _rt::Row::partition_key(&__rows.primary);
+            };
+            let row = entity::row(entity, family, &partition_key);
             quote! {
                 let __copy = #row;
                 __rows.copies.push(_rt::CopyRow { family: #constant, row: __copy });

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     edm::ValueRef,
-    entity::{EntityRows, Recognition, Schema, TableEntity, derived_rows},
+    entity::{Discriminator, EntityRows, Recognition, Schema, TableEntity, derived_rows},
     error::Result,
     key::{Family, FamilyKind},
     plan::{LIST_MARKER, head_key, ids_in},
@@ -51,34 +51,58 @@ pub(super) fn met<E: TableEntity>(
     hashing: Hashing,
     mut each: impl FnMut(Mark<'_>),
 ) -> Result<Met> {
-    for schema in E::SCHEMA.versions() {
-        for family in schema.families {
-            let met = match family.kind {
-                FamilyKind::Primary if is_ours(schema, row, family)? => {
-                    let rows = derived_rows::<E>(row)?;
-                    derived(row, rows, hashing, &mut each)?;
-                    Met::Primary
-                }
-                FamilyKind::Copy if is_ours(schema, row, family)? => {
-                    each(Mark {
-                        family,
-                        row_key: row.row_key(),
-                        primary: None,
-                        found: true,
-                        hash: hashing.row(row)?,
-                    });
-                    Met::Copy
-                }
-                FamilyKind::List if is_list(row, family)? => {
-                    listed(row, family, hashing, &mut each)?;
-                    Met::List
-                }
-                _ => continue,
-            };
-            return Ok(met);
+    let mut versions = E::SCHEMA.versions();
+    let found = loop {
+        let Some(schema) = versions.next() else { return Ok(Met::Other) };
+        if let Some(family) = family_of(schema, row)? {
+            break family;
+        }
+    };
+    match found.kind {
+        FamilyKind::Primary => {
+            derived(row, derived_rows::<E>(row)?, hashing, &mut each)?;
+            Ok(Met::Primary)
+        }
+        FamilyKind::Copy => {
+            each(Mark {
+                family: found,
+                row_key: row.row_key(),
+                primary: None,
+                found: true,
+                hash: hashing.row(row)?,
+            });
+            Ok(Met::Copy)
+        }
+        FamilyKind::List => {
+            listed(row, found, hashing, &mut each)?;
+            Ok(Met::List)
         }
     }
-    Ok(Met::Other)
+}
+
+/// The kind of row that a row is, where it is one of that version.
+fn family_of(schema: &'static Schema, row: &Row) -> Result<Option<&'static Family>> {
+    let families: &'static [Family] = schema.families;
+    if let Discriminator::Property(name) = schema.discriminator
+        && let Some(ValueRef::String(marker)) = row.get(name)?
+    {
+        let is_it = |family: &&Family| family.kind != FamilyKind::List && family.marker == marker;
+        if let Some(family) = families.iter().find(is_it) {
+            return Ok(Some(family));
+        }
+    }
+    for family in families {
+        let is_it = match family.kind {
+            FamilyKind::List => is_list(row, family)?,
+            FamilyKind::Primary | FamilyKind::Copy => {
+                schema.recognize(row, family)? == Recognition::Ours
+            }
+        };
+        if is_it {
+            return Ok(Some(family));
+        }
+    }
+    Ok(None)
 }
 
 /// What a primary derives.
@@ -128,10 +152,6 @@ fn listed(
         });
     }
     Ok(())
-}
-
-fn is_ours(schema: &Schema, row: &Row, family: &Family) -> Result<bool> {
-    Ok(schema.recognize(row, family)? == Recognition::Ours)
 }
 
 fn is_list(row: &Row, family: &Family) -> Result<bool> {
