@@ -5,6 +5,7 @@ mod check;
 mod copies;
 mod holder;
 mod limits;
+mod linger;
 mod rebuild;
 mod single;
 mod stored_key;

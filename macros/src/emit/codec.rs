@@ -62,12 +62,20 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
                 __row: &_rt::Row,
                 __family: &'static _rt::Family,
             ) -> _rt::Result<Self> {
+                <Self as _rt::FromRow>::read_with(__row, __family, |__entity| __entity)
+            }
+
+            fn read_with<__R>(
+                __row: &_rt::Row,
+                __family: &'static _rt::Family,
+                __wrap: impl _rt::FnOnce(Self) -> __R,
+            ) -> _rt::Result<__R> {
                 #keys
                 #slots
                 #walk
                 let __entity = Self { #(#fields),* };
                 #stale
-                _rt::Ok(__entity)
+                _rt::Ok(__wrap(__entity))
             }
         }
     }
@@ -140,6 +148,7 @@ fn keys(entity: &Entity) -> TokenStream {
     });
     quote! {
         #(#locals)*
+        let (__partition_key, __row_key) = _rt::Row::keys(__row);
         match __family.index {
             #(#arms)*
             _ => {}
@@ -190,12 +199,12 @@ fn text_of(in_row: bool, at: usize) -> Ident {
     if in_row { format_ident!("__r{at}") } else { format_ident!("__p{at}") }
 }
 
-/// The template's field, the key's name, and the key of `__row`.
+/// The template's field, the key's name, and the local that holds the key.
 fn key_of(in_row: bool) -> (TokenStream, &'static str, TokenStream) {
     if in_row {
-        (quote! { row }, "RowKey", quote! { _rt::Row::row_key(__row) })
+        (quote! { row }, "RowKey", quote! { __row_key })
     } else {
-        (quote! { partition }, "PartitionKey", quote! { _rt::Row::partition_key(__row) })
+        (quote! { partition }, "PartitionKey", quote! { __partition_key })
     }
 }
 

@@ -76,6 +76,17 @@ pub trait FromRow: Sized + Send + 'static {
         let _ = family;
         Self::from_row(row)
     }
+
+    /// What `wrap` makes of the value: an enum around it is filled in place, not copied into.
+    #[doc(hidden)]
+    #[inline]
+    fn read_with<R>(
+        row: &Row,
+        family: &'static Family,
+        wrap: impl FnOnce(Self) -> R,
+    ) -> Result<R> {
+        Self::from_copy(row, family).map(wrap)
+    }
 }
 
 /// A struct that is stored as an entity: `#[derive(TableEntity)]` implements it.

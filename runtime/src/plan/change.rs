@@ -78,7 +78,6 @@ impl Change {
         let Self::Ready(effect) = self else { return Ok((1, 0)) };
         let (mut operations, mut bytes) = (effect.primary.len(), 0);
         for operation in &effect.primary {
-            operation.row().check()?;
             bytes += operation.request_bytes()?;
         }
         if effect.old.is_none()

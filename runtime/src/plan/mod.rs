@@ -19,5 +19,5 @@ pub(crate) use read::key_conditions;
 pub(crate) use transaction::{Role, Transaction, list_deltas};
 pub(crate) use write::{
     delete, delete_at, delete_row, insert, insert_row, patch, replace, replace_any, replace_by,
-    replace_row, upsert, upsert_merge, upsert_row,
+    replace_row, same_keys, upsert, upsert_merge, upsert_row,
 };

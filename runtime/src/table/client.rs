@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
+#[cfg(feature = "azure")]
+use super::account::Account;
 use super::{Atomic, Bulk, DynamicTable, SetTable, Table};
 use crate::{
     backend::{
@@ -32,12 +34,22 @@ use crate::{
 #[derive(Clone)]
 pub struct Client {
     backend: Arc<dyn Backend>,
+    #[cfg(feature = "azure")]
+    pub(super) account: Option<Account>,
 }
 
 impl Client {
+    fn of(backend: Arc<dyn Backend>) -> Self {
+        Self {
+            backend,
+            #[cfg(feature = "azure")]
+            account: None,
+        }
+    }
+
     /// A client of a store in memory: for tests.
     pub fn memory() -> Self {
-        Self { backend: Arc::new(crate::backend::Memory::new()) }
+        Self::of(Arc::new(crate::backend::Memory::new()))
     }
 
     /// A client of the durable store in that file, which is created where there is none.
@@ -48,7 +60,7 @@ impl Client {
     /// `is_backend` where it cannot be read or created.
     #[cfg(feature = "embedded")]
     pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self> {
-        Ok(Self { backend: Arc::new(crate::backend::Embedded::open(path)?) })
+        Ok(Self::of(Arc::new(crate::backend::Embedded::open(path)?)))
     }
 
     /// A client of the service, an emulator, or a store that speaks its protocol; what may be tried
@@ -241,13 +253,38 @@ impl fmt::Debug for Client {
 pub struct ClientBuilder {
     backend: Option<Arc<dyn Backend>>,
     retry: Option<RetryPolicy>,
+    #[cfg(feature = "azure")]
+    account: Option<crate::Azure>,
 }
 
 impl ClientBuilder {
     /// The backend, or a layer around one.
     #[must_use]
     pub fn backend(mut self, backend: impl Backend) -> Self {
+        #[cfg(feature = "azure")]
+        if let Some(azure) = (&backend as &dyn std::any::Any).downcast_ref::<crate::Azure>() {
+            self.account.get_or_insert_with(|| azure.clone());
+        }
         self.backend = Some(Arc::new(backend));
+        self
+    }
+
+    /// The account that signatures and stored access policies are asked of, where the backend is
+    /// not itself one but a layer around it.
+    ///
+    /// ```
+    /// use entable::{Azure, AzureOptions, backend::layer::Recorder, prelude::*};
+    ///
+    /// let azure = Azure::new(AzureOptions::emulator())?;
+    /// let recorder = Recorder::around(azure.clone());
+    /// let client = Client::builder().backend(recorder).account(&azure).build()?;
+    /// assert_eq!(client.table_url("Staff")?, "http://127.0.0.1:10002/devstoreaccount1/Staff");
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[cfg(feature = "azure")]
+    #[must_use]
+    pub fn account(mut self, azure: &crate::Azure) -> Self {
+        self.account = Some(azure.clone());
         self
     }
 
@@ -265,15 +302,21 @@ impl ClientBuilder {
     ///
     /// `is_invalid` where no backend was given.
     pub fn build(self) -> Result<Client> {
-        match (self.backend, self.retry) {
-            (Some(backend), Some(policy)) => {
-                Ok(Client { backend: Arc::new(Retry::around(backend, policy)) })
-            }
-            (Some(backend), None) => Ok(Client { backend }),
-            (None, _) => {
-                Err(Error::new(ErrorKind::Invalid, "a client needs a backend: call `backend(..)`"))
-            }
-        }
+        let Some(backend) = self.backend else {
+            let message = "a client needs a backend: call `backend(..)`";
+            return Err(Error::new(ErrorKind::Invalid, message));
+        };
+        #[cfg(feature = "azure")]
+        let account = self.account.map(|azure| Account::new(azure, self.retry.clone()));
+        let backend = match self.retry {
+            Some(policy) => Arc::new(Retry::around(backend, policy)),
+            None => backend,
+        };
+        Ok(Client {
+            backend,
+            #[cfg(feature = "azure")]
+            account,
+        })
     }
 }
 

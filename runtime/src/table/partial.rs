@@ -25,7 +25,7 @@ impl<E: TableEntity, M: 'static> Queried<E> for PartialCopy<M> {
 
 /// A query of partial copies: it needs a projection of the fields that they hold.
 pub struct PartialQuery<E, M> {
-    request: Request,
+    pub(super) request: Request,
     of: PhantomData<fn() -> (E, M)>,
 }
 
