@@ -156,7 +156,10 @@ pub(crate) fn run() {
             }
         },
     );
-    note("resolve.mixed beside five types in known order", floor.as_secs_f64() / ours.as_secs_f64());
+    note(
+        "resolve.mixed beside five types in known order",
+        floor.as_secs_f64() / ours.as_secs_f64(),
+    );
     let (ours, one) =
         in_pieces(pieces, |at| decode::<StaffRow>(&known, at), |at| decode::<Employee>(&known, at));
     note("resolve.one_type through the set", one.as_secs_f64() / ours.as_secs_f64());

@@ -38,9 +38,9 @@ async fn the_rows_of_a_set_are_updated() -> Result<(), Error> {
     assert_eq!(client.table::<Employee>().get(copy).await?.unwrap().id, 223);
     let note = client.dynamic("Staff").get("Sales", "note").await?.unwrap();
     assert_eq!(note.i32("N")?, 2);
-    let rejected = staff.bulk().update_all(staff.query(Keys::partition("Sales").prefix("d")), |_| {
-        Err("not today".into())
-    });
+    let rejected = staff
+        .bulk()
+        .update_all(staff.query(Keys::partition("Sales").prefix("d")), |_| Err("not today".into()));
     let error = rejected.await?.into_result().unwrap_err();
     assert!(error.is_rejected());
     assert_eq!(

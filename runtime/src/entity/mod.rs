@@ -80,11 +80,7 @@ pub trait FromRow: Sized + Send + 'static {
     /// What `wrap` makes of the value: an enum around it is filled in place, not copied into.
     #[doc(hidden)]
     #[inline]
-    fn read_with<R>(
-        row: &Row,
-        family: &'static Family,
-        wrap: impl FnOnce(Self) -> R,
-    ) -> Result<R> {
+    fn read_with<R>(row: &Row, family: &'static Family, wrap: impl FnOnce(Self) -> R) -> Result<R> {
         Self::from_copy(row, family).map(wrap)
     }
 }

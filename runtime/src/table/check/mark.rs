@@ -14,23 +14,39 @@ use crate::{
     row::Row,
 };
 
+/// A RowKey: a row's, which is looked at only where it is wanted, or a text.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Place<'r> {
+    Of(&'r Row),
+    Text(&'r str),
+}
+
+impl<'r> Place<'r> {
+    pub(super) fn text(self) -> &'r str {
+        match self {
+            Self::Of(row) => row.row_key(),
+            Self::Text(text) => text,
+        }
+    }
+}
+
 /// One side of a match.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark<'r> {
     pub(super) family: &'static Family,
     /// The RowKey of the copy, or of the list's head.
-    pub(super) row_key: &'r str,
+    pub(super) row_key: Place<'r>,
     /// The primary that derives it; for an entry that is there, the id.
-    pub(super) primary: Option<&'r str>,
+    pub(super) primary: Option<Place<'r>>,
     /// Whether it is there, rather than derived.
     pub(super) found: bool,
     pub(super) hash: u64,
 }
 
-impl Mark<'_> {
+impl<'r> Mark<'r> {
     /// The id, where it is an entry of a list.
-    pub(super) fn id(&self) -> Option<&str> {
-        self.primary.filter(|_| self.family.kind == FamilyKind::List)
+    pub(super) fn id(&self) -> Option<&'r str> {
+        self.primary.filter(|_| self.family.kind == FamilyKind::List).map(Place::text)
     }
 }
 
@@ -66,7 +82,7 @@ pub(super) fn met<E: TableEntity>(
         FamilyKind::Copy => {
             each(Mark {
                 family: found,
-                row_key: row.row_key(),
+                row_key: Place::Of(row),
                 primary: None,
                 found: true,
                 hash: hashing.row(row)?,
@@ -116,8 +132,8 @@ fn derived(
     for copy in &rows.copies {
         each(Mark {
             family: copy.family,
-            row_key: copy.row.row_key(),
-            primary: Some(primary.row_key()),
+            row_key: Place::Of(&copy.row),
+            primary: Some(Place::Of(primary)),
             found: false,
             hash: hashing.row(&copy.row)?,
         });
@@ -125,8 +141,8 @@ fn derived(
     for entry in &rows.entries {
         each(Mark {
             family: entry.family,
-            row_key: &entry.row_key,
-            primary: Some(&entry.id),
+            row_key: Place::Text(&entry.row_key),
+            primary: Some(Place::Text(&entry.id)),
             found: false,
             hash: hashing.entry(&entry.row_key, &entry.id),
         });
@@ -145,8 +161,8 @@ fn listed(
     for id in ids_in(row)? {
         each(Mark {
             family,
-            row_key: head,
-            primary: Some(&id),
+            row_key: Place::Text(head),
+            primary: Some(Place::Text(&id)),
             found: true,
             hash: hashing.entry(head, &id),
         });
@@ -195,7 +211,8 @@ impl Hashing {
     }
 
     fn row(self, row: &Row) -> Result<u64> {
-        let key = self.text(row.row_key(), 0);
+        let (_, key) = row.key_bytes().unwrap_or_default();
+        let key = self.bytes(key, 0);
         let mut all = key;
         let mut properties = row.properties();
         while let Some((name, edm, value)) = properties.raw()? {
@@ -210,7 +227,11 @@ impl Hashing {
     }
 
     fn text(self, text: &str, salt: u64) -> u64 {
-        Mixer(self.seed ^ salt).bytes(text.as_bytes()).finish()
+        self.bytes(text.as_bytes(), salt)
+    }
+
+    fn bytes(self, bytes: &[u8], salt: u64) -> u64 {
+        Mixer(self.seed ^ salt).bytes(bytes).finish()
     }
 }
 
