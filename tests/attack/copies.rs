@@ -40,11 +40,11 @@ pub(crate) fn member(id: u32) -> Member {
     }
 }
 
-fn at(id: u32) -> Point<Member> {
+pub(crate) fn at(id: u32) -> Point<Member> {
     Member::primary().club("C").id(id)
 }
 
-async fn club() -> (Hooked, Table<Member>, Table<Member>) {
+pub(crate) async fn club() -> (Hooked, Table<Member>, Table<Member>) {
     let store = Hooked::default();
     let (table, other) = (store.client().table::<Member>(), store.other().table::<Member>());
     other.create().await.unwrap();
@@ -61,7 +61,7 @@ async fn remove(table: &Table<Member>, row_key: &str) {
     rows.delete("C", row_key, Condition::Any).await.unwrap();
 }
 
-async fn assert_clean(table: &Table<Member>) {
+pub(crate) async fn assert_clean(table: &Table<Member>) {
     let report = table.check().await.unwrap();
     assert!(report.is_clean(), "{:?}", report.findings);
 }

@@ -1,7 +1,7 @@
 //! The two sides of a match: a copy or an entry that is derived, and one that is there.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState},
 };
 
@@ -59,6 +59,9 @@ pub(super) enum Met {
     /// A row of another type.
     Other,
 }
+
+/// Where the hash of an entry says how often the row held its id before.
+const AGAIN: u32 = 32;
 
 /// Gives every copy and every entry that a row is or derives to `each`. A row of an older version
 /// derives what that version writes.
@@ -158,14 +161,19 @@ fn listed(
     each: &mut impl FnMut(Mark<'_>),
 ) -> Result<()> {
     let head = head_key(row.row_key());
-    for id in ids_in(row)? {
+    let ids = ids_in(row)?;
+    let mut seen: HashMap<&str, u64> = HashMap::new();
+    for id in &ids {
+        let times = seen.entry(id).or_default();
         each(Mark {
             family,
             row_key: Place::Text(head),
-            primary: Some(Place::Text(&id)),
+            primary: Some(Place::Text(id)),
             found: true,
-            hash: hashing.entry(head, &id),
+            // An id that is there again has no counterpart.
+            hash: hashing.entry(head, id) ^ (*times << AGAIN),
         });
+        *times += 1;
     }
     Ok(())
 }

@@ -79,15 +79,17 @@ async fn entry<E: TableEntity>(table: &Table<E>, finding: &Finding) -> Result<Ve
     let primary = read(table, keys.0, id).await?;
     let Some(rows) = derived_if_known::<E>(primary.as_ref())? else { return Ok(Vec::new()) };
     let wanted = rows.is_some_and(|rows| rows.entries.iter().any(|entry| entry.row_key == keys.1));
-    let is_there = list.as_ref().is_some_and(|list| list.ids.contains(id));
+    let times = list.iter().flat_map(|list| &list.ids).filter(|other| *other == id).count();
     let mut delta = ListDelta::default();
     let mut operations = Vec::new();
-    match (wanted, is_there, &primary) {
-        (true, false, Some(primary)) => {
+    match (wanted, times, &primary) {
+        (true, 0, Some(primary)) => {
             operations.push(touch(primary)?);
             delta.add.push(id.clone());
         }
-        (false, true, _) => delta.remove.push(id.clone()),
+        (false, 1.., _) => delta.remove.push(id.clone()),
+        // Any change of a list leaves every id in it once.
+        (true, 2.., _) => {}
         _ => return Ok(Vec::new()),
     }
     operations.extend(delta.operations(keys, list.as_ref())?);

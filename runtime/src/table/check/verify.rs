@@ -282,11 +282,12 @@ impl Reading {
             let wanted = rows.is_some_and(|rows| {
                 rows.entries.iter().any(|entry| entry.row_key == suspect.row_key)
             });
-            let is_there = self.ids.iter().any(|id| id == primary);
-            return Ok(match (wanted, is_there) {
-                (true, false) => Some(FindingKind::Missing),
-                (false, true) => Some(FindingKind::Orphan),
-                _ => None,
+            let times = self.ids.iter().filter(|id| *id == primary).count();
+            return Ok(match (wanted, times) {
+                (true, 0) => Some(FindingKind::Missing),
+                (false, 1..) => Some(FindingKind::Orphan),
+                (true, 2..) => Some(FindingKind::Stale),
+                (true, 1) | (false, 0) => None,
             });
         }
         let wanted = rows.and_then(|rows| {
