@@ -12,6 +12,7 @@ mod copies;
 mod files;
 mod hooked;
 mod keys;
+mod lists;
 mod model;
 mod oracle;
 mod queries;

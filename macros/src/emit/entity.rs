@@ -17,7 +17,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let patch = patch::name(entity);
     let steps = steps::start_type(entity, primary);
     let start = steps::start(entity, primary);
-    let row = row(entity, primary);
+    let row = row(entity, primary, &partition_key(entity, primary, of_self));
     let rows = super::index::rows(entity);
     let owner = super::index::owner(entity);
     let check = entity.validate.as_ref().map(|path| {
@@ -104,11 +104,11 @@ fn older(older: &Path) -> TokenStream {
     }
 }
 
-/// Writes one row of a family: its keys, its type, and what it holds.
-pub(super) fn row(entity: &Entity, family: &Family) -> TokenStream {
+/// Writes one row of a family: its keys, its type, and what it holds. `partition_key` makes
+/// `__partition_key`.
+pub(super) fn row(entity: &Entity, family: &Family, partition_key: &TokenStream) -> TokenStream {
     let constant = family_constant(family);
-    let (partition_key, row_key) =
-        (partition_key(entity, family, of_self), row_key(entity, family, of_self));
+    let row_key = row_key(entity, family, of_self);
     let marker = match &entity.discriminator {
         Discriminator::Property(name) => Some(quote! {
             _rt::PropertyWriter::put_value(

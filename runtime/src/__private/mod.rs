@@ -78,6 +78,15 @@ pub fn from_keys<T>(found: Option<T>, field: &'static str) -> Result<T> {
     found.ok_or_else(|| InvalidValue::new("the row's keys do not hold the field").on_read(field))
 }
 
+/// Whether a part of a row's RowKey is a text in lower case, as far as that can be told without
+/// writing it: texts of ASCII without escapes.
+pub fn is_lower_part(template: &Template, row: &Row, part: usize, text: &str) -> bool {
+    let Ok(Some(key)) = template.part_text(row.row_key(), part) else { return false };
+    let is_lower =
+        |(key, text): (u8, u8)| key.is_ascii() && key != b'~' && key == text.to_ascii_lowercase();
+    key.len() == text.len() && key.bytes().zip(text.bytes()).all(is_lower)
+}
+
 /// Refuses a copy whose key does not follow from its fields.
 ///
 /// # Errors

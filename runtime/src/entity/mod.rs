@@ -144,7 +144,16 @@ pub trait TableEntity: FromRow + Sync {
     ///
     /// As [`to_row`](Self::to_row).
     fn rows(&self) -> Result<EntityRows> {
-        self.to_row().map(EntityRows::only)
+        self.rows_with(self.to_row()?)
+    }
+
+    /// Every row that the entity is stored as, where the primary is known.
+    ///
+    /// # Errors
+    ///
+    /// As [`to_row`](Self::to_row).
+    fn rows_with(&self, primary: Row) -> Result<EntityRows> {
+        Ok(EntityRows::only(primary))
     }
 
     /// The entity from a row of an older version; `None`: no `upgrade_from` leads from that
