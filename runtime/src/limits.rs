@@ -42,20 +42,8 @@ pub const fn is_forbidden_in_key(c: char) -> bool {
 /// are told at a glance.
 #[inline]
 pub(crate) const fn is_plain_in_key(byte: u8) -> bool {
-    byte < 0x80 && PLAIN_IN_KEY >> byte & 1 == 1
+    matches!(byte, b' '..=b'~') && !is_forbidden_in_key(byte as char)
 }
-
-/// The ASCII characters that keys may hold, a bit for each.
-const PLAIN_IN_KEY: u128 = {
-    let (mut bits, mut byte) = (0, 0_u8);
-    while byte < 0x80 {
-        if !is_forbidden_in_key(byte as char) {
-            bits |= 1 << byte;
-        }
-        byte += 1;
-    }
-    bits
-};
 
 /// Refuses a key that the service would refuse. `name` is `PartitionKey` or `RowKey`.
 ///
