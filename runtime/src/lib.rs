@@ -39,6 +39,9 @@ pub mod prelude;
 
 #[cfg(feature = "azure")]
 pub use crate::backend::azure::{AccessPolicy, AccountKey, Azure, AzureOptions};
+#[cfg(feature = "conformance")]
+#[doc(hidden)]
+pub use crate::table::Guard;
 pub use crate::{
     access::{CostClass, Keys},
     backend::layer::RetryPolicy,
