@@ -8,7 +8,9 @@
 )]
 
 mod batches;
+mod copies;
 mod files;
+mod hooked;
 mod keys;
 mod model;
 mod oracle;

@@ -9,6 +9,7 @@
 
 mod aggregate;
 mod bad_input;
+mod dispatch;
 mod dynamic;
 mod fixture;
 mod guide_h;
@@ -16,6 +17,8 @@ mod guide_m;
 mod guide_rest;
 mod guide_x;
 mod lookup;
+mod pages;
+mod rewrite;
 mod set;
 mod upgrade;
 mod version;

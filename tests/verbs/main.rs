@@ -3,7 +3,10 @@
 
 mod check;
 mod copies;
+mod holder;
 mod limits;
+mod linger;
 mod rebuild;
 mod single;
 mod stored_key;
+mod versions;

@@ -61,12 +61,20 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
                 __row: &_rt::Row,
                 __family: &'static _rt::Family,
             ) -> _rt::Result<Self> {
+                <Self as _rt::FromRow>::read_with(__row, __family, |__entity| __entity)
+            }
+
+            fn read_with<__R>(
+                __row: &_rt::Row,
+                __family: &'static _rt::Family,
+                __wrap: impl _rt::FnOnce(Self) -> __R,
+            ) -> _rt::Result<__R> {
                 #keys
                 #slots
                 #walk
                 let __entity = Self { #(#fields),* };
                 #stale
-                _rt::Ok(__entity)
+                _rt::Ok(__wrap(__entity))
             }
         }
     }
@@ -83,13 +91,16 @@ fn stale(entity: &Entity) -> TokenStream {
             let lossy = key.parts().any(|part| field(part).is_some_and(|f| !part.is_exact(f)));
             lossy && key.parts().all(is_held)
         };
-        let this = quote! { __entity };
+        let of_entity = |field: &Field| {
+            let name = &field.ident;
+            quote! { __entity.#name }
+        };
         let row = is_lossy(&family.row).then(|| {
-            let row_key = super::entity::row_key(entity, family, &this);
+            let row_key = super::entity::row_key(entity, family, of_entity);
             quote! { #row_key _rt::check_copy_key(__row, &__row_key)?; }
         });
         let partition = (family.is_elsewhere && is_lossy(&family.partition)).then(|| {
-            let partition_key = super::entity::partition_key(entity, family, &this);
+            let partition_key = super::entity::partition_key(entity, family, of_entity);
             quote! { #partition_key _rt::check_copy_partition(__row, &__partition_key)?; }
         });
         if family.kind != FamilyKind::Copy || row.is_none() && partition.is_none() {
@@ -117,6 +128,7 @@ fn keys(entity: &Entity) -> TokenStream {
     });
     quote! {
         #(#locals)*
+        let (__partition_key, __row_key) = _rt::Row::keys(__row);
         match __family.index {
             #(#arms)*
             _ => {}
@@ -167,12 +179,12 @@ fn text_of(in_row: bool, at: usize) -> Ident {
     if in_row { format_ident!("__r{at}") } else { format_ident!("__p{at}") }
 }
 
-/// The template's field, the key's name, and the key of `__row`.
+/// The template's field, the key's name, and the local that holds the key.
 fn key_of(in_row: bool) -> (TokenStream, &'static str, TokenStream) {
     if in_row {
-        (quote! { row }, "RowKey", quote! { _rt::Row::row_key(__row) })
+        (quote! { row }, "RowKey", quote! { __row_key })
     } else {
-        (quote! { partition }, "PartitionKey", quote! { _rt::Row::partition_key(__row) })
+        (quote! { partition }, "PartitionKey", quote! { __partition_key })
     }
 }
 

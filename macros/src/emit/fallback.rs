@@ -180,7 +180,7 @@ pub(crate) fn set(input: &DeriveInput, set: &model::Set) -> TokenStream {
     };
     let body = quote! {
         impl _rt::Set for #ident {
-            const MEMBERS: &'static _rt::Members = &_rt::Members::new("", &[], &[]);
+            const MEMBERS: &'static _rt::Members = &_rt::Members::new("", &[], &[], &[]);
         }
 
         #body

@@ -5,7 +5,7 @@ use quote::{format_ident, quote};
 
 use super::{entity, schema::family_constant, steps};
 use crate::{
-    model::{Entity, Family, FamilyKind},
+    model::{Entity, Family, FamilyKind, Field},
     names::{self, Case},
 };
 
@@ -93,7 +93,7 @@ fn further(entity: &Entity, family: &Family) -> TokenStream {
             }
         }
         FamilyKind::List => {
-            let row_key = entity::row_key(entity, family, &quote! { self });
+            let row_key = entity::row_key(entity, family, entity::of_self);
             quote! {
                 #row_key
                 let __id = _rt::ToOwned::to_owned(_rt::Row::row_key(&__rows.primary));
@@ -108,5 +108,53 @@ fn further(entity: &Entity, family: &Family) -> TokenStream {
     match &family.when {
         Some(when) => quote! { if #when(self) { #add } },
         None => quote! {{ #add }},
+    }
+}
+
+/// The keys of the entity that a copy is one of, where the copies hold them.
+pub(super) fn owner(entity: &Entity) -> TokenStream {
+    let Some(primary) = entity.primary() else { return TokenStream::new() };
+    let is_known = |family: &Family| {
+        family.kind == FamilyKind::Copy
+            && primary.parts().all(|part| {
+                let field = entity.fields.get(part.field);
+                let is_given = |field| entity.key_source(family, part.field, field).is_some();
+                let is_held = family.holds.get(part.field).copied().unwrap_or_default();
+                is_held || field.is_some_and(is_given)
+            })
+    };
+    let known: Vec<usize> =
+        (0..).zip(&entity.families).filter(|(_, family)| is_known(family)).map(|at| at.0).collect();
+    if known.is_empty() {
+        return TokenStream::new();
+    }
+    let place = |field: &Field| {
+        let local = format_ident!("__of_{}", field.name);
+        quote! { #local }
+    };
+    let reads = entity.fields.iter().enumerate().filter(|(at, _)| entity.is_in_key(*at)).map(
+        |(_, field)| {
+            let (local, constant) = (place(field), &field.constant);
+            quote! {
+                let #local = _rt::ReadColumn::read(&<Self>::#constant, __row, __family)?;
+            }
+        },
+    );
+    let partition_key = entity::partition_key(entity, primary, place);
+    let row_key = entity::row_key(entity, primary, place);
+    quote! {
+        fn owner_of(
+            __row: &_rt::Row,
+            __family: &'static _rt::Family,
+        ) -> _rt::Result<_rt::Option<(_rt::String, _rt::String)>> {
+            match __family.index {
+                #(#known)|* => {}
+                _ => return _rt::Ok(_rt::None),
+            }
+            #(#reads)*
+            #partition_key
+            #row_key
+            _rt::Ok(_rt::Some((__partition_key, __row_key)))
+        }
     }
 }

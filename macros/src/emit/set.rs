@@ -20,7 +20,10 @@ pub(super) fn members(set: &Set) -> TokenStream {
         const __SCHEMAS: &'static [&'static _rt::Schema] = &[#(#schemas),*];
         static __MARKERS: [_rt::Marker; _rt::count_markers(__SCHEMAS)] =
             _rt::sorted_markers(__SCHEMAS);
-        static __MEMBERS: _rt::Members = _rt::Members::new(#name, __SCHEMAS, &__MARKERS);
+        static __FORMS: [_rt::KeyForm; _rt::count_forms(__SCHEMAS)] =
+            _rt::sorted_forms(__SCHEMAS);
+        static __MEMBERS: _rt::Members =
+            _rt::Members::new(#name, __SCHEMAS, &__MARKERS, &__FORMS);
 
         #[automatically_derived]
         impl _rt::Set for #ident {
@@ -72,15 +75,8 @@ pub(super) fn emit(set: &Set) -> TokenStream {
     let (row, claim) = (local("__row"), local("__claim"));
     let reads = set.members.iter().enumerate().map(|(at, member)| {
         let (variant, ty) = (&member.ident, &member.ty);
-        let read = quote_spanned! { ty.span() =>
-            <#ty as _rt::SetMember>::read_claimed(#row, #claim)
-        };
-        quote! {
-            #at => match #read {
-                _rt::Ok(__member) => _rt::Ok(Self::#variant(__member)),
-                _rt::Err(__error) => _rt::Err(__error),
-            },
-        }
+        let read = quote_spanned! { ty.span() => <#ty as _rt::SetMember>::read_into };
+        quote! { #at => #read(#row, #claim, |__member| Self::#variant(__member)), }
     });
     let other = match &set.other {
         Some(other) => {
@@ -199,7 +195,11 @@ fn writes(set: &Set) -> TokenStream {
     let types: Vec<_> = set.members.iter().map(|member| &member.ty).collect();
     let names: Vec<_> = set.members.iter().map(|member| &member.ident).collect();
     let bounds = quote! { #(for<'__a> #types: _rt::TableEntity,)* };
-    let arms = |member: TokenStream, other: &TokenStream| {
+    let arms = |member: &dyn Fn(usize) -> TokenStream, other: &TokenStream| {
+        let members = names.iter().enumerate().map(|(at, name)| {
+            let member = member(at);
+            quote! { Self::#name(__member) => #member, }
+        });
         let other = set.other.as_ref().map(|variant| {
             let (variant, ty) = (&variant.ident, &variant.ty);
             let value = local("__other");
@@ -213,22 +213,22 @@ fn writes(set: &Set) -> TokenStream {
                 }
             }
         });
-        quote! { #(Self::#names(__member) => #member,)* #other }
+        quote! { #(#members)* #other }
     };
     let table = arms(
-        quote! { _rt::table_of(__member) },
+        &|_| quote! { _rt::table_of(__member) },
         &quote! { let _ = __other; _rt::Members::table(&__MEMBERS) },
     );
     let change = arms(
-        quote! { _rt::bulk_change(__member, __verb) },
+        &|_| quote! { _rt::bulk_change(__member, __verb) },
         &quote! { _rt::Writable::change(__other, __verb) },
     );
     let replacement = arms(
-        quote! { _rt::replacement_of(__stored, __member) },
+        &|at| quote! { _rt::replacement_of(__stored, __member, #at) },
         &quote! { _rt::other_replacement(__stored, __other) },
     );
     let removal = arms(
-        quote! { _rt::removal_of(__stored, __member) },
+        &|at| quote! { _rt::removal_of(__stored, __member, #at) },
         &quote! { let _ = __other; _rt::other_removal(__stored) },
     );
     quote! {
@@ -261,6 +261,14 @@ fn writes(set: &Set) -> TokenStream {
 
             fn removal(__stored: &_rt::Stored<Self>) -> _rt::Result<_rt::BulkChange> {
                 match &**__stored { #removal }
+            }
+
+            fn reread(__row: _rt::Row) -> _rt::Result<_rt::Option<_rt::Stored<Self>>> {
+                _rt::reread_set(__row)
+            }
+
+            fn type_name(&self) -> &'static str {
+                <Self as _rt::EntitySet>::member_name(self)
             }
         }
     }

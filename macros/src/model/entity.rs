@@ -157,8 +157,7 @@ fn families(
         if !has_own_path(index, &mut methods, errors) {
             continue;
         }
-        let partition = primary.as_ref().map(|primary| &primary.partition);
-        families.extend(self::index(index, partition, &table, fields, errors));
+        families.extend(self::index(index, primary.as_ref(), &table, fields, errors));
     }
     families.splice(0..0, primary);
     families
@@ -219,11 +218,12 @@ fn primary(
 /// The family of an index or a list, in the primary's partition unless it says another.
 fn index(
     attr: &IndexAttr,
-    partition: Option<&Key>,
+    primary: Option<&Family>,
     table: &str,
     fields: &[Field],
     errors: &mut Errors,
 ) -> Option<Family> {
+    let partition = primary.map(|primary| &primary.partition);
     if !attr.row_key.is_set() {
         let kind = if attr.is_list { "list" } else { "index" };
         let message =
@@ -252,17 +252,18 @@ fn index(
         unique: attr.unique.is_set(),
         when: attr.when.get().cloned(),
     };
-    if attr.only.is_set() {
-        hold_key_fields(&mut family, fields);
+    if let (true, Some(primary)) = (attr.only.is_set(), primary) {
+        hold_key_fields(&mut family, primary, fields);
     }
     Some(family)
 }
 
-/// A copy that is found by a field gives the field back: where its key does not, `{email:lower}`
-/// for one, `only(..)` need not name it.
-fn hold_key_fields(family: &mut Family, fields: &[Field]) {
-    let in_key: Vec<usize> = family.parts().map(|part| part.field).collect();
-    for at in in_key {
+/// A copy that is found by a field gives the field back, and a copy says whose it is: where its key
+/// does not, `{email:lower}` for one, `only(..)` need not name the fields of both keys.
+fn hold_key_fields(family: &mut Family, primary: &Family, fields: &[Field]) {
+    let keys = family.parts().chain(primary.parts());
+    let in_keys: Vec<usize> = keys.map(|part| part.field).collect();
+    for at in in_keys {
         let given_back = family.source_of(at, fields).is_some();
         if let (false, Some(slot)) = (given_back, family.holds.get_mut(at)) {
             *slot = true;

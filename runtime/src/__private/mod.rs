@@ -11,7 +11,7 @@ pub use std::{
     default::Default,
     fmt::{self, Debug},
     marker::PhantomData,
-    ops::Fn,
+    ops::{Fn, FnOnce},
     option::Option::{self, None, Some},
     result::Result::{Err, Ok},
     string::String,
@@ -32,12 +32,13 @@ pub use crate::{
         EntityRows, Flattened, FromRow, FullCopy, FullView, Holds, Json, ListEntry, ListRows,
         PartialCopy, Partition, Patch, Path, PathBuilder, Plain, Point, PrimaryRow, Projection,
         Properties, PropertyWriter, Range, ReadColumn, Scan, Schema, Stored, TableEntity,
-        UpgradeFrom, View, Within, assert_flattened, derived_rows, older_rows, older_version,
+        UpgradeFrom, View, Within, assert_flattened, derived_rows, older_owner, older_rows,
+        older_version,
         set::{
-            Aggregate, Claim, EntitySet, Folding, Many, Marker, Members, One, OtherRow, Set,
-            SetMember, Variant, assert_members_apart, assert_older, assert_same_type,
-            assert_types_apart, count_markers, read_projection, resolve_row, schema_of,
-            sorted_markers, table_of,
+            Aggregate, Claim, EntitySet, Folding, KeyForm, Many, Marker, Members, One, OtherRow,
+            Set, SetMember, Variant, assert_members_apart, assert_older, assert_same_type,
+            assert_types_apart, count_forms, count_markers, read_projection, resolve_row,
+            schema_of, sorted_forms, sorted_markers, table_of,
         },
     },
     error::{BoxError, Error, Result},
@@ -50,7 +51,7 @@ pub use crate::{
     row::Row,
     table::{
         BulkChange, BulkVerb, Rewritable, Writable, bulk_change, other_removal, other_replacement,
-        removal_of, replacement_of,
+        removal_of, replacement_of, reread_set,
     },
 };
 
@@ -128,6 +129,7 @@ pub fn family_or_primary<P: Projection>(
 /// # Errors
 ///
 /// `is_decode`, naming the field.
+#[inline]
 pub fn read_part<T>(
     field: &'static str,
     text: &str,

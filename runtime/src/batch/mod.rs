@@ -71,12 +71,11 @@ impl Batch {
         let row = operation.row();
         let place =
             |error: Error| error.in_table(&self.table).at_keys(row.partition_key(), row.row_key());
-        row.check().map_err(place)?;
+        let bytes = operation.request_bytes().map_err(place)?;
         self.check_count().map_err(place)?;
         self.check_partition(row).map_err(place)?;
         let slot = self.slot_of(row).map_err(place)?;
-        let bytes = operation.request_bytes().and_then(|bytes| self.grown_by(bytes));
-        self.bytes = bytes.map_err(place)?;
+        self.bytes = self.grown_by(bytes).map_err(place)?;
         self.by_row.insert(slot, self.operations.len());
         self.operations.push(operation);
         Ok(())

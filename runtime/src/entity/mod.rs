@@ -42,8 +42,8 @@ pub(crate) use schema::Kinds;
 pub use schema::{ColumnSchema, Discriminator, Recognition, Schema};
 pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};
 pub use stored::Stored;
-pub use version::{UpgradeFrom, derived_rows, older_rows, older_version};
-pub(crate) use version::{entity_of, read_version, stored_rows};
+pub use version::{UpgradeFrom, derived_rows, older_owner, older_rows, older_version};
+pub(crate) use version::{entity_of, owner_of, read_version, stored_rows};
 pub use view::{
     FullCopy, FullView, Holds, ListRows, PartialCopy, PrimaryRow, ReadableAs, View, Within,
 };
@@ -79,6 +79,13 @@ pub trait FromRow: Sized + Send + 'static {
     fn from_copy(row: &Row, family: &'static Family) -> Result<Self> {
         let _ = family;
         Self::from_row(row)
+    }
+
+    /// What `wrap` makes of the value: an enum around it is filled in place, not copied into.
+    #[doc(hidden)]
+    #[inline]
+    fn read_with<R>(row: &Row, family: &'static Family, wrap: impl FnOnce(Self) -> R) -> Result<R> {
+        Self::from_copy(row, family).map(wrap)
     }
 }
 
@@ -150,6 +157,27 @@ pub trait TableEntity: FromRow + Sync {
     ///
     /// As [`from_version`](Self::from_version).
     fn rows_of_version(row: &Row, family: &str, version: u32) -> Result<Option<EntityRows>> {
+        let _ = (row, family, version);
+        Ok(None)
+    }
+
+    /// PartitionKey and RowKey of the entity that a copy of that family is one of; `None`: its
+    /// copies do not hold them.
+    ///
+    /// # Errors
+    ///
+    /// `is_decode` for a copy that does not fit.
+    fn owner_of(row: &Row, family: &'static Family) -> Result<Option<(String, String)>> {
+        let _ = (row, family);
+        Ok(None)
+    }
+
+    /// The same for a copy of an older version.
+    ///
+    /// # Errors
+    ///
+    /// As [`owner_of`](Self::owner_of).
+    fn owner_of_version(row: &Row, family: &str, version: u32) -> Result<Option<(String, String)>> {
         let _ = (row, family, version);
         Ok(None)
     }

@@ -71,6 +71,22 @@ pub fn older_rows<Old: TableEntity>(
     }
 }
 
+/// The keys of the entity that a copy of an older version is one of: what `upgrade_from` generates.
+///
+/// # Errors
+///
+/// `is_decode` for a copy that does not fit its version.
+pub fn older_owner<Old: TableEntity>(
+    row: &Row,
+    family: &str,
+    version: u32,
+) -> Result<Option<(String, String)>> {
+    match family_of(Old::SCHEMA, family, version) {
+        Some(family) => Old::owner_of(row, family),
+        None => Old::owner_of_version(row, family, version),
+    }
+}
+
 /// The kind of row of that name, where it is of that version.
 fn family_of(schema: &'static Schema, name: &str, version: u32) -> Option<&'static Family> {
     let families: &'static [Family] = schema.families;
@@ -125,6 +141,24 @@ pub fn derived_rows<E: TableEntity>(primary: &Row) -> Result<Option<EntityRows>>
         Recognition::Foreign(_) | Recognition::Unmarked => Ok(None),
         Recognition::Ours | Recognition::Version(_) => stored_rows::<E>(primary, family).map(Some),
     }
+}
+
+/// The keys of the entity that a copy is one of, where the row is a copy of the type, of whichever
+/// index and version, and holds them.
+pub(crate) fn owner_of<E: TableEntity>(copy: &Row) -> Result<Option<(String, String)>> {
+    for schema in E::SCHEMA.versions() {
+        let copies = schema.families.iter().filter(|family| family.kind == FamilyKind::Copy);
+        for family in copies {
+            if schema.recognize(copy, family)? != Recognition::Ours {
+                continue;
+            }
+            return match schema.version == E::SCHEMA.version {
+                true => E::owner_of(copy, family),
+                false => E::owner_of_version(copy, family.name, schema.version),
+            };
+        }
+    }
+    Ok(None)
 }
 
 fn other_version<E: TableEntity>(row: &Row, family: &'static Family) -> Result<Option<u32>> {

@@ -105,7 +105,15 @@ fn read_escape(rest: &str) -> Option<(char, &str)> {
 /// Bytes of the escaped text at the start of `key`: up to its terminator, or to the end for a part
 /// that ends the key. `None`: no part with that terminator was written here.
 pub(super) fn escaped_length(key: &str, terminator: Option<char>) -> Option<usize> {
-    let mut rest = key;
+    // Nearly all text is of characters that nothing has to be said about.
+    let end = terminator.unwrap_or('\0');
+    let is_plain = |byte: u8| {
+        matches!(byte, b' '..b'~')
+            && !matches!(byte, b'/' | b'\\' | b'#' | b'?')
+            && char::from(byte) != end
+    };
+    let plain = key.bytes().position(|byte| !is_plain(byte)).unwrap_or(key.len());
+    let mut rest = key.get(plain..)?;
     while let Some(c) = rest.chars().next() {
         // A terminator may be a hex digit; those of an escape are skipped with it.
         if Some(c) == terminator {

@@ -199,6 +199,7 @@ impl Template {
     }
 
     /// The character that ends the part at that place: the first of the literal after it.
+    #[inline]
     pub(super) fn terminator(&self, segment: usize) -> Option<char> {
         match self.segments.get(segment + 1) {
             Some(Segment::Literal(text)) => text.chars().next(),

@@ -100,6 +100,7 @@ impl Template {
 }
 
 /// Bytes of the first `width` characters.
+#[inline]
 fn length_of_chars(text: &str, width: usize) -> Option<usize> {
     // Most parts of fixed width are ASCII: a byte for a character.
     if text.as_bytes().get(..width)?.is_ascii() {

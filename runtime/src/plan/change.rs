@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use super::Holders;
 use crate::{
     batch::Operation,
     entity::{EntityRows, Schema},
@@ -21,6 +22,8 @@ pub(crate) struct Effect {
     pub(crate) new: Option<EntityRows>,
     /// The primary as it is to be, where the verb knows all of it.
     pub(crate) row: Option<Row>,
+    /// Whom keys that are taken are asked of; `None`: the entity has no copies.
+    pub(crate) holders: Option<Holders>,
     /// The type, where it has rows beside the primary.
     pub(crate) schema: Option<&'static Schema>,
 }
@@ -28,12 +31,12 @@ pub(crate) struct Effect {
 impl Effect {
     /// An operation on the primary of an entity without copies and lists.
     pub(crate) fn alone(operation: Operation, row: Option<Row>) -> Self {
-        Self { primary: vec![operation], old: None, new: None, row, schema: None }
+        Self { primary: vec![operation], old: None, new: None, row, holders: None, schema: None }
     }
 
     /// Nothing to do.
     pub(crate) const fn nothing() -> Self {
-        Self { primary: Vec::new(), old: None, new: None, row: None, schema: None }
+        Self { primary: Vec::new(), old: None, new: None, row: None, holders: None, schema: None }
     }
 }
 
@@ -82,7 +85,6 @@ impl Change {
         let Self::Ready(effect) = self else { return Ok((1, 0)) };
         let (mut operations, mut bytes) = (effect.primary.len(), 0);
         for operation in &effect.primary {
-            operation.row().check()?;
             bytes += operation.request_bytes()?;
         }
         if effect.old.is_none()

@@ -39,6 +39,7 @@ impl<'a> Properties<'a> {
     }
 
     /// The next property as it stands in the row: name, type, the bytes of its value.
+    #[inline]
     pub(crate) fn raw(&mut self) -> Result<Option<Raw<'a>>> {
         Ok(self.start()?.map(|slot| (slot.name, slot.edm, slot.bytes)))
     }

@@ -4,6 +4,8 @@ use std::{fmt, sync::Arc};
 
 #[cfg(feature = "conformance")]
 use super::Guard;
+#[cfg(feature = "azure")]
+use super::account::Account;
 use super::{
     Atomic, Bulk, DynamicTable, SetTable, Table,
     outbox::{Guards, Outbox, OutboxOptions},
@@ -39,6 +41,8 @@ use crate::{
 #[derive(Clone)]
 pub struct Client {
     backend: Arc<dyn Backend>,
+    #[cfg(feature = "azure")]
+    pub(super) account: Option<Account>,
     outbox: Arc<Outbox>,
 }
 
@@ -78,7 +82,12 @@ impl Client {
             Chance::default(),
             Guards::default(),
         );
-        Self { backend, outbox: Arc::new(outbox) }
+        Self {
+            backend,
+            #[cfg(feature = "azure")]
+            account: None,
+            outbox: Arc::new(outbox),
+        }
     }
 
     /// What it keeps for its work in other partitions.
@@ -271,6 +280,8 @@ impl fmt::Debug for Client {
 pub struct ClientBuilder {
     backend: Option<Arc<dyn Backend>>,
     retry: Option<RetryPolicy>,
+    #[cfg(feature = "azure")]
+    account: Option<crate::Azure>,
     outbox: OutboxOptions,
     clock: Option<Arc<dyn Clock>>,
     seed: Option<u64>,
@@ -281,7 +292,30 @@ impl ClientBuilder {
     /// The backend, or a layer around one.
     #[must_use]
     pub fn backend(mut self, backend: impl Backend) -> Self {
+        #[cfg(feature = "azure")]
+        if let Some(azure) = (&backend as &dyn std::any::Any).downcast_ref::<crate::Azure>() {
+            self.account.get_or_insert_with(|| azure.clone());
+        }
         self.backend = Some(Arc::new(backend));
+        self
+    }
+
+    /// The account that signatures and stored access policies are asked of, where the backend is
+    /// not itself one but a layer around it.
+    ///
+    /// ```
+    /// use entable::{Azure, AzureOptions, backend::layer::Recorder, prelude::*};
+    ///
+    /// let azure = Azure::new(AzureOptions::emulator())?;
+    /// let recorder = Recorder::around(azure.clone());
+    /// let client = Client::builder().backend(recorder).account(&azure).build()?;
+    /// assert_eq!(client.table_url("Staff")?, "http://127.0.0.1:10002/devstoreaccount1/Staff");
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[cfg(feature = "azure")]
+    #[must_use]
+    pub fn account(mut self, azure: &crate::Azure) -> Self {
+        self.account = Some(azure.clone());
         self
     }
 
@@ -332,18 +366,25 @@ impl ClientBuilder {
     /// `is_invalid` where no backend was given, or times that leave none for work in other
     /// partitions.
     pub fn build(self) -> Result<Client> {
-        let backend = match (self.backend, self.retry) {
-            (Some(backend), Some(policy)) => Arc::new(Retry::around(backend, policy)),
-            (Some(backend), None) => backend,
-            (None, _) => {
-                let message = "a client needs a backend: call `backend(..)`";
-                return Err(Error::new(ErrorKind::Invalid, message));
-            }
+        let Some(backend) = self.backend else {
+            let message = "a client needs a backend: call `backend(..)`";
+            return Err(Error::new(ErrorKind::Invalid, message));
+        };
+        #[cfg(feature = "azure")]
+        let account = self.account.map(|azure| Account::new(azure, self.retry.clone()));
+        let backend = match self.retry {
+            Some(policy) => Arc::new(Retry::around(backend, policy)),
+            None => backend,
         };
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
         let chance = self.seed.map_or_else(Chance::default, Chance::seeded);
         let outbox = Outbox::new(self.outbox.checked()?, clock, chance, self.guards);
-        Ok(Client { backend, outbox: Arc::new(outbox) })
+        Ok(Client {
+            backend,
+            #[cfg(feature = "azure")]
+            account,
+            outbox: Arc::new(outbox),
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use futures_util::future::try_join_all;
 
-use super::{Client, backoff, outbox::Work};
+use super::{Client, backoff, outbox::Work, taken::Wanted};
 use crate::{
     access::Keys,
     backend::{Read, Scan},
@@ -79,8 +79,13 @@ async fn try_once(client: &Client, table: &str, changes: &[Change]) -> Result<Op
         };
         match Failed::of(&failure, &transaction, changes) {
             Failed::Caller(verb) => return Err(failure.at_operation(verb)),
-            Failed::Taken(verb, family, row) => {
-                return Err(taken(client, table, family, row, &failure).await?.at_operation(verb));
+            Failed::Taken(verb, family, copy) => {
+                let Some(effect) = effects.get(verb) else { return Err(failure) };
+                let violation = Wanted { table, copy, family, effect }.violation(client).await?;
+                let Some(error) = violation else { return Ok(None) };
+                let code = failure.service_code().cloned();
+                let error = error.at_operation(verb);
+                return Err(code.into_iter().fold(error, Error::with_code));
             }
             Failed::MissingCopy(row_key) if missing.insert(row_key.clone()) => {}
             Failed::Work(role) if work.goes_on(client, role) => {}
@@ -254,33 +259,4 @@ impl<'t> Failed<'t> {
             Some(_) => Self::Other,
         }
     }
-}
-
-/// The violation of an index: names the row that holds the key.
-async fn taken(
-    client: &Client,
-    table: &str,
-    family: &'static Family,
-    row: &Row,
-    failure: &Error,
-) -> Result<Error> {
-    let (partition_key, row_key) = (row.partition_key(), row.row_key());
-    let holder = client.read(Read { table, partition_key, row_key, select: None }).await?;
-    let holder = match holder.as_ref().map(|row| row.get("EntityType")) {
-        Some(Ok(Some(crate::edm::ValueRef::String(marker)))) => format!("a row of `{marker}`"),
-        Some(_) => "a row that does not say its type".to_owned(),
-        None => "a row that is gone meanwhile".to_owned(),
-    };
-    let message = format!(
-        "the key of index `{}` is taken by {holder}; if no entity has this key, the row is an orphan: `check()` finds it",
-        family.name
-    );
-    let mut error = Error::new(ErrorKind::UniqueViolation, message)
-        .with_index(family.name)
-        .in_table(table)
-        .at_keys(partition_key, row_key);
-    if let Some(code) = failure.service_code() {
-        error = error.with_code(code.clone());
-    }
-    Ok(error)
 }

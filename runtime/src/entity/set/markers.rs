@@ -128,5 +128,17 @@ pub(super) fn find(markers: &'static [Marker], text: &[u8]) -> Option<&'static M
     let key = key_of(text);
     let from = markers.partition_point(|marker| marker.key < key);
     let mut found = markers.iter().skip(from).take_while(|marker| marker.key == key);
-    found.find(|marker| marker.text.as_bytes() == text)
+    found.find(|marker| is_text(marker, text))
+}
+
+/// Whether a marker with the same key is the text: the key has its last eight bytes.
+#[inline]
+fn is_text(marker: &Marker, text: &[u8]) -> bool {
+    let marker = marker.text.as_bytes();
+    marker.len() == text.len()
+        && match text.len() {
+            0..=8 => true,
+            9..=16 => marker.first_chunk::<8>() == text.first_chunk::<8>(),
+            _ => marker == text,
+        }
 }

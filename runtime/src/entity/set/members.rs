@@ -1,6 +1,6 @@
 //! The members of a set: which of them a row belongs to.
 
-use super::{Marker, markers};
+use super::{KeyForm, Marker, forms, markers};
 use crate::{
     edm::{EdmType, ValueRef},
     entity::{Discriminator, Schema},
@@ -22,6 +22,7 @@ pub struct Members {
     set: &'static str,
     schemas: &'static [&'static Schema],
     markers: &'static [Marker],
+    forms: &'static [KeyForm],
 }
 
 /// Which member a row belongs to, and which of its kinds of rows it is.
@@ -63,8 +64,9 @@ impl Members {
         set: &'static str,
         schemas: &'static [&'static Schema],
         markers: &'static [Marker],
+        forms: &'static [KeyForm],
     ) -> Self {
-        Self { set, schemas, markers }
+        Self { set, schemas, markers, forms }
     }
 
     /// The set's name.
@@ -75,6 +77,11 @@ impl Members {
     /// The members' tables, entity types and keys.
     pub fn schemas(&self) -> &'static [&'static Schema] {
         self.schemas
+    }
+
+    /// The name of the member that a row belongs to.
+    pub(crate) fn name_of(&self, claim: &Claim) -> &'static str {
+        self.schemas.get(claim.member).map_or(self.set, |schema| schema.entity)
     }
 
     /// The table of the first member: where rows of no member belong, too.
@@ -151,23 +158,10 @@ impl Members {
         (marker.version == 1).then_some(marker)
     }
 
-    /// Members whose rows say their type by their keys alone. Their families are apart, so that
-    /// the first one that fits is the only one.
+    /// Members whose rows say their type by their keys alone.
     fn claim_by_keys(&self, row: &Row) -> Option<Claim> {
-        let (partition_key, row_key) = (row.partition_key(), row.row_key());
-        let claim = self.schemas.iter().enumerate().find_map(|(member, schema)| {
-            if schema.discriminator != Discriminator::RowKey {
-                return None;
-            }
-            let families: &'static [Family] = schema.families;
-            let family = families.iter().find(|family| {
-                row_key.starts_with(family.row.literal_prefix())
-                    && family.row.matches(row_key)
-                    && family.partition.matches(partition_key)
-            })?;
-            Some(Claim { member, version: schema.version, family })
-        });
-        claim.filter(|_| !is_framework(row))
+        let KeyForm { member, version, family, .. } = *forms::find(self.forms, row)?;
+        Some(Claim { member, version, family: family? }).filter(|_| !is_framework(row))
     }
 
     /// Whether a row that no member claims is not for sets: the framework's own, or a copy.

@@ -2,6 +2,7 @@
 
 mod aggregate;
 mod derived;
+mod forms;
 mod markers;
 mod members;
 
@@ -10,6 +11,7 @@ pub use derived::{
     assert_members_apart, assert_older, assert_same_type, assert_types_apart, read_projection,
     schema_of, table_of,
 };
+pub use forms::{KeyForm, count_forms, sorted_forms};
 pub use markers::{Marker, count_markers, sorted_markers};
 pub(super) use members::same_text;
 pub use members::{Claim, Members, members_meet, same_discriminator, types_meet};
@@ -71,6 +73,13 @@ pub trait SetMember: FromRow {
     /// `is_decode`, naming the property, for a row that does not fit.
     fn read_claimed(row: &Row, claim: &Claim) -> Result<Self>;
 
+    /// What `wrap` makes of the member: the set's value, filled in place.
+    #[doc(hidden)]
+    #[inline]
+    fn read_into<R>(row: &Row, claim: &Claim, wrap: impl FnOnce(Self) -> R) -> Result<R> {
+        Self::read_claimed(row, claim).map(wrap)
+    }
+
     /// The properties that it is read from; `None`: all.
     fn member_columns() -> Option<Vec<String>> {
         Self::columns(None)
@@ -84,6 +93,14 @@ impl<E: TableEntity> SetMember for E {
     #[inline]
     fn read_claimed(row: &Row, claim: &Claim) -> Result<Self> {
         read_claimed::<E, E>(row, claim)
+    }
+
+    #[inline]
+    fn read_into<R>(row: &Row, claim: &Claim, wrap: impl FnOnce(E) -> R) -> Result<R> {
+        if claim.version() == E::SCHEMA.version {
+            return E::read_with(row, claim.family(), wrap);
+        }
+        read_older::<E, E>(row, claim).map(wrap)
     }
 }
 

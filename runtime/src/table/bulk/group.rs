@@ -1,12 +1,19 @@
 //! What a bulk write takes, and how it is gathered into transactions.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
+
+use tokio::time::Instant;
 
 use crate::{
     entity::{Point, Stored, TableEntity},
     error::Result,
     limits::{BATCH_OPERATIONS, REQUEST_BYTES},
     plan::{self, Change},
+    row::Row,
+    table::request::decode_required,
 };
 
 /// What a bulk write does to an entity.
@@ -101,6 +108,16 @@ pub trait Rewritable: Sized {
     ///
     /// Keys that cannot be.
     fn removal(stored: &Stored<Self>) -> Result<BulkChange>;
+
+    /// The value of its row when that is read again; `None`: there is none of its kind.
+    ///
+    /// # Errors
+    ///
+    /// As for a point read.
+    fn reread(row: Row) -> Result<Option<Stored<Self>>>;
+
+    /// What messages call it.
+    fn type_name(&self) -> &'static str;
 }
 
 impl<E: TableEntity> Rewritable for E {
@@ -115,24 +132,14 @@ impl<E: TableEntity> Rewritable for E {
     fn removal(stored: &Stored<E>) -> Result<BulkChange> {
         plan::delete::<E, E>(stored).map(BulkChange)
     }
-}
 
-/// How a variant of a set is written back; the derives call it.
-///
-/// # Errors
-///
-/// As for a single write.
-pub fn replacement_of<S, E: TableEntity>(stored: &Stored<S>, member: &E) -> Result<BulkChange> {
-    plan::replace_by(stored, member).map(BulkChange)
-}
+    fn reread(row: Row) -> Result<Option<Stored<E>>> {
+        decode_required::<E, E>(row, E::SCHEMA.primary()?).map(Some)
+    }
 
-/// How a variant of a set is deleted; the derives call it.
-///
-/// # Errors
-///
-/// Keys that cannot be.
-pub fn removal_of<S, E: TableEntity>(stored: &Stored<S>, _: &E) -> Result<BulkChange> {
-    plan::delete::<S, E>(stored).map(BulkChange)
+    fn type_name(&self) -> &'static str {
+        E::SCHEMA.entity
+    }
 }
 
 impl<W: Rewritable> Deletable for Stored<W> {
@@ -181,6 +188,8 @@ pub(super) struct Group {
     rows: HashSet<String>,
     operations: usize,
     bytes: usize,
+    /// When its first change came.
+    since: Instant,
 }
 
 impl Group {
@@ -193,6 +202,7 @@ impl Group {
             rows: HashSet::new(),
             operations: 0,
             bytes: 0,
+            since: Instant::now(),
         }
     }
 
@@ -279,6 +289,19 @@ impl Groups {
             ready.extend(self.drain());
         }
         Ok(ready)
+    }
+
+    /// When the first of them has waited so long; `None`: nothing waits, or not in this life.
+    pub(super) fn due(&self, linger: Duration) -> Option<Instant> {
+        self.open.values().map(|group| group.since).min()?.checked_add(linger)
+    }
+
+    /// The groups that have waited so long, as they are.
+    pub(super) fn overdue(&mut self, linger: Duration) -> Vec<Group> {
+        let overdue = self.open.extract_if(|_, group| group.since.elapsed() >= linger);
+        let overdue: Vec<Group> = overdue.map(|(_, group)| group).collect();
+        self.rows -= overdue.iter().map(|group| group.items.len()).sum::<usize>();
+        overdue
     }
 
     /// All groups, as they are.

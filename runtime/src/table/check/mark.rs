@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     edm::ValueRef,
-    entity::{Recognition, TableEntity},
+    entity::{EntityRows, Recognition, Schema, TableEntity, derived_rows},
     error::Result,
     key::{Family, FamilyKind},
     plan::{LIST_MARKER, head_key, ids_in},
@@ -44,67 +44,94 @@ pub(super) enum Met {
     Other,
 }
 
-/// Gives every copy and every entry that a row is or derives to `each`.
+/// Gives every copy and every entry that a row is or derives to `each`. A row of an older version
+/// derives what that version writes.
 pub(super) fn met<E: TableEntity>(
     row: &Row,
     hashing: Hashing,
     mut each: impl FnMut(Mark<'_>),
 ) -> Result<Met> {
-    for family in E::SCHEMA.families {
-        match family.kind {
-            FamilyKind::Primary if is_ours::<E>(row, family)? => {
-                let rows = E::from_row(row)?.rows()?;
-                for copy in &rows.copies {
-                    each(Mark {
-                        family: copy.family,
-                        row_key: copy.row.row_key(),
-                        primary: Some(row.row_key()),
-                        found: false,
-                        hash: hashing.row(&copy.row)?,
-                    });
+    for schema in E::SCHEMA.versions() {
+        for family in schema.families {
+            let met = match family.kind {
+                FamilyKind::Primary if is_ours(schema, row, family)? => {
+                    let rows = derived_rows::<E>(row)?;
+                    derived(row, rows, hashing, &mut each)?;
+                    Met::Primary
                 }
-                for entry in &rows.entries {
-                    each(Mark {
-                        family: entry.family,
-                        row_key: &entry.row_key,
-                        primary: Some(&entry.id),
-                        found: false,
-                        hash: hashing.entry(&entry.row_key, &entry.id),
-                    });
-                }
-                return Ok(Met::Primary);
-            }
-            FamilyKind::Copy if is_ours::<E>(row, family)? => {
-                each(Mark {
-                    family,
-                    row_key: row.row_key(),
-                    primary: None,
-                    found: true,
-                    hash: hashing.row(row)?,
-                });
-                return Ok(Met::Copy);
-            }
-            FamilyKind::List if is_list(row, family)? => {
-                let head = head_key(row.row_key());
-                for id in ids_in(row)? {
+                FamilyKind::Copy if is_ours(schema, row, family)? => {
                     each(Mark {
                         family,
-                        row_key: head,
-                        primary: Some(&id),
+                        row_key: row.row_key(),
+                        primary: None,
                         found: true,
-                        hash: hashing.entry(head, &id),
+                        hash: hashing.row(row)?,
                     });
+                    Met::Copy
                 }
-                return Ok(Met::List);
-            }
-            _ => {}
+                FamilyKind::List if is_list(row, family)? => {
+                    listed(row, family, hashing, &mut each)?;
+                    Met::List
+                }
+                _ => continue,
+            };
+            return Ok(met);
         }
     }
     Ok(Met::Other)
 }
 
-fn is_ours<E: TableEntity>(row: &Row, family: &Family) -> Result<bool> {
-    Ok(E::SCHEMA.recognize(row, family)? == Recognition::Ours)
+/// What a primary derives.
+fn derived(
+    primary: &Row,
+    rows: Option<EntityRows>,
+    hashing: Hashing,
+    each: &mut impl FnMut(Mark<'_>),
+) -> Result<()> {
+    let Some(rows) = rows else { return Ok(()) };
+    for copy in &rows.copies {
+        each(Mark {
+            family: copy.family,
+            row_key: copy.row.row_key(),
+            primary: Some(primary.row_key()),
+            found: false,
+            hash: hashing.row(&copy.row)?,
+        });
+    }
+    for entry in &rows.entries {
+        each(Mark {
+            family: entry.family,
+            row_key: &entry.row_key,
+            primary: Some(&entry.id),
+            found: false,
+            hash: hashing.entry(&entry.row_key, &entry.id),
+        });
+    }
+    Ok(())
+}
+
+/// The entries of one row of a list.
+fn listed(
+    row: &Row,
+    family: &'static Family,
+    hashing: Hashing,
+    each: &mut impl FnMut(Mark<'_>),
+) -> Result<()> {
+    let head = head_key(row.row_key());
+    for id in ids_in(row)? {
+        each(Mark {
+            family,
+            row_key: head,
+            primary: Some(&id),
+            found: true,
+            hash: hashing.entry(head, &id),
+        });
+    }
+    Ok(())
+}
+
+fn is_ours(schema: &Schema, row: &Row, family: &Family) -> Result<bool> {
+    Ok(schema.recognize(row, family)? == Recognition::Ours)
 }
 
 fn is_list(row: &Row, family: &Family) -> Result<bool> {

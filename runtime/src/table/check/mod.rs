@@ -58,6 +58,8 @@ pub struct Finding {
     pub row_key: String,
     /// The RowKey of the primary, where one is known.
     pub primary: Option<String>,
+    /// Whether it is an entry of a list.
+    is_entry: bool,
     /// The version of the copy that was found.
     etag: Option<ETag>,
 }
@@ -71,6 +73,7 @@ impl Finding {
             partition_key: copy.partition_key().to_owned(),
             row_key: copy.row_key().to_owned(),
             primary: Some(primary.to_owned()),
+            is_entry: false,
             etag: copy.etag(),
         }
     }

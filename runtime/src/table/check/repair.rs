@@ -21,12 +21,8 @@ pub(super) async fn repair<E: TableEntity>(table: &Table<E>, finding: &Finding) 
     if finding.kind == FindingKind::Contested {
         return Ok(false);
     }
-    let is_list = E::SCHEMA
-        .families
-        .iter()
-        .any(|family| family.name == finding.index && family.kind == crate::key::FamilyKind::List);
     let operations =
-        if is_list { entry(table, finding).await? } else { copy(table, finding).await? };
+        if finding.is_entry { entry(table, finding).await? } else { copy(table, finding).await? };
     if operations.is_empty() {
         return Ok(false);
     }

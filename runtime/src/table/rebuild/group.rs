@@ -50,8 +50,8 @@ pub(super) fn derive<E: TableEntity>(
     let Some(EntityRows { copies, entries, .. }) = derived::<E>(Some(primary))? else {
         return Ok(None);
     };
-    let copy = copies.into_iter().find(|copy| copy.family.index == family.index);
-    let entry = entries.into_iter().find(|entry| entry.family.index == family.index);
+    let copy = copies.into_iter().find(|copy| copy.family.name == family.name);
+    let entry = entries.into_iter().find(|entry| entry.family.name == family.name);
     let what = match (copy, entry) {
         (Some(copy), _) => What::Copy(copy.row),
         (None, Some(entry)) => What::Entry(entry.row_key),
