@@ -42,6 +42,9 @@ pub mod prelude;
 
 #[cfg(feature = "azure")]
 pub use crate::backend::azure::{AccessPolicy, AccountKey, Azure, AzureOptions};
+#[cfg(feature = "conformance")]
+#[doc(hidden)]
+pub use crate::table::Guard;
 #[cfg(feature = "encrypt")]
 pub use crate::seal::{
     CachedKeys, DataKey, IndexKey, KeyId, KeyProvider, KeyScope, Keyring, KeyringBuilder, RootKey,
