@@ -46,6 +46,9 @@ pub use crate::backend::azure::{AccessPolicy, AccountKey, Azure, AzureOptions};
 pub use crate::seal::{
     CachedKeys, DataKey, IndexKey, KeyId, KeyProvider, KeyScope, Keyring, KeyringBuilder, RootKey,
 };
+#[cfg(feature = "conformance")]
+#[doc(hidden)]
+pub use crate::table::Guard;
 pub use crate::{
     access::{CostClass, Keys},
     backend::layer::RetryPolicy,

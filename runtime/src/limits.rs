@@ -67,6 +67,11 @@ pub fn check_key(name: &str, key: &str) -> Result<()> {
         let message = format!("{name} has {units} UTF-16 units, the limit is {KEY_UNITS}");
         return Err(Error::service(ServiceCode::KeyValueTooLarge, message));
     }
+    // Most keys are ASCII: a byte for a character.
+    let is_plain = key.is_ascii() && !key.bytes().any(|byte| is_forbidden_in_key(char::from(byte)));
+    if is_plain {
+        return Ok(());
+    }
     match key.chars().find(|c| is_forbidden_in_key(*c)) {
         None => Ok(()),
         Some(c) => Err(Error::service(

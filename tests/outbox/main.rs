@@ -9,5 +9,6 @@
 
 mod copies;
 mod fixture;
+mod history;
 mod lost;
 mod worker;

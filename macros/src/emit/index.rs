@@ -55,7 +55,7 @@ fn holds(entity: &Entity, family: &Family) -> TokenStream {
     }
 }
 
-/// Every row that an entity has, where it has more than one.
+/// Every row that an entity has, where it has more than the primary.
 pub(super) fn rows(entity: &Entity) -> TokenStream {
     let further: Vec<TokenStream> = entity
         .families
@@ -67,9 +67,8 @@ pub(super) fn rows(entity: &Entity) -> TokenStream {
         return TokenStream::new();
     }
     quote! {
-        fn rows(&self) -> _rt::Result<_rt::EntityRows> {
-            let mut __rows =
-                _rt::EntityRows::only(<Self as _rt::TableEntity>::to_row(self)?);
+        fn rows_with(&self, __primary: _rt::Row) -> _rt::Result<_rt::EntityRows> {
+            let mut __rows = _rt::EntityRows::only(__primary);
             #(#further)*
             _rt::Ok(__rows)
         }
@@ -81,11 +80,20 @@ fn further(entity: &Entity, family: &Family) -> TokenStream {
     let add = match family.kind {
         FamilyKind::Primary => return TokenStream::new(),
         FamilyKind::Copy => {
-            let row = row::write(entity, family);
-            let place = match family.is_elsewhere {
-                true => quote! { elsewhere },
-                false => quote! { copies },
+            // Copies in the partition of the primary share its key, which is known.
+            let (place, partition_key) = match family.is_elsewhere {
+                true => {
+                    let own = key::partition_key(entity, family, key::of_self);
+                    (quote! { elsewhere }, own)
+                }
+                false => {
+                    let shared = quote! {
+                        let __partition_key = _rt::Row::partition_key(&__rows.primary);
+                    };
+                    (quote! { copies }, shared)
+                }
             };
+            let row = row::write(entity, family, &partition_key);
             quote! {
                 let __copy = #row;
                 __rows.#place.push(_rt::CopyRow { family: #constant, row: __copy });

@@ -19,6 +19,7 @@ mod projection;
 mod properties;
 mod row;
 mod schema;
+mod stale;
 mod set;
 mod steps;
 

@@ -5,7 +5,7 @@ use quote::quote;
 
 use super::{
     codec::json_codec,
-    key::{of_self, partition_key, row_key},
+    key::{of_self, row_key},
     schema::family_constant,
 };
 use crate::{
@@ -13,11 +13,11 @@ use crate::{
     model::{Entity, Family, Field, Storage},
 };
 
-/// Writes one row of a family: its keys, its type, and what it holds.
-pub(super) fn write(entity: &Entity, family: &Family) -> TokenStream {
+/// Writes one row of a family: its keys, its type, and what it holds. `partition_key` makes
+/// `__partition_key`.
+pub(super) fn write(entity: &Entity, family: &Family, partition_key: &TokenStream) -> TokenStream {
     let constant = family_constant(family);
-    let (partition_key, row_key) =
-        (partition_key(entity, family, of_self), row_key(entity, family, of_self));
+    let row_key = row_key(entity, family, of_self);
     let marker = match &entity.discriminator {
         Discriminator::Property(name) => Some(quote! {
             _rt::PropertyWriter::put_value(

@@ -37,8 +37,8 @@ pub use crate::{
         set::{
             Aggregate, Claim, EntitySet, Folding, KeyForm, Many, Marker, Members, One, OtherRow,
             Set, SetMember, Variant, assert_members_apart, assert_older, assert_same_type,
-            assert_types_apart, count_forms, count_markers, read_projection, resolve_row,
-            schema_of, sorted_forms, sorted_markers, table_of,
+            assert_types_apart, count_forms, marker_places, placed_markers, read_projection,
+            resolve_row, schema_of, sorted_forms, table_of,
         },
     },
     error::{BoxError, Error, Result},
@@ -76,6 +76,15 @@ pub fn split_key<'k, const PARTS: usize>(
 /// `is_decode`, naming the field, for a row of no family.
 pub fn from_keys<T>(found: Option<T>, field: &'static str) -> Result<T> {
     found.ok_or_else(|| InvalidValue::new("the row's keys do not hold the field").on_read(field))
+}
+
+/// Whether a part of a row's RowKey is a text in lower case, as far as that can be told without
+/// writing it: texts of ASCII without escapes.
+pub fn is_lower_part(template: &Template, row: &Row, part: usize, text: &str) -> bool {
+    let Ok(Some(key)) = template.part_text(row.row_key(), part) else { return false };
+    let is_lower =
+        |(key, text): (u8, u8)| key.is_ascii() && key != b'~' && key == text.to_ascii_lowercase();
+    key.len() == text.len() && key.bytes().zip(text.bytes()).all(is_lower)
 }
 
 /// Refuses a copy whose key does not follow from its fields.

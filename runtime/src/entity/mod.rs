@@ -81,10 +81,17 @@ pub trait FromRow: Sized + Send + 'static {
         Self::from_row(row)
     }
 
-    /// What `wrap` makes of the value: an enum around it is filled in place, not copied into.
+    /// What `wrap` makes of the value: an enum around it is filled in place, not copied into. The
+    /// properties before the place `from` are known and of no interest.
     #[doc(hidden)]
     #[inline]
-    fn read_with<R>(row: &Row, family: &'static Family, wrap: impl FnOnce(Self) -> R) -> Result<R> {
+    fn read_with<R>(
+        row: &Row,
+        family: &'static Family,
+        from: u32,
+        wrap: impl FnOnce(Self) -> R,
+    ) -> Result<R> {
+        let _ = from;
         Self::from_copy(row, family).map(wrap)
     }
 }
@@ -137,7 +144,16 @@ pub trait TableEntity: FromRow + Sync {
     ///
     /// As [`to_row`](Self::to_row).
     fn rows(&self) -> Result<EntityRows> {
-        self.to_row().map(EntityRows::only)
+        self.rows_with(self.to_row()?)
+    }
+
+    /// Every row that the entity is stored as, where the primary is known.
+    ///
+    /// # Errors
+    ///
+    /// As [`to_row`](Self::to_row).
+    fn rows_with(&self, primary: Row) -> Result<EntityRows> {
+        Ok(EntityRows::only(primary))
     }
 
     /// The entity from a row of an older version; `None`: no `upgrade_from` leads from that

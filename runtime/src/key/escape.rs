@@ -43,7 +43,12 @@ pub fn escape(text: &str, terminator: Option<char>) -> String {
 /// Escapes what was written from `from` on.
 pub(super) fn escape_tail(out: &mut String, from: usize, terminator: Option<char>) {
     let Some(tail) = out.get(from..) else { return };
-    if !tail.contains(|c| is_escaped(c, terminator)) {
+    // Most texts are ASCII: a byte for a character.
+    let any = match tail.is_ascii() {
+        true => tail.bytes().any(|byte| is_escaped(char::from(byte), terminator)),
+        false => tail.contains(|c| is_escaped(c, terminator)),
+    };
+    if !any {
         return;
     }
     let tail = tail.to_owned();

@@ -216,6 +216,22 @@ impl Row {
         Properties::new(self.bytes.get(HEADER + keys..).unwrap_or_default())
     }
 
+    /// The place that a walk has come to, for [`properties_from`](Self::properties_from).
+    #[inline]
+    pub(crate) fn place_of(&self, properties: &Properties<'_>) -> u32 {
+        u32::try_from(self.bytes.len() - properties.left()).unwrap_or_default()
+    }
+
+    /// The properties from a place on that a walk came to; 0: all.
+    #[doc(hidden)]
+    #[inline]
+    pub fn properties_from(&self, place: u32) -> Properties<'_> {
+        match usize::try_from(place) {
+            Ok(place @ 1..) => Properties::new(self.bytes.get(place..).unwrap_or_default()),
+            _ => self.properties(),
+        }
+    }
+
     /// The value of that name.
     ///
     /// # Errors

@@ -24,6 +24,7 @@ use std::{
 use futures_util::future::{Either, select};
 pub use poison::Poisoned;
 use round::Due;
+use stats::Visit;
 pub use stats::WorkerStats;
 
 use crate::{
@@ -85,6 +86,8 @@ type Place = (String, String, String);
 struct Memory {
     /// Rows that were worked on and wait for their second look, in which version.
     looked: BTreeMap<Place, Option<ETag>>,
+    /// What partitions looked like when they were visited last.
+    visits: BTreeMap<(String, String), Visit>,
     /// Failures for good, by row.
     failures: BTreeMap<Place, (Option<ETag>, u32)>,
     stats: WorkerStats,
@@ -130,7 +133,8 @@ impl Worker {
 
     /// What was done so far, and what was open when it was looked at last.
     pub fn stats(&self) -> WorkerStats {
-        self.memory().stats.clone()
+        let memory = self.memory();
+        memory.visits.values().fold(memory.stats.clone(), WorkerStats::with)
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {

@@ -42,12 +42,12 @@ impl Poisoned {
 }
 
 impl Worker {
-    /// Counts a failure; one that will not pass by itself is put aside after some attempts.
+    /// Counts a failure; one that will not pass by itself is put aside after some attempts: `true`.
     ///
     /// # Errors
     ///
     /// The failure, where it may pass.
-    pub(super) async fn failed(&self, table: &str, aged: &Aged, error: Error) -> Result<()> {
+    pub(super) async fn failed(&self, table: &str, aged: &Aged, error: Error) -> Result<bool> {
         if !is_permanent(&error) {
             return Err(error);
         }
@@ -61,14 +61,13 @@ impl Worker {
             slot.1
         };
         if count < self.client.outbox().options.poison_after {
-            return Ok(());
+            return Ok(false);
         }
         self.poison(table, &aged.row, &error).await?;
         let memory = &mut *self.memory();
         memory.failures.remove(&place(table, aged));
         memory.stats.poisoned += 1;
-        memory.stats.open = memory.stats.open.saturating_sub(1);
-        Ok(())
+        Ok(true)
     }
 
     async fn poison(&self, table: &str, row: &Row, error: &Error) -> Result<()> {

@@ -1,14 +1,16 @@
 //! One look at everything that is open.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::{StreamExt, stream};
+use tokio::time::Instant;
 
 use super::{
-    Memory, Place, Worker,
+    Place, Worker,
     directory::{self, Found},
     partition::{Aged, Partition},
     pass::Passed,
+    stats::Visit,
 };
 use crate::{
     error::{Error, Result},
@@ -53,22 +55,28 @@ impl Round {
 impl Worker {
     /// Works through the directory once.
     pub(super) async fn round(&self, due: Due) -> Result<Round> {
-        self.memory().stats.look_again();
         let mut round = Round::default();
-        let mut from = None;
+        let (mut met, mut from) = (BTreeSet::new(), None);
         loop {
             let (found, next) = directory::page(&self.client, from.as_ref()).await?;
+            met.extend(found.keys().cloned());
             round.add(self.work_on(found, due).await);
             match next {
                 Some(next) => from = Some(next),
-                None => return Ok(round),
+                None => break,
             }
         }
+        let memory = &mut *self.memory();
+        memory.visits.retain(|partition, _| met.contains(partition));
+        memory.looked.retain(|(table, key, _), _| met.contains(&(table.clone(), key.clone())));
+        memory.failures.retain(|(table, key, _), _| met.contains(&(table.clone(), key.clone())));
+        Ok(round)
     }
 
-    async fn work_on(&self, found: Found, due: Due) -> Round {
+    async fn work_on(&self, mut found: Found, due: Due) -> Round {
         let mut round = Round::default();
         let mut closed = Vec::new();
+        found.retain(|partition, _| due == Due::Everything || self.is_worth_a_visit(partition));
         let partitions = stream::iter(found).map(|((table, partition_key), markers)| async move {
             self.work_on_partition(&table, &partition_key, &markers, due).await
         });
@@ -91,6 +99,12 @@ impl Worker {
         round
     }
 
+    fn is_worth_a_visit(&self, partition: &(String, String)) -> bool {
+        let memory = self.memory();
+        let next = memory.visits.get(partition).and_then(|visit| visit.next);
+        next.is_none_or(|next| next <= Instant::now())
+    }
+
     async fn work_on_partition(
         &self,
         table: &str,
@@ -102,85 +116,92 @@ impl Worker {
             Ok(partition) => partition,
             // Nothing can be committed there any more.
             Err(error) if error.code() == Some("TableNotFound") => {
-                let gone =
-                    markers.iter().map(|marker| (marker.shard.clone(), marker.row_key.clone()));
+                let gone = markers.iter().map(|m| (m.shard.clone(), m.row_key.clone()));
                 return Ok((Round::default(), gone.collect()));
             }
             Err(error) => return Err(error),
         };
-        let mut round = Round::default();
-        self.memory().stats.unknown += partition.unknown;
-        let due = partition.dirty.iter().filter(|aged| self.is_due(table, aged, due));
-        let passes = stream::iter(due).map(|aged| self.pass(table, aged)).buffer_unordered(ROWS);
+        let (mut round, mut visit) = (Round::default(), Visit::default());
+        visit.unknown = partition.unknown;
+        let rows = partition.dirty.iter().cloned();
+        let rows: Vec<_> = rows.filter(|aged| self.is_due(table, aged, due, &mut visit)).collect();
+        let passes = stream::iter(rows)
+            .map(|aged| async move { self.pass(table, &aged).await })
+            .buffer_unordered(ROWS);
         let passed: Vec<Passed> = passes.collect().await;
-        self.settle(table, passed, &mut round).await;
+        self.settle(table, passed, &mut round, &mut visit).await;
         let closed = self.close(&partition, markers).await?;
+        visit.again_in(self.client.outbox().options.lease);
+        let key = (table.to_owned(), partition_key.to_owned());
+        self.memory().visits.insert(key, visit);
         Ok((round, closed))
     }
 
     /// Whether a row is worth a pass now.
-    fn is_due(&self, table: &str, aged: &Aged, due: Due) -> bool {
+    fn is_due(&self, table: &str, aged: &Aged, due: Due, visit: &mut Visit) -> bool {
         let options = &self.client.outbox().options;
-        let is = |least: Duration| aged.age.is_some_and(|age| age >= least);
-        let memory = &mut *self.memory();
-        let waits = memory.looked.get(&place(table, aged)) == Some(&aged.row.etag());
-        if waits && !is(options.flight) {
-            memory.stats.waiting += 1;
-            return false;
+        let left = |least: Duration| least.saturating_sub(aged.age.unwrap_or_default());
+        let waits = self.memory().looked.get(&place(table, aged)) == Some(&aged.row.etag());
+        let least = if waits { options.flight } else { options.grace };
+        if waits && !left(least).is_zero() {
+            visit.waiting += 1;
+        } else {
+            visit.meet(aged.age);
         }
-        memory.stats.meet(aged.age);
-        due == Due::Everything || is(options.grace)
+        let is_due = left(least).is_zero() || (!waits && due == Due::Everything);
+        if !is_due {
+            visit.again_in(left(least));
+        }
+        is_due
     }
 
     /// Takes note of what became of the rows of a partition, and removes what is done.
-    async fn settle(&self, table: &str, passed: Vec<Passed>, round: &mut Round) {
+    async fn settle(&self, table: &str, passed: Vec<Passed>, round: &mut Round, visit: &mut Visit) {
         let mut done = Vec::new();
         for passed in passed {
             match passed {
                 Passed::Done(open) => done.push(open),
-                Passed::Waits(open, written) => {
-                    let memory = &mut *self.memory();
-                    memory.waits((table, &open.row), written);
-                    round.moved += u64::from(written);
+                Passed::Waits(open, wrote) => {
+                    self.memory().looked.insert(place_of(table, &open.row), open.row.etag());
+                    visit.leave(1);
+                    visit.waiting += 1;
+                    round.moved += u64::from(wrote);
                 }
                 Passed::Raced => {
                     self.memory().stats.retried += 1;
                     round.raced += 1;
+                    visit.again_in(Duration::ZERO);
                 }
                 Passed::Unknown => {
-                    let stats = &mut self.memory().stats;
-                    stats.open -= 1;
-                    stats.unknown += 1;
+                    visit.leave(1);
+                    visit.unknown += 1;
                 }
-                Passed::Failed(aged, error) => match self.failed(table, &aged, error).await {
-                    Ok(()) => round.moved += 1,
-                    Err(error) => {
-                        self.memory().stats.failures += 1;
-                        round.fail(error);
+                Passed::Failed(aged, error) => {
+                    visit.again_in(Duration::ZERO);
+                    match self.failed(table, &aged, error).await {
+                        Ok(gone) => {
+                            visit.leave(u64::from(gone));
+                            round.moved += 1;
+                        }
+                        Err(error) => self.failed_for_now(error, round),
                     }
-                },
+                }
             }
         }
         match self.remove(table, done).await {
             Ok(removed) => {
-                let stats = &mut self.memory().stats;
-                stats.applied += removed.gone;
-                stats.open = stats.open.saturating_sub(removed.gone);
+                self.memory().stats.applied += removed.gone;
+                visit.leave(removed.gone);
                 round.moved += removed.gone;
                 round.raced += removed.raced;
             }
-            Err(error) => round.fail(error),
+            Err(error) => self.failed_for_now(error, round),
         }
     }
-}
 
-impl Memory {
-    /// A row whose work is done, and has to be looked at once more.
-    fn waits(&mut self, (table, row): (&str, &crate::row::Row), written: bool) {
-        self.looked.insert(place_of(table, row), row.etag());
-        self.stats.open = self.stats.open.saturating_sub(1);
-        self.stats.waiting += 1;
-        let _ = written;
+    fn failed_for_now(&self, error: Error, round: &mut Round) {
+        self.memory().stats.failures += 1;
+        round.fail(error);
     }
 }
 

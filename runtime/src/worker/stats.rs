@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 /// What a worker has done since it was made, and what was open when it looked last.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -30,14 +32,41 @@ pub struct WorkerStats {
 }
 
 impl WorkerStats {
-    /// Before a new look at everything that is open.
-    pub(super) fn look_again(&mut self) {
-        (self.open, self.waiting, self.unknown, self.oldest) = (0, 0, 0, None);
+    /// The same with what a partition looked like.
+    pub(super) fn with(mut self, visit: &Visit) -> Self {
+        self.open += visit.open;
+        self.waiting += visit.waiting;
+        self.unknown += visit.unknown;
+        self.oldest = self.oldest.max(visit.oldest.filter(|_| visit.open > 0));
+        self
     }
+}
 
+/// What a partition looked like when it was visited last, and when it is worth another visit.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Visit {
+    pub(super) open: u64,
+    pub(super) waiting: u64,
+    pub(super) unknown: u64,
+    pub(super) oldest: Option<Duration>,
+    pub(super) next: Option<Instant>,
+}
+
+impl Visit {
     /// A row that is open.
     pub(super) fn meet(&mut self, age: Option<Duration>) {
         self.open += 1;
         self.oldest = self.oldest.max(age);
+    }
+
+    /// Some rows that are not open any more.
+    pub(super) fn leave(&mut self, rows: u64) {
+        self.open = self.open.saturating_sub(rows);
+    }
+
+    /// Another visit is worth it by then.
+    pub(super) fn again_in(&mut self, wait: Duration) {
+        let next = Instant::now() + wait;
+        self.next = Some(self.next.map_or(next, |earlier| earlier.min(next)));
     }
 }

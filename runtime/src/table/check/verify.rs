@@ -103,7 +103,7 @@ async fn collect<E: TableEntity>(table: &Table<E>, suspects: &Suspects) -> Resul
             found: None,
         });
         match mark.primary {
-            Some(primary) if !mark.found => suspect.derived_by.push(primary.to_owned()),
+            Some(primary) if !mark.found => suspect.derived_by.push(primary.text().to_owned()),
             _ => suspect.found = row.etag(),
         }
     })
@@ -112,7 +112,7 @@ async fn collect<E: TableEntity>(table: &Table<E>, suspects: &Suspects) -> Resul
 }
 
 fn key_of(mark: &Mark<'_>) -> (String, Option<String>) {
-    (mark.row_key.to_owned(), mark.id().map(str::to_owned))
+    (mark.row_key.text().to_owned(), mark.id().map(str::to_owned))
 }
 
 async fn each_mark<E: TableEntity>(
@@ -151,7 +151,7 @@ async fn contested<E: TableEntity>(
     }
     let mut deriving = Vec::new();
     for primary in &after {
-        let rows = derived::<E>(Some(primary))?;
+        let Some(rows) = derived_if_known::<E>(Some(primary))? else { return Ok(Vec::new()) };
         let wanted = rows.and_then(|rows| {
             rows.copies.into_iter().find(|copy| copy.row.row_key() == suspect.row_key)
         });
@@ -256,6 +256,17 @@ pub(in crate::table) fn derived<E: TableEntity>(
     derived_rows::<E>(row).map_err(|error| at(row, error))
 }
 
+/// The same; `None`: the primary is of a version that this program does not know, and what that
+/// derives is not for it to say.
+pub(super) fn derived_if_known<E: TableEntity>(
+    primary: Option<&Row>,
+) -> Result<Option<Option<EntityRows>>> {
+    match derived::<E>(primary) {
+        Err(error) if error.is_unrecognized_entity() => Ok(None),
+        rows => rows.map(Some),
+    }
+}
+
 impl Reading {
     fn versions(&self) -> [Option<ETag>; 2] {
         [&self.row, &self.primary].map(|row| row.as_ref().and_then(Row::etag))
@@ -266,20 +277,17 @@ impl Reading {
         suspect: &Suspect,
         primary: &str,
     ) -> Result<Option<FindingKind>> {
-        let rows = match derived::<E>(self.primary.as_ref()) {
-            // What a version that this program does not know derives is not for it to say.
-            Err(error) if error.is_unrecognized_entity() => return Ok(None),
-            rows => rows?,
-        };
+        let Some(rows) = derived_if_known::<E>(self.primary.as_ref())? else { return Ok(None) };
         if suspect.id.is_some() {
             let wanted = rows.is_some_and(|rows| {
                 rows.entries.iter().any(|entry| entry.row_key == suspect.row_key)
             });
-            let is_there = self.ids.iter().any(|id| id == primary);
-            return Ok(match (wanted, is_there) {
-                (true, false) => Some(FindingKind::Missing),
-                (false, true) => Some(FindingKind::Orphan),
-                _ => None,
+            let times = self.ids.iter().filter(|id| *id == primary).count();
+            return Ok(match (wanted, times) {
+                (true, 0) => Some(FindingKind::Missing),
+                (false, 1..) => Some(FindingKind::Orphan),
+                (true, 2..) => Some(FindingKind::Stale),
+                (true, 1) | (false, 0) => None,
             });
         }
         let wanted = rows.and_then(|rows| {
@@ -308,7 +316,7 @@ async fn orphans<E: TableEntity>(
     let mut owned = HashSet::new();
     each_mark(table, suspects, |mark, _| {
         if !mark.found && mark.family.kind == FamilyKind::Copy {
-            owned.insert(mark.row_key.to_owned());
+            owned.insert(mark.row_key.text().to_owned());
         }
     })
     .await?;

@@ -9,6 +9,7 @@ use tokio::{sync::OnceCell, time::Instant};
 
 use super::Guard;
 use crate::{
+    edm::Ticks,
     error::{Error, Result},
     plan::outbox::{DIRECTORY, Fence},
     table::Client,
@@ -84,11 +85,10 @@ async fn register(client: &Client, table: &str, partition_key: &str) -> Result<F
 
 fn new_fence(client: &Client, table: &str, partition_key: &str) -> Fence {
     let outbox = client.outbox();
-    let id = match outbox.guards.hold(Guard::FenceOfItsOwn) {
-        true => outbox.chance.id(),
-        false => "0".repeat(24),
-    };
-    Fence::new(table, partition_key, id, outbox.clock.now())
+    match outbox.guards.hold(Guard::FenceOfItsOwn) {
+        true => Fence::new(table, partition_key, outbox.chance.id(), outbox.clock.now()),
+        false => Fence::new(table, partition_key, "0".repeat(24), Ticks::UNIX_EPOCH),
+    }
 }
 
 /// Puts a fence up. One whose answer was lost is forgotten: it may be there or come yet, and nobody
