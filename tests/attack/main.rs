@@ -16,6 +16,8 @@ mod lists;
 mod model;
 mod oracle;
 mod queries;
+mod races;
+mod sets;
 mod shapes;
 mod types;
 mod values;

@@ -329,11 +329,13 @@ async fn y08_each_user_reaches_the_own_entities() -> TestResult {
         let sas = TableSas::new(staff.name()).path(Worker::primary().department(user))?;
         let sas = sas.permissions(TablePermissions::READ).expires(in_an_hour());
         let guest = given(&owner, &sas, &staff);
-        // The emulator decodes a filter twice, so that a `%` in it is an error of its own.
-        if !user.contains('%') {
-            let own = guest.query(Worker::scan()).collect().await?;
-            assert_eq!(own.iter().map(|w| &*w.department).collect::<Vec<_>>(), [user]);
+        // The emulator decodes a signature's range twice, and fails at a `%`.
+        if user.contains('%') {
+            assert!(owner.sas(&sas)?.as_query().contains("&spk=100%25&"));
+            continue;
         }
+        let own = guest.query(Worker::scan()).collect().await?;
+        assert_eq!(own.iter().map(|w| &*w.department).collect::<Vec<_>>(), [user]);
         for other in users {
             let read = guest.get(Worker::primary().department(other).id(1)).await;
             match read {

@@ -4,11 +4,10 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::{part, schema::family_constant};
+use super::{part, schema::family_constant, stale};
 use crate::{
     attr::Discriminator,
-    model::{Absent, Entity, Family, FamilyKind, Field, Part, Storage},
-    template::Form,
+    model::{Absent, Entity, Family, FamilyKind, Field, Storage},
 };
 
 /// What is found of a field is kept in a local until the row was read.
@@ -39,7 +38,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let keys = keys(entity);
     let slots = slots(entity);
     let walk = walk(entity);
-    let stale = stale(entity);
+    let stale = stale::emit(entity);
     let fields = entity.fields.iter().enumerate().map(|(at, field)| {
         let name = &field.ident;
         let value = value(entity, at, field);
@@ -62,12 +61,13 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
                 __row: &_rt::Row,
                 __family: &'static _rt::Family,
             ) -> _rt::Result<Self> {
-                <Self as _rt::FromRow>::read_with(__row, __family, |__entity| __entity)
+                <Self as _rt::FromRow>::read_with(__row, __family, 0, |__entity| __entity)
             }
 
             fn read_with<__R>(
                 __row: &_rt::Row,
                 __family: &'static _rt::Family,
+                __from: u32,
                 __wrap: impl _rt::FnOnce(Self) -> __R,
             ) -> _rt::Result<__R> {
                 #keys
@@ -79,60 +79,6 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             }
         }
     }
-}
-
-/// A copy whose key does not follow from its fields was changed by another program: where the key
-/// has a field in a form that does not give it back, the key is compared with what they give. Text in
-/// lower case is compared where it stands; other forms are written again.
-fn stale(entity: &Entity) -> TokenStream {
-    let arms = entity.families.iter().enumerate().filter_map(|(index, family)| {
-        let is_held = |part: &Part| family.holds.get(part.field).copied().unwrap_or_default();
-        let lossy: Vec<(usize, &Part)> = family
-            .row
-            .parts()
-            .enumerate()
-            .filter(|(_, part)| {
-                entity.fields.get(part.field).is_some_and(|field| !part.is_exact(field))
-            })
-            .collect();
-        if family.kind != FamilyKind::Copy || lossy.is_empty() || !family.row.parts().all(is_held) {
-            return None;
-        }
-        let constant = family_constant(family);
-        let compared = lossy.iter().map(|(at, part)| {
-            let field = entity.fields.get(part.field)?;
-            let (name, ty) = (&field.ident, &field.ty);
-            matches!(part.form, Form::Lower).then(|| {
-                quote! {
-                    _rt::is_lower_part(
-                        &#constant.row,
-                        __row,
-                        #at,
-                        <#ty as _rt::TextPart>::as_text(&__entity.#name),
-                    )
-                }
-            })
-        });
-        let same = match compared.collect::<Option<Vec<TokenStream>>>() {
-            Some(compared) => quote! { #(#compared)&&* },
-            None => quote! { false },
-        };
-        let row_key = super::entity::row_key(entity, family, |field| {
-            let name = &field.ident;
-            quote! { __entity.#name }
-        });
-        Some(quote! {
-            #index if !(#same) => {
-                #row_key
-                _rt::check_copy_key(__row, &__row_key)?;
-            }
-        })
-    });
-    let arms: Vec<TokenStream> = arms.collect();
-    if arms.is_empty() {
-        return TokenStream::new();
-    }
-    quote! { match __family.index { #(#arms)* _ => {} } }
 }
 
 /// Takes the keys apart as far as fields are read from them.
@@ -260,12 +206,16 @@ fn walk(entity: &Entity) -> TokenStream {
             })?;
         });
     }
+    if entity.families.iter().any(|family| family.is_elsewhere) {
+        // Whose copy it is, and of which version.
+        named.push(quote! { b"Src" | b"SrcP" | b"SrcR" | b"SrcT" => {} });
+    }
     if let Discriminator::Property(name) = &entity.discriminator {
         let name = bytes(&name.value());
         named.push(quote! { #name => {} });
     }
     quote! {
-        let mut __properties = _rt::Row::properties(__row);
+        let mut __properties = _rt::Row::properties_from(__row, __from);
         while let _rt::Some((__name, __value)) = __properties.next()? {
             match __name {
                 #(#named)*

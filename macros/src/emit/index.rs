@@ -81,14 +81,23 @@ fn further(entity: &Entity, family: &Family) -> TokenStream {
     let add = match family.kind {
         FamilyKind::Primary => return TokenStream::new(),
         FamilyKind::Copy => {
-            // Copies stand in the partition of the primary, whose key is known.
-            let partition_key = quote! {
-                let __partition_key = _rt::Row::partition_key(&__rows.primary);
+            // Copies in the partition of the primary share its key, which is known.
+            let (place, partition_key) = match family.is_elsewhere {
+                true => {
+                    let own = entity::partition_key(entity, family, entity::of_self);
+                    (quote! { elsewhere }, own)
+                }
+                false => {
+                    let shared = quote! {
+                        let __partition_key = _rt::Row::partition_key(&__rows.primary);
+                    };
+                    (quote! { copies }, shared)
+                }
             };
             let row = entity::row(entity, family, &partition_key);
             quote! {
                 let __copy = #row;
-                __rows.copies.push(_rt::CopyRow { family: #constant, row: __copy });
+                __rows.#place.push(_rt::CopyRow { family: #constant, row: __copy });
             }
         }
         FamilyKind::List => {

@@ -137,15 +137,18 @@ fn own_rows<E: TableEntity>(row: &Row, family: &'static Family) -> Result<Entity
     }
 }
 
-/// Every row that a primary derives, by the version that wrote it; `None`: the row is not of the
+/// Every row that follows from a primary, by the version that wrote it; `None`: a row of another
 /// type.
 ///
-/// A version that this program does not know is an error, `is_unrecognized_entity`.
-pub(crate) fn derived_rows<E: TableEntity>(primary: &Row) -> Result<Option<EntityRows>> {
+/// # Errors
+///
+/// `is_unrecognized_entity` for a version that is not known, `is_decode` for a row that does not
+/// fit.
+pub fn derived_rows<E: TableEntity>(primary: &Row) -> Result<Option<EntityRows>> {
     let family = E::SCHEMA.primary()?;
     match E::SCHEMA.recognize(primary, family)? {
-        Recognition::Ours | Recognition::Version(_) => stored_rows::<E>(primary, family).map(Some),
         Recognition::Foreign(_) | Recognition::Unmarked => Ok(None),
+        Recognition::Ours | Recognition::Version(_) => stored_rows::<E>(primary, family).map(Some),
     }
 }
 

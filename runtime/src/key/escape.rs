@@ -8,7 +8,10 @@
 
 use std::borrow::Cow;
 
-use crate::{edm::InvalidValue, limits::is_forbidden_in_key};
+use crate::{
+    edm::InvalidValue,
+    limits::{is_forbidden_in_key, is_plain_in_key},
+};
 
 /// The character that starts an escape.
 pub(super) const ESCAPE: char = '~';
@@ -113,9 +116,7 @@ pub(super) fn escaped_length(key: &str, terminator: Option<char>) -> Option<usiz
     // Nearly all text is of characters that nothing has to be said about.
     let end = terminator.unwrap_or('\0');
     let is_plain = |byte: u8| {
-        matches!(byte, b' '..b'~')
-            && !matches!(byte, b'/' | b'\\' | b'#' | b'?')
-            && char::from(byte) != end
+        is_plain_in_key(byte) && !matches!(char::from(byte), c if c == ESCAPE || c == end)
     };
     let plain = key.bytes().position(|byte| !is_plain(byte)).unwrap_or(key.len());
     let mut rest = key.get(plain..)?;

@@ -27,6 +27,10 @@ pub(crate) enum Role {
     OldCopy,
     /// A row of a list.
     List,
+    /// A dirty row, by its place among those of the transaction.
+    Dirty(usize),
+    /// The fence of the partition.
+    Fence,
 }
 
 /// The operations of a transaction, and whose they are.
@@ -71,6 +75,11 @@ impl Transaction {
             }
         }
         Ok(transaction)
+    }
+
+    /// Adds a row of the outbox; the fence comes last.
+    pub(crate) fn record(&mut self, role: Role, operation: Operation) {
+        self.push(role, operation);
     }
 
     fn push(&mut self, role: Role, operation: Operation) {
@@ -137,7 +146,7 @@ impl Transaction {
     pub(crate) fn verb_of(&self, operation: usize) -> Option<usize> {
         match self.roles.get(operation)? {
             Role::Primary(verb) | Role::NewCopy(verb, _) | Role::KeptCopy(verb) => Some(*verb),
-            Role::OldCopy | Role::List => None,
+            Role::OldCopy | Role::List | Role::Dirty(_) | Role::Fence => None,
         }
     }
 
@@ -161,7 +170,7 @@ impl Transaction {
             (Role::Primary(verb) | Role::NewCopy(verb, _) | Role::KeptCopy(verb), _) => {
                 return Err(Some(verb));
             }
-            (Role::OldCopy | Role::List, _) => return Err(None),
+            (Role::OldCopy | Role::List | Role::Dirty(_) | Role::Fence, _) => return Err(None),
         };
         if let (Some(slot), Some(slot_role)) = (self.operations.get_mut(at), self.roles.get_mut(at))
         {
@@ -169,6 +178,11 @@ impl Transaction {
             *slot_role = role;
         }
         Ok(())
+    }
+
+    /// The operation that writes the row of that key.
+    pub(crate) fn position(&self, row_key: &str) -> Option<usize> {
+        self.rows.get(row_key).copied()
     }
 
     /// The operation that carries the result of each verb, by the verb.

@@ -71,6 +71,7 @@ fn inserted<E: TableEntity>(new: EntityRows) -> Effect {
         new: Some(new),
         row: Some(row),
         holders: Some(Holders::of::<E>()),
+        schema: Some(E::SCHEMA),
     }
 }
 
@@ -300,8 +301,8 @@ fn guarded<E: TableEntity>(current: &Row, new: EntityRows) -> Result<Effect> {
         let delete = Operation::delete(old_partition, old_row, guard)?;
         vec![delete, Operation::insert(row.clone())]
     };
-    let holders = Some(Holders::of::<E>());
-    Ok(Effect { primary, old, new: Some(new), row: Some(row), holders })
+    let (holders, schema) = (Some(Holders::of::<E>()), Some(E::SCHEMA));
+    Ok(Effect { primary, old, new: Some(new), row: Some(row), holders, schema })
 }
 
 /// The removal of the rows that `current` holds, in the version of `current`.
@@ -309,7 +310,8 @@ fn deleted<E: TableEntity>(current: &Row) -> Result<Effect> {
     let guard = current.etag().map_or(Condition::Any, Condition::Match);
     let delete = Operation::delete(current.partition_key(), current.row_key(), guard)?;
     let old = if is_alone::<E>() { None } else { Some(rows_of::<E>(current)?) };
-    Ok(Effect { primary: vec![delete], old, new: None, row: None, holders: None })
+    let schema = Some(E::SCHEMA);
+    Ok(Effect { primary: vec![delete], old, new: None, row: None, holders: None, schema })
 }
 
 fn missing<E: TableEntity>(wanted: &Row) -> Error {

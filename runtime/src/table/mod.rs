@@ -3,7 +3,7 @@
 #[cfg(feature = "azure")]
 mod account;
 mod atomic;
-mod backoff;
+pub(crate) mod backoff;
 mod bulk;
 mod check;
 mod client;
@@ -15,6 +15,7 @@ mod lists;
 mod lookup;
 mod many;
 mod partial;
+pub(crate) mod outbox;
 mod query;
 mod rebuild;
 mod request;
@@ -38,6 +39,7 @@ pub use explain::Explain;
 pub use handle::Table;
 pub use lookup::Lookup;
 pub use many::QueryMany;
+pub use outbox::{Guard, OutboxOptions};
 pub use partial::PartialQuery;
 pub use query::{Condition, Items, Queried, Query};
 pub use rebuild::{Rebuild, RebuildProgress, RebuildReport};

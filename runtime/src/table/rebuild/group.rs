@@ -110,7 +110,7 @@ impl<E: TableEntity> Work<'_, E> {
                 Tried::Again(left) => return Ok(halves(left)),
                 Tried::TooLarge => return Ok(halves(group)),
             }
-            backoff::wait(attempt).await;
+            backoff::wait(&self.table.client, attempt).await;
         }
         let message = format!("other writers were first {} times in a row", backoff::ATTEMPTS);
         Err(Error::new(ErrorKind::Contended, message).in_table(&self.table.name))
