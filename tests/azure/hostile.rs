@@ -36,7 +36,10 @@ fn says(text: impl Into<Vec<u8>>) -> Manner {
 }
 
 fn http(status: &str, headers: &str, body: &str) -> Manner {
-    says(format!("HTTP/1.1 {status}\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len()))
+    says(format!(
+        "HTTP/1.1 {status}\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    ))
 }
 
 /// A server of that manner, and how many requests it got.

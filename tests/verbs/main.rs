@@ -5,6 +5,7 @@ mod check;
 mod copies;
 mod limits;
 mod linger;
+mod lost;
 mod rebuild;
 mod single;
 mod stored_key;
