@@ -353,3 +353,28 @@ mod the_reader {
         assert_eq!(used, ["edm", "key", "row"]);
     }
 }
+
+/// The suite is worth what it is checked against: each promise says where it was made.
+#[test]
+fn every_promise_cites_its_section() {
+    let mut promises = 0;
+    for source in sources(&["runtime/src/conformance"]) {
+        // Where the service promises nothing, this crate chose.
+        if source.path.ends_with("choice.rs") || source.path.ends_with("setup.rs") {
+            continue;
+        }
+        for (at, line) in source.lines.iter().enumerate() {
+            let is_other = line.text.contains("fn $") || line.text.contains("fn keeps(");
+            if is_other || !line.text.trim_start().starts_with("pub async fn ") {
+                continue;
+            }
+            let above = source.lines[..at].iter().rev();
+            let docs = above.take_while(|line| line.text.trim_start().starts_with("///"));
+            let first = docs.last().map_or("", |line| line.text.trim_start());
+            let cites = first.strip_prefix("/// ").is_some_and(|t| t.starts_with(char::is_numeric));
+            assert!(cites, "{}:{}: which section promises it?", source.path, line.number);
+            promises += 1;
+        }
+    }
+    assert!(promises > 100, "{promises} promises were found");
+}

@@ -5,6 +5,7 @@
 // Floor 0: nothing below.
 pub mod error;
 pub mod limits;
+mod chance;
 // Floor 1: values and keys, pure.
 pub mod edm;
 pub mod clock;
@@ -29,6 +30,8 @@ mod plan;
 pub mod sas;
 // Floor 5 too: the first that awaits.
 pub mod table;
+// Floor 6: work that goes on by itself.
+mod worker;
 // Floor 7: the service's promises, as tests for backends.
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -39,6 +42,9 @@ pub mod prelude;
 
 #[cfg(feature = "azure")]
 pub use crate::backend::azure::{AccessPolicy, AccountKey, Azure, AzureOptions};
+#[cfg(feature = "conformance")]
+#[doc(hidden)]
+pub use crate::table::Guard;
 #[cfg(feature = "encrypt")]
 pub use crate::seal::{
     CachedKeys, DataKey, IndexKey, KeyId, KeyProvider, KeyScope, Keyring, KeyringBuilder, RootKey,
@@ -62,9 +68,10 @@ pub use crate::{
     page::{Continuation, Cursor, Page},
     row::{ETag, Row, RowBuilder},
     table::{
-        Atomic, Bulk, BulkReport, Client, ClientBuilder, DynamicTable, Explain, Lookup, Progress,
-        Query, SetOf, SetTable, Table, Upgrade,
+        Atomic, Bulk, BulkReport, Client, ClientBuilder, DynamicTable, Explain, Lookup,
+        OutboxOptions, Progress, Query, SetOf, SetTable, Table, Upgrade,
     },
+    worker::{Poisoned, Worker, WorkerStats},
 };
 pub use entable_macros::{EdmEnum, EntitySet, Projection, Properties, TableEntity};
 

@@ -123,7 +123,8 @@ async fn an_entity_is_written_back_where_it_was_read() -> Result<(), Error> {
     let mut found = staff.get("Sales", "department").await?.unwrap();
     *found = DynamicEntity::new("Sales", "empid_000223").with("Age", 1);
     recorder.clear();
-    for error in [staff.replace(&found).await.unwrap_err(), staff.merge(&found).await.unwrap_err()] {
+    for error in [staff.replace(&found).await.unwrap_err(), staff.merge(&found).await.unwrap_err()]
+    {
         assert!(error.is_invalid());
         assert_eq!(error.keys(), Some(("Sales", "department")));
         assert!(error.message().contains("`empid_000223`"), "{error}");

@@ -72,7 +72,11 @@ async fn a_mixed_range_costs_two_requests_and_not_one_for_each_item() -> Result<
     assert_eq!(all().first().await?.unwrap().id, 9);
     assert_eq!(tops(&recorder), [Some(1), None]);
     assert_eq!(all().take(50).page_size(100).collect().await?.len(), 50);
-    assert_eq!(tops(&recorder), [50, 100, 100, 100, 100, 100].map(Some), "never above what was asked");
+    assert_eq!(
+        tops(&recorder),
+        [50, 100, 100, 100, 100, 100].map(Some),
+        "never above what was asked"
+    );
     assert!(all().take(70).collect().await?.len() == 60);
     assert_eq!(tops(&recorder), [Some(70), None]);
     Ok(())

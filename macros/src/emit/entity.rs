@@ -17,8 +17,9 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let patch = patch::name(entity);
     let steps = steps::start_type(entity, primary);
     let start = steps::start(entity, primary);
-    let row = row(entity, primary);
+    let row = row(entity, primary, &partition_key(entity, primary, of_self));
     let rows = super::index::rows(entity);
+    let owner = super::index::owner(entity);
     let check = entity.validate.as_ref().map(|path| {
         quote! {
             fn check(&self) -> _rt::Result<(), _rt::BoxError> {
@@ -63,6 +64,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             }
 
             #rows
+            #owner
             #older
             #check
         }
@@ -91,14 +93,22 @@ fn older(older: &Path) -> TokenStream {
         ) -> _rt::Result<_rt::Option<_rt::EntityRows>> {
             _rt::older_rows::<#older>(__row, __family, __version)
         }
+
+        fn owner_of_version(
+            __row: &_rt::Row,
+            __family: &str,
+            __version: u32,
+        ) -> _rt::Result<_rt::Option<(_rt::String, _rt::String)>> {
+            _rt::older_owner::<#older>(__row, __family, __version)
+        }
     }
 }
 
-/// Writes one row of a family: its keys, its type, and what it holds.
-pub(super) fn row(entity: &Entity, family: &Family) -> TokenStream {
+/// Writes one row of a family: its keys, its type, and what it holds. `partition_key` makes
+/// `__partition_key`.
+pub(super) fn row(entity: &Entity, family: &Family, partition_key: &TokenStream) -> TokenStream {
     let constant = family_constant(family);
-    let (partition_key, row_key) =
-        (partition_key(entity, family), row_key(entity, family, &quote! { self }));
+    let row_key = row_key(entity, family, of_self);
     let marker = match &entity.discriminator {
         Discriminator::Property(name) => Some(quote! {
             _rt::PropertyWriter::put_value(
@@ -130,9 +140,20 @@ pub(super) fn row(entity: &Entity, family: &Family) -> TokenStream {
     }}
 }
 
-fn partition_key(entity: &Entity, family: &Family) -> TokenStream {
+/// Where an entity's fields are.
+pub(super) fn of_self(field: &Field) -> TokenStream {
+    let name = &field.ident;
+    quote! { self.#name }
+}
+
+/// The PartitionKey of a family, as `__partition_key`, from where the fields are.
+pub(super) fn partition_key(
+    entity: &Entity,
+    family: &Family,
+    place: impl Fn(&Field) -> TokenStream,
+) -> TokenStream {
     let constant = family_constant(family);
-    let parts = parts(&family.partition, entity, &quote! { self });
+    let parts = parts(&family.partition, entity, place);
     quote! {
         let mut __key = _rt::KeyWriter::new(&#constant.partition, "PartitionKey");
         #(#parts)*
@@ -140,10 +161,14 @@ fn partition_key(entity: &Entity, family: &Family) -> TokenStream {
     }
 }
 
-/// The RowKey of `this` in a family, as `__row_key`.
-pub(super) fn row_key(entity: &Entity, family: &Family, this: &TokenStream) -> TokenStream {
+/// The RowKey of a family, as `__row_key`, from where the fields are.
+pub(super) fn row_key(
+    entity: &Entity,
+    family: &Family,
+    place: impl Fn(&Field) -> TokenStream,
+) -> TokenStream {
     let constant = family_constant(family);
-    let parts = parts(&family.row, entity, this);
+    let parts = parts(&family.row, entity, place);
     quote! {
         let mut __key = _rt::KeyWriter::new(&#constant.row, "RowKey");
         #(#parts)*
@@ -151,12 +176,12 @@ pub(super) fn row_key(entity: &Entity, family: &Family, this: &TokenStream) -> T
     }
 }
 
-fn parts(key: &Key, entity: &Entity, this: &TokenStream) -> Vec<TokenStream> {
+fn parts(key: &Key, entity: &Entity, place: impl Fn(&Field) -> TokenStream) -> Vec<TokenStream> {
     let write = |part| {
         let part: &crate::model::Part = part;
         let field = entity.fields.get(part.field)?;
-        let name = &field.ident;
-        let encode = part::encode(part, &field.ty, &quote! { &#this.#name });
+        let value = place(field);
+        let encode = part::encode(part, &field.ty, &quote! { &#value });
         Some(quote! { _rt::KeyWriter::part(&mut __key, |__out| #encode)?; })
     };
     key.parts().filter_map(write).collect()

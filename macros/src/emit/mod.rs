@@ -17,6 +17,7 @@ mod patch;
 mod projection;
 mod properties;
 mod schema;
+mod stale;
 mod set;
 mod steps;
 

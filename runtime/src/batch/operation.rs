@@ -101,7 +101,7 @@ impl Operation {
     /// What [`Row::check`] says of its row.
     pub fn request_bytes(&self) -> Result<usize> {
         let row = &self.row;
-        let keys = row.partition_key().len() + row.row_key().len();
+        let keys = row.key_bytes().map_or(0, |(partition, row)| partition.len() + row.len());
         let version = match self.condition() {
             Some(Condition::Match(etag)) => etag.to_string().len(),
             _ => 0,

@@ -107,6 +107,10 @@ pub struct Family {
     pub left_out: &'static [&'static str],
     /// Whether a taken key is a mistake of the caller rather than of the declaration.
     pub unique: bool,
+    /// The table of its rows, where it is not the primary's.
+    pub table: Option<&'static str>,
+    /// Whether its rows are in another partition or table than the primary.
+    pub elsewhere: bool,
 }
 
 impl Family {

@@ -31,6 +31,7 @@ pub use read::Properties;
 use crate::{
     edm::{Bag, Ticks, ValueRef},
     error::{Error, ErrorKind, Result},
+    key::order_of,
     limits,
 };
 
@@ -124,6 +125,12 @@ impl Row {
         self.joined_keys().and_then(|(partition, keys)| keys.split_at_checked(partition))
     }
 
+    /// The row's address in a store that keeps rows in order.
+    pub(crate) fn address(&self) -> Vec<u8> {
+        let (partition_key, row_key) = self.key_bytes().unwrap_or_default();
+        order_of(partition_key, row_key)
+    }
+
     /// PartitionKey and RowKey: cheaper than one after the other.
     #[inline]
     pub fn keys(&self) -> (&str, &str) {
@@ -209,6 +216,22 @@ impl Row {
         Properties::new(self.bytes.get(HEADER + keys..).unwrap_or_default())
     }
 
+    /// The place that a walk has come to, for [`properties_from`](Self::properties_from).
+    #[inline]
+    pub(crate) fn place_of(&self, properties: &Properties<'_>) -> u32 {
+        u32::try_from(self.bytes.len() - properties.left()).unwrap_or_default()
+    }
+
+    /// The properties from a place on that a walk came to; 0: all.
+    #[doc(hidden)]
+    #[inline]
+    pub fn properties_from(&self, place: u32) -> Properties<'_> {
+        match usize::try_from(place) {
+            Ok(place @ 1..) => Properties::new(self.bytes.get(place..).unwrap_or_default()),
+            _ => self.properties(),
+        }
+    }
+
     /// The value of that name.
     ///
     /// # Errors
@@ -269,8 +292,8 @@ impl Row {
 
     /// What the service counts for an entity without properties.
     fn keys_size(&self) -> usize {
-        let keys = limits::utf16_units(self.partition_key()) + limits::utf16_units(self.row_key());
-        4 + 2 * keys
+        let (partition_key, row_key) = self.keys();
+        4 + 2 * (limits::utf16_units(partition_key) + limits::utf16_units(row_key))
     }
 }
 

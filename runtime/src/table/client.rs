@@ -2,15 +2,22 @@
 
 use std::{fmt, sync::Arc};
 
+#[cfg(feature = "conformance")]
+use super::Guard;
 #[cfg(feature = "azure")]
 use super::account::Account;
-use super::{Atomic, Bulk, DynamicTable, SetTable, Table};
+use super::{
+    Atomic, Bulk, DynamicTable, SetTable, Table,
+    outbox::{Guards, Outbox, OutboxOptions},
+};
 use crate::{
     backend::{
         Backend, Capabilities, Read, Rows, Scan, TableNames, TableRequest,
         layer::{Retry, RetryPolicy},
     },
     batch::{Batch, Written},
+    chance::Chance,
+    clock::{Clock, SystemClock},
     entity::{Set, TableEntity},
     error::{Error, ErrorKind, Result},
     limits,
@@ -36,17 +43,10 @@ pub struct Client {
     backend: Arc<dyn Backend>,
     #[cfg(feature = "azure")]
     pub(super) account: Option<Account>,
+    outbox: Arc<Outbox>,
 }
 
 impl Client {
-    fn of(backend: Arc<dyn Backend>) -> Self {
-        Self {
-            backend,
-            #[cfg(feature = "azure")]
-            account: None,
-        }
-    }
-
     /// A client of a store in memory: for tests.
     pub fn memory() -> Self {
         Self::of(Arc::new(crate::backend::Memory::new()))
@@ -75,6 +75,32 @@ impl Client {
         Self::builder().backend(azure).retry(RetryPolicy::default()).build()
     }
 
+    fn of(backend: Arc<dyn Backend>) -> Self {
+        let outbox = Outbox::new(
+            OutboxOptions::default(),
+            Arc::new(SystemClock),
+            Chance::default(),
+            Guards::default(),
+        );
+        Self {
+            backend,
+            #[cfg(feature = "azure")]
+            account: None,
+            outbox: Arc::new(outbox),
+        }
+    }
+
+    /// What it keeps for its work in other partitions.
+    pub(crate) fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
+    /// Returns when nothing goes on in the background any more: what this client's writes left to
+    /// be done in other partitions is done, or left to a worker.
+    pub async fn wait_for_copies(&self) {
+        self.outbox.background.settled().await;
+    }
+
     /// A client put together from its parts.
     pub fn builder() -> ClientBuilder {
         ClientBuilder::default()
@@ -87,6 +113,7 @@ impl Client {
 
     /// The table of an entity under another name.
     pub fn table_named<E: TableEntity>(&self, name: impl Into<String>) -> Table<E> {
+        self.outbox.meet(E::SCHEMA);
         Table::new(self.clone(), name.into())
     }
 
@@ -190,17 +217,17 @@ impl Client {
         self.backend.tables(request).await.map_err(|error| error.in_table(name))
     }
 
-    pub(super) async fn read(&self, request: Read<'_>) -> Result<Option<Row>> {
+    pub(crate) async fn read(&self, request: Read<'_>) -> Result<Option<Row>> {
         self.backend.read(request).await.map_err(|error| {
             error.in_table(request.table).at_keys(request.partition_key, request.row_key)
         })
     }
 
-    pub(super) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
+    pub(crate) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
         self.backend.scan(request).await.map_err(|error| error.in_table(request.table))
     }
 
-    pub(super) async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
+    pub(crate) async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
         let written = self.backend.apply(batch).await.map_err(|error| {
             let failed = batch.operations().get(error.failed_index().unwrap_or(0));
             let error = error.in_table(batch.table());
@@ -221,7 +248,7 @@ impl Client {
     }
 
     /// Writes one operation.
-    pub(super) async fn apply_one(
+    pub(crate) async fn apply_one(
         &self,
         table: &str,
         operation: crate::batch::Operation,
@@ -255,6 +282,10 @@ pub struct ClientBuilder {
     retry: Option<RetryPolicy>,
     #[cfg(feature = "azure")]
     account: Option<crate::Azure>,
+    outbox: OutboxOptions,
+    clock: Option<Arc<dyn Clock>>,
+    seed: Option<u64>,
+    guards: Guards,
 }
 
 impl ClientBuilder {
@@ -296,11 +327,44 @@ impl ClientBuilder {
         self
     }
 
+    /// How work in other partitions is done.
+    #[must_use]
+    pub fn outbox(mut self, options: OutboxOptions) -> Self {
+        self.outbox = options;
+        self
+    }
+
+    /// Where the client takes the time from; nothing depends on it but the order in which workers
+    /// find work. Stores have clocks of their own.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Ids and waits from a seed, so that a history can be played again. For tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Leaves a guard of the protocols out, to show what goes wrong then. For tests.
+    #[doc(hidden)]
+    #[cfg(feature = "conformance")]
+    #[must_use]
+    pub fn without_guard(mut self, guard: Guard) -> Self {
+        self.guards = Guards::without(guard);
+        self
+    }
+
     /// The client.
     ///
     /// # Errors
     ///
-    /// `is_invalid` where no backend was given.
+    /// `is_invalid` where no backend was given, or times that leave none for work in other
+    /// partitions.
     pub fn build(self) -> Result<Client> {
         let Some(backend) = self.backend else {
             let message = "a client needs a backend: call `backend(..)`";
@@ -312,10 +376,14 @@ impl ClientBuilder {
             Some(policy) => Arc::new(Retry::around(backend, policy)),
             None => backend,
         };
+        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
+        let chance = self.seed.map_or_else(Chance::default, Chance::seeded);
+        let outbox = Outbox::new(self.outbox.checked()?, clock, chance, self.guards);
         Ok(Client {
             backend,
             #[cfg(feature = "azure")]
             account,
+            outbox: Arc::new(outbox),
         })
     }
 }

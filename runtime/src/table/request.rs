@@ -27,7 +27,7 @@ pub(super) struct Request {
     access: Access,
     schema: Option<&'static Schema>,
     conditions: Vec<Filter>,
-    select: Option<Vec<String>>,
+    pub(super) select: Option<Vec<String>>,
     fault: Option<Error>,
     pub(super) take: Option<u64>,
     page_size: Option<u32>,
@@ -95,10 +95,6 @@ impl Request {
     /// Only rows of older versions.
     pub(super) fn only_older(&mut self) {
         self.only_older = true;
-    }
-
-    pub(super) fn include_copies(&mut self) {
-        self.copies = true;
     }
 
     pub(super) fn family(&self) -> Option<&'static Family> {

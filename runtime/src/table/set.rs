@@ -191,7 +191,14 @@ impl<S: EntitySet> Query<SetOf<S>, Stored<S>> {
     /// [`Stored::index`] tells which it is.
     #[must_use]
     pub fn include_copies(self) -> Self {
-        self.edit(Request::include_copies).read_as(decode::<S>(true))
+        let include = |request: &mut Request| {
+            request.copies = true;
+            // A selection that was made before has to have what copies are read from.
+            if request.select.is_some() {
+                request.select = S::set_columns(true);
+            }
+        };
+        self.edit(include).read_as(decode::<S>(true))
     }
 
     /// The rows as values of another set: of projections, so that only their properties are sent,
@@ -199,7 +206,7 @@ impl<S: EntitySet> Query<SetOf<S>, Stored<S>> {
     #[must_use]
     pub fn select<P: EntitySet>(self) -> Query<SetOf<P>, Stored<P>> {
         let copies = self.request.copies;
-        self.edit(Request::select::<P>).read_as(decode::<P>(copies))
+        self.edit(|request| request.select = P::set_columns(copies)).read_as(decode::<P>(copies))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a bulk write takes, and how it is gathered into transactions.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, hash_map::Entry},
     time::Duration,
 };
 
@@ -207,14 +207,20 @@ impl Group {
     }
 
     /// Whether a change fits beside the others: by count, by bytes, and by its row.
-    fn takes(&self, change: &Change, (operations, bytes): (usize, usize)) -> bool {
+    fn takes(&self, row_key: &str, (operations, bytes): (usize, usize)) -> bool {
         self.operations + operations <= BATCH_OPERATIONS
             && self.bytes + bytes < REQUEST_BYTES - REQUEST_BYTES / 64
-            && !self.rows.contains(change.keys().1)
+            && !self.rows.contains(row_key)
     }
 
-    fn add(&mut self, change: Change, item: Item, (operations, bytes): (usize, usize)) {
-        self.rows.insert(change.keys().1.to_owned());
+    fn add(
+        &mut self,
+        row_key: String,
+        change: Change,
+        item: Item,
+        (operations, bytes): (usize, usize),
+    ) {
+        self.rows.insert(row_key);
         self.changes.push(change);
         self.items.push(item);
         self.operations += operations;
@@ -273,16 +279,25 @@ impl Groups {
     /// Puts a change into its partition's group, and gives back the groups that have to go first.
     pub(super) fn put(&mut self, table: String, change: Change, item: Item) -> Result<Vec<Group>> {
         let size = change.group_size()?;
-        let key = (table, change.keys().0.to_owned());
+        let (partition_key, row_key) = change.keys();
+        let (key, row_key) = ((table, partition_key.to_owned()), row_key.to_owned());
         let mut ready = Vec::new();
-        if self.open.get(&key).is_some_and(|group| !group.takes(&change, size)) {
-            ready.extend(self.open.remove(&key));
-        }
-        let group = self
-            .open
-            .entry(key)
-            .or_insert_with_key(|(table, partition_key)| Group::new(table, partition_key));
-        group.add(change, item, size);
+        let group = match self.open.entry(key) {
+            Entry::Vacant(free) => {
+                let (table, partition_key) = free.key();
+                let group = Group::new(table, partition_key);
+                free.insert(group)
+            }
+            Entry::Occupied(open) => {
+                let group = open.into_mut();
+                if !group.takes(&row_key, size) {
+                    let next = Group::new(&group.table, &group.partition_key);
+                    ready.push(std::mem::replace(group, next));
+                }
+                group
+            }
+        };
+        group.add(row_key, change, item, size);
         self.rows += 1;
         self.rows -= ready.iter().map(|group| group.items.len()).sum::<usize>();
         if self.rows >= WAITING {
