@@ -82,10 +82,7 @@ fn further(entity: &Entity, family: &Family) -> TokenStream {
         FamilyKind::Copy => {
             // Copies in the partition of the primary share its key, which is known.
             let (place, partition_key) = match family.is_elsewhere {
-                true => {
-                    let own = key::partition_key(entity, family, key::of_self);
-                    (quote! { elsewhere }, own)
-                }
+                true => (quote! { elsewhere }, key::partition_key(entity, family, key::of_self)),
                 false => {
                     let shared = quote! {
                         let __partition_key = _rt::Row::partition_key(&__rows.primary);
