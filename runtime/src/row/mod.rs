@@ -132,6 +132,12 @@ impl Row {
     }
 
     /// PartitionKey and RowKey: cheaper than one after the other.
+    ///
+    /// ```
+    /// # use entable::Row;
+    /// assert_eq!(Row::build("Sales", "223").finish()?.keys(), ("Sales", "223"));
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     #[inline]
     pub fn keys(&self) -> (&str, &str) {
         let keys = self.joined_keys().and_then(|(partition, keys)| {
