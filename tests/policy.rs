@@ -50,13 +50,16 @@ fn collect(folder: &Path, into: &mut Vec<Source>) {
     let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
     paths.sort();
     for path in paths {
-        let is_tests = path.file_stem().is_some_and(|stem| stem == "tests");
-        if path.is_dir() && !is_tests {
+        if path.is_dir() {
             collect(&path, into);
-        } else if path.extension().is_some_and(|e| e == "rs") && !is_tests {
+        } else if path.extension().is_some_and(|e| e == "rs") {
             let text = fs::read_to_string(&path).unwrap();
             let path = path.strip_prefix(workspace()).unwrap().to_str().unwrap().replace('\\', "/");
-            into.push(Source { path, lines: lines_of(&text) });
+            let mut lines = lines_of(&text);
+            if path.contains("/tests/") || path.ends_with("/tests.rs") {
+                lines.iter_mut().for_each(|line| line.is_test = true);
+            }
+            into.push(Source { path, lines });
         }
     }
 }

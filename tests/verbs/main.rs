@@ -7,6 +7,7 @@ mod elsewhere;
 mod holder;
 mod limits;
 mod linger;
+mod lost;
 mod rebuild;
 mod single;
 mod stored_key;
