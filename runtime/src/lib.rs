@@ -5,6 +5,7 @@
 // Floor 0: nothing below.
 pub mod error;
 pub mod limits;
+mod chance;
 // Floor 1: values and keys, pure.
 pub mod edm;
 pub mod clock;
@@ -15,17 +16,22 @@ pub mod filter;
 pub mod access;
 pub mod page;
 pub mod batch;
+// Floor 2 too: values under keys; only its key providers await.
+#[cfg(feature = "encrypt")]
+pub mod seal;
 // Floor 3: two wings that never see each other.
 pub mod backend;
 pub mod entity;
 
 // Floor 4: what to read and what to write, pure.
 mod plan;
-// Floor 5: the first floor that awaits.
-pub mod table;
-// Floor 5 too: leave to use a table, made without a request.
+// Floor 5: leave to use a table, made without a request.
 #[cfg(feature = "azure")]
 pub mod sas;
+// Floor 5 too: the first that awaits.
+pub mod table;
+// Floor 6: work that goes on by itself.
+mod worker;
 // Floor 7: the service's promises, as tests for backends.
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -36,6 +42,13 @@ pub mod prelude;
 
 #[cfg(feature = "azure")]
 pub use crate::backend::azure::{AccessPolicy, AccountKey, Azure, AzureOptions};
+#[cfg(feature = "encrypt")]
+pub use crate::seal::{
+    CachedKeys, DataKey, IndexKey, KeyId, KeyProvider, KeyScope, Keyring, KeyringBuilder, RootKey,
+};
+#[cfg(feature = "conformance")]
+#[doc(hidden)]
+pub use crate::table::Guard;
 pub use crate::{
     access::{CostClass, Keys},
     backend::layer::RetryPolicy,
@@ -50,14 +63,15 @@ pub use crate::{
         Point, Predicate, Projection, Properties, Range, Scan, Set, SetMember, Stored, TableEntity,
         Variant,
     },
-    error::{BoxError, Error, ErrorKind, Result, Seen, ServiceCode},
+    error::{BoxError, Error, ErrorKind, Result, SealFault, Seen, ServiceCode},
     filter::{Comparison, Filter, KeyBounds},
     page::{Continuation, Cursor, Page},
     row::{ETag, Row, RowBuilder},
     table::{
-        Atomic, Bulk, BulkReport, Client, ClientBuilder, DynamicTable, Explain, Lookup, Progress,
-        Query, SetOf, SetTable, Table, Upgrade,
+        Atomic, Bulk, BulkReport, Client, ClientBuilder, DynamicTable, Explain, Lookup,
+        OutboxOptions, Progress, Query, SetOf, SetTable, Table, Upgrade,
     },
+    worker::{Poisoned, Worker, WorkerStats},
 };
 pub use entable_macros::{EdmEnum, EntitySet, Projection, Properties, TableEntity};
 

@@ -8,8 +8,11 @@
 )]
 
 mod batches;
+mod copies;
 mod files;
+mod hooked;
 mod keys;
+mod lists;
 mod model;
 mod oracle;
 mod queries;

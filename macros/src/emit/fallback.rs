@@ -54,6 +54,7 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
                 conditional: false,
                 columns: &[],
                 older: _rt::None,
+                derived: _rt::derived_rows::<Self>,
             };
 
             fn primary() -> Self::Primary { loop {} }

@@ -4,12 +4,15 @@
 //! effects of one entity group transaction are folded, row by row, into its operations.
 
 mod change;
+mod holder;
 mod list;
+pub(crate) mod outbox;
 mod read;
 mod transaction;
 mod write;
 
 pub(crate) use change::{Change, Effect};
+pub(crate) use holder::Holders;
 pub(crate) use list::{
     ListDelta, MARKER as LIST_MARKER, StoredList, head_key, ids_in, spill_bounds,
 };

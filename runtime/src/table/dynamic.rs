@@ -241,7 +241,9 @@ impl DynamicTable {
                 place(Error::new(ErrorKind::Rejected, message).with_source(reason))
             })?;
             match self.merge(&stored).await {
-                Err(error) if error.is_precondition_failed() => backoff::wait(attempt).await,
+                Err(error) if error.is_precondition_failed() => {
+                    backoff::wait(&self.client, attempt).await
+                }
                 other => return other,
             }
         }

@@ -1,7 +1,9 @@
 //! What a program talks to: clients, tables, queries, transactions, bulk writes.
 
+#[cfg(feature = "azure")]
+mod account;
 mod atomic;
-mod backoff;
+pub(crate) mod backoff;
 mod bulk;
 mod check;
 mod client;
@@ -12,12 +14,15 @@ mod handle;
 mod lists;
 mod lookup;
 mod many;
+mod partial;
+pub(crate) mod outbox;
 mod query;
 mod rebuild;
 mod request;
 mod resolve;
 mod run;
 mod set;
+mod taken;
 mod upgrade;
 mod variants;
 mod write;
@@ -34,7 +39,9 @@ pub use explain::Explain;
 pub use handle::Table;
 pub use lookup::Lookup;
 pub use many::QueryMany;
-pub use query::{Condition, Items, PartialQuery, Queried, Query};
+pub use outbox::{Guard, OutboxOptions};
+pub use partial::PartialQuery;
+pub use query::{Condition, Items, Queried, Query};
 pub use rebuild::{Rebuild, RebuildProgress, RebuildReport};
 pub use set::{SetOf, SetTable, reread_set};
 pub use upgrade::Upgrade;

@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     entity::{
-        DynamicEntity, FromRow, FullCopy, ListRows, PartialCopy, Predicate, PrimaryRow, Projection,
-        ReadableAs, Stored, TableEntity, View,
+        DynamicEntity, FromRow, FullCopy, ListRows, Predicate, PrimaryRow, Projection, Stored,
+        TableEntity, View,
     },
     error::Result,
     filter::Filter,
@@ -104,7 +104,7 @@ impl<E: TableEntity> Query<E, Stored<E>> {
     }
 }
 
-fn selected<E: TableEntity, T: FromRow>(mut request: Request) -> Query<E, Stored<T>> {
+pub(super) fn selected<E: TableEntity, T: FromRow>(mut request: Request) -> Query<E, Stored<T>> {
     request.select::<T>();
     let source = source::<E, T>(&request);
     Query { request, source, of: PhantomData }
@@ -151,45 +151,6 @@ macro_rules! queried {
 
 queried!(PrimaryRow, FullCopy, ListRows);
 
-impl<E: TableEntity, M: 'static> Queried<E> for PartialCopy<M> {
-    type Query = PartialQuery<E, M>;
-
-    fn query(request: TypedRequest) -> Self::Query {
-        PartialQuery { request: request.0.typed(E::SCHEMA), of: PhantomData }
-    }
-}
-
-/// A query of partial copies: it needs a projection of the fields that they hold.
-pub struct PartialQuery<E, M> {
-    pub(super) request: Request,
-    of: PhantomData<fn() -> (E, M)>,
-}
-
-impl<E, M> fmt::Debug for PartialQuery<E, M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PartialQuery").field(&self.request).finish()
-    }
-}
-
-impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
-    /// Only the rows that meet a condition.
-    #[must_use]
-    pub fn filter(mut self, condition: impl Condition<E>) -> Self {
-        self.request.condition(condition.into_filter());
-        self
-    }
-
-    /// The fields of a projection, which the copies hold.
-    #[must_use]
-    pub fn select<P>(self) -> Query<E, Stored<P>>
-    where
-        P: Projection<Entity = E>,
-        PartialCopy<M>: ReadableAs<P>,
-    {
-        selected::<E, P>(self.request)
-    }
-}
-
 impl<E, T> Query<E, T> {
     pub(super) fn new(request: Request, decode: Decode<T>) -> Self {
         Self { request, source: Source::Rows(decode), of: PhantomData }
@@ -221,7 +182,8 @@ impl<E, T> Query<E, T> {
         self
     }
 
-    /// At most so many items in all.
+    /// At most so many items in all: the first in the order of their keys. On a store without order
+    /// that is refused, see [`any_order`](Self::any_order).
     #[must_use]
     pub fn take(mut self, items: u64) -> Self {
         self.request.take = Some(items);
@@ -239,6 +201,13 @@ impl<E, T> Query<E, T> {
     #[must_use]
     pub fn allow_scan(mut self) -> Self {
         self.request.allow_scan();
+        self
+    }
+
+    /// Takes the first rows that come, on a store that keeps no order too: Cosmos DB.
+    #[must_use]
+    pub fn any_order(mut self) -> Self {
+        self.request.any_order();
         self
     }
 

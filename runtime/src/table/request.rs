@@ -32,6 +32,7 @@ pub(super) struct Request {
     pub(super) take: Option<u64>,
     page_size: Option<u32>,
     scan_allowed: bool,
+    any_order: bool,
     only_older: bool,
     /// Whether the readers of sets hand out copies.
     pub(super) copies: bool,
@@ -50,6 +51,7 @@ impl Request {
             take: None,
             page_size: None,
             scan_allowed: false,
+            any_order: false,
             only_older: false,
             copies: false,
         }
@@ -84,6 +86,10 @@ impl Request {
 
     pub(super) fn allow_scan(&mut self) {
         self.scan_allowed = true;
+    }
+
+    pub(super) fn any_order(&mut self) {
+        self.any_order = true;
     }
 
     /// Only rows of older versions.
@@ -236,6 +242,18 @@ impl Request {
                 "the filter `{filter}` reads the whole table; give the PartitionKey, or call `allow_scan()`"
             );
             return Err(Error::new(ErrorKind::ScanRefused, message));
+        }
+        let store = self.client.capabilities();
+        if self.take.is_some() && !store.ordered && !self.any_order {
+            // One row is the first in any order.
+            if CostClass::of(filter) != CostClass::Point {
+                let message = format!(
+                    "the rows of the {} store come in no order, so that its first ones are any; call \
+                     `any_order()` if any will do, or read all and sort them",
+                    store.name
+                );
+                return Err(Error::new(ErrorKind::Unsupported, message));
+            }
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ mod group;
 mod rewrite;
 mod run;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use futures_util::{Stream, StreamExt, stream};
 
@@ -84,6 +84,9 @@ type OnCheckpoint = Arc<dyn Fn(&Cursor) + Send + Sync>;
 /// Not atomic as a whole: the report says what failed, and the rest is written. The rows of one
 /// partition keep their order where they write the same entity.
 ///
+/// A row waits until a hundred of its partition are there, until the input ends, or, where the
+/// input is a stream that has nothing at the moment, for as long as [`linger`](Self::linger) says.
+///
 /// ```ignore
 /// let report = client.bulk().concurrency(8).on_progress(|p| bar.set_position(p.done))
 ///     .insert_all(employees).await?;
@@ -93,6 +96,7 @@ pub struct Bulk {
     client: Client,
     table: Option<String>,
     concurrency: usize,
+    linger: Duration,
     on_progress: Option<OnProgress>,
     on_checkpoint: Option<OnCheckpoint>,
     start: Option<Cursor>,
@@ -103,19 +107,41 @@ impl fmt::Debug for Bulk {
         f.debug_struct("Bulk")
             .field("table", &self.table)
             .field("concurrency", &self.concurrency)
+            .field("linger", &self.linger)
             .finish_non_exhaustive()
     }
 }
 
+/// How long a row of a slow stream waits for others of its partition: more than a stream pauses
+/// between two packets of the network, less than somebody waits who looks for the row.
+const LINGER: Duration = Duration::from_millis(200);
+
 impl Bulk {
     pub(super) fn new(client: Client, table: Option<String>) -> Self {
-        Self { client, table, concurrency: 8, on_progress: None, on_checkpoint: None, start: None }
+        Self {
+            client,
+            table,
+            concurrency: 8,
+            linger: LINGER,
+            on_progress: None,
+            on_checkpoint: None,
+            start: None,
+        }
     }
 
     /// At most so many transactions in flight; 8 unless told.
     #[must_use]
     pub fn concurrency(mut self, transactions: usize) -> Self {
         self.concurrency = transactions.max(1);
+        self
+    }
+
+    /// How long a row of a stream waits for others of its partition while the stream has nothing;
+    /// 200 ms unless told. Then it is sent with those that came: a longer time makes fewer requests
+    /// of a slow stream, [`Duration::MAX`] the fewest.
+    #[must_use]
+    pub fn linger(mut self, time: Duration) -> Self {
+        self.linger = time;
         self
     }
 
@@ -153,7 +179,8 @@ impl Bulk {
         self.write_all(stream::iter(entities), BulkVerb::Insert).await
     }
 
-    /// Creates the entities of a stream as they come.
+    /// Creates the entities of a stream as they come: none waits much longer than
+    /// [`linger`](Self::linger) for others of its partition.
     ///
     /// # Errors
     ///
@@ -259,7 +286,7 @@ impl Bulk {
     {
         let mut run = self.run();
         let mut entities = std::pin::pin!(entities);
-        while let Some(entity) = run.beside(entities.next()).await {
+        while let Some(entity) = run.next(entities.next(), self.linger).await {
             let table = self.table.clone().unwrap_or_else(|| entity.table().to_owned());
             let change = entity.change(verb).map(|change| change.0);
             run.add(table, change, false).await;

@@ -58,7 +58,9 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
             *requests += 1;
             match commit(&self.client, &table, &[change]).await {
                 Ok(_) => return Ok(()),
-                Err(error) if error.is_precondition_failed() => backoff::wait(attempt).await,
+                Err(error) if error.is_precondition_failed() => {
+                    backoff::wait(&self.client, attempt).await
+                }
                 Err(error) => return Err(error.without_operation()),
             }
         }

@@ -4,11 +4,12 @@ use std::{
     future::Future,
     pin::{Pin, pin},
     sync::Arc,
+    time::Duration,
 };
 
 use futures_util::{
     StreamExt,
-    future::{Either, select},
+    future::{Either, poll_immediate, select},
     stream::FuturesUnordered,
 };
 
@@ -90,6 +91,26 @@ impl Run {
                 self.tell();
             }
         }
+    }
+
+    /// Waits for the input, while the transactions in flight go on; a group that has waited for
+    /// `linger` then does not wait for more.
+    pub(super) async fn next<T>(&mut self, input: impl Future<Output = T>, linger: Duration) -> T {
+        let mut input = pin!(input);
+        if let Some(item) = poll_immediate(input.as_mut()).await {
+            return item;
+        }
+        while let Some(due) = self.groups.due(linger) {
+            let timer = pin!(tokio::time::sleep_until(due));
+            if let Either::Left((item, _)) = select(pin!(self.beside(input.as_mut())), timer).await
+            {
+                return item;
+            }
+            for group in self.groups.overdue(linger) {
+                self.send(group).await;
+            }
+        }
+        self.beside(input).await
     }
 
     /// Waits for the input, while the transactions in flight go on.
