@@ -42,13 +42,13 @@ pub mod prelude;
 
 #[cfg(feature = "azure")]
 pub use crate::backend::azure::{AccessPolicy, AccountKey, Azure, AzureOptions};
-#[cfg(feature = "conformance")]
-#[doc(hidden)]
-pub use crate::table::Guard;
 #[cfg(feature = "encrypt")]
 pub use crate::seal::{
     CachedKeys, DataKey, IndexKey, KeyId, KeyProvider, KeyScope, Keyring, KeyringBuilder, RootKey,
 };
+#[cfg(feature = "conformance")]
+#[doc(hidden)]
+pub use crate::table::Guard;
 pub use crate::{
     access::{CostClass, Keys},
     backend::layer::RetryPolicy,

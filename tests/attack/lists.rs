@@ -64,7 +64,7 @@ async fn a_list_that_cannot_be_read_is_told_and_left() {
     name = "Bags",
     partition_key = "{bag}",
     row_key = "p_{id:04}",
-    index(ByName, row_key = "n_{name}"),
+    index(ByName, row_key = "n_{name:lower}"),
     list(ByKind, row_key = "k_{kind}")
 )]
 struct Bag {
@@ -87,18 +87,33 @@ async fn a_copy_that_does_not_fit_writes_nothing() {
         kind: "k".into(),
         more: (0..count).map(|at| (format!("X{at}"), "x".repeat(size).into())).collect(),
     };
-    // Name, Kind, EntityType and 249 more are 252; the copy has Id too, and no Name.
-    table.insert(&bag(249, 1)).await.unwrap();
+    // Name, Kind, EntityType and 249 more are 252; the copy has Id too.
+    table.insert(&bag(248, 1)).await.unwrap();
     table.delete_at(Bag::primary().bag("B").id(1)).await.unwrap();
-    for (count, size) in [(250, 1), (300, 1), (17, 32_000), (3, 32_769)] {
+    for (count, size) in [(249, 1), (250, 1), (300, 1), (17, 32_000), (3, 32_769)] {
         let error = table.insert(&bag(count, size)).await.unwrap_err();
         assert!(error.is_too_large(), "{count} of {size}: {error}");
         let rows = table.client().dynamic("Bags").query(Keys::partition("B")).collect().await;
         assert!(rows.unwrap().is_empty(), "{count} of {size}");
     }
+    // A copy that grows under the key that it has: the verb is told whose it is.
+    let mut stored = table.insert(&bag(248, 1)).await.unwrap();
+    stored.more = bag(249, 1).more;
+    assert!(table.replace(&stored).await.unwrap_err().is_too_large());
+    let mut egt = table.atomic();
+    egt.insert(&Bag { id: 2, name: "other".into(), ..bag(1, 1) }).unwrap();
+    egt.replace(&stored).unwrap();
+    let error = egt.commit().await.unwrap_err();
+    assert!(error.is_too_large(), "{error}");
+    assert_eq!(error.failed_index(), Some(1));
+    let all = [Bag { id: 3, name: "third".into(), ..bag(1, 1) }, bag(249, 1)];
+    let report = table.bulk().upsert_all(&all).await.unwrap();
+    assert_eq!((report.done, report.failed.len()), (1, 1));
+    assert_eq!(report.failed[0].index, 1);
+    assert!(table.check().await.unwrap().is_clean());
     // What is copied may not make the transaction too large either: it is told, not cut.
     let mut egt = table.atomic();
-    for id in 1..=5 {
+    for id in 11..=15 {
         let wide = Bag { id, name: format!("n{id}"), ..bag(14, 32_000) };
         if let Err(error) = egt.insert(&wide) {
             assert!(error.is_too_large(), "{error}");

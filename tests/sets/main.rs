@@ -15,6 +15,7 @@ mod fixture;
 mod guide_h;
 mod guide_m;
 mod guide_rest;
+mod guide_values;
 mod guide_x;
 mod lookup;
 mod pages;

@@ -3,6 +3,7 @@
 
 mod check;
 mod copies;
+mod elsewhere;
 mod holder;
 mod limits;
 mod linger;

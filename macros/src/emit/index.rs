@@ -1,18 +1,17 @@
 //! Indexes and lists: their path builders, and the rows that an entity has in them.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use super::{entity, schema::family_constant, steps};
+use super::{
+    key, row,
+    schema::{family_constant, marker},
+    steps,
+};
 use crate::{
     model::{Entity, Family, FamilyKind, Field},
     names::{self, Case},
 };
-
-/// The type that stands for a partial copy's fields.
-pub(super) fn marker(entity: &Entity, family: &Family) -> Ident {
-    format_ident!("__{}{}Fields", names::unraw(&entity.ident), names::unraw(&family.name))
-}
 
 /// The methods that begin a path through an index, and what partial copies hold.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
@@ -83,10 +82,7 @@ fn further(entity: &Entity, family: &Family) -> TokenStream {
         FamilyKind::Copy => {
             // Copies in the partition of the primary share its key, which is known.
             let (place, partition_key) = match family.is_elsewhere {
-                true => {
-                    let own = entity::partition_key(entity, family, entity::of_self);
-                    (quote! { elsewhere }, own)
-                }
+                true => (quote! { elsewhere }, key::partition_key(entity, family, key::of_self)),
                 false => {
                     let shared = quote! {
                         let __partition_key = _rt::Row::partition_key(&__rows.primary);
@@ -94,14 +90,14 @@ fn further(entity: &Entity, family: &Family) -> TokenStream {
                     (quote! { copies }, shared)
                 }
             };
-            let row = entity::row(entity, family, &partition_key);
+            let row = row::write(entity, family, &partition_key);
             quote! {
                 let __copy = #row;
                 __rows.#place.push(_rt::CopyRow { family: #constant, row: __copy });
             }
         }
         FamilyKind::List => {
-            let row_key = entity::row_key(entity, family, entity::of_self);
+            let row_key = key::row_key(entity, family, key::of_self);
             quote! {
                 #row_key
                 let __id = _rt::ToOwned::to_owned(_rt::Row::row_key(&__rows.primary));
@@ -148,8 +144,8 @@ pub(super) fn owner(entity: &Entity) -> TokenStream {
             }
         },
     );
-    let partition_key = entity::partition_key(entity, primary, place);
-    let row_key = entity::row_key(entity, primary, place);
+    let partition_key = key::partition_key(entity, primary, place);
+    let row_key = key::row_key(entity, primary, place);
     quote! {
         fn owner_of(
             __row: &_rt::Row,

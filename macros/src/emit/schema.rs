@@ -16,6 +16,15 @@ pub(super) fn family_constant(family: &Family) -> Ident {
     format_ident!("__{}", crate::names::Case::Screaming.apply(&name))
 }
 
+/// The type that stands for a partial copy's fields.
+pub(super) fn marker(entity: &Entity, family: &Family) -> Ident {
+    format_ident!(
+        "__{}{}Fields",
+        crate::names::unraw(&entity.ident),
+        crate::names::unraw(&family.name)
+    )
+}
+
 /// The constants of the families.
 pub(super) fn families(entity: &Entity) -> TokenStream {
     let families = entity.families.iter().enumerate().map(|(index, family)| {

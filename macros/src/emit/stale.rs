@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::{
-    entity::{partition_key, row_key},
+    key::{partition_key, row_key},
     schema::family_constant,
 };
 use crate::{

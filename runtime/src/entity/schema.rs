@@ -127,7 +127,7 @@ impl Schema {
                 return Err(Error::new(ErrorKind::Decode, message).in_property(name));
             }
         };
-        if marker == self.marker && family.kind == FamilyKind::Primary {
+        if marker == family.marker && family.kind != FamilyKind::List {
             return Ok(Recognition::Ours);
         }
         let (_, copy) =

@@ -71,6 +71,10 @@ pub(super) fn escape_tail(out: &mut String, from: usize, terminator: Option<char
 ///
 /// An escape that [`escape`] does not write.
 pub fn unescape(text: &str) -> Result<Cow<'_, str>, InvalidValue> {
+    // Parts are short: a plain look is quicker than a search that is made ready for long text.
+    if text.bytes().all(|byte| char::from(byte) != ESCAPE) {
+        return Ok(Cow::Borrowed(text));
+    }
     let Some((before, mut rest)) = text.split_once(ESCAPE) else {
         return Ok(Cow::Borrowed(text));
     };

@@ -145,8 +145,8 @@ impl Transaction {
     /// The verb that an operation is there for, where it is one's alone.
     pub(crate) fn verb_of(&self, operation: usize) -> Option<usize> {
         match self.roles.get(operation)? {
-            Role::Primary(verb) | Role::NewCopy(verb, _) => Some(*verb),
-            Role::KeptCopy(_) | Role::OldCopy | Role::List | Role::Dirty(_) | Role::Fence => None,
+            Role::Primary(verb) | Role::NewCopy(verb, _) | Role::KeptCopy(verb) => Some(*verb),
+            Role::OldCopy | Role::List | Role::Dirty(_) | Role::Fence => None,
         }
     }
 

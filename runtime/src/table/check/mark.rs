@@ -107,10 +107,11 @@ fn family_of(schema: &'static Schema, row: &Row) -> Result<Option<&'static Famil
     {
         let is_it = |family: &&Family| family.kind != FamilyKind::List && family.marker == marker;
         if let Some(family) = families.iter().find(is_it) {
-            return Ok(Some(family));
+            return Ok((!family.elsewhere).then_some(family));
         }
     }
-    for family in families {
+    // Copies in other partitions have their primaries there.
+    for family in families.iter().filter(|family| !family.elsewhere) {
         let is_it = match family.kind {
             FamilyKind::List => is_list(row, family)?,
             FamilyKind::Primary | FamilyKind::Copy => {
