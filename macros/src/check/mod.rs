@@ -27,13 +27,14 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
     names::constants(&entity.fields, errors);
     names::patches(entity, errors);
     for family in &entity.families {
-        if family.is_primary() {
+        if family.is_primary() || family.is_elsewhere {
             key::separated(&family.partition, entity, errors);
         }
         key::separated(&family.row, entity, errors);
     }
     key::hot_partition(entity, errors);
     index::count(entity, errors);
+    index::elsewhere(entity, errors);
 }
 
 /// The rules for a struct that is flattened.

@@ -12,11 +12,14 @@ mod edm_enum;
 mod entity;
 pub(crate) mod fallback;
 mod index;
+mod key;
 mod part;
 mod patch;
 mod projection;
 mod properties;
+mod row;
 mod schema;
+mod stale;
 mod set;
 mod steps;
 

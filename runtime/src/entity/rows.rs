@@ -7,8 +7,10 @@ use crate::{key::Family, row::Row};
 pub struct EntityRows {
     /// The entity's own row.
     pub primary: Row,
-    /// Its secondary-index copies.
+    /// Its secondary-index copies in the primary's partition.
     pub copies: Vec<CopyRow>,
+    /// Its copies in other partitions and tables.
+    pub elsewhere: Vec<CopyRow>,
     /// Its entries in index entities.
     pub entries: Vec<ListEntry>,
 }
@@ -16,7 +18,7 @@ pub struct EntityRows {
 impl EntityRows {
     /// The rows of an entity without copies and lists.
     pub const fn only(primary: Row) -> Self {
-        Self { primary, copies: Vec::new(), entries: Vec::new() }
+        Self { primary, copies: Vec::new(), elsewhere: Vec::new(), entries: Vec::new() }
     }
 }
 

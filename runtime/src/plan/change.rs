@@ -2,7 +2,13 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::{batch::Operation, entity::EntityRows, error::Result, row::Row};
+use super::Holders;
+use crate::{
+    batch::Operation,
+    entity::{EntityRows, Schema},
+    error::Result,
+    row::Row,
+};
 
 /// What a verb does to the rows of one entity.
 #[derive(Debug, Clone)]
@@ -16,17 +22,21 @@ pub(crate) struct Effect {
     pub(crate) new: Option<EntityRows>,
     /// The primary as it is to be, where the verb knows all of it.
     pub(crate) row: Option<Row>,
+    /// Whom keys that are taken are asked of; `None`: the entity has no copies.
+    pub(crate) holders: Option<Holders>,
+    /// The type, where it has rows beside the primary.
+    pub(crate) schema: Option<&'static Schema>,
 }
 
 impl Effect {
     /// An operation on the primary of an entity without copies and lists.
     pub(crate) fn alone(operation: Operation, row: Option<Row>) -> Self {
-        Self { primary: vec![operation], old: None, new: None, row }
+        Self { primary: vec![operation], old: None, new: None, row, holders: None, schema: None }
     }
 
     /// Nothing to do.
     pub(crate) const fn nothing() -> Self {
-        Self { primary: Vec::new(), old: None, new: None, row: None }
+        Self { primary: Vec::new(), old: None, new: None, row: None, holders: None, schema: None }
     }
 }
 
@@ -61,11 +71,9 @@ impl Change {
     /// The keys of the entity that it writes.
     pub(crate) fn keys(&self) -> (&str, &str) {
         match self {
-            Self::Ready(effect) => effect
-                .primary
-                .first()
-                .map(|operation| (operation.row().partition_key(), operation.row().row_key()))
-                .unwrap_or_default(),
+            Self::Ready(effect) => {
+                effect.primary.first().map(|operation| operation.row().keys()).unwrap_or_default()
+            }
             Self::Read { partition_key, row_key, .. } => (partition_key, row_key),
         }
     }
@@ -75,7 +83,6 @@ impl Change {
         let Self::Ready(effect) = self else { return Ok((1, 0)) };
         let (mut operations, mut bytes) = (effect.primary.len(), 0);
         for operation in &effect.primary {
-            operation.row().check()?;
             bytes += operation.request_bytes()?;
         }
         if effect.old.is_none()

@@ -5,11 +5,13 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use super::{Change, Effect};
+use super::{Change, Effect, Holders};
 use crate::{
     batch::{Condition, Operation},
     edm::Bag,
-    entity::{EntityRows, Patch, Recognition, Stored, TableEntity, entity_of, stored_rows},
+    entity::{
+        DynamicEntity, EntityRows, Patch, Recognition, Stored, TableEntity, entity_of, stored_rows,
+    },
     error::{Error, ErrorKind, Result, ServiceCode},
     row::Row,
 };
@@ -58,16 +60,18 @@ fn at(row: &Row, error: Error) -> Error {
 /// Create; the keys are taken: conflict.
 pub(crate) fn insert<E: TableEntity>(entity: &E) -> Result<Change> {
     let new = prepared(entity)?;
-    Ok(Change::ready(inserted(new)))
+    Ok(Change::ready(inserted::<E>(new)))
 }
 
-fn inserted(new: EntityRows) -> Effect {
+fn inserted<E: TableEntity>(new: EntityRows) -> Effect {
     let row = new.primary.clone();
     Effect {
         primary: vec![Operation::insert(row.clone())],
         old: None,
         new: Some(new),
         row: Some(row),
+        holders: Some(Holders::of::<E>()),
+        schema: Some(E::SCHEMA),
     }
 }
 
@@ -83,7 +87,7 @@ pub(crate) fn upsert<E: TableEntity>(entity: &E) -> Result<Change> {
     }
     let wanted = new.primary.clone();
     Ok(read::<E>(&wanted, true, move |current| match current {
-        None => Ok(inserted(new.clone())),
+        None => Ok(inserted::<E>(new.clone())),
         Some(current) => guarded::<E>(current, new.clone()),
     }))
 }
@@ -100,7 +104,7 @@ pub(crate) fn upsert_merge<E: TableEntity>(entity: &E) -> Result<Change> {
     }
     let wanted = new.primary.clone();
     Ok(read::<E>(&wanted, true, move |current| match current {
-        None => Ok(inserted(new.clone())),
+        None => Ok(inserted::<E>(new.clone())),
         Some(current) => {
             let current_form = brought_up::<E>(current)?;
             let merged = patched(&current_form, &new.primary.to_bag()?, &[])?;
@@ -124,10 +128,26 @@ pub(crate) fn replace_by<S, E: TableEntity>(stored: &Stored<S>, entity: &E) -> R
     through_copy::<S, E>(stored, move |current| guarded::<E>(current, new.clone()))
 }
 
-/// Put the row of an entity without a type in place of the version that was read.
-pub(crate) fn replace_row<S>(stored: &Stored<S>, row: Row) -> Change {
+/// Put an entity without a type in place of the version that was read.
+pub(crate) fn replace_row<S>(stored: &Stored<S>, entity: &DynamicEntity) -> Result<Change> {
+    same_keys(stored, entity)?;
+    let row = entity.to_row()?;
     let replace = Operation::replace(row.clone(), Condition::Match(stored.etag()));
-    Change::ready(Effect::alone(replace, Some(row)))
+    Ok(Change::ready(Effect::alone(replace, Some(row))))
+}
+
+/// An entity without a type is written back where it was read: nothing says what else its keys
+/// stand in.
+pub(crate) fn same_keys<S>(stored: &Stored<S>, entity: &DynamicEntity) -> Result<()> {
+    if (stored.partition_key(), stored.row_key()) == (entity.partition_key(), entity.row_key()) {
+        return Ok(());
+    }
+    let message = format!(
+        "the keys changed to (`{}`, `{}`); insert the entity there, and delete this one",
+        entity.partition_key().escape_debug(),
+        entity.row_key().escape_debug()
+    );
+    Err(at(stored.row(), Error::new(ErrorKind::Invalid, message)))
 }
 
 /// Create the row of an entity without a type.
@@ -281,7 +301,8 @@ fn guarded<E: TableEntity>(current: &Row, new: EntityRows) -> Result<Effect> {
         let delete = Operation::delete(old_partition, old_row, guard)?;
         vec![delete, Operation::insert(row.clone())]
     };
-    Ok(Effect { primary, old, new: Some(new), row: Some(row) })
+    let (holders, schema) = (Some(Holders::of::<E>()), Some(E::SCHEMA));
+    Ok(Effect { primary, old, new: Some(new), row: Some(row), holders, schema })
 }
 
 /// The removal of the rows that `current` holds, in the version of `current`.
@@ -289,7 +310,8 @@ fn deleted<E: TableEntity>(current: &Row) -> Result<Effect> {
     let guard = current.etag().map_or(Condition::Any, Condition::Match);
     let delete = Operation::delete(current.partition_key(), current.row_key(), guard)?;
     let old = if is_alone::<E>() { None } else { Some(rows_of::<E>(current)?) };
-    Ok(Effect { primary: vec![delete], old, new: None, row: None })
+    let schema = Some(E::SCHEMA);
+    Ok(Effect { primary: vec![delete], old, new: None, row: None, holders: None, schema })
 }
 
 fn missing<E: TableEntity>(wanted: &Row) -> Error {

@@ -2,13 +2,22 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{Atomic, Bulk, DynamicTable, SetTable, Table};
+#[cfg(feature = "conformance")]
+use super::Guard;
+#[cfg(feature = "azure")]
+use super::account::Account;
+use super::{
+    Atomic, Bulk, DynamicTable, SetTable, Table,
+    outbox::{Guards, Outbox, OutboxOptions},
+};
 use crate::{
     backend::{
         Backend, Capabilities, Read, Rows, Scan, TableNames, TableRequest,
         layer::{Retry, RetryPolicy},
     },
     batch::{Batch, Written},
+    chance::Chance,
+    clock::{Clock, SystemClock},
     entity::{Set, TableEntity},
     error::{Error, ErrorKind, Result},
     limits,
@@ -32,12 +41,15 @@ use crate::{
 #[derive(Clone)]
 pub struct Client {
     backend: Arc<dyn Backend>,
+    #[cfg(feature = "azure")]
+    pub(super) account: Option<Account>,
+    outbox: Arc<Outbox>,
 }
 
 impl Client {
     /// A client of a store in memory: for tests.
     pub fn memory() -> Self {
-        Self { backend: Arc::new(crate::backend::Memory::new()) }
+        Self::of(Arc::new(crate::backend::Memory::new()))
     }
 
     /// A client of the durable store in that file, which is created where there is none.
@@ -48,7 +60,7 @@ impl Client {
     /// `is_backend` where it cannot be read or created.
     #[cfg(feature = "embedded")]
     pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self> {
-        Ok(Self { backend: Arc::new(crate::backend::Embedded::open(path)?) })
+        Ok(Self::of(Arc::new(crate::backend::Embedded::open(path)?)))
     }
 
     /// A client of the service, an emulator, or a store that speaks its protocol; what may be tried
@@ -63,6 +75,32 @@ impl Client {
         Self::builder().backend(azure).retry(RetryPolicy::default()).build()
     }
 
+    fn of(backend: Arc<dyn Backend>) -> Self {
+        let outbox = Outbox::new(
+            OutboxOptions::default(),
+            Arc::new(SystemClock),
+            Chance::default(),
+            Guards::default(),
+        );
+        Self {
+            backend,
+            #[cfg(feature = "azure")]
+            account: None,
+            outbox: Arc::new(outbox),
+        }
+    }
+
+    /// What it keeps for its work in other partitions.
+    pub(crate) fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
+    /// Returns when nothing goes on in the background any more: what this client's writes left to
+    /// be done in other partitions is done, or left to a worker.
+    pub async fn wait_for_copies(&self) {
+        self.outbox.background.settled().await;
+    }
+
     /// A client put together from its parts.
     pub fn builder() -> ClientBuilder {
         ClientBuilder::default()
@@ -75,6 +113,7 @@ impl Client {
 
     /// The table of an entity under another name.
     pub fn table_named<E: TableEntity>(&self, name: impl Into<String>) -> Table<E> {
+        self.outbox.meet(E::SCHEMA);
         Table::new(self.clone(), name.into())
     }
 
@@ -178,17 +217,17 @@ impl Client {
         self.backend.tables(request).await.map_err(|error| error.in_table(name))
     }
 
-    pub(super) async fn read(&self, request: Read<'_>) -> Result<Option<Row>> {
+    pub(crate) async fn read(&self, request: Read<'_>) -> Result<Option<Row>> {
         self.backend.read(request).await.map_err(|error| {
             error.in_table(request.table).at_keys(request.partition_key, request.row_key)
         })
     }
 
-    pub(super) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
+    pub(crate) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
         self.backend.scan(request).await.map_err(|error| error.in_table(request.table))
     }
 
-    pub(super) async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
+    pub(crate) async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
         let written = self.backend.apply(batch).await.map_err(|error| {
             let failed = batch.operations().get(error.failed_index().unwrap_or(0));
             let error = error.in_table(batch.table());
@@ -209,7 +248,7 @@ impl Client {
     }
 
     /// Writes one operation.
-    pub(super) async fn apply_one(
+    pub(crate) async fn apply_one(
         &self,
         table: &str,
         operation: crate::batch::Operation,
@@ -241,13 +280,42 @@ impl fmt::Debug for Client {
 pub struct ClientBuilder {
     backend: Option<Arc<dyn Backend>>,
     retry: Option<RetryPolicy>,
+    #[cfg(feature = "azure")]
+    account: Option<crate::Azure>,
+    outbox: OutboxOptions,
+    clock: Option<Arc<dyn Clock>>,
+    seed: Option<u64>,
+    guards: Guards,
 }
 
 impl ClientBuilder {
     /// The backend, or a layer around one.
     #[must_use]
     pub fn backend(mut self, backend: impl Backend) -> Self {
+        #[cfg(feature = "azure")]
+        if let Some(azure) = (&backend as &dyn std::any::Any).downcast_ref::<crate::Azure>() {
+            self.account.get_or_insert_with(|| azure.clone());
+        }
         self.backend = Some(Arc::new(backend));
+        self
+    }
+
+    /// The account that signatures and stored access policies are asked of, where the backend is
+    /// not itself one but a layer around it.
+    ///
+    /// ```
+    /// use entable::{Azure, AzureOptions, backend::layer::Recorder, prelude::*};
+    ///
+    /// let azure = Azure::new(AzureOptions::emulator())?;
+    /// let recorder = Recorder::around(azure.clone());
+    /// let client = Client::builder().backend(recorder).account(&azure).build()?;
+    /// assert_eq!(client.table_url("Staff")?, "http://127.0.0.1:10002/devstoreaccount1/Staff");
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[cfg(feature = "azure")]
+    #[must_use]
+    pub fn account(mut self, azure: &crate::Azure) -> Self {
+        self.account = Some(azure.clone());
         self
     }
 
@@ -259,21 +327,64 @@ impl ClientBuilder {
         self
     }
 
+    /// How work in other partitions is done.
+    #[must_use]
+    pub fn outbox(mut self, options: OutboxOptions) -> Self {
+        self.outbox = options;
+        self
+    }
+
+    /// Where the client takes the time from; nothing depends on it but the order in which workers
+    /// find work. Stores have clocks of their own.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Ids and waits from a seed, so that a history can be played again. For tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Leaves a guard of the protocols out, to show what goes wrong then. For tests.
+    #[doc(hidden)]
+    #[cfg(feature = "conformance")]
+    #[must_use]
+    pub fn without_guard(mut self, guard: Guard) -> Self {
+        self.guards = Guards::without(guard);
+        self
+    }
+
     /// The client.
     ///
     /// # Errors
     ///
-    /// `is_invalid` where no backend was given.
+    /// `is_invalid` where no backend was given, or times that leave none for work in other
+    /// partitions.
     pub fn build(self) -> Result<Client> {
-        match (self.backend, self.retry) {
-            (Some(backend), Some(policy)) => {
-                Ok(Client { backend: Arc::new(Retry::around(backend, policy)) })
-            }
-            (Some(backend), None) => Ok(Client { backend }),
-            (None, _) => {
-                Err(Error::new(ErrorKind::Invalid, "a client needs a backend: call `backend(..)`"))
-            }
-        }
+        let Some(backend) = self.backend else {
+            let message = "a client needs a backend: call `backend(..)`";
+            return Err(Error::new(ErrorKind::Invalid, message));
+        };
+        #[cfg(feature = "azure")]
+        let account = self.account.map(|azure| Account::new(azure, self.retry.clone()));
+        let backend = match self.retry {
+            Some(policy) => Arc::new(Retry::around(backend, policy)),
+            None => backend,
+        };
+        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
+        let chance = self.seed.map_or_else(Chance::default, Chance::seeded);
+        let outbox = Outbox::new(self.outbox.checked()?, clock, chance, self.guards);
+        Ok(Client {
+            backend,
+            #[cfg(feature = "azure")]
+            account,
+            outbox: Arc::new(outbox),
+        })
     }
 }
 

@@ -1,36 +1,48 @@
 //! What a program talks to: clients, tables, queries, transactions, bulk writes.
 
+#[cfg(feature = "azure")]
+mod account;
 mod atomic;
-mod backoff;
+pub(crate) mod backoff;
 mod bulk;
 mod check;
 mod client;
 mod commit;
 mod dynamic;
+mod explain;
 mod handle;
 mod lists;
 mod lookup;
 mod many;
+mod partial;
+pub(crate) mod outbox;
 mod query;
 mod rebuild;
 mod request;
 mod resolve;
+mod run;
 mod set;
+mod taken;
 mod upgrade;
+mod variants;
 mod write;
 
 pub use atomic::{Atomic, Committed};
 pub use bulk::{
     Bulk, BulkChange, BulkReport, BulkVerb, Deletable, Failure, Progress, Rewritable, Writable,
-    bulk_change, removal_of, replacement_of,
+    bulk_change,
 };
 pub use check::{Check, CheckProgress, CheckReport, Finding, FindingKind};
 pub use client::{Client, ClientBuilder};
-pub use dynamic::{DynamicTable, Selection, other_removal, other_replacement};
+pub use dynamic::{DynamicTable, Selection};
+pub use explain::Explain;
 pub use handle::Table;
 pub use lookup::Lookup;
 pub use many::QueryMany;
-pub use query::{Condition, Explain, Items, PartialQuery, Queried, Query};
+pub use outbox::{Guard, OutboxOptions};
+pub use partial::PartialQuery;
+pub use query::{Condition, Items, Queried, Query};
 pub use rebuild::{Rebuild, RebuildProgress, RebuildReport};
-pub use set::{SetOf, SetTable};
+pub use set::{SetOf, SetTable, reread_set};
 pub use upgrade::Upgrade;
+pub use variants::{other_removal, other_replacement, removal_of, replacement_of};
