@@ -59,7 +59,7 @@ pub(super) fn met<E: TableEntity>(
                     derived(row, rows, hashing, &mut each)?;
                     Met::Primary
                 }
-                FamilyKind::Copy if is_ours(schema, row, family)? => {
+                FamilyKind::Copy if !family.elsewhere && is_ours(schema, row, family)? => {
                     each(Mark {
                         family,
                         row_key: row.row_key(),
