@@ -55,7 +55,8 @@ pub use crate::{
     page::{Continuation, Cursor, Page},
     row::{ETag, Row, RowBuilder},
     table::{
-        Atomic, Bulk, BulkReport, Client, ClientBuilder, Explain, Lookup, Query, SetTable, Table,
+        Atomic, Bulk, BulkReport, Client, ClientBuilder, Explain, Lookup, PlaintextPolicy, Query,
+        SetTable, Table,
     },
 };
 pub use entable_macros::{EdmEnum, EntitySet, Projection, Properties, TableEntity};

@@ -19,7 +19,7 @@ use syn::{
 
 pub(crate) use self::{
     container::{Discriminator, EntityAttr, EnumAttr, ProjectionAttr, PropertiesAttr, SetAttr},
-    field::FieldAttr,
+    field::{Encrypt, FieldAttr},
     index::IndexAttr,
     member::{FoldAttr, MemberAttr},
     variant::VariantAttr,

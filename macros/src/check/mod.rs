@@ -21,6 +21,7 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
     entity::discriminator(entity, errors);
     entity::version(entity, errors);
     field::conflicts(&entity.fields, errors);
+    field::blind(&entity.fields, errors);
     field::one_extra(&entity.fields, errors);
     field::key_fields(entity, errors);
     names::properties(&entity.fields, entity.marker(), errors);
@@ -33,12 +34,14 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
         key::separated(&family.row, entity, errors);
     }
     key::hot_partition(entity, errors);
+    key::tokens(entity, errors);
     index::count(entity, errors);
 }
 
 /// The rules for a struct that is flattened.
 pub(crate) fn properties(properties: &Properties, errors: &mut Errors) {
     field::conflicts(&properties.fields, errors);
+    field::blind(&properties.fields, errors);
     names::properties(&properties.fields, None, errors);
     names::constants(&properties.fields, errors);
 }

@@ -59,6 +59,26 @@ pub(super) fn properties(fields: &[Field], marker: Option<String>, errors: &mut 
             errors.at(field.property_span, message);
         }
     }
+    companions(fields, marker.as_deref(), &seen, errors);
+}
+
+/// The tokens of fields are properties too.
+fn companions(
+    fields: &[Field],
+    marker: Option<&str>,
+    seen: &HashMap<&str, &str>,
+    errors: &mut Errors,
+) {
+    for field in fields {
+        let Some((name, _)) = field.companion() else { continue };
+        let taken = match seen.get(name.as_str()) {
+            Some(other) => format!("field `{other}` is"),
+            None if marker == Some(name.as_str()) => "the row's type is".to_owned(),
+            None => continue,
+        };
+        let span = field.attr.blind.span().unwrap_or(field.property_span);
+        errors.at(span, format!("{taken} property `{name}`, which holds the token of `{}`: write `rename = \"..\"` on one of them", field.name));
+    }
 }
 
 /// Columns are constants of the struct: one name, one column.

@@ -18,7 +18,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         .families
         .iter()
         .flat_map(|family| family.parts().filter_map(move |part| covers(entity, family, part)));
-    let marker = usize::from(entity.marker().is_some());
+    let marker = usize::from(entity.marker().is_some()) + usize::from(entity.is_sealed);
     let message = format!(
         "`{}` has more than 252 properties, the most that an entity can have",
         crate::names::unraw(&entity.ident)

@@ -74,6 +74,12 @@ pub(crate) fn set(set: &model::Set) -> TokenStream {
     scoped(&set.runtime, &quote! { #members #body })
 }
 
+/// The result of a conversion of the field; where nobody may see the value, its error says nothing
+/// of it.
+fn hushed(field: &model::Field, result: TokenStream) -> TokenStream {
+    if field.is_secret() { quote! { _rt::hushed(#result) } } else { result }
+}
+
 /// A block in which `_rt` is the runtime. The user's lints are for code that the user wrote.
 fn scoped(runtime: &Path, body: &TokenStream) -> TokenStream {
     quote! {

@@ -28,10 +28,11 @@ pub use crate::{
         ValueRef,
     },
     entity::{
-        Access, Column, ColumnSchema, Comparable, CopyRow, Discriminator, Draft, DynamicEntity,
+        Access, Blind, Column, ColumnSchema, Companion, Comparable, CopyRow, Discriminator, Draft,
+        DynamicEntity, Encrypted,
         EntityRows, Flattened, FromRow, FullCopy, FullView, Holds, Json, ListEntry, ListRows,
         PartialCopy, Partition, Patch, Path, PathBuilder, Plain, Point, PrimaryRow, Projection,
-        Properties, PropertyWriter, Range, ReadColumn, Scan, Schema, Stored, TableEntity,
+        Properties, PropertyWriter, Range, ReadColumn, Scan, Schema, Sealed, Stored, TableEntity,
         UpgradeFrom, View, Within, assert_flattened, older_rows, older_version,
         set::{
             Aggregate, Claim, EntitySet, Folding, Many, Marker, Members, One, OtherRow, Set,
@@ -43,8 +44,9 @@ pub use crate::{
     error::{BoxError, Error, Result},
     key::{
         DatePart, Descending, Family, FamilyKind, FixedWidth, Form, KeyPart, KeyWriter, Ordered,
-        Part, PrefixInput, RangeInput, Resolution, Segment, Template, TextPart, bucket_width,
-        date_width, decode_period, families_meet, lower, resolution_of,
+        Part, PrefixInput, RangeInput, Resolution, Segment, TOKEN_WIDTH, Template, TextPart,
+        bucket_width,
+        date_width, decode_period, families_meet, hold_token, lower, resolution_of,
     },
     limits::PROPERTIES,
     row::Row,
@@ -183,6 +185,16 @@ pub fn finish_stored<'r, T>(
     from_stored(found).map_err(|invalid| invalid.on_read(&[prefix, name].concat()))
 }
 
+/// The result of a conversion whose error says nothing of the value.
+///
+/// # Errors
+///
+/// The conversion's, hushed.
+#[inline]
+pub fn hushed<T>(result: Result<T, InvalidValue>) -> Result<T, InvalidValue> {
+    result.map_err(InvalidValue::hushed)
+}
+
 /// One field straight from a row, by [`Property::from_stored`].
 ///
 /// # Errors
@@ -235,6 +247,32 @@ impl<T> JsonCodec<T> {
             put: |out, name, value| out.put_json(name, value),
             finish: finish_json,
             read: read_json,
+        }
+    }
+
+    /// The codec of a type whose values no message may show.
+    pub const fn hushed() -> Self
+    where
+        T: JsonField,
+    {
+        Self {
+            put: |out, name, value| {
+                out.put_json(name, value).map_err(|error| match error.is_invalid() {
+                    true => out.hush(error, name),
+                    false => error,
+                })
+            },
+            finish: |found, prefix, name| {
+                finish_json(found, prefix, name).map_err(|_| {
+                    InvalidValue::new("").hushed().on_read(&[prefix, name].concat())
+                })
+            },
+            read: |row, name| {
+                read_json(row, name).map_err(|error| match error.is_decode() {
+                    true => InvalidValue::new("").hushed().on_read(name),
+                    false => error,
+                })
+            },
         }
     }
 }

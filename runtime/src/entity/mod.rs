@@ -2,6 +2,7 @@
 
 mod column;
 mod draft;
+mod kind;
 mod dynamic;
 mod names;
 mod patch;
@@ -12,6 +13,7 @@ mod reference;
 mod related;
 mod rows;
 mod schema;
+mod sealed;
 pub mod set;
 mod stored;
 mod version;
@@ -20,11 +22,11 @@ mod view;
 use time::OffsetDateTime;
 
 pub use column::{
-    Column, Comparable, Flattened, FlattenedAs, Json, Plain, Predicate, ReadColumn, ReadPart,
-    SystemValue,
+    Column, Flattened, FlattenedAs, Predicate, ReadColumn, ReadPart, SystemValue,
 };
 pub use draft::Draft;
 pub use dynamic::DynamicEntity;
+pub use kind::{Blind, Comparable, Encrypted, Equated, Json, Plain};
 pub use names::assert_flattened;
 pub use patch::Patch;
 pub use path::{Access, Partition, Path, PathBuilder, Point, Range, Scan};
@@ -35,7 +37,9 @@ pub use properties::{
 };
 pub use reference::KeyRef;
 pub use rows::{CopyRow, EntityRows, ListEntry};
-pub use schema::{ColumnSchema, Discriminator, Recognition, Schema};
+pub use schema::{ColumnSchema, Companion, Discriminator, Recognition, Schema, Sealed};
+pub(crate) use sealed::SealedColumn;
+pub use sealed::SEAL;
 pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};
 pub use stored::Stored;
 pub use version::{UpgradeFrom, older_rows, older_version};

@@ -15,6 +15,7 @@ mod successor;
 mod template;
 mod text;
 mod time;
+mod token;
 mod walk;
 mod write;
 #[cfg(feature = "chrono")]
@@ -34,4 +35,6 @@ pub use part::{Descending, FixedWidth, KeyPart, Ordered, PrefixInput, RangeInput
 pub use successor::successor;
 pub use template::{EncodeValue, Family, FamilyKind, Form, Part, Segment, Template};
 pub use text::lower;
+pub(crate) use token::HELD;
+pub use token::{TOKEN_WIDTH, hold_token};
 pub use write::KeyWriter;

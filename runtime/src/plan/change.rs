@@ -2,7 +2,13 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::{batch::Operation, entity::EntityRows, error::Result, row::Row};
+use super::{Tokens, size};
+use crate::{
+    batch::Operation,
+    entity::{EntityRows, Schema},
+    error::Result,
+    row::Row,
+};
 
 /// What a verb does to the rows of one entity.
 #[derive(Debug, Clone)]
@@ -16,17 +22,23 @@ pub(crate) struct Effect {
     pub(crate) new: Option<EntityRows>,
     /// The primary as it is to be, where the verb knows all of it.
     pub(crate) row: Option<Row>,
+    /// What is declared of the entity; `None`: nothing.
+    pub(crate) schema: Option<&'static Schema>,
 }
 
 impl Effect {
     /// An operation on the primary of an entity without copies and lists.
-    pub(crate) fn alone(operation: Operation, row: Option<Row>) -> Self {
-        Self { primary: vec![operation], old: None, new: None, row }
+    pub(crate) fn alone(
+        schema: Option<&'static Schema>,
+        operation: Operation,
+        row: Option<Row>,
+    ) -> Self {
+        Self { primary: vec![operation], old: None, new: None, row, schema }
     }
 
     /// Nothing to do.
     pub(crate) const fn nothing() -> Self {
-        Self { primary: Vec::new(), old: None, new: None, row: None }
+        Self { primary: Vec::new(), old: None, new: None, row: None, schema: None }
     }
 }
 
@@ -38,12 +50,16 @@ pub(crate) type Plan = Arc<dyn Fn(Option<&Row>) -> Result<Effect> + Send + Sync>
 pub(crate) enum Change {
     /// Everything is known.
     Ready(Arc<Effect>),
+    /// Its keys have tokens, which are made first.
+    Keyed(Arc<dyn Fn(&Tokens) -> Result<Change> + Send + Sync>),
     /// The primary has to be read first.
     Read {
         /// Its PartitionKey.
         partition_key: String,
         /// Its RowKey.
         row_key: String,
+        /// What is declared of it.
+        schema: Option<&'static Schema>,
         /// What follows from it.
         plan: Plan,
         /// Whether a primary that changed since the read is read again; else the caller is told.
@@ -58,7 +74,7 @@ impl Change {
         Self::Ready(Arc::new(effect))
     }
 
-    /// The keys of the entity that it writes.
+    /// The keys of the entity that it writes, where they are known.
     pub(crate) fn keys(&self) -> (&str, &str) {
         match self {
             Self::Ready(effect) => effect
@@ -67,6 +83,7 @@ impl Change {
                 .map(|operation| (operation.row().partition_key(), operation.row().row_key()))
                 .unwrap_or_default(),
             Self::Read { partition_key, row_key, .. } => (partition_key, row_key),
+            Self::Keyed(_) => ("", ""),
         }
     }
 
@@ -75,8 +92,9 @@ impl Change {
         let Self::Ready(effect) = self else { return Ok((1, 0)) };
         let (mut operations, mut bytes) = (effect.primary.len(), 0);
         for operation in &effect.primary {
-            operation.row().check()?;
-            bytes += operation.request_bytes()?;
+            let stored = size::as_stored(operation, effect.schema, None)?;
+            stored.row().check()?;
+            bytes += stored.request_bytes()?;
         }
         if effect.old.is_none()
             && let Some(new) = &effect.new
@@ -93,6 +111,7 @@ impl Change {
         let effect = match self {
             Self::Ready(effect) => effect,
             Self::Read { rows, .. } => return Ok((*rows, 0)),
+            Self::Keyed(_) => return Ok((1, 0)),
         };
         let (mut operations, mut bytes) = self.least_size()?;
         for rows in effect.old.iter().chain(&effect.new) {
@@ -101,7 +120,9 @@ impl Change {
             }
             operations += rows.entries.len();
             for copy in &rows.copies {
-                bytes += Operation::insert(copy.row.clone()).request_bytes()?;
+                let insert = Operation::insert(copy.row.clone());
+                let stored = size::as_stored(&insert, effect.schema, Some(copy.family))?;
+                bytes += stored.request_bytes()?;
             }
         }
         Ok((operations, bytes))
@@ -113,7 +134,7 @@ impl Change {
             Self::Ready(effect) => {
                 effect.old.iter().chain(&effect.new).any(|rows| !rows.entries.is_empty())
             }
-            Self::Read { .. } => true,
+            Self::Read { .. } | Self::Keyed(_) => true,
         }
     }
 
@@ -128,6 +149,7 @@ impl fmt::Debug for Change {
         let kind = match self {
             Self::Ready(_) => "Ready",
             Self::Read { .. } => "Read",
+            Self::Keyed(_) => "Keyed",
         };
         f.debug_tuple(kind).field(&self.keys()).finish()
     }

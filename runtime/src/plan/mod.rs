@@ -4,18 +4,25 @@
 //! effects of one entity group transaction are folded, row by row, into its operations.
 
 mod change;
+mod home;
 mod list;
 mod read;
+mod size;
+mod tokens;
 mod transaction;
+mod untyped;
 mod write;
 
 pub(crate) use change::{Change, Effect};
+pub(crate) use home::Home;
 pub(crate) use list::{
     ListDelta, MARKER as LIST_MARKER, StoredList, head_key, ids_in, spill_bounds,
 };
 pub(crate) use read::key_conditions;
+pub(crate) use tokens::Tokens;
 pub(crate) use transaction::{Role, Transaction, list_deltas};
+pub(crate) use size::hidden;
+pub(crate) use untyped::{delete_row, insert_row, replace_row, upsert_row};
 pub(crate) use write::{
-    delete, delete_at, delete_row, insert, insert_row, patch, replace, replace_any, replace_by,
-    replace_row, upsert, upsert_merge, upsert_row,
+    delete, delete_at, insert, patch, replace, replace_any, replace_by, upsert, upsert_merge,
 };

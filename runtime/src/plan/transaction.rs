@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{Effect, ListDelta, StoredList};
+use super::{Effect, Home, ListDelta, StoredList};
 use crate::{
     batch::{Condition, Operation, Verb},
-    entity::CopyRow,
+    entity::{CopyRow, Schema},
     error::{Error, ErrorKind, Result, ServiceCode},
     key::Family,
     row::Row,
@@ -34,6 +34,8 @@ pub(crate) enum Role {
 pub(crate) struct Transaction {
     pub(crate) operations: Vec<Operation>,
     pub(crate) roles: Vec<Role>,
+    /// Whose rows they write.
+    pub(crate) homes: Vec<Home>,
     rows: HashMap<String, usize>,
 }
 
@@ -47,8 +49,10 @@ impl Transaction {
     ) -> Result<Self> {
         let mut transaction = Self::default();
         for (verb, effect) in effects.iter().enumerate() {
-            for operation in &effect.as_ref().primary {
-                transaction.add_primary(verb, operation.clone())?;
+            let effect = effect.as_ref();
+            let home = Home::primary(effect.schema)?;
+            for operation in &effect.primary {
+                transaction.add_primary(verb, home, operation.clone())?;
             }
         }
         for (verb, effect) in effects.iter().enumerate() {
@@ -62,16 +66,17 @@ impl Transaction {
         for (row_key, delta) in list_deltas(effects) {
             let current = lists.get(&row_key).and_then(Option::as_ref);
             for operation in delta.operations((&partition_key, &row_key), current)? {
-                transaction.push(Role::List, operation);
+                transaction.push(Role::List, Home::Framework, operation);
             }
         }
         Ok(transaction)
     }
 
-    fn push(&mut self, role: Role, operation: Operation) {
+    fn push(&mut self, role: Role, home: Home, operation: Operation) {
         self.rows.insert(operation.row().row_key().to_owned(), self.operations.len());
         self.operations.push(operation);
         self.roles.push(role);
+        self.homes.push(home);
     }
 
     fn earlier(&self, row_key: &str) -> Option<(usize, Role)> {
@@ -79,7 +84,7 @@ impl Transaction {
         Some((at, *self.roles.get(at)?))
     }
 
-    fn add_primary(&mut self, verb: usize, operation: Operation) -> Result<()> {
+    fn add_primary(&mut self, verb: usize, home: Home, operation: Operation) -> Result<()> {
         if let Some((_, Role::Primary(earlier))) = self.earlier(operation.row().row_key()) {
             let row = operation.row();
             let message = format!(
@@ -89,7 +94,7 @@ impl Transaction {
                 .at_operation(verb)
                 .at_keys(row.partition_key(), row.row_key()));
         }
-        self.push(Role::Primary(verb), operation);
+        self.push(Role::Primary(verb), home, operation);
         Ok(())
     }
 
@@ -106,7 +111,7 @@ impl Transaction {
             if !kept && !missing.contains(copy.row.row_key()) {
                 let row = &copy.row;
                 let delete = Operation::delete(row.partition_key(), row.row_key(), Condition::Any)?;
-                self.fold(verb, copy.family, Role::OldCopy, delete)?;
+                self.fold(verb, effect.schema, copy.family, Role::OldCopy, delete)?;
             }
         }
         // A copy that need not hold the primary's RowKey is written when that changes too, so that
@@ -121,11 +126,12 @@ impl Transaction {
                 Some(old) if !moved && old.row.holds_same(&copy.row) => {}
                 Some(_) => {
                     let put = Operation::insert_or_replace(copy.row.clone());
-                    self.fold(verb, copy.family, Role::KeptCopy, put)?;
+                    self.fold(verb, effect.schema, copy.family, Role::KeptCopy, put)?;
                 }
                 None => {
                     let role = Role::NewCopy(verb, copy.family);
-                    self.fold(verb, copy.family, role, Operation::insert(copy.row.clone()))?;
+                    let insert = Operation::insert(copy.row.clone());
+                    self.fold(verb, effect.schema, copy.family, role, insert)?;
                 }
             }
         }
@@ -145,21 +151,24 @@ impl Transaction {
     fn fold(
         &mut self,
         verb: usize,
+        schema: Option<&'static Schema>,
         family: &'static Family,
         role: Role,
         operation: Operation,
     ) -> Result<()> {
+        let home = Home::copy(schema, family);
         let Some((at, earlier)) = self.earlier(operation.row().row_key()) else {
-            self.push(role, operation);
+            self.push(role, home, operation);
             return Ok(());
         };
-        let slots = (self.operations.get_mut(at), self.roles.get_mut(at));
-        let (Some(slot), Some(slot_role)) = slots else { return Ok(()) };
+        let slots = (self.operations.get_mut(at), self.roles.get_mut(at), self.homes.get_mut(at));
+        let (Some(slot), Some(slot_role), Some(slot_home)) = slots else { return Ok(()) };
         match (earlier, role) {
             (Role::OldCopy, Role::OldCopy) => {}
             (Role::OldCopy, _) => {
                 *slot = Operation::insert_or_replace(operation.row().clone());
                 *slot_role = Role::KeptCopy;
+                *slot_home = home;
             }
             (Role::NewCopy(..) | Role::KeptCopy, Role::OldCopy) => {
                 *slot = Operation::insert_or_replace(slot.row().clone());

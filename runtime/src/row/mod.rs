@@ -20,7 +20,7 @@ mod check;
 mod etag;
 mod read;
 
-use std::{fmt, ops::Range, str::from_utf8};
+use std::{fmt, ops::Range, str::from_utf8, sync::Arc};
 
 use bytes::Bytes;
 
@@ -52,11 +52,21 @@ const HEADER: usize = LENGTHS.end;
 /// assert_eq!(row.get("Age")?, Some(ValueRef::Int32(34)));
 /// # Ok::<(), entable::Error>(())
 /// ```
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Row {
     bytes: Bytes,
     etag: Option<ETag>,
+    /// Properties that are stored encrypted, whatever the entity declares.
+    encrypted: Option<Arc<[Box<str>]>>,
 }
+
+impl PartialEq for Row {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes && self.etag == other.etag
+    }
+}
+
+impl Eq for Row {}
 
 impl Row {
     /// A builder for the row with these keys.
@@ -71,7 +81,7 @@ impl Row {
     /// `is_corrupt` for a damaged header or an unknown format.
     #[inline]
     pub fn from_bytes(bytes: Bytes) -> Result<Self> {
-        let row = Self { bytes, etag: None };
+        let row = Self { bytes, etag: None, encrypted: None };
         match row.bytes.first() {
             Some(&FORMAT) => {}
             Some(format) => return Err(corrupt(&format!("row format {format} is unknown"))),
@@ -145,7 +155,37 @@ impl Row {
         if let Some(slot) = bytes.get_mut(TIMESTAMP) {
             slot.copy_from_slice(&timestamp.get().to_le_bytes());
         }
-        Self { bytes: bytes.into(), etag: None }
+        Self { bytes: bytes.into(), etag: None, encrypted: self.encrypted.clone() }
+    }
+
+    /// The same content under other keys.
+    pub(crate) fn with_keys(&self, partition_key: &str, row_key: &str) -> Result<Self> {
+        let mut row = RowBuilder::new(partition_key, row_key);
+        let keys = self.key_bytes().map_or(0, |(partition, row)| partition.len() + row.len());
+        row.put_encoded(self.bytes.get(HEADER + keys..).unwrap_or_default());
+        Ok(Self { encrypted: self.encrypted.clone(), ..row.finish()? })
+    }
+
+    /// The same row, some of whose properties are stored encrypted.
+    #[must_use]
+    pub(crate) fn encrypting(mut self, names: impl IntoIterator<Item = Box<str>>) -> Self {
+        let names: Vec<Box<str>> = names.into_iter().collect();
+        self.encrypted = if names.is_empty() { None } else { Some(names.into()) };
+        self
+    }
+
+    /// The same row, encrypted where the row that it follows is.
+    #[must_use]
+    pub(crate) fn encrypted_as(mut self, before: &Self) -> Self {
+        if self.encrypted.is_none() {
+            self.encrypted.clone_from(&before.encrypted);
+        }
+        self
+    }
+
+    /// Properties that are stored encrypted, as far as the row knows.
+    pub(crate) fn encrypted(&self) -> &[Box<str>] {
+        self.encrypted.as_deref().unwrap_or_default()
     }
 
     /// Keys and properties, without the version.

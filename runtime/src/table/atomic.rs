@@ -1,10 +1,10 @@
 //! Entity group transactions: several writes, all or nothing.
 
-use std::{collections::HashMap, ops::Deref};
+use std::{borrow::Cow, collections::HashMap, ops::Deref};
 
 use super::{
     BulkVerb, Client, Rewritable, Writable,
-    commit::{Outcome, commit},
+    commit::{Outcome, commit, keyed},
 };
 use crate::{
     batch::Written,
@@ -103,10 +103,7 @@ impl Atomic {
     /// As [`insert`](Self::insert).
     pub fn patch<E: TableEntity>(&mut self, point: Point<E>, patch: E::Patch) -> Result<&mut Self> {
         let patch: Patch<E> = patch.into();
-        self.add(
-            E::SCHEMA.table,
-            point.as_access().point().and_then(|keys| plan::patch(keys, patch)),
-        )
+        self.add(E::SCHEMA.table, plan::patch(point.as_access(), patch))
     }
 
     /// Deletes the version that was read.
@@ -124,10 +121,7 @@ impl Atomic {
     ///
     /// As [`insert`](Self::insert).
     pub fn delete_at<E: TableEntity>(&mut self, point: Point<E>) -> Result<&mut Self> {
-        self.add(
-            E::SCHEMA.table,
-            point.as_access().point().and_then(|keys| plan::delete_at::<E>(keys, true)),
-        )
+        self.add(E::SCHEMA.table, plan::delete_at::<E>(point.as_access(), true))
     }
 
     /// How many verbs are in it.
@@ -147,7 +141,10 @@ impl Atomic {
         let place = |error: Error| error.in_table(table).at_operation(verb);
         let change = change.map_err(place)?;
         self.same_table(declared).map_err(place)?;
-        self.known.admit(verb, &change).map_err(place)?;
+        // One whose keys have tokens is looked at when these are made.
+        if !matches!(change, Change::Keyed(_)) {
+            self.known.admit(verb, &change).map_err(place)?;
+        }
         self.changes.push(change);
         Ok(self)
     }
@@ -181,7 +178,15 @@ impl Atomic {
     /// verb, counted from 0. Nothing was applied.
     pub async fn commit(self) -> Result<Committed> {
         let table = self.table.unwrap_or_default();
-        let outcomes = commit(&self.client, &table, &self.changes).await?;
+        let changes = keyed(&self.client, &table, &self.changes).await?;
+        if let Cow::Owned(changes) = &changes {
+            let mut known = Known::default();
+            for (verb, change) in changes.iter().enumerate() {
+                let place = |error: Error| error.in_table(&table).at_operation(verb);
+                known.admit(verb, change).map_err(place)?;
+            }
+        }
+        let outcomes = commit(&self.client, &table, &changes).await?;
         Ok(Committed(outcomes.into_iter().map(result).collect()))
     }
 }

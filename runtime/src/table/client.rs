@@ -2,16 +2,20 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{Atomic, Bulk, DynamicTable, SetTable, Table};
+use super::{
+    Atomic, Bulk, DynamicTable, PlaintextPolicy, SetTable, Table,
+    vault::{Placed, Reading, Vault},
+};
 use crate::{
     backend::{
         Backend, Capabilities, Read, Rows, Scan, TableNames, TableRequest,
         layer::{Retry, RetryPolicy},
     },
     batch::{Batch, Written},
-    entity::{Set, TableEntity},
+    entity::{Schema, Set, TableEntity},
     error::{Error, ErrorKind, Result},
     limits,
+    plan::Tokens,
     row::Row,
 };
 
@@ -32,12 +36,13 @@ use crate::{
 #[derive(Clone)]
 pub struct Client {
     backend: Arc<dyn Backend>,
+    pub(super) vault: Arc<Vault>,
 }
 
 impl Client {
     /// A client of a store in memory: for tests.
     pub fn memory() -> Self {
-        Self { backend: Arc::new(crate::backend::Memory::new()) }
+        Self::over(Arc::new(crate::backend::Memory::new()))
     }
 
     /// A client of the durable store in that file, which is created where there is none.
@@ -48,7 +53,7 @@ impl Client {
     /// `is_backend` where it cannot be read or created.
     #[cfg(feature = "embedded")]
     pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self> {
-        Ok(Self { backend: Arc::new(crate::backend::Embedded::open(path)?) })
+        Ok(Self::over(Arc::new(crate::backend::Embedded::open(path)?)))
     }
 
     /// A client of the service, an emulator, or a store that speaks its protocol; what may be tried
@@ -61,6 +66,10 @@ impl Client {
     pub fn azure(options: crate::AzureOptions) -> Result<Self> {
         let azure = crate::Azure::new(options)?;
         Self::builder().backend(azure).retry(RetryPolicy::default()).build()
+    }
+
+    fn over(backend: Arc<dyn Backend>) -> Self {
+        Self { backend, vault: Arc::default() }
     }
 
     /// A client put together from its parts.
@@ -178,17 +187,53 @@ impl Client {
         self.backend.tables(request).await.map_err(|error| error.in_table(name))
     }
 
+    /// What makes the tokens of keys.
+    pub(super) async fn tokens(&self) -> Result<Tokens> {
+        self.vault.tokens().await
+    }
+
+    /// What makes the tokens of an entity's keys, if it has any.
+    pub(super) async fn tokens_of(&self, schema: &'static Schema) -> Result<Tokens> {
+        if schema.has_tokens() { self.tokens().await } else { Ok(Tokens::none()) }
+    }
+
+    /// A row as programs see it.
+    pub(super) async fn read_as(
+        &self,
+        request: Read<'_>,
+        reading: Reading,
+    ) -> Result<Option<Row>> {
+        let Some(row) = self.read(request).await? else { return Ok(None) };
+        let opened = self.vault.open_one(request.table, row, reading, request.select).await;
+        opened.map(Some).map_err(|error| error.in_table(request.table))
+    }
+
+    /// A row as it is stored.
     pub(super) async fn read(&self, request: Read<'_>) -> Result<Option<Row>> {
         self.backend.read(request).await.map_err(|error| {
             error.in_table(request.table).at_keys(request.partition_key, request.row_key)
         })
     }
 
+    /// Rows as they are stored.
     pub(super) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
         self.backend.scan(request).await.map_err(|error| error.in_table(request.table))
     }
 
-    pub(super) async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
+    /// Writes all operations or none: each is sealed, once, for what is sent.
+    pub(super) async fn write(&self, table: &str, placed: Vec<Placed>) -> Result<Vec<Written>> {
+        let operations = self.vault.seal(table, placed).await;
+        let operations = operations.map_err(|error| error.in_table(table))?;
+        let is_single = operations.len() == 1;
+        let mut batch = Batch::new(table);
+        for operation in operations {
+            let pushed = batch.push(operation);
+            pushed.map_err(|e| if is_single { e.without_operation() } else { e })?;
+        }
+        if batch.is_empty() { Ok(Vec::new()) } else { self.apply(&batch).await }
+    }
+
+    async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
         let written = self.backend.apply(batch).await.map_err(|error| {
             let failed = batch.operations().get(error.failed_index().unwrap_or(0));
             let error = error.in_table(batch.table());
@@ -209,13 +254,8 @@ impl Client {
     }
 
     /// Writes one operation.
-    pub(super) async fn apply_one(
-        &self,
-        table: &str,
-        operation: crate::batch::Operation,
-    ) -> Result<Written> {
-        let batch = Batch::single(table, operation)?;
-        let mut written = self.apply(&batch).await?;
+    pub(super) async fn write_one(&self, table: &str, placed: Placed) -> Result<Written> {
+        let mut written = self.write(table, vec![placed]).await?;
         written.pop().ok_or_else(|| Error::new(ErrorKind::Backend, "the backend gave no answer"))
     }
 }
@@ -241,6 +281,7 @@ impl fmt::Debug for Client {
 pub struct ClientBuilder {
     backend: Option<Arc<dyn Backend>>,
     retry: Option<RetryPolicy>,
+    vault: Vault,
 }
 
 impl ClientBuilder {
@@ -259,17 +300,68 @@ impl ClientBuilder {
         self
     }
 
+    /// Where the keys of encrypted properties come from: a [`Keyring`](crate::Keyring), or a key
+    /// store behind [`CachedKeys`](crate::CachedKeys). It also says which rows have which scope of
+    /// keys.
+    ///
+    /// ```
+    /// use entable::{DataKey, IndexKey, Keyring, RootKey, backend::Memory, prelude::*};
+    ///
+    /// let root = RootKey::generate()?;
+    /// let keys = Keyring::new(DataKey::from_root(&root));
+    /// let client = Client::builder().backend(Memory::new()).keys(keys).build()?;
+    /// # let _ = client;
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[cfg(feature = "encrypt")]
+    #[must_use]
+    pub fn keys(mut self, keys: impl crate::seal::KeyProvider) -> Self {
+        self.vault.keys = Some(Arc::new(keys));
+        self
+    }
+
+    /// What becomes of a plain value where an encrypted one is declared: refused, unless told.
+    #[must_use]
+    pub fn plaintext(mut self, policy: PlaintextPolicy) -> Self {
+        self.vault.plaintext = policy;
+        self
+    }
+
+    /// Encrypts further properties than those that are declared: the closure is given PartitionKey,
+    /// RowKey and property of each one that is written, of dynamic entities as well. It is not asked
+    /// for the property that says a row's type.
+    ///
+    /// Readers need the keys alone: a stored value says itself that it is encrypted.
+    ///
+    /// ```
+    /// use entable::{Client, backend::Memory};
+    ///
+    /// let builder = Client::builder()
+    ///     .backend(Memory::new())
+    ///     .encrypt_if(|partition_key, _, property| property == "Ssn" || partition_key == "HR");
+    /// # let _ = builder;
+    /// ```
+    #[must_use]
+    pub fn encrypt_if(
+        mut self,
+        choose: impl Fn(&str, &str, &str) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.vault.encrypt_if = Some(Arc::new(choose));
+        self
+    }
+
     /// The client.
     ///
     /// # Errors
     ///
     /// `is_invalid` where no backend was given.
     pub fn build(self) -> Result<Client> {
+        let vault = Arc::new(self.vault);
         match (self.backend, self.retry) {
             (Some(backend), Some(policy)) => {
-                Ok(Client { backend: Arc::new(Retry::around(backend, policy)) })
+                Ok(Client { backend: Arc::new(Retry::around(backend, policy)), vault })
             }
-            (Some(backend), None) => Ok(Client { backend }),
+            (Some(backend), None) => Ok(Client { backend, vault }),
             (None, _) => {
                 Err(Error::new(ErrorKind::Invalid, "a client needs a backend: call `backend(..)`"))
             }

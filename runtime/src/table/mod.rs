@@ -2,10 +2,12 @@
 
 mod atomic;
 mod backoff;
+mod blind;
 mod bulk;
 mod check;
 mod client;
 mod commit;
+mod decode;
 mod dynamic;
 mod handle;
 mod lists;
@@ -17,6 +19,7 @@ mod request;
 mod resolve;
 mod set;
 mod upgrade;
+mod vault;
 mod write;
 
 pub use atomic::{Atomic, Committed};
@@ -34,3 +37,4 @@ pub use query::{Condition, Explain, Items, PartialQuery, Queried, Query};
 pub use rebuild::{Rebuild, RebuildProgress, RebuildReport};
 pub use set::{SetOf, SetTable};
 pub use upgrade::Upgrade;
+pub use vault::PlaintextPolicy;

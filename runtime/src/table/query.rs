@@ -10,17 +10,18 @@ use futures_util::{
 
 use super::{
     lists,
-    request::{Request, decode_or_skip},
+    decode::decode_or_skip,
+    request::{Request, SOME_TOKEN},
 };
 use crate::{
     access::CostClass,
     entity::{
-        DynamicEntity, FromRow, FullCopy, ListRows, PartialCopy, Predicate, PrimaryRow, Projection,
+        Access, DynamicEntity, FromRow, FullCopy, ListRows, PartialCopy, Predicate, PrimaryRow, Projection,
         ReadableAs, Stored, TableEntity, View,
     },
     error::{Error, Result},
     filter::Filter,
-    key::FamilyKind,
+    key::{FamilyKind, HELD},
     page::{Cursor, Page},
     row::Row,
 };
@@ -215,6 +216,11 @@ impl<E, T> Query<E, T> {
         self
     }
 
+    /// A path with the tokens of its keys.
+    pub(super) async fn keyed(&self, access: &Access) -> Result<Access> {
+        self.request.keyed(access).await
+    }
+
     pub(super) fn table_name(&self) -> &str {
         &self.request.table
     }
@@ -250,7 +256,7 @@ impl<E, T> Query<E, T> {
     /// What the query will ask, without asking it.
     pub fn explain(&self) -> Explain {
         let (filter, fault) = match self.request.filter() {
-            Ok(filter) => (filter.to_string(), None),
+            Ok(filter) => (filter.to_string().replace(HELD, SOME_TOKEN), None),
             Err(error) => (String::new(), Some(error)),
         };
         let top = self.request.top(0, false);
@@ -270,6 +276,9 @@ impl<E, T> Query<E, T> {
 
 impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// The items as a stream.
+    ///
+    /// A row that cannot be read is an error at its place, and the rows after it follow; a request
+    /// that fails ends the stream.
     pub fn stream(&self) -> Items<T> {
         let start = (self.clone(), Position::Start);
         stream::try_unfold(start, |(query, position)| async move {
@@ -278,9 +287,9 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
                 Position::At(cursor) => Some(cursor),
                 Position::End => return Ok(None),
             };
-            let page = query.page(cursor).await?;
-            let position = page.next.map_or(Position::End, Position::At);
-            Ok(Some((stream::iter(page.items.into_iter().map(Ok::<T, Error>)), (query, position))))
+            let (items, next) = query.rows(cursor).await?;
+            let position = next.map_or(Position::End, Position::At);
+            Ok::<_, Error>(Some((stream::iter(items), (query, position))))
         })
         .try_flatten()
         .boxed()
@@ -312,30 +321,36 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     ///
     /// `is_invalid_cursor` for a cursor of another query; the errors of the request and its rows.
     pub async fn page(&self, cursor: Option<Cursor>) -> Result<Page<T>> {
+        let (items, next) = self.rows(cursor).await?;
+        Ok(Page::new(items.into_iter().collect::<Result<_>>()?, next))
+    }
+
+    /// The items of one page, one by one: a row that cannot be read spoils no other.
+    async fn rows(&self, cursor: Option<Cursor>) -> Result<(Vec<Result<T>>, Option<Cursor>)> {
         if self.request.take == Some(0) {
-            return Ok(Page::new(Vec::new(), None));
+            return Ok((Vec::new(), None));
         }
         let returned = cursor.as_ref().map_or(0, |cursor| cursor.returned);
         let left = self.request.take.map_or(u64::MAX, |take| take.saturating_sub(returned));
         let left_items = usize::try_from(left).unwrap_or(usize::MAX);
-        let (items, next) = match &self.source {
+        let (items, next): (Vec<Result<T>>, _) = match &self.source {
             Source::Rows(decode) => {
                 let (rows, next) = self.request.page(cursor.as_ref()).await?;
-                let items = rows.rows.into_iter().filter_map(|row| decode(row).transpose());
-                let items: Result<Vec<T>> = items.take(left_items).collect();
-                (items.map_err(|error| error.in_table(&self.request.table))?, next)
+                let items = rows.into_iter().filter_map(|row| row.and_then(|row| decode(row)).transpose());
+                let place = |error: Error| error.in_table(&self.request.table);
+                (items.take(left_items).map(|item| item.map_err(place)).collect(), next)
             }
             Source::Lists(fetch) => {
                 let (mut items, next) = fetch(self.request.clone(), cursor).await?;
                 items.truncate(left_items);
-                (items, next)
+                (items.into_iter().map(Ok).collect(), next)
             }
         };
         let count = u64::try_from(items.len()).unwrap_or(u64::MAX);
         let next = next
             .filter(|_| count < left)
             .map(|cursor| Cursor { returned: returned + count, ..cursor });
-        Ok(Page::new(items, next))
+        Ok((items, next))
     }
 }
 

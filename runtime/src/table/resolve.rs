@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use time::OffsetDateTime;
 
-use super::{Query, query::Source, request::at};
+use super::{Query, decode::at, query::Source};
 use crate::{
     edm::Bag,
     entity::Stored,

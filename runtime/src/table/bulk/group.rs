@@ -155,8 +155,7 @@ impl<E: TableEntity> Deletable for Point<E> {
     }
 
     fn removal(&self) -> Result<BulkChange> {
-        let keys = self.as_access().point()?;
-        plan::delete_at::<E>(keys, false).map(BulkChange)
+        plan::delete_at::<E>(self.as_access(), false).map(BulkChange)
     }
 
     fn is_done_when_missing(&self) -> bool {

@@ -10,7 +10,7 @@ use crate::{
     entity::{Recognition, TableEntity},
     error::Result,
     key::{Family, FamilyKind},
-    plan::{LIST_MARKER, head_key, ids_in},
+    plan::{LIST_MARKER, Tokens, head_key, ids_in},
     row::Row,
 };
 
@@ -47,13 +47,14 @@ pub(super) enum Met {
 /// Gives every copy and every entry that a row is or derives to `each`.
 pub(super) fn met<E: TableEntity>(
     row: &Row,
+    tokens: &Tokens,
     hashing: Hashing,
     mut each: impl FnMut(Mark<'_>),
 ) -> Result<Met> {
     for family in E::SCHEMA.families {
         match family.kind {
             FamilyKind::Primary if is_ours::<E>(row, family)? => {
-                let rows = E::from_row(row)?.rows()?;
+                let rows = tokens.fill(E::SCHEMA, E::from_row(row)?.rows()?)?;
                 for copy in &rows.copies {
                     each(Mark {
                         family: copy.family,

@@ -13,9 +13,9 @@ use crate::{
     entity::{EntityRows, TableEntity},
     error::Result,
     key::{Family, FamilyKind},
-    plan::StoredList,
+    plan::{StoredList, Tokens},
     row::{ETag, Row},
-    table::{Table, commit::read_list, request::at},
+    table::{Table, commit::read_list, decode::at},
 };
 
 /// Readings of one suspect that may be interrupted by other writers.
@@ -100,12 +100,13 @@ async fn each_mark<E: TableEntity>(
     suspects: &Suspects,
     mut each: impl FnMut(Mark<'_>, &Row),
 ) -> Result<()> {
+    let tokens = table.tokens().await?;
     let filter = Keys::partition(&suspects.partition_key).filter();
     let mut from = None;
     loop {
         let (rows, next) = scan(table, &filter, from).await?;
         for row in &rows {
-            met::<E>(row, suspects.hashing, |mark| each(mark, row))
+            met::<E>(row, &tokens, suspects.hashing, |mark| each(mark, row))
                 .map_err(|error| at(row, error))?;
         }
         match next {
@@ -129,9 +130,10 @@ async fn contested<E: TableEntity>(
     if before.iter().map(Row::etag).ne(after.iter().map(Row::etag)) {
         return Ok(Vec::new());
     }
+    let tokens = table.tokens().await?;
     let mut deriving = Vec::new();
     for primary in &after {
-        let rows = derived::<E>(Some(primary))?;
+        let rows = derived::<E>(Some(primary), &tokens)?;
         let wanted = rows.and_then(|rows| {
             rows.copies.into_iter().find(|copy| copy.row.row_key() == suspect.row_key)
         });
@@ -174,13 +176,14 @@ async fn read_again<E: TableEntity>(
     suspect: &Suspect,
     primary: &str,
 ) -> Result<Option<Finding>> {
+    let tokens = table.tokens().await?;
     for _ in 0..READINGS {
         let before = reading(table, partition_key, suspect, primary).await?;
         let after = reading(table, partition_key, suspect, primary).await?;
         if before.versions() != after.versions() {
             continue;
         }
-        let kind = after.mismatch::<E>(suspect, primary)?;
+        let kind = after.mismatch::<E>(suspect, primary, &tokens)?;
         return Ok(kind.map(|kind| Finding {
             kind,
             index: suspect.family.name,
@@ -222,15 +225,20 @@ pub(in crate::table) async fn read<E: TableEntity>(
     row_key: &str,
 ) -> Result<Option<Row>> {
     let read = Read { table: &table.name, partition_key, row_key, select: None };
-    table.client.read(read).await
+    match table.client.read(read).await? {
+        Some(row) => table.open_to_check(vec![row]).await.map(|mut rows| rows.pop()),
+        None => Ok(None),
+    }
 }
 
 /// The rows that a primary derives, if there is one.
 pub(in crate::table) fn derived<E: TableEntity>(
     primary: Option<&Row>,
+    tokens: &Tokens,
 ) -> Result<Option<EntityRows>> {
     let Some(row) = primary else { return Ok(None) };
-    E::from_row(row).and_then(|entity| entity.rows()).map(Some).map_err(|error| at(row, error))
+    let rows = E::from_row(row).and_then(|entity| tokens.fill(E::SCHEMA, entity.rows()?));
+    rows.map(|rows| Some(rows.encrypted_as(row))).map_err(|error| at(row, error))
 }
 
 impl Reading {
@@ -242,8 +250,9 @@ impl Reading {
         &self,
         suspect: &Suspect,
         primary: &str,
+        tokens: &Tokens,
     ) -> Result<Option<FindingKind>> {
-        let rows = derived::<E>(self.primary.as_ref())?;
+        let rows = derived::<E>(self.primary.as_ref(), tokens)?;
         if suspect.id.is_some() {
             let wanted = rows.is_some_and(|rows| {
                 rows.entries.iter().any(|entry| entry.row_key == suspect.row_key)
