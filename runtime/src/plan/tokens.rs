@@ -8,7 +8,7 @@ use crate::seal::IndexKey;
 use crate::{
     edm::ValueRef,
     entity::{Access, CopyRow, EntityRows, ListEntry, Schema},
-    error::{Error, ErrorKind, Result},
+    error::{Error, ErrorKind, Result, SealFault},
     key::{Family, Template},
     row::Row,
 };
@@ -147,7 +147,8 @@ fn filled(template: &Template, key: &str, made: &Made) -> String {
 
 fn missing(field: &str) -> Error {
     let message = "the key has a token of this field, and there is no key to make it with: give the client keys with `Client::builder().keys(..)`";
-    Error::new(ErrorKind::KeyUnavailable, message).in_property(field)
+    let fault = SealFault::KeyUnavailable { retryable: false };
+    Error::seal(fault, message).in_property(field)
 }
 
 fn moved(field: &str) -> Error {

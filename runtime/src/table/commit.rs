@@ -17,12 +17,11 @@ use crate::{
     access::Keys,
     backend::{Read, Scan},
     batch::Written,
-    entity::Schema,
     error::{Error, ErrorKind, Result, ServiceCode},
     filter::Filter,
     key::Family,
     limits::BATCH_OPERATIONS,
-    plan::{Change, Effect, Role, StoredList, Tokens, Transaction, list_deltas, spill_bounds},
+    plan::{Change, Effect, Role, StoredList, Transaction, list_deltas, spill_bounds},
     row::Row,
 };
 

@@ -202,6 +202,9 @@ impl DynamicTable {
         for (name, value) in stored.properties().iter() {
             if before.get(name) != Some(value) {
                 changes.set(name, value.clone());
+                if stored.is_encrypted(name) {
+                    changes.encrypt(name);
+                }
             }
         }
         let guard = Condition::Match(stored.etag());

@@ -13,6 +13,7 @@ use crate::{
     error::Result,
     filter::Filter,
     page::Continuation,
+    plan::Tokens,
     row::Row,
     table::{Table, decode::at},
 };
