@@ -15,6 +15,9 @@ pub mod filter;
 pub mod access;
 pub mod page;
 pub mod batch;
+// Floor 2 too: values under keys; only its key providers await.
+#[cfg(feature = "encrypt")]
+pub mod seal;
 // Floor 3: two wings that never see each other.
 pub mod backend;
 pub mod entity;
@@ -36,6 +39,10 @@ pub mod prelude;
 
 #[cfg(feature = "azure")]
 pub use crate::backend::azure::{AccessPolicy, AccountKey, Azure, AzureOptions};
+#[cfg(feature = "encrypt")]
+pub use crate::seal::{
+    CachedKeys, DataKey, IndexKey, KeyId, KeyProvider, KeyScope, Keyring, KeyringBuilder, RootKey,
+};
 pub use crate::{
     access::{CostClass, Keys},
     backend::layer::RetryPolicy,
@@ -50,7 +57,7 @@ pub use crate::{
         Point, Predicate, Projection, Properties, Range, Scan, Set, SetMember, Stored, TableEntity,
         Variant,
     },
-    error::{BoxError, Error, ErrorKind, Result, Seen, ServiceCode},
+    error::{BoxError, Error, ErrorKind, Result, SealFault, Seen, ServiceCode},
     filter::{Comparison, Filter, KeyBounds},
     page::{Continuation, Cursor, Page},
     row::{ETag, Row, RowBuilder},

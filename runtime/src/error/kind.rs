@@ -22,8 +22,10 @@ pub enum ErrorKind {
     UnrecognizedEntity,
     /// A stored property is missing, of another type, or does not fit its field.
     Decode,
-    /// A sealed value cannot be opened.
+    /// A sealed value cannot be opened; [`Error::seal_fault`] says how far it came.
     Decrypt,
+    /// The key that a value is sealed with, or is to be sealed with, cannot be had now.
+    KeyUnavailable,
     /// The answer to a write was lost and reading again does not prove its outcome.
     Ambiguous,
     /// Other writers kept winning until the attempts ran out.
@@ -89,6 +91,8 @@ predicates! {
     is_decode => Decode;
     /// A sealed value cannot be opened.
     is_decrypt => Decrypt;
+    /// A key cannot be had; the store holds what it held.
+    is_key_unavailable => KeyUnavailable;
     /// A write whose outcome cannot be told.
     is_ambiguous => Ambiguous;
     /// Other writers kept winning.

@@ -1,11 +1,13 @@
 //! The one error of the crate: opaque, with predicates for what callers act on.
 
 mod kind;
+mod seal;
 mod service;
 
 use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
 pub use kind::{ErrorKind, Seen};
+pub use seal::SealFault;
 pub use service::ServiceCode;
 
 /// What a user's own callbacks (`update`, `validate`, handlers) may fail with.
@@ -42,6 +44,7 @@ struct Inner {
     entity_type: Option<String>,
     failed_index: Option<usize>,
     seen: Option<Seen>,
+    seal: Option<SealFault>,
     retry_after: Option<Duration>,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
@@ -61,6 +64,7 @@ impl Error {
             entity_type: None,
             failed_index: None,
             seen: None,
+            seal: None,
             retry_after: None,
             source: None,
         }))

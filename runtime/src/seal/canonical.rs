@@ -1,0 +1,177 @@
+//! A value as bytes, one way only: what is encrypted, sealed, and made into tokens.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use uuid::Uuid;
+use zeroize::Zeroize;
+
+use super::envelope::PLAIN;
+use crate::{
+    edm::{Ticks, Value, ValueRef},
+    error::{Error, Result, SealFault},
+    limits::utf16_units,
+};
+
+const NULL: u8 = 0;
+const BOOLEAN: u8 = 1;
+const INT32: u8 = 2;
+const INT64: u8 = 3;
+const DOUBLE: u8 = 4;
+const DATE_TIME: u8 = 5;
+const GUID: u8 = 6;
+const BINARY: u8 = 7;
+const UTF8: u8 = 8;
+const UTF16: u8 = 9;
+/// Set in the type tag of a padded value.
+const PADDED: u8 = 0x80;
+/// Stands between a padded value and the zeros.
+const MARK: u8 = 0x80;
+
+/// Whether the text takes fewer bytes as UTF-16.
+fn is_shorter_as_utf16(text: &str) -> bool {
+    // ASCII is known at a glance, and never shorter.
+    !text.is_ascii() && 2 * utf16_units(text) < text.len()
+}
+
+/// Bytes of type tag and value.
+pub(super) fn plain_len(value: Option<ValueRef<'_>>) -> usize {
+    1 + match value {
+        None => 0,
+        Some(ValueRef::Boolean(_)) => 1,
+        Some(ValueRef::Int32(_)) => 4,
+        Some(ValueRef::Int64(_) | ValueRef::Double(_) | ValueRef::DateTime(_)) => 8,
+        Some(ValueRef::Guid(_)) => 16,
+        Some(ValueRef::Binary(bytes)) => bytes.len(),
+        Some(ValueRef::String(text)) => match is_shorter_as_utf16(text) {
+            true => 2 * utf16_units(text),
+            false => text.len(),
+        },
+    }
+}
+
+/// Bytes with the padding: a multiple of `pad`, or what a property has room for.
+pub(super) fn padded_len(plain: usize, pad: usize) -> usize {
+    if pad <= 1 {
+        return plain;
+    }
+    let marked = plain.saturating_add(1);
+    let multiple = marked.checked_next_multiple_of(pad).unwrap_or(usize::MAX);
+    multiple.min(PLAIN).max(marked)
+}
+
+/// Writes type tag, value and padding.
+pub(super) fn write_plain(out: &mut Vec<u8>, value: Option<ValueRef<'_>>, pad: usize) {
+    let start = out.len();
+    match value {
+        None => out.push(NULL),
+        Some(ValueRef::String(text)) if is_shorter_as_utf16(text) => {
+            out.push(UTF16);
+            text.encode_utf16().for_each(|unit| out.extend_from_slice(&unit.to_le_bytes()));
+        }
+        Some(value) => write(out, value),
+    }
+    if pad > 1 {
+        let length = padded_len(out.len() - start, pad);
+        if let Some(tag) = out.get_mut(start) {
+            *tag |= PADDED;
+        }
+        out.push(MARK);
+        out.resize(start + length, 0);
+    }
+}
+
+/// Writes type tag and value, a text as UTF-8: the one form that tokens and seals are made of.
+pub(super) fn write(out: &mut Vec<u8>, value: ValueRef<'_>) {
+    let (tag, bytes): (u8, Cow<'_, [u8]>) = match value {
+        ValueRef::Boolean(v) => return out.extend_from_slice(&[BOOLEAN, u8::from(v)]),
+        ValueRef::Int32(v) => return put(out, INT32, &v.to_be_bytes()),
+        ValueRef::Int64(v) => return put(out, INT64, &v.to_be_bytes()),
+        ValueRef::Double(v) => return put(out, DOUBLE, &v.to_bits().to_be_bytes()),
+        ValueRef::DateTime(v) => return put(out, DATE_TIME, &since_epoch(v).to_be_bytes()),
+        ValueRef::Guid(v) => return put(out, GUID, v.as_bytes()),
+        ValueRef::Binary(v) => (BINARY, v.into()),
+        ValueRef::String(v) => (UTF8, v.as_bytes().into()),
+    };
+    put(out, tag, &bytes);
+}
+
+fn put(out: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
+    out.push(tag);
+    out.extend_from_slice(bytes);
+}
+
+/// Ticks of 100 ns since 1970.
+fn since_epoch(at: Ticks) -> i64 {
+    at.get() - Ticks::UNIX_EPOCH.get()
+}
+
+/// Reads type tag, value and padding; the bytes become the value or are wiped.
+pub(super) fn read_plain(mut plain: Vec<u8>) -> Result<Option<Value>> {
+    let value = match unpadded(&plain) {
+        Some((tag, length)) => {
+            plain.truncate(length);
+            read(tag, &mut plain)
+        }
+        None => None,
+    };
+    plain.zeroize();
+    // The key's holder wrote this: it helps nobody to know.
+    value.ok_or_else(|| {
+        Error::seal(
+            SealFault::Malformed,
+            "the value opens and is none: its type tag or its length is of no property type",
+        )
+    })
+}
+
+/// The type tag, and the bytes of tag and value without the padding.
+fn unpadded(plain: &[u8]) -> Option<(u8, usize)> {
+    let tag = *plain.first()?;
+    if tag & PADDED == 0 {
+        return Some((tag, plain.len()));
+    }
+    let mark = plain.iter().rposition(|byte| *byte != 0)?;
+    (mark > 0 && plain.get(mark) == Some(&MARK)).then_some((tag & !PADDED, mark))
+}
+
+/// The value of the bytes behind the tag. Text and bytes are taken over, not copied.
+#[allow(clippy::option_option, reason = "no value, or a null, or a value")]
+fn read(tag: u8, plain: &mut Vec<u8>) -> Option<Option<Value>> {
+    let value = plain.get(1..)?;
+    Some(Some(match tag {
+        NULL if value.is_empty() => return Some(None),
+        BOOLEAN => match value {
+            [0] => Value::Boolean(false),
+            [1] => Value::Boolean(true),
+            _ => return None,
+        },
+        INT32 => Value::Int32(i32::from_be_bytes(value.try_into().ok()?)),
+        INT64 => Value::Int64(i64::from_be_bytes(value.try_into().ok()?)),
+        DOUBLE => Value::Double(f64::from_bits(u64::from_be_bytes(value.try_into().ok()?))),
+        DATE_TIME => {
+            let ticks = i64::from_be_bytes(value.try_into().ok()?);
+            Value::DateTime(Ticks::new(ticks.checked_add(Ticks::UNIX_EPOCH.get())?)?)
+        }
+        GUID => Value::Guid(Uuid::from_bytes(value.try_into().ok()?)),
+        BINARY => Value::Binary(Bytes::from(taken(plain))),
+        UTF8 => {
+            std::str::from_utf8(value).ok()?;
+            Value::String(String::from_utf8(taken(plain)).ok()?)
+        }
+        UTF16 => {
+            let (pairs, rest) = value.as_chunks();
+            let units = pairs.iter().map(|pair| u16::from_le_bytes(*pair));
+            let text: Result<String, _> = char::decode_utf16(units).collect();
+            Value::String(text.ok().filter(|_| rest.is_empty())?)
+        }
+        _ => return None,
+    }))
+}
+
+/// The bytes behind the tag, in the same allocation.
+fn taken(plain: &mut Vec<u8>) -> Vec<u8> {
+    let mut taken = std::mem::take(plain);
+    taken.remove(0);
+    taken
+}
