@@ -3,3 +3,5 @@
 
 mod fixture;
 mod properties;
+mod resolver;
+mod refusal;

@@ -120,8 +120,8 @@ impl DynamicEntity {
         self
     }
 
-    /// Has a property stored encrypted, whenever the entity is written. One that was encrypted when
-    /// the entity was read stays so without this.
+    /// Has a property stored encrypted whenever the entity is written, an absent one too. One that
+    /// was encrypted when the entity was read stays so without this.
     ///
     /// ```
     /// use entable::DynamicEntity;
@@ -142,6 +142,7 @@ impl DynamicEntity {
 
     /// Takes a property out.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
+        self.encrypted.remove(name);
         self.properties.remove(name)
     }
 

@@ -19,6 +19,8 @@ pub(crate) use list::{
     ListDelta, MARKER as LIST_MARKER, StoredList, head_key, ids_in, spill_bounds,
 };
 pub(crate) use read::key_conditions;
+#[cfg(feature = "encrypt")]
+pub(crate) use tokens::BITS;
 pub(crate) use tokens::Tokens;
 pub(crate) use transaction::{Role, Transaction, list_deltas};
 pub(crate) use size::hidden;

@@ -305,10 +305,9 @@ impl ClientBuilder {
     /// keys.
     ///
     /// ```
-    /// use entable::{DataKey, IndexKey, Keyring, RootKey, backend::Memory, prelude::*};
+    /// use entable::{Keyring, backend::Memory, prelude::*};
     ///
-    /// let root = RootKey::generate()?;
-    /// let keys = Keyring::new(DataKey::from_root(&root));
+    /// let keys = Keyring::parse(&Keyring::generate_text()?)?;
     /// let client = Client::builder().backend(Memory::new()).keys(keys).build()?;
     /// # let _ = client;
     /// # Ok::<(), Error>(())

@@ -15,6 +15,8 @@ mod lookup;
 mod many;
 mod query;
 mod rebuild;
+#[cfg(feature = "encrypt")]
+mod reencrypt;
 mod request;
 mod resolve;
 mod set;
@@ -35,6 +37,8 @@ pub use lookup::Lookup;
 pub use many::QueryMany;
 pub use query::{Condition, Explain, Items, PartialQuery, Queried, Query};
 pub use rebuild::{Rebuild, RebuildProgress, RebuildReport};
+#[cfg(feature = "encrypt")]
+pub use reencrypt::{Reencrypt, ReencryptProgress, ReencryptReport, Unsealed};
 pub use set::{SetOf, SetTable};
 pub use upgrade::Upgrade;
 pub use vault::PlaintextPolicy;

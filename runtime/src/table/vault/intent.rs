@@ -81,9 +81,17 @@ impl Vault {
             return Ok(Intent::default());
         }
         let mut intent = Intent { each: self.each(row, schema, &columns)?, ..Intent::default() };
+        if matches!(verb, Verb::Insert | Verb::Replace | Verb::InsertOrReplace) {
+            for name in row.encrypted() {
+                let is_declared = columns.iter().any(|column| *column.name == **name);
+                if !is_declared && row.get(name)?.is_none() {
+                    intent.absent.push((Cow::Owned(name.to_string()), How::default()));
+                }
+            }
+        }
         if let Some((schema, family)) = declared {
             let absent = hidden(&columns, row, verb, family)?;
-            intent.absent = absent.iter().map(|c| (c.name.clone(), How::of(c))).collect();
+            intent.absent.extend(absent.iter().map(|c| (c.name.clone(), How::of(c))));
             intent.vouched = schema.sealed;
             if schema.sealed && matches!(verb, Verb::Merge | Verb::InsertOrMerge) {
                 let message = "a part of a sealed entity cannot be written alone";

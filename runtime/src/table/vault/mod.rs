@@ -9,6 +9,8 @@ mod fetch;
 mod intent;
 mod open;
 #[cfg(feature = "encrypt")]
+mod reseal;
+#[cfg(feature = "encrypt")]
 mod unseal;
 mod write;
 

@@ -12,7 +12,7 @@ use crate::{
     edm::ValueRef,
     entity::SEAL,
     error::{Error, ErrorKind},
-    plan::{Home, Tokens},
+    plan::{BITS, Home, Tokens},
     row::{Row, RowBuilder},
     seal::{DataKey, IndexKey, KeyScope, Place, properties_of},
 };
@@ -167,7 +167,7 @@ impl Sealer<'_> {
         let envelope = self.key.encrypt(place, value, how.pad)?;
         out.put(place.property, ValueRef::Binary(&envelope));
         if let (Some((name, chars)), Some(value), Some(index)) = (&how.companion, value, self.index) {
-            let token = index.short_token(self.table, place.property, value, chars.saturating_mul(5));
+            let token = index.short_token(self.table, place.property, value, chars.saturating_mul(BITS));
             out.put(name, ValueRef::String(&token));
         }
         Ok(())
