@@ -5,3 +5,6 @@ mod fixture;
 mod properties;
 mod resolver;
 mod refusal;
+mod rotation;
+mod tokens;
+mod whole;

@@ -35,6 +35,6 @@ pub use part::{Descending, FixedWidth, KeyPart, Ordered, PrefixInput, RangeInput
 pub use successor::successor;
 pub use template::{EncodeValue, Family, FamilyKind, Form, Part, Segment, Template};
 pub use text::lower;
-pub(crate) use token::HELD;
+pub(crate) use token::{HELD, is_same_but_held};
 pub use token::{TOKEN_WIDTH, hold_token};
 pub use write::KeyWriter;

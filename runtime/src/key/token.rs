@@ -31,6 +31,23 @@ pub fn hold_token(
     Ok(())
 }
 
+/// Whether a key is the one that is expected, with tokens where places are held.
+pub(crate) fn is_same_but_held(key: &str, expected: &str) -> bool {
+    let mut rest = key;
+    for (at, literal) in expected.split(HELD).enumerate() {
+        if at > 0 {
+            let Some((token, after)) = rest.split_at_checked(TOKEN_WIDTH) else { return false };
+            if !token.bytes().all(is_of_token) {
+                return false;
+            }
+            rest = after;
+        }
+        let Some(after) = rest.strip_prefix(literal) else { return false };
+        rest = after;
+    }
+    rest.is_empty()
+}
+
 impl Template {
     /// The fields whose tokens its keys have, in order.
     pub(crate) fn token_fields(&self) -> impl Iterator<Item = &'static str> + use<> {

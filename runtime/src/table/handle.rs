@@ -195,7 +195,8 @@ impl<E: TableEntity> Table<E> {
     where
         P: Path<Entity = E, View = ListRows>,
     {
-        let request = Request::new(self.client.clone(), self.name.clone(), path.access());
+        let request = Request::new(self.client.clone(), self.name.clone(), path.access())
+            .with_tokens(Some(E::SCHEMA));
         lists::points(&request).await.map_err(|error| error.in_table(&self.name))
     }
 
