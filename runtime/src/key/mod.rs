@@ -15,6 +15,7 @@ mod successor;
 mod template;
 mod text;
 mod time;
+#[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "used where rows are sealed"))]
 mod token;
 mod walk;
 mod write;

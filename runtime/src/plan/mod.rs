@@ -8,6 +8,7 @@ mod home;
 mod list;
 mod read;
 mod size;
+#[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "used where rows are sealed"))]
 mod tokens;
 mod transaction;
 mod untyped;

@@ -15,11 +15,14 @@ use crate::{
     batch::{Condition, Operation, Written},
     edm::InvalidValue,
     entity::{Access, DynamicEntity, FromRow, Path, Schema, Stored, TableEntity},
-    error::Result,
+    error::{Error, ErrorKind, Result},
     filter::Filter,
     plan,
     row::Row,
 };
+
+/// The property in which earlier storage libraries describe how a row is encrypted.
+const LEGACY: &str = "_ClientEncryptionMetadata1";
 
 /// Which rows: [`Keys`], both keys, a typed path or a [`Filter`].
 #[derive(Debug, Clone)]
@@ -198,6 +201,12 @@ impl DynamicTable {
     /// `is_precondition_failed` where the row changed since.
     pub async fn merge(&self, stored: &Stored<DynamicEntity>) -> Result<Stored<DynamicEntity>> {
         let before = stored.row().to_bag()?;
+        if before.get(LEGACY).is_some() {
+            let message = "the row is encrypted by an earlier storage library, whose format a merge breaks; replace the whole row, or take the table over with `migrate_legacy`";
+            return Err(Error::new(ErrorKind::Unsupported, message)
+                .in_table(&self.name)
+                .at_keys(stored.partition_key(), stored.row_key()));
+        }
         let mut changes = DynamicEntity::new(stored.partition_key(), stored.row_key());
         for (name, value) in stored.properties().iter() {
             if before.get(name) != Some(value) {

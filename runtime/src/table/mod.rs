@@ -21,6 +21,7 @@ mod request;
 mod resolve;
 mod set;
 mod upgrade;
+#[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "used where rows are sealed"))]
 mod vault;
 mod write;
 

@@ -12,7 +12,8 @@ mod metadata;
 
 pub use keys::{LegacyKeyUnwrap, LegacyKeys};
 pub use metadata::WrappedKey;
-use metadata::{LIST, METADATA, Metadata};
+pub(crate) use metadata::METADATA;
+use metadata::{LIST, Metadata};
 use zeroize::Zeroizing;
 
 use crate::{

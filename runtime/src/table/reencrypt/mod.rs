@@ -1,5 +1,7 @@
 //! Sealing rows again: after a change of keys, or where they are still plain.
 
+#[cfg(feature = "legacy-encryption")]
+mod legacy;
 mod run;
 
 use std::{
@@ -63,6 +65,16 @@ impl ReencryptReport {
 
 type OnProgress = Arc<dyn Fn(&ReencryptProgress) + Send + Sync>;
 
+/// What is done to each row.
+#[derive(Clone)]
+enum What {
+    /// Its values are sealed with the keys in use.
+    Keys,
+    /// It is taken over from another format.
+    #[cfg(feature = "legacy-encryption")]
+    Legacy(Arc<crate::seal::legacy::LegacyKeys>),
+}
+
 /// A re-encryption: made by [`Table::reencrypt`], and begun when it is awaited.
 ///
 /// Every row of the entity, copies included, whose values are sealed with another key than the one
@@ -71,6 +83,7 @@ type OnProgress = Arc<dyn Fn(&ReencryptProgress) + Send + Sync>;
 #[must_use = "nothing is sealed before it is awaited"]
 pub struct Reencrypt<E> {
     table: Table<E>,
+    what: What,
     retired: Vec<KeyId>,
     partition: Option<String>,
     page_size: Option<u32>,
@@ -102,6 +115,7 @@ impl<E: TableEntity> Table<E> {
     pub fn reencrypt(&self) -> Reencrypt<E> {
         Reencrypt {
             table: self.clone(),
+            what: What::Keys,
             retired: Vec::new(),
             partition: None,
             page_size: None,

@@ -1,6 +1,6 @@
 //! A re-encryption under way: page by page, transactions of one partition each.
 
-use super::{Reencrypt, ReencryptProgress, ReencryptReport, Unsealed};
+use super::{Reencrypt, ReencryptProgress, ReencryptReport, Unsealed, What};
 use crate::{
     backend::{Read, Scan},
     edm::Value,
@@ -56,8 +56,24 @@ impl<E: TableEntity> Reencrypt<E> {
 
     fn filter(&self) -> Filter {
         let partition = self.partition.as_deref().map(|key| Filter::eq("PartitionKey", key));
+        #[cfg(feature = "legacy-encryption")]
+        if let What::Legacy(_) = self.what {
+            return Filter::all(partition.into_iter().chain([super::legacy::filter()]));
+        }
         let retired = (!self.retired.is_empty()).then(|| sealed_with(E::SCHEMA, &self.retired));
         Filter::all(partition.into_iter().chain(of_type(E::SCHEMA)).chain(retired))
+    }
+
+    /// The write that a row needs, if it needs one.
+    async fn rewritten(&self, row: &Row) -> Result<Option<Placed>> {
+        match &self.what {
+            What::Keys => {
+                let vault = &self.table.client.vault;
+                vault.resealed(&self.table.name, E::SCHEMA, row).await
+            }
+            #[cfg(feature = "legacy-encryption")]
+            What::Legacy(keys) => self.migrated(keys, row).await,
+        }
     }
 
     /// Seals the rows of one partition, again where another writer was first.
@@ -67,14 +83,13 @@ impl<E: TableEntity> Reencrypt<E> {
             let mut placed: Vec<Placed> = Vec::new();
             let mut kept: Vec<Row> = Vec::new();
             for row in rows {
-                let vault = &self.table.client.vault;
-                match vault.resealed(&self.table.name, E::SCHEMA, &row).await {
+                match self.rewritten(&row).await {
                     Ok(None) => {}
                     Ok(Some(operation)) => {
                         placed.push(operation);
                         kept.push(row);
                     }
-                    Err(error) if error.is_decrypt() || error.is_key_unavailable() => {
+                    Err(error) if is_of_row(&error) => {
                         report.failed.push(unsealed(&row, error.in_table(&self.table.name)));
                     }
                     Err(error) => return Err(error.in_table(&self.table.name)),
@@ -120,6 +135,11 @@ impl<E: TableEntity> Reencrypt<E> {
         rows.extend(self.table.client.read(read).await?);
         Ok(rows)
     }
+}
+
+/// Whether the row is what is wrong, so that the others go on.
+fn is_of_row(error: &Error) -> bool {
+    error.is_decrypt() || error.is_key_unavailable() || error.is_decode()
 }
 
 fn unsealed(row: &Row, error: Error) -> Unsealed {

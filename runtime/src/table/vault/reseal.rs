@@ -52,6 +52,30 @@ impl Vault {
     }
 }
 
+#[cfg(feature = "legacy-encryption")]
+impl Vault {
+    /// A value that is sealed for its place in a row of the entity; `None`: it is not, as far as
+    /// this client's keys can tell.
+    pub(in crate::table) async fn opened_value<E: crate::entity::TableEntity>(
+        &self,
+        row: &Row,
+        property: &str,
+        value: ValueRef<'_>,
+    ) -> Option<crate::edm::Value> {
+        let ValueRef::Binary(bytes) = value else { return None };
+        let id = key_id_of(bytes).ok().flatten()?;
+        let keys = self.keys.as_ref()?;
+        let key = keys.get(&keys.scope_of(row.partition_key()), id).await.ok()?;
+        let place = crate::seal::Place {
+            table: E::SCHEMA.table,
+            partition_key: row.partition_key(),
+            row_key: row.row_key(),
+            property,
+        };
+        key.decrypt(&place, bytes).ok().flatten()
+    }
+}
+
 /// Whether a value, or what vouches for the row, is sealed with another key or not at all.
 fn is_sealed_otherwise(stored: &Row, sheet: &Sheet, now: &Now<'_>) -> Result<bool> {
     let mut properties = stored.properties();
