@@ -29,6 +29,8 @@ pub mod legacy;
 mod place;
 mod provider;
 mod root;
+#[cfg(test)]
+mod tests;
 #[cfg(feature = "keyvault")]
 pub mod vault;
 
