@@ -1,6 +1,6 @@
 //! `{field:hmac}`: tokens of secret values in keys.
 
-use entable::{KeyScope, prelude::*, seal::token_version};
+use entable::{KeyScope, Lookup, prelude::*, seal::token_version};
 
 use crate::fixture::{all_stored, client, ring, root, stored, value};
 
@@ -174,7 +174,7 @@ async fn a_primary_key_may_be_a_token() {
     let set = client.dynamic("Staff").query(at("5")).collect().await.unwrap();
     assert_eq!(set[0].str("Email").unwrap(), "5");
     assert!(users.delete_at(at("a@b")).await.unwrap());
-    let lookup = entable::Lookup::new(users.query(at("6")), std::time::Duration::from_secs(9));
+    let lookup = Lookup::new(users.query(at("6")), std::time::Duration::from_secs(9));
     assert!(lookup.get(&at("6")).await.unwrap().is_some());
 }
 
