@@ -4,7 +4,7 @@ use proc_macro2::Span;
 
 use crate::{
     errors::Errors,
-    model::{Entity, Field},
+    model::{Entity, Field, Storage},
     template::Form,
 };
 
@@ -78,6 +78,21 @@ fn plain_in_key(entity: &Entity, at: usize, field: &Field, errors: &mut Errors) 
                 key.text
             ),
         );
+    }
+}
+
+/// Only what can be absent can be hidden to be.
+pub(super) fn hidden(fields: &[Field], errors: &mut Errors) {
+    for field in fields.iter().filter(|field| field.storage == Storage::Json) {
+        if let (Some(span), true) =
+            (field.attr.encrypt.span(), field.attr.encrypt.get().is_some_and(|e| e.hide_none))
+        {
+            let name = &field.name;
+            errors.at(
+                span,
+                format!("`hide_none` on `{name}`, which is JSON text and so never absent: write `encrypt`"),
+            );
+        }
     }
 }
 

@@ -10,6 +10,9 @@ use crate::{
 /// The names that the service keeps for itself.
 pub(super) const RESERVED: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
 
+/// The property that vouches for a row.
+const SEAL: &str = "EntitySeal";
+
 /// UTF-16 units of a property's name.
 const MAX_UNITS: usize = 255;
 
@@ -60,6 +63,16 @@ pub(super) fn properties(fields: &[Field], marker: Option<String>, errors: &mut 
         }
     }
     companions(fields, marker.as_deref(), &seen, errors);
+}
+
+/// What vouches for a row is a property too.
+pub(super) fn seal(entity: &Entity, errors: &mut Errors) {
+    for field in entity.fields.iter().filter(|field| entity.is_sealed && field.property == SEAL) {
+        let message = format!(
+            "the property `{SEAL}` vouches for the rows of an entity with `seal`, write `rename = \"..\"`"
+        );
+        errors.at(field.property_span, message);
+    }
 }
 
 /// The tokens of fields are properties too.

@@ -51,7 +51,8 @@ pub(crate) fn properties(properties: &model::Properties) -> TokenStream {
     let slots = properties::slots(properties);
     let body = properties::emit(properties);
     let columns = columns::of_properties(properties);
-    scoped(&properties.runtime, &quote! { #json #slots #body #columns })
+    let hidden = assert::hidden(&properties.fields);
+    scoped(&properties.runtime, &quote! { #json #slots #body #columns #hidden })
 }
 
 /// The code of an enum that is stored as text.

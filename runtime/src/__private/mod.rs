@@ -2,7 +2,9 @@
 
 mod assert;
 
-pub use assert::{assert_apart, assert_covers, assert_properties, assert_separated};
+pub use assert::{
+    assert_apart, assert_covers, assert_optional, assert_properties, assert_separated,
+};
 
 pub use std::{
     borrow::ToOwned,
