@@ -16,6 +16,7 @@ mod c_limits;
 mod d_guidelines;
 mod e_queries;
 mod f_keys;
+mod g_encryption;
 mod i_intra_partition_index;
 mod l_index_entities;
 mod model;
