@@ -261,7 +261,7 @@ impl<T> JsonCodec<T> {
         Self {
             put: |out, name, value| {
                 out.put_json(name, value).map_err(|error| match error.is_invalid() {
-                    true => out.hush(error, name),
+                    true => out.hushed(name),
                     false => error,
                 })
             },

@@ -166,7 +166,7 @@ impl Draft {
         } else {
             text.push_str(prefix);
         }
-        self.bounds = Some(Bounds::Prefix(escape(&text, template.terminator_of_part(at)).into()));
+        self.bounds = Some(Bounds::Prefix(escape(&text, template.terminator_of_part(at))));
         self
     }
 

@@ -160,7 +160,7 @@ impl<'b> PropertyWriter<'b> {
     }
 
     /// The error of a value that nobody may see.
-    pub(crate) fn hush(&self, _: crate::Error, name: &str) -> crate::Error {
+    pub(crate) fn hushed(&self, name: &str) -> crate::Error {
         self.on_write(InvalidValue::new("").hushed(), name)
     }
 

@@ -45,13 +45,16 @@ impl Effect {
 /// What a verb does, given the primary as it is.
 pub(crate) type Plan = Arc<dyn Fn(Option<&Row>) -> Result<Effect> + Send + Sync>;
 
+/// What a verb comes to, given what makes tokens.
+pub(crate) type Make = Arc<dyn Fn(&Tokens) -> Result<Change> + Send + Sync>;
+
 /// A caller's verb.
 #[derive(Clone)]
 pub(crate) enum Change {
     /// Everything is known.
     Ready(Arc<Effect>),
     /// Its keys have tokens, which are made first.
-    Keyed(Arc<dyn Fn(&Tokens) -> Result<Change> + Send + Sync>),
+    Keyed(Make),
     /// The primary has to be read first.
     Read {
         /// Its PartitionKey.

@@ -6,7 +6,7 @@ struct Employee {
     department: String,
     id: u32,
     #[table(json)]
-    tags: Vec<String>,
+    tags: String,
 }
 
 fn main() {}
