@@ -66,7 +66,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert!(found.row_key().starts_with("ssn_") && !found.row_key().contains("6789"));
 
     // Equal values are found by a token beside the encrypted one.
-    let acme = patients.query(Patient::primary().clinic("north")).filter(Patient::INSURER.eq("Acme"));
+    let acme =
+        patients.query(Patient::primary().clinic("north")).filter(Patient::INSURER.eq("Acme"));
     assert!(acme.explain().filter.contains("InsurerBlind eq '<token>'"));
     assert_eq!(acme.collect().await?.len(), 1);
 
@@ -83,7 +84,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Somebody moves one patient's diagnosis to the other.
     let stolen = raw.get("Diagnosis").cloned().expect("it is stored");
-    let mut victim = stranger.dynamic("Patients").get("north", "patient_000002").await?.expect("a row");
+    let mut victim =
+        stranger.dynamic("Patients").get("north", "patient_000002").await?.expect("a row");
     let honest = victim.get("Diagnosis").cloned().expect("it is stored");
     victim.set("Diagnosis", stolen);
     let mut victim = stranger.dynamic("Patients").replace(&victim).await?;

@@ -17,6 +17,29 @@ pub(crate) fn in_turns(mut ours: impl FnMut(), mut theirs: impl FnMut()) -> (Dur
     (median(times.0), median(times.1))
 }
 
+/// The time of each of two things that are done in so many pieces, in turns piece by piece: a piece
+/// is shorter than a turn of the scheduler, so that other programs hardly count. Of each piece it
+/// is the median of the repeats.
+pub(crate) fn in_pieces(
+    pieces: usize,
+    mut ours: impl FnMut(usize),
+    mut theirs: impl FnMut(usize),
+) -> (Duration, Duration) {
+    let mut times = vec![(Vec::new(), Vec::new()); pieces];
+    for repeat in 0..=2 * REPEATS {
+        for (piece, times) in times.iter_mut().enumerate() {
+            let (first, second) = (timed(|| ours(piece)), timed(|| theirs(piece)));
+            if repeat > 0 {
+                times.0.push(first);
+                times.1.push(second);
+            }
+        }
+    }
+    times.into_iter().fold((Duration::ZERO, Duration::ZERO), |sum, (ours, theirs)| {
+        (sum.0 + median(ours), sum.1 + median(theirs))
+    })
+}
+
 /// How long it takes.
 pub(crate) fn timed(work: impl FnOnce()) -> Duration {
     let start = Instant::now();

@@ -19,6 +19,7 @@ mod codec;
 mod csv;
 mod data;
 mod embedded;
+mod encrypt;
 mod figure;
 #[allow(unreachable_pub, dead_code, reason = "a module of the example")]
 #[path = "../../examples/quickstart/flight.rs"]
@@ -62,6 +63,7 @@ fn main() {
             "codec" => codec::run(),
             "index" => index::run(),
             "resolve" => resolve::run(),
+            "encrypt" => encrypt::run(),
             "load" => load::run(data.map(Path::new)),
             #[cfg(feature = "azure")]
             "azure" => azure::run(),
@@ -70,7 +72,7 @@ fn main() {
             "large" | "huge" => {}
             other => {
                 println!(
-                    "no suite `{other}`, there are: embedded, codec, index, resolve, load, azure"
+                    "no suite `{other}`, there are: embedded, codec, index, resolve, encrypt, load, azure"
                 )
             }
         }

@@ -5,6 +5,7 @@
 // Floor 0: nothing below.
 pub mod error;
 pub mod limits;
+mod chance;
 // Floor 1: values and keys, pure.
 pub mod edm;
 pub mod clock;
@@ -24,11 +25,13 @@ pub mod entity;
 
 // Floor 4: what to read and what to write, pure.
 mod plan;
-// Floor 5: the first floor that awaits.
-pub mod table;
-// Floor 5 too: leave to use a table, made without a request.
+// Floor 5: leave to use a table, made without a request.
 #[cfg(feature = "azure")]
 pub mod sas;
+// Floor 5 too: the first that awaits.
+pub mod table;
+// Floor 6: work that goes on by itself.
+mod worker;
 // Floor 7: the service's promises, as tests for backends.
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -43,6 +46,9 @@ pub use crate::backend::azure::{AccessPolicy, AccountKey, Azure, AzureOptions};
 pub use crate::seal::{
     CachedKeys, DataKey, IndexKey, KeyId, KeyProvider, KeyScope, Keyring, KeyringBuilder, RootKey,
 };
+#[cfg(feature = "conformance")]
+#[doc(hidden)]
+pub use crate::table::Guard;
 pub use crate::{
     access::{CostClass, Keys},
     backend::layer::RetryPolicy,
@@ -62,9 +68,10 @@ pub use crate::{
     page::{Continuation, Cursor, Page},
     row::{ETag, Row, RowBuilder},
     table::{
-        Atomic, Bulk, BulkReport, Client, ClientBuilder, Explain, Lookup, PlaintextPolicy, Query,
-        SetTable, Table,
+        Atomic, Bulk, BulkReport, Client, ClientBuilder, DynamicTable, Explain, Lookup,
+        OutboxOptions, PlaintextPolicy, Progress, Query, SetOf, SetTable, Table, Upgrade,
     },
+    worker::{Poisoned, Worker, WorkerStats},
 };
 pub use entable_macros::{EdmEnum, EntitySet, Projection, Properties, TableEntity};
 

@@ -49,10 +49,13 @@ impl<T> Page<T> {
 pub struct Cursor {
     pub(crate) fingerprint: u64,
     pub(crate) returned: u64,
+    /// Whether pages before held rows that are no items.
+    pub(crate) mixed: bool,
     pub(crate) at: Continuation,
 }
 
 const VERSION: u8 = 1;
+const MIXED: u64 = 1 << 63;
 
 /// The bytes behind the text, numbers little endian:
 ///
@@ -60,7 +63,7 @@ const VERSION: u8 = 1;
 /// 0   u8   version, 1
 /// 1   u32  check sum of all that follows
 /// 5   u64  fingerprint of the query
-/// 13  u64  rows returned so far
+/// 13  u64  rows returned so far; the highest bit: pages held rows that were skipped
 /// 21  u32  bytes of NextPartitionKey
 /// 25  ..   NextPartitionKey, UTF-8
 ///     ..   nothing, or 1 and NextRowKey to the end
@@ -70,7 +73,8 @@ impl Cursor {
         let length = u32::try_from(self.at.partition_key.len()).unwrap_or(u32::MAX);
         let mut body = Vec::with_capacity(64 + self.at.partition_key.len());
         body.extend_from_slice(&self.fingerprint.to_le_bytes());
-        body.extend_from_slice(&self.returned.to_le_bytes());
+        let returned = self.returned & !MIXED | if self.mixed { MIXED } else { 0 };
+        body.extend_from_slice(&returned.to_le_bytes());
         body.extend_from_slice(&length.to_le_bytes());
         body.extend_from_slice(self.at.partition_key.as_bytes());
         if let Some(row_key) = &self.at.row_key {
@@ -89,6 +93,7 @@ impl Cursor {
         let (fingerprint, rest) = body.split_first_chunk()?;
         let (returned, rest) = rest.split_first_chunk()?;
         let (length, rest) = rest.split_first_chunk()?;
+        let returned = u64::from_le_bytes(*returned);
         let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
         let (partition_key, rest) = rest.split_at_checked(length)?;
         let row_key = match rest {
@@ -98,7 +103,8 @@ impl Cursor {
         };
         Some(Self {
             fingerprint: u64::from_le_bytes(*fingerprint),
-            returned: u64::from_le_bytes(*returned),
+            returned: returned & !MIXED,
+            mixed: returned & MIXED != 0,
             at: Continuation { partition_key: text_of(partition_key)?, row_key },
         })
     }
@@ -171,11 +177,12 @@ mod tests {
     prop_compose! {
         fn cursors()(
             fingerprint: u64,
-            returned: u64,
+            returned in 0..MIXED,
+            mixed: bool,
             partition_key in ".*",
             row_key in proptest::option::of(".*"),
         ) -> Cursor {
-            Cursor { fingerprint, returned, at: Continuation { partition_key, row_key } }
+            Cursor { fingerprint, returned, mixed, at: Continuation { partition_key, row_key } }
         }
     }
 
@@ -214,7 +221,7 @@ mod tests {
     #[test]
     fn the_format_does_not_change() {
         let at = Continuation { partition_key: "Sales".into(), row_key: Some("empid_7".into()) };
-        let cursor = Cursor { fingerprint: 1, returned: 2, at };
+        let cursor = Cursor { fingerprint: 1, returned: 2, mixed: false, at };
         assert_eq!(cursor.to_string(), "ATwcjLkBAAAAAAAAAAIAAAAAAAAABQAAAFNhbGVzAWVtcGlkXzc");
         let cursor = Cursor { at: Continuation { row_key: None, ..cursor.at }, ..cursor };
         assert_eq!(cursor.to_string(), "ASU_cJ8BAAAAAAAAAAIAAAAAAAAABQAAAFNhbGVz");

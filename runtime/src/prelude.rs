@@ -3,10 +3,14 @@
 #[cfg(feature = "azure")]
 pub use crate::AzureOptions;
 pub use crate::{
-    BoxError, Column, CostClass, Cursor, DynamicEntity, ETag, EdmValue, Error, ErrorKind, Filter,
-    KeyRef, Keys, Page, Partition, Path, Point, Range, RetryPolicy, Scan, Stored, Value,
-    entity::{Aggregate, EntitySet, FromRow, Projection, Properties, TableEntity},
-    table::{Atomic, Bulk, Client, Lookup, Query, SetTable, Table},
+    Bag, BoxError, Column, Condition, CostClass, Cursor, DynamicEntity, ETag, EdmValue, Error,
+    ErrorKind, Filter, KeyRef, Keys, Page, Partition, Path, Point, Range, RetryPolicy, Scan,
+    Stored, Value,
+    entity::{Aggregate, EntitySet, FromRow, Projection, Properties, Set, TableEntity, Variant},
+    table::{
+        Atomic, Bulk, BulkReport, Client, DynamicTable, Explain, Lookup, Query, SetOf, SetTable,
+        Table, Upgrade,
+    },
 };
 pub use entable_macros::{EdmEnum, EntitySet, Projection, Properties, TableEntity};
 /// What a query's stream is read with.

@@ -8,11 +8,16 @@
 )]
 
 mod batches;
+mod copies;
 mod files;
+mod hooked;
 mod keys;
+mod lists;
 mod model;
 mod oracle;
 mod queries;
+mod races;
+mod sets;
 mod shapes;
 mod types;
 mod values;

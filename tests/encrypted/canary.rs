@@ -127,7 +127,12 @@ async fn nothing_that_is_shown_holds_a_secret() {
     let people = client.table::<Person>();
     let mut shown = Shown::default();
     let secret = || Loud(CANARY.into());
-    let fine = |id| Person { id, ssn: Loud(format!("x{CANARY}{id}")), pin: Loud(format!("y{CANARY}")), ..Person::default() };
+    let fine = |id| Person {
+        id,
+        ssn: Loud(format!("x{CANARY}{id}")),
+        pin: Loud(format!("y{CANARY}")),
+        ..Person::default()
+    };
 
     // Values that cannot be stored.
     let bad = [
@@ -200,10 +205,17 @@ async fn nothing_that_is_shown_holds_a_secret() {
     // Values that cannot be read: of another type, of another text.
     let quiet = client.table::<Quiet>();
     let hidden = || CANARY.to_owned();
-    let wrong = Quiet { id: 2, ssn: hidden(), pin: hidden(), notes: format!("[\"{CANARY}\"]"), size: hidden() };
+    let wrong = Quiet {
+        id: 2,
+        ssn: hidden(),
+        pin: hidden(),
+        notes: format!("[\"{CANARY}\"]"),
+        size: hidden(),
+    };
     quiet.insert(&wrong).await.unwrap();
     for name in ["Ssn", "Pin", "Notes"] {
-        let fine = Quiet { id: 2, ssn: "a".into(), pin: "b".into(), notes: "[]".into(), size: "c".into() };
+        let fine =
+            Quiet { id: 2, ssn: "a".into(), pin: "b".into(), notes: "[]".into(), size: "c".into() };
         let one = match name {
             "Ssn" => Quiet { ssn: hidden(), ..fine },
             "Pin" => Quiet { pin: hidden(), ..fine },

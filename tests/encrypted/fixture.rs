@@ -86,8 +86,13 @@ pub(crate) async fn stored(client: &Client, partition_key: &str, row_key: &str) 
 /// Every row of the table as it is stored.
 pub(crate) async fn all_stored(client: &Client) -> Vec<Row> {
     let filter = Filter::Constant(true);
-    let scan =
-        entable::backend::Scan { table: "Staff", filter: &filter, select: None, top: None, from: None };
+    let scan = entable::backend::Scan {
+        table: "Staff",
+        filter: &filter,
+        select: None,
+        top: None,
+        from: None,
+    };
     client.backend().scan(scan).await.unwrap().rows
 }
 

@@ -13,13 +13,15 @@ use serde_json::Value as Json;
 use crate::fixture::{keyring, put, stored, value, with};
 
 fn keys() -> LegacyKeys {
-    LegacyKeys::new().aes("local:test-aes-kek-1", std::array::from_fn(|at| u8::try_from(at).unwrap()))
+    LegacyKeys::new()
+        .aes("local:test-aes-kek-1", std::array::from_fn(|at| u8::try_from(at).unwrap()))
 }
 
 /// A row as one of the libraries wrote it.
 fn row(vector: &str) -> Row {
     use base64::Engine;
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("vectors/legacy-encryption/{vector}.json"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join(format!("vectors/legacy-encryption/{vector}.json"));
     let vector: Json = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     let stored = vector["stored_row"].as_object().unwrap();
     let text = |name: &str| stored[name].as_str().unwrap();
@@ -31,11 +33,16 @@ fn row(vector: &str) -> Row {
         let edm = stored.get(&format!("{name}@odata.type")).and_then(Json::as_str);
         match (edm, value.as_str()) {
             (Some("Edm.Binary"), Some(v)) => {
-                row.put(name, ValueRef::Binary(&base64::prelude::BASE64_STANDARD.decode(v).unwrap()));
+                row.put(
+                    name,
+                    ValueRef::Binary(&base64::prelude::BASE64_STANDARD.decode(v).unwrap()),
+                );
             }
             (Some("Edm.Int64"), Some(v)) => row.put(name, ValueRef::Int64(v.parse().unwrap())),
             (_, Some(v)) => row.put(name, ValueRef::String(v)),
-            (_, None) => row.put(name, ValueRef::Int32(i32::try_from(value.as_i64().unwrap()).unwrap())),
+            (_, None) => {
+                row.put(name, ValueRef::Int32(i32::try_from(value.as_i64().unwrap()).unwrap()))
+            }
         }
     }
     row.finish().unwrap()
@@ -95,7 +102,10 @@ async fn legacy_rows_become_modern_ones_under_if_match() {
     let report = people.migrate_legacy(keys()).await.unwrap();
     assert_eq!((report.rewritten, report.is_complete()), (1, true), "{report:?}");
     let person = people.get(Person::primary().department("Sales").id(1)).await.unwrap().unwrap();
-    assert_eq!((person.first_name.as_str(), person.last_name.as_str(), person.age), ("Augusta", "Lovelace", 36));
+    assert_eq!(
+        (person.first_name.as_str(), person.last_name.as_str(), person.age),
+        ("Augusta", "Lovelace", 36)
+    );
     let row = stored(&client, "Sales", "00001").await;
     assert_eq!(value(&row, "_ClientEncryptionMetadata1"), None);
     assert_eq!(value(&row, "_ClientEncryptionMetadata2"), None);
@@ -120,7 +130,10 @@ async fn a_row_that_does_not_decrypt_stays_as_it_is() {
     let report = client.table::<Person>().migrate_legacy(keys()).await.unwrap();
     assert_eq!((report.rewritten, report.failed.len()), (0, 1));
     assert_eq!(report.failed[0].error.seal_fault(), Some(SealFault::Authentication));
-    assert_eq!(value(&stored(&client, "Sales", "00001").await, "FirstName"), value(&torn, "FirstName"));
+    assert_eq!(
+        value(&stored(&client, "Sales", "00001").await, "FirstName"),
+        value(&torn, "FirstName")
+    );
     // And so does one that does not fit the entity.
     put(&client, with(&legacy, "Age", Some("old".into()))).await;
     let report = client.table::<Person>().migrate_legacy(keys()).await.unwrap();

@@ -101,7 +101,13 @@ async fn every_verb_writes_encrypted_values() {
     let patch = Employee::patch().ssn("987-65-4321").bonus(9_i64);
     staff.patch(point(1), patch).await.unwrap();
     staff.patch(point(1), Employee::patch().remove_salary().remove_bonus()).await.unwrap();
-    staff.update(point(1), |e| { e.notes.push("tall".into()); Ok(()) }).await.unwrap();
+    staff
+        .update(point(1), |e| {
+            e.notes.push("tall".into());
+            Ok(())
+        })
+        .await
+        .unwrap();
     let read = staff.get(point(1)).await.unwrap().unwrap();
     assert_eq!((read.ssn.as_str(), read.salary, read.bonus), ("987-65-4321", None, None));
     assert_eq!(read.notes, ["likes tea", "tall"]);
@@ -176,7 +182,10 @@ async fn flattened_members_and_text_of_any_length_are_encrypted() {
     // More than 32,768 characters, which no plain text may have.
     table.insert(&payee(1, Some("DE02"), 65_484)).await.unwrap();
     table.insert(&payee(2, None, 0)).await.unwrap();
-    assert_eq!(*table.get(Payee::primary().id(1)).await.unwrap().unwrap(), payee(1, Some("DE02"), 65_484));
+    assert_eq!(
+        *table.get(Payee::primary().id(1)).await.unwrap().unwrap(),
+        payee(1, Some("DE02"), 65_484)
+    );
     assert_eq!(*table.get(Payee::primary().id(2)).await.unwrap().unwrap(), payee(2, None, 0));
     let row = stored(&client, "p", "002").await;
     assert_eq!(value(&row, "AccountIban").unwrap().edm_type(), EdmType::Binary);
@@ -186,7 +195,8 @@ async fn flattened_members_and_text_of_any_length_are_encrypted() {
     let mut egt = client.atomic();
     assert!(egt.insert(&payee(3, None, 65_485)).unwrap_err().is_too_large());
     // Sizes are those of what is sent: 4 MiB of sealed values are not put into one transaction.
-    let report = client.bulk().insert_all((100..170).map(|id| payee(id, None, 65_000))).await.unwrap();
+    let report =
+        client.bulk().insert_all((100..170).map(|id| payee(id, None, 65_000))).await.unwrap();
     assert_eq!((report.is_complete(), report.requests), (true, 2));
 }
 
@@ -211,7 +221,10 @@ async fn sets_aggregates_and_dynamic_entities_see_plain_values() {
     let mut other = DynamicEntity::new("Sales", "other").with("Ssn", "777").with("Plain", 1);
     other.encrypt("Ssn");
     dynamic.insert(&other).await.unwrap();
-    assert_eq!(value(&stored(&client, "Sales", "other").await, "Ssn").unwrap().edm_type(), EdmType::Binary);
+    assert_eq!(
+        value(&stored(&client, "Sales", "other").await, "Ssn").unwrap().edm_type(),
+        EdmType::Binary
+    );
 
     let set = client.set::<StaffRow>("Staff");
     let rows = set.query(Keys::partition("Sales")).collect().await.unwrap();

@@ -13,10 +13,17 @@ use entable::{
 };
 use futures_util::StreamExt;
 
-use crate::fixture::{Employee, client, employee, key, keyring, point, put, ring, root, stored, value, with};
+use crate::fixture::{
+    Employee, client, employee, key, keyring, point, put, ring, root, stored, value, with,
+};
 
 fn reader(client: &Client, keys: impl KeyProvider, policy: PlaintextPolicy) -> Client {
-    Client::builder().backend(client.backend().clone()).keys(keys).plaintext(policy).build().unwrap()
+    Client::builder()
+        .backend(client.backend().clone())
+        .keys(keys)
+        .plaintext(policy)
+        .build()
+        .unwrap()
 }
 
 #[tokio::test]
@@ -51,7 +58,10 @@ async fn a_value_opens_at_its_own_place_only() {
     for id in [1, 2] {
         staff.insert(&employee(id)).await.unwrap();
     }
-    let (one, two) = (stored(&client, "Sales", "empid_000001").await, stored(&client, "Sales", "empid_000002").await);
+    let (one, two) = (
+        stored(&client, "Sales", "empid_000001").await,
+        stored(&client, "Sales", "empid_000002").await,
+    );
     let copy = stored(&client, "Sales", "email_jonesj1@contoso.com").await;
     let moved = [
         (value(&two, "Ssn"), "from another row"),
@@ -68,7 +78,12 @@ async fn a_value_opens_at_its_own_place_only() {
     }
     // Another table of that name and these keys opens nothing either.
     #[derive(Debug, TableEntity)]
-    #[table(name = "Others", entity_type = "Employee", partition_key = "{department}", row_key = "empid_{id:06}")]
+    #[table(
+        name = "Others",
+        entity_type = "Employee",
+        partition_key = "{department}",
+        row_key = "empid_{id:06}"
+    )]
     struct Elsewhere {
         department: String,
         id: u32,
@@ -137,7 +152,10 @@ async fn plain_values_are_read_during_a_migration_only() {
     let row = stored(&client, "Sales", "empid_000001").await;
     for (name, plain) in [("Ssn", Value::from("plain")), ("Salary", Value::from(1.5))] {
         put(&client, with(&row, name, Some(plain))).await;
-        assert_eq!(staff.get(point(1)).await.unwrap_err().seal_fault(), Some(SealFault::NotEncrypted));
+        assert_eq!(
+            staff.get(point(1)).await.unwrap_err().seal_fault(),
+            Some(SealFault::NotEncrypted)
+        );
         let lenient = reader(&client, keyring(1), PlaintextPolicy::Allow);
         assert!(lenient.table::<Employee>().get(point(1)).await.is_ok(), "{name}");
     }
@@ -160,7 +178,14 @@ async fn an_older_version_does_not_bring_plain_values_in() {
         ssn: String,
     }
     #[derive(Debug, TableEntity)]
-    #[table(name = "Staff", entity_type = "Person", version = 2, upgrade_from(PersonV1), partition_key = "p", row_key = "{id:03}")]
+    #[table(
+        name = "Staff",
+        entity_type = "Person",
+        version = 2,
+        upgrade_from(PersonV1),
+        partition_key = "p",
+        row_key = "{id:03}"
+    )]
     struct Person {
         id: u16,
         #[table(encrypt)]
@@ -211,11 +236,17 @@ impl KeyProvider for Store {
         self.asked.fetch_add(1, SeqCst);
         if self.is_down.load(SeqCst) && scope.name() == "it" {
             let fault = SealFault::KeyUnavailable { retryable: true };
-            return Box::pin(async move { Err(Error::seal(fault, "the key store does not answer")) });
+            return Box::pin(
+                async move { Err(Error::seal(fault, "the key store does not answer")) },
+            );
         }
         self.ring.get(scope, id)
     }
-    fn index<'a>(&'a self, scope: &'a KeyScope, version: Option<u32>) -> KeyFuture<'a, Arc<IndexKey>> {
+    fn index<'a>(
+        &'a self,
+        scope: &'a KeyScope,
+        version: Option<u32>,
+    ) -> KeyFuture<'a, Arc<IndexKey>> {
         self.ring.index(scope, version)
     }
 }
@@ -263,16 +294,27 @@ async fn a_page_needs_each_key_once_and_a_key_that_is_down_spoils_its_rows_only(
 #[tokio::test]
 async fn destroying_the_keys_of_a_scope_destroys_its_values_and_no_others() {
     let memory = Recorder::around(Memory::new());
-    let client = |keys: Keyring| Client::builder().backend(memory.clone()).keys(keys).build().unwrap();
+    let client =
+        |keys: Keyring| Client::builder().backend(memory.clone()).keys(keys).build().unwrap();
     let before = client(scoped(&[("hr", 1), ("it", 2)]));
     before.create_table("Staff").await.unwrap();
     for tenant in ["HR", "IT"] {
-        before.table::<Note>().insert(&Note { tenant: tenant.into(), id: 1, text: "t".into() }).await.unwrap();
+        before
+            .table::<Note>()
+            .insert(&Note { tenant: tenant.into(), id: 1, text: "t".into() })
+            .await
+            .unwrap();
     }
     let after = client(scoped(&[("it", 2)])).table::<Note>();
     let error = after.get(Note::primary().tenant("HR").id(1)).await.unwrap_err();
     assert_eq!(error.seal_fault(), Some(SealFault::KeyNotFound(*key(1).id().as_bytes())));
-    assert!(after.insert(&Note { tenant: "HR".into(), id: 2, text: "t".into() }).await.unwrap_err().is_key_unavailable());
+    assert!(
+        after
+            .insert(&Note { tenant: "HR".into(), id: 2, text: "t".into() })
+            .await
+            .unwrap_err()
+            .is_key_unavailable()
+    );
     assert!(after.get(Note::primary().tenant("IT").id(1)).await.unwrap().is_some());
     // A key of another scope opens nothing here, whatever its id is.
     let swapped = client(scoped(&[("hr", 2), ("it", 1)])).table::<Note>();
@@ -292,7 +334,8 @@ async fn plain_bytes_that_look_sealed_are_not_written() {
     let (client, recorder) = client().await;
     let table = client.table::<Blob>();
     let sealed = vec![0xae, 0x7e, 1, 2, 3];
-    let error = table.insert(&Blob { id: 1, data: sealed.clone(), secret: vec![] }).await.unwrap_err();
+    let error =
+        table.insert(&Blob { id: 1, data: sealed.clone(), secret: vec![] }).await.unwrap_err();
     assert_eq!((error.is_invalid(), error.property(), recorder.count()), (true, Some("Data"), 0));
     table.insert(&Blob { id: 1, data: vec![1], secret: sealed.clone() }).await.unwrap();
     assert_eq!(table.get(Blob::primary().id(1)).await.unwrap().unwrap().secret, sealed);

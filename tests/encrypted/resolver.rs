@@ -19,7 +19,12 @@ async fn client() -> Client {
 }
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
-#[table(name = "Staff", partition_key = "{pk}", row_key = "{id:03}", index(Again, row_key = "z_{id:03}"))]
+#[table(
+    name = "Staff",
+    partition_key = "{pk}",
+    row_key = "{id:03}",
+    index(Again, row_key = "z_{id:03}")
+)]
 struct Thing {
     pk: String,
     id: u16,
@@ -43,15 +48,18 @@ async fn entities_of_one_type_end_with_different_encrypted_sets_and_one_reader_r
         }
     }
     // The reader has keys, and neither attributes nor a resolver.
-    let reader = Client::builder().backend(writer.backend().clone()).keys(keyring(1)).build().unwrap();
+    let reader =
+        Client::builder().backend(writer.backend().clone()).keys(keyring(1)).build().unwrap();
     for pk in ["HR", "IT"] {
-        let read = reader.table::<Thing>().get(Thing::primary().pk(pk).id(1)).await.unwrap().unwrap();
+        let read =
+            reader.table::<Thing>().get(Thing::primary().pk(pk).id(1)).await.unwrap().unwrap();
         assert_eq!(*read, thing(pk));
         let dynamic = reader.dynamic("Staff").get(pk, "001").await.unwrap().unwrap();
         assert_eq!((dynamic.str("A").unwrap(), dynamic.i32("B").unwrap()), ("x", 2));
     }
     // And what the reader writes back stays encrypted, in copies too.
-    let mut read = reader.table::<Thing>().get(Thing::primary().pk("IT").id(1)).await.unwrap().unwrap();
+    let mut read =
+        reader.table::<Thing>().get(Thing::primary().pk("IT").id(1)).await.unwrap().unwrap();
     read.b = Some(3);
     reader.table::<Thing>().replace(&read).await.unwrap();
     for row_key in ["001", "z_001"] {
@@ -66,7 +74,10 @@ async fn entities_of_one_type_end_with_different_encrypted_sets_and_one_reader_r
 async fn dynamic_entities_are_encrypted_by_the_resolver() {
     let client = client().await;
     let staff = client.dynamic("Staff");
-    staff.insert(&DynamicEntity::new("IT", "1").with("A", "a").with("B", 2).with("C", 3)).await.unwrap();
+    staff
+        .insert(&DynamicEntity::new("IT", "1").with("A", "a").with("B", 2).with("C", 3))
+        .await
+        .unwrap();
     let row = stored(&client, "IT", "1").await;
     let types = ["A", "B", "C"].map(|name| value(&row, name).unwrap().edm_type());
     assert_eq!(types, [EdmType::Binary, EdmType::Binary, EdmType::Int32]);

@@ -9,12 +9,15 @@ use entable::{
     seal::key_id_of,
 };
 
-use crate::fixture::{Employee, all_stored, client, employee, key, keyring, point, put, root, stored, value, with};
+use crate::fixture::{
+    Employee, all_stored, client, employee, key, keyring, point, put, root, stored, value, with,
+};
 
 /// Keys with `primary` in use, and `other` to read with.
 fn both(primary: u8, other: u8) -> Keyring {
     let scope = KeyScope::default_scope();
-    let builder = Keyring::builder().primary(&scope, &root(primary)).decrypt_only(&scope, &root(other));
+    let builder =
+        Keyring::builder().primary(&scope, &root(primary)).decrypt_only(&scope, &root(other));
     builder.index(&scope, 1, &root(100)).build().unwrap()
 }
 
@@ -68,19 +71,36 @@ async fn it_goes_on_where_it_stopped_and_beside_writers() {
         tokio::spawn(async move {
             for round in 0..40_u32 {
                 let id = round % 60;
-                staff.update(point(id), |e| { e.bonus = Some(i64::from(round)); Ok(()) }).await.unwrap();
+                staff
+                    .update(point(id), |e| {
+                        e.bonus = Some(i64::from(round));
+                        Ok(())
+                    })
+                    .await
+                    .unwrap();
                 tokio::task::yield_now().await;
             }
         })
     };
-    let report = staff.reencrypt().page_size(50).on_progress(move |p| seen.lock().unwrap().push(p.clone())).await.unwrap();
+    let report = staff
+        .reencrypt()
+        .page_size(50)
+        .on_progress(move |p| seen.lock().unwrap().push(p.clone()))
+        .await
+        .unwrap();
     writer.await.unwrap();
     assert!(report.is_complete());
     let told = cursors.lock().unwrap().clone();
     assert!(told.len() >= 3 && told.last().unwrap().cursor.is_none());
-    let report = staff.reencrypt().page_size(50).resume(told[1].cursor.clone().unwrap()).await.unwrap();
+    let report =
+        staff.reencrypt().page_size(50).resume(told[1].cursor.clone().unwrap()).await.unwrap();
     assert!(report.rows < 120, "{report:?}");
-    let error = staff.reencrypt().retired(key(1).id()).resume(told[1].cursor.clone().unwrap()).await.unwrap_err();
+    let error = staff
+        .reencrypt()
+        .retired(key(1).id())
+        .resume(told[1].cursor.clone().unwrap())
+        .await
+        .unwrap_err();
     assert!(error.is_invalid_cursor());
     assert_eq!(staff.reencrypt().await.unwrap().rewritten, 0);
     assert!(ids(&after).await.iter().all(|id| *id == 2));
@@ -106,14 +126,26 @@ async fn rows_that_do_not_open_are_told_and_left() {
 }
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
-#[table(name = "Staff", entity_type = "Person", partition_key = "p", row_key = "{id:03}", index(Again, row_key = "z_{id:03}"))]
+#[table(
+    name = "Staff",
+    entity_type = "Person",
+    partition_key = "p",
+    row_key = "{id:03}",
+    index(Again, row_key = "z_{id:03}")
+)]
 struct Plain {
     id: u16,
     ssn: String,
 }
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
-#[table(name = "Staff", entity_type = "Person", partition_key = "p", row_key = "{id:03}", index(Again, row_key = "z_{id:03}"))]
+#[table(
+    name = "Staff",
+    entity_type = "Person",
+    partition_key = "p",
+    row_key = "{id:03}",
+    index(Again, row_key = "z_{id:03}")
+)]
 struct Person {
     id: u16,
     #[table(encrypt, blind)]
@@ -124,7 +156,12 @@ struct Person {
 async fn rows_from_before_the_encryption_are_sealed_under_allow() {
     let recorder = Recorder::around(Memory::new());
     let client = |policy| {
-        Client::builder().backend(recorder.clone()).keys(keyring(1)).plaintext(policy).build().unwrap()
+        Client::builder()
+            .backend(recorder.clone())
+            .keys(keyring(1))
+            .plaintext(policy)
+            .build()
+            .unwrap()
     };
     let strict = client(PlaintextPolicy::Reject);
     strict.create_table("Staff").await.unwrap();
@@ -136,7 +173,8 @@ async fn rows_from_before_the_encryption_are_sealed_under_allow() {
     let report = client(PlaintextPolicy::Allow).table::<Person>().reencrypt().await.unwrap();
     assert_eq!((report.rewritten, report.is_complete()), (10, true));
     let people = strict.table::<Person>();
-    let found = people.query(Person::primary()).filter(Person::SSN.eq("s")).collect().await.unwrap();
+    let found =
+        people.query(Person::primary()).filter(Person::SSN.eq("s")).collect().await.unwrap();
     assert_eq!(found.len(), 5);
     assert!(people.check().await.unwrap().is_clean());
 }

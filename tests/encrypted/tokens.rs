@@ -49,7 +49,10 @@ async fn rows_are_found_by_the_token_of_a_secret_value() {
     }
     for row in all_stored(&client).await {
         let text = format!("{row:?}{}", String::from_utf8_lossy(row.as_bytes()));
-        assert!(!text.contains("123-45") && !text.contains("Jones") && !text.contains("~~"), "{text}");
+        assert!(
+            !text.contains("123-45") && !text.contains("Jones") && !text.contains("~~"),
+            "{text}"
+        );
     }
     recorder.clear();
     assert_eq!(*people.get(by_ssn("123-45-0002")).await.unwrap().unwrap(), person(2));
@@ -147,7 +150,13 @@ async fn a_primary_key_may_be_a_token() {
     users.insert(&user("a@b")).await.unwrap();
     assert!(users.insert(&user("a@b")).await.unwrap_err().is_conflict());
     assert_eq!(recorder.count(), 2);
-    users.update(at("a@b"), |user| { user.visits += 1; Ok(()) }).await.unwrap();
+    users
+        .update(at("a@b"), |user| {
+            user.visits += 1;
+            Ok(())
+        })
+        .await
+        .unwrap();
     users.patch(at("a@b"), User::patch().visits(5)).await.unwrap();
     users.upsert_merge(&User { visits: 6, ..user("a@b") }).await.unwrap();
     let mut read = users.get(at("a@b")).await.unwrap().unwrap();
@@ -194,7 +203,8 @@ async fn paths_tell_no_value() {
 async fn without_an_index_key_no_token_is_made() {
     let scope = KeyScope::default_scope();
     let keys = entable::Keyring::builder().primary(&scope, &root(1)).build().unwrap();
-    let client = Client::builder().backend(entable::backend::Memory::new()).keys(keys).build().unwrap();
+    let client =
+        Client::builder().backend(entable::backend::Memory::new()).keys(keys).build().unwrap();
     client.create_table("Staff").await.unwrap();
     let people = client.table::<Person>();
     assert!(people.insert(&person(1)).await.unwrap_err().is_key_unavailable());
@@ -212,7 +222,16 @@ async fn a_new_index_key_is_rolled_out_by_check_and_repair() {
     let keys = ring(1).index_only(&scope, 2, &root(101)).build().unwrap();
     let both = Client::builder().backend(old.backend().clone()).keys(keys).build().unwrap();
     // A program that knows both reads what the earlier key wrote.
-    assert!(both.table::<Person>().query(Person::by_pin().department("Sales").pin(7)).select::<Pin>().collect().await.unwrap().len() == 1);
+    assert!(
+        both.table::<Person>()
+            .query(Person::by_pin().department("Sales").pin(7))
+            .select::<Pin>()
+            .collect()
+            .await
+            .unwrap()
+            .len()
+            == 1
+    );
     let keys = entable::Keyring::builder()
         .primary(&scope, &root(1))
         .index_only(&scope, 1, &root(100))
@@ -267,17 +286,29 @@ async fn a_blind_column_finds_equal_values_by_its_companion() {
     assert_eq!(value(&row, "LevelBlind").unwrap().as_str().unwrap().len(), 1);
     assert_ne!(value(&stored(&client, "p", "z_0007").await, "IbanBlind"), None);
     recorder.clear();
-    let found = accounts.query(Account::primary()).filter(Account::IBAN.eq("DE0007")).collect().await.unwrap();
+    let found = accounts
+        .query(Account::primary())
+        .filter(Account::IBAN.eq("DE0007"))
+        .collect()
+        .await
+        .unwrap();
     assert_eq!((found.len(), &*found[0], recorder.count()), (1, &account(7), 1));
 
-    let wanted = |keep: &dyn Fn(&Account) -> bool| (1..200).map(account).filter(keep).collect::<Vec<_>>();
+    let wanted =
+        |keep: &dyn Fn(&Account) -> bool| (1..200).map(account).filter(keep).collect::<Vec<_>>();
     // One character is shared by many values: what comes back is compared again.
     let query = |condition| accounts.query(Account::primary()).filter(condition);
     let cases: Vec<(Query<Account, Stored<Account>>, Vec<Account>)> = vec![
         (query(Account::LEVEL.eq(7)), wanted(&|a| a.level == Some(7))),
         (query(!Account::LEVEL.eq(7)), wanted(&|a| a.level != Some(7))),
-        (query(Account::LEVEL.eq(7) & !Account::IBAN.eq("DE0007")), wanted(&|a| a.level == Some(7) && a.id != 7)),
-        (query(Account::LEVEL.eq(7) | Account::IBAN.eq("DE0009")), wanted(&|a| a.level == Some(7) || a.id == 9)),
+        (
+            query(Account::LEVEL.eq(7) & !Account::IBAN.eq("DE0007")),
+            wanted(&|a| a.level == Some(7) && a.id != 7),
+        ),
+        (
+            query(Account::LEVEL.eq(7) | Account::IBAN.eq("DE0009")),
+            wanted(&|a| a.level == Some(7) || a.id == 9),
+        ),
         (query(!(Account::LEVEL.eq(7) | Account::AGE.gt(40))), wanted(&|a| a.level != Some(7))),
     ];
     for (query, wanted) in cases {

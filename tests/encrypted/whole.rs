@@ -5,7 +5,13 @@ use entable::{PlaintextPolicy, SealFault, prelude::*};
 use crate::fixture::{client, keyring, put, stored, value, with};
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
-#[table(name = "Staff", partition_key = "p", row_key = "{id:03}", seal, index(ByName, row_key = "n_{name}"))]
+#[table(
+    name = "Staff",
+    partition_key = "p",
+    row_key = "{id:03}",
+    seal,
+    index(ByName, row_key = "n_{name}")
+)]
 struct Contract {
     id: u16,
     name: String,
@@ -45,7 +51,12 @@ async fn every_change_of_a_sealed_row_is_found() {
     }
     put(&client, with(&row, "EntitySeal", None)).await;
     assert_eq!(table.get(at()).await.unwrap_err().seal_fault(), Some(SealFault::NotEncrypted));
-    let lenient = Client::builder().backend(client.backend().clone()).keys(keyring(1)).plaintext(PlaintextPolicy::Allow).build().unwrap();
+    let lenient = Client::builder()
+        .backend(client.backend().clone())
+        .keys(keyring(1))
+        .plaintext(PlaintextPolicy::Allow)
+        .build()
+        .unwrap();
     assert!(lenient.table::<Contract>().get(at()).await.is_ok());
     put(&client, row).await;
     assert!(table.get(at()).await.is_ok());
@@ -62,7 +73,13 @@ async fn a_part_of_a_sealed_entity_is_written_with_the_whole() {
     table.upsert_merge(&Contract { note: None, ..contract(1) }).await.unwrap();
     let read = table.get(Contract::primary().id(1)).await.unwrap().unwrap();
     assert_eq!((read.amount, read.note.as_deref()), (1.5, Some("n")));
-    table.update(Contract::primary().id(1), |c| { c.secret = "t".into(); Ok(()) }).await.unwrap();
+    table
+        .update(Contract::primary().id(1), |c| {
+            c.secret = "t".into();
+            Ok(())
+        })
+        .await
+        .unwrap();
     let copy = table.get(Contract::by_name().name("c1")).await.unwrap().unwrap();
     assert_eq!(copy.secret, "t");
 

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use entable::{
-    backend::layer::{On, Request, Trouble},
+    ServiceCode,
+    backend::layer::{On, Request, RetryPolicy, Trouble},
     prelude::*,
 };
 
@@ -117,6 +118,41 @@ async fn d09_the_requests_in_flight_are_bounded() -> TestResult {
         };
         assert!(elapsed(2).await? >= slow * 4, "two at a time");
         assert!(elapsed(8).await? < slow * 4, "all at once");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn d11_a_throttled_request_is_made_again_later() -> TestResult {
+    on_both(async |store| {
+        store.table::<Employee>().await;
+        let delay = Duration::from_millis(20);
+        let policy = RetryPolicy::new().delays(delay, delay * 4);
+        let patient = Client::builder().backend(store.fault.clone()).retry(policy).build()?;
+        let staff = patient.table::<Employee>();
+        let busy = |wait: u64| {
+            Trouble::Before(
+                Error::service(ServiceCode::ServerBusy, "busy")
+                    .with_retry_after(Duration::from_millis(wait)),
+            )
+        };
+        // Twice each: the list's read, and the transaction.
+        (0..2).for_each(|nth| store.fault.inject(On::Read, nth, busy(0)));
+        (0..2).for_each(|nth| store.fault.inject(On::Apply, nth, busy(60)));
+        let begun = Instant::now();
+        staff.insert(&employee(1, "Jones")).await?;
+        assert!(begun.elapsed() >= Duration::from_millis(120), "as long as the service asks");
+        assert_eq!(store.fault.pending(), 0);
+        let keys = store.row_keys("Staff", "Sales").await;
+        assert_eq!(keys, ["email_jones1@contoso.com", "empid_000001", "lastname_Jones"]);
+
+        // Without a policy the caller sees it, and can slow down.
+        store.fault.inject(On::Read, 0, busy(60));
+        let plain = Client::builder().backend(store.fault.clone()).build()?;
+        let point = Employee::primary().department("Sales").id(1);
+        let error = plain.table::<Employee>().get(point).await.unwrap_err();
+        assert!(error.is_throttled() && error.retry_after() == Some(Duration::from_millis(60)));
         Ok(())
     })
     .await

@@ -1,6 +1,13 @@
 //! O: log tail.
 
-use entable::{Ticks, backend::layer::Request, prelude::*};
+use entable::{
+    Batch, Row, Ticks, Written,
+    backend::{
+        Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest,
+        layer::{Fault, Request},
+    },
+    prelude::*,
+};
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
@@ -121,11 +128,84 @@ async fn o05_the_newest_ten_of_a_partition() -> TestResult {
     .await
 }
 
+#[cfg(feature = "azure")]
+#[test]
+fn o06_the_endpoint_is_that_of_another_cloud() -> TestResult {
+    use entable::AzureOptions;
+
+    let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+    let china = AzureOptions::from_account_key("myaccount", key)?;
+    let china = Client::azure(china.endpoint_suffix("core.chinacloudapi.cn")?)?;
+    assert_eq!(
+        china.table_url("EmployeeExpense")?,
+        "https://myaccount.table.core.chinacloudapi.cn/EmployeeExpense"
+    );
+    let text =
+        format!("AccountName=myaccount;AccountKey={key};EndpointSuffix=core.usgovcloudapi.net");
+    let government = Client::azure(AzureOptions::from_connection_string(&text)?)?;
+    let url = government.table_url("EmployeeExpense")?;
+    assert_eq!(url, "https://myaccount.table.core.usgovcloudapi.net/EmployeeExpense");
+    Ok(())
+}
+
 #[test]
 fn o07_always_nineteen_digits() {
     assert_eq!(key(Ticks::MAX.into()), "0000000000000000000");
     for time in ["0001-01-01T00:00:00Z", "2014-08-22T00:50:32Z", "9999-12-31T00:00:00Z"] {
         assert_eq!(key(at(time)).len(), 19, "{time}");
+    }
+}
+
+#[tokio::test]
+async fn o09_a_store_without_order_has_no_newest() -> TestResult {
+    on_both(async |store| {
+        let expenses = store.table::<Expense>().await;
+        for minute in [5, 1, 9] {
+            expenses.insert(&expense(minute, 1)).await?;
+        }
+        // As Cosmos DB says of itself.
+        let cosmos = Client::builder().backend(Unordered(store.fault.clone())).build()?;
+        let expenses = cosmos.table::<Expense>();
+        let all = || expenses.query(Expense::primary().employee("empid"));
+        for refused in [all().take(2).collect().await.map(drop), all().first().await.map(drop)] {
+            let error = refused.unwrap_err();
+            assert!(error.is_unsupported(), "{error}");
+            assert!(error.to_string().contains("any_order()"), "{error}");
+        }
+        assert_eq!(all().take(2).any_order().collect().await?.len(), 2);
+        assert!(all().any_order().first().await?.is_some());
+        assert_eq!(all().collect().await?.len(), 3, "all of them need no order");
+        let one = Expense::primary().employee("empid").claimed(expense(9, 1).claimed);
+        let one = expenses.query(one.id(Uuid::from_u128(1)));
+        assert!(one.first().await?.is_some(), "one row is in any order");
+        Ok(())
+    })
+    .await
+}
+
+/// A store whose rows come in any order.
+#[derive(Debug)]
+struct Unordered(Fault);
+
+impl Backend for Unordered {
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities().unordered()
+    }
+
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+        self.0.read(request)
+    }
+
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+        self.0.scan(request)
+    }
+
+    fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>, Error>> {
+        self.0.apply(batch)
+    }
+
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames, Error>> {
+        self.0.tables(request)
     }
 }
 

@@ -30,6 +30,8 @@ pub struct Store {
     pub fault: Fault,
     /// The file of the embedded store.
     pub file: Option<PathBuf>,
+    /// Whether it is the service's emulator, which differs from the service here and there.
+    pub is_emulator: bool,
     between: Between,
 }
 
@@ -46,6 +48,7 @@ impl Store {
             recorder,
             fault,
             file,
+            is_emulator: false,
             between,
         }
     }
@@ -86,17 +89,24 @@ impl Store {
     }
 }
 
-/// Runs a test on a store in memory and on one in a file.
+/// Runs a test on a store in memory, on one in a file, and on the emulator where there is one.
 pub async fn on_both(body: impl AsyncFn(Store) -> TestResult) -> TestResult {
-    let named = |backend: &str, result: TestResult| {
-        result.map_err(|error| format!("on the {backend} store: {error}").into())
+    let named = |backend: &str, result: TestResult| -> TestResult {
+        Ok(result.map_err(|error| format!("on the {backend} store: {error}"))?)
     };
     eprintln!("memory:");
     named("memory", body(Store::on(Arc::new(Memory::new()), None)).await)?;
     let directory = tempfile::tempdir()?;
     let file = directory.path().join("staff.db");
     eprintln!("embedded:");
-    named("embedded", body(Store::on(Arc::new(embedded(&file)?), Some(file.clone()))).await)
+    named("embedded", body(Store::on(Arc::new(embedded(&file)?), Some(file.clone()))).await)?;
+    #[cfg(feature = "azure")]
+    if let Some(emulator) = crate::emulator::backend() {
+        eprintln!("emulator:");
+        let store = Store::on(Arc::new(emulator), None);
+        named("emulated", body(Store { is_emulator: true, ..store }).await)?;
+    }
+    Ok(())
 }
 
 /// The embedded store in a file.

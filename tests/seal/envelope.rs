@@ -183,9 +183,7 @@ fn a_property_holds_so_much() {
 #[test]
 fn padding_hides_the_length() {
     let key = key(1);
-    let length = |text: &str| {
-        key.encrypt(&PLACE, Some(ValueRef::String(text)), 64).unwrap().len()
-    };
+    let length = |text: &str| key.encrypt(&PLACE, Some(ValueRef::String(text)), 64).unwrap().len();
     assert!((0..=62).all(|n| length(&"x".repeat(n)) == 51 + 64));
     assert_eq!(key.encrypt(&PLACE, None, 64).unwrap().len(), 51 + 64);
     assert_eq!(length(&"x".repeat(63)), 51 + 128);

@@ -95,3 +95,116 @@ async fn a_table_scan_has_to_be_allowed() -> Result<(), Error> {
     assert_eq!(all.allow_scan().collect().await?.len(), 2, "the employee and its copy");
     Ok(())
 }
+
+#[tokio::test]
+async fn a_merge_removes_nothing_and_says_so() -> Result<(), Error> {
+    let (recorder, client) = staffed().await;
+    let staff = client.dynamic("Staff");
+    let mut found = staff.get("Sales", "department").await?.unwrap();
+    found.remove("EmployeeCount");
+    recorder.clear();
+    let error = staff.merge(&found).await.unwrap_err();
+    assert!(error.is_invalid());
+    assert_eq!(
+        error.to_string(),
+        "a merge removes no property; write the entity with `replace` (table `Staff`, PartitionKey `Sales`, RowKey `department`, property `EmployeeCount`)"
+    );
+    assert_eq!(recorder.count(), 0);
+    staff.replace(&found).await?;
+    let found = staff.get("Sales", "department").await?.unwrap();
+    assert_eq!((found.get("EmployeeCount"), found.entity_type()), (None, Some("Department")));
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_entity_is_written_back_where_it_was_read() -> Result<(), Error> {
+    let (recorder, client) = staffed().await;
+    let staff = client.dynamic("Staff");
+    let mut found = staff.get("Sales", "department").await?.unwrap();
+    *found = DynamicEntity::new("Sales", "empid_000223").with("Age", 1);
+    recorder.clear();
+    for error in [staff.replace(&found).await.unwrap_err(), staff.merge(&found).await.unwrap_err()]
+    {
+        assert!(error.is_invalid());
+        assert_eq!(error.keys(), Some(("Sales", "department")));
+        assert!(error.message().contains("`empid_000223`"), "{error}");
+    }
+    assert!(staff.atomic().replace(&found).is_err());
+    assert_eq!(recorder.count(), 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_update_reads_again_where_another_writer_was_first() -> Result<(), Error> {
+    let (recorder, client) = staffed().await;
+    let staff = client.dynamic("Staff");
+    let bump = |row: &mut DynamicEntity| -> Result<(), BoxError> {
+        let count = row.i32("EmployeeCount")?;
+        row.set("EmployeeCount", count + 1);
+        Ok(())
+    };
+    assert_eq!(staff.update("Sales", "department", bump).await?.i32("EmployeeCount")?, 2);
+    assert_eq!(recorder.count(), 2);
+    let updates = (0..10).map(|_| staff.update("Sales", "department", bump));
+    futures_util::future::try_join_all(updates).await?;
+    let found = staff.get("Sales", "department").await?.unwrap();
+    assert_eq!((found.i32("EmployeeCount")?, found.entity_type()), (12, Some("Department")));
+    let missing = staff.update("Sales", "nobody", bump).await.unwrap_err();
+    assert!(missing.is_not_found());
+    let rejected = staff.update("Sales", "empid_000223", bump).await.unwrap_err();
+    assert!(rejected.is_rejected());
+    assert_eq!(rejected.keys(), Some(("Sales", "empid_000223")));
+    assert!(rejected.to_string().contains("found no such property"), "{rejected}");
+    Ok(())
+}
+
+#[derive(Debug, TableEntity)]
+#[table(
+    name = "Staff",
+    partition_key = "{department}",
+    row_key = "clerk_{id:06}",
+    index(ByAge, row_key = "clerkage_{age}_{id:06}", only(email))
+)]
+struct Clerk {
+    department: String,
+    id: u32,
+    age: u8,
+    email: String,
+    desk: String,
+}
+
+#[tokio::test]
+async fn partial_copies_are_resolved() -> Result<(), Error> {
+    let (recorder, client) = client().await;
+    let clerk = |id: u32, age| Clerk {
+        department: "Sales".into(),
+        id,
+        age,
+        email: format!("{id}@contoso.com"),
+        desk: "4".into(),
+    };
+    client.bulk().insert_all([clerk(1, 40), clerk(2, 30)]).await?.into_result()?;
+    recorder.clear();
+    let copies = client.table::<Clerk>().query(Clerk::by_age().department("Sales"));
+    let emails = copies.filter(Clerk::EMAIL.ge("1")).resolve(|_, row_key, _, properties, _| {
+        assert!(properties.get("Desk").is_none(), "{row_key}");
+        Ok(properties.get("Email").and_then(Value::as_str).unwrap_or_default().to_owned())
+    });
+    assert_eq!(emails.collect().await?, ["2@contoso.com", "1@contoso.com"]);
+    assert_eq!(recorder.count(), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_a_resolver_refuses_loses_no_other_row() -> Result<(), Error> {
+    let (_, client) = staffed().await;
+    let rows = client.dynamic("Staff").query(Keys::partition("Sales"));
+    let typed = rows.resolve(|_, row_key, _, properties, _| match properties.get("EntityType") {
+        Some(_) => Ok(row_key.to_owned()),
+        None => Err(Error::new(ErrorKind::UnrecognizedEntity, "no type")),
+    });
+    let found = typed.results().collect().await?;
+    assert_eq!(found.iter().filter(|row| row.is_ok()).count(), 4);
+    assert_eq!(found.iter().filter(|row| row.is_err()).count(), 2, "the reviews");
+    Ok(())
+}

@@ -116,3 +116,70 @@ async fn a_failed_read_is_not_kept() -> Result<(), Error> {
     assert!(lookup.all().await.unwrap_err().is_backend(), "what is too old is not handed out");
     Ok(())
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_reader_leaves_the_read_to_the_next() -> Result<(), Error> {
+    let Fixture { fault, recorder, lookup, .. } = fixture().await;
+    fault.inject(On::Scan, 0, Trouble::Delay(Duration::from_secs(3600)));
+    let first = lookup.clone();
+    let stuck = tokio::spawn(async move { first.all().await.map(|rows| rows.len()) });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let second = lookup.clone();
+    let waiting = tokio::spawn(async move { second.all().await.map(|rows| rows.len()) });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!waiting.is_finished());
+    stuck.abort();
+    assert!(stuck.await.unwrap_err().is_cancelled());
+    assert_eq!(waiting.await.unwrap()?, 3);
+    assert_eq!(lookup.all().await?.len(), 3);
+    assert_eq!(recorder.count(), 2, "the one that was dropped, and the one after it");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn accesses_that_wait_share_the_error_too() -> Result<(), Error> {
+    let Fixture { fault, recorder, lookup, .. } = fixture().await;
+    fault.inject(On::Scan, 0, Trouble::Delay(Duration::from_secs(1)));
+    let lost = Trouble::Before(Error::new(ErrorKind::Backend, "connection lost"));
+    fault.inject(On::Scan, 0, lost);
+    let accesses = futures_util::future::join_all((0..20).map(|_| lookup.all())).await;
+    assert!(accesses.into_iter().all(|rows| rows.is_err_and(|error| error.is_backend())));
+    assert_eq!(recorder.count(), 1);
+    assert_eq!(lookup.all().await?.len(), 3, "the next access asks again");
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_read_before_it_was_forgotten_is_not_kept() -> Result<(), Error> {
+    let Fixture { fault, recorder, table, lookup, .. } = fixture().await;
+    fault.inject(On::Scan, 0, Trouble::Delay(Duration::from_secs(1)));
+    let (early, ()) = tokio::join!(lookup.all(), async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        lookup.forget();
+    });
+    assert_eq!(early?.len(), 3);
+    table.insert(&department(4)).await?;
+    recorder.clear();
+    assert_eq!(lookup.all().await?.len(), 4);
+    assert_eq!(recorder.count(), 1);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn refreshes_that_meet_share_a_read_that_began_after_them() -> Result<(), Error> {
+    let Fixture { fault, recorder, table, lookup, .. } = fixture().await;
+    for nth in 0..2 {
+        fault.inject(On::Scan, nth, Trouble::Delay(Duration::from_secs(1)));
+    }
+    let early = lookup.clone();
+    let early = tokio::spawn(async move { early.refresh().await });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    table.insert(&department(4)).await?;
+    recorder.clear();
+    let late = futures_util::future::try_join_all((0..20).map(|_| lookup.refresh()));
+    late.await?;
+    early.await.unwrap()?;
+    assert_eq!(lookup.all().await?.len(), 4, "none is told of a read from before the insert");
+    assert_eq!(recorder.count(), 1, "twenty refreshes, one read: {recorder}");
+    Ok(())
+}

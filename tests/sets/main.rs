@@ -9,13 +9,17 @@
 
 mod aggregate;
 mod bad_input;
+mod dispatch;
 mod dynamic;
 mod fixture;
 mod guide_h;
 mod guide_m;
 mod guide_rest;
+mod guide_values;
 mod guide_x;
 mod lookup;
+mod pages;
+mod rewrite;
 mod set;
 mod upgrade;
 mod version;

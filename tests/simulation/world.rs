@@ -26,6 +26,7 @@ fn is_adult(person: &Person) -> bool {
     partition_key = "{department}",
     row_key = "empid_{id:06}",
     index(ByEmail, row_key = "email_{email:lower}", unique),
+    index(ByBadge, row_key = "badge_{badge}", unique, only(visits)),
     index(ByName, row_key = "name_{last_name}_{id:06}", only(first_name)),
     index(Adult, row_key = "adult_{id:06}", when = is_adult),
     list(ByLastName, row_key = "lastname_{last_name}")
@@ -37,12 +38,22 @@ pub(crate) struct Person {
     pub(crate) last_name: String,
     pub(crate) age: i32,
     pub(crate) email: String,
+    pub(crate) badge: u8,
     pub(crate) visits: i64,
 }
 
 impl Person {
     pub(crate) fn row_key(&self) -> String {
         format!("empid_{:06}", self.id)
+    }
+
+    /// The key that it has in a unique index.
+    pub(crate) fn key_in(&self, index: &str) -> String {
+        match index {
+            "ByEmail" => format!("email_{}", self.email.to_lowercase()),
+            "ByBadge" => format!("badge_{:03}", self.badge),
+            other => panic!("`{other}` is not unique"),
+        }
     }
 }
 
@@ -107,11 +118,6 @@ impl Observed {
         let first = log.entries[..from].iter().rev().find(of).and_then(|(_, state)| state.clone());
         let later = log.entries[from..to].iter().filter(of).map(|(_, state)| state.clone());
         std::iter::once(first).chain(later).collect()
-    }
-
-    /// Every primary that was written until now.
-    pub(crate) fn row_keys(&self) -> BTreeSet<String> {
-        self.log.lock().unwrap().entries.iter().map(|(key, _)| key.clone()).collect()
     }
 
     /// What the primary was before the write that gave it that version.
@@ -212,7 +218,8 @@ impl Layout {
         let mut layout = Self::default();
         for person in table.query(Person::scan()).collect().await.unwrap() {
             let id = person.row_key();
-            layout.rows.insert(format!("email_{}", person.email.to_lowercase()));
+            layout.rows.insert(person.key_in("ByEmail"));
+            layout.rows.insert(person.key_in("ByBadge"));
             layout.rows.insert(format!("name_{}_{:06}", person.last_name, person.id));
             if person.age >= 18 {
                 layout.rows.insert(format!("adult_{:06}", person.id));

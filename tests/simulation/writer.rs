@@ -27,10 +27,10 @@ enum Intent {
         loaded: Stored<Person>,
         new: Option<Person>,
     },
-    /// Whatever is there is changed, to that email if any.
+    /// Whatever is there is changed, to keys of that person if any.
     Change {
         row_key: String,
-        email: Option<String>,
+        to: Person,
     },
     /// The entity goes; it need not be there, unless the verb is in a transaction.
     Remove {
@@ -49,6 +49,7 @@ impl Writer {
             last_name: random.pick(&["Jones", "Smith", "Brown"]).to_owned(),
             age: random.pick(&[10, 30]),
             email: random.pick(&["a@x.com", "B@x.com", "c@X.com", "d@x.com", "e@x.com"]).to_owned(),
+            badge: random.below(6) as u8,
             visits: 0,
         }
     }
@@ -62,7 +63,8 @@ impl Writer {
         let other = self.person();
         let mut person = person.clone();
         person.visits += 1;
-        match self.random.below(6) {
+        match self.random.below(7) {
+            6 => person.badge = other.badge,
             0 => person.email = other.email,
             1 => person.last_name = other.last_name,
             2 => person.age = other.age,
@@ -136,14 +138,15 @@ impl Writer {
     }
 
     async fn patch(&mut self, person: Person, from: usize) {
-        let patch = match self.random.below(4) {
+        let patch = match self.random.below(5) {
+            4 => Person::patch().badge(person.badge),
             0 => Person::patch().visits(7),
             1 => Person::patch().age(person.age),
             2 => Person::patch().last_name(person.last_name.clone()),
             _ => Person::patch().email(person.email.clone()),
         };
         let result = self.table.patch(Self::point(person.id), patch).await;
-        let intent = Intent::Change { row_key: person.row_key(), email: Some(person.email) };
+        let intent = Intent::Change { row_key: person.row_key(), to: person };
         self.judge_result(&result, &intent, from);
     }
 
@@ -167,7 +170,7 @@ impl Writer {
             let before = self.store.before(written.row_key(), &written.etag());
             assert_eq!(before.map(|state| state.person), seen, "an update was lost");
         }
-        let intent = Intent::Change { row_key: other_key(id), email: Some(other.email) };
+        let intent = Intent::Change { row_key: other_key(id), to: other };
         self.put(result, &intent, from);
     }
 
@@ -299,8 +302,7 @@ impl Writer {
             return;
         }
         let is_true = if error.is_unique_violation() {
-            assert_eq!(error.index(), Some("ByEmail"), "{error}");
-            self.damaged || self.is_taken(intent, others, from)
+            self.damaged || self.is_taken(error, intent, others, from)
         } else {
             let (_, row_key) = error.keys().unwrap_or_else(|| panic!("no keys: {error}"));
             assert!(row_key.starts_with("empid_"), "an internal row reached the caller: {error}");
@@ -338,18 +340,20 @@ impl Writer {
         }
     }
 
-    /// Whether another entity had the email that is wanted.
-    fn is_taken(&self, intent: &Intent, others: &[Intent], from: usize) -> bool {
-        let Some((own, email)) = intent.wants() else { return false };
-        let email = email.to_lowercase();
-        let among = others.iter().filter_map(Intent::wants);
-        if among.into_iter().any(|(_, other)| other.to_lowercase() == email) {
+    /// Whether the entity that is named had the key that is wanted.
+    fn is_taken(&self, error: &Error, intent: &Intent, others: &[Intent], from: usize) -> bool {
+        let index = error.index().expect("a violation names its index");
+        let (_, holder) = error.holder().unwrap_or_else(|| panic!("nobody holds it: {error}"));
+        let Some((own, wanted)) = intent.wants(index) else { return false };
+        if own == holder {
+            return false;
+        }
+        let among = others.iter().filter_map(|other| other.wants(index));
+        if among.into_iter().any(|other| other == (holder.to_owned(), wanted.clone())) {
             return true;
         }
-        let rows = self.store.row_keys().into_iter().filter(|row_key| *row_key != own);
-        rows.flat_map(|row_key| self.store.states(&row_key, from, self.store.now()))
-            .flatten()
-            .any(|state| state.person.email.to_lowercase() == email)
+        let states = self.store.states(holder, from, self.store.now());
+        states.into_iter().flatten().any(|state| state.person.key_in(index) == wanted)
     }
 }
 
@@ -374,16 +378,14 @@ impl Intent {
         }
     }
 
-    /// Whose email it would be.
-    fn wants(&self) -> Option<(String, String)> {
+    /// Whose key of an index it would be.
+    fn wants(&self, index: &str) -> Option<(String, String)> {
         match self {
             Self::Insert(person) | Self::Upsert(person) => {
-                Some((person.row_key(), person.email.clone()))
+                Some((person.row_key(), person.key_in(index)))
             }
-            Self::Put { new: Some(person), loaded } => {
-                Some((other_key(loaded_id(loaded)), person.email.clone()))
-            }
-            Self::Change { row_key, email: Some(email) } => Some((row_key.clone(), email.clone())),
+            Self::Put { new: Some(person), .. } => Some((person.row_key(), person.key_in(index))),
+            Self::Change { row_key, to } => Some((row_key.clone(), to.key_in(index))),
             _ => None,
         }
     }

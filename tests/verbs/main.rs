@@ -3,7 +3,12 @@
 
 mod check;
 mod copies;
+mod elsewhere;
+mod holder;
 mod limits;
+mod linger;
+mod lost;
 mod rebuild;
 mod single;
 mod stored_key;
+mod versions;

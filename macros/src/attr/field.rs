@@ -157,7 +157,9 @@ fn blind(entry: &Entry) -> syn::Result<u32> {
     let mut chars = Slot::default();
     for inner in entry.list()? {
         match inner.name().as_str() {
-            "chars" => chars.set(&inner.key, number(&inner, 1..=WHOLE_TOKEN, "blind(chars = 8)"))?,
+            "chars" => {
+                chars.set(&inner.key, number(&inner, 1..=WHOLE_TOKEN, "blind(chars = 8)"))?
+            }
             _ => inner.unknown("`blind`", &["chars"])?,
         }
     }
@@ -165,11 +167,7 @@ fn blind(entry: &Entry) -> syn::Result<u32> {
 }
 
 /// `key = 8`, within bounds.
-fn number(
-    entry: &Entry,
-    bounds: std::ops::RangeInclusive<u32>,
-    example: &str,
-) -> syn::Result<u32> {
+fn number(entry: &Entry, bounds: std::ops::RangeInclusive<u32>, example: &str) -> syn::Result<u32> {
     if let Given::Value(value) = &entry.value
         && let Expr::Lit(lit) = &**value
         && let Lit::Int(number) = &lit.lit

@@ -13,6 +13,7 @@ pub(crate) struct IndexAttr {
     pub(crate) is_list: bool,
     pub(crate) row_key: Slot<LitStr>,
     pub(crate) partition_key: Slot<LitStr>,
+    pub(crate) table: Slot<LitStr>,
     pub(crate) unique: Slot<()>,
     pub(crate) when: Slot<Path>,
     /// Fields of a partial copy.
@@ -44,6 +45,7 @@ impl IndexAttr {
             is_list,
             row_key: Slot::default(),
             partition_key: Slot::default(),
+            table: Slot::default(),
             unique: Slot::default(),
             when: Slot::default(),
             only: Slot::default(),
@@ -61,7 +63,8 @@ impl IndexAttr {
         match (entry.name().as_str(), self.is_list) {
             ("row_key", _) => self.row_key.set(key, entry.string()),
             ("partition_key", _) => self.partition_key.set(key, entry.string()),
-            ("table", _) | ("in_blob", true) => entry.not_yet(),
+            ("table", _) => self.table.set(key, entry.string()),
+            ("in_blob", true) => entry.not_yet(),
             ("unique", false) => self.unique.set(key, entry.flag()),
             ("when", false) => self.when.set(key, entry.path()),
             ("only", false) => self.only.set(key, entry.names()),

@@ -16,8 +16,14 @@ impl Entity {
 
 /// The service takes 3 to 63 letters and digits, a letter first.
 pub(super) fn table_name(entity: &Entity, errors: &mut Errors) {
-    let name = entity.table.value();
-    let span = entity.table.span();
+    let elsewhere = entity.families.iter().filter_map(|family| family.table.as_ref());
+    for literal in std::iter::once(&entity.table).chain(elsewhere) {
+        is_table_name(literal, errors);
+    }
+}
+
+fn is_table_name(literal: &syn::LitStr, errors: &mut Errors) {
+    let (name, span) = (literal.value(), literal.span());
     if name.contains(['{', '}']) {
         errors.at(span, "a date template in `name` is not supported yet");
         return;

@@ -56,7 +56,9 @@ fn conflict(a: &str, b: &str) -> String {
         }
         ("flatten(prefix = \"..\")", _) => "the prefix is the name",
         ("flatten", "encrypt") => "write `#[table(encrypt)]` on the struct's own fields",
-        ("json", "blind") => "a token is of one value, and JSON text of a value is not always the same",
+        ("json", "blind") => {
+            "a token is of one value, and JSON text of a value is not always the same"
+        }
         _ => "expected one of them",
     };
     format!("`{a}` and `{b}` on one field: {why}")
@@ -66,9 +68,8 @@ fn conflict(a: &str, b: &str) -> String {
 fn plain_in_key(entity: &Entity, at: usize, field: &Field, errors: &mut Errors) {
     let Some(span) = field.attr.encrypt.span() else { return };
     let keys = entity.families.iter().flat_map(|family| [&family.partition, &family.row]);
-    let mut plain = keys.filter(|key| {
-        key.parts().any(|part| part.field == at && part.form != Form::Hmac)
-    });
+    let mut plain =
+        keys.filter(|key| key.parts().any(|part| part.field == at && part.form != Form::Hmac));
     if let Some(key) = plain.next() {
         let name = &field.name;
         errors.at(

@@ -30,7 +30,7 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
     names::constants(&entity.fields, errors);
     names::patches(entity, errors);
     for family in &entity.families {
-        if family.is_primary() {
+        if family.is_primary() || family.is_elsewhere {
             key::separated(&family.partition, entity, errors);
         }
         key::separated(&family.row, entity, errors);
@@ -38,6 +38,7 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
     key::hot_partition(entity, errors);
     key::tokens(entity, errors);
     index::count(entity, errors);
+    index::elsewhere(entity, errors);
 }
 
 /// The rules for a struct that is flattened.

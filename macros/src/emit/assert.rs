@@ -11,6 +11,9 @@ use crate::{
     template::Form,
 };
 
+/// Properties that say whose copy a row in another partition is: `Src`, `SrcP`, `SrcR`, `SrcT`.
+const OWNER_PROPERTIES: usize = 4;
+
 /// The assertions of an entity.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
     let separated = entity.families.iter().map(|family| separated(entity, family));
@@ -27,7 +30,10 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         const _: () = _rt::assert_properties(__SCHEMA.columns, #marker, #message);
     };
     let copies = entity.copies().filter(|family| !family.is_primary());
-    let copies = copies.map(|family| copy_properties(entity, family, marker));
+    let copies = copies.map(|family| {
+        let owner = if family.is_elsewhere { OWNER_PROPERTIES } else { 0 };
+        copy_properties(entity, family, marker + owner)
+    });
     let apart = apart(entity);
     let older = older(entity);
     let hidden = hidden(&entity.fields);
@@ -136,8 +142,9 @@ fn separated(entity: &Entity, family: &Family) -> TokenStream {
             const _: () = _rt::assert_separated(&#constant.#template, #assert);
         })
     };
+    let has_own_partition = family.is_primary() || family.is_elsewhere;
     let partition =
-        family.is_primary().then(|| check(&family.partition, quote! { partition })).flatten();
+        has_own_partition.then(|| check(&family.partition, quote! { partition })).flatten();
     let row = check(&family.row, quote! { row });
     quote! { #partition #row }
 }

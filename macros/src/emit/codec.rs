@@ -4,7 +4,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::{part, schema::family_constant};
+use super::{part, schema::family_constant, stale};
 use crate::{
     attr::Discriminator,
     model::{Absent, Entity, Family, FamilyKind, Field, Storage},
@@ -38,7 +38,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let keys = keys(entity);
     let slots = slots(entity);
     let walk = walk(entity);
-    let stale = stale(entity);
+    let stale = stale::emit(entity);
     let fields = entity.fields.iter().enumerate().map(|(at, field)| {
         let name = &field.ident;
         let value = value(entity, at, field);
@@ -61,43 +61,24 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
                 __row: &_rt::Row,
                 __family: &'static _rt::Family,
             ) -> _rt::Result<Self> {
+                <Self as _rt::FromRow>::read_with(__row, __family, 0, |__entity| __entity)
+            }
+
+            fn read_with<__R>(
+                __row: &_rt::Row,
+                __family: &'static _rt::Family,
+                __from: u32,
+                __wrap: impl _rt::FnOnce(Self) -> __R,
+            ) -> _rt::Result<__R> {
                 #keys
                 #slots
                 #walk
                 let __entity = Self { #(#fields),* };
                 #stale
-                _rt::Ok(__entity)
+                _rt::Ok(__wrap(__entity))
             }
         }
     }
-}
-
-/// A copy whose key does not follow from its fields was changed by another program: where the key
-/// has a field in a form that does not give it back, the key is written again and compared.
-fn stale(entity: &Entity) -> TokenStream {
-    let arms = entity.families.iter().enumerate().filter_map(|(index, family)| {
-        let is_held =
-            |part: &crate::model::Part| family.holds.get(part.field).copied().unwrap_or_default();
-        let is_lossy = family
-            .row
-            .parts()
-            .any(|part| entity.fields.get(part.field).is_some_and(|field| !part.is_exact(field)));
-        if family.kind != FamilyKind::Copy || !is_lossy || !family.row.parts().all(is_held) {
-            return None;
-        }
-        let row_key = super::entity::row_key(entity, family, &quote! { __entity });
-        Some(quote! {
-            #index => {
-                #row_key
-                _rt::check_copy_key(__row, &__row_key)?;
-            }
-        })
-    });
-    let arms: Vec<TokenStream> = arms.collect();
-    if arms.is_empty() {
-        return TokenStream::new();
-    }
-    quote! { match __family.index { #(#arms)* _ => {} } }
 }
 
 /// Takes the keys apart as far as fields are read from them.
@@ -113,6 +94,7 @@ fn keys(entity: &Entity) -> TokenStream {
     });
     quote! {
         #(#locals)*
+        let (__partition_key, __row_key) = _rt::Row::keys(__row);
         match __family.index {
             #(#arms)*
             _ => {}
@@ -163,12 +145,12 @@ fn text_of(in_row: bool, at: usize) -> Ident {
     if in_row { format_ident!("__r{at}") } else { format_ident!("__p{at}") }
 }
 
-/// The template's field, the key's name, and the key of `__row`.
+/// The template's field, the key's name, and the local that holds the key.
 fn key_of(in_row: bool) -> (TokenStream, &'static str, TokenStream) {
     if in_row {
-        (quote! { row }, "RowKey", quote! { _rt::Row::row_key(__row) })
+        (quote! { row }, "RowKey", quote! { __row_key })
     } else {
-        (quote! { partition }, "PartitionKey", quote! { _rt::Row::partition_key(__row) })
+        (quote! { partition }, "PartitionKey", quote! { __partition_key })
     }
 }
 
@@ -224,12 +206,16 @@ fn walk(entity: &Entity) -> TokenStream {
             })?;
         });
     }
+    if entity.families.iter().any(|family| family.is_elsewhere) {
+        // Whose copy it is, and of which version.
+        named.push(quote! { b"Src" | b"SrcP" | b"SrcR" | b"SrcT" => {} });
+    }
     if let Discriminator::Property(name) = &entity.discriminator {
         let name = bytes(&name.value());
         named.push(quote! { #name => {} });
     }
     quote! {
-        let mut __properties = _rt::Row::properties(__row);
+        let mut __properties = _rt::Row::properties_from(__row, __from);
         while let _rt::Some((__name, __value)) = __properties.next()? {
             match __name {
                 #(#named)*
@@ -282,7 +268,11 @@ pub(super) fn json_codec(field: &Field) -> Ident {
 pub(super) fn json_codecs(fields: &[Field]) -> TokenStream {
     let codecs = fields.iter().filter(|field| field.storage == Storage::Json).map(|field| {
         let (name, ty) = (json_codec(field), &field.ty);
-        let new = if field.is_secret() { quote! { hushed } } else { quote! { new } };
+        let new = if field.is_secret() {
+            quote! { hushed }
+        } else {
+            quote! { new }
+        };
         quote_spanned! { ty.span() =>
             const #name: _rt::JsonCodec<#ty> = <_rt::JsonCodec<#ty>>::#new();
         }
@@ -311,9 +301,12 @@ pub(super) fn finish(
             quote! { (#codec.finish)(#slot, #before, #name)? }
         }
         _ => {
-            let read = super::hushed(field, quote! {
-                <#ty as _rt::Property>::from_stored(__found)
-            });
+            let read = super::hushed(
+                field,
+                quote! {
+                    <#ty as _rt::Property>::from_stored(__found)
+                },
+            );
             quote! { _rt::finish_stored(#slot, #before, #name, |__found| #read)? }
         }
     };

@@ -77,9 +77,12 @@ fn property_column(field: &Field) -> Option<TokenStream> {
     Some(match &field.storage {
         Storage::Skipped | Storage::Extra => return None,
         Storage::Plain => {
-            let read = super::hushed(field, quote! {
-                <#ty as _rt::Property>::from_stored(__found)
-            });
+            let read = super::hushed(
+                field,
+                quote! {
+                    <#ty as _rt::Property>::from_stored(__found)
+                },
+            );
             quote! {
                 #[doc = #doc]
                 #vis const #name: _rt::Column<Self, #ty, #kind> =

@@ -55,6 +55,7 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
                 columns: &[],
                 older: _rt::None,
                 sealed: false,
+                derived: _rt::derived_rows::<Self>,
             };
 
             fn primary() -> Self::Primary { loop {} }
@@ -167,6 +168,8 @@ pub(crate) fn set(input: &DeriveInput, set: &model::Set) -> TokenStream {
                     fn other(_: &_rt::Row) -> _rt::Result<_rt::Option<Self>> { loop {} }
 
                     fn member_name(&self) -> &'static str { "" }
+
+                    fn set_columns(_: bool) -> _rt::Option<_rt::Vec<_rt::String>> { _rt::None }
                 }
             }
         }
@@ -180,7 +183,7 @@ pub(crate) fn set(input: &DeriveInput, set: &model::Set) -> TokenStream {
     };
     let body = quote! {
         impl _rt::Set for #ident {
-            const MEMBERS: &'static _rt::Members = &_rt::Members::new("", &[], &[]);
+            const MEMBERS: &'static _rt::Members = &_rt::Members::new("", &[], &[], &[]);
         }
 
         #body

@@ -1,18 +1,17 @@
 //! Indexes and lists: their path builders, and the rows that an entity has in them.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use super::{entity, schema::family_constant, steps};
+use super::{
+    key, row,
+    schema::{family_constant, marker},
+    steps,
+};
 use crate::{
-    model::{Entity, Family, FamilyKind},
+    model::{Entity, Family, FamilyKind, Field},
     names::{self, Case},
 };
-
-/// The type that stands for a partial copy's fields.
-pub(super) fn marker(entity: &Entity, family: &Family) -> Ident {
-    format_ident!("__{}{}Fields", names::unraw(&entity.ident), names::unraw(&family.name))
-}
 
 /// The methods that begin a path through an index, and what partial copies hold.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
@@ -56,7 +55,7 @@ fn holds(entity: &Entity, family: &Family) -> TokenStream {
     }
 }
 
-/// Every row that an entity has, where it has more than one.
+/// Every row that an entity has, where it has more than the primary.
 pub(super) fn rows(entity: &Entity) -> TokenStream {
     let further: Vec<TokenStream> = entity
         .families
@@ -68,9 +67,8 @@ pub(super) fn rows(entity: &Entity) -> TokenStream {
         return TokenStream::new();
     }
     quote! {
-        fn rows(&self) -> _rt::Result<_rt::EntityRows> {
-            let mut __rows =
-                _rt::EntityRows::only(<Self as _rt::TableEntity>::to_row(self)?);
+        fn rows_with(&self, __primary: _rt::Row) -> _rt::Result<_rt::EntityRows> {
+            let mut __rows = _rt::EntityRows::only(__primary);
             #(#further)*
             _rt::Ok(__rows)
         }
@@ -82,14 +80,24 @@ fn further(entity: &Entity, family: &Family) -> TokenStream {
     let add = match family.kind {
         FamilyKind::Primary => return TokenStream::new(),
         FamilyKind::Copy => {
-            let row = entity::row(entity, family);
+            // Copies in the partition of the primary share its key, which is known.
+            let (place, partition_key) = match family.is_elsewhere {
+                true => (quote! { elsewhere }, key::partition_key(entity, family, key::of_self)),
+                false => {
+                    let shared = quote! {
+                        let __partition_key = _rt::Row::partition_key(&__rows.primary);
+                    };
+                    (quote! { copies }, shared)
+                }
+            };
+            let row = row::write(entity, family, &partition_key);
             quote! {
                 let __copy = #row;
-                __rows.copies.push(_rt::CopyRow { family: #constant, row: __copy });
+                __rows.#place.push(_rt::CopyRow { family: #constant, row: __copy });
             }
         }
         FamilyKind::List => {
-            let row_key = entity::row_key(entity, family, &quote! { self });
+            let row_key = key::row_key(entity, family, key::of_self);
             quote! {
                 #row_key
                 let __id = _rt::ToOwned::to_owned(_rt::Row::row_key(&__rows.primary));
@@ -104,5 +112,53 @@ fn further(entity: &Entity, family: &Family) -> TokenStream {
     match &family.when {
         Some(when) => quote! { if #when(self) { #add } },
         None => quote! {{ #add }},
+    }
+}
+
+/// The keys of the entity that a copy is one of, where the copies hold them.
+pub(super) fn owner(entity: &Entity) -> TokenStream {
+    let Some(primary) = entity.primary() else { return TokenStream::new() };
+    let is_known = |family: &Family| {
+        family.kind == FamilyKind::Copy
+            && primary.parts().all(|part| {
+                let field = entity.fields.get(part.field);
+                let is_given = |field| entity.key_source(family, part.field, field).is_some();
+                let is_held = family.holds.get(part.field).copied().unwrap_or_default();
+                is_held || field.is_some_and(is_given)
+            })
+    };
+    let known: Vec<usize> =
+        (0..).zip(&entity.families).filter(|(_, family)| is_known(family)).map(|at| at.0).collect();
+    if known.is_empty() {
+        return TokenStream::new();
+    }
+    let place = |field: &Field| {
+        let local = format_ident!("__of_{}", field.name);
+        quote! { #local }
+    };
+    let reads = entity.fields.iter().enumerate().filter(|(at, _)| entity.is_in_key(*at)).map(
+        |(_, field)| {
+            let (local, constant) = (place(field), &field.constant);
+            quote! {
+                let #local = _rt::ReadColumn::read(&<Self>::#constant, __row, __family)?;
+            }
+        },
+    );
+    let partition_key = key::partition_key(entity, primary, place);
+    let row_key = key::row_key(entity, primary, place);
+    quote! {
+        fn owner_of(
+            __row: &_rt::Row,
+            __family: &'static _rt::Family,
+        ) -> _rt::Result<_rt::Option<(_rt::String, _rt::String)>> {
+            match __family.index {
+                #(#known)|* => {}
+                _ => return _rt::Ok(_rt::None),
+            }
+            #(#reads)*
+            #partition_key
+            #row_key
+            _rt::Ok(_rt::Some((__partition_key, __row_key)))
+        }
     }
 }

@@ -12,11 +12,14 @@ mod edm_enum;
 mod entity;
 pub(crate) mod fallback;
 mod index;
+mod key;
 mod part;
 mod patch;
 mod projection;
 mod properties;
+mod row;
 mod schema;
+mod stale;
 mod set;
 mod steps;
 
@@ -78,7 +81,11 @@ pub(crate) fn set(set: &model::Set) -> TokenStream {
 /// The result of a conversion of the field; where nobody may see the value, its error says nothing
 /// of it.
 fn hushed(field: &model::Field, result: TokenStream) -> TokenStream {
-    if field.is_secret() { quote! { _rt::hushed(#result) } } else { result }
+    if field.is_secret() {
+        quote! { _rt::hushed(#result) }
+    } else {
+        result
+    }
 }
 
 /// A block in which `_rt` is the runtime. The user's lints are for code that the user wrote.

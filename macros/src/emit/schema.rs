@@ -16,6 +16,15 @@ pub(super) fn family_constant(family: &Family) -> Ident {
     format_ident!("__{}", crate::names::Case::Screaming.apply(&name))
 }
 
+/// The type that stands for a partial copy's fields.
+pub(super) fn marker(entity: &Entity, family: &Family) -> Ident {
+    format_ident!(
+        "__{}{}Fields",
+        crate::names::unraw(&entity.ident),
+        crate::names::unraw(&family.name)
+    )
+}
+
 /// The constants of the families.
 pub(super) fn families(entity: &Entity) -> TokenStream {
     let families = entity.families.iter().enumerate().map(|(index, family)| {
@@ -36,7 +45,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     });
     let conditional = entity.families.iter().any(|family| family.when.is_some());
     let name = crate::names::unraw(&entity.ident);
-    let (table, entity_type) = (&entity.table, &entity.entity_type);
+    let (ident, table, entity_type) = (&entity.ident, &entity.table, &entity.entity_type);
     let discriminator = match &entity.discriminator {
         Discriminator::Property(name) => quote! { _rt::Discriminator::Property(#name) },
         Discriminator::RowKey => quote! { _rt::Discriminator::RowKey },
@@ -63,6 +72,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             columns: &[#(#columns),*],
             older: #older,
             sealed: #is_sealed,
+            derived: _rt::derived_rows::<#ident>,
         };
     }
 }
@@ -91,7 +101,11 @@ fn family(family: &Family, index: usize, entity: &Entity) -> TokenStream {
             Storage::Flattened(prefix) => Some(format!("{prefix}*")),
             Storage::Skipped | Storage::Extra => None,
         });
-    let unique = family.unique;
+    let (unique, elsewhere) = (family.unique, family.is_elsewhere);
+    let table = match &family.table {
+        Some(table) => quote! { _rt::Some(#table) },
+        None => quote! { _rt::None },
+    };
     quote! {
         _rt::Family {
             name: #name,
@@ -103,6 +117,8 @@ fn family(family: &Family, index: usize, entity: &Entity) -> TokenStream {
             in_keys: &[#(#in_keys),*],
             left_out: &[#(#left_out),*],
             unique: #unique,
+            table: #table,
+            elsewhere: #elsewhere,
         }
     }
 }

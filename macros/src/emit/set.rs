@@ -18,9 +18,12 @@ pub(super) fn members(set: &Set) -> TokenStream {
     let apart = apart(set, &schemas);
     quote! {
         const __SCHEMAS: &'static [&'static _rt::Schema] = &[#(#schemas),*];
-        static __MARKERS: [_rt::Marker; _rt::count_markers(__SCHEMAS)] =
-            _rt::sorted_markers(__SCHEMAS);
-        static __MEMBERS: _rt::Members = _rt::Members::new(#name, __SCHEMAS, &__MARKERS);
+        static __MARKERS: [_rt::Marker; _rt::marker_places(__SCHEMAS)] =
+            _rt::placed_markers(__SCHEMAS);
+        static __FORMS: [_rt::KeyForm; _rt::count_forms(__SCHEMAS)] =
+            _rt::sorted_forms(__SCHEMAS);
+        static __MEMBERS: _rt::Members =
+            _rt::Members::new(#name, __SCHEMAS, &__MARKERS, &__FORMS);
 
         #[automatically_derived]
         impl _rt::Set for #ident {
@@ -68,19 +71,12 @@ fn apart(set: &Set, schemas: &[TokenStream]) -> TokenStream {
 /// The impls of an enum.
 pub(super) fn emit(set: &Set) -> TokenStream {
     let ident = &set.ident;
-    let from_row = from_row(set);
+    let (from_row, columns) = (from_row(set), columns(set));
     let (row, claim) = (local("__row"), local("__claim"));
     let reads = set.members.iter().enumerate().map(|(at, member)| {
         let (variant, ty) = (&member.ident, &member.ty);
-        let read = quote_spanned! { ty.span() =>
-            <#ty as _rt::SetMember>::read_claimed(#row, #claim)
-        };
-        quote! {
-            #at => match #read {
-                _rt::Ok(__member) => _rt::Ok(Self::#variant(__member)),
-                _rt::Err(__error) => _rt::Err(__error),
-            },
-        }
+        let read = quote_spanned! { ty.span() => <#ty as _rt::SetMember>::read_into };
+        quote! { #at => #read(#row, #claim, |__member| Self::#variant(__member)), }
     });
     let other = match &set.other {
         Some(other) => {
@@ -123,6 +119,10 @@ pub(super) fn emit(set: &Set) -> TokenStream {
                     #other_name
                 }
             }
+
+            fn set_columns(__copies: bool) -> _rt::Option<_rt::Vec<_rt::String>> {
+                #columns
+            }
         }
 
         #(#variants)*
@@ -130,33 +130,37 @@ pub(super) fn emit(set: &Set) -> TokenStream {
     }
 }
 
-/// `FromRow`: the columns are those of all members, with the discriminators.
-fn from_row(set: &Set) -> TokenStream {
-    let ident = &set.ident;
+/// The columns of all members, with the discriminators.
+fn columns(set: &Set) -> TokenStream {
+    if set.other.is_some() {
+        // A row of no member is handed out whole.
+        return quote! { let _ = __copies; _rt::None };
+    }
     let names = local("__names");
+    let copies = local("__copies");
     let columns = set.members.iter().map(|member| {
         let ty = &member.ty;
         quote_spanned! { ty.span() =>
-            let mut __columns = <#ty as _rt::SetMember>::member_columns()?;
+            let mut __columns = <#ty as _rt::SetMember>::member_columns(#copies)?;
             _rt::Vec::append(&mut #names, &mut __columns);
         }
     });
-    let all = match &set.other {
-        // A row of no member is handed out whole.
-        Some(_) => quote! { _rt::None },
-        None => quote! {{
-            let mut __names = _rt::Members::columns(&__MEMBERS);
-            #(#columns)*
-            _rt::Some(__names)
-        }},
-    };
+    quote! {
+        let mut __names = _rt::Members::columns(&__MEMBERS);
+        #(#columns)*
+        _rt::Some(__names)
+    }
+}
+
+fn from_row(set: &Set) -> TokenStream {
+    let ident = &set.ident;
     quote! {
         #[automatically_derived]
         impl _rt::FromRow for #ident {
             fn columns(
                 _: _rt::Option<&'static _rt::Family>,
             ) -> _rt::Option<_rt::Vec<_rt::String>> {
-                #all
+                <Self as _rt::EntitySet>::set_columns(false)
             }
 
             #[inline]
@@ -199,7 +203,11 @@ fn writes(set: &Set) -> TokenStream {
     let types: Vec<_> = set.members.iter().map(|member| &member.ty).collect();
     let names: Vec<_> = set.members.iter().map(|member| &member.ident).collect();
     let bounds = quote! { #(for<'__a> #types: _rt::TableEntity,)* };
-    let arms = |member: TokenStream, other: &TokenStream| {
+    let arms = |member: &dyn Fn(usize) -> TokenStream, other: &TokenStream| {
+        let members = names.iter().enumerate().map(|(at, name)| {
+            let member = member(at);
+            quote! { Self::#name(__member) => #member, }
+        });
         let other = set.other.as_ref().map(|variant| {
             let (variant, ty) = (&variant.ident, &variant.ty);
             let value = local("__other");
@@ -213,22 +221,22 @@ fn writes(set: &Set) -> TokenStream {
                 }
             }
         });
-        quote! { #(Self::#names(__member) => #member,)* #other }
+        quote! { #(#members)* #other }
     };
     let table = arms(
-        quote! { _rt::table_of(__member) },
+        &|_| quote! { _rt::table_of(__member) },
         &quote! { let _ = __other; _rt::Members::table(&__MEMBERS) },
     );
     let change = arms(
-        quote! { _rt::bulk_change(__member, __verb) },
+        &|_| quote! { _rt::bulk_change(__member, __verb) },
         &quote! { _rt::Writable::change(__other, __verb) },
     );
     let replacement = arms(
-        quote! { _rt::replacement_of(__stored, __member) },
+        &|at| quote! { _rt::replacement_of(__stored, __member, #at) },
         &quote! { _rt::other_replacement(__stored, __other) },
     );
     let removal = arms(
-        quote! { _rt::removal_of(__stored, __member) },
+        &|at| quote! { _rt::removal_of(__stored, __member, #at) },
         &quote! { let _ = __other; _rt::other_removal(__stored) },
     );
     quote! {
@@ -261,6 +269,14 @@ fn writes(set: &Set) -> TokenStream {
 
             fn removal(__stored: &_rt::Stored<Self>) -> _rt::Result<_rt::BulkChange> {
                 match &**__stored { #removal }
+            }
+
+            fn reread(__row: _rt::Row) -> _rt::Result<_rt::Option<_rt::Stored<Self>>> {
+                _rt::reread_set(__row)
+            }
+
+            fn type_name(&self) -> &'static str {
+                <Self as _rt::EntitySet>::member_name(self)
             }
         }
     }

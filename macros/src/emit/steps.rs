@@ -6,7 +6,10 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::{part, schema::family_constant};
+use super::{
+    part,
+    schema::{family_constant, marker},
+};
 use crate::{
     model::{Entity, Family, FamilyKind, Field, Part},
     template::{Fineness, Form},
@@ -114,7 +117,7 @@ impl<'m> Builder<'m> {
             FamilyKind::Primary => quote! { _rt::PrimaryRow },
             FamilyKind::Copy if self.family.is_full() => quote! { _rt::FullCopy },
             FamilyKind::Copy => {
-                let marker = super::index::marker(self.entity, self.family);
+                let marker = marker(self.entity, self.family);
                 quote! { _rt::PartialCopy<#marker> }
             }
             FamilyKind::List => quote! { _rt::ListRows },

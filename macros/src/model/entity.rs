@@ -158,6 +158,7 @@ fn families(
     errors: &mut Errors,
 ) -> Vec<Family> {
     let primary = primary(input, attr, fields, errors);
+    let table = attr.name.get().map_or_else(|| names::unraw(&input.ident), LitStr::value);
     let mut families = Vec::new();
     let mut methods = HashMap::new();
     // One without a path of its own is left out: what is generated for it would be a second
@@ -166,8 +167,7 @@ fn families(
         if !has_own_path(index, &mut methods, errors) {
             continue;
         }
-        let partition = primary.as_ref().map(|primary| &primary.partition);
-        families.extend(self::index(index, partition, fields, errors));
+        families.extend(self::index(index, primary.as_ref(), &table, fields, errors));
     }
     families.splice(0..0, primary);
     families
@@ -217,19 +217,23 @@ fn primary(
         kind: FamilyKind::Primary,
         partition: partition?,
         row: row?,
+        table: None,
+        is_elsewhere: false,
         holds: vec![true; fields.len()],
         unique: false,
         when: None,
     })
 }
 
-/// The family of an index or a list, in the primary's partition.
+/// The family of an index or a list, in the primary's partition unless it says another.
 fn index(
     attr: &IndexAttr,
-    partition: Option<&Key>,
+    primary: Option<&Family>,
+    table: &str,
     fields: &[Field],
     errors: &mut Errors,
 ) -> Option<Family> {
+    let partition = primary.map(|primary| &primary.partition);
     if !attr.row_key.is_set() {
         let kind = if attr.is_list { "list" } else { "index" };
         let message =
@@ -237,33 +241,39 @@ fn index(
         errors.at(attr.name.span(), message);
     }
     let row = attr.row_key.get().map(|literal| Key::new(literal, fields, errors));
-    let elsewhere = attr
+    let other_partition = attr
         .partition_key
         .get()
         .filter(|literal| partition.is_some_and(|partition| partition.text != literal.value()));
-    if let Some(literal) = elsewhere {
-        errors.at(literal.span(), "a copy in another partition is not supported yet");
+    let other_table =
+        attr.table.get().filter(|literal| !literal.value().eq_ignore_ascii_case(table));
+    if let (true, Some(literal)) = (attr.is_list, other_partition.or(other_table)) {
+        errors.at(literal.span(), "a list in another partition or table is not supported yet");
     }
+    let own_partition = other_partition.map(|literal| Key::new(literal, fields, errors));
     let mut family = Family {
         name: attr.name.clone(),
         kind: if attr.is_list { FamilyKind::List } else { FamilyKind::Copy },
-        partition: partition?.clone(),
+        is_elsewhere: other_partition.is_some() || other_table.is_some(),
+        partition: own_partition.or_else(|| partition.cloned())?,
         row: row?,
+        table: other_table.cloned(),
         holds: held(attr, fields, errors),
         unique: attr.unique.is_set(),
         when: attr.when.get().cloned(),
     };
-    if attr.only.is_set() {
-        hold_key_fields(&mut family, fields);
+    if let (true, Some(primary)) = (attr.only.is_set(), primary) {
+        hold_key_fields(&mut family, primary, fields);
     }
     Some(family)
 }
 
-/// A copy that is found by a field gives the field back: where its key does not, `{email:lower}`
-/// for one, `only(..)` need not name it.
-fn hold_key_fields(family: &mut Family, fields: &[Field]) {
-    let in_key: Vec<usize> = family.parts().map(|part| part.field).collect();
-    for at in in_key {
+/// A copy that is found by a field gives the field back, and a copy says whose it is: where its key
+/// does not, `{email:lower}` for one, `only(..)` need not name the fields of both keys.
+fn hold_key_fields(family: &mut Family, primary: &Family, fields: &[Field]) {
+    let keys = family.parts().chain(primary.parts());
+    let in_keys: Vec<usize> = keys.map(|part| part.field).collect();
+    for at in in_keys {
         let given_back = family.source_of(at, fields).is_some();
         if let (false, Some(slot)) = (given_back, family.holds.get_mut(at)) {
             *slot = true;

@@ -59,6 +59,10 @@ pub(crate) struct Family {
     pub(crate) kind: FamilyKind,
     pub(crate) partition: Key,
     pub(crate) row: Key,
+    /// The table, where it is not the primary's.
+    pub(crate) table: Option<LitStr>,
+    /// Whether its rows are in another partition or table than the primary.
+    pub(crate) is_elsewhere: bool,
     /// Which fields its rows hold, in their keys or as properties.
     pub(crate) holds: Vec<bool>,
     pub(crate) unique: bool,
@@ -148,11 +152,9 @@ impl Part {
             Form::Plain if names::is_named(&field.ty, &FIXED) => Some(true),
             Form::Plain => None,
             Form::Lower => Some(false),
-            Form::Width(_)
-            | Form::Descending
-            | Form::Date(..)
-            | Form::Bucket(_)
-            | Form::Hmac => Some(true),
+            Form::Width(_) | Form::Descending | Form::Date(..) | Form::Bucket(_) | Form::Hmac => {
+                Some(true)
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ pub use std::{
     default::Default,
     fmt::{self, Debug},
     marker::PhantomData,
-    ops::Fn,
+    ops::{Fn, FnOnce},
     option::Option::{self, None, Some},
     result::Result::{Err, Ok},
     string::String,
@@ -31,30 +31,29 @@ pub use crate::{
     },
     entity::{
         Access, Blind, Column, ColumnSchema, Companion, Comparable, CopyRow, Discriminator, Draft,
-        DynamicEntity, Encrypted,
-        EntityRows, Flattened, FromRow, FullCopy, FullView, Holds, Json, ListEntry, ListRows,
-        PartialCopy, Partition, Patch, Path, PathBuilder, Plain, Point, PrimaryRow, Projection,
-        Properties, PropertyWriter, Range, ReadColumn, Scan, Schema, Sealed, Stored, TableEntity,
-        UpgradeFrom, View, Within, assert_flattened, older_rows, older_version,
+        DynamicEntity, Encrypted, EntityRows, Flattened, FromRow, FullCopy, FullView, Holds, Json,
+        ListEntry, ListRows, PartialCopy, Partition, Patch, Path, PathBuilder, Plain, Point,
+        PrimaryRow, Projection, Properties, PropertyWriter, Range, ReadColumn, Scan, Schema,
+        Sealed, Stored, TableEntity, UpgradeFrom, View, Within, assert_flattened, derived_rows,
+        older_owner, older_rows, older_version,
         set::{
-            Aggregate, Claim, EntitySet, Folding, Many, Marker, Members, One, OtherRow, Set,
-            SetMember, Variant, assert_members_apart, assert_older, assert_same_type,
-            assert_types_apart, count_markers, read_projection, resolve_row, schema_of,
-            sorted_markers, table_of,
+            Aggregate, Claim, EntitySet, Folding, KeyForm, Many, Marker, Members, One, OtherRow,
+            Set, SetMember, Variant, assert_members_apart, assert_older, assert_same_type,
+            assert_types_apart, count_forms, marker_places, placed_markers, read_projection,
+            resolve_row, schema_of, sorted_forms, table_of,
         },
     },
     error::{BoxError, Error, Result},
     key::{
         DatePart, Descending, Family, FamilyKind, FixedWidth, Form, KeyPart, KeyWriter, Ordered,
         Part, PrefixInput, RangeInput, Resolution, Segment, TOKEN_WIDTH, Template, TextPart,
-        bucket_width,
-        date_width, decode_period, families_meet, hold_token, lower, resolution_of,
+        bucket_width, date_width, decode_period, families_meet, hold_token, lower, resolution_of,
     },
     limits::PROPERTIES,
     row::Row,
     table::{
         BulkChange, BulkVerb, Rewritable, Writable, bulk_change, other_removal, other_replacement,
-        removal_of, replacement_of,
+        removal_of, replacement_of, reread_set,
     },
 };
 
@@ -81,6 +80,15 @@ pub fn from_keys<T>(found: Option<T>, field: &'static str) -> Result<T> {
     found.ok_or_else(|| InvalidValue::new("the row's keys do not hold the field").on_read(field))
 }
 
+/// Whether a part of a row's RowKey is a text in lower case, as far as that can be told without
+/// writing it: texts of ASCII without escapes.
+pub fn is_lower_part(template: &Template, row: &Row, part: usize, text: &str) -> bool {
+    let Ok(Some(key)) = template.part_text(row.row_key(), part) else { return false };
+    let is_lower =
+        |(key, text): (u8, u8)| key.is_ascii() && key != b'~' && key == text.to_ascii_lowercase();
+    key.len() == text.len() && key.bytes().zip(text.bytes()).all(is_lower)
+}
+
 /// Refuses a copy whose key does not follow from its fields.
 ///
 /// # Errors
@@ -96,6 +104,23 @@ pub fn check_copy_key(row: &Row, expected: &str) -> Result<()> {
         expected.escape_debug()
     );
     Err(InvalidValue::new(message).on_read("RowKey"))
+}
+
+/// Refuses a copy in another partition whose PartitionKey does not follow from its fields.
+///
+/// # Errors
+///
+/// `is_decode`: another program changed the row.
+pub fn check_copy_partition(row: &Row, expected: &str) -> Result<()> {
+    let key = row.partition_key();
+    if key == expected || crate::key::is_same_but_held(key, expected) {
+        return Ok(());
+    }
+    let message = format!(
+        "the copy's key does not match its fields, which give `{}`: another program changed it; `check()` and `repair()` mend it",
+        expected.escape_debug()
+    );
+    Err(InvalidValue::new(message).on_read("PartitionKey"))
 }
 
 /// The family that a projection is read from, the entity's primary unless told.
@@ -117,6 +142,7 @@ pub fn family_or_primary<P: Projection>(
 /// # Errors
 ///
 /// `is_decode`, naming the field.
+#[inline]
 pub fn read_part<T>(
     field: &'static str,
     text: &str,
@@ -266,9 +292,8 @@ impl<T> JsonCodec<T> {
                 })
             },
             finish: |found, prefix, name| {
-                finish_json(found, prefix, name).map_err(|_| {
-                    InvalidValue::new("").hushed().on_read(&[prefix, name].concat())
-                })
+                finish_json(found, prefix, name)
+                    .map_err(|_| InvalidValue::new("").hushed().on_read(&[prefix, name].concat()))
             },
             read: |row, name| {
                 read_json(row, name).map_err(|error| match error.is_decode() {
@@ -304,6 +329,17 @@ impl<F: Property, V: Input<F::Scalar>> PatchInput<F> for V {
         patch.set::<F>(name, &self.input())
     }
 }
+
+/// The type of a property that a patch can remove.
+#[diagnostic::on_unimplemented(
+    message = "a property of type `{Self}` cannot be removed",
+    label = "not an `Option`",
+    note = "an entity without it could not be read; make the field an `Option`"
+)]
+pub trait Removable {}
+
+#[diagnostic::do_not_recommend]
+impl<T> Removable for Option<T> {}
 
 /// That a projection's field has the type of the entity's.
 #[diagnostic::on_unimplemented(

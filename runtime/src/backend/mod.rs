@@ -42,6 +42,8 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// * `scan` gives rows in ordinal order of (PartitionKey, RowKey) where
 ///   [`Capabilities::ordered`] says so. A page may be empty and still have a continuation; a
 ///   continuation names the next row and stays good when that row is deleted.
+/// * A page's date and the Timestamps of its rows are of one clock. Work that has to wait until a
+///   row is old is never done by a backend whose pages have no date.
 /// * A future that is dropped may or may not have written.
 ///
 /// [`ErrorKind::Backend`]: crate::ErrorKind::Backend

@@ -1,6 +1,6 @@
 //! What a backend is asked, and what it answers.
 
-use crate::{filter::Filter, page::Continuation, row::Row};
+use crate::{edm::Ticks, filter::Filter, page::Continuation, row::Row};
 
 /// What a backend can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +62,9 @@ pub struct Rows {
     pub rows: Vec<Row>,
     /// Where the next page begins; `None` at the end.
     pub next: Option<Continuation>,
+    /// When the page was answered, by the clock that the store takes Timestamps from: how the age of
+    /// a row is told. `None`: it does not say.
+    pub date: Option<Ticks>,
 }
 
 /// A request about tables.

@@ -1,7 +1,6 @@
 //! One operation on one row.
 
 use crate::{
-    edm::ValueRef,
     error::Result,
     row::{ETag, Row},
 };
@@ -105,20 +104,15 @@ impl Operation {
     ///
     /// # Errors
     ///
-    /// `is_corrupt` for a damaged row.
+    /// What [`Row::check`] says of its row.
     pub fn request_bytes(&self) -> Result<usize> {
         let row = &self.row;
-        let keys = row.partition_key().len() + row.row_key().len();
+        let keys = row.key_bytes().map_or(0, |(partition, row)| partition.len() + row.len());
         let version = match self.condition() {
             Some(Condition::Match(etag)) => etag.to_string().len(),
             _ => 0,
         };
-        let mut bytes = HEADERS + version + KEY_BYTE * keys;
-        let mut properties = row.properties();
-        while let Some((name, value)) = properties.next()? {
-            bytes += 2 * name.len() + PROPERTY + json_bytes(value);
-        }
-        Ok(bytes)
+        Ok(HEADERS + version + KEY_BYTE * keys + row.request_bytes()?)
     }
 }
 
@@ -127,19 +121,3 @@ impl Operation {
 const HEADERS: usize = 768;
 /// Bytes for a byte of a key: `'` is `%27%27` in the URL, and once more in the JSON.
 const KEY_BYTE: usize = 7;
-/// Quotes, colons, commas and the annotation of a property: `"":,"@odata.type":"Edm.DateTime",`.
-const PROPERTY: usize = 36;
-
-/// Bytes of the value as JSON, an upper bound.
-fn json_bytes(value: ValueRef<'_>) -> usize {
-    match value {
-        ValueRef::String(text) => {
-            let controls = text.bytes().filter(|byte| *byte < 0x20 || *byte == 0x7f).count();
-            let escaped = text.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count();
-            2 + text.len() + 5 * controls + escaped
-        }
-        ValueRef::Binary(bytes) => 2 + bytes.len().div_ceil(3) * 4,
-        // The longest are a Guid, 36 characters, and a Double, 24.
-        _ => 40,
-    }
-}

@@ -168,11 +168,7 @@ impl EdmValue for Date {
 
     #[inline]
     fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
-        let stored = OffsetDateTime::from_edm(value)?;
-        if stored.time() != Time::MIDNIGHT {
-            return Err(InvalidValue::new(format!("expected a date at midnight, found {stored}")));
-        }
-        Ok(stored.date())
+        Ticks::from_edm(value)?.midnight()
     }
 }
 

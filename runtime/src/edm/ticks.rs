@@ -4,6 +4,8 @@ use std::{fmt, str::FromStr};
 
 use time::{Date, Month, OffsetDateTime, Time, UtcOffset};
 
+use super::InvalidValue;
+
 /// A point in time as a count of 100 ns ticks since 0001-01-01T00:00:00Z, as .NET counts them.
 ///
 /// The service keeps DateTime properties and Timestamps at this resolution; finer times are cut.
@@ -19,10 +21,14 @@ use time::{Date, Month, OffsetDateTime, Time, UtcOffset};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Ticks(i64);
 
-/// Ticks of a second.
-pub(super) const PER_SECOND: i64 = 10_000_000;
+/// Ticks of a day.
+const PER_DAY: i64 = 24 * 60 * 60 * Ticks::PER_SECOND;
+/// The Julian day of 0001-01-01.
+const FIRST_DAY: i64 = 1_721_426;
 
 impl Ticks {
+    /// Ticks of a second.
+    pub(crate) const PER_SECOND: i64 = 10_000_000;
     /// 0001-01-01T00:00:00Z.
     pub const MIN: Self = Self(0);
     /// 1601-01-01T00:00:00Z, the first time that a DateTime property holds.
@@ -44,7 +50,24 @@ impl Ticks {
 
     /// Ticks since the last whole second.
     pub(crate) const fn within_second(self) -> i64 {
-        self.0 % PER_SECOND
+        self.0 % Self::PER_SECOND
+    }
+
+    /// The time in that day of the years 1 to 9999, `within` ticks after it began.
+    pub(crate) fn in_day(date: Date, within: i64) -> Option<Self> {
+        let days = i64::from(date.to_julian_day()) - FIRST_DAY;
+        days.checked_mul(PER_DAY)?.checked_add(within).and_then(Self::new)
+    }
+
+    /// The day that begins with that time.
+    pub(crate) fn midnight(self) -> Result<Date, InvalidValue> {
+        let days = if self.0 % PER_DAY == 0 {
+            i32::try_from(FIRST_DAY + self.0 / PER_DAY).ok()
+        } else {
+            None
+        };
+        days.and_then(|days| Date::from_julian_day(days).ok())
+            .ok_or_else(|| InvalidValue::new(format!("expected a date at midnight, found {self}")))
     }
 
     /// The next later time; the last one is its own.
@@ -67,7 +90,7 @@ impl TryFrom<OffsetDateTime> for Ticks {
     fn try_from(time: OffsetDateTime) -> Result<Self, ParseTicksError> {
         // Seconds are counted towards the past, and the fraction is what is left to the time.
         let fraction = i64::from(time.nanosecond() / 100);
-        let ticks = time.unix_timestamp().checked_mul(PER_SECOND);
+        let ticks = time.unix_timestamp().checked_mul(Self::PER_SECOND);
         let ticks = ticks.and_then(|ticks| ticks.checked_add(Self::UNIX_EPOCH.0 + fraction));
         ticks.and_then(Self::new).ok_or(ParseTicksError)
     }
@@ -76,8 +99,8 @@ impl TryFrom<OffsetDateTime> for Ticks {
 impl From<Ticks> for OffsetDateTime {
     fn from(ticks: Ticks) -> Self {
         let since_epoch = ticks.0 - Ticks::UNIX_EPOCH.0;
-        let second = Self::from_unix_timestamp(since_epoch.div_euclid(PER_SECOND));
-        let fraction = u32::try_from(since_epoch.rem_euclid(PER_SECOND) * 100);
+        let second = Self::from_unix_timestamp(since_epoch.div_euclid(Ticks::PER_SECOND));
+        let fraction = u32::try_from(since_epoch.rem_euclid(Ticks::PER_SECOND) * 100);
         // Every count of ticks is a time of the years 1 to 9999, which `time` holds.
         let second = second.unwrap_or(Self::UNIX_EPOCH);
         second.replace_nanosecond(fraction.unwrap_or(0)).unwrap_or(second)
@@ -148,7 +171,8 @@ fn parse(text: &str) -> Option<Ticks> {
         None => (Time::MIDNIGHT, 0, UtcOffset::UTC),
     };
     let seconds = OffsetDateTime::new_in_offset(date, time, offset).unix_timestamp();
-    let ticks = seconds.checked_mul(PER_SECOND)?.checked_add(Ticks::UNIX_EPOCH.0 + fraction)?;
+    let ticks =
+        seconds.checked_mul(Ticks::PER_SECOND)?.checked_add(Ticks::UNIX_EPOCH.0 + fraction)?;
     Ticks::new(ticks)
 }
 

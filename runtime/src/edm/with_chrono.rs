@@ -2,19 +2,17 @@
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 
-use super::{
-    EdmCow, EdmType, EdmValue, InvalidValue, ParseTicksError, Ticks, ValueRef, ticks::PER_SECOND,
-};
+use super::{EdmCow, EdmType, EdmValue, InvalidValue, ParseTicksError, Ticks, ValueRef};
 
 impl TryFrom<DateTime<Utc>> for Ticks {
     type Error = ParseTicksError;
 
     /// Cuts to 100 ns, towards the past; a leap second counts as the end of the one before.
     fn try_from(time: DateTime<Utc>) -> Result<Self, ParseTicksError> {
-        let within = i64::from(time.timestamp_subsec_nanos() / 100).min(PER_SECOND - 1);
+        let within = i64::from(time.timestamp_subsec_nanos() / 100).min(Ticks::PER_SECOND - 1);
         let ticks = time
             .timestamp()
-            .checked_mul(PER_SECOND)
+            .checked_mul(Ticks::PER_SECOND)
             .and_then(|ticks| ticks.checked_add(within)?.checked_add(Self::UNIX_EPOCH.get()));
         ticks.and_then(Self::new).ok_or(ParseTicksError)
     }
@@ -23,9 +21,10 @@ impl TryFrom<DateTime<Utc>> for Ticks {
 impl From<Ticks> for DateTime<Utc> {
     fn from(ticks: Ticks) -> Self {
         let since_epoch = ticks.get() - Ticks::UNIX_EPOCH.get();
-        let nanos = u32::try_from(since_epoch.rem_euclid(PER_SECOND) * 100).unwrap_or_default();
+        let nanos =
+            u32::try_from(since_epoch.rem_euclid(Ticks::PER_SECOND) * 100).unwrap_or_default();
         // chrono holds all of the years 1 to 9999, so that the default is never taken.
-        Self::from_timestamp(since_epoch.div_euclid(PER_SECOND), nanos).unwrap_or_default()
+        Self::from_timestamp(since_epoch.div_euclid(Ticks::PER_SECOND), nanos).unwrap_or_default()
     }
 }
 
@@ -45,6 +44,17 @@ impl EdmValue for DateTime<Utc> {
     }
 }
 
+impl TryFrom<Ticks> for NaiveDate {
+    type Error = InvalidValue;
+
+    /// The day that begins with that time.
+    fn try_from(ticks: Ticks) -> Result<Self, InvalidValue> {
+        let day = ticks.midnight()?.to_julian_day();
+        // chrono counts days from the day before 0001-01-01, and holds all that Ticks do.
+        Ok(Self::from_num_days_from_ce_opt(day - 1_721_425).unwrap_or_default())
+    }
+}
+
 impl EdmValue for NaiveDate {
     const EDM: EdmType = EdmType::DateTime;
 
@@ -55,10 +65,6 @@ impl EdmValue for NaiveDate {
     }
 
     fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
-        let stored = DateTime::<Utc>::from_edm(value)?;
-        if stored.time() != NaiveTime::MIN {
-            return Err(InvalidValue::new(format!("expected a date at midnight, found {stored}")));
-        }
-        Ok(stored.date_naive())
+        Ticks::from_edm(value)?.try_into()
     }
 }

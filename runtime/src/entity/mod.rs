@@ -7,6 +7,7 @@ mod dynamic;
 mod names;
 mod patch;
 mod path;
+mod pending;
 mod projection;
 mod properties;
 mod reference;
@@ -21,29 +22,30 @@ mod view;
 
 use time::OffsetDateTime;
 
-pub use column::{
-    Column, Flattened, FlattenedAs, Predicate, ReadColumn, ReadPart, SystemValue,
-};
+pub use column::{Column, Flattened, FlattenedAs, Predicate, ReadColumn, ReadPart, SystemValue};
 pub use draft::Draft;
 pub use dynamic::DynamicEntity;
 pub use kind::{Blind, Comparable, Encrypted, Equated, Json, Plain};
 pub use names::assert_flattened;
 pub use patch::Patch;
 pub use path::{Access, Partition, Path, PathBuilder, Point, Range, Scan};
+pub(crate) use pending::Pending;
 pub use projection::Projection;
 pub use properties::{
     Properties, PropertyReader, PropertyWriter, finish_json, finish_property, keep_extra,
     read_json, read_properties, read_property,
 };
 pub use reference::KeyRef;
+pub(crate) use related::{derive as derive_keys, gives_keys_of};
 pub use rows::{CopyRow, EntityRows, ListEntry};
+pub(crate) use schema::Kinds;
 pub use schema::{ColumnSchema, Companion, Discriminator, Recognition, Schema, Sealed};
-pub(crate) use sealed::SealedColumn;
 pub use sealed::SEAL;
+pub(crate) use sealed::SealedColumn;
 pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};
 pub use stored::Stored;
-pub use version::{UpgradeFrom, older_rows, older_version};
-pub(crate) use version::{entity_of, read_version, stored_rows};
+pub use version::{UpgradeFrom, derived_rows, older_owner, older_rows, older_version};
+pub(crate) use version::{entity_of, owner_of, read_version, stored_rows};
 pub use view::{
     FullCopy, FullView, Holds, ListRows, PartialCopy, PrimaryRow, ReadableAs, View, Within,
 };
@@ -79,6 +81,20 @@ pub trait FromRow: Sized + Send + 'static {
     fn from_copy(row: &Row, family: &'static Family) -> Result<Self> {
         let _ = family;
         Self::from_row(row)
+    }
+
+    /// What `wrap` makes of the value: an enum around it is filled in place, not copied into. The
+    /// properties before the place `from` are known and of no interest.
+    #[doc(hidden)]
+    #[inline]
+    fn read_with<R>(
+        row: &Row,
+        family: &'static Family,
+        from: u32,
+        wrap: impl FnOnce(Self) -> R,
+    ) -> Result<R> {
+        let _ = from;
+        Self::from_copy(row, family).map(wrap)
     }
 }
 
@@ -130,7 +146,16 @@ pub trait TableEntity: FromRow + Sync {
     ///
     /// As [`to_row`](Self::to_row).
     fn rows(&self) -> Result<EntityRows> {
-        self.to_row().map(EntityRows::only)
+        self.rows_with(self.to_row()?)
+    }
+
+    /// Every row that the entity is stored as, where the primary is known.
+    ///
+    /// # Errors
+    ///
+    /// As [`to_row`](Self::to_row).
+    fn rows_with(&self, primary: Row) -> Result<EntityRows> {
+        Ok(EntityRows::only(primary))
     }
 
     /// The entity from a row of an older version; `None`: no `upgrade_from` leads from that
@@ -150,6 +175,27 @@ pub trait TableEntity: FromRow + Sync {
     ///
     /// As [`from_version`](Self::from_version).
     fn rows_of_version(row: &Row, family: &str, version: u32) -> Result<Option<EntityRows>> {
+        let _ = (row, family, version);
+        Ok(None)
+    }
+
+    /// PartitionKey and RowKey of the entity that a copy of that family is one of; `None`: its
+    /// copies do not hold them.
+    ///
+    /// # Errors
+    ///
+    /// `is_decode` for a copy that does not fit.
+    fn owner_of(row: &Row, family: &'static Family) -> Result<Option<(String, String)>> {
+        let _ = (row, family);
+        Ok(None)
+    }
+
+    /// The same for a copy of an older version.
+    ///
+    /// # Errors
+    ///
+    /// As [`owner_of`](Self::owner_of).
+    fn owner_of_version(row: &Row, family: &str, version: u32) -> Result<Option<(String, String)>> {
         let _ = (row, family, version);
         Ok(None)
     }

@@ -77,8 +77,8 @@ impl<A: TableEntity> Stored<A> {
 
 const NOT_DERIVABLE: &str = "a part of the other entity's key is not a part of this one's: both need the same field in the same form";
 
-/// Both keys of the other entity.
-fn derive(
+/// Both keys of a row of the other family.
+pub(crate) fn derive(
     from: &'static Family,
     to: &'static Family,
     (partition_key, row_key): (&str, &str),
@@ -123,12 +123,15 @@ fn text_of(
     Err(InvalidValue::new("the key does not hold the field"))
 }
 
+/// Whether the keys of one family give those of another.
+pub(crate) const fn gives_keys_of(from: &Family, to: &Family) -> bool {
+    has_all(from, to.partition.segments) && has_all(from, to.row.segments)
+}
+
 /// Whether every part of the other entity's primary key is one of this entity's.
 const fn is_derivable(from: &[Family], to: &[Family]) -> bool {
     match (from, to) {
-        ([from, ..], [to, ..]) => {
-            has_all(from, to.partition.segments) && has_all(from, to.row.segments)
-        }
+        ([from, ..], [to, ..]) => gives_keys_of(from, to),
         _ => false,
     }
 }

@@ -7,8 +7,10 @@ use crate::{key::Family, row::Row};
 pub struct EntityRows {
     /// The entity's own row.
     pub primary: Row,
-    /// Its secondary-index copies.
+    /// Its secondary-index copies in the primary's partition.
     pub copies: Vec<CopyRow>,
+    /// Its copies in other partitions and tables.
+    pub elsewhere: Vec<CopyRow>,
     /// Its entries in index entities.
     pub entries: Vec<ListEntry>,
 }
@@ -16,7 +18,7 @@ pub struct EntityRows {
 impl EntityRows {
     /// The rows of an entity without copies and lists.
     pub const fn only(primary: Row) -> Self {
-        Self { primary, copies: Vec::new(), entries: Vec::new() }
+        Self { primary, copies: Vec::new(), elsewhere: Vec::new(), entries: Vec::new() }
     }
 }
 
@@ -24,7 +26,7 @@ impl EntityRows {
     /// The same rows, encrypted where the row that they follow is.
     pub(crate) fn encrypted_as(mut self, before: &Row) -> Self {
         self.primary = self.primary.encrypted_as(before);
-        for copy in &mut self.copies {
+        for copy in self.copies.iter_mut().chain(&mut self.elsewhere) {
             copy.row = copy.row.clone().encrypted_as(before);
         }
         self

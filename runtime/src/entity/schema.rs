@@ -1,5 +1,6 @@
 //! What is known of an entity's rows before there are any.
 
+use super::EntityRows;
 use crate::{
     edm::{EdmType, ValueRef},
     error::{Error, ErrorKind, Result},
@@ -99,6 +100,9 @@ pub struct Schema {
     pub older: Option<&'static Schema>,
     /// Whether each of its rows has a property that vouches for all others.
     pub sealed: bool,
+    /// Every row that follows from a primary, by the version that wrote it; `None`: a row of
+    /// another type.
+    pub derived: fn(&Row) -> Result<Option<EntityRows>>,
 }
 
 /// What a row is to a reader of one type.
@@ -112,6 +116,15 @@ pub enum Recognition {
     Foreign(String),
     /// A row that does not say its type.
     Unmarked,
+}
+
+/// A kind of copies, and the primaries that they follow from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kinds {
+    pub(crate) copy: &'static Family,
+    pub(crate) primary: &'static Family,
+    /// The type, in the version of this program.
+    pub(crate) schema: &'static Schema,
 }
 
 impl Schema {
@@ -144,7 +157,7 @@ impl Schema {
                 return Err(Error::new(ErrorKind::Decode, message).in_property(name));
             }
         };
-        if marker == self.marker && family.kind == FamilyKind::Primary {
+        if marker == family.marker && family.kind != FamilyKind::List {
             return Ok(Recognition::Ours);
         }
         let (_, copy) =
@@ -217,6 +230,32 @@ impl Schema {
     /// Whether it and its older versions are stored as one row, without copies and lists.
     pub(crate) fn is_alone(&'static self) -> bool {
         self.versions().all(|schema| schema.families.len() == 1)
+    }
+
+    /// Whether some of its rows, or of its older versions', are in other partitions or tables.
+    pub(crate) fn reaches_elsewhere(&'static self) -> bool {
+        self.versions().any(|schema| schema.families.iter().any(|family| family.elsewhere))
+    }
+
+    /// The primaries of the version that has that kind of copies.
+    pub(crate) fn primary_of(&'static self, copy: &'static Family) -> Option<&'static Family> {
+        let has = |schema: &&'static Schema| {
+            schema
+                .families
+                .iter()
+                .any(|family| std::ptr::eq(family, copy) || family.marker == copy.marker)
+        };
+        self.versions().find(has)?.families.first()
+    }
+
+    /// The copies of that name in other partitions or tables, of it or of an older version, with
+    /// the primaries of that version.
+    pub(crate) fn elsewhere_named(&'static self, name: &str) -> Option<Kinds> {
+        self.versions().find_map(|schema| {
+            let families: &'static [Family] = schema.families;
+            let copy = families.iter().find(|family| family.elsewhere && family.name == name)?;
+            Some(Kinds { copy, primary: families.first()?, schema: self })
+        })
     }
 
     /// Whether a copy, a list or a condition may depend on that property.

@@ -23,6 +23,11 @@ impl Schema {
         self.sealed || any_sealed(self.columns)
     }
 
+    /// The table that the values of a kind of its rows are bound to: by name, wherever it is stored.
+    pub(crate) fn table_of(&self, family: Option<&Family>) -> &'static str {
+        family.and_then(|family| family.table).unwrap_or(self.table)
+    }
+
     /// Whether keys of its rows have tokens of fields.
     pub(crate) fn has_tokens(&self) -> bool {
         self.token_fields().next().is_some()

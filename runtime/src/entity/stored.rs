@@ -7,6 +7,7 @@ use std::{
 
 use time::OffsetDateTime;
 
+use super::Pending;
 use crate::{
     error::Result,
     key::{Family, FamilyKind},
@@ -24,17 +25,35 @@ pub struct Stored<T> {
     status: u16,
     /// The family of the row, where it is not the primary.
     copy: Option<&'static Family>,
+    /// What the write that it came from still does.
+    pending: Pending,
 }
 
 impl<T> Stored<T> {
     pub(crate) fn new(value: T, row: Row, status: u16) -> Self {
-        Self { value, row, status, copy: None }
+        Self { value, row, status, copy: None, pending: Pending::default() }
     }
 
     /// A value that was read from a row of that family.
     pub(crate) fn read(value: T, row: Row, family: &'static Family) -> Self {
         let copy = (family.kind != FamilyKind::Primary).then_some(family);
-        Self { value, row, status: 200, copy }
+        Self { value, row, status: 200, copy, pending: Pending::default() }
+    }
+
+    /// The same value, of a write that goes on.
+    pub(crate) fn with_pending(self, pending: Pending) -> Self {
+        Self { pending, ..self }
+    }
+
+    /// Returns when the copies in other partitions of the write that it came from are written; at
+    /// once for a value that was read.
+    ///
+    /// # Errors
+    ///
+    /// `is_contended` where they were left to a worker; what stopped the writer otherwise. The write
+    /// itself was committed.
+    pub async fn wait_for_copies(&self) -> Result<()> {
+        self.pending.wait().await
     }
 
     /// The index whose copy it was read through; `None`: it is the entity's own row.
@@ -81,7 +100,13 @@ impl<T> Stored<T> {
     /// The same row with a value that is made of its value.
     pub(crate) fn try_map<U>(self, change: impl FnOnce(T, &Row) -> Result<U>) -> Result<Stored<U>> {
         let value = change(self.value, &self.row)?;
-        Ok(Stored { value, row: self.row, status: self.status, copy: self.copy })
+        Ok(Stored {
+            value,
+            row: self.row,
+            status: self.status,
+            copy: self.copy,
+            pending: self.pending,
+        })
     }
 
     /// The value alone.

@@ -66,8 +66,24 @@ pub fn older_rows<Old: TableEntity>(
     version: u32,
 ) -> Result<Option<EntityRows>> {
     match family_of(Old::SCHEMA, family, version) {
-        Some(family) => Old::from_copy(row, family)?.rows().map(Some),
+        Some(family) => own_rows::<Old>(row, family).map(Some),
         None => Old::rows_of_version(row, family, version),
+    }
+}
+
+/// The keys of the entity that a copy of an older version is one of: what `upgrade_from` generates.
+///
+/// # Errors
+///
+/// `is_decode` for a copy that does not fit its version.
+pub fn older_owner<Old: TableEntity>(
+    row: &Row,
+    family: &str,
+    version: u32,
+) -> Result<Option<(String, String)>> {
+    match family_of(Old::SCHEMA, family, version) {
+        Some(family) => Old::owner_of(row, family),
+        None => Old::owner_of_version(row, family, version),
     }
 }
 
@@ -107,9 +123,51 @@ pub(crate) fn stored_rows<E: TableEntity>(
     family: &'static Family,
 ) -> Result<EntityRows> {
     let Some(version) = other_version::<E>(row, family)? else {
-        return E::from_copy(row, family)?.rows();
+        return own_rows::<E>(row, family);
     };
     E::rows_of_version(row, family.name, version)?.ok_or_else(|| E::SCHEMA.newer(version))
+}
+
+/// The same for a row of this version.
+fn own_rows<E: TableEntity>(row: &Row, family: &'static Family) -> Result<EntityRows> {
+    let entity = E::from_copy(row, family)?;
+    match family.kind {
+        FamilyKind::Primary => entity.rows_with(row.clone()),
+        FamilyKind::Copy | FamilyKind::List => entity.rows(),
+    }
+}
+
+/// Every row that follows from a primary, by the version that wrote it; `None`: a row of another
+/// type.
+///
+/// # Errors
+///
+/// `is_unrecognized_entity` for a version that is not known, `is_decode` for a row that does not
+/// fit.
+pub fn derived_rows<E: TableEntity>(primary: &Row) -> Result<Option<EntityRows>> {
+    let family = E::SCHEMA.primary()?;
+    match E::SCHEMA.recognize(primary, family)? {
+        Recognition::Foreign(_) | Recognition::Unmarked => Ok(None),
+        Recognition::Ours | Recognition::Version(_) => stored_rows::<E>(primary, family).map(Some),
+    }
+}
+
+/// The keys of the entity that a copy is one of, where the row is a copy of the type, of whichever
+/// index and version, and holds them.
+pub(crate) fn owner_of<E: TableEntity>(copy: &Row) -> Result<Option<(String, String)>> {
+    for schema in E::SCHEMA.versions() {
+        let copies = schema.families.iter().filter(|family| family.kind == FamilyKind::Copy);
+        for family in copies {
+            if schema.recognize(copy, family)? != Recognition::Ours {
+                continue;
+            }
+            return match schema.version == E::SCHEMA.version {
+                true => E::owner_of(copy, family),
+                false => E::owner_of_version(copy, family.name, schema.version),
+            };
+        }
+    }
+    Ok(None)
 }
 
 fn other_version<E: TableEntity>(row: &Row, family: &'static Family) -> Result<Option<u32>> {

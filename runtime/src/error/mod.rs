@@ -41,6 +41,7 @@ struct Inner {
     keys: Option<(String, String)>,
     property: Option<String>,
     index: Option<String>,
+    holder: Option<(String, String)>,
     entity_type: Option<String>,
     failed_index: Option<usize>,
     seen: Option<Seen>,
@@ -61,6 +62,7 @@ impl Error {
             keys: None,
             property: None,
             index: None,
+            holder: None,
             entity_type: None,
             failed_index: None,
             seen: None,
@@ -107,6 +109,13 @@ impl Error {
     #[must_use]
     pub fn with_index(mut self, index: &str) -> Self {
         self.0.index = Some(index.to_owned());
+        self
+    }
+
+    /// The same error, naming the entity that holds the key of the index.
+    #[must_use]
+    pub fn held_by(mut self, partition_key: &str, row_key: &str) -> Self {
+        self.0.holder = Some((partition_key.to_owned(), row_key.to_owned()));
         self
     }
 
@@ -210,6 +219,24 @@ impl Error {
     /// The index whose key was taken, for a unique violation.
     pub fn index(&self) -> Option<&str> {
         self.0.index.as_deref()
+    }
+
+    /// PartitionKey and RowKey of the entity that holds the key, for a unique violation; `None`: the
+    /// row in the way, whose keys [`keys`](Self::keys) gives, is an orphan or does not say whose it
+    /// is.
+    ///
+    /// ```
+    /// use entable::{Error, ErrorKind};
+    ///
+    /// let error = Error::new(ErrorKind::UniqueViolation, "the key of index `ByEmail` is taken")
+    ///     .with_index("ByEmail")
+    ///     .at_keys("Sales", "email_don@contoso.com")
+    ///     .held_by("Sales", "empid_000223");
+    /// assert_eq!(error.index(), Some("ByEmail"));
+    /// assert_eq!(error.holder(), Some(("Sales", "empid_000223")));
+    /// ```
+    pub fn holder(&self) -> Option<(&str, &str)> {
+        self.0.holder.as_ref().map(|(partition_key, row_key)| (&**partition_key, &**row_key))
     }
 
     /// The message alone, without table, keys and property.

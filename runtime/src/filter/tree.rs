@@ -9,7 +9,9 @@ impl Filter {
         match self {
             Self::And(children) | Self::Or(children) => children,
             Self::Not(child) => std::slice::from_ref(&**child),
-            Self::Compare { .. } | Self::Property(_) | Self::Constant(_) | Self::Blind { .. } => &[],
+            Self::Compare { .. } | Self::Property(_) | Self::Constant(_) | Self::Blind { .. } => {
+                &[]
+            }
         }
     }
 
@@ -107,9 +109,10 @@ fn is_like(a: &Filter, b: &Filter) -> bool {
             Filter::Compare { property: b, comparison: by_b, value: to_b },
         ) => a == b && by_a == by_b && (to_a == to_b || (is_nan(to_a) && is_nan(to_b))),
         (Filter::Property(a), Filter::Property(b)) => a == b,
-        (Filter::Blind { property: a, value: to_a }, Filter::Blind { property: b, value: to_b }) => {
-            a == b && to_a == to_b
-        }
+        (
+            Filter::Blind { property: a, value: to_a },
+            Filter::Blind { property: b, value: to_b },
+        ) => a == b && to_a == to_b,
         (Filter::Constant(a), Filter::Constant(b)) => a == b,
         (Filter::And(_), Filter::And(_))
         | (Filter::Or(_), Filter::Or(_))

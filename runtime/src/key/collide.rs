@@ -17,7 +17,18 @@ const STEPS: u32 = 4000;
 
 /// Whether a row of `a` and a row of `b` could have the same PartitionKey and RowKey.
 pub const fn families_meet(a: &Family, b: &Family) -> bool {
-    templates_meet(&a.row, &b.row) && templates_meet(&a.partition, &b.partition)
+    tables_meet(a.table, b.table)
+        && templates_meet(&a.row, &b.row)
+        && templates_meet(&a.partition, &b.partition)
+}
+
+/// Whether two families are in one table; names are the same in any case.
+const fn tables_meet(a: Option<&str>, b: Option<&str>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => a.eq_ignore_ascii_case(b),
+        (None, None) => true,
+        _ => false,
+    }
 }
 
 /// Whether a key of `a` could be a key of `b`. `false` is a proof; `true` may be wrong.

@@ -258,7 +258,7 @@ fn ticks_of([year, month, day, hour, minute, second, ticks]: Units) -> Option<Ti
     let small = |number: i64| u8::try_from(number).ok();
     let month = Month::try_from(small(month)?).ok()?;
     let date = Date::from_calendar_date(year.try_into().ok()?, month, small(day)?).ok()?;
-    let time = Time::from_hms(small(hour)?, small(minute)?, small(second)?).ok()?;
-    let whole = Ticks::try_from(OffsetDateTime::new_utc(date, time)).ok()?;
-    Ticks::new(whole.get() + ticks)
+    Time::from_hms(small(hour)?, small(minute)?, small(second)?).ok()?;
+    let seconds = (hour * 60 + minute) * 60 + second;
+    Ticks::in_day(date, seconds * Ticks::PER_SECOND + ticks)
 }

@@ -6,11 +6,12 @@ use crate::edm::InvalidValue;
 /// The number of a zero-padded text; refuses every text that [`push_padded`] does not write.
 #[inline]
 fn digits<T: TryFrom<u64>>(text: &str, width: Option<usize>) -> Result<T, InvalidValue> {
-    let fits = width.is_none_or(|width| text.len() == width)
-        && !text.is_empty()
-        && text.bytes().all(|b| b.is_ascii_digit());
-    let number = if fits { text.parse::<u64>().ok() } else { None };
-    number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
+    let fits = width.is_none_or(|width| text.len() == width) && !text.is_empty();
+    let number = text.bytes().try_fold(0_u64, |number, byte| match byte {
+        b'0'..=b'9' => number.checked_mul(10)?.checked_add(u64::from(byte - b'0')),
+        _ => None,
+    });
+    number.filter(|_| fits).and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
         let text = text.escape_debug();
         InvalidValue::new(format!("expected a padded number of its type, found `{text}`"))
     })

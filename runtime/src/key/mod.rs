@@ -30,7 +30,7 @@ pub use date::{
 pub use escape::{escape, unescape};
 pub(crate) use hash::stable_hash;
 pub use hash::{bucket, bucket_width, encode_bucket, push_bucket};
-pub(crate) use order::{BOUNDARY, put_order};
+pub(crate) use order::{BOUNDARY, order_of, put_order};
 pub use order::{decode_order, encode_order};
 pub use part::{Descending, FixedWidth, KeyPart, Ordered, PrefixInput, RangeInput, TextPart};
 pub use successor::successor;

@@ -109,6 +109,10 @@ pub struct Family {
     pub left_out: &'static [&'static str],
     /// Whether a taken key is a mistake of the caller rather than of the declaration.
     pub unique: bool,
+    /// The table of its rows, where it is not the primary's.
+    pub table: Option<&'static str>,
+    /// Whether its rows are in another partition or table than the primary.
+    pub elsewhere: bool,
 }
 
 impl Family {
@@ -197,6 +201,7 @@ impl Template {
     }
 
     /// The character that ends the part at that place: the first of the literal after it.
+    #[inline]
     pub(super) fn terminator(&self, segment: usize) -> Option<char> {
         match self.segments.get(segment + 1) {
             Some(Segment::Literal(text)) => text.chars().next(),

@@ -2,11 +2,7 @@
 
 use time::{Date, OffsetDateTime, Time};
 
-use super::{
-    Descending, KeyPart, Ordered,
-    date::{DatePart, Resolution, decode_date, encode_date},
-    integer::push_padded,
-};
+use super::{DatePart, integer::push_padded};
 use crate::edm::{InvalidValue, Ticks};
 
 /// Digits of the largest count of ticks.
@@ -27,85 +23,98 @@ pub(super) fn decode_ticks(text: &str) -> Result<Ticks, InvalidValue> {
     })
 }
 
-/// The forms that every time has: newest first, and the order of its keys.
+/// What every kind of time has in keys: newest first, and the order of its keys.
 macro_rules! sorted {
-    ($($type:ty),*) => {
-        $(
-            impl Descending for $type {
-                const WIDTH_DESCENDING: usize = super::time::TICK_DIGITS;
+    ($type:ty) => {
+        impl $crate::key::Descending for $type {
+            const WIDTH_DESCENDING: usize = $crate::key::time::TICK_DIGITS;
 
-                fn encode_descending(&self, out: &mut String) -> Result<(), InvalidValue> {
-                    super::time::encode_ticks(self.to_ticks()?.inverted(), out);
-                    Ok(())
-                }
-
-                fn decode_descending(text: &str) -> Result<Self, InvalidValue> {
-                    Self::from_ticks(super::time::decode_ticks(text)?.inverted())
-                }
+            fn encode_descending(&self, out: &mut String) -> Result<(), $crate::edm::InvalidValue> {
+                $crate::key::time::encode_ticks(self.to_ticks()?.inverted(), out);
+                Ok(())
             }
 
-            impl<const LAST: bool> Ordered<LAST> for $type {}
-        )*
+            fn decode_descending(text: &str) -> Result<Self, $crate::edm::InvalidValue> {
+                Self::from_ticks($crate::key::time::decode_ticks(text)?.inverted())
+            }
+        }
+
+        impl<const LAST: bool> $crate::key::Ordered<LAST> for $type {}
     };
 }
 
-#[cfg(feature = "chrono")]
-pub(super) use sorted;
+/// The keys of a type of points in time.
+macro_rules! instant {
+    ($type:ty) => {
+        $crate::key::time::sorted!($type);
 
-sorted!(OffsetDateTime, Date);
+        impl $crate::key::KeyPart for $type {
+            const WIDTH: Option<usize> = Some($crate::key::time::TICK_DIGITS);
 
-impl KeyPart for OffsetDateTime {
-    const WIDTH: Option<usize> = Some(TICK_DIGITS);
+            /// 19 digits of ticks since the year 1, cut to 100 ns.
+            fn encode(&self, out: &mut String) -> Result<(), $crate::edm::InvalidValue> {
+                $crate::key::time::encode_ticks(self.to_ticks()?, out);
+                Ok(())
+            }
 
-    /// 19 digits of ticks since the year 1, cut to 100 ns.
-    fn encode(&self, out: &mut String) -> Result<(), InvalidValue> {
-        encode_ticks(self.to_ticks()?, out);
-        Ok(())
-    }
-
-    fn decode(text: &str) -> Result<Self, InvalidValue> {
-        Self::from_ticks(decode_ticks(text)?)
-    }
-}
-
-impl DatePart for OffsetDateTime {
-    const RESOLUTION: Resolution = Resolution::Tick;
-
-    fn to_ticks(&self) -> Result<Ticks, InvalidValue> {
-        Ticks::try_from(*self)
-            .map_err(|_| InvalidValue::new(format!("{self} is not in the years 1 to 9999")))
-    }
-
-    fn from_ticks(ticks: Ticks) -> Result<Self, InvalidValue> {
-        Ok(ticks.into())
-    }
-}
-
-impl KeyPart for Date {
-    const WIDTH: Option<usize> = Some(8);
-
-    /// Year, month and day: `20140822`.
-    fn encode(&self, out: &mut String) -> Result<(), InvalidValue> {
-        encode_date(self, "%Y%m%d", out)
-    }
-
-    fn decode(text: &str) -> Result<Self, InvalidValue> {
-        decode_date(text, "%Y%m%d")
-    }
-}
-
-impl DatePart for Date {
-    const RESOLUTION: Resolution = Resolution::Day;
-
-    fn to_ticks(&self) -> Result<Ticks, InvalidValue> {
-        OffsetDateTime::new_utc(*self, Time::MIDNIGHT).to_ticks()
-    }
-
-    fn from_ticks(ticks: Ticks) -> Result<Self, InvalidValue> {
-        let time = OffsetDateTime::from(ticks);
-        if time.time() != Time::MIDNIGHT {
-            return Err(InvalidValue::new(format!("expected a date at midnight, found {time}")));
+            fn decode(text: &str) -> Result<Self, $crate::edm::InvalidValue> {
+                Self::from_ticks($crate::key::time::decode_ticks(text)?)
+            }
         }
-        Ok(time.date())
-    }
+
+        impl $crate::key::DatePart for $type {
+            const RESOLUTION: $crate::key::Resolution = $crate::key::Resolution::Tick;
+
+            fn to_ticks(&self) -> Result<$crate::edm::Ticks, $crate::edm::InvalidValue> {
+                $crate::edm::Ticks::try_from(*self).map_err(|_| {
+                    let message = format!("{self} is not in the years 1 to 9999");
+                    $crate::edm::InvalidValue::new(message)
+                })
+            }
+
+            fn from_ticks(ticks: $crate::edm::Ticks) -> Result<Self, $crate::edm::InvalidValue> {
+                Ok(ticks.into())
+            }
+        }
+    };
 }
+
+/// The keys of a type of days, by when a day begins and which day begins then.
+macro_rules! day {
+    ($type:ty, |$day:ident| $midnight:expr, |$ticks:ident| $date:expr) => {
+        $crate::key::time::sorted!($type);
+
+        impl $crate::key::KeyPart for $type {
+            const WIDTH: Option<usize> = Some(8);
+
+            /// Year, month and day: `20140822`.
+            fn encode(&self, out: &mut String) -> Result<(), $crate::edm::InvalidValue> {
+                $crate::key::encode_date(self, "%Y%m%d", out)
+            }
+
+            fn decode(text: &str) -> Result<Self, $crate::edm::InvalidValue> {
+                $crate::key::decode_date(text, "%Y%m%d")
+            }
+        }
+
+        impl $crate::key::DatePart for $type {
+            const RESOLUTION: $crate::key::Resolution = $crate::key::Resolution::Day;
+
+            fn to_ticks(&self) -> Result<$crate::edm::Ticks, $crate::edm::InvalidValue> {
+                let $day = *self;
+                $midnight.to_ticks()
+            }
+
+            fn from_ticks($ticks: $crate::edm::Ticks) -> Result<Self, $crate::edm::InvalidValue> {
+                $date
+            }
+        }
+    };
+}
+
+pub(super) use sorted;
+#[cfg(feature = "chrono")]
+pub(super) use {day, instant};
+
+instant!(OffsetDateTime);
+day!(Date, |day| OffsetDateTime::new_utc(day, Time::MIDNIGHT), |ticks| ticks.midnight());

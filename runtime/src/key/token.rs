@@ -66,7 +66,7 @@ impl Template {
         )
     }
 
-    /// The key with other tokens; one that is none of the template's keys stays as it is.
+    /// The key with tokens where their places are held; `None`: it is none of the template's.
     pub(crate) fn with_tokens<'t>(
         &self,
         key: &str,
@@ -79,7 +79,7 @@ impl Template {
                 Segment::Literal(literal) => out.push_str(literal),
                 Segment::Part(part) => {
                     let text = texts.next()?;
-                    let token = (part.form == Form::Hmac).then(|| token(part.field)).flatten();
+                    let token = (text == HELD).then(|| token(part.field)).flatten();
                     out.push_str(token.unwrap_or(text));
                 }
             }

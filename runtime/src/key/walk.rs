@@ -107,6 +107,7 @@ impl Template {
 }
 
 /// Bytes of the first `width` characters.
+#[inline]
 fn length_of_chars(text: &str, width: usize) -> Option<usize> {
     // Most parts of fixed width are ASCII: a byte for a character.
     if text.as_bytes().get(..width)?.is_ascii() {
@@ -117,6 +118,7 @@ fn length_of_chars(text: &str, width: usize) -> Option<usize> {
 }
 
 /// Whether a part of that form can have written the text, as far as the form alone tells.
+#[inline]
 fn may_be(part: &Part, text: &str) -> bool {
     let is_number = || text.bytes().all(|b| b.is_ascii_digit());
     match part.form {

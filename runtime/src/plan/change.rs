@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{Tokens, size};
+use super::{Holders, Tokens, size};
 use crate::{
     batch::Operation,
     entity::{EntityRows, Schema},
@@ -22,6 +22,8 @@ pub(crate) struct Effect {
     pub(crate) new: Option<EntityRows>,
     /// The primary as it is to be, where the verb knows all of it.
     pub(crate) row: Option<Row>,
+    /// Whom keys that are taken are asked of; `None`: the entity has no copies.
+    pub(crate) holders: Option<Holders>,
     /// What is declared of the entity; `None`: nothing.
     pub(crate) schema: Option<&'static Schema>,
 }
@@ -33,12 +35,12 @@ impl Effect {
         operation: Operation,
         row: Option<Row>,
     ) -> Self {
-        Self { primary: vec![operation], old: None, new: None, row, schema }
+        Self { primary: vec![operation], old: None, new: None, row, holders: None, schema }
     }
 
     /// Nothing to do.
     pub(crate) const fn nothing() -> Self {
-        Self { primary: Vec::new(), old: None, new: None, row: None, schema: None }
+        Self { primary: Vec::new(), old: None, new: None, row: None, holders: None, schema: None }
     }
 }
 
@@ -80,11 +82,9 @@ impl Change {
     /// The keys of the entity that it writes, where they are known.
     pub(crate) fn keys(&self) -> (&str, &str) {
         match self {
-            Self::Ready(effect) => effect
-                .primary
-                .first()
-                .map(|operation| (operation.row().partition_key(), operation.row().row_key()))
-                .unwrap_or_default(),
+            Self::Ready(effect) => {
+                effect.primary.first().map(|operation| operation.row().keys()).unwrap_or_default()
+            }
             Self::Read { partition_key, row_key, .. } => (partition_key, row_key),
             Self::Keyed(_) => ("", ""),
         }
@@ -95,9 +95,7 @@ impl Change {
         let Self::Ready(effect) = self else { return Ok((1, 0)) };
         let (mut operations, mut bytes) = (effect.primary.len(), 0);
         for operation in &effect.primary {
-            let stored = size::as_stored(operation, effect.schema, None)?;
-            stored.row().check()?;
-            bytes += stored.request_bytes()?;
+            bytes += size::as_stored(operation, effect.schema, None)?.request_bytes()?;
         }
         if effect.old.is_none()
             && let Some(new) = &effect.new

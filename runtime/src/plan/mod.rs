@@ -4,8 +4,10 @@
 //! effects of one entity group transaction are folded, row by row, into its operations.
 
 mod change;
+mod holder;
 mod home;
 mod list;
+pub(crate) mod outbox;
 mod read;
 mod size;
 #[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "used where rows are sealed"))]
@@ -15,17 +17,18 @@ mod untyped;
 mod write;
 
 pub(crate) use change::{Change, Effect};
+pub(crate) use holder::Holders;
 pub(crate) use home::Home;
 pub(crate) use list::{
     ListDelta, MARKER as LIST_MARKER, StoredList, head_key, ids_in, spill_bounds,
 };
 pub(crate) use read::key_conditions;
+pub(crate) use size::hidden;
 #[cfg(feature = "encrypt")]
 pub(crate) use tokens::BITS;
 pub(crate) use tokens::Tokens;
 pub(crate) use transaction::{Role, Transaction, list_deltas};
-pub(crate) use size::hidden;
-pub(crate) use untyped::{delete_row, insert_row, replace_row, upsert_row};
+pub(crate) use untyped::{delete_row, insert_row, replace_row, same_keys, upsert_row};
 pub(crate) use write::{
     delete, delete_at, insert, patch, replace, replace_any, replace_by, upsert, upsert_merge,
 };

@@ -78,16 +78,18 @@ impl Tokens {
         let made = self.of_row(schema, &rows.primary)?;
         let family = schema.primary()?;
         let primary = rekeyed(&rows.primary, family, &made)?;
-        let copies = rows.copies.into_iter().map(|copy| {
+        let keyed = |copy: CopyRow| {
             Ok(CopyRow { row: rekeyed(&copy.row, copy.family, &made)?, family: copy.family })
-        });
+        };
+        let elsewhere = rows.elsewhere.into_iter().map(keyed).collect::<Result<_>>()?;
+        let copies = rows.copies.into_iter().map(keyed);
         let entries = rows.entries.into_iter().map(|entry| ListEntry {
             row_key: filled(&entry.family.row, &entry.row_key, &made),
             id: primary.row_key().to_owned(),
             family: entry.family,
         });
         let (copies, entries) = (copies.collect::<Result<_>>()?, entries.collect());
-        Ok(EntityRows { primary, copies, entries })
+        Ok(EntityRows { primary, copies, elsewhere, entries })
     }
 
     /// The tokens of the fields that a row holds.
@@ -102,6 +104,20 @@ impl Tokens {
             }
         }
         Ok(made)
+    }
+
+    /// The RowKey of the primary that a copy is one of, with the tokens of what the copy holds.
+    pub(crate) fn row_key(
+        &self,
+        schema: &'static Schema,
+        row_key: &str,
+        copy: &Row,
+    ) -> Result<String> {
+        if !schema.has_tokens() {
+            return Ok(row_key.to_owned());
+        }
+        let made = self.of_row(schema, copy)?;
+        Ok(filled(&schema.primary()?.row, row_key, &made))
     }
 
     /// The path with the tokens of the values that it was given.
@@ -137,7 +153,7 @@ fn rekeyed(row: &Row, family: &Family, made: &Made) -> Result<Row> {
     row.with_keys(&partition_key, &filled(&family.row, row.row_key(), made))
 }
 
-/// The key with the tokens that are known.
+/// The key with tokens where their places are held.
 fn filled(template: &Template, key: &str, made: &Made) -> String {
     let token = |field: &str| {
         made.iter().find(|(known, _)| *known == field).map(|(_, token)| token.as_str())

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::{Effect, Home, ListDelta, StoredList};
 use crate::{
     batch::{Condition, Operation, Verb},
-    entity::{CopyRow, Schema},
+    entity::CopyRow,
     error::{Error, ErrorKind, Result, ServiceCode},
     key::Family,
     row::Row,
@@ -21,12 +21,16 @@ pub(crate) enum Role {
     Primary(usize),
     /// A copy under a key that is new to the entity of the verb.
     NewCopy(usize, &'static Family),
-    /// A copy under the key that it has.
-    KeptCopy,
+    /// A copy under a key that the entity of the verb, or another of the transaction, has already.
+    KeptCopy(usize),
     /// A copy under a key that the entity leaves.
     OldCopy,
     /// A row of a list.
     List,
+    /// A dirty row, by its place among those of the transaction.
+    Dirty(usize),
+    /// The fence of the partition.
+    Fence,
 }
 
 /// The operations of a transaction, and whose they are.
@@ -56,7 +60,12 @@ impl Transaction {
             }
         }
         for (verb, effect) in effects.iter().enumerate() {
-            transaction.add_copies(verb, effect.as_ref(), missing)?;
+            let taken = |earlier: Option<usize>, copy: &CopyRow| {
+                let holder =
+                    earlier.and_then(|earlier| effects.get(earlier)?.as_ref().new.as_ref());
+                taken_within(copy, verb, holder.map(|rows| &rows.primary))
+            };
+            transaction.add_copies(verb, effect.as_ref(), missing, taken)?;
         }
         let partition_key = effects
             .iter()
@@ -70,6 +79,11 @@ impl Transaction {
             }
         }
         Ok(transaction)
+    }
+
+    /// Adds a row of the outbox; the fence comes last.
+    pub(crate) fn record(&mut self, role: Role, operation: Operation) {
+        self.push(role, Home::Framework, operation);
     }
 
     fn push(&mut self, role: Role, home: Home, operation: Operation) {
@@ -103,6 +117,7 @@ impl Transaction {
         verb: usize,
         effect: &Effect,
         missing: &HashSet<String>,
+        taken: impl Fn(Option<usize>, &CopyRow) -> Error,
     ) -> Result<()> {
         let old = effect.old.as_ref().map(|rows| rows.copies.as_slice()).unwrap_or_default();
         let new = effect.new.as_ref().map(|rows| rows.copies.as_slice()).unwrap_or_default();
@@ -111,7 +126,8 @@ impl Transaction {
             if !kept && !missing.contains(copy.row.row_key()) {
                 let row = &copy.row;
                 let delete = Operation::delete(row.partition_key(), row.row_key(), Condition::Any)?;
-                self.fold(verb, effect.schema, copy.family, Role::OldCopy, delete)?;
+                let home = Home::copy(effect.schema, copy.family);
+                self.fold(Role::OldCopy, home, delete).map_err(|earlier| taken(earlier, copy))?;
             }
         }
         // A copy that need not hold the primary's RowKey is written when that changes too, so that
@@ -122,18 +138,13 @@ impl Transaction {
             .zip(effect.new.as_ref())
             .is_some_and(|(old, new)| old.primary.row_key() != new.primary.row_key());
         for copy in new {
-            match old.iter().find(|old| same_key(old, copy)) {
-                Some(old) if !moved && old.row.holds_same(&copy.row) => {}
-                Some(_) => {
-                    let put = Operation::insert_or_replace(copy.row.clone());
-                    self.fold(verb, effect.schema, copy.family, Role::KeptCopy, put)?;
-                }
-                None => {
-                    let role = Role::NewCopy(verb, copy.family);
-                    let insert = Operation::insert(copy.row.clone());
-                    self.fold(verb, effect.schema, copy.family, role, insert)?;
-                }
-            }
+            let (role, operation) = match old.iter().find(|old| same_key(old, copy)) {
+                Some(old) if !moved && old.row.holds_same(&copy.row) => continue,
+                Some(_) => (Role::KeptCopy(verb), Operation::insert_or_replace(copy.row.clone())),
+                None => (Role::NewCopy(verb, copy.family), Operation::insert(copy.row.clone())),
+            };
+            let home = Home::copy(effect.schema, copy.family);
+            self.fold(role, home, operation).map_err(|earlier| taken(earlier, copy))?;
         }
         Ok(())
     }
@@ -141,42 +152,46 @@ impl Transaction {
     /// The verb that an operation is there for, where it is one's alone.
     pub(crate) fn verb_of(&self, operation: usize) -> Option<usize> {
         match self.roles.get(operation)? {
-            Role::Primary(verb) | Role::NewCopy(verb, _) => Some(*verb),
-            Role::KeptCopy | Role::OldCopy | Role::List => None,
+            Role::Primary(verb) | Role::NewCopy(verb, _) | Role::KeptCopy(verb) => Some(*verb),
+            Role::OldCopy | Role::List | Role::Dirty(_) | Role::Fence => None,
         }
     }
 
     /// Adds an operation on a copy, or joins it with the one that the transaction has on its row:
-    /// a key that one entity leaves and another takes is replaced.
-    fn fold(
-        &mut self,
-        verb: usize,
-        schema: Option<&'static Schema>,
-        family: &'static Family,
-        role: Role,
-        operation: Operation,
-    ) -> Result<()> {
-        let home = Home::copy(schema, family);
+    /// a key that one entity leaves and another takes is replaced. Where another verb's entity has
+    /// the key, the error is that verb.
+    fn fold(&mut self, role: Role, home: Home, operation: Operation) -> Result<(), Option<usize>> {
         let Some((at, earlier)) = self.earlier(operation.row().row_key()) else {
             self.push(role, home, operation);
             return Ok(());
         };
+        let (row, role, home) = match (earlier, role) {
+            (Role::OldCopy, Role::OldCopy) => return Ok(()),
+            (Role::OldCopy, Role::NewCopy(verb, _) | Role::KeptCopy(verb)) => {
+                (operation.row().clone(), Role::KeptCopy(verb), home)
+            }
+            (Role::NewCopy(verb, _) | Role::KeptCopy(verb), Role::OldCopy) => {
+                let both = self.operations.get(at).zip(self.homes.get(at));
+                let Some((earlier, home)) = both else { return Ok(()) };
+                (earlier.row().clone(), Role::KeptCopy(verb), *home)
+            }
+            (Role::Primary(verb) | Role::NewCopy(verb, _) | Role::KeptCopy(verb), _) => {
+                return Err(Some(verb));
+            }
+            (Role::OldCopy | Role::List | Role::Dirty(_) | Role::Fence, _) => return Err(None),
+        };
         let slots = (self.operations.get_mut(at), self.roles.get_mut(at), self.homes.get_mut(at));
-        let (Some(slot), Some(slot_role), Some(slot_home)) = slots else { return Ok(()) };
-        match (earlier, role) {
-            (Role::OldCopy, Role::OldCopy) => {}
-            (Role::OldCopy, _) => {
-                *slot = Operation::insert_or_replace(operation.row().clone());
-                *slot_role = Role::KeptCopy;
-                *slot_home = home;
-            }
-            (Role::NewCopy(..) | Role::KeptCopy, Role::OldCopy) => {
-                *slot = Operation::insert_or_replace(slot.row().clone());
-                *slot_role = Role::KeptCopy;
-            }
-            _ => return Err(taken_within(verb, family, operation.row())),
+        if let (Some(slot), Some(slot_role), Some(slot_home)) = slots {
+            *slot = Operation::insert_or_replace(row);
+            *slot_role = role;
+            *slot_home = home;
         }
         Ok(())
+    }
+
+    /// The operation that writes the row of that key.
+    pub(crate) fn position(&self, row_key: &str) -> Option<usize> {
+        self.rows.get(row_key).copied()
     }
 
     /// The operation that carries the result of each verb, by the verb.
@@ -198,13 +213,20 @@ fn same_key(a: &CopyRow, b: &CopyRow) -> bool {
     a.family.name == b.family.name && a.row.row_key() == b.row.row_key()
 }
 
-fn taken_within(verb: usize, family: &Family, row: &Row) -> Error {
-    let message =
-        format!("two entities of the transaction have the same key of index `{}`", family.name);
-    Error::new(ErrorKind::UniqueViolation, message)
-        .with_index(family.name)
+/// Two entities of the transaction derive one copy; `holder`: the primary of the other one.
+fn taken_within(copy: &CopyRow, verb: usize, holder: Option<&Row>) -> Error {
+    let message = format!(
+        "two entities of the transaction have the same key of index `{}`",
+        copy.family.name
+    );
+    let error = Error::new(ErrorKind::UniqueViolation, message)
+        .with_index(copy.family.name)
         .at_operation(verb)
-        .at_keys(row.partition_key(), row.row_key())
+        .at_keys(copy.row.partition_key(), copy.row.row_key());
+    match holder {
+        Some(holder) => error.held_by(holder.partition_key(), holder.row_key()),
+        None => error,
+    }
 }
 
 /// What the effects change in lists, by the RowKey of the list's head.

@@ -5,13 +5,11 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use super::{Change, Effect, Tokens};
+use super::{Change, Effect, Holders, Tokens};
 use crate::{
     batch::{Condition, Operation},
     edm::Bag,
-    entity::{
-        Access, EntityRows, Patch, Recognition, Stored, TableEntity, entity_of, stored_rows,
-    },
+    entity::{Access, EntityRows, Patch, Recognition, Stored, TableEntity, entity_of, stored_rows},
     error::{Error, ErrorKind, Result, ServiceCode},
     key::Family,
     row::Row,
@@ -76,9 +74,7 @@ fn at(row: &Row, error: Error) -> Error {
 /// Create; the keys are taken: conflict.
 pub(crate) fn insert<E: TableEntity>(entity: &E) -> Result<Change> {
     let new = prepared(entity)?;
-    keyed::<E>(move |tokens| {
-        Ok(Change::ready(inserted::<E>(tokens.fill(E::SCHEMA, new.clone())?)))
-    })
+    keyed::<E>(move |tokens| Ok(Change::ready(inserted::<E>(tokens.fill(E::SCHEMA, new.clone())?))))
 }
 
 fn inserted<E: TableEntity>(new: EntityRows) -> Effect {
@@ -88,6 +84,7 @@ fn inserted<E: TableEntity>(new: EntityRows) -> Effect {
         old: None,
         new: Some(new),
         row: Some(row),
+        holders: Some(Holders::of::<E>()),
         schema: Some(E::SCHEMA),
     }
 }
@@ -297,11 +294,7 @@ fn through_copy<E: TableEntity>(
 }
 
 /// The new rows in place of the ones that `current` holds, in the version of `current`.
-fn guarded<E: TableEntity>(
-    current: &Row,
-    new: EntityRows,
-    tokens: &Tokens,
-) -> Result<Effect> {
+fn guarded<E: TableEntity>(current: &Row, new: EntityRows, tokens: &Tokens) -> Result<Effect> {
     let guard = current.etag().map_or(Condition::Any, Condition::Match);
     let old = if is_alone::<E>() { None } else { Some(rows_of::<E>(current, tokens)?) };
     let new = new.encrypted_as(current);
@@ -321,7 +314,8 @@ fn guarded<E: TableEntity>(
         let delete = Operation::delete(old_partition, old_row, guard)?;
         vec![delete, Operation::insert(row.clone())]
     };
-    Ok(Effect { primary, old, new: Some(new), row: Some(row), schema: Some(E::SCHEMA) })
+    let (holders, schema) = (Some(Holders::of::<E>()), Some(E::SCHEMA));
+    Ok(Effect { primary, old, new: Some(new), row: Some(row), holders, schema })
 }
 
 /// The removal of the rows that `current` holds, in the version of `current`.
@@ -330,7 +324,7 @@ fn deleted<E: TableEntity>(current: &Row, tokens: &Tokens) -> Result<Effect> {
     let delete = Operation::delete(current.partition_key(), current.row_key(), guard)?;
     let old = if is_alone::<E>() { None } else { Some(rows_of::<E>(current, tokens)?) };
     let schema = Some(E::SCHEMA);
-    Ok(Effect { primary: vec![delete], old, new: None, row: None, schema })
+    Ok(Effect { primary: vec![delete], old, new: None, row: None, holders: None, schema })
 }
 
 fn missing<E: TableEntity>(wanted: &Row) -> Error {

@@ -97,7 +97,7 @@ impl RowBuilder {
     /// checked by [`Row::check`].
     pub fn finish(self) -> Result<Row> {
         match self.overflow {
-            None => Ok(Row { bytes: self.bytes.into(), etag: None, encrypted: None }),
+            None => Ok(Row::of(self.bytes.into())),
             Some(what) => Err(Error::new(ErrorKind::TooLarge, format!("{what} is too large"))),
         }
     }

@@ -20,7 +20,12 @@ mod check;
 mod etag;
 mod read;
 
-use std::{fmt, ops::Range, str::from_utf8, sync::Arc};
+use std::{
+    fmt,
+    ops::Range,
+    str::from_utf8,
+    sync::{Arc, OnceLock},
+};
 
 use bytes::Bytes;
 
@@ -31,6 +36,7 @@ pub use read::Properties;
 use crate::{
     edm::{Bag, Ticks, ValueRef},
     error::{Error, ErrorKind, Result},
+    key::order_of,
     limits,
 };
 
@@ -58,17 +64,23 @@ pub struct Row {
     etag: Option<ETag>,
     /// Properties that are stored encrypted, whatever the entity declares.
     encrypted: Option<Arc<[Box<str>]>>,
+    /// What [`check`](Self::check) found, once it was made: the row's bytes in a request.
+    checked: OnceLock<usize>,
 }
 
 impl PartialEq for Row {
     fn eq(&self, other: &Self) -> bool {
-        self.bytes == other.bytes && self.etag == other.etag
+        (&self.bytes, &self.etag) == (&other.bytes, &other.etag)
     }
 }
 
 impl Eq for Row {}
 
 impl Row {
+    fn of(bytes: Bytes) -> Self {
+        Self { bytes, etag: None, encrypted: None, checked: OnceLock::new() }
+    }
+
     /// A builder for the row with these keys.
     pub fn build(partition_key: &str, row_key: &str) -> RowBuilder {
         RowBuilder::new(partition_key, row_key)
@@ -81,16 +93,18 @@ impl Row {
     /// `is_corrupt` for a damaged header or an unknown format.
     #[inline]
     pub fn from_bytes(bytes: Bytes) -> Result<Self> {
-        let row = Self { bytes, etag: None, encrypted: None };
+        let row = Self::of(bytes);
         match row.bytes.first() {
             Some(&FORMAT) => {}
             Some(format) => return Err(corrupt(&format!("row format {format} is unknown"))),
             None => return Err(corrupt("the row is empty")),
         }
-        let Some((partition_key, row_key)) = row.key_bytes() else {
+        let Some((partition, keys)) = row.joined_keys() else {
             return Err(corrupt("the keys are cut"));
         };
-        if from_utf8(partition_key).is_err() || from_utf8(row_key).is_err() {
+        // Nearly all keys are ASCII, which is seen at a glance.
+        let is_text = || from_utf8(keys).is_ok_and(|keys| keys.is_char_boundary(partition));
+        if !keys.is_ascii() && !is_text() {
             return Err(corrupt("the keys are not UTF-8"));
         }
         if row.ticks().and_then(Ticks::new).is_none() {
@@ -104,13 +118,34 @@ impl Row {
         &self.bytes
     }
 
+    /// Bytes of the PartitionKey, and both keys, one behind the other.
     #[inline]
-    pub(crate) fn key_bytes(&self) -> Option<(&[u8], &[u8])> {
+    fn joined_keys(&self) -> Option<(usize, &[u8])> {
         let (partition, row) = self.bytes.get(LENGTHS)?.split_first_chunk()?;
         let partition = usize::from(u16::from_le_bytes(*partition));
         let row = usize::from(u16::from_le_bytes(row.try_into().ok()?));
-        let keys = self.bytes.get(HEADER..HEADER + partition + row)?;
-        keys.split_at_checked(partition)
+        Some((partition, self.bytes.get(HEADER..HEADER + partition + row)?))
+    }
+
+    #[inline]
+    pub(crate) fn key_bytes(&self) -> Option<(&[u8], &[u8])> {
+        self.joined_keys().and_then(|(partition, keys)| keys.split_at_checked(partition))
+    }
+
+    /// The row's address in a store that keeps rows in order.
+    pub(crate) fn address(&self) -> Vec<u8> {
+        let (partition_key, row_key) = self.key_bytes().unwrap_or_default();
+        order_of(partition_key, row_key)
+    }
+
+    /// PartitionKey and RowKey: cheaper than one after the other.
+    #[inline]
+    pub fn keys(&self) -> (&str, &str) {
+        let keys = self.joined_keys().and_then(|(partition, keys)| {
+            // Both are looked at together: the text of two texts is split where one ends.
+            from_utf8(keys).ok()?.split_at_checked(partition)
+        });
+        keys.unwrap_or_default()
     }
 
     #[inline]
@@ -155,7 +190,8 @@ impl Row {
         if let Some(slot) = bytes.get_mut(TIMESTAMP) {
             slot.copy_from_slice(&timestamp.get().to_le_bytes());
         }
-        Self { bytes: bytes.into(), etag: None, encrypted: self.encrypted.clone() }
+        let row = Self { checked: self.checked.clone(), ..Self::of(bytes.into()) };
+        Self { encrypted: self.encrypted.clone(), ..row }
     }
 
     /// The same content under other keys.
@@ -218,6 +254,22 @@ impl Row {
         Properties::new(self.bytes.get(HEADER + keys..).unwrap_or_default())
     }
 
+    /// The place that a walk has come to, for [`properties_from`](Self::properties_from).
+    #[inline]
+    pub(crate) fn place_of(&self, properties: &Properties<'_>) -> u32 {
+        u32::try_from(self.bytes.len() - properties.left()).unwrap_or_default()
+    }
+
+    /// The properties from a place on that a walk came to; 0: all.
+    #[doc(hidden)]
+    #[inline]
+    pub fn properties_from(&self, place: u32) -> Properties<'_> {
+        match usize::try_from(place) {
+            Ok(place @ 1..) => Properties::new(self.bytes.get(place..).unwrap_or_default()),
+            _ => self.properties(),
+        }
+    }
+
     /// The value of that name.
     ///
     /// # Errors
@@ -278,8 +330,8 @@ impl Row {
 
     /// What the service counts for an entity without properties.
     fn keys_size(&self) -> usize {
-        let keys = limits::utf16_units(self.partition_key()) + limits::utf16_units(self.row_key());
-        4 + 2 * keys
+        let (partition_key, row_key) = self.keys();
+        4 + 2 * (limits::utf16_units(partition_key) + limits::utf16_units(row_key))
     }
 }
 

@@ -39,8 +39,15 @@ impl<'a> Properties<'a> {
     }
 
     /// The next property as it stands in the row: name, type, the bytes of its value.
+    #[inline]
     pub(crate) fn raw(&mut self) -> Result<Option<Raw<'a>>> {
         Ok(self.start()?.map(|slot| (slot.name, slot.edm, slot.bytes)))
+    }
+
+    /// Bytes that are still to come.
+    #[inline]
+    pub(super) fn left(&self) -> usize {
+        self.rest.len()
     }
 
     /// The value of that name, if it is still to come; values before it are not read.

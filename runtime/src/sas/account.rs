@@ -1,10 +1,9 @@
 //! Leave to use all tables of an account.
 
-use time::OffsetDateTime;
-
 use super::{
     SasToken, letters,
-    token::{Terms, VERSION, invalid, query, ticks},
+    terms::{Terms, terms},
+    token::{VERSION, invalid, query},
 };
 use crate::{backend::azure::AccountKey, error::Result};
 
@@ -47,38 +46,12 @@ pub struct AccountSas {
     terms: Terms,
 }
 
+terms!(AccountSas);
+
 impl AccountSas {
     /// Leave for these operations on resources of these types.
     pub fn new(permissions: AccountPermissions, resources: ResourceTypes) -> Self {
         Self { permissions, resources, terms: Terms::default() }
-    }
-
-    /// From that time on; left out: at once.
-    #[must_use]
-    pub fn starts(mut self, time: OffsetDateTime) -> Self {
-        self.terms.starts = ticks(time);
-        self
-    }
-
-    /// Until that time, in whole seconds.
-    #[must_use]
-    pub fn expires(mut self, time: OffsetDateTime) -> Self {
-        self.terms.expires = ticks(time);
-        self
-    }
-
-    /// From that IPv4 address or range alone.
-    #[must_use]
-    pub fn ip(mut self, addresses: impl Into<String>) -> Self {
-        self.terms.ip = addresses.into();
-        self
-    }
-
-    /// Over https alone.
-    #[must_use]
-    pub fn https_only(mut self) -> Self {
-        self.terms.protocol = "https";
-        self
     }
 
     /// The signature, made with an account's key. Nothing is sent.

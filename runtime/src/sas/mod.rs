@@ -5,8 +5,10 @@
 //! time. `Debug` never prints one.
 
 mod account;
+mod bounds;
 mod cache;
 mod table;
+mod terms;
 mod token;
 
 pub use account::{AccountPermissions, AccountSas, ResourceTypes};

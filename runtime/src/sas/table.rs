@@ -3,10 +3,19 @@
 use time::OffsetDateTime;
 
 use super::{
-    SasToken, letters,
-    token::{Terms, VERSION, invalid, query, ticks},
+    SasToken,
+    bounds::{self, End},
+    letters,
+    terms::{Terms, terms},
+    token::{VERSION, invalid, query},
 };
-use crate::{backend::azure::AccountKey, error::Result, limits};
+use crate::{
+    access::Keys,
+    backend::azure::AccountKey,
+    entity::{Path, TableEntity},
+    error::Result,
+    limits,
+};
 
 letters! {
     /// What a signature allows in a table. An upsert needs both `ADD` and `UPDATE`.
@@ -43,9 +52,11 @@ pub struct TableSas {
     permissions: TablePermissions,
     terms: Terms,
     policy: String,
-    from: Option<(String, Option<String>)>,
-    to: Option<(String, Option<String>)>,
+    from: Option<End>,
+    to: Option<End>,
 }
+
+terms!(TableSas);
 
 impl TableSas {
     /// Leave to use that table, for nothing yet.
@@ -60,39 +71,20 @@ impl TableSas {
         }
     }
 
+    /// Leave to use the rows of a path in its entity's table, for nothing yet; as
+    /// [`path`](Self::path).
+    ///
+    /// # Errors
+    ///
+    /// As [`path`](Self::path).
+    pub fn of<P: Path>(path: P) -> Result<Self> {
+        Self::new(P::Entity::SCHEMA.table).path(path)
+    }
+
     /// Allows these operations.
     #[must_use]
     pub fn permissions(mut self, permissions: TablePermissions) -> Self {
         self.permissions = permissions;
-        self
-    }
-
-    /// From that time on; left out: at once. Clocks differ: begin some minutes early or leave it
-    /// out.
-    #[must_use]
-    pub fn starts(mut self, time: OffsetDateTime) -> Self {
-        self.terms.starts = ticks(time);
-        self
-    }
-
-    /// Until that time, in whole seconds.
-    #[must_use]
-    pub fn expires(mut self, time: OffsetDateTime) -> Self {
-        self.terms.expires = ticks(time);
-        self
-    }
-
-    /// From that IPv4 address or range, `168.1.5.60-168.1.5.70`, alone.
-    #[must_use]
-    pub fn ip(mut self, addresses: impl Into<String>) -> Self {
-        self.terms.ip = addresses.into();
-        self
-    }
-
-    /// Over https alone.
-    #[must_use]
-    pub fn https_only(mut self) -> Self {
-        self.terms.protocol = "https";
         self
     }
 
@@ -101,6 +93,55 @@ impl TableSas {
     pub fn policy(mut self, id: impl Into<String>) -> Self {
         self.policy = id.into();
         self
+    }
+
+    /// For the rows of a path alone: a point, a range, a partition; a scan is the whole table.
+    ///
+    /// A signature knows keys and no types: it covers every row between the ends, other entities'
+    /// too, and never one beyond. An entity that is written with copies or lists needs a range that
+    /// holds their rows as well: the partition, [`keys`](Self::keys).
+    ///
+    /// Where the path leaves its end out, as a prefix does, the range ends right below: only a key
+    /// that goes on with the noncharacter U+FFFF at that very place would be missing.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a path whose rows cannot be told from others by a range that includes its
+    /// ends (in the empty PartitionKey, the row with the empty RowKey), that leads to no key, or
+    /// that holds a value that does not fit its field.
+    ///
+    /// ```
+    /// use entable::{AccountKey, prelude::*, sas::{TablePermissions, TableSas}};
+    /// use time::{Duration, OffsetDateTime};
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    /// struct Employee {
+    ///     department: String,
+    ///     id: u32,
+    /// }
+    ///
+    /// let sas = TableSas::of(Employee::primary().department("Sales").id_range(100..=199))?
+    ///     .permissions(TablePermissions::READ)
+    ///     .expires(OffsetDateTime::now_utc() + Duration::hours(1));
+    /// let key = AccountKey::new("myaccount", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")?;
+    /// let token = sas.sign(&key)?;
+    /// let range = "&spk=Sales&srk=empid_000100&epk=Sales&erk=empid_000199&";
+    /// assert!(token.as_query().contains(range));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn path(self, path: impl Path) -> Result<Self> {
+        self.keys(path.access().checked()?)
+    }
+
+    /// For the rows of these keys alone, as [`path`](Self::path).
+    ///
+    /// # Errors
+    ///
+    /// As [`path`](Self::path).
+    pub fn keys(mut self, keys: &Keys) -> Result<Self> {
+        (self.from, self.to) = bounds::of(keys)?;
+        Ok(self)
     }
 
     /// For no rows before this one, in the order of (PartitionKey, RowKey). Without a RowKey: from the
@@ -174,12 +215,9 @@ impl TableSas {
     fn check(&self) -> Result<()> {
         limits::check_table_name(&self.table)?;
         self.terms.check()?;
-        for (partition_key, row_key) in self.from.iter().chain(&self.to) {
-            limits::check_key("PartitionKey", partition_key)?;
-            limits::check_key("RowKey", row_key.as_deref().unwrap_or_default())?;
-            if partition_key.is_empty() {
-                return Err(invalid("a key range cannot begin or end at the empty PartitionKey"));
-            }
+        bounds::check(self.from.as_ref(), self.to.as_ref())?;
+        if self.policy.chars().any(char::is_control) {
+            return Err(invalid("the name of the stored policy holds a control character"));
         }
         if self.policy.is_empty() && self.permissions == TablePermissions::NONE {
             return Err(invalid(
@@ -193,7 +231,7 @@ impl TableSas {
     }
 }
 
-fn bound(bound: Option<&(String, Option<String>)>) -> (&str, &str) {
+fn bound(bound: Option<&End>) -> (&str, &str) {
     bound.map_or(("", ""), |(partition_key, row_key)| {
         (partition_key, row_key.as_deref().unwrap_or_default())
     })
@@ -249,9 +287,25 @@ mod tests {
             good.clone().ip("here"),
             good.clone().keys_from("a/b", None),
             good.clone().keys_to("", None),
+            good.clone().keys_to("a", Some("")),
+            good.clone().keys_from("b", None).keys_to("a", None),
+            good.clone().keys_from("a", Some("2")).keys_to("a", Some("1")),
+            good.clone().ip("168.1.5.70-168.1.5.60"),
+            good.clone().policy("a\nb"),
+            good.clone().starts(datetime!(2030-01-01 0:00 UTC)),
         ] {
             assert!(wrong.sign(&key()).unwrap_err().is_invalid(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn a_range_to_the_end_of_a_partition_is_signed() {
+        let sas = TableSas::new("Staff")
+            .permissions(TablePermissions::READ)
+            .expires(datetime!(2030-01-01 0:00 UTC))
+            .keys(&Keys::partition("Sales").rows("a"..))
+            .unwrap();
+        assert!(sas.sign(&key()).unwrap().as_query().contains("&spk=Sales&srk=a&epk=Sales&sig="));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use crate::{
     backend::azure::query_value,
     edm::Ticks,
-    error::{Error, ErrorKind, Result},
+    error::{Error, ErrorKind},
 };
 
 /// The service version that the texts are signed for.
@@ -49,55 +49,6 @@ impl fmt::Debug for SasToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SasToken").field("expires", &self.expires).finish_non_exhaustive()
     }
-}
-
-/// What the two kinds have in common.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub(super) struct Terms {
-    pub(super) starts: Option<Ticks>,
-    pub(super) expires: Option<Ticks>,
-    pub(super) ip: String,
-    pub(super) protocol: &'static str,
-}
-
-impl Terms {
-    pub(super) fn starts(&self) -> String {
-        self.starts.map(seconds).unwrap_or_default()
-    }
-
-    pub(super) fn expires(&self) -> String {
-        self.expires.map(seconds).unwrap_or_default()
-    }
-
-    /// Refuses what the service would only refuse when the signature is used.
-    pub(super) fn check(&self) -> Result<()> {
-        if let (Some(starts), Some(expires)) = (self.starts, self.expires)
-            && starts >= expires
-        {
-            return Err(invalid("the signature ends before it begins"));
-        }
-        let one = |address: &str| address.parse::<std::net::Ipv4Addr>().is_ok();
-        let (first, last) = self.ip.split_once('-').unwrap_or((&self.ip, "0.0.0.0"));
-        if self.ip.is_empty() || one(first) && one(last) {
-            Ok(())
-        } else {
-            Err(invalid("the address range is not `168.1.5.60` or `168.1.5.60-168.1.5.70`"))
-        }
-    }
-}
-
-/// A time as it stands in a signature: whole seconds.
-fn seconds(time: Ticks) -> String {
-    let text = time.to_string();
-    match text.split_once('.') {
-        Some((seconds, _)) => format!("{seconds}Z"),
-        None => text,
-    }
-}
-
-/// A time of the caller's.
-pub(super) fn ticks(time: OffsetDateTime) -> Option<Ticks> {
-    Ticks::try_from(time).ok()
 }
 
 pub(super) fn invalid(message: impl Into<String>) -> Error {

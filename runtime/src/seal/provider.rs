@@ -8,6 +8,9 @@ use crate::error::Result;
 /// A future of a key provider.
 pub type KeyFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
+/// The rule that gives a partition its scope.
+pub(super) type ScopeRule = Arc<dyn Fn(&str) -> KeyScope + Send + Sync>;
+
 /// A group of rows that has keys of its own: a tenant, say. Whoever destroys the keys of a scope has
 /// destroyed what they sealed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

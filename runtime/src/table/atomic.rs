@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     batch::Written,
-    entity::{Patch, Point, Stored, TableEntity},
+    entity::{Patch, Pending, Point, Stored, TableEntity},
     error::{Error, ErrorKind, Result, ServiceCode},
     limits::{BATCH_OPERATIONS, REQUEST_BYTES},
     plan::{self, Change},
@@ -186,8 +186,9 @@ impl Atomic {
                 known.admit(verb, change).map_err(place)?;
             }
         }
-        let outcomes = commit(&self.client, &table, &changes).await?;
-        Ok(Committed(outcomes.into_iter().map(result).collect()))
+        let landed = commit(&self.client, &table, &changes).await?;
+        let written = landed.outcomes.into_iter().map(result).collect();
+        Ok(Committed { written, pending: landed.pending })
     }
 }
 
@@ -242,12 +243,27 @@ impl Known {
 
 /// The results of a transaction, one for each of the caller's verbs, in their order.
 #[derive(Debug, Clone)]
-pub struct Committed(Vec<Written>);
+pub struct Committed {
+    written: Vec<Written>,
+    pending: Pending,
+}
+
+impl Committed {
+    /// Returns when the copies of this transaction in other partitions are written.
+    ///
+    /// # Errors
+    ///
+    /// `is_contended` where they were left to a worker; what stopped the writer otherwise. The
+    /// transaction itself was committed.
+    pub async fn wait_for_copies(&self) -> Result<()> {
+        self.pending.wait().await
+    }
+}
 
 impl Deref for Committed {
     type Target = [Written];
 
     fn deref(&self) -> &[Written] {
-        &self.0
+        &self.written
     }
 }

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use super::Client;
+
 /// Attempts of a read-change-write loop.
-pub(super) const ATTEMPTS: u32 = 16;
+pub(crate) const ATTEMPTS: u32 = 16;
 
 /// Waits a random time below a bound that doubles with every attempt, from 1 ms to 256 ms.
-pub(super) async fn wait(attempt: u32) {
+pub(crate) async fn wait(client: &Client, attempt: u32) {
     let bound = 1_u64 << attempt.min(8);
-    let (random, _) = uuid::Uuid::new_v4().as_u64_pair();
-    tokio::time::sleep(Duration::from_micros(random % (bound * 1000))).await;
+    let random = client.outbox().chance.number() % (bound * 1000);
+    tokio::time::sleep(Duration::from_micros(random)).await;
 }

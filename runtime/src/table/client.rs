@@ -2,9 +2,14 @@
 
 use std::{fmt, sync::Arc};
 
+#[cfg(feature = "conformance")]
+use super::Guard;
+#[cfg(feature = "azure")]
+use super::account::Account;
 use super::{
-    Atomic, Bulk, DynamicTable, PlaintextPolicy, SetTable, Table,
-    vault::{Placed, Reading, Vault},
+    Atomic, Bulk, DynamicTable, SetTable, Table,
+    outbox::{Guards, Outbox, OutboxOptions},
+    vault::{Placed, PlaintextPolicy, Reading, Vault},
 };
 use crate::{
     backend::{
@@ -12,6 +17,8 @@ use crate::{
         layer::{Retry, RetryPolicy},
     },
     batch::{Batch, Written},
+    chance::Chance,
+    clock::{Clock, SystemClock},
     entity::{Schema, Set, TableEntity},
     error::{Error, ErrorKind, Result},
     limits,
@@ -36,13 +43,16 @@ use crate::{
 #[derive(Clone)]
 pub struct Client {
     backend: Arc<dyn Backend>,
+    #[cfg(feature = "azure")]
+    pub(super) account: Option<Account>,
+    outbox: Arc<Outbox>,
     pub(super) vault: Arc<Vault>,
 }
 
 impl Client {
     /// A client of a store in memory: for tests.
     pub fn memory() -> Self {
-        Self::over(Arc::new(crate::backend::Memory::new()))
+        Self::of(Arc::new(crate::backend::Memory::new()))
     }
 
     /// A client of the durable store in that file, which is created where there is none.
@@ -53,7 +63,7 @@ impl Client {
     /// `is_backend` where it cannot be read or created.
     #[cfg(feature = "embedded")]
     pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self> {
-        Ok(Self::over(Arc::new(crate::backend::Embedded::open(path)?)))
+        Ok(Self::of(Arc::new(crate::backend::Embedded::open(path)?)))
     }
 
     /// A client of the service, an emulator, or a store that speaks its protocol; what may be tried
@@ -68,8 +78,31 @@ impl Client {
         Self::builder().backend(azure).retry(RetryPolicy::default()).build()
     }
 
-    fn over(backend: Arc<dyn Backend>) -> Self {
-        Self { backend, vault: Arc::default() }
+    fn of(backend: Arc<dyn Backend>) -> Self {
+        let outbox = Outbox::new(
+            OutboxOptions::default(),
+            Arc::new(SystemClock),
+            Chance::default(),
+            Guards::default(),
+        );
+        Self {
+            backend,
+            #[cfg(feature = "azure")]
+            account: None,
+            outbox: Arc::new(outbox),
+            vault: Arc::default(),
+        }
+    }
+
+    /// What it keeps for its work in other partitions.
+    pub(crate) fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
+    /// Returns when nothing goes on in the background any more: what this client's writes left to
+    /// be done in other partitions is done, or left to a worker.
+    pub async fn wait_for_copies(&self) {
+        self.outbox.background.settled().await;
     }
 
     /// A client put together from its parts.
@@ -84,6 +117,7 @@ impl Client {
 
     /// The table of an entity under another name.
     pub fn table_named<E: TableEntity>(&self, name: impl Into<String>) -> Table<E> {
+        self.outbox.meet(E::SCHEMA);
         Table::new(self.clone(), name.into())
     }
 
@@ -188,40 +222,47 @@ impl Client {
     }
 
     /// What makes the tokens of keys.
-    pub(super) async fn tokens(&self) -> Result<Tokens> {
+    pub(crate) async fn tokens(&self) -> Result<Tokens> {
         self.vault.tokens().await
     }
 
     /// What makes the tokens of an entity's keys, if it has any.
-    pub(super) async fn tokens_of(&self, schema: &'static Schema) -> Result<Tokens> {
+    pub(crate) async fn tokens_of(&self, schema: &'static Schema) -> Result<Tokens> {
         if schema.has_tokens() { self.tokens().await } else { Ok(Tokens::none()) }
     }
 
     /// A row as programs see it.
-    pub(super) async fn read_as(
-        &self,
-        request: Read<'_>,
-        reading: Reading,
-    ) -> Result<Option<Row>> {
+    pub(crate) async fn read_as(&self, request: Read<'_>, reading: Reading) -> Result<Option<Row>> {
         let Some(row) = self.read(request).await? else { return Ok(None) };
         let opened = self.vault.open_one(request.table, row, reading, request.select).await;
         opened.map(Some).map_err(|error| error.in_table(request.table))
     }
 
+    /// A stored row of that type as programs see it.
+    pub(crate) async fn opened(
+        &self,
+        table: &str,
+        row: Row,
+        schema: &'static Schema,
+    ) -> Result<Row> {
+        let opened = self.vault.open_one(table, row, Reading::Typed(schema), None).await;
+        opened.map_err(|error| error.in_table(table))
+    }
+
     /// A row as it is stored.
-    pub(super) async fn read(&self, request: Read<'_>) -> Result<Option<Row>> {
+    pub(crate) async fn read(&self, request: Read<'_>) -> Result<Option<Row>> {
         self.backend.read(request).await.map_err(|error| {
             error.in_table(request.table).at_keys(request.partition_key, request.row_key)
         })
     }
 
     /// Rows as they are stored.
-    pub(super) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
+    pub(crate) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
         self.backend.scan(request).await.map_err(|error| error.in_table(request.table))
     }
 
     /// Writes all operations or none: each is sealed, once, for what is sent.
-    pub(super) async fn write(&self, table: &str, placed: Vec<Placed>) -> Result<Vec<Written>> {
+    pub(crate) async fn write(&self, table: &str, placed: Vec<Placed>) -> Result<Vec<Written>> {
         let operations = self.vault.seal(table, placed).await;
         let operations = operations.map_err(|error| error.in_table(table))?;
         let is_single = operations.len() == 1;
@@ -233,7 +274,8 @@ impl Client {
         if batch.is_empty() { Ok(Vec::new()) } else { self.apply(&batch).await }
     }
 
-    async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
+    /// Writes rows of the framework, which are stored as they are.
+    pub(crate) async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
         let written = self.backend.apply(batch).await.map_err(|error| {
             let failed = batch.operations().get(error.failed_index().unwrap_or(0));
             let error = error.in_table(batch.table());
@@ -254,8 +296,19 @@ impl Client {
     }
 
     /// Writes one operation.
-    pub(super) async fn write_one(&self, table: &str, placed: Placed) -> Result<Written> {
+    pub(crate) async fn write_one(&self, table: &str, placed: Placed) -> Result<Written> {
         let mut written = self.write(table, vec![placed]).await?;
+        written.pop().ok_or_else(|| Error::new(ErrorKind::Backend, "the backend gave no answer"))
+    }
+
+    /// Writes one row of the framework.
+    pub(crate) async fn apply_one(
+        &self,
+        table: &str,
+        operation: crate::batch::Operation,
+    ) -> Result<Written> {
+        let batch = Batch::single(table, operation)?;
+        let mut written = self.apply(&batch).await?;
         written.pop().ok_or_else(|| Error::new(ErrorKind::Backend, "the backend gave no answer"))
     }
 }
@@ -281,6 +334,12 @@ impl fmt::Debug for Client {
 pub struct ClientBuilder {
     backend: Option<Arc<dyn Backend>>,
     retry: Option<RetryPolicy>,
+    #[cfg(feature = "azure")]
+    account: Option<crate::Azure>,
+    outbox: OutboxOptions,
+    clock: Option<Arc<dyn Clock>>,
+    seed: Option<u64>,
+    guards: Guards,
     vault: Vault,
 }
 
@@ -288,7 +347,30 @@ impl ClientBuilder {
     /// The backend, or a layer around one.
     #[must_use]
     pub fn backend(mut self, backend: impl Backend) -> Self {
+        #[cfg(feature = "azure")]
+        if let Some(azure) = (&backend as &dyn std::any::Any).downcast_ref::<crate::Azure>() {
+            self.account.get_or_insert_with(|| azure.clone());
+        }
         self.backend = Some(Arc::new(backend));
+        self
+    }
+
+    /// The account that signatures and stored access policies are asked of, where the backend is
+    /// not itself one but a layer around it.
+    ///
+    /// ```
+    /// use entable::{Azure, AzureOptions, backend::layer::Recorder, prelude::*};
+    ///
+    /// let azure = Azure::new(AzureOptions::emulator())?;
+    /// let recorder = Recorder::around(azure.clone());
+    /// let client = Client::builder().backend(recorder).account(&azure).build()?;
+    /// assert_eq!(client.table_url("Staff")?, "http://127.0.0.1:10002/devstoreaccount1/Staff");
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[cfg(feature = "azure")]
+    #[must_use]
+    pub fn account(mut self, azure: &crate::Azure) -> Self {
+        self.account = Some(azure.clone());
         self
     }
 
@@ -349,22 +431,65 @@ impl ClientBuilder {
         self
     }
 
+    /// How work in other partitions is done.
+    #[must_use]
+    pub fn outbox(mut self, options: OutboxOptions) -> Self {
+        self.outbox = options;
+        self
+    }
+
+    /// Where the client takes the time from; nothing depends on it but the order in which workers
+    /// find work. Stores have clocks of their own.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Ids and waits from a seed, so that a history can be played again. For tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Leaves a guard of the protocols out, to show what goes wrong then. For tests.
+    #[doc(hidden)]
+    #[cfg(feature = "conformance")]
+    #[must_use]
+    pub fn without_guard(mut self, guard: Guard) -> Self {
+        self.guards = Guards::without(guard);
+        self
+    }
+
     /// The client.
     ///
     /// # Errors
     ///
-    /// `is_invalid` where no backend was given.
+    /// `is_invalid` where no backend was given, or times that leave none for work in other
+    /// partitions.
     pub fn build(self) -> Result<Client> {
-        let vault = Arc::new(self.vault);
-        match (self.backend, self.retry) {
-            (Some(backend), Some(policy)) => {
-                Ok(Client { backend: Arc::new(Retry::around(backend, policy)), vault })
-            }
-            (Some(backend), None) => Ok(Client { backend, vault }),
-            (None, _) => {
-                Err(Error::new(ErrorKind::Invalid, "a client needs a backend: call `backend(..)`"))
-            }
-        }
+        let Some(backend) = self.backend else {
+            let message = "a client needs a backend: call `backend(..)`";
+            return Err(Error::new(ErrorKind::Invalid, message));
+        };
+        #[cfg(feature = "azure")]
+        let account = self.account.map(|azure| Account::new(azure, self.retry.clone()));
+        let backend = match self.retry {
+            Some(policy) => Arc::new(Retry::around(backend, policy)),
+            None => backend,
+        };
+        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
+        let chance = self.seed.map_or_else(Chance::default, Chance::seeded);
+        let outbox = Outbox::new(self.outbox.checked()?, clock, chance, self.guards);
+        Ok(Client {
+            backend,
+            #[cfg(feature = "azure")]
+            account,
+            outbox: Arc::new(outbox),
+            vault: Arc::new(self.vault),
+        })
     }
 }
 

@@ -11,12 +11,15 @@ use futures_util::future::try_join_all;
 
 use super::{
     Client, backoff,
+    outbox::Work,
+    taken::Wanted,
     vault::{Placed, Reading},
 };
 use crate::{
     access::Keys,
     backend::{Read, Scan},
     batch::Written,
+    entity::Pending,
     error::{Error, ErrorKind, Result, ServiceCode},
     filter::Filter,
     key::Family,
@@ -34,20 +37,24 @@ pub(super) struct Outcome {
     pub(super) row: Option<Row>,
 }
 
+/// What became of all changes.
+#[derive(Debug)]
+pub(super) struct Landed {
+    pub(super) outcomes: Vec<Outcome>,
+    /// What goes on in other partitions.
+    pub(super) pending: Pending,
+}
+
 /// Writes all changes or none; they are in one partition.
 ///
 /// An error's `failed_index` is the change.
-pub(super) async fn commit(
-    client: &Client,
-    table: &str,
-    changes: &[Change],
-) -> Result<Vec<Outcome>> {
+pub(super) async fn commit(client: &Client, table: &str, changes: &[Change]) -> Result<Landed> {
     let changes = &keyed(client, table, changes).await?;
     for attempt in 0..backoff::ATTEMPTS {
-        if let Some(outcomes) = try_once(client, table, changes).await? {
-            return Ok(outcomes);
+        if let Some(landed) = try_once(client, table, changes).await? {
+            return Ok(landed);
         }
-        backoff::wait(attempt).await;
+        backoff::wait(client, attempt).await;
     }
     let message = format!("other writers were first {} times in a row", backoff::ATTEMPTS);
     let (partition_key, row_key) = changes.first().map(Change::keys).unwrap_or_default();
@@ -65,7 +72,9 @@ pub(super) async fn keyed<'c>(
     }
     let tokens = client.tokens().await.map_err(|error| error.in_table(table))?;
     let keyed = changes.iter().enumerate().map(|(verb, change)| match change {
-        Change::Keyed(make) => make(&tokens).map_err(|error| error.in_table(table).at_operation(verb)),
+        Change::Keyed(make) => {
+            make(&tokens).map_err(|error| error.in_table(table).at_operation(verb))
+        }
         change => Ok(change.clone()),
     });
     keyed.collect::<Result<_>>().map(Cow::Owned)
@@ -75,30 +84,40 @@ pub(super) async fn keyed<'c>(
 ///
 /// A copy that was not there to be deleted is left out of the same plan only: a writer that creates
 /// it moves the primary's version as well, and a new plan from that version deletes it.
-async fn try_once(
-    client: &Client,
-    table: &str,
-    changes: &[Change],
-) -> Result<Option<Vec<Outcome>>> {
+async fn try_once(client: &Client, table: &str, changes: &[Change]) -> Result<Option<Landed>> {
     let effects = try_join_all(
         changes.iter().enumerate().map(|(verb, change)| effect(client, table, verb, change)),
     )
     .await?;
     let lists = read_lists(client, table, &effects).await?;
+    let mut work = Work::of(client, table, &effects).await;
     let mut missing = HashSet::new();
     loop {
-        let transaction = Transaction::of(&effects, &lists, &missing)?;
+        let mut transaction = Transaction::of(&effects, &lists, &missing)?;
+        work.record(client, &mut transaction).await?;
         let failure = match send(client, table, &transaction).await {
-            Ok(written) => return Ok(Some(outcomes(&effects, &transaction, &written))),
+            Ok(written) => {
+                let outcomes = outcomes(&effects, &transaction, &written);
+                let pending = work.begin(client, &transaction, &written);
+                return Ok(Some(Landed { outcomes, pending }));
+            }
             Err(error) => error,
         };
         match Failed::of(&failure, &transaction, changes) {
             Failed::Caller(verb) => return Err(failure.at_operation(verb)),
-            Failed::Taken(verb, family, row) => {
-                return Err(taken(client, table, family, row, &failure).await?.at_operation(verb));
+            Failed::Taken(verb, family, copy) => {
+                let Some(effect) = effects.get(verb) else { return Err(failure) };
+                let violation = Wanted { table, copy, family, effect }.violation(client).await?;
+                let Some(error) = violation else { return Ok(None) };
+                let code = failure.service_code().cloned();
+                let error = error.at_operation(verb);
+                return Err(code.into_iter().fold(error, Error::with_code));
             }
             Failed::MissingCopy(row_key) if missing.insert(row_key.clone()) => {}
-            Failed::MissingCopy(_) | Failed::Other => return Err(failure.without_operation()),
+            Failed::Work(role) if work.goes_on(client, role) => {}
+            Failed::MissingCopy(_) | Failed::Work(_) | Failed::Other => {
+                return Err(failure.without_operation());
+            }
             Failed::Race => return Ok(None),
         }
     }
@@ -161,7 +180,7 @@ pub(super) async fn read_list(
             Some(again) => row = again,
             None => return Ok(None),
         }
-        backoff::wait(attempt).await;
+        backoff::wait(client, attempt).await;
     }
     let message = "the list kept changing while its rows were read";
     Err(Error::new(ErrorKind::Contended, message).in_table(table).at_keys(partition_key, row_key))
@@ -185,7 +204,7 @@ async fn send(client: &Client, table: &str, transaction: &Transaction) -> Result
     let operations = &transaction.operations;
     if operations.len() > BATCH_OPERATIONS {
         let message = format!(
-            "an entity group transaction has at most {BATCH_OPERATIONS} operations, copies and lists included, and this makes {}",
+            "an entity group transaction has at most {BATCH_OPERATIONS} operations, copies, lists and the outbox included, and this makes {}",
             operations.len()
         );
         let error = Error::new(ErrorKind::TooLarge, message);
@@ -222,6 +241,8 @@ enum Failed<'t> {
     MissingCopy(String),
     /// Another writer was first on a row that is not the caller's.
     Race,
+    /// A row of the outbox was not as it was thought to be.
+    Work(Role),
     /// No operation's.
     Other,
 }
@@ -252,37 +273,9 @@ impl<'t> Failed<'t> {
             Some((Role::OldCopy, operation)) if error.is_not_found() && raced => {
                 Self::MissingCopy(operation.row().row_key().to_owned())
             }
+            Some((role @ (Role::Dirty(_) | Role::Fence), _)) if raced => Self::Work(*role),
             Some(_) if raced => Self::Race,
             Some(_) => Self::Other,
         }
     }
-}
-
-/// The violation of an index: names the row that holds the key.
-async fn taken(
-    client: &Client,
-    table: &str,
-    family: &'static Family,
-    row: &Row,
-    failure: &Error,
-) -> Result<Error> {
-    let (partition_key, row_key) = (row.partition_key(), row.row_key());
-    let holder = client.read(Read { table, partition_key, row_key, select: None }).await?;
-    let holder = match holder.as_ref().map(|row| row.get("EntityType")) {
-        Some(Ok(Some(crate::edm::ValueRef::String(marker)))) => format!("a row of `{marker}`"),
-        Some(_) => "a row that does not say its type".to_owned(),
-        None => "a row that is gone meanwhile".to_owned(),
-    };
-    let message = format!(
-        "the key of index `{}` is taken by {holder}; if no entity has this key, the row is an orphan: `check()` finds it",
-        family.name
-    );
-    let mut error = Error::new(ErrorKind::UniqueViolation, message)
-        .with_index(family.name)
-        .in_table(table)
-        .at_keys(partition_key, row_key);
-    if let Some(code) = failure.service_code() {
-        error = error.with_code(code.clone());
-    }
-    Ok(error)
 }

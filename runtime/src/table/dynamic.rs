@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{
-    Atomic, Bulk, BulkChange, BulkVerb, Client, Query, Rewritable, Writable,
-    query::Decode,
+    Atomic, Bulk, BulkChange, BulkVerb, Client, Query, Rewritable, Writable, backoff,
     decode::at,
+    query::Decode,
     request::Request,
     vault::{Placed, Reading},
 };
@@ -15,7 +15,7 @@ use crate::{
     batch::{Condition, Operation, Written},
     edm::InvalidValue,
     entity::{Access, DynamicEntity, FromRow, Path, Schema, Stored, TableEntity},
-    error::{Error, ErrorKind, Result},
+    error::{BoxError, Error, ErrorKind, Result, ServiceCode},
     filter::Filter,
     plan,
     row::Row,
@@ -190,36 +190,81 @@ impl DynamicTable {
     ///
     /// `is_precondition_failed` where the row changed since.
     pub async fn replace(&self, stored: &Stored<DynamicEntity>) -> Result<Stored<DynamicEntity>> {
+        plan::same_keys(stored, stored).map_err(|error| error.in_table(&self.name))?;
         let guard = Condition::Match(stored.etag());
         self.put(stored, |row| Operation::replace(row, guard)).await
     }
 
-    /// Sets the properties that differ from what was read, on the version that was read.
+    /// Sets the properties that differ from what was read, on the version that was read. The others
+    /// are not sent.
     ///
     /// # Errors
     ///
-    /// `is_precondition_failed` where the row changed since.
+    /// `is_precondition_failed` where the row changed since; `is_invalid` where a property was taken
+    /// out, which no merge does.
     pub async fn merge(&self, stored: &Stored<DynamicEntity>) -> Result<Stored<DynamicEntity>> {
-        let before = stored.row().to_bag()?;
-        if before.get(LEGACY).is_some() {
+        if stored.row().get(LEGACY)?.is_some() {
             let message = "the row is encrypted by an earlier storage library, whose format a merge breaks; replace the whole row, or take the table over with `migrate_legacy`";
             return Err(Error::new(ErrorKind::Unsupported, message)
                 .in_table(&self.name)
                 .at_keys(stored.partition_key(), stored.row_key()));
         }
-        let mut changes = DynamicEntity::new(stored.partition_key(), stored.row_key());
-        for (name, value) in stored.properties().iter() {
-            if before.get(name) != Some(value) {
-                changes.set(name, value.clone());
-                if stored.is_encrypted(name) {
-                    changes.encrypt(name);
-                }
-            }
-        }
-        let guard = Condition::Match(stored.etag());
-        let merge = Operation::merge(changes.to_row()?, guard);
+        let changes = changes(stored).map_err(|error| error.in_table(&self.name))?;
+        let merge = Operation::merge(changes.to_row()?, Condition::Match(stored.etag()));
         let written = self.client.write_one(&self.name, untyped(merge)).await?;
         Ok(with_version(DynamicEntity::clone(stored), stored.to_row()?, written))
+    }
+
+    /// Reads the entity, changes it, and sets the properties that changed on the version that was
+    /// read; again, from a fresh read, where another writer was first.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// # let client = Client::memory();
+    /// # client.create_table("Staff").await?;
+    /// # let staff = client.dynamic("Staff");
+    /// # staff.insert(&DynamicEntity::new("Sales", "Department").with("EmployeeCount", 153)).await?;
+    /// let sales = staff.update("Sales", "Department", |department| {
+    ///     let count = department.i32("EmployeeCount")?;
+    ///     department.set("EmployeeCount", count + 1);
+    ///     Ok(())
+    /// });
+    /// assert_eq!(sales.await?.i32("EmployeeCount")?, 154);
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `is_not_found` where there is no such entity; `is_rejected` where `change` says no;
+    /// `is_contended` where other writers kept winning; as [`merge`](Self::merge).
+    pub async fn update(
+        &self,
+        partition_key: &str,
+        row_key: &str,
+        mut change: impl FnMut(&mut DynamicEntity) -> Result<(), BoxError>,
+    ) -> Result<Stored<DynamicEntity>> {
+        let place = |error: Error| error.in_table(&self.name).at_keys(partition_key, row_key);
+        for attempt in 0..backoff::ATTEMPTS {
+            let Some(mut stored) = self.get(partition_key, row_key).await? else {
+                let message = "there is no such entity";
+                return Err(place(Error::service(ServiceCode::ResourceNotFound, message)));
+            };
+            change(&mut stored).map_err(|reason| {
+                let message = format!("the change of the entity was not accepted: {reason}");
+                place(Error::new(ErrorKind::Rejected, message).with_source(reason))
+            })?;
+            match self.merge(&stored).await {
+                Err(error) if error.is_precondition_failed() => {
+                    backoff::wait(&self.client, attempt).await
+                }
+                other => return other,
+            }
+        }
+        let message = format!("other writers were first {} times in a row", backoff::ATTEMPTS);
+        Err(place(Error::new(ErrorKind::Contended, message)))
     }
 
     /// Deletes the entity with these keys, in the version that the condition asks for.
@@ -292,30 +337,40 @@ impl Rewritable for DynamicEntity {
     }
 
     fn replacement(stored: &Stored<Self>) -> Result<BulkChange> {
-        Ok(BulkChange(plan::replace_row(stored, stored.to_row()?)))
+        plan::replace_row(stored, stored).map(BulkChange)
     }
 
     fn removal(stored: &Stored<Self>) -> Result<BulkChange> {
         plan::delete_row(stored).map(BulkChange)
     }
+
+    fn reread(row: Row) -> Result<Option<Stored<Self>>> {
+        decode(row)
+    }
+
+    fn type_name(&self) -> &'static str {
+        "DynamicEntity"
+    }
 }
 
-/// How a set's variant for other rows is written back; the derives call it.
-///
-/// # Errors
-///
-/// As for a single write.
-pub fn other_replacement<S>(stored: &Stored<S>, other: &DynamicEntity) -> Result<BulkChange> {
-    Ok(BulkChange(plan::replace_row(stored, other.to_row()?)))
-}
-
-/// How a set's variant for other rows is deleted; the derives call it.
-///
-/// # Errors
-///
-/// Keys that cannot be.
-pub fn other_removal<S>(stored: &Stored<S>) -> Result<BulkChange> {
-    plan::delete_row(stored).map(BulkChange)
+/// The properties that are not as they were read.
+fn changes(stored: &Stored<DynamicEntity>) -> Result<DynamicEntity> {
+    plan::same_keys(stored, stored)?;
+    let before = stored.row().to_bag()?;
+    if let Some((gone, _)) = before.iter().find(|(name, _)| stored.get(name).is_none()) {
+        let message = "a merge removes no property; write the entity with `replace`";
+        return Err(at(stored.row(), Error::new(ErrorKind::Invalid, message)).in_property(gone));
+    }
+    let mut changes = DynamicEntity::new(stored.partition_key(), stored.row_key());
+    for (name, value) in stored.properties().iter() {
+        if before.get(name) != Some(value) {
+            changes.set(name, value.clone());
+            if stored.is_encrypted(name) {
+                changes.encrypt(name);
+            }
+        }
+    }
+    Ok(changes)
 }
 
 fn untyped(operation: Operation) -> Placed {

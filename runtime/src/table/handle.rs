@@ -62,22 +62,35 @@ impl<E: TableEntity> Table<E> {
         &self.client
     }
 
-    /// Creates the table.
+    /// Creates the table, and those of its copies where these have tables of their own and there are
+    /// none yet.
     ///
     /// # Errors
     ///
     /// `is_conflict` where it exists.
     pub async fn create(&self) -> Result<()> {
-        self.client.create_table(&self.name).await
+        self.client.create_table(&self.name).await?;
+        self.create_further().await
     }
 
-    /// Creates the table where there is none; `true`: it was created.
+    /// The tables of copies are shared with other entities.
+    async fn create_further(&self) -> Result<()> {
+        let families: &'static [Family] = E::SCHEMA.families;
+        for table in families.iter().filter_map(|family| family.table) {
+            self.client.create_table_if_missing(table).await?;
+        }
+        Ok(())
+    }
+
+    /// Creates the table where there is none, and those of its copies; `true`: it was created.
     ///
     /// # Errors
     ///
     /// `is_invalid` for a name that the service refuses.
     pub async fn create_if_missing(&self) -> Result<bool> {
-        self.client.create_table_if_missing(&self.name).await
+        let created = self.client.create_table_if_missing(&self.name).await?;
+        self.create_further().await?;
+        Ok(created)
     }
 
     /// Deletes the table with all its entities, of every type, in one request.
@@ -160,13 +173,19 @@ impl<E: TableEntity> Table<E> {
         family: &'static Family,
     ) -> Result<Option<Stored<T>>> {
         let select = super::decode::selected::<E, T>(Some(family));
-        let read = Read { table: &self.name, partition_key, row_key, select: select.as_deref() };
+        let table = self.table_of(Some(family));
+        let read = Read { table, partition_key, row_key, select: select.as_deref() };
         match self.client.read_as(read, Reading::Typed(E::SCHEMA)).await? {
             None => Ok(None),
             Some(row) => super::decode::decode_required::<E, T>(row, family)
                 .map(Some)
-                .map_err(|error| error.in_table(&self.name)),
+                .map_err(|error| error.in_table(table)),
         }
+    }
+
+    /// The table that rows of a family are in.
+    fn table_of(&self, family: Option<&'static Family>) -> &str {
+        family.and_then(|family| family.table).unwrap_or(&self.name)
     }
 
     /// The entities on a path: a query that runs when it is asked for items.
@@ -182,7 +201,9 @@ impl<E: TableEntity> Table<E> {
         P: Path<Entity = E>,
         P::View: Queried<E>,
     {
-        let request = Request::new(self.client.clone(), self.name.clone(), path.access());
+        let access = path.access();
+        let table = self.table_of(access.family).to_owned();
+        let request = Request::new(self.client.clone(), table, access);
         <P::View as Queried<E>>::query(TypedRequest(request))
     }
 

@@ -60,7 +60,7 @@ async fn ids(
 pub(super) async fn page<E: TableEntity, T: FromRow>(
     request: &Request,
     cursor: Option<&Cursor>,
-) -> Result<(Vec<Stored<T>>, Option<Cursor>)> {
+) -> Result<(Vec<Result<Stored<T>>>, Option<Cursor>)> {
     let (ids, next) = ids(request, cursor).await?;
     let primary = E::SCHEMA.primary()?;
     let filter = request.condition_on(primary)?;
@@ -87,7 +87,8 @@ pub(super) async fn page<E: TableEntity, T: FromRow>(
     let mut items = Vec::new();
     for row in rows.into_iter().flatten() {
         if filter.matches(&row)? {
-            items.push(decode_required::<E, T>(row, primary)?);
+            let item = decode_required::<E, T>(row, primary);
+            items.push(item.map_err(|error| error.in_table(&request.table)));
         }
     }
     Ok((items, next))

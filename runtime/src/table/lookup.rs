@@ -4,7 +4,10 @@ use std::{
     collections::HashMap,
     fmt,
     hash::Hash,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -15,13 +18,14 @@ use crate::{
     clock::{Clock, SystemClock},
     edm::Ticks,
     entity::{Point, Stored, TableEntity},
-    error::Result,
+    error::{Error, Result},
 };
 
 /// The entities of a query, kept in memory for a time: the first access asks the store, later ones
 /// do not.
 ///
-/// Clones share what is kept. Accesses that meet while it is being read wait for that one read.
+/// Clones share what is kept. Accesses that meet while it is being read wait for that one read and
+/// have its result, an error too; where the one that reads is dropped, the next one reads.
 ///
 /// ```
 /// use entable::{Lookup, prelude::*};
@@ -51,9 +55,24 @@ struct Inner<E> {
     query: Query<E, Stored<E>>,
     ttl: Duration,
     clock: Arc<dyn Clock>,
-    kept: RwLock<Option<Arc<Kept<E>>>>,
-    /// Whoever holds it reads; the others wait for it and look again.
-    flight: Mutex<()>,
+    kept: RwLock<Slot<E>>,
+    /// Whoever holds it reads; the others wait for it and look at what came of it.
+    flight: Mutex<Option<Flight>>,
+    /// Reads that were begun, and the last one that ended.
+    begun: AtomicU64,
+    ended: AtomicU64,
+}
+
+/// What is kept, and how often it was forgotten: a read that began before does not bring it back.
+struct Slot<E> {
+    kept: Option<Arc<Kept<E>>>,
+    forgotten: u64,
+}
+
+/// The last read that ended.
+struct Flight {
+    number: u64,
+    failed: Option<Error>,
 }
 
 /// What was read, and when.
@@ -86,8 +105,9 @@ impl<E: TableEntity> Lookup<E> {
 
     /// A lookup whose age is told by another clock.
     pub fn with_clock(query: Query<E, Stored<E>>, ttl: Duration, clock: Arc<dyn Clock>) -> Self {
-        let (kept, flight) = (RwLock::new(None), Mutex::new(()));
-        Self(Arc::new(Inner { query, ttl, clock, kept, flight }))
+        let kept = RwLock::new(Slot { kept: None, forgotten: 0 });
+        let (begun, ended) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self(Arc::new(Inner { query, ttl, clock, kept, flight: Mutex::new(None), begun, ended }))
     }
 
     /// The entity with that key; `None`: there was none when the entities were read.
@@ -126,48 +146,77 @@ impl<E: TableEntity> Lookup<E> {
         Ok(kept.rows.iter().map(|row| (key(row), row.clone())).collect())
     }
 
-    /// Reads the entities again, now.
+    /// Reads the entities again, now. Calls that meet while a read is under way share the next one.
     ///
     /// # Errors
     ///
     /// The query's; what was kept stays.
     pub async fn refresh(&self) -> Result<()> {
-        let _flight = self.0.flight.lock().await;
-        self.read().await.map(drop)
+        let begun = self.0.begun.load(Ordering::Acquire);
+        let mut flight = self.0.flight.lock().await;
+        match flight.as_ref().filter(|last| last.number > begun) {
+            // It began after this call: it saw all that was written before.
+            Some(last) => last.failed.clone().map_or(Ok(()), Err),
+            None => self.read(&mut flight).await.map(drop),
+        }
     }
 
     /// Forgets what is kept: the next access asks the store.
     pub fn forget(&self) {
-        *self.0.kept.write().unwrap_or_else(PoisonError::into_inner) = None;
+        let mut slot = self.0.kept.write().unwrap_or_else(PoisonError::into_inner);
+        *slot = Slot { kept: None, forgotten: slot.forgotten + 1 };
     }
 
     async fn current(&self) -> Result<Arc<Kept<E>>> {
         if let Some(kept) = self.fresh() {
             return Ok(kept);
         }
-        let _flight = self.0.flight.lock().await;
-        match self.fresh() {
-            Some(kept) => Ok(kept),
-            None => self.read().await,
+        let ended = self.0.ended.load(Ordering::Acquire);
+        let mut flight = self.0.flight.lock().await;
+        if let Some(kept) = self.fresh() {
+            return Ok(kept);
+        }
+        // A read that failed while this access waited would fail it as well: one is enough.
+        match flight
+            .as_ref()
+            .filter(|last| last.number > ended)
+            .and_then(|last| last.failed.clone())
+        {
+            Some(error) => Err(error),
+            None => self.read(&mut flight).await,
         }
     }
 
     fn fresh(&self) -> Option<Arc<Kept<E>>> {
-        let kept = self.0.kept.read().unwrap_or_else(PoisonError::into_inner).clone()?;
+        let slot = self.0.kept.read().unwrap_or_else(PoisonError::into_inner);
+        let kept = slot.kept.clone()?;
         let age = self.0.clock.now().get().checked_sub(kept.at.get())?;
         // A clock that went back says nothing about the age.
         let age = Duration::from_nanos(u64::try_from(age).ok()?.saturating_mul(100));
         (age < self.0.ttl).then_some(kept)
     }
 
-    async fn read(&self) -> Result<Arc<Kept<E>>> {
+    /// Reads, and leaves the result for the accesses that wait.
+    async fn read(&self, flight: &mut Option<Flight>) -> Result<Arc<Kept<E>>> {
+        let number = self.0.begun.fetch_add(1, Ordering::AcqRel) + 1;
+        let result = self.ask().await;
+        *flight = Some(Flight { number, failed: result.as_ref().err().cloned() });
+        self.0.ended.store(number, Ordering::Release);
+        result
+    }
+
+    async fn ask(&self) -> Result<Arc<Kept<E>>> {
+        let forgotten = self.0.kept.read().unwrap_or_else(PoisonError::into_inner).forgotten;
         let at = self.0.clock.now();
         let rows: Vec<Arc<Stored<E>>> =
             self.0.query.collect().await?.into_iter().map(Arc::new).collect();
         let keys = |row: &Stored<E>| (row.partition_key().to_owned(), row.row_key().to_owned());
         let by_keys = rows.iter().enumerate().map(|(at, row)| (keys(row), at)).collect();
         let kept = Arc::new(Kept { at, rows, by_keys });
-        *self.0.kept.write().unwrap_or_else(PoisonError::into_inner) = Some(kept.clone());
+        let mut slot = self.0.kept.write().unwrap_or_else(PoisonError::into_inner);
+        if slot.forgotten == forgotten {
+            slot.kept = Some(kept.clone());
+        }
         Ok(kept)
     }
 }

@@ -1,7 +1,9 @@
 //! What a program talks to: clients, tables, queries, transactions, bulk writes.
 
+#[cfg(feature = "azure")]
+mod account;
 mod atomic;
-mod backoff;
+pub(crate) mod backoff;
 mod blind;
 mod bulk;
 mod check;
@@ -9,37 +11,47 @@ mod client;
 mod commit;
 mod decode;
 mod dynamic;
+mod explain;
 mod handle;
 mod lists;
 mod lookup;
 mod many;
+mod partial;
+pub(crate) mod outbox;
 mod query;
 mod rebuild;
 #[cfg(feature = "encrypt")]
 mod reencrypt;
 mod request;
 mod resolve;
+mod run;
 mod set;
+mod taken;
 mod upgrade;
+mod variants;
 #[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "used where rows are sealed"))]
-mod vault;
+pub(crate) mod vault;
 mod write;
 
 pub use atomic::{Atomic, Committed};
 pub use bulk::{
     Bulk, BulkChange, BulkReport, BulkVerb, Deletable, Failure, Progress, Rewritable, Writable,
-    bulk_change, removal_of, replacement_of,
+    bulk_change,
 };
 pub use check::{Check, CheckProgress, CheckReport, Finding, FindingKind};
 pub use client::{Client, ClientBuilder};
-pub use dynamic::{DynamicTable, Selection, other_removal, other_replacement};
+pub use dynamic::{DynamicTable, Selection};
+pub use explain::Explain;
 pub use handle::Table;
 pub use lookup::Lookup;
 pub use many::QueryMany;
-pub use query::{Condition, Explain, Items, PartialQuery, Queried, Query};
+pub use outbox::{Guard, OutboxOptions};
+pub use partial::PartialQuery;
+pub use query::{Condition, Items, Queried, Query};
 pub use rebuild::{Rebuild, RebuildProgress, RebuildReport};
 #[cfg(feature = "encrypt")]
 pub use reencrypt::{Reencrypt, ReencryptProgress, ReencryptReport, Unsealed};
-pub use set::{SetOf, SetTable};
+pub use set::{SetOf, SetTable, reread_set};
 pub use upgrade::Upgrade;
+pub use variants::{other_removal, other_replacement, removal_of, replacement_of};
 pub use vault::PlaintextPolicy;

@@ -2,27 +2,24 @@
 
 use std::{fmt, marker::PhantomData, sync::Arc};
 
-use futures_util::{
-    StreamExt, TryStreamExt,
-    future::BoxFuture,
-    stream::{self, BoxStream},
-};
+use futures_util::{future::BoxFuture, stream::BoxStream};
 
 use super::{
-    lists,
+    Explain,
     decode::decode_or_skip,
+    lists,
     request::{Request, SOME_TOKEN},
+    vault::Reading,
 };
 use crate::{
-    access::CostClass,
     entity::{
-        Access, DynamicEntity, FromRow, FullCopy, ListRows, PartialCopy, Predicate, PrimaryRow, Projection,
-        ReadableAs, Stored, TableEntity, View,
+        Access, DynamicEntity, FromRow, FullCopy, ListRows, Predicate, PrimaryRow, Projection,
+        Stored, TableEntity, View,
     },
-    error::{Error, Result},
+    error::Result,
     filter::Filter,
     key::{FamilyKind, HELD},
-    page::{Cursor, Page},
+    page::Cursor,
     row::Row,
 };
 
@@ -32,16 +29,19 @@ pub type Items<T> = BoxStream<'static, Result<T>>;
 /// How a row becomes an item; `None`: it is skipped. Errors name the row's keys.
 pub(super) type Decode<T> = Arc<dyn Fn(Row) -> Result<Option<T>> + Send + Sync>;
 
+/// How what became of a row becomes an item: a row that does not open is an error already.
+pub(super) type Each<T> = Arc<dyn Fn(Result<Row>) -> Result<Option<T>> + Send + Sync>;
+
 /// How a page of a request is read.
 type Fetch<T> = Arc<
-    dyn Fn(Request, Option<Cursor>) -> BoxFuture<'static, Result<(Vec<T>, Option<Cursor>)>>
+    dyn Fn(Request, Option<Cursor>) -> BoxFuture<'static, Result<(Vec<Result<T>>, Option<Cursor>)>>
         + Send
         + Sync,
 >;
 
 /// What a query reads: the rows that it asks for, or the entities of the lists that it asks for.
 pub(super) enum Source<T> {
-    Rows(Decode<T>),
+    Rows(Each<T>),
     Lists(Fetch<T>),
 }
 
@@ -85,8 +85,8 @@ impl Condition<DynamicEntity> for Filter {
 /// It is cheap to clone, and asks nothing before [`stream`](Self::stream),
 /// [`collect`](Self::collect), [`first`](Self::first) or [`page`](Self::page).
 pub struct Query<E, T> {
-    request: Request,
-    source: Source<T>,
+    pub(super) request: Request,
+    pub(super) source: Source<T>,
     of: PhantomData<fn() -> E>,
 }
 
@@ -110,7 +110,7 @@ impl<E: TableEntity> Query<E, Stored<E>> {
     }
 }
 
-fn selected<E: TableEntity, T: FromRow>(mut request: Request) -> Query<E, Stored<T>> {
+pub(super) fn selected<E: TableEntity, T: FromRow>(mut request: Request) -> Query<E, Stored<T>> {
     request.select::<T>();
     let source = source::<E, T>(&request);
     Query { request, source, of: PhantomData }
@@ -125,7 +125,7 @@ fn source<E: TableEntity, T: FromRow>(request: &Request) -> Source<Stored<T>> {
         }));
     }
     Source::Rows(Arc::new(move |row| {
-        decode_or_skip::<E, T>(row, family.map_or(E::SCHEMA.primary(), Ok)?)
+        decode_or_skip::<E, T>(row?, family.map_or(E::SCHEMA.primary(), Ok)?)
     }))
 }
 
@@ -157,52 +157,17 @@ macro_rules! queried {
 
 queried!(PrimaryRow, FullCopy, ListRows);
 
-impl<E: TableEntity, M: 'static> Queried<E> for PartialCopy<M> {
-    type Query = PartialQuery<E, M>;
-
-    fn query(request: TypedRequest) -> Self::Query {
-        PartialQuery { request: request.0.typed(E::SCHEMA), of: PhantomData }
-    }
-}
-
-/// A query of partial copies: it needs a projection of the fields that they hold.
-pub struct PartialQuery<E, M> {
-    request: Request,
-    of: PhantomData<fn() -> (E, M)>,
-}
-
-impl<E, M> fmt::Debug for PartialQuery<E, M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PartialQuery").field(&self.request).finish()
-    }
-}
-
-impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
-    /// Only the rows that meet a condition.
-    #[must_use]
-    pub fn filter(mut self, condition: impl Condition<E>) -> Self {
-        self.request.condition(condition.into_filter());
-        self
-    }
-
-    /// The fields of a projection, which the copies hold.
-    #[must_use]
-    pub fn select<P>(self) -> Query<E, Stored<P>>
-    where
-        P: Projection<Entity = E>,
-        PartialCopy<M>: ReadableAs<P>,
-    {
-        selected::<E, P>(self.request)
-    }
-}
-
 impl<E, T> Query<E, T> {
-    pub(super) fn new(request: Request, decode: Decode<T>) -> Self {
-        Self { request, source: Source::Rows(decode), of: PhantomData }
+    pub(super) fn new(request: Request, decode: Decode<T>) -> Self
+    where
+        T: 'static,
+    {
+        let source = Source::Rows(Arc::new(move |row| decode(row?)));
+        Self { request, source, of: PhantomData }
     }
 
     /// The same rows, read as something else.
-    pub(super) fn read_as<F, U>(self, decode: Decode<U>) -> Query<F, U> {
+    pub(super) fn read_as<F, U: 'static>(self, decode: Decode<U>) -> Query<F, U> {
         Query::new(self.request, decode)
     }
 
@@ -214,6 +179,11 @@ impl<E, T> Query<E, T> {
     pub(super) fn edit(mut self, change: impl FnOnce(&mut Request)) -> Self {
         change(&mut self.request);
         self
+    }
+
+    /// What its rows are read as.
+    pub(super) fn reading(&self) -> Reading {
+        self.request.reading()
     }
 
     /// A path with the tokens of its keys.
@@ -232,7 +202,8 @@ impl<E, T> Query<E, T> {
         self
     }
 
-    /// At most so many items in all.
+    /// At most so many items in all: the first in the order of their keys. On a store without order
+    /// that is refused, see [`any_order`](Self::any_order).
     #[must_use]
     pub fn take(mut self, items: u64) -> Self {
         self.request.take = Some(items);
@@ -253,13 +224,20 @@ impl<E, T> Query<E, T> {
         self
     }
 
+    /// Takes the first rows that come, on a store that keeps no order too: Cosmos DB.
+    #[must_use]
+    pub fn any_order(mut self) -> Self {
+        self.request.any_order();
+        self
+    }
+
     /// What the query will ask, without asking it.
     pub fn explain(&self) -> Explain {
         let (filter, fault) = match self.request.filter() {
             Ok(filter) => (filter.to_string().replace(HELD, SOME_TOKEN), None),
             Err(error) => (String::new(), Some(error)),
         };
-        let top = self.request.top(0, false);
+        let top = self.request.top(None);
         let pages =
             self.request.take.zip(top).map(|(take, top)| take.div_ceil(u64::from(top.max(1))));
         Explain {
@@ -271,129 +249,5 @@ impl<E, T> Query<E, T> {
             estimated_requests: pages.unwrap_or(1).max(1),
             fault,
         }
-    }
-}
-
-impl<E: 'static, T: Send + 'static> Query<E, T> {
-    /// The items as a stream.
-    ///
-    /// A row that cannot be read is an error at its place, and the rows after it follow; a request
-    /// that fails ends the stream.
-    pub fn stream(&self) -> Items<T> {
-        let start = (self.clone(), Position::Start);
-        stream::try_unfold(start, |(query, position)| async move {
-            let cursor = match position {
-                Position::Start => None,
-                Position::At(cursor) => Some(cursor),
-                Position::End => return Ok(None),
-            };
-            let (items, next) = query.rows(cursor).await?;
-            let position = next.map_or(Position::End, Position::At);
-            Ok::<_, Error>(Some((stream::iter(items), (query, position))))
-        })
-        .try_flatten()
-        .boxed()
-    }
-
-    /// All items.
-    ///
-    /// # Errors
-    ///
-    /// The first error of a request or a row.
-    pub async fn collect(&self) -> Result<Vec<T>> {
-        self.stream().try_collect().await
-    }
-
-    /// The first item, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// As [`collect`](Self::collect).
-    pub async fn first(&self) -> Result<Option<T>> {
-        let most = self.request.take.unwrap_or(1).min(1);
-        self.clone().take(most).stream().try_next().await
-    }
-
-    /// One page, in one request: from the start or from a cursor that an earlier page gave, in this
-    /// process or another. A page may be empty and still have a next one.
-    ///
-    /// # Errors
-    ///
-    /// `is_invalid_cursor` for a cursor of another query; the errors of the request and its rows.
-    pub async fn page(&self, cursor: Option<Cursor>) -> Result<Page<T>> {
-        let (items, next) = self.rows(cursor).await?;
-        Ok(Page::new(items.into_iter().collect::<Result<_>>()?, next))
-    }
-
-    /// The items of one page, one by one: a row that cannot be read spoils no other.
-    async fn rows(&self, cursor: Option<Cursor>) -> Result<(Vec<Result<T>>, Option<Cursor>)> {
-        if self.request.take == Some(0) {
-            return Ok((Vec::new(), None));
-        }
-        let returned = cursor.as_ref().map_or(0, |cursor| cursor.returned);
-        let left = self.request.take.map_or(u64::MAX, |take| take.saturating_sub(returned));
-        let left_items = usize::try_from(left).unwrap_or(usize::MAX);
-        let (items, next): (Vec<Result<T>>, _) = match &self.source {
-            Source::Rows(decode) => {
-                let (rows, next) = self.request.page(cursor.as_ref()).await?;
-                let items = rows.into_iter().filter_map(|row| row.and_then(|row| decode(row)).transpose());
-                let place = |error: Error| error.in_table(&self.request.table);
-                (items.take(left_items).map(|item| item.map_err(place)).collect(), next)
-            }
-            Source::Lists(fetch) => {
-                let (mut items, next) = fetch(self.request.clone(), cursor).await?;
-                items.truncate(left_items);
-                (items.into_iter().map(Ok).collect(), next)
-            }
-        };
-        let count = u64::try_from(items.len()).unwrap_or(u64::MAX);
-        let next = next
-            .filter(|_| count < left)
-            .map(|cursor| Cursor { returned: returned + count, ..cursor });
-        Ok((items, next))
-    }
-}
-
-/// Where a stream stands.
-enum Position {
-    Start,
-    At(Cursor),
-    End,
-}
-
-/// What a query asks of the service.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Explain {
-    /// What it costs.
-    pub class: CostClass,
-    /// The table.
-    pub table: String,
-    /// `$filter`, as it is sent.
-    pub filter: String,
-    /// `$select`; empty: all properties.
-    pub select: Vec<String>,
-    /// `$top` of the first request.
-    pub top: Option<u32>,
-    /// Requests at least, if every page is full.
-    pub estimated_requests: u64,
-    /// Why the query cannot be asked, if it cannot.
-    pub fault: Option<Error>,
-}
-
-impl fmt::Display for Explain {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {}", self.class, self.table)?;
-        match &self.fault {
-            Some(fault) => write!(f, ", refused: {fault}")?,
-            None => write!(f, "\n  $filter={}", self.filter)?,
-        }
-        if !self.select.is_empty() {
-            write!(f, "\n  $select={}", self.select.join(","))?;
-        }
-        if let Some(top) = self.top {
-            write!(f, "\n  $top={top}")?;
-        }
-        write!(f, "\n  requests >= {}", self.estimated_requests)
     }
 }

@@ -7,11 +7,9 @@ use super::{
 };
 use crate::{
     access::CostClass,
-    edm::Value,
     backend::Scan,
-    entity::{
-        Access, Discriminator, FromRow, Schema, set::Members,
-    },
+    edm::Value,
+    entity::{Access, Discriminator, FromRow, Schema, set::Members},
     error::{Error, ErrorKind, Result},
     filter::Filter,
     key::{Family, FamilyKind},
@@ -27,9 +25,6 @@ const SYSTEM: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
 /// What stands for a token where a query is told.
 pub(super) const SOME_TOKEN: &str = "<token>";
 
-/// Rows of a page at least, where the pages before it held none of the entity's.
-const AFTER_EMPTY: u64 = 100;
-
 /// What is asked for.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
@@ -41,12 +36,15 @@ pub(super) struct Request {
     /// Whose tokens the path lacks, where no type is asked for.
     tokens: Option<&'static Schema>,
     conditions: Vec<Filter>,
-    select: Option<Vec<String>>,
+    pub(super) select: Option<Vec<String>>,
     fault: Option<Error>,
     pub(super) take: Option<u64>,
     page_size: Option<u32>,
     scan_allowed: bool,
+    any_order: bool,
     only_older: bool,
+    /// Whether the readers of sets hand out copies.
+    pub(super) copies: bool,
 }
 
 impl Request {
@@ -64,7 +62,9 @@ impl Request {
             take: None,
             page_size: None,
             scan_allowed: false,
+            any_order: false,
             only_older: false,
+            copies: false,
         }
     }
 
@@ -116,6 +116,10 @@ impl Request {
 
     pub(super) fn allow_scan(&mut self) {
         self.scan_allowed = true;
+    }
+
+    pub(super) fn any_order(&mut self) {
+        self.any_order = true;
     }
 
     /// Only rows of older versions.
@@ -186,7 +190,8 @@ impl Request {
         match self.schema.or(self.tokens) {
             Some(schema) if access.is_open() => self.client.tokens().await?.path(schema, access),
             _ if access.is_open() => {
-                let message = "the path has a token in its keys, which only a query of its own type can make";
+                let message =
+                    "the path has a token in its keys, which only a query of its own type can make";
                 Err(Error::new(ErrorKind::Invalid, message))
             }
             _ => Ok(access.clone()),
@@ -271,12 +276,15 @@ impl Request {
         CostClass::of(&filter)
     }
 
-    /// What the service is told of the size of a page, after so many rows; `resumed`: pages before
-    /// it held none.
-    pub(super) fn top(&self, returned: u64, resumed: bool) -> Option<u32> {
-        // Rows of other types fill pages too: one item is not looked for one row at a time.
-        let least = if resumed && returned == 0 { AFTER_EMPTY } else { 0 };
-        let left = self.take.map(|take| take.saturating_sub(returned).max(least));
+    /// What the service is told of the size of a page.
+    ///
+    /// As many rows as there are items left to take, which is one request where every row is an
+    /// item. Once a page had rows of other types, nobody knows how many more there are: from then on
+    /// pages are as large as they can be, so that the requests are as few as they can be.
+    pub(super) fn top(&self, cursor: Option<&Cursor>) -> Option<u32> {
+        let is_mixed = cursor.is_some_and(|cursor| cursor.mixed);
+        let returned = cursor.map_or(0, |cursor| cursor.returned);
+        let left = self.take.filter(|_| !is_mixed).map(|take| take.saturating_sub(returned));
         let left = left.and_then(|left| u32::try_from(left).ok()).filter(|left| *left <= PAGE_ROWS);
         match (left, self.page_size) {
             (Some(left), Some(size)) => Some(left.min(size)),
@@ -303,16 +311,12 @@ impl Request {
         let filter = self.sent_filter().await.map_err(place)?;
         self.check(&filter).map_err(place)?;
         let fingerprint = self.fingerprint(&filter);
-        let returned = match cursor {
-            Some(cursor) if cursor.fingerprint != fingerprint => {
-                return Err(place(Error::new(
-                    ErrorKind::InvalidCursor,
-                    "the cursor belongs to another query: table, path, filter, selection and `take` have to be the same",
-                )));
-            }
-            Some(cursor) => cursor.returned,
-            None => 0,
-        };
+        if cursor.is_some_and(|cursor| cursor.fingerprint != fingerprint) {
+            return Err(place(Error::new(
+                ErrorKind::InvalidCursor,
+                "the cursor belongs to another query: table, path, filter, selection and `take` have to be the same",
+            )));
+        }
         let select = self.selected();
         let rows = self
             .client
@@ -320,16 +324,20 @@ impl Request {
                 table: &self.table,
                 filter: &filter,
                 select: select.as_deref(),
-                top: self.top(returned, cursor.is_some()),
+                top: self.top(cursor),
                 from: cursor.map(|cursor| &cursor.at),
             })
             .await?;
-        let next = rows.next.map(|at| Cursor { fingerprint, returned, at });
+        let next = rows.next.map(|at| {
+            let (returned, mixed) = cursor.map_or((0, false), |at| (at.returned, at.mixed));
+            Cursor { fingerprint, returned, mixed, at }
+        });
         let vault = &self.client.vault;
         let mut opened =
             vault.open(&self.table, rows.rows, self.reading(), select.as_deref()).await;
         if let Some(wanted) = self.after_opening().map_err(place)? {
-            opened.retain(|row| row.as_ref().map_or(true, |row| wanted.matches(row).unwrap_or(true)));
+            opened
+                .retain(|row| row.as_ref().map_or(true, |row| wanted.matches(row).unwrap_or(true)));
         }
         Ok((opened, next))
     }
@@ -363,6 +371,18 @@ impl Request {
                 "the filter `{filter}` reads the whole table; give the PartitionKey, or call `allow_scan()`"
             );
             return Err(Error::new(ErrorKind::ScanRefused, message));
+        }
+        let store = self.client.capabilities();
+        if self.take.is_some() && !store.ordered && !self.any_order {
+            // One row is the first in any order.
+            if CostClass::of(filter) != CostClass::Point {
+                let message = format!(
+                    "the rows of the {} store come in no order, so that its first ones are any; call \
+                     `any_order()` if any will do, or read all and sort them",
+                    store.name
+                );
+                return Err(Error::new(ErrorKind::Unsupported, message));
+            }
         }
         Ok(())
     }

@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use time::OffsetDateTime;
 
-use super::{Query, decode::at, query::Source};
+use super::{
+    PartialQuery, Query,
+    decode::at,
+    query::{Decode, Source},
+};
 use crate::{
     edm::Bag,
-    entity::Stored,
+    entity::{Recognition, Stored, TableEntity},
     error::Result,
     row::{ETag, Row},
 };
@@ -36,13 +40,7 @@ impl<E, T: 'static> Query<E, Stored<T>> {
         F: Fn(&str, &str, Option<OffsetDateTime>, &Bag, &ETag) -> Result<R> + Send + Sync + 'static,
         R: 'static,
     {
-        let resolve = Arc::new(move |row: &Row| {
-            let bag = row.to_bag()?;
-            let timestamp = row.timestamp().map(OffsetDateTime::from);
-            let etag = row.etag().unwrap_or_else(|| ETag::from(""));
-            resolver(row.partition_key(), row.row_key(), timestamp, &bag, &etag)
-                .map_err(|error| at(row, error))
-        });
+        let resolve = Arc::new(move |row: &Row| resolved(row, &resolver));
         self.map_source(|source| match source {
             Source::Rows(decode) => Source::Rows(Arc::new(move |row| {
                 decode(row)?.map(|stored| resolve(stored.row())).transpose()
@@ -51,11 +49,41 @@ impl<E, T: 'static> Query<E, Stored<T>> {
                 let (page, resolve) = (fetch(request, cursor), resolve.clone());
                 Box::pin(async move {
                     let (items, next) = page.await?;
-                    let items: Result<Vec<R>> =
-                        items.iter().map(|stored| resolve(stored.row())).collect();
-                    Ok((items?, next))
+                    let resolved = items.into_iter().map(|item| resolve(item?.row()));
+                    Ok((resolved.collect(), next))
                 })
             })),
         })
     }
+}
+
+impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
+    /// What a closure makes of each copy, with the properties that copies hold: as
+    /// [`Query::resolve`].
+    pub fn resolve<R, F>(self, resolver: F) -> Query<E, R>
+    where
+        F: Fn(&str, &str, Option<OffsetDateTime>, &Bag, &ETag) -> Result<R> + Send + Sync + 'static,
+        R: 'static,
+    {
+        let family = self.request.family();
+        let decode: Decode<R> = Arc::new(move |row| {
+            let recognized = E::SCHEMA.recognize(&row, family.map_or(E::SCHEMA.primary(), Ok)?);
+            match recognized.map_err(|error| at(&row, error))? {
+                Recognition::Ours | Recognition::Version(_) => resolved(&row, &resolver).map(Some),
+                Recognition::Foreign(_) | Recognition::Unmarked => Ok(None),
+            }
+        });
+        Query::new(self.request, decode)
+    }
+}
+
+fn resolved<R>(
+    row: &Row,
+    resolver: &impl Fn(&str, &str, Option<OffsetDateTime>, &Bag, &ETag) -> Result<R>,
+) -> Result<R> {
+    let place = |error| at(row, error);
+    let bag = row.to_bag().map_err(place)?;
+    let timestamp = row.timestamp().map(OffsetDateTime::from);
+    let etag = row.etag().unwrap_or_else(|| ETag::from(""));
+    resolver(row.partition_key(), row.row_key(), timestamp, &bag, &etag).map_err(place)
 }

@@ -5,11 +5,8 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 use futures_util::TryStreamExt;
 
 use super::{
-    Atomic, Bulk, Client, Condition, Query, Selection, Writable,
-    query::Decode,
-    decode::at,
-    request::Request,
-    vault::Reading,
+    Atomic, Bulk, Client, Condition, Query, Selection, Writable, decode::at, query::Decode,
+    request::Request, vault::Reading,
 };
 use crate::{
     backend::Read,
@@ -199,15 +196,32 @@ impl<S: EntitySet> Query<SetOf<S>, Stored<S>> {
     /// [`Stored::index`] tells which it is.
     #[must_use]
     pub fn include_copies(self) -> Self {
-        self.read_as(decode::<S>(true))
+        let include = |request: &mut Request| {
+            request.copies = true;
+            // A selection that was made before has to have what copies are read from.
+            if request.select.is_some() {
+                request.select = S::set_columns(true);
+            }
+        };
+        self.edit(include).read_as(decode::<S>(true))
     }
 
     /// The rows as values of another set: of projections, so that only their properties are sent,
     /// with the keys and the type of the row.
     #[must_use]
     pub fn select<P: EntitySet>(self) -> Query<SetOf<P>, Stored<P>> {
-        self.edit(Request::select::<P>).read_as(decode::<P>(false))
+        let copies = self.request.copies;
+        self.edit(|request| request.select = P::set_columns(copies)).read_as(decode::<P>(copies))
     }
+}
+
+/// The value of a row that is read again; the derives call it.
+///
+/// # Errors
+///
+/// As [`SetTable::get`].
+pub fn reread_set<S: EntitySet>(row: Row) -> Result<Option<Stored<S>>> {
+    item(row, false)
 }
 
 fn decode<S: EntitySet>(copies: bool) -> Decode<Stored<S>> {

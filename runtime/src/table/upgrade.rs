@@ -8,17 +8,20 @@ use std::{
 
 use super::{Bulk, BulkReport, Progress, Query, Table};
 use crate::{
-    entity::{Partition, Stored, TableEntity},
+    entity::{Partition, Path, Recognition, Stored, TableEntity},
     error::Result,
+    filter::Filter,
     page::Cursor,
 };
 
 /// A rewrite of every row of an older version as the current one: made by
 /// [`Table::upgrade_all`], and begun when it is awaited.
 ///
-/// Each row is written under the version that was read, in as few transactions as they fit in; a
-/// row that another writer changed meanwhile is read again. Copies and lists follow. It can be
-/// stopped at any time and begun again: rows that are done are not found any more.
+/// Each row is written under the version that was read, in as few transactions as they fit in.
+/// Other programs may write meanwhile: a row that one of them changed is read again, and is left
+/// alone where it is gone or current by now. A row that cannot be read or converted is in the
+/// report, and the others are rewritten. Copies and lists follow. It can be stopped at any time and
+/// begun again: rows that are done are not found any more.
 #[must_use = "nothing is rewritten before it is awaited"]
 pub struct Upgrade<E> {
     bulk: Bulk,
@@ -48,9 +51,11 @@ impl<E: TableEntity> Table<E> {
 impl<E: TableEntity> Upgrade<E> {
     /// Only the rows of one partition.
     pub fn within(self, partition: impl Into<Partition<E>>) -> Self {
-        let partition_key = partition.into().keys().partition.clone().unwrap_or_default();
-        let query = self.query.filter(E::PARTITION_KEY.eq(partition_key));
-        Self { query, ..self }
+        let access = partition.into().access();
+        let only = access
+            .checked()
+            .map(|keys| Filter::eq("PartitionKey", keys.partition.as_deref().unwrap_or_default()));
+        Self { query: self.query.edit(|request| request.condition(only)), ..self }
     }
 
     /// At most so many rows per page, 1 to 1,000: a checkpoint follows each.
@@ -89,7 +94,15 @@ impl<E: TableEntity> IntoFuture for Upgrade<E> {
             if E::SCHEMA.older.is_none() {
                 return Ok(BulkReport::default());
             }
-            self.bulk.update_all(self.query, |_| Ok(())).await
+            let change = |_: &mut E| Ok(());
+            self.bulk.rewrite_all(self.query, change, |now| now.is_none_or(is_current)).await
         })
     }
+}
+
+/// Whether the row is one of the current version.
+fn is_current<E: TableEntity>(stored: &Stored<E>) -> bool {
+    let recognized =
+        E::SCHEMA.primary().and_then(|family| E::SCHEMA.recognize(stored.row(), family));
+    matches!(recognized, Ok(Recognition::Ours))
 }

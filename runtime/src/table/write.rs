@@ -5,11 +5,11 @@
 
 use super::{
     Table,
-    commit::{Outcome, commit},
+    commit::{Landed, Outcome, commit},
 };
 use crate::{
     batch::Written,
-    entity::{Patch, Point, Stored, TableEntity},
+    entity::{Patch, Pending, Point, Stored, TableEntity},
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
     plan::{self, Change},
 };
@@ -36,6 +36,11 @@ impl<E: TableEntity> Table<E> {
     }
 
     /// Creates the entity or sets its properties on what is there; absent properties stay.
+    ///
+    /// A field that is `None` may have a value in the store, which the answer does not tell. An
+    /// entity with copies or lists is read before it is written, so what is returned is what is
+    /// stored; any other costs one blind request, and what is returned has such fields as they were
+    /// sent: [`get`](Self::get) it before [`replace`](Self::replace), which would remove them.
     ///
     /// # Errors
     ///
@@ -79,7 +84,7 @@ impl<E: TableEntity> Table<E> {
     /// winning.
     pub async fn patch(&self, point: Point<E>, patch: E::Patch) -> Result<Written> {
         let patch: Patch<E> = patch.into();
-        let outcome = self.write(plan::patch(point.as_access(), patch)).await?;
+        let (outcome, _) = self.write(plan::patch(point.as_access(), patch)).await?;
         outcome.written.ok_or_else(no_answer)
     }
 
@@ -113,7 +118,9 @@ impl<E: TableEntity> Table<E> {
             };
             change(&mut stored).map_err(|reason| self.rejected(&stored, reason))?;
             match self.replace(&stored).await {
-                Err(error) if error.is_precondition_failed() => super::backoff::wait(attempt).await,
+                Err(error) if error.is_precondition_failed() => {
+                    super::backoff::wait(&self.client, attempt).await
+                }
                 other => return other,
             }
         }
@@ -136,23 +143,24 @@ impl<E: TableEntity> Table<E> {
     /// `is_not_found` where the table is missing.
     pub async fn delete_at(&self, point: Point<E>) -> Result<bool> {
         match self.write(plan::delete_at::<E>(point.as_access(), false)).await {
-            Ok(outcome) => Ok(outcome.written.is_some()),
+            Ok((outcome, _)) => Ok(outcome.written.is_some()),
             Err(error) if error.code() == Some("ResourceNotFound") => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    async fn write(&self, change: Result<Change>) -> Result<Outcome> {
+    async fn write(&self, change: Result<Change>) -> Result<(Outcome, Pending)> {
         let change = change.map_err(|error| error.in_table(&self.name))?;
-        let outcomes = commit(&self.client, &self.name, &[change]).await;
-        let mut outcomes = outcomes.map_err(Error::without_operation)?;
-        outcomes.pop().ok_or_else(no_answer)
+        let landed = commit(&self.client, &self.name, &[change]).await;
+        let Landed { mut outcomes, pending } = landed.map_err(Error::without_operation)?;
+        Ok((outcomes.pop().ok_or_else(no_answer)?, pending))
     }
 
     /// The entity as the store has it now: read back from the row, so that times are cut and skipped
     /// fields are empty as they will be on the next read.
     async fn put(&self, change: Result<Change>) -> Result<Stored<E>> {
-        let Outcome { written: Some(written), row: Some(row) } = self.write(change).await? else {
+        let (outcome, pending) = self.write(change).await?;
+        let Outcome { written: Some(written), row: Some(row) } = outcome else {
             return Err(no_answer());
         };
         let value = E::from_row(&row).map_err(|error| {
@@ -162,7 +170,7 @@ impl<E: TableEntity> Table<E> {
             Some(etag) => row.with_etag(etag),
             None => row,
         };
-        Ok(Stored::new(value, row, written.status))
+        Ok(Stored::new(value, row, written.status).with_pending(pending))
     }
 
     fn missing(&self, partition_key: &str, row_key: &str) -> Error {

@@ -41,6 +41,13 @@ impl AccessPolicy {
 /// Policies of one table, and characters of a policy's name ("Define a stored access policy").
 const POLICIES: usize = 5;
 const POLICY_NAME: usize = 64;
+/// What a policy may allow: read, add, update, delete.
+const PERMISSIONS: &str = "raud";
+
+fn in_order(letters: &str) -> bool {
+    let mut all = PERMISSIONS.chars();
+    letters.chars().all(|letter| all.any(|one| one == letter))
+}
 
 impl Azure {
     /// The stored access policies of a table.
@@ -89,13 +96,28 @@ impl Account {
         if policies.len() > POLICIES {
             return refuse(format!("a table has at most {POLICIES} stored access policies"));
         }
-        match policies.iter().find(|p| p.id.is_empty() || p.id.chars().count() > POLICY_NAME) {
-            Some(policy) => refuse(format!(
-                "the policy name `{}` does not have 1 to {POLICY_NAME} characters",
-                policy.id.escape_debug()
-            )),
-            None => Ok(()),
+        for (at, policy) in policies.iter().enumerate() {
+            let name = policy.id.escape_debug();
+            if policy.id.is_empty() || policy.id.chars().count() > POLICY_NAME {
+                return refuse(format!(
+                    "the policy name `{name}` does not have 1 to {POLICY_NAME} characters"
+                ));
+            }
+            if policy.id.chars().any(char::is_control) {
+                return refuse(format!("the policy name `{name}` holds a control character"));
+            }
+            if policies.iter().take(at).any(|other| other.id == policy.id) {
+                return refuse(format!("the policy name `{name}` is given twice"));
+            }
+            let letters = policy.permissions.as_deref().unwrap_or_default();
+            if !in_order(letters) {
+                return refuse(format!(
+                    "`{}` are not letters of `{PERMISSIONS}` in that order",
+                    letters.escape_debug()
+                ));
+            }
         }
+        Ok(())
     }
 
     /// A request that the client has no method for, through the same pipeline.

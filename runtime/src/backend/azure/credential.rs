@@ -46,6 +46,14 @@ impl Credential {
         }
     }
 
+    /// The account's key, if it is one.
+    pub(super) fn key(&self) -> Option<&AccountKey> {
+        match self {
+            Self::Key(key) => Some(key),
+            Self::Sas(_) | Self::Token(_) => None,
+        }
+    }
+
     /// Signs a request.
     pub(super) async fn prove(
         &self,

@@ -51,6 +51,16 @@ impl Azure {
         Account::new(options).map(|account| Self(Arc::new(account)))
     }
 
+    /// The account's key, where the options hold one.
+    pub fn account_key(&self) -> Option<&AccountKey> {
+        self.0.credential.key()
+    }
+
+    /// The address of the account's tables, without `/` at its end.
+    pub fn endpoint(&self) -> &str {
+        &self.0.endpoint
+    }
+
     /// Whether the account is Cosmos DB's Table API.
     pub fn is_cosmos(&self) -> bool {
         self.0.cosmos

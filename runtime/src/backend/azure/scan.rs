@@ -48,6 +48,7 @@ impl Account {
             let row_key = answer.header("x-ms-continuation-nextrowkey").map(str::to_owned);
             Continuation { partition_key: partition_key.to_owned(), row_key }
         });
-        Ok(Rows { rows: wire::page(&answer.body).map_err(place)?, next })
+        let date = answer.header("date").and_then(wire::http_date);
+        Ok(Rows { rows: wire::page(&answer.body).map_err(place)?, next, date })
     }
 }

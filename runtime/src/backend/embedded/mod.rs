@@ -19,7 +19,10 @@ mod writer;
 use std::{
     fmt,
     path::Path,
-    sync::mpsc::{Sender, channel},
+    sync::{
+        Arc,
+        mpsc::{Sender, channel},
+    },
     thread::JoinHandle,
 };
 
@@ -33,6 +36,7 @@ use writer::{Job, Write};
 use super::{Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest, rules};
 use crate::{
     batch::{Batch, Written},
+    clock::Clock,
     error::Result,
     limits,
     row::Row,
@@ -68,6 +72,7 @@ use crate::{
 pub struct Embedded {
     place: Place,
     readings: watch::Receiver<Reading>,
+    clock: Arc<dyn Clock>,
     /// `None` once the writer is told to end.
     jobs: Option<Sender<Job>>,
     writer: Option<JoinHandle<()>>,
@@ -110,12 +115,13 @@ impl Embedded {
             }
             Ok(database)
         })?;
+        let clock = options.clock.clone();
         let (store, readings) = Store::new(place.clone(), database, options)?;
         let (jobs, waiting) = channel();
         let thread = std::thread::Builder::new().name("entable writer".to_owned());
         let writer = thread.spawn(move || writer::run(store, &waiting));
         let writer = writer.map_err(|error| place.io(error))?;
-        Ok(Self { place, readings, jobs: Some(jobs), writer: Some(writer) })
+        Ok(Self { place, readings, clock, jobs: Some(jobs), writer: Some(writer) })
     }
 
     /// Returns when everything that was acknowledged before is on disk. Only stores of
@@ -192,7 +198,9 @@ impl Backend for Embedded {
     fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
         Box::pin(async move {
             let view = view::newest(&self.place, &self.readings).await?;
-            scan::page(view, request).await
+            let date = self.clock.now();
+            let page = scan::page(view, request).await?;
+            Ok(Rows { date: Some(date), ..page })
         })
     }
 
@@ -200,7 +208,7 @@ impl Backend for Embedded {
         Box::pin(async move {
             rules::check_batch(batch)?;
             let table = batch.table().to_owned();
-            let operations = batch.operations().to_vec();
+            let operations = batch.shared();
             let answer = self.ask(|answer| Job::Write(Write { table, operations, answer })).await?;
             answer.map_err(|(index, error)| match index {
                 Some(index) => rules::failed(error, batch, index),

@@ -206,7 +206,8 @@ impl Backend for Fault {
         let scan = self.run(troubles, move || self.inner.scan(Scan { top, ..request }));
         Box::pin(async move {
             let page = scan.await?;
-            Ok(emptied.map_or(page, |here| Rows { rows: Vec::new(), next: Some(here) }))
+            let date = page.date;
+            Ok(emptied.map_or(page, |here| Rows { rows: Vec::new(), next: Some(here), date }))
         })
     }
 

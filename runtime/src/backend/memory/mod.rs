@@ -123,7 +123,8 @@ impl Memory {
         let window = Window::of(scan.filter, scan.from);
         let state = self.state();
         let table = state.table(scan.table)?;
-        let mut page = Rows::default();
+        let now = self.clock.now().max(state.last);
+        let mut page = Rows { date: Some(now), ..Rows::default() };
         for (examined, row) in table.within(&window).enumerate() {
             if page.rows.len() == most || examined == EXAMINED_ROWS {
                 page.next = Some(Continuation {
@@ -146,8 +147,7 @@ impl Memory {
         let table = state.table_mut(batch.table()).map_err(|e| rules::failed(e, batch, 0))?;
         let mut outcomes = Vec::with_capacity(batch.len());
         for (index, operation) in batch.operations().iter().enumerate() {
-            let row = operation.row();
-            let address = encode_order(row.partition_key(), row.row_key());
+            let address = operation.row().address();
             let outcome = rules::outcome(table.rows.get(&address), operation, now)
                 .map_err(|error| rules::failed(error, batch, index))?;
             outcomes.push((address, outcome));

@@ -1,6 +1,6 @@
 //! The members of a set: which of them a row belongs to.
 
-use super::{Marker, markers};
+use super::{KeyForm, Marker, forms, markers};
 use crate::{
     edm::{EdmType, ValueRef},
     entity::{Discriminator, Schema},
@@ -21,7 +21,10 @@ const RESERVED: &str = "~e";
 pub struct Members {
     set: &'static str,
     schemas: &'static [&'static Schema],
+    /// The property that the first member's rows say their type with; empty: their keys say it.
+    first_asked: &'static str,
     markers: &'static [Marker],
+    forms: &'static [KeyForm],
 }
 
 /// Which member a row belongs to, and which of its kinds of rows it is.
@@ -29,6 +32,8 @@ pub struct Members {
 pub struct Claim {
     member: usize,
     version: u32,
+    /// Where the properties after the discriminator begin, if it is the first one; else 0.
+    pub(super) from: u32,
     family: &'static Family,
 }
 
@@ -63,8 +68,16 @@ impl Members {
         set: &'static str,
         schemas: &'static [&'static Schema],
         markers: &'static [Marker],
+        forms: &'static [KeyForm],
     ) -> Self {
-        Self { set, schemas, markers }
+        let first_asked = match schemas {
+            [first, ..] => match first.discriminator {
+                Discriminator::Property(name) => name,
+                Discriminator::RowKey => "",
+            },
+            [] => "",
+        };
+        Self { set, schemas, first_asked, markers, forms }
     }
 
     /// The set's name.
@@ -75,6 +88,11 @@ impl Members {
     /// The members' tables, entity types and keys.
     pub fn schemas(&self) -> &'static [&'static Schema] {
         self.schemas
+    }
+
+    /// The name of the member that a row belongs to.
+    pub(crate) fn name_of(&self, claim: &Claim) -> &'static str {
+        self.schemas.get(claim.member).map_or(self.set, |schema| schema.entity)
     }
 
     /// The table of the first member: where rows of no member belong, too.
@@ -104,16 +122,15 @@ impl Members {
     #[inline]
     pub(crate) fn claim(&self, row: &Row) -> Result<Option<Claim>> {
         // The derives write the discriminator first.
-        if let Some(first) = self.schemas.first()
-            && let Discriminator::Property(name) = first.discriminator
-            && let Some((found, EdmType::String, text)) = row.properties().raw()?
-            && found == name.as_bytes()
+        let mut properties = row.properties();
+        if let Some((name, EdmType::String, text)) = properties.raw()?
+            && markers::is_same(name, self.first_asked.as_bytes())
             && let Some(marker) = markers::find(self.markers, text)
             && marker.asked == 0
             && let Some(family) = marker.family
         {
             let Marker { member, version, .. } = *marker;
-            return Ok(Some(Claim { member, version, family }));
+            return Ok(Some(Claim { member, version, from: row.place_of(&properties), family }));
         }
         self.search(row)
     }
@@ -142,7 +159,12 @@ impl Members {
             None => self.find_first_version(text)?,
         };
         let Marker { member, version, .. } = *marker;
-        (marker.asked == asked).then_some(Claim { member, version, family: marker.family? })
+        (marker.asked == asked).then_some(Claim {
+            member,
+            version,
+            from: 0,
+            family: marker.family?,
+        })
     }
 
     #[cold]
@@ -151,23 +173,10 @@ impl Members {
         (marker.version == 1).then_some(marker)
     }
 
-    /// Members whose rows say their type by their keys alone. Their families are apart, so that
-    /// the first one that fits is the only one.
+    /// Members whose rows say their type by their keys alone.
     fn claim_by_keys(&self, row: &Row) -> Option<Claim> {
-        let (partition_key, row_key) = (row.partition_key(), row.row_key());
-        let claim = self.schemas.iter().enumerate().find_map(|(member, schema)| {
-            if schema.discriminator != Discriminator::RowKey {
-                return None;
-            }
-            let families: &'static [Family] = schema.families;
-            let family = families.iter().find(|family| {
-                row_key.starts_with(family.row.literal_prefix())
-                    && family.row.matches(row_key)
-                    && family.partition.matches(partition_key)
-            })?;
-            Some(Claim { member, version: schema.version, family })
-        });
-        claim.filter(|_| !is_framework(row))
+        let KeyForm { member, version, family, .. } = *forms::find(self.forms, row)?;
+        Some(Claim { member, version, from: 0, family: family? }).filter(|_| !is_framework(row))
     }
 
     /// Whether a row that no member claims is not for sets: the framework's own, or a copy.

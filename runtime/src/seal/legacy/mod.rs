@@ -11,8 +11,8 @@ mod keys;
 mod metadata;
 
 pub use keys::{LegacyKeyUnwrap, LegacyKeys};
-pub use metadata::WrappedKey;
 pub(crate) use metadata::METADATA;
+pub use metadata::WrappedKey;
 use metadata::{LIST, Metadata};
 use zeroize::Zeroizing;
 

@@ -1,12 +1,19 @@
 //! What a bulk write takes, and how it is gathered into transactions.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet, hash_map::Entry},
+    time::Duration,
+};
+
+use tokio::time::Instant;
 
 use crate::{
     entity::{Point, Stored, TableEntity},
     error::Result,
     limits::{BATCH_OPERATIONS, REQUEST_BYTES},
     plan::{self, Change},
+    row::Row,
+    table::decode::decode_required,
 };
 
 /// What a bulk write does to an entity.
@@ -101,6 +108,16 @@ pub trait Rewritable: Sized {
     ///
     /// Keys that cannot be.
     fn removal(stored: &Stored<Self>) -> Result<BulkChange>;
+
+    /// The value of its row when that is read again; `None`: there is none of its kind.
+    ///
+    /// # Errors
+    ///
+    /// As for a point read.
+    fn reread(row: Row) -> Result<Option<Stored<Self>>>;
+
+    /// What messages call it.
+    fn type_name(&self) -> &'static str;
 }
 
 impl<E: TableEntity> Rewritable for E {
@@ -115,24 +132,14 @@ impl<E: TableEntity> Rewritable for E {
     fn removal(stored: &Stored<E>) -> Result<BulkChange> {
         plan::delete::<E, E>(stored).map(BulkChange)
     }
-}
 
-/// How a variant of a set is written back; the derives call it.
-///
-/// # Errors
-///
-/// As for a single write.
-pub fn replacement_of<S, E: TableEntity>(stored: &Stored<S>, member: &E) -> Result<BulkChange> {
-    plan::replace_by(stored, member).map(BulkChange)
-}
+    fn reread(row: Row) -> Result<Option<Stored<E>>> {
+        decode_required::<E, E>(row, E::SCHEMA.primary()?).map(Some)
+    }
 
-/// How a variant of a set is deleted; the derives call it.
-///
-/// # Errors
-///
-/// Keys that cannot be.
-pub fn removal_of<S, E: TableEntity>(stored: &Stored<S>, _: &E) -> Result<BulkChange> {
-    plan::delete::<S, E>(stored).map(BulkChange)
+    fn type_name(&self) -> &'static str {
+        E::SCHEMA.entity
+    }
 }
 
 impl<W: Rewritable> Deletable for Stored<W> {
@@ -180,6 +187,8 @@ pub(super) struct Group {
     rows: HashSet<String>,
     operations: usize,
     bytes: usize,
+    /// When its first change came.
+    since: Instant,
 }
 
 impl Group {
@@ -192,18 +201,25 @@ impl Group {
             rows: HashSet::new(),
             operations: 0,
             bytes: 0,
+            since: Instant::now(),
         }
     }
 
     /// Whether a change fits beside the others: by count, by bytes, and by its row.
-    fn takes(&self, change: &Change, (operations, bytes): (usize, usize)) -> bool {
+    fn takes(&self, row_key: &str, (operations, bytes): (usize, usize)) -> bool {
         self.operations + operations <= BATCH_OPERATIONS
             && self.bytes + bytes < REQUEST_BYTES - REQUEST_BYTES / 64
-            && !self.rows.contains(change.keys().1)
+            && !self.rows.contains(row_key)
     }
 
-    fn add(&mut self, change: Change, item: Item, (operations, bytes): (usize, usize)) {
-        self.rows.insert(change.keys().1.to_owned());
+    fn add(
+        &mut self,
+        row_key: String,
+        change: Change,
+        item: Item,
+        (operations, bytes): (usize, usize),
+    ) {
+        self.rows.insert(row_key);
         self.changes.push(change);
         self.items.push(item);
         self.operations += operations;
@@ -262,22 +278,44 @@ impl Groups {
     /// Puts a change into its partition's group, and gives back the groups that have to go first.
     pub(super) fn put(&mut self, table: String, change: Change, item: Item) -> Result<Vec<Group>> {
         let size = change.group_size()?;
-        let key = (table, change.keys().0.to_owned());
+        let (partition_key, row_key) = change.keys();
+        let (key, row_key) = ((table, partition_key.to_owned()), row_key.to_owned());
         let mut ready = Vec::new();
-        if self.open.get(&key).is_some_and(|group| !group.takes(&change, size)) {
-            ready.extend(self.open.remove(&key));
-        }
-        let group = self
-            .open
-            .entry(key)
-            .or_insert_with_key(|(table, partition_key)| Group::new(table, partition_key));
-        group.add(change, item, size);
+        let group = match self.open.entry(key) {
+            Entry::Vacant(free) => {
+                let (table, partition_key) = free.key();
+                let group = Group::new(table, partition_key);
+                free.insert(group)
+            }
+            Entry::Occupied(open) => {
+                let group = open.into_mut();
+                if !group.takes(&row_key, size) {
+                    let next = Group::new(&group.table, &group.partition_key);
+                    ready.push(std::mem::replace(group, next));
+                }
+                group
+            }
+        };
+        group.add(row_key, change, item, size);
         self.rows += 1;
         self.rows -= ready.iter().map(|group| group.items.len()).sum::<usize>();
         if self.rows >= WAITING {
             ready.extend(self.drain());
         }
         Ok(ready)
+    }
+
+    /// When the first of them has waited so long; `None`: nothing waits, or not in this life.
+    pub(super) fn due(&self, linger: Duration) -> Option<Instant> {
+        self.open.values().map(|group| group.since).min()?.checked_add(linger)
+    }
+
+    /// The groups that have waited so long, as they are.
+    pub(super) fn overdue(&mut self, linger: Duration) -> Vec<Group> {
+        let overdue = self.open.extract_if(|_, group| group.since.elapsed() >= linger);
+        let overdue: Vec<Group> = overdue.map(|(_, group)| group).collect();
+        self.rows -= overdue.iter().map(|group| group.items.len()).sum::<usize>();
+        overdue
     }
 
     /// All groups, as they are.

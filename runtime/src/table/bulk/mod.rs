@@ -1,23 +1,22 @@
 //! Bulk writes: many entities, grouped by partition into as few transactions as they fit in.
 
 mod group;
+mod rewrite;
 mod run;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use futures_util::{Stream, StreamExt, stream};
 
-pub use group::{
-    BulkChange, BulkVerb, Deletable, Rewritable, Writable, bulk_change, removal_of, replacement_of,
-};
+pub use group::{BulkChange, BulkVerb, Deletable, Rewritable, Writable, bulk_change};
+use rewrite::Rewrite;
 use run::{Run, Work};
 
 use super::{Client, Query};
 use crate::{
-    entity::{Stored, TableEntity},
+    entity::Stored,
     error::{BoxError, Error, Result},
     page::Cursor,
-    plan,
 };
 
 /// How far a bulk write is.
@@ -85,6 +84,9 @@ type OnCheckpoint = Arc<dyn Fn(&Cursor) + Send + Sync>;
 /// Not atomic as a whole: the report says what failed, and the rest is written. The rows of one
 /// partition keep their order where they write the same entity.
 ///
+/// A row waits until a hundred of its partition are there, until the input ends, or, where the
+/// input is a stream that has nothing at the moment, for as long as [`linger`](Self::linger) says.
+///
 /// ```ignore
 /// let report = client.bulk().concurrency(8).on_progress(|p| bar.set_position(p.done))
 ///     .insert_all(employees).await?;
@@ -94,6 +96,7 @@ pub struct Bulk {
     client: Client,
     table: Option<String>,
     concurrency: usize,
+    linger: Duration,
     on_progress: Option<OnProgress>,
     on_checkpoint: Option<OnCheckpoint>,
     start: Option<Cursor>,
@@ -104,19 +107,41 @@ impl fmt::Debug for Bulk {
         f.debug_struct("Bulk")
             .field("table", &self.table)
             .field("concurrency", &self.concurrency)
+            .field("linger", &self.linger)
             .finish_non_exhaustive()
     }
 }
 
+/// How long a row of a slow stream waits for others of its partition: more than a stream pauses
+/// between two packets of the network, less than somebody waits who looks for the row.
+const LINGER: Duration = Duration::from_millis(200);
+
 impl Bulk {
     pub(super) fn new(client: Client, table: Option<String>) -> Self {
-        Self { client, table, concurrency: 8, on_progress: None, on_checkpoint: None, start: None }
+        Self {
+            client,
+            table,
+            concurrency: 8,
+            linger: LINGER,
+            on_progress: None,
+            on_checkpoint: None,
+            start: None,
+        }
     }
 
     /// At most so many transactions in flight; 8 unless told.
     #[must_use]
     pub fn concurrency(mut self, transactions: usize) -> Self {
         self.concurrency = transactions.max(1);
+        self
+    }
+
+    /// How long a row of a stream waits for others of its partition while the stream has nothing;
+    /// 200 ms unless told. Then it is sent with those that came: a longer time makes fewer requests
+    /// of a slow stream, [`Duration::MAX`] the fewest.
+    #[must_use]
+    pub fn linger(mut self, time: Duration) -> Self {
+        self.linger = time;
         self
     }
 
@@ -154,7 +179,8 @@ impl Bulk {
         self.write_all(stream::iter(entities), BulkVerb::Insert).await
     }
 
-    /// Creates the entities of a stream as they come.
+    /// Creates the entities of a stream as they come: none waits much longer than
+    /// [`linger`](Self::linger) for others of its partition.
     ///
     /// # Errors
     ///
@@ -198,34 +224,52 @@ impl Bulk {
     }
 
     /// Changes every entity of a query and writes the version that was read; one that another
-    /// writer changed meanwhile is read and changed again.
+    /// writer changed meanwhile is read and changed again. The query is one of entities, of a set,
+    /// or of entities without a type.
     ///
-    /// An entity that failed is in the report, and a checkpoint passes it.
+    /// An entity that failed, or could not be read, is in the report, and a checkpoint passes it.
     ///
     /// # Errors
     ///
-    /// The query's; `is_invalid_cursor` for a checkpoint of another query. What the entities fail
-    /// with is in the report.
-    pub async fn update_all<E: TableEntity>(
+    /// Those of the query's requests; `is_invalid_cursor` for a checkpoint of another query. What
+    /// the entities fail with is in the report.
+    pub async fn update_all<Q, T>(
         self,
-        query: Query<E, Stored<E>>,
-        mut change: impl FnMut(&mut E) -> Result<(), BoxError>,
-    ) -> Result<BulkReport> {
+        query: Query<Q, Stored<T>>,
+        change: impl FnMut(&mut T) -> Result<(), BoxError>,
+    ) -> Result<BulkReport>
+    where
+        Q: 'static,
+        T: Rewritable + Send + 'static,
+    {
+        self.rewrite_all(query, change, |_| false).await
+    }
+
+    /// The same, where another writer may have done what there is to do.
+    pub(super) async fn rewrite_all<Q, T>(
+        self,
+        query: Query<Q, Stored<T>>,
+        change: impl FnMut(&mut T) -> Result<(), BoxError>,
+        is_done: fn(Option<&Stored<T>>) -> bool,
+    ) -> Result<BulkReport>
+    where
+        Q: 'static,
+        T: Rewritable + Send + 'static,
+    {
         let mut run = self.run();
         let table = query.table_name().to_owned();
-        let handle = self.client.table_named::<E>(&table);
+        let client = self.client.clone();
+        let mut rewrite =
+            Rewrite { client, table: table.clone(), reading: query.reading(), change, is_done };
         let mut cursor = self.start.clone();
         loop {
-            let page = run.beside(query.page(cursor)).await?;
-            for mut stored in page.items {
-                let replacement = match change(&mut stored) {
-                    Ok(()) => plan::replace(&stored),
-                    Err(reason) => Err(handle.rejected(&stored, reason)),
-                };
+            let page = run.beside(query.fetch(cursor)).await?;
+            for item in page.items {
+                let replacement = item.and_then(|stored| rewrite.replacement(stored));
                 run.add(table.clone(), replacement, false).await;
             }
             if let (Some(save), Some(next)) = (&self.on_checkpoint, &page.next) {
-                run.retry_lost_races(&handle, &mut change).await;
+                run.retry_lost_races(&mut rewrite).await;
                 save(next);
             }
             cursor = page.next;
@@ -233,7 +277,7 @@ impl Bulk {
                 break;
             }
         }
-        run.retry_lost_races(&handle, &mut change).await;
+        run.retry_lost_races(&mut rewrite).await;
         Ok(run.finish().await)
     }
 
@@ -243,7 +287,7 @@ impl Bulk {
     {
         let mut run = self.run();
         let mut entities = std::pin::pin!(entities);
-        while let Some(entity) = run.beside(entities.next()).await {
+        while let Some(entity) = run.next(entities.next(), self.linger).await {
             let table = self.table.clone().unwrap_or_else(|| entity.table().to_owned());
             let change = entity.change(verb).map(|change| change.0);
             run.add(table, change, false).await;

@@ -5,24 +5,25 @@ use std::{
     future::Future,
     pin::{Pin, pin},
     sync::Arc,
+    time::Duration,
 };
 
 use futures_util::{
     StreamExt,
-    future::{Either, select},
+    future::{Either, poll_immediate, select},
     stream::FuturesUnordered,
 };
 
 use super::{
-    BulkReport, Failure, OnProgress, Progress,
+    BulkReport, Failure, OnProgress, Progress, Rewritable,
     group::{Group, Groups, Item},
+    rewrite::Rewrite,
 };
 use crate::{
-    entity::TableEntity,
-    error::{BoxError, Error, Result},
+    error::{BoxError, Error, Result, ServiceCode},
     plan::Change,
     table::{
-        Client, Table,
+        Client,
         commit::{commit, keyed},
     },
 };
@@ -101,6 +102,26 @@ impl Run {
         }
     }
 
+    /// Waits for the input, while the transactions in flight go on; a group that has waited for
+    /// `linger` then does not wait for more.
+    pub(super) async fn next<T>(&mut self, input: impl Future<Output = T>, linger: Duration) -> T {
+        let mut input = pin!(input);
+        if let Some(item) = poll_immediate(input.as_mut()).await {
+            return item;
+        }
+        while let Some(due) = self.groups.due(linger) {
+            let timer = pin!(tokio::time::sleep_until(due));
+            if let Either::Left((item, _)) = select(pin!(self.beside(input.as_mut())), timer).await
+            {
+                return item;
+            }
+            for group in self.groups.overdue(linger) {
+                self.send(group).await;
+            }
+        }
+        self.beside(input).await
+    }
+
     /// Waits for the input, while the transactions in flight go on.
     pub(super) async fn beside<T>(&mut self, input: impl Future<Output = T>) -> T {
         let mut input = pin!(input);
@@ -145,7 +166,8 @@ impl Run {
     }
 
     fn fail(&mut self, item: Item, error: Error) {
-        if error.is_precondition_failed()
+        let is_gone = error.code() == Some(ServiceCode::ResourceNotFound.as_str());
+        if (error.is_precondition_failed() || is_gone)
             && let Some((partition_key, row_key)) = error.keys()
         {
             self.lost.push((item.index, partition_key.to_owned(), row_key.to_owned()));
@@ -173,22 +195,20 @@ impl Run {
     }
 
     /// Changes the entities again that another writer changed first, once all others are written.
-    pub(super) async fn retry_lost_races<E: TableEntity>(
+    pub(super) async fn retry_lost_races<T: Rewritable>(
         &mut self,
-        table: &Table<E>,
-        change: &mut impl FnMut(&mut E) -> Result<(), BoxError>,
+        rewrite: &mut Rewrite<T, impl FnMut(&mut T) -> Result<(), BoxError>>,
     ) {
         self.settle().await;
         for (index, partition_key, row_key) in std::mem::take(&mut self.lost) {
-            let changed = table.update_keys(&partition_key, &row_key, change).await;
-            self.retried(index, changed.map(drop));
+            let again = rewrite.again(&partition_key, &row_key, &mut self.report.requests).await;
+            self.retried(index, again);
         }
     }
 
     /// What became of an entity that was tried again.
     fn retried(&mut self, index: u64, result: Result<()>) {
         self.report.failed.retain(|failure| failure.index != index);
-        self.report.requests += 2;
         match result {
             Ok(()) => self.report.done += 1,
             Err(error) => self.report.failed.push(Failure { index, error }),

@@ -35,7 +35,8 @@ use crate::{
 pub enum FindingKind {
     /// The primary derives it, and it is not there.
     Missing,
-    /// It holds something else than the primary derives.
+    /// It holds something else than the primary derives; for an entry, it is in the list more than
+    /// once.
     Stale,
     /// No primary derives it.
     Orphan,
@@ -58,6 +59,8 @@ pub struct Finding {
     pub row_key: String,
     /// The RowKey of the primary, where one is known.
     pub primary: Option<String>,
+    /// Whether it is an entry of a list.
+    is_entry: bool,
     /// The version of the copy that was found.
     etag: Option<ETag>,
 }
@@ -71,6 +74,7 @@ impl Finding {
             partition_key: copy.partition_key().to_owned(),
             row_key: copy.row_key().to_owned(),
             primary: Some(primary.to_owned()),
+            is_entry: false,
             etag: copy.etag(),
         }
     }

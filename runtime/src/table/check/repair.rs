@@ -5,7 +5,7 @@
 
 use super::{
     Finding, FindingKind,
-    verify::{derived, read},
+    verify::{derived_if_known, read},
 };
 use crate::{
     batch::{Condition, Operation},
@@ -21,12 +21,8 @@ pub(super) async fn repair<E: TableEntity>(table: &Table<E>, finding: &Finding) 
     if finding.kind == FindingKind::Contested {
         return Ok(false);
     }
-    let is_list = E::SCHEMA
-        .families
-        .iter()
-        .any(|family| family.name == finding.index && family.kind == crate::key::FamilyKind::List);
     let operations =
-        if is_list { entry(table, finding).await? } else { copy(table, finding).await? };
+        if finding.is_entry { entry(table, finding).await? } else { copy(table, finding).await? };
     if operations.is_empty() {
         return Ok(false);
     }
@@ -49,8 +45,11 @@ async fn copy<E: TableEntity>(table: &Table<E>, finding: &Finding) -> Result<Vec
         Some(primary) => read(table, partition_key, primary).await?,
         None => None,
     };
-    let wanted = derived::<E>(primary.as_ref(), &tokens)?
-        .and_then(|rows| rows.copies.into_iter().find(|copy| copy.row.row_key() == row_key));
+    let Some(rows) = derived_if_known::<E>(primary.as_ref(), &tokens)? else {
+        return Ok(Vec::new());
+    };
+    let wanted =
+        rows.and_then(|rows| rows.copies.into_iter().find(|copy| copy.row.row_key() == row_key));
     let guard = |row: &Row| row.etag().map_or(Condition::Any, Condition::Match);
     Ok(match (wanted, found, primary) {
         (Some(copy), None, Some(primary)) => {
@@ -81,17 +80,21 @@ async fn entry<E: TableEntity>(table: &Table<E>, finding: &Finding) -> Result<Ve
     let Some(id) = &finding.primary else { return Ok(Vec::new()) };
     let list = read_list(&table.client, &table.name, keys.0, keys.1).await?;
     let primary = read(table, keys.0, id).await?;
-    let wanted = derived::<E>(primary.as_ref(), &tokens)?
-        .is_some_and(|rows| rows.entries.iter().any(|entry| entry.row_key == keys.1));
-    let is_there = list.as_ref().is_some_and(|list| list.ids.contains(id));
+    let Some(rows) = derived_if_known::<E>(primary.as_ref(), &tokens)? else {
+        return Ok(Vec::new());
+    };
+    let wanted = rows.is_some_and(|rows| rows.entries.iter().any(|entry| entry.row_key == keys.1));
+    let times = list.iter().flat_map(|list| &list.ids).filter(|other| *other == id).count();
     let mut delta = ListDelta::default();
     let mut operations = Vec::new();
-    match (wanted, is_there, &primary) {
-        (true, false, Some(primary)) => {
+    match (wanted, times, &primary) {
+        (true, 0, Some(primary)) => {
             operations.push(touch::<E>(primary)?);
             delta.add.push(id.clone());
         }
-        (false, true, _) => delta.remove.push(id.clone()),
+        (false, 1.., _) => delta.remove.push(id.clone()),
+        // Any change of a list leaves every id in it once.
+        (true, 2.., _) => {}
         _ => return Ok(Vec::new()),
     }
     let changed = delta.operations(keys, list.as_ref())?;

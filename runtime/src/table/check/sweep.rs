@@ -109,7 +109,8 @@ impl<'t, E: TableEntity> Sweep<'t, E> {
         let mut unmatched = Unmatched::new(first.partition_key(), self.hashing, self.limit);
         let mut row = Some(first);
         while let Some(current) = row {
-            if current.partition_key() != unmatched.suspects.partition_key {
+            let partition = current.key_bytes().map(|(partition, _)| partition);
+            if partition != Some(unmatched.suspects.partition_key.as_bytes()) {
                 self.buffered.push_front(current);
                 break;
             }

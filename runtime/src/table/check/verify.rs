@@ -1,6 +1,6 @@
 //! Suspects, looked at again: never reported from one reading.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use super::{
     Finding, FindingKind,
@@ -10,7 +10,7 @@ use super::{
 use crate::{
     access::Keys,
     backend::Read,
-    entity::{EntityRows, TableEntity},
+    entity::{EntityRows, TableEntity, derived_rows},
     error::Result,
     key::{Family, FamilyKind},
     plan::{StoredList, Tokens},
@@ -31,6 +31,14 @@ struct Suspect {
     found: Option<ETag>,
 }
 
+impl Suspect {
+    /// The copy in another version, which nobody is known to derive.
+    fn at(&self, found: Option<ETag>) -> Self {
+        let (family, row_key) = (self.family, self.row_key.clone());
+        Self { family, row_key, id: None, derived_by: Vec::new(), found }
+    }
+}
+
 /// What is certain to be wrong in a partition.
 pub(super) async fn findings<E: TableEntity>(
     table: &Table<E>,
@@ -45,12 +53,24 @@ pub(super) async fn findings<E: TableEntity>(
             Some(id) => vec![id.clone()],
             None => suspect.derived_by.clone(),
         };
-        match owners.as_slice() {
-            [] => unowned.push(suspect),
-            [primary] => {
-                findings.extend(read_again(table, partition_key, &suspect, primary).await?)
+        let found = match owners.as_slice() {
+            [] => {
+                unowned.push(suspect);
+                continue;
             }
-            several => findings.extend(contested(table, partition_key, &suspect, several).await?),
+            [primary] => {
+                let finding = read_again(table, partition_key, &suspect, primary).await?;
+                finding.into_iter().collect()
+            }
+            several => contested(table, partition_key, &suspect, several).await?,
+        };
+        for finding in found {
+            // The entity that derived the copy left it: another one may have taken it since.
+            if finding.kind == FindingKind::Orphan && !finding.is_entry {
+                unowned.push(suspect.at(finding.etag));
+            } else {
+                findings.push(finding);
+            }
         }
     }
     findings.extend(orphans(table, &suspects, unowned).await?);
@@ -60,7 +80,7 @@ pub(super) async fn findings<E: TableEntity>(
 
 /// The suspects of a partition, by a second scan.
 async fn collect<E: TableEntity>(table: &Table<E>, suspects: &Suspects) -> Result<Vec<Suspect>> {
-    let mut all: HashMap<(String, Option<String>), Suspect> = HashMap::new();
+    let mut all: BTreeMap<(String, Option<String>), Suspect> = BTreeMap::new();
     // A row and what is derived for its key need not both be suspects: the second pass over the
     // keys finds the other side of each.
     let mut keys: HashSet<(String, Option<String>)> = HashSet::new();
@@ -83,7 +103,7 @@ async fn collect<E: TableEntity>(table: &Table<E>, suspects: &Suspects) -> Resul
             found: None,
         });
         match mark.primary {
-            Some(primary) if !mark.found => suspect.derived_by.push(primary.to_owned()),
+            Some(primary) if !mark.found => suspect.derived_by.push(primary.text().to_owned()),
             _ => suspect.found = row.etag(),
         }
     })
@@ -92,7 +112,7 @@ async fn collect<E: TableEntity>(table: &Table<E>, suspects: &Suspects) -> Resul
 }
 
 fn key_of(mark: &Mark<'_>) -> (String, Option<String>) {
-    (mark.row_key.to_owned(), mark.id().map(str::to_owned))
+    (mark.row_key.text().to_owned(), mark.id().map(str::to_owned))
 }
 
 async fn each_mark<E: TableEntity>(
@@ -133,7 +153,9 @@ async fn contested<E: TableEntity>(
     let tokens = table.tokens().await?;
     let mut deriving = Vec::new();
     for primary in &after {
-        let rows = derived::<E>(Some(primary), &tokens)?;
+        let Some(rows) = derived_if_known::<E>(Some(primary), &tokens)? else {
+            return Ok(Vec::new());
+        };
         let wanted = rows.and_then(|rows| {
             rows.copies.into_iter().find(|copy| copy.row.row_key() == suspect.row_key)
         });
@@ -152,6 +174,7 @@ async fn contested<E: TableEntity>(
         partition_key: partition_key.to_owned(),
         row_key: suspect.row_key.clone(),
         primary: Some(primary.to_owned()),
+        is_entry: false,
         etag: copy.as_ref().and_then(Row::etag),
     });
     Ok(others.collect())
@@ -190,6 +213,7 @@ async fn read_again<E: TableEntity>(
             partition_key: partition_key.to_owned(),
             row_key: suspect.row_key.clone(),
             primary: Some(primary.to_owned()),
+            is_entry: suspect.id.is_some(),
             etag: after.row.and_then(|row| row.etag()),
         }));
     }
@@ -231,14 +255,28 @@ pub(in crate::table) async fn read<E: TableEntity>(
     }
 }
 
-/// The rows that a primary derives, if there is one.
+/// The rows that a primary derives, by the version that wrote it; none where there is no primary,
+/// or a row of another type.
 pub(in crate::table) fn derived<E: TableEntity>(
     primary: Option<&Row>,
     tokens: &Tokens,
 ) -> Result<Option<EntityRows>> {
     let Some(row) = primary else { return Ok(None) };
-    let rows = E::from_row(row).and_then(|entity| tokens.fill(E::SCHEMA, entity.rows()?));
-    rows.map(|rows| Some(rows.encrypted_as(row))).map_err(|error| at(row, error))
+    let rows = derived_rows::<E>(row)
+        .and_then(|rows| rows.map(|rows| tokens.fill(E::SCHEMA, rows)).transpose());
+    rows.map(|rows| rows.map(|rows| rows.encrypted_as(row))).map_err(|error| at(row, error))
+}
+
+/// The same; `None`: the primary is of a version that this program does not know, and what that
+/// derives is not for it to say.
+pub(super) fn derived_if_known<E: TableEntity>(
+    primary: Option<&Row>,
+    tokens: &Tokens,
+) -> Result<Option<Option<EntityRows>>> {
+    match derived::<E>(primary, tokens) {
+        Err(error) if error.is_unrecognized_entity() => Ok(None),
+        rows => rows.map(Some),
+    }
 }
 
 impl Reading {
@@ -252,16 +290,19 @@ impl Reading {
         primary: &str,
         tokens: &Tokens,
     ) -> Result<Option<FindingKind>> {
-        let rows = derived::<E>(self.primary.as_ref(), tokens)?;
+        let Some(rows) = derived_if_known::<E>(self.primary.as_ref(), tokens)? else {
+            return Ok(None);
+        };
         if suspect.id.is_some() {
             let wanted = rows.is_some_and(|rows| {
                 rows.entries.iter().any(|entry| entry.row_key == suspect.row_key)
             });
-            let is_there = self.ids.iter().any(|id| id == primary);
-            return Ok(match (wanted, is_there) {
-                (true, false) => Some(FindingKind::Missing),
-                (false, true) => Some(FindingKind::Orphan),
-                _ => None,
+            let times = self.ids.iter().filter(|id| *id == primary).count();
+            return Ok(match (wanted, times) {
+                (true, 0) => Some(FindingKind::Missing),
+                (false, 1..) => Some(FindingKind::Orphan),
+                (true, 2..) => Some(FindingKind::Stale),
+                (true, 1) | (false, 0) => None,
             });
         }
         let wanted = rows.and_then(|rows| {
@@ -290,7 +331,7 @@ async fn orphans<E: TableEntity>(
     let mut owned = HashSet::new();
     each_mark(table, suspects, |mark, _| {
         if !mark.found && mark.family.kind == FamilyKind::Copy {
-            owned.insert(mark.row_key.to_owned());
+            owned.insert(mark.row_key.text().to_owned());
         }
     })
     .await?;
@@ -306,6 +347,7 @@ async fn orphans<E: TableEntity>(
                 partition_key: partition_key.clone(),
                 row_key: suspect.row_key,
                 primary: None,
+                is_entry: false,
                 etag,
             });
         }

@@ -52,8 +52,8 @@ pub(super) fn derive<E: TableEntity>(
     let Some(EntityRows { copies, entries, .. }) = derived::<E>(Some(primary), tokens)? else {
         return Ok(None);
     };
-    let copy = copies.into_iter().find(|copy| copy.family.index == family.index);
-    let entry = entries.into_iter().find(|entry| entry.family.index == family.index);
+    let copy = copies.into_iter().find(|copy| copy.family.name == family.name);
+    let entry = entries.into_iter().find(|entry| entry.family.name == family.name);
     let what = match (copy, entry) {
         (Some(copy), _) => What::Copy(copy.row),
         (None, Some(entry)) => What::Entry(entry.row_key),
@@ -112,7 +112,7 @@ impl<E: TableEntity> Work<'_, E> {
                 Tried::Again(left) => return Ok(halves(left)),
                 Tried::TooLarge => return Ok(halves(group)),
             }
-            backoff::wait(attempt).await;
+            backoff::wait(&self.table.client, attempt).await;
         }
         let message = format!("other writers were first {} times in a row", backoff::ATTEMPTS);
         Err(Error::new(ErrorKind::Contended, message).in_table(&self.table.name))

@@ -13,10 +13,11 @@ use group::{Work, derive};
 
 use super::{Finding, Query, Table};
 use crate::{
-    entity::{PathBuilder, Stored, TableEntity},
-    error::Result,
+    entity::{PathBuilder, Recognition, Stored, TableEntity},
+    error::{Error, ErrorKind, Result},
     key::{Family, FamilyKind},
     page::Cursor,
+    row::Row,
 };
 
 /// How far a rebuild is.
@@ -39,6 +40,9 @@ pub struct RebuildReport {
     pub primaries: u64,
     /// Copies or entries that were written.
     pub written: u64,
+    /// Primaries of older versions, which do not have the index: they are in it once they are
+    /// upgraded, as [`upgrade_all`](Table::upgrade_all) does.
+    pub older: u64,
     /// Keys of the index that hold something else than a primary derives: left as they are. A check
     /// tells a copy that is stale from one that several entities want.
     pub findings: Vec<Finding>,
@@ -47,7 +51,7 @@ pub struct RebuildReport {
 impl RebuildReport {
     /// Whether every entity is in the index.
     pub fn is_complete(&self) -> bool {
-        self.findings.is_empty()
+        self.findings.is_empty() && self.older == 0
     }
 }
 
@@ -96,11 +100,20 @@ impl<E: TableEntity> Rebuild<E> {
         if self.family.kind == FamilyKind::Primary {
             return Ok(report);
         }
+        if self.family.elsewhere {
+            let message = format!(
+                "index `{}` has its copies in other partitions, which `rebuild` does not write yet",
+                self.family.name
+            );
+            return Err(Error::new(ErrorKind::Invalid, message).in_table(&self.table.name));
+        }
         let query = self.primaries();
         let mut cursor = self.from.clone().map(|cursor| self.turned(cursor));
         loop {
             let page = query.page(cursor).await?;
             report.primaries += u64::try_from(page.items.len()).unwrap_or(u64::MAX);
+            let older = page.items.iter().filter(|stored| self.is_without(stored.row()));
+            report.older += u64::try_from(older.count()).unwrap_or(u64::MAX);
             let tokens = self.table.tokens().await?;
             let rows =
                 page.items.iter().map(|stored| derive::<E>(self.family, stored.row(), &tokens));
@@ -120,6 +133,17 @@ impl<E: TableEntity> Rebuild<E> {
                 return Ok(report);
             }
         }
+    }
+
+    /// Whether a primary is of an older version that does not have the index.
+    fn is_without(&self, primary: &Row) -> bool {
+        let schema = E::SCHEMA;
+        let recognition = schema.primary().and_then(|family| schema.recognize(primary, family));
+        let Ok(Recognition::Version(version)) = recognition else { return false };
+        schema
+            .versions()
+            .filter(|schema| schema.version == version)
+            .all(|schema| schema.families.iter().all(|family| family.name != self.family.name))
     }
 
     fn primaries(&self) -> Query<E, Stored<E>> {
@@ -163,7 +187,8 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// The backend's, `is_decode` for a primary that does not fit its type, `is_invalid_cursor` for
-    /// the cursor of another rebuild, `is_contended` where other writers kept winning.
+    /// the cursor of another rebuild, `is_invalid` for an index with copies in other partitions,
+    /// `is_contended` where other writers kept winning.
     pub fn rebuild(&self, path: impl PathBuilder<Entity = E>) -> Rebuild<E> {
         Rebuild {
             table: self.clone(),

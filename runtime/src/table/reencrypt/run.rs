@@ -9,7 +9,7 @@ use crate::{
     filter::Filter,
     key::FamilyKind,
     limits::{BATCH_OPERATIONS, PAGE_ROWS},
-    page::{Cursor, fingerprint},
+    page::{Continuation, Cursor, fingerprint},
     row::Row,
     seal::{KeyId, id_range},
     table::{backoff, vault::Placed},
@@ -22,36 +22,76 @@ impl<E: TableEntity> Reencrypt<E> {
             let message = format!("a page has 1 to {PAGE_ROWS} rows, not {size}");
             return Err(place(Error::new(ErrorKind::Invalid, message)));
         }
-        let mut report = ReencryptReport::default();
         let filter = self.filter();
-        let own = fingerprint(&format!("reencrypt\u{0}{}\u{0}{filter}", self.table.name));
+        let own = |table: &str| fingerprint(&format!("reencrypt\u{0}{table}\u{0}{filter}"));
+        let mut tables = self.tables();
         let mut cursor = self.start.clone();
-        loop {
-            if cursor.as_ref().is_some_and(|cursor| cursor.fingerprint != own) {
+        if let Some(start) = &cursor {
+            let is_before = |table: &String| own(table) != start.fingerprint;
+            tables = tables.into_iter().skip_while(is_before).collect();
+            if tables.is_empty() {
                 let message = "the cursor belongs to another query or another re-encryption";
                 return Err(place(Error::new(ErrorKind::InvalidCursor, message)));
             }
-            let page = self.table.client.scan(Scan {
-                table: &self.table.name,
-                filter: &filter,
-                select: None,
-                top: self.page_size,
-                from: cursor.as_ref().map(|cursor| &cursor.at),
-            });
-            let page = page.await?;
-            report.rows += u64::try_from(page.rows.len()).unwrap_or(u64::MAX);
-            for group in groups(page.rows) {
-                self.group(group, &mut report).await?;
-            }
-            cursor = page.next.map(|at| Cursor { fingerprint: own, returned: 0, at });
-            if let Some(on_progress) = &self.on_progress {
-                let (rows, rewritten) = (report.rows, report.rewritten);
-                on_progress(&ReencryptProgress { rows, rewritten, cursor: cursor.clone() });
-            }
-            if cursor.is_none() {
-                return Ok(report);
+        }
+        let mut report = ReencryptReport::default();
+        for (at, table) in tables.iter().enumerate() {
+            loop {
+                let next = self.page(table, &filter, cursor.take(), &mut report).await?;
+                let is_over = next.is_none();
+                cursor = next.map(|at| Cursor {
+                    fingerprint: own(table),
+                    returned: 0,
+                    mixed: false,
+                    at,
+                });
+                // At the end of a table, the next one begins.
+                let told = cursor.clone().or_else(|| Some(first(own(tables.get(at + 1)?))));
+                if let Some(on_progress) = &self.on_progress {
+                    let (rows, rewritten) = (report.rows, report.rewritten);
+                    on_progress(&ReencryptProgress { rows, rewritten, cursor: told });
+                }
+                if is_over {
+                    break;
+                }
             }
         }
+        Ok(report)
+    }
+
+    /// The entity's own table, and those of its copies elsewhere.
+    fn tables(&self) -> Vec<String> {
+        let mut tables = vec![self.table.name.clone()];
+        for family in E::SCHEMA.versions().flat_map(|schema| schema.families) {
+            let table = family.table.unwrap_or(&self.table.name);
+            if !tables.iter().any(|known| known.eq_ignore_ascii_case(table)) {
+                tables.push(table.to_owned());
+            }
+        }
+        tables
+    }
+
+    /// Seals the rows of one page.
+    async fn page(
+        &self,
+        table: &str,
+        filter: &Filter,
+        cursor: Option<Cursor>,
+        report: &mut ReencryptReport,
+    ) -> Result<Option<Continuation>> {
+        // A cursor without a row is where a table begins.
+        let from = cursor.as_ref().map(|cursor| &cursor.at).filter(|at| **at != nowhere());
+        let scan = Scan { table, filter, select: None, top: self.page_size, from };
+        let page = match self.table.client.scan(scan).await {
+            // A table of copies that nothing was written to yet.
+            Err(error) if error.is_not_found() && table != self.table.name => return Ok(None),
+            page => page?,
+        };
+        report.rows += u64::try_from(page.rows.len()).unwrap_or(u64::MAX);
+        for group in groups(page.rows) {
+            self.group(table, group, report).await?;
+        }
+        Ok(page.next)
     }
 
     fn filter(&self) -> Filter {
@@ -77,7 +117,12 @@ impl<E: TableEntity> Reencrypt<E> {
     }
 
     /// Seals the rows of one partition, again where another writer was first.
-    async fn group(&self, mut rows: Vec<Row>, report: &mut ReencryptReport) -> Result<()> {
+    async fn group(
+        &self,
+        table: &str,
+        mut rows: Vec<Row>,
+        report: &mut ReencryptReport,
+    ) -> Result<()> {
         let mut attempt = 0;
         while !rows.is_empty() {
             let mut placed: Vec<Placed> = Vec::new();
@@ -90,20 +135,20 @@ impl<E: TableEntity> Reencrypt<E> {
                         kept.push(row);
                     }
                     Err(error) if is_of_row(&error) => {
-                        report.failed.push(unsealed(&row, error.in_table(&self.table.name)));
+                        report.failed.push(unsealed(&row, error.in_table(table)));
                     }
-                    Err(error) => return Err(error.in_table(&self.table.name)),
+                    Err(error) => return Err(error.in_table(table)),
                 }
             }
             let written = u64::try_from(placed.len()).unwrap_or(u64::MAX);
-            let error = match self.table.client.write(&self.table.name, placed).await {
+            let error = match self.table.client.write(table, placed).await {
                 Ok(_) => {
                     report.rewritten += written;
                     return Ok(());
                 }
                 Err(error) => error,
             };
-            rows = self.after(error, kept, attempt, report).await?;
+            rows = self.after(table, error, kept, attempt, report).await?;
             attempt += 1;
         }
         Ok(())
@@ -112,6 +157,7 @@ impl<E: TableEntity> Reencrypt<E> {
     /// What is still to be written after a transaction failed.
     async fn after(
         &self,
+        table: &str,
         error: Error,
         mut rows: Vec<Row>,
         attempt: u32,
@@ -121,17 +167,17 @@ impl<E: TableEntity> Reencrypt<E> {
         if error.is_too_large() && rows.len() > 1 {
             // Halves, one after the other.
             let rest = rows.split_off(rows.len() / 2);
-            Box::pin(self.group(rows, report)).await?;
+            Box::pin(self.group(table, rows, report)).await?;
             return Ok(rest);
         }
         let raced = error.is_precondition_failed() || error.is_not_found();
         if !raced || at >= rows.len() || attempt >= backoff::ATTEMPTS * 4 {
             return Err(error);
         }
-        backoff::wait(attempt.min(backoff::ATTEMPTS - 1)).await;
+        backoff::wait(&self.table.client, attempt.min(backoff::ATTEMPTS - 1)).await;
         let row = rows.remove(at);
         let (partition_key, row_key) = (row.partition_key(), row.row_key());
-        let read = Read { table: &self.table.name, partition_key, row_key, select: None };
+        let read = Read { table, partition_key, row_key, select: None };
         rows.extend(self.table.client.read(read).await?);
         Ok(rows)
     }
@@ -140,6 +186,15 @@ impl<E: TableEntity> Reencrypt<E> {
 /// Whether the row is what is wrong, so that the others go on.
 fn is_of_row(error: &Error) -> bool {
     error.is_decrypt() || error.is_key_unavailable() || error.is_decode()
+}
+
+/// Where a table begins.
+fn first(fingerprint: u64) -> Cursor {
+    Cursor { fingerprint, returned: 0, mixed: false, at: nowhere() }
+}
+
+fn nowhere() -> Continuation {
+    Continuation { partition_key: String::new(), row_key: None }
 }
 
 fn unsealed(row: &Row, error: Error) -> Unsealed {
@@ -190,7 +245,8 @@ fn sealed_with(schema: &'static Schema, keys: &[KeyId]) -> Filter {
                     }
                 }
             }
-            Filter::ge(name, Value::Binary(from.into())) & Filter::lt(name, Value::Binary(to.into()))
+            Filter::ge(name, Value::Binary(from.into()))
+                & Filter::lt(name, Value::Binary(to.into()))
         })
     });
     Filter::any(each)

@@ -63,7 +63,8 @@ impl Keyring {
     /// The key of that id for the rows of a partition.
     pub(super) fn key(&self, partition_key: &str, id: KeyId) -> Result<&DataKey> {
         let scope = self.scopes.iter().rposition(|(key, _)| key == partition_key);
-        let at = self.wanted.iter().position(|(known, wanted)| Some(*known) == scope && *wanted == id);
+        let at =
+            self.wanted.iter().position(|(known, wanted)| Some(*known) == scope && *wanted == id);
         match at.and_then(|at| self.found.get(at)) {
             Some(Ok(key)) => Ok(key),
             Some(Err(error)) => Err(error.clone()),

@@ -8,19 +8,19 @@ use crate::{
     edm::ValueRef,
     entity::{Discriminator, Schema, SealedColumn},
     error::{Error, ErrorKind, Result},
-    plan::{Home, hidden},
+    plan::{Home, hidden, outbox::is_of_owner},
     row::Row,
 };
 
 /// An operation, and whose row it writes.
 #[derive(Debug)]
-pub(in crate::table) struct Placed {
-    pub(in crate::table) operation: Operation,
-    pub(in crate::table) home: Home,
+pub(crate) struct Placed {
+    pub(crate) operation: Operation,
+    pub(crate) home: Home,
 }
 
 impl Placed {
-    pub(in crate::table) fn new(operation: Operation, home: Home) -> Self {
+    pub(crate) fn new(operation: Operation, home: Home) -> Self {
         Self { operation, home }
     }
 }
@@ -66,6 +66,7 @@ impl Vault {
     /// What of an operation's row is sealed.
     pub(super) fn intent(&self, placed: &Placed) -> Result<Intent> {
         let Placed { operation, home } = placed;
+        let is_elsewhere = home.schema().is_some_and(|(_, family)| family.elsewhere);
         let (row, verb) = (operation.row(), operation.verb());
         if verb == Verb::Delete || matches!(home, Home::Framework) {
             return Ok(Intent::default());
@@ -80,7 +81,8 @@ impl Vault {
         {
             return Ok(Intent::default());
         }
-        let mut intent = Intent { each: self.each(row, schema, &columns)?, ..Intent::default() };
+        let mut intent =
+            Intent { each: self.each(row, schema, is_elsewhere, &columns)?, ..Intent::default() };
         if matches!(verb, Verb::Insert | Verb::Replace | Verb::InsertOrReplace) {
             for name in row.encrypted() {
                 let is_declared = columns.iter().any(|column| *column.name == **name);
@@ -105,6 +107,7 @@ impl Vault {
         &self,
         row: &Row,
         schema: Option<&'static Schema>,
+        is_elsewhere: bool,
         columns: &[SealedColumn],
     ) -> Result<Vec<Option<How>>> {
         let (partition_key, row_key) = (row.partition_key(), row.row_key());
@@ -120,6 +123,7 @@ impl Vault {
             let how = match columns.iter().find(|column| column.name == name) {
                 Some(column) => Some(How::of(column)),
                 None if name == discriminator => None,
+                None if is_elsewhere && is_of_owner(name) => None,
                 None => {
                     let is_wanted = row.encrypted().iter().any(|known| **known == *name)
                         || self.chooses(partition_key, row_key, name);

@@ -16,7 +16,7 @@ mod write;
 
 use std::{fmt, sync::Arc};
 
-pub(super) use intent::Placed;
+pub(crate) use intent::Placed;
 pub(super) use open::Reading;
 
 use crate::error::Error;
@@ -61,6 +61,8 @@ impl fmt::Debug for Vault {
 
 /// The error of a client without keys.
 fn keyless(what: &str) -> Error {
-    let message = format!("{what}, and the client has no keys: give it some with `Client::builder().keys(..)`");
+    let message = format!(
+        "{what}, and the client has no keys: give it some with `Client::builder().keys(..)`"
+    );
     Error::seal(crate::error::SealFault::KeyUnavailable { retryable: false }, message)
 }

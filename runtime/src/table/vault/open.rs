@@ -13,7 +13,7 @@ use crate::{
 
 /// What rows are read as.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::table) enum Reading {
+pub(crate) enum Reading {
     /// An entity's; rows of other types are left alone.
     Typed(&'static Schema),
     /// Those of a set.
@@ -110,7 +110,7 @@ impl Vault {
     /// # Errors
     ///
     /// `is_decrypt` for a value that does not open, `is_key_unavailable` where its key cannot be had.
-    pub(in crate::table) async fn open_one(
+    pub(crate) async fn open_one(
         &self,
         table: &str,
         row: Row,
@@ -126,7 +126,7 @@ impl Vault {
 impl Vault {
     /// Rows as programs see them, one by one.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
-    pub(in crate::table) async fn open(
+    pub(crate) async fn open(
         &self,
         _: &str,
         rows: Vec<Row>,
@@ -139,8 +139,10 @@ impl Vault {
             if let (true, Known::Declared(at, _)) = (sealed, reading.know(&row)?)
                 && sheets.get(at).is_some_and(|sheet| sheet.schema.is_sealed())
             {
-                return Err(super::keyless("the row has encrypted properties, which need the feature `encrypt`")
-                    .at_keys(row.partition_key(), row.row_key()));
+                return Err(super::keyless(
+                    "the row has encrypted properties, which need the feature `encrypt`",
+                )
+                .at_keys(row.partition_key(), row.row_key()));
             }
             Ok(row)
         };

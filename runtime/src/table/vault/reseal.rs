@@ -29,7 +29,7 @@ impl Vault {
     /// # Errors
     ///
     /// `is_decrypt` for a row that does not open, `is_key_unavailable` without keys.
-    pub(in crate::table) async fn resealed(
+    pub(crate) async fn resealed(
         &self,
         table: &str,
         schema: &'static Schema,
@@ -56,7 +56,7 @@ impl Vault {
 impl Vault {
     /// A value that is sealed for its place in a row of the entity; `None`: it is not, as far as
     /// this client's keys can tell.
-    pub(in crate::table) async fn opened_value<E: crate::entity::TableEntity>(
+    pub(crate) async fn opened_value<E: crate::entity::TableEntity>(
         &self,
         row: &Row,
         property: &str,
@@ -153,7 +153,8 @@ fn is_stale(
     let (Some((companion, chars)), Some(index)) = (&column.companion, now.index) else {
         return Ok(false);
     };
-    let token = index.short_token(sheet.schema.table, name, value, chars.saturating_mul(crate::plan::BITS));
+    let token =
+        index.short_token(sheet.schema.table, name, value, chars.saturating_mul(crate::plan::BITS));
     Ok(stored.get(companion)? != Some(ValueRef::String(&token)))
 }
 

@@ -21,7 +21,7 @@ impl Vault {
     /// Rows as programs see them, one by one: a row that does not open is an error of its own.
     ///
     /// Keys are asked for first, each once; then nothing waits any more.
-    pub(in crate::table) async fn open(
+    pub(crate) async fn open(
         &self,
         table: &str,
         rows: Vec<Row>,
@@ -48,7 +48,8 @@ impl Vault {
         let page = Page { vault: self, table, sheets: &sheets, keys: &keys, select };
         let mut opened = Vec::with_capacity(rows.len());
         for (row, known) in rows.into_iter().zip(known) {
-            let (partition_key, row_key) = (row.partition_key().to_owned(), row.row_key().to_owned());
+            let (partition_key, row_key) =
+                (row.partition_key().to_owned(), row.row_key().to_owned());
             let mut plain = known.and_then(|known| page.open(row, known).map(|row| (row, known)));
             if let (Ok((row, Known::Declared(at, Some(family)))), true) = (&plain, has_tokens)
                 && let Some(sheet) = sheets.get(*at)
@@ -80,6 +81,13 @@ impl Vault {
     }
 }
 
+/// What is declared of a row.
+#[derive(Clone, Copy)]
+struct Of<'p> {
+    sheet: Option<&'p Sheet>,
+    family: Option<&'static Family>,
+}
+
 /// What the rows of a page are opened with.
 struct Page<'p> {
     vault: &'p Vault,
@@ -101,15 +109,15 @@ impl Page<'_> {
             return Ok(row);
         }
         if let Some(sheet) = sheet {
-            self.verify(sheet, &row)?;
+            self.verify(sheet, family, &row)?;
             self.check_plain(sheet, family, &row)?;
         }
-        self.unseal(row, sheet)
+        self.unseal(row, Of { sheet, family })
     }
 
-    fn place<'r>(&'r self, sheet: Option<&Sheet>, row: &'r Row, property: &'r str) -> Place<'r> {
+    fn place<'r>(&'r self, of: Of<'_>, row: &'r Row, property: &'r str) -> Place<'r> {
         Place {
-            table: sheet.map_or(self.table, |sheet| sheet.schema.table),
+            table: of.sheet.map_or(self.table, |sheet| sheet.schema.table_of(of.family)),
             partition_key: row.partition_key(),
             row_key: row.row_key(),
             property,
@@ -117,7 +125,7 @@ impl Page<'_> {
     }
 
     /// What vouches for the row is looked at before anything else is.
-    fn verify(&self, sheet: &Sheet, row: &Row) -> Result<()> {
+    fn verify(&self, sheet: &Sheet, family: Option<&'static Family>, row: &Row) -> Result<()> {
         if !sheet.schema.sealed {
             return Ok(());
         }
@@ -130,10 +138,13 @@ impl Page<'_> {
             }
         };
         let Some(id) = seal_key_id_of(seal)? else {
-            return Err(Error::seal(SealFault::Malformed, "the row's seal is none").in_property(SEAL));
+            return Err(
+                Error::seal(SealFault::Malformed, "the row's seal is none").in_property(SEAL)
+            );
         };
         let key = self.keys.key(row.partition_key(), id)?;
-        key.verify_seal(&self.place(Some(sheet), row, SEAL), &properties_of(row)?, seal)
+        let of = Of { sheet: Some(sheet), family };
+        key.verify_seal(&self.place(of, row, SEAL), &properties_of(row)?, seal)
     }
 
     /// A declared property is sealed, and one whose absence is hidden is there.
@@ -165,7 +176,8 @@ impl Page<'_> {
         is_selected && !family.is_some_and(|family| family.leaves_out(name))
     }
 
-    fn unseal(&self, row: Row, sheet: Option<&Sheet>) -> Result<Row> {
+    fn unseal(&self, row: Row, of: Of<'_>) -> Result<Row> {
+        let sheet = of.sheet;
         if !needs_work(&row, sheet)? {
             return Ok(row);
         }
@@ -180,7 +192,7 @@ impl Page<'_> {
                     if !sheet.is_some_and(|s| s.columns.iter().any(|column| column.name == name)) {
                         chosen.push(name.into());
                     }
-                    if let Some(value) = self.decrypt(&row, sheet, name, bytes)? {
+                    if let Some(value) = self.decrypt(&row, of, name, bytes)? {
                         out.put(name, value.as_ref());
                     }
                 }
@@ -198,13 +210,7 @@ impl Page<'_> {
         Ok(plain.encrypting(chosen))
     }
 
-    fn decrypt(
-        &self,
-        row: &Row,
-        sheet: Option<&Sheet>,
-        name: &str,
-        envelope: &[u8],
-    ) -> Result<Option<Value>> {
+    fn decrypt(&self, row: &Row, of: Of<'_>, name: &str, envelope: &[u8]) -> Result<Option<Value>> {
         if self.vault.keys.is_none() {
             return Err(keyless("the property is encrypted").in_property(name));
         }
@@ -213,7 +219,7 @@ impl Page<'_> {
             None => Err(keyless("the value is encrypted")),
         };
         let key = key.map_err(|error| error.in_property(name))?;
-        key.decrypt(&self.place(sheet, row, name), envelope)
+        key.decrypt(&self.place(of, row, name), envelope)
     }
 }
 

@@ -3,9 +3,9 @@
 #[cfg(feature = "encrypt")]
 use std::sync::Arc;
 
-use super::{Vault, intent::Placed, keyless};
 #[cfg(feature = "encrypt")]
 use super::intent::{How, Intent, looks_sealed, text_of};
+use super::{Vault, intent::Placed, keyless};
 use crate::{batch::Operation, error::Result};
 #[cfg(feature = "encrypt")]
 use crate::{
@@ -21,20 +21,18 @@ use crate::{
 impl Vault {
     /// What makes the tokens of keys.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
-    pub(in crate::table) async fn tokens(&self) -> Result<crate::plan::Tokens> {
+    pub(crate) async fn tokens(&self) -> Result<crate::plan::Tokens> {
         Err(keyless("the entity's keys have tokens, which need the feature `encrypt`"))
     }
 
     /// The operations as they are sent.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
-    pub(in crate::table) async fn seal(
-        &self,
-        _: &str,
-        placed: Vec<Placed>,
-    ) -> Result<Vec<Operation>> {
+    pub(crate) async fn seal(&self, _: &str, placed: Vec<Placed>) -> Result<Vec<Operation>> {
         for placed in &placed {
             if !self.intent(placed)?.is_nothing() {
-                return Err(keyless("the entity has encrypted properties, which need the feature `encrypt`"));
+                return Err(keyless(
+                    "the entity has encrypted properties, which need the feature `encrypt`",
+                ));
             }
         }
         Ok(placed.into_iter().map(|placed| placed.operation).collect())
@@ -50,11 +48,7 @@ impl Vault {
     ///
     /// `is_key_unavailable` without a key, `is_too_large` for a value that is too large when sealed;
     /// nothing is written in the clear instead.
-    pub(in crate::table) async fn seal(
-        &self,
-        table: &str,
-        placed: Vec<Placed>,
-    ) -> Result<Vec<Operation>> {
+    pub(crate) async fn seal(&self, table: &str, placed: Vec<Placed>) -> Result<Vec<Operation>> {
         let mut intents = Vec::with_capacity(placed.len());
         for placed in &placed {
             let intent = self.intent(placed)?;
@@ -65,7 +59,8 @@ impl Vault {
             return Ok(placed.into_iter().map(|placed| placed.operation).collect());
         }
         let keys = self.keys.as_ref().ok_or_else(|| keyless("a property is to be encrypted"))?;
-        let partition_key = placed.first().map_or("", |placed| placed.operation.row().partition_key());
+        let partition_key =
+            placed.first().map_or("", |placed| placed.operation.row().partition_key());
         let scope = keys.scope_of(partition_key);
         let key = keys.primary(&scope).await?;
         let index = match intents.iter().any(Intent::has_companions) {
@@ -77,7 +72,7 @@ impl Vault {
                 return Ok(placed.operation);
             }
             let table = match placed.home {
-                Home::Entity(schema, _) => schema.table,
+                Home::Entity(schema, family) => schema.table_of(Some(family)),
                 Home::Untyped | Home::Framework => table,
             };
             let sealer = Sealer { table, key: &key, index: index.as_deref() };
@@ -88,7 +83,7 @@ impl Vault {
     }
 
     /// What makes the tokens of keys.
-    pub(in crate::table) async fn tokens(&self) -> Result<Tokens> {
+    pub(crate) async fn tokens(&self) -> Result<Tokens> {
         self.index_key(None).await.map(Tokens::with)
     }
 
@@ -166,8 +161,10 @@ impl Sealer<'_> {
     ) -> Result<()> {
         let envelope = self.key.encrypt(place, value, how.pad)?;
         out.put(place.property, ValueRef::Binary(&envelope));
-        if let (Some((name, chars)), Some(value), Some(index)) = (&how.companion, value, self.index) {
-            let token = index.short_token(self.table, place.property, value, chars.saturating_mul(BITS));
+        if let (Some((name, chars)), Some(value), Some(index)) = (&how.companion, value, self.index)
+        {
+            let token =
+                index.short_token(self.table, place.property, value, chars.saturating_mul(BITS));
             out.put(name, ValueRef::String(&token));
         }
         Ok(())

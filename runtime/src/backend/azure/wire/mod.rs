@@ -21,4 +21,4 @@ pub(super) use encode::Json;
 pub(super) use error_body::{Refusal, refusal};
 pub(super) use filter::{Wanted, wanted};
 pub(super) use policies::{read_policies, write_policies};
-pub(super) use time::version;
+pub(super) use time::{http_date, version};

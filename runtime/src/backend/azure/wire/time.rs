@@ -9,6 +9,18 @@ pub(super) fn ticks(text: &str) -> Option<Ticks> {
     plain(text.as_bytes()).or_else(|| text.parse().ok())
 }
 
+/// The time of an HTTP date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+pub(in crate::backend::azure) fn http_date(text: &str) -> Option<Ticks> {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (_, rest) = text.split_once(", ")?;
+    let mut words = rest.strip_suffix(" GMT")?.split(' ');
+    let (day, month) = (words.next()?, words.next()?);
+    let (year, time) = (words.next()?, words.next()?);
+    let month = MONTHS.iter().position(|name| *name == month)? + 1;
+    plain(format!("{year}-{month:02}-{day}T{time}Z").as_bytes())
+}
+
 fn plain(text: &[u8]) -> Option<Ticks> {
     let (head, tail) = text.split_first_chunk::<19>()?;
     let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T', h1, h2, b':', n1, n2, b':', s1, s2] =

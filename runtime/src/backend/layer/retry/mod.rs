@@ -124,6 +124,39 @@ impl Retry {
         }
     }
 
+    /// A request beside the port's that changes nothing.
+    #[cfg(feature = "azure")]
+    pub(crate) async fn repeat<'a, T>(
+        &self,
+        request: impl Fn() -> BoxFuture<'a, Result<T>>,
+    ) -> Result<T> {
+        self.reading(request).await
+    }
+
+    /// A request beside the port's that says what is to be, by the rule of an unguarded write: where
+    /// its answer was lost, `holds` looks whether it is so, and only after "too busy" is it made
+    /// again. Another's later change would be undone.
+    #[cfg(feature = "azure")]
+    pub(crate) async fn ensure<'a>(
+        &self,
+        request: impl Fn() -> BoxFuture<'a, Result<()>>,
+        holds: impl Fn() -> BoxFuture<'a, Result<bool>>,
+    ) -> Result<()> {
+        let mut attempts = self.attempts();
+        loop {
+            let Err(error) = request().await else { return Ok(()) };
+            let loss = Loss::of_write(&error);
+            let more = loss != Loss::Refused && attempts.wait_after(&error).await;
+            let in_doubt = matches!(loss, Loss::Throttled | Loss::Unknown);
+            if in_doubt && self.reading(&holds).await.is_ok_and(|holds| holds) {
+                return Ok(());
+            }
+            if !more || loss == Loss::Unknown {
+                return Err(error);
+            }
+        }
+    }
+
     /// Reads the rows of a write again.
     async fn look(&self, batch: &Batch, id: Option<OpId>) -> Result<Verdict> {
         let table = batch.table();

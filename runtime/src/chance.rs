@@ -1,0 +1,67 @@
+//! Random numbers: for ids that are never used twice, and for waits that do not meet.
+
+use std::sync::{Mutex, PoisonError};
+
+use uuid::Uuid;
+
+/// Where random numbers come from: the system, or a seed, so that a history can be played again.
+#[derive(Debug, Default)]
+pub(crate) struct Chance(Option<Mutex<u64>>);
+
+impl Chance {
+    /// The same numbers for the same seed.
+    pub(crate) fn seeded(seed: u64) -> Self {
+        Self(Some(Mutex::new(seed)))
+    }
+
+    /// 64 random bits.
+    pub(crate) fn number(&self) -> u64 {
+        let Some(state) = &self.0 else {
+            let (high, low) = (Uuid::new_v4().as_u128(), Uuid::new_v4().as_u128());
+            // The last 48 bits of such an id are random, all of them.
+            let bits = (high << 16) ^ (low & 0xffff_ffff);
+            return (bits & u128::from(u64::MAX)) as u64;
+        };
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = *state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// An id of 96 random bits, as 24 hex digits.
+    pub(crate) fn id(&self) -> String {
+        let (high, low) = (self.number(), self.number());
+        format!("{high:016x}{:08x}", low >> 32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::Chance;
+
+    #[test]
+    fn ids_differ_and_a_seed_gives_the_same_ones() {
+        let system = Chance::default();
+        let ids: HashSet<String> = (0..1000).map(|_| system.id()).collect();
+        assert_eq!(ids.len(), 1000);
+        assert!(ids.iter().all(|id| id.len() == 24));
+        assert_eq!(Chance::seeded(7).id(), Chance::seeded(7).id());
+        assert_ne!(Chance::seeded(7).id(), Chance::seeded(8).id());
+    }
+
+    #[test]
+    fn every_bit_comes_both_ways() {
+        let system = Chance::default();
+        let (mut any, mut all) = (0, u64::MAX);
+        for _ in 0..200 {
+            let number = system.number();
+            any |= number;
+            all &= number;
+        }
+        assert_eq!((any, all), (u64::MAX, 0));
+    }
+}

@@ -1,0 +1,41 @@
+//! The outbox: rows beside an entity's own that record what is still to be done in other
+//! partitions. Formats are written down in `docs/outbox.md`.
+//!
+//! Recorded is only *which* rows elsewhere may be wrong, never what they shall hold: whoever does
+//! the work asks the primary.
+
+mod copy;
+mod dirty;
+mod fence;
+mod hash;
+mod step;
+
+pub(crate) use copy::{Owner, holds_same, is_of_owner};
+pub(crate) use dirty::{Destination, Dirty, Name, OpenRow, dirty_rows};
+pub(crate) use fence::{DIRECTORY, Fence, Marker, all_markers};
+pub(crate) use hash::hash128;
+pub(crate) use step::{Step, is_current, step};
+
+/// What the RowKeys of all rows of the outbox begin with.
+pub(crate) const RESERVED: &str = "~e";
+/// Where the rows of the outbox end.
+pub(crate) const RESERVED_END: &str = "~f";
+/// What the RowKey of a fence begins with: fences come first.
+pub(crate) const FENCE: &str = "~e0_";
+/// What the RowKey of a dirty row begins with.
+pub(crate) const DIRTY: &str = "~e2_";
+/// What the RowKey of a message begins with.
+pub(crate) const MESSAGE: &str = "~e3_";
+
+/// The version of the rows' format.
+pub(crate) const FORMAT: i32 = 1;
+
+/// The property with the version.
+const FORMAT_NAME: &str = "Format";
+/// The property that says what kind of row it is.
+const TYPE_NAME: &str = "EntityType";
+
+/// Whether a row of the outbox is in a format that this program knows.
+pub(crate) fn is_known(row: &crate::row::Row) -> crate::error::Result<bool> {
+    Ok(row.get(FORMAT_NAME)? == Some(crate::edm::ValueRef::Int32(FORMAT)))
+}

@@ -1,0 +1,229 @@
+//! The key range of a signature, from the keys of a path.
+//!
+//! A signature's range includes both of its ends, and an end that is empty is no end at all. A path
+//! may leave its ends out, as a prefix does: `ge 'email_a' and lt 'email_b'`. To end such a range at
+//! `email_b` would let in the row `email_b`, somebody else's. So the end is put right below it:
+//! never above the path, and below it by nothing that a key holds in practice.
+
+use std::{cmp::Ordering, ops::Bound};
+
+use super::token::invalid;
+use crate::{
+    access::Keys,
+    error::{Error, Result},
+    limits::{self, is_forbidden_in_key},
+};
+
+/// One end: a PartitionKey, and a RowKey unless the partition is in as a whole.
+pub(super) type End = (String, Option<String>);
+
+/// The least character that a key may hold: between a key and the same with a blank there is none.
+const LEAST: char = ' ';
+/// The greatest. It is no character of any text, so that no key goes on behind it.
+const GREATEST: char = '\u{ffff}';
+
+/// Both ends of the keys; none where they are the whole table.
+pub(super) fn of(keys: &Keys) -> Result<(Option<End>, Option<End>)> {
+    let Some(partition) = &keys.partition else {
+        return match keys.is_row_bounded() {
+            false => Ok((None, None)),
+            true => Err(invalid(
+                "a signature cannot bound RowKeys over all partitions; name one partition",
+            )),
+        };
+    };
+    if partition.is_empty() {
+        return Err(invalid(
+            "a signature cannot be kept to the empty PartitionKey: an empty end is none and would let in \
+             every partition; use a PartitionKey that is not empty, or sign for the whole table",
+        ));
+    }
+    let from = first(&keys.lower);
+    let to = last(&keys.upper)?;
+    let ends = (Some((partition.clone(), from)), Some((partition.clone(), to)));
+    check(ends.0.as_ref(), ends.1.as_ref())?;
+    Ok(ends)
+}
+
+/// Refuses ends that the service would read as others than they are.
+pub(super) fn check(from: Option<&End>, to: Option<&End>) -> Result<()> {
+    for (partition_key, row_key) in from.into_iter().chain(to) {
+        limits::check_key("PartitionKey", partition_key)?;
+        limits::check_key("RowKey", row_key.as_deref().unwrap_or_default())?;
+        if partition_key.is_empty() {
+            return Err(invalid("a key range cannot begin or end at the empty PartitionKey"));
+        }
+    }
+    if let Some((_, Some(row_key))) = to
+        && row_key.is_empty()
+    {
+        return Err(empty_row_key());
+    }
+    match (from, to) {
+        (Some(from), Some(to)) if is_after(from, to) => Err(nothing()),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a range from the one to the other holds no key.
+fn is_after((from, first): &End, (to, last): &End) -> bool {
+    match from.encode_utf16().cmp(to.encode_utf16()) {
+        Ordering::Equal => match (first, last) {
+            (Some(first), Some(last)) => first.encode_utf16().gt(last.encode_utf16()),
+            _ => false,
+        },
+        order => order == Ordering::Greater,
+    }
+}
+
+/// The first RowKey; `None`: the partition's first row.
+fn first(lower: &Bound<String>) -> Option<String> {
+    match lower {
+        Bound::Included(key) if !key.is_empty() => Some(key.clone()),
+        Bound::Included(_) | Bound::Unbounded => None,
+        Bound::Excluded(key) => Some(format!("{key}{LEAST}")),
+    }
+}
+
+/// The last RowKey; `None`: the partition's last row.
+fn last(upper: &Bound<String>) -> Result<Option<String>> {
+    let last = match upper {
+        Bound::Unbounded => return Ok(None),
+        Bound::Included(key) => key.clone(),
+        Bound::Excluded(key) => below(key).ok_or_else(nothing)?,
+    };
+    if last.is_empty() {
+        return Err(empty_row_key());
+    }
+    Ok(Some(last))
+}
+
+fn empty_row_key() -> Error {
+    invalid(
+        "a signature cannot end at the empty RowKey: an empty end is none and would let in the whole \
+         partition; sign for the partition, or use a RowKey that is not empty",
+    )
+}
+
+/// What stands right below a key, in the order of UTF-16 units. `None`: nothing does.
+fn below(key: &str) -> Option<String> {
+    let mut below = key.to_owned();
+    let last = below.pop()?;
+    // Keys that go on where this one ends stand above it, and below `last` those that go on behind
+    // its predecessor.
+    if let Some(previous) = previous(last) {
+        below.push(previous);
+        below.push(GREATEST);
+    }
+    Some(below)
+}
+
+/// The character before this one among those that a key may hold, in the order of UTF-16 units:
+/// surrogate pairs stand between U+D7FF and U+E000.
+fn previous(c: char) -> Option<char> {
+    let mut c = c;
+    loop {
+        c = match c {
+            '\u{e000}' => '\u{10ffff}',
+            '\u{10000}' => '\u{d7ff}',
+            c => char::from_u32(u32::from(c).checked_sub(1)?)?,
+        };
+        if !is_forbidden_in_key(c) {
+            return Some(c);
+        }
+    }
+}
+
+fn nothing() -> Error {
+    invalid("the path leads to no key: its end is before its beginning; nothing is signed for it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends(keys: &Keys) -> (String, String) {
+        let (from, to) = of(keys).unwrap();
+        let text = |end: Option<End>| match end {
+            None => String::new(),
+            Some((partition, None)) => partition,
+            Some((partition, Some(row))) => format!("{partition}|{row}"),
+        };
+        (text(from), text(to))
+    }
+
+    fn sales() -> Keys {
+        Keys::partition("Sales")
+    }
+
+    #[test]
+    fn ends_that_are_included_are_taken_as_they_are() {
+        let is =
+            |keys: Keys, from: &str, to: &str| assert_eq!(ends(&keys), (from.into(), to.into()));
+        is(Keys::everything(), "", "");
+        is(sales(), "Sales", "Sales");
+        is(sales().row("empid_000223"), "Sales|empid_000223", "Sales|empid_000223");
+        is(sales().rows("a"..="b"), "Sales|a", "Sales|b");
+        is(sales().rows("a"..), "Sales|a", "Sales");
+        is(sales().rows(..="b"), "Sales", "Sales|b");
+        is(sales().rows("".."b"), "Sales", "Sales|a\u{ffff}");
+    }
+
+    #[test]
+    fn an_end_that_is_left_out_is_not_let_in() {
+        let last = |key: &str| ends(&sales().rows(..key)).1.split_off("Sales|".len());
+        assert_eq!(last("email_b"), "email_a\u{ffff}");
+        assert_eq!(last("empid_000124"), "empid_000123\u{ffff}");
+        // `/` is forbidden in keys.
+        assert_eq!(last("30"), "3.\u{ffff}");
+        assert_eq!(last("a\u{e000}"), "a\u{10ffff}\u{ffff}");
+        assert_eq!(last("a\u{10000}"), "a\u{d7ff}\u{ffff}");
+        assert_eq!(last("a\u{a0}"), "a~\u{ffff}");
+        // Nothing stands between a key and the same with a blank.
+        assert_eq!(last("a "), "a");
+        let after = Keys { lower: Bound::Excluded("a".into()), ..sales() };
+        assert_eq!(ends(&after), ("Sales|a ".into(), "Sales".into()));
+    }
+
+    #[test]
+    fn what_cannot_be_said_exactly_is_refused() {
+        let refused = |keys: Keys| of(&keys).unwrap_err().to_string();
+        assert!(refused(Keys::partition("")).contains("sign for the whole table"));
+        assert!(refused(sales().row("")).contains("sign for the partition"));
+        assert!(refused(sales().rows(.." ")).contains("sign for the partition"));
+        assert!(refused(sales().rows(.."")).contains("leads to no key"));
+        assert!(refused(sales().rows("b"..="a")).contains("leads to no key"));
+        assert!(refused(sales().rows("a".."a")).contains("leads to no key"));
+        assert!(refused(Keys::everything().rows("a"..)).contains("name one partition"));
+    }
+
+    #[test]
+    fn a_range_and_its_filter_agree_on_every_key() {
+        // Every text of up to three of these, at each end and as a key.
+        let alphabet = [' ', '.', '0', 'a', 'b', '\u{d7ff}', '\u{10000}', '\u{10ffff}', '\u{e000}'];
+        let mut keys = vec![String::new()];
+        let mut longest = keys.clone();
+        for _ in 0..2 {
+            longest = longest.iter().flat_map(|k| alphabet.map(|c| format!("{k}{c}"))).collect();
+            keys.extend(longest.iter().cloned());
+        }
+        let units = |text: &str| text.encode_utf16().collect::<Vec<_>>();
+        for end in &keys {
+            for upper in [Bound::Included(end.clone()), Bound::Excluded(end.clone())] {
+                let Ok(last) = last(&upper) else { continue };
+                let last = units(&last.unwrap());
+                for key in &keys {
+                    let inside = match &upper {
+                        Bound::Included(end) => units(key) <= units(end),
+                        _ => units(key) < units(end),
+                    };
+                    assert_eq!(units(key) <= last, inside, "{key:?} {upper:?}");
+                }
+            }
+            let first = units(&first(&Bound::Excluded(end.clone())).unwrap());
+            for key in &keys {
+                assert_eq!(units(key) >= first, units(key) > units(end), "{key:?} {end:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! When and from where a signature may be used: what the two kinds have in common.
+
+use std::net::Ipv4Addr;
+
+use time::OffsetDateTime;
+
+use super::token::invalid;
+use crate::{edm::Ticks, error::Result};
+
+/// The terms of a signature.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(super) struct Terms {
+    pub(super) starts: Option<Ticks>,
+    pub(super) expires: Option<Ticks>,
+    pub(super) ip: String,
+    pub(super) protocol: &'static str,
+}
+
+impl Terms {
+    pub(super) fn starts(&self) -> String {
+        self.starts.map(seconds).unwrap_or_default()
+    }
+
+    pub(super) fn expires(&self) -> String {
+        self.expires.map(seconds).unwrap_or_default()
+    }
+
+    /// Refuses what the service would only refuse when the signature is used.
+    pub(super) fn check(&self) -> Result<()> {
+        // As they are signed, in whole seconds.
+        let (starts, expires) = (self.starts(), self.expires());
+        if !starts.is_empty() && !expires.is_empty() && starts >= expires {
+            return Err(invalid(format!(
+                "the signature ends at {expires}, which is not after its beginning at {starts}"
+            )));
+        }
+        let one = |address: &str| address.parse::<Ipv4Addr>().ok();
+        let (first, last) = self.ip.split_once('-').unwrap_or((&self.ip, &self.ip));
+        match (one(first), one(last)) {
+            _ if self.ip.is_empty() => Ok(()),
+            (Some(first), Some(last)) if first <= last => Ok(()),
+            _ => Err(invalid(format!(
+                "`{}` is not an address range such as `168.1.5.60` or `168.1.5.60-168.1.5.70`",
+                self.ip.escape_debug()
+            ))),
+        }
+    }
+}
+
+/// A time as it stands in a signature: whole seconds.
+fn seconds(time: Ticks) -> String {
+    let text = time.to_string();
+    match text.split_once('.') {
+        Some((seconds, _)) => format!("{seconds}Z"),
+        None => text,
+    }
+}
+
+/// A time of the caller's.
+pub(super) fn ticks(time: OffsetDateTime) -> Option<Ticks> {
+    Ticks::try_from(time).ok()
+}
+
+/// The methods that set the terms of a signature, in its field `terms`.
+macro_rules! terms {
+    ($kind:ident) => {
+        impl $kind {
+            /// From that time on; left out: at once. Clocks differ: begin some minutes early or
+            /// leave it out.
+            #[must_use]
+            pub fn starts(mut self, time: time::OffsetDateTime) -> Self {
+                self.terms.starts = super::terms::ticks(time);
+                self
+            }
+
+            /// Until that time, in whole seconds.
+            #[must_use]
+            pub fn expires(mut self, time: time::OffsetDateTime) -> Self {
+                self.terms.expires = super::terms::ticks(time);
+                self
+            }
+
+            /// From that IPv4 address or range, `168.1.5.60-168.1.5.70`, alone.
+            #[must_use]
+            pub fn ip(mut self, addresses: impl Into<String>) -> Self {
+                self.terms.ip = addresses.into();
+                self
+            }
+
+            /// Over https alone.
+            #[must_use]
+            pub fn https_only(mut self) -> Self {
+                self.terms.protocol = "https";
+                self
+            }
+        }
+    };
+}
+pub(super) use terms;

@@ -1,0 +1,152 @@
+//! What a client's account does beside its tables: signatures, stored access policies.
+
+use std::time::Duration;
+
+use super::Client;
+use crate::{
+    AccessPolicy, AccountKey, Azure,
+    backend::layer::{Retry, RetryPolicy},
+    edm::Ticks,
+    error::{Error, ErrorKind, Result},
+    limits,
+    sas::{SasCache, SasToken, TableSas},
+};
+
+/// The account of a client, and how its requests are made again.
+#[derive(Clone)]
+pub(super) struct Account {
+    azure: Azure,
+    retry: Retry,
+}
+
+impl Account {
+    pub(super) fn new(azure: Azure, policy: Option<RetryPolicy>) -> Self {
+        let policy = policy.unwrap_or(RetryPolicy::never());
+        Self { retry: Retry::around(azure.clone(), policy), azure }
+    }
+}
+
+impl Client {
+    /// Signs leave to use a table, or some of its rows, with the account's key. Nothing is sent.
+    ///
+    /// ```
+    /// use entable::{AzureOptions, prelude::*, sas::{TablePermissions, TableSas}};
+    /// use time::{Duration, OffsetDateTime};
+    ///
+    /// let client = Client::azure(AzureOptions::emulator())?;
+    /// let sas = TableSas::new("Staff")
+    ///     .permissions(TablePermissions::READ)
+    ///     .expires(OffsetDateTime::now_utc() + Duration::hours(1));
+    /// let url = client.sas(&sas)?.to_url(&client.table_url("Staff")?);
+    /// // Elsewhere, without the key:
+    /// let reader = Client::azure(AzureOptions::from_sas(&url)?)?;
+    /// assert!(reader.sas(&sas).unwrap_err().is_unsupported());
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `is_unsupported` for a client that does not hold an account's key; otherwise as
+    /// [`TableSas::sign`].
+    pub fn sas(&self, sas: &TableSas) -> Result<SasToken> {
+        sas.sign(self.account_key()?)
+    }
+
+    /// Signatures of one lifetime that are handed out again until they are near their end, see
+    /// [`SasCache`].
+    ///
+    /// # Errors
+    ///
+    /// `is_unsupported` for a client that does not hold an account's key.
+    pub fn sas_cache(&self, lifetime: Duration) -> Result<SasCache> {
+        Ok(SasCache::new(self.account_key()?.clone(), lifetime))
+    }
+
+    /// The address of a table, for a signature to be put behind.
+    ///
+    /// # Errors
+    ///
+    /// `is_unsupported` for a client that is not of an account; `is_invalid` for what is no table's
+    /// name.
+    pub fn table_url(&self, table: &str) -> Result<String> {
+        let account = self.account("a table has no address")?;
+        limits::check_table_name(table)?;
+        Ok(format!("{}/{table}", account.azure.endpoint()))
+    }
+
+    /// The stored access policies of a table.
+    ///
+    /// # Errors
+    ///
+    /// `is_unsupported` on other stores than Azure Table storage; `is_not_found` for a missing table;
+    /// `is_denied` for a client without the account's key.
+    pub async fn access_policies(&self, table: &str) -> Result<Vec<AccessPolicy>> {
+        let account = self.account(POLICIES).map_err(|error| error.in_table(table))?;
+        account.retry.repeat(|| Box::pin(account.azure.access_policies(table))).await
+    }
+
+    /// Puts these policies in place of a table's stored ones, at most five; none takes them all away.
+    /// It can take up to 30 s until the service goes by them.
+    ///
+    /// ```no_run
+    /// # async fn example(client: entable::Client) -> entable::Result<()> {
+    /// use entable::AccessPolicy;
+    ///
+    /// let mut readers = AccessPolicy::new("readers");
+    /// readers.permissions = Some("r".to_owned());
+    /// client.set_access_policies("Staff", &[readers]).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for more than five policies or a name over 64 characters; `is_ambiguous` where the
+    /// answer was lost and other policies are stored now; otherwise as
+    /// [`access_policies`](Self::access_policies).
+    pub async fn set_access_policies(&self, table: &str, policies: &[AccessPolicy]) -> Result<()> {
+        let account = self.account(POLICIES).map_err(|error| error.in_table(table))?;
+        let azure = &account.azure;
+        let holds = async || {
+            let stored = azure.access_policies(table).await?;
+            Ok(stored.iter().map(meaning).eq(policies.iter().map(meaning)))
+        };
+        let set = || -> crate::backend::BoxFuture<'_, Result<()>> {
+            Box::pin(azure.set_access_policies(table, policies))
+        };
+        account.retry.ensure(set, || Box::pin(holds())).await
+    }
+
+    fn account(&self, what: &str) -> Result<&Account> {
+        self.account.as_ref().ok_or_else(|| {
+            let name = self.capabilities().name;
+            let message = match name {
+                "azure" | "cosmos" => format!(
+                    "{what} for a client that was not told its account; give it with `ClientBuilder::account`"
+                ),
+                _ => format!("{what} on the {name} store; Azure Table storage has them"),
+            };
+            Error::new(ErrorKind::Unsupported, message)
+        })
+    }
+
+    fn account_key(&self) -> Result<&AccountKey> {
+        self.account("there are no shared access signatures")?.azure.account_key().ok_or_else(|| {
+            let message = "a signature is made with the account's key, which this client does not hold; \
+                           sign where the key is, and hand the signature on";
+            Error::new(ErrorKind::Unsupported, message)
+        })
+    }
+}
+
+const POLICIES: &str = "there are no stored access policies";
+
+/// What a policy says, whatever way it is written.
+fn meaning(policy: &AccessPolicy) -> (&str, Option<Ticks>, Option<Ticks>, &str) {
+    let ticks = |time| Ticks::try_from(time).ok();
+    (
+        &policy.id,
+        policy.start.and_then(ticks),
+        policy.expiry.and_then(ticks),
+        policy.permissions.as_deref().unwrap_or_default(),
+    )
+}

@@ -1,0 +1,72 @@
+//! Entities that are changed where they were read, and again where another writer was first.
+
+use super::Rewritable;
+use crate::{
+    backend::Read,
+    entity::Stored,
+    error::{BoxError, Error, ErrorKind, Result, ServiceCode},
+    plan::Change,
+    table::{Client, backoff, commit::commit, vault::Reading},
+};
+
+/// What is done to each entity.
+pub(super) struct Rewrite<T, F> {
+    pub(super) client: Client,
+    pub(super) table: String,
+    /// What its rows are read as.
+    pub(super) reading: Reading,
+    pub(super) change: F,
+    /// Whether another writer left nothing to do; it is given the entity as it is now.
+    pub(super) is_done: fn(Option<&Stored<T>>) -> bool,
+}
+
+impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
+    /// What puts the changed entity in place of the version that was read.
+    pub(super) fn replacement(&mut self, mut stored: Stored<T>) -> Result<Change> {
+        match (self.change)(&mut stored) {
+            Ok(()) => T::replacement(&stored).map(|change| change.0),
+            Err(reason) => {
+                let name = stored.type_name();
+                let message = format!("the change of `{name}` was not accepted: {reason}");
+                Err(Error::new(ErrorKind::Rejected, message)
+                    .with_source(reason)
+                    .at_keys(stored.partition_key(), stored.row_key()))
+            }
+        }
+    }
+
+    /// Reads the entity, changes it and writes it, until no other writer comes between.
+    pub(super) async fn again(
+        &mut self,
+        partition_key: &str,
+        row_key: &str,
+        requests: &mut u64,
+    ) -> Result<()> {
+        let table = self.table.clone();
+        let place = |error: Error| error.in_table(&table).at_keys(partition_key, row_key);
+        for attempt in 0..backoff::ATTEMPTS {
+            *requests += 1;
+            let read = Read { table: &table, partition_key, row_key, select: None };
+            let row = self.client.read_as(read, self.reading).await?;
+            let stored = row.map(T::reread).transpose().map_err(place)?.flatten();
+            if (self.is_done)(stored.as_ref()) {
+                return Ok(());
+            }
+            let Some(stored) = stored else {
+                let message = "the entity was deleted meanwhile";
+                return Err(place(Error::service(ServiceCode::ResourceNotFound, message)));
+            };
+            let change = self.replacement(stored).map_err(place)?;
+            *requests += 1;
+            match commit(&self.client, &table, &[change]).await {
+                Ok(_) => return Ok(()),
+                Err(error) if error.is_precondition_failed() => {
+                    backoff::wait(&self.client, attempt).await
+                }
+                Err(error) => return Err(error.without_operation()),
+            }
+        }
+        let message = format!("other writers were first {} times in a row", backoff::ATTEMPTS);
+        Err(place(Error::new(ErrorKind::Contended, message)))
+    }
+}

@@ -1,0 +1,156 @@
+//! The writer's own way: rows elsewhere are written right after the commit, under the versions that
+//! were read before it. Whatever fails is left to a worker.
+
+use futures_util::future::try_join_all;
+
+use super::{Flight, Guard};
+use crate::{
+    backend::Read,
+    batch::{Condition, Operation},
+    error::{Error, ErrorKind, Result},
+    plan::outbox::{Destination, Dirty, Name, Owner, Step, step},
+    row::{ETag, Row},
+    table::Client,
+};
+
+/// What a transaction concerns elsewhere.
+#[derive(Debug)]
+pub(crate) struct Commit {
+    table: String,
+    flight: Flight,
+    entities: Vec<Entity>,
+}
+
+/// What it concerns elsewhere for one primary.
+#[derive(Debug)]
+struct Entity {
+    dirty: Dirty,
+    /// The rows elsewhere as they were before the commit; `None`: they could not be read.
+    found: Option<Vec<Option<Row>>>,
+    /// The primary's version since the commit.
+    version: Option<ETag>,
+    /// The version of the dirty row, where the commit created it.
+    recorded: Option<ETag>,
+}
+
+impl Commit {
+    /// Reads the rows elsewhere that are there by the primaries as they were.
+    pub(crate) async fn prepare(client: &Client, table: &str, dirty: Vec<Dirty>) -> Self {
+        let flight = Flight::begin(client);
+        let mut entities = Vec::new();
+        for dirty in dirty {
+            let rows = dirty.destinations.iter().map(|destination| found(client, destination));
+            let found = try_join_all(rows).await.ok();
+            entities.push(Entity { dirty, found, version: None, recorded: None });
+        }
+        Self { table: table.to_owned(), flight, entities }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entities.is_empty()
+    }
+
+    pub(crate) fn dirty(&self) -> impl Iterator<Item = &Dirty> {
+        self.entities.iter().map(|entity| &entity.dirty)
+    }
+
+    /// Takes note of what the commit made of a primary and its dirty row. `recorded`: the version of
+    /// the latter, where it was not there before.
+    pub(crate) fn committed(&mut self, at: usize, version: Option<ETag>, recorded: Option<ETag>) {
+        if let Some(entity) = self.entities.get_mut(at) {
+            entity.version = version;
+            entity.recorded = recorded;
+        }
+    }
+
+    /// Writes the rows elsewhere.
+    pub(crate) async fn finish(self, client: Client) -> Result<()> {
+        for entity in &self.entities {
+            self.finish_entity(&client, entity).await?;
+        }
+        Ok(())
+    }
+
+    async fn finish_entity(&self, client: &Client, entity: &Entity) -> Result<()> {
+        let Some(found) = &entity.found else { return Err(unread()) };
+        let destinations = entity.dirty.destinations.iter().zip(found);
+        let written = try_join_all(destinations.map(|(destination, found)| {
+            self.finish_row(client, entity, destination, found.as_ref())
+        }))
+        .await?;
+        let Some(recorded) = &entity.recorded else { return Ok(()) };
+        if !written.into_iter().all(|written| written) {
+            return Ok(());
+        }
+        let condition = match client.outbox().guards.hold(Guard::DirtyVersion) {
+            true => Condition::Match(recorded.clone()),
+            false => Condition::Any,
+        };
+        let row_key = entity.dirty.row_key();
+        let remove = Operation::delete(&entity.dirty.partition_key, &row_key, condition)?;
+        client.apply_one(&self.table, remove).await.map(drop)
+    }
+
+    /// `true`: the row is there, written under condition by this writer.
+    async fn finish_row(
+        &self,
+        client: &Client,
+        entity: &Entity,
+        destination: &Destination,
+        found: Option<&Row>,
+    ) -> Result<bool> {
+        let Dirty { partition_key, primary, .. } = &entity.dirty;
+        let owner = Owner { table: &self.table, partition_key, row_key: primary };
+        let Destination { name, kinds, wanted, .. } = destination;
+        let again = match client.outbox().guards.hold(Guard::DestinationFirst) {
+            true => None,
+            false => read_row(client, name).await?,
+        };
+        let found = again.as_ref().or(found);
+        let wanted = wanted.as_ref().zip(entity.version.as_ref());
+        if destination.wanted.is_some() != wanted.is_some() {
+            return Err(unread());
+        }
+        let step = step(*kinds, owner, found, wanted, |_, _, _| Ok(false))?;
+        let (operation, is_there) = match step {
+            Step::Write(operation) => (operation, true),
+            Step::Delete(operation) => (operation, false),
+            Step::Same | Step::Nothing => return Ok(false),
+            Step::Taken => return Err(unread()),
+        };
+        let operation = guarded(client, operation)?;
+        self.flight.write(client, &name.table, *kinds, operation).await?;
+        Ok(is_there)
+    }
+}
+
+/// The operation, without its condition where a simulation leaves that out.
+pub(crate) fn guarded(client: &Client, operation: Operation) -> Result<Operation> {
+    if client.outbox().guards.hold(Guard::DestinationVersion) {
+        return Ok(operation);
+    }
+    let row = operation.row();
+    Ok(match operation.verb() {
+        crate::batch::Verb::Delete => {
+            Operation::delete(row.partition_key(), row.row_key(), Condition::Any)?
+        }
+        _ => Operation::insert_or_replace(row.clone()),
+    })
+}
+
+async fn found(client: &Client, destination: &Destination) -> Result<Option<Row>> {
+    if !destination.was_there {
+        return Ok(None);
+    }
+    read_row(client, &destination.name).await
+}
+
+/// A row elsewhere as it is.
+pub(crate) async fn read_row(client: &Client, name: &Name) -> Result<Option<Row>> {
+    let Name { table, partition_key, row_key, .. } = name;
+    client.read(Read { table, partition_key, row_key, select: None }).await
+}
+
+fn unread() -> Error {
+    Error::new(ErrorKind::Contended, "the copies in other partitions were left to a worker")
+}

@@ -1,0 +1,54 @@
+//! The one bound on time that anything depends on, enforced by each client on itself: rows
+//! elsewhere are written soon after their primary was read, or not at all.
+
+use tokio::time::{Instant, timeout};
+
+use super::options::SERVER_LIMIT;
+use crate::{
+    batch::{Operation, Written},
+    entity::Kinds,
+    error::{Error, ErrorKind, Result},
+    plan::Home,
+    table::{Client, vault::Placed},
+};
+
+/// How long rows elsewhere may be written by what was read or committed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Flight {
+    /// A request that begins later might land too late.
+    until: Instant,
+}
+
+impl Flight {
+    /// The flight that begins with the read, or the commit, that is about to be sent.
+    pub(crate) fn begin(client: &Client) -> Self {
+        let options = &client.outbox().options;
+        let slack = options.request_timeout.saturating_add(SERVER_LIMIT);
+        Self { until: Instant::now() + options.flight.saturating_sub(slack) }
+    }
+
+    /// Writes a row elsewhere, if there is time.
+    pub(crate) async fn write(
+        self,
+        client: &Client,
+        table: &str,
+        kinds: Kinds,
+        operation: Operation,
+    ) -> Result<Written> {
+        if Instant::now() >= self.until {
+            let message =
+                "the row may not be written any more: too long since its primary was read";
+            return Err(Error::new(ErrorKind::Contended, message).in_table(table));
+        }
+        // What is given up here is never sent again by a layer below.
+        let home = Home::Entity(kinds.schema, kinds.copy);
+        let request = client.write_one(table, Placed::new(operation, home));
+        match timeout(client.outbox().options.request_timeout, request).await {
+            Ok(written) => written,
+            Err(_) => {
+                let message = "the request took too long; whether it was carried out is unknown";
+                Err(Error::new(ErrorKind::Ambiguous, message).in_table(table))
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Work in other partitions, as the writer sees it: what is recorded, and what is done at once.
+//!
+//! The rules, and why they are needed, are in `docs/outbox.md`.
+
+mod background;
+mod fast;
+mod flight;
+mod guard;
+mod options;
+mod register;
+mod work;
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use background::Background;
+use fast::Commit;
+pub(crate) use fast::{guarded, read_row};
+pub(crate) use flight::Flight;
+pub use guard::Guard;
+pub(crate) use guard::Guards;
+pub use options::OutboxOptions;
+use register::Registrations;
+pub(crate) use work::Work;
+
+use crate::{
+    chance::Chance,
+    clock::Clock,
+    entity::{Kinds, Schema},
+    error::Result,
+    plan::outbox::{Fence, Name},
+    table::Client,
+};
+
+/// What a client keeps for its work in other partitions.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    pub(crate) options: OutboxOptions,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) chance: Chance,
+    pub(crate) guards: Guards,
+    pub(crate) background: Background,
+    registrations: Registrations,
+    /// The types that have rows elsewhere, as far as this client has met them.
+    types: RwLock<Vec<&'static Schema>>,
+}
+
+impl Outbox {
+    pub(crate) fn new(
+        options: OutboxOptions,
+        clock: Arc<dyn Clock>,
+        chance: Chance,
+        guards: Guards,
+    ) -> Self {
+        Self {
+            options,
+            clock,
+            chance,
+            guards,
+            background: Background::default(),
+            registrations: Registrations::default(),
+            types: RwLock::default(),
+        }
+    }
+
+    /// Makes a type known.
+    pub(crate) fn meet(&self, schema: &'static Schema) {
+        let is_known =
+            |types: &[&'static Schema]| types.iter().any(|known| std::ptr::eq(*known, schema));
+        if !schema.reaches_elsewhere()
+            || is_known(&self.types.read().unwrap_or_else(PoisonError::into_inner))
+        {
+            return;
+        }
+        let mut types = self.types.write().unwrap_or_else(PoisonError::into_inner);
+        if !is_known(&types) {
+            types.push(schema);
+            // The newest version knows how to read the older ones.
+            types.sort_by_key(|schema| std::cmp::Reverse(schema.version));
+        }
+    }
+
+    /// The type and the index that a name in a dirty row means, where they are known.
+    pub(crate) fn known(&self, name: &Name) -> Option<(&'static Schema, Kinds)> {
+        let (entity_type, index) = name.split()?;
+        let types = self.types.read().unwrap_or_else(PoisonError::into_inner);
+        types.iter().find_map(|schema| {
+            let schema: &'static Schema = schema;
+            let kinds = schema.elsewhere_named(index)?;
+            (schema.entity_type == entity_type).then_some((schema, kinds))
+        })
+    }
+
+    /// The fence of the client's registration for a partition.
+    pub(crate) async fn fence(
+        &self,
+        client: &Client,
+        table: &str,
+        partition_key: &str,
+    ) -> Result<Fence> {
+        self.registrations.fence(client, table, partition_key).await
+    }
+
+    /// Forgets a registration that was closed.
+    pub(crate) fn closed(&self, table: &str, fence: &Fence) {
+        self.registrations.forget(table, fence);
+    }
+
+    /// A number for a fence to change to.
+    pub(crate) fn beat(&self) -> i64 {
+        i64::from_ne_bytes(self.chance.number().to_ne_bytes())
+    }
+}

@@ -1,0 +1,111 @@
+//! What a transaction records of work in other partitions.
+
+use std::{collections::HashSet, sync::Arc};
+
+use super::{Commit, Guard};
+use crate::{
+    batch::Written,
+    entity::Pending,
+    error::Result,
+    plan::{
+        Effect, Role, Transaction,
+        outbox::{Fence, dirty_rows},
+    },
+    table::Client,
+};
+
+/// Registrations of one transaction that may be closed under it.
+const REGISTRATIONS: u32 = 8;
+
+/// The rows of the outbox that go with a transaction.
+pub(crate) struct Work {
+    table: String,
+    commit: Commit,
+    /// Dirty rows that are there already.
+    joined: HashSet<usize>,
+    fence: Option<Fence>,
+    registrations: u32,
+}
+
+impl Work {
+    /// What the effects leave to be done. Rows elsewhere are read here, before the commit.
+    pub(crate) async fn of(client: &Client, table: &str, effects: &[Arc<Effect>]) -> Self {
+        let dirty = dirty_rows(effects, table);
+        if !dirty.is_empty() {
+            let schemas = effects.iter().filter_map(|effect| effect.schema);
+            schemas.for_each(|schema| client.outbox().meet(schema));
+        }
+        Self {
+            table: table.to_owned(),
+            commit: Commit::prepare(client, table, dirty).await,
+            joined: HashSet::new(),
+            fence: None,
+            registrations: 0,
+        }
+    }
+
+    /// Adds the rows to a transaction: dirty rows, then the fence.
+    pub(crate) async fn record(
+        &mut self,
+        client: &Client,
+        transaction: &mut Transaction,
+    ) -> Result<()> {
+        let mut partition_key = None;
+        for (at, dirty) in self.commit.dirty().enumerate() {
+            let joined =
+                self.joined.contains(&at) || !client.outbox().guards.hold(Guard::DirtyInserted);
+            transaction.record(Role::Dirty(at), dirty.recorded(joined)?);
+            partition_key = Some(dirty.partition_key.clone());
+        }
+        let Some(partition_key) = partition_key else { return Ok(()) };
+        let outbox = client.outbox();
+        let fence = outbox.fence(client, &self.table, &partition_key).await?;
+        if outbox.guards.hold(Guard::FenceInTransaction) {
+            transaction.record(Role::Fence, fence.touched(outbox.beat())?);
+        }
+        self.fence = Some(fence);
+        Ok(())
+    }
+
+    /// Whether the transaction can be sent again after a row of the outbox was not as it was
+    /// thought to be.
+    pub(crate) fn goes_on(&mut self, client: &Client, role: Role) -> bool {
+        match role {
+            Role::Dirty(at) => self.joined.insert(at),
+            Role::Fence => {
+                if let Some(closed) = self.fence.take() {
+                    client.outbox().closed(&self.table, &closed);
+                }
+                self.registrations += 1;
+                self.registrations < REGISTRATIONS
+            }
+            _ => false,
+        }
+    }
+
+    /// Begins what can be done at once.
+    pub(crate) fn begin(
+        mut self,
+        client: &Client,
+        transaction: &Transaction,
+        written: &[Written],
+    ) -> Pending {
+        if self.commit.is_empty() {
+            return Pending::default();
+        }
+        let etag = |row_key: &str| {
+            let at = transaction.position(row_key)?;
+            written.get(at)?.etag.clone()
+        };
+        let is_merged = !client.outbox().guards.hold(Guard::DirtyInserted);
+        let versions =
+            self.commit.dirty().map(|dirty| (etag(&dirty.primary), etag(&dirty.row_key())));
+        let versions: Vec<_> = versions.collect();
+        for (at, (version, recorded)) in versions.into_iter().enumerate() {
+            let recorded = recorded.filter(|_| is_merged || !self.joined.contains(&at));
+            self.commit.committed(at, version, recorded);
+        }
+        let (commit, most) = (self.commit, client.outbox().options.background);
+        client.outbox().background.begin(most, commit.finish(client.clone()))
+    }
+}

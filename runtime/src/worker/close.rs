@@ -1,0 +1,54 @@
+//! Closing: an idle partition leaves the directory.
+//!
+//! The fence goes first, in the version that was read beside no open work; who commits under it
+//! meanwhile changes that version. Then the marker, which has nothing to stand for any more.
+
+use super::{Worker, directory::is_gone, partition::Partition};
+use crate::{
+    batch::Condition,
+    error::Result,
+    plan::outbox::{Fence, Marker},
+    table::Guard,
+};
+
+impl Worker {
+    /// Takes down what stands for no open work. Gives back the markers that have to go: PartitionKey
+    /// and RowKey of each.
+    pub(super) async fn close(
+        &self,
+        partition: &Partition,
+        markers: &[Marker],
+    ) -> Result<Vec<(String, String)>> {
+        let mut closed = Vec::new();
+        let fences: Vec<Fence> =
+            partition.fences.iter().map(|aged| Fence::of(&aged.row)).collect::<Result<_>>()?;
+        for marker in markers {
+            if !fences.iter().any(|fence| fence.id == marker.id) {
+                closed.push((marker.shard.clone(), marker.row_key.clone()));
+            }
+        }
+        if !partition.is_idle() {
+            return Ok(closed);
+        }
+        let lease = self.client.outbox().options.lease;
+        for (fence, aged) in fences.iter().zip(&partition.fences) {
+            if aged.age.is_none_or(|age| age < lease) {
+                continue;
+            }
+            let seen = match self.client.outbox().guards.hold(Guard::FenceVersion) {
+                true => aged.row.etag().map_or(Condition::Any, Condition::Match),
+                false => Condition::Any,
+            };
+            match self.client.apply_one(&partition.table, fence.lowered(seen)?).await {
+                Ok(_) => {}
+                Err(error) if is_gone(&error) => {}
+                // Something was committed under it meanwhile.
+                Err(error) if error.is_precondition_failed() => continue,
+                Err(error) => return Err(error),
+            }
+            self.memory().stats.closed += 1;
+            closed.push((fence.shard.clone(), fence.marker.clone()));
+        }
+        Ok(closed)
+    }
+}

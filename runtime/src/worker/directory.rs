@@ -1,0 +1,82 @@
+//! The directory: which partitions may have open work.
+
+use std::collections::BTreeMap;
+
+use super::Worker;
+use crate::{
+    backend::Scan,
+    batch::{Batch, Condition, Operation},
+    error::{Error, Result},
+    limits::BATCH_OPERATIONS,
+    page::Continuation,
+    plan::outbox::{DIRECTORY, Marker, all_markers},
+    table::Client,
+};
+
+/// The markers of one page, by table and partition.
+pub(super) type Found = BTreeMap<(String, String), Vec<Marker>>;
+
+/// One page of the directory.
+pub(super) async fn page(
+    client: &Client,
+    from: Option<&Continuation>,
+) -> Result<(Found, Option<Continuation>)> {
+    let filter = all_markers();
+    let scan = Scan { table: DIRECTORY, filter: &filter, select: None, top: None, from };
+    let page = match client.scan(scan).await {
+        Ok(page) => page,
+        // Nobody has registered yet.
+        Err(error) if error.code() == Some("TableNotFound") => return Ok((Found::new(), None)),
+        Err(error) => return Err(error),
+    };
+    let mut found = Found::new();
+    for row in &page.rows {
+        let marker = Marker::of(row)?;
+        let key = (marker.table.clone(), marker.partition_key.clone());
+        found.entry(key).or_default().push(marker);
+    }
+    Ok((found, page.next))
+}
+
+impl Worker {
+    /// Takes markers out of the directory whose fences are gone: transactions of 100 for each shard.
+    pub(super) async fn unmark(&self, markers: Vec<(String, String)>) -> Result<()> {
+        let mut shards: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (shard, row_key) in markers {
+            shards.entry(shard).or_default().push(row_key);
+        }
+        for (shard, row_keys) in shards {
+            for row_keys in row_keys.chunks(BATCH_OPERATIONS) {
+                self.unmark_together(&shard, row_keys).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn unmark_together(&self, shard: &str, row_keys: &[String]) -> Result<()> {
+        let mut batch = Batch::new(DIRECTORY);
+        for row_key in row_keys {
+            batch.push(Operation::delete(shard, row_key, Condition::Any)?)?;
+        }
+        match self.client.apply(&batch).await {
+            Ok(_) => return Ok(()),
+            Err(error) if !is_gone(&error) => return Err(error),
+            Err(_) => {}
+        }
+        // Another worker was first at one of them.
+        for row_key in row_keys {
+            let delete = Operation::delete(shard, row_key, Condition::Any)?;
+            match self.client.apply_one(DIRECTORY, delete).await {
+                Ok(_) => {}
+                Err(error) if is_gone(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether what was to be deleted is not there.
+pub(super) fn is_gone(error: &Error) -> bool {
+    error.is_not_found()
+}

@@ -1,0 +1,227 @@
+//! A pass: the rows elsewhere that one dirty row names are made what its primary says now.
+//!
+//! Exactly in this order: the dirty row was read; then the rows elsewhere; then the primary; then
+//! every row is written in the version that was read.
+
+use futures_util::future::try_join_all;
+
+use super::{Worker, partition::Aged};
+use crate::{
+    backend::Read,
+    entity::{EntityRows, Kinds, Schema},
+    error::{Error, ErrorKind, Result},
+    plan::outbox::{Name, OpenRow, Owner, Step, holds_same, is_current, step},
+    row::Row,
+    table::{
+        Guard,
+        outbox::{Flight, guarded, read_row},
+    },
+};
+
+/// What became of a pass.
+#[derive(Debug)]
+pub(super) enum Passed {
+    /// The dirty row can be removed.
+    Done(Open),
+    /// Everything is as it should be, and has to be looked at again when nobody can change it any
+    /// more. Whether something was written.
+    Waits(OpenRow, bool),
+    /// Another actor was first.
+    Raced,
+    /// It names what this program does not know.
+    Unknown,
+    Failed(Aged, Error),
+}
+
+/// A dirty row whose work is done.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) open: OpenRow,
+    /// Whether the pass wrote something.
+    pub(super) wrote: bool,
+}
+
+/// What was done with one row elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Done {
+    /// It is there, written under condition by this pass.
+    Written,
+    Deleted,
+    /// Nothing: it was as it should be.
+    Nothing,
+    Unknown,
+}
+
+/// What a primary derives, by type.
+struct Derived<'p> {
+    primary: Option<&'p Row>,
+    rows: Vec<(&'static Schema, Option<EntityRows>)>,
+}
+
+impl Worker {
+    /// Makes a pass over a dirty row.
+    pub(super) async fn pass(&self, table: &str, aged: &Aged) -> Passed {
+        match self.try_pass(table, aged).await {
+            Ok(passed) => passed,
+            Err(error) if is_raced(&error) => Passed::Raced,
+            Err(error) if error.is_unrecognized_entity() => Passed::Unknown,
+            Err(error) => Passed::Failed(aged.clone(), error),
+        }
+    }
+
+    async fn try_pass(&self, table: &str, aged: &Aged) -> Result<Passed> {
+        let guards = self.client.outbox().guards;
+        let flight = Flight::begin(&self.client);
+        // Its age was told before the pass began, and is more by now.
+        let second_look = aged.age.is_some_and(|age| age >= self.client.outbox().options.flight);
+        let open = OpenRow::of(aged.row.clone())?;
+        let primary = self.read_primary(table, &open);
+        let elsewhere = try_join_all(open.names.iter().map(|name| self.read_elsewhere(name)));
+        let (found, primary) = if guards.hold(Guard::DestinationFirst) {
+            let found = elsewhere.await?;
+            (found, primary.await?)
+        } else {
+            let primary = primary.await?;
+            (elsewhere.await?, primary)
+        };
+        let derived = self.derived(table, &open, primary.as_ref()).await?;
+        let mut steps = Vec::new();
+        for (name, found) in open.names.iter().zip(&found) {
+            let step = self.step(table, &open, name, found.as_ref(), &derived)?;
+            steps.push((name, step));
+        }
+        let done = steps.into_iter().map(|(name, step)| self.take(flight, name, step));
+        let done = try_join_all(done).await?;
+        let wrote = done.iter().any(|done| matches!(done, Done::Written | Done::Deleted));
+        if done.contains(&Done::Unknown) {
+            return Ok(Passed::Unknown);
+        }
+        let is_sure = second_look || !guards.hold(Guard::SecondLook);
+        if is_sure || done.iter().all(|done| *done == Done::Written) {
+            return Ok(Passed::Done(Open { open, wrote }));
+        }
+        Ok(Passed::Waits(open, wrote))
+    }
+
+    async fn read_primary(&self, table: &str, open: &OpenRow) -> Result<Option<Row>> {
+        let (partition_key, row_key) = (open.row.partition_key(), open.primary.as_str());
+        self.client.read(Read { table, partition_key, row_key, select: None }).await
+    }
+
+    /// What the primary derives by each type that the dirty row names: from its plain form, with the
+    /// tokens of its keys.
+    async fn derived<'p>(
+        &self,
+        table: &str,
+        open: &OpenRow,
+        primary: Option<&'p Row>,
+    ) -> Result<Derived<'p>> {
+        let mut rows: Vec<(&'static Schema, Option<EntityRows>)> = Vec::new();
+        for name in &open.names {
+            let Some((schema, _)) = self.client.outbox().known(name) else { continue };
+            if rows.iter().any(|(known, _)| std::ptr::eq(*known, schema)) {
+                continue;
+            }
+            let of_primary = match primary {
+                Some(primary) => self.derived_by(table, schema, primary).await?,
+                None => None,
+            };
+            rows.push((schema, of_primary));
+        }
+        Ok(Derived { primary, rows })
+    }
+
+    async fn derived_by(
+        &self,
+        table: &str,
+        schema: &'static Schema,
+        primary: &Row,
+    ) -> Result<Option<EntityRows>> {
+        let plain = self.client.opened(table, primary.clone(), schema).await?;
+        let Some(rows) = (schema.derived)(&plain)? else { return Ok(None) };
+        let rows = self.client.tokens_of(schema).await?.fill(schema, rows)?;
+        Ok(Some(rows.encrypted_as(&plain)))
+    }
+
+    async fn read_elsewhere(&self, name: &Name) -> Result<Option<Row>> {
+        if self.client.outbox().known(name).is_none() {
+            return Ok(None);
+        }
+        read_row(&self.client, name).await
+    }
+
+    /// What has to be done with a row elsewhere; `None`: this program does not know its index.
+    fn step(
+        &self,
+        table: &str,
+        open: &OpenRow,
+        name: &Name,
+        found: Option<&Row>,
+        derived: &Derived<'_>,
+    ) -> Result<Option<Step>> {
+        let outbox = self.client.outbox();
+        let Some((schema, kinds)) = outbox.known(name) else { return Ok(None) };
+        let owner =
+            Owner { table, partition_key: open.row.partition_key(), row_key: &open.primary };
+        let version = derived.primary.and_then(Row::etag);
+        let wanted = derived.wanted(schema, name, table)?;
+        let kinds = wanted.as_ref().map_or(kinds, |(kinds, _)| *kinds);
+        let wanted = wanted.as_ref().map(|(_, copy)| copy).zip(version.as_ref());
+        let by_version = outbox.guards.hold(Guard::CurrentByVersion);
+        let taken = step(kinds, owner, found, wanted, |found, copy, version| match by_version {
+            true => is_current(found, version),
+            false => holds_same(found, copy),
+        })?;
+        Ok(Some(taken))
+    }
+
+    async fn take(&self, flight: Flight, name: &Name, step: Option<Step>) -> Result<Done> {
+        let (operation, done) = match step {
+            None => return Ok(Done::Unknown),
+            Some(Step::Write(operation)) => (operation, Done::Written),
+            Some(Step::Delete(operation)) => (operation, Done::Deleted),
+            Some(Step::Same) if !self.client.outbox().guards.hold(Guard::CurrentByVersion) => {
+                return Ok(Done::Written);
+            }
+            Some(Step::Same | Step::Nothing) => return Ok(Done::Nothing),
+            Some(Step::Taken) => return Err(taken(name)),
+        };
+        let Some((_, kinds)) = self.client.outbox().known(name) else { return Ok(Done::Unknown) };
+        let operation = guarded(&self.client, operation)?;
+        flight.write(&self.client, &name.table, kinds, operation).await?;
+        self.memory().stats.written += 1;
+        Ok(done)
+    }
+}
+
+impl Derived<'_> {
+    /// What the primary derives for a place, with the kinds of rows of the version that it is in.
+    fn wanted(
+        &self,
+        schema: &'static Schema,
+        name: &Name,
+        table: &str,
+    ) -> Result<Option<(Kinds, Row)>> {
+        let known = self.rows.iter().find(|(known, _)| std::ptr::eq(*known, schema));
+        let rows = known.and_then(|(_, rows)| rows.as_ref());
+        let copy = rows.and_then(|rows| rows.elsewhere.iter().find(|copy| name.is_of(table, copy)));
+        let Some(copy) = copy else { return Ok(None) };
+        let Some(primary) = schema.primary_of(copy.family) else { return Ok(None) };
+        Ok(Some((Kinds { copy: copy.family, primary, schema }, copy.row.clone())))
+    }
+}
+
+/// Whether another actor was first, or the pass took too long: it is made again.
+fn is_raced(error: &Error) -> bool {
+    let raced = error.is_not_found() || error.is_conflict() || error.is_precondition_failed();
+    (raced && error.code() != Some("TableNotFound")) || error.is_contended()
+}
+
+fn taken(name: &Name) -> Error {
+    let message = "the place of the copy is taken by another entity's copy";
+    let index = name.split().map_or("", |(_, index)| index);
+    Error::new(ErrorKind::UniqueViolation, message)
+        .with_index(index)
+        .in_table(&name.table)
+        .at_keys(&name.partition_key, &name.row_key)
+}

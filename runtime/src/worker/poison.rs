@@ -1,0 +1,191 @@
+//! Poison: work that failed for good too often, put aside and never lost.
+
+use super::{Worker, partition::Aged, round::place};
+use crate::{
+    backend::Scan,
+    batch::{Condition, Operation},
+    edm::ValueRef,
+    error::{Error, ErrorKind, Result},
+    filter::Filter,
+    plan::outbox::{OpenRow, hash128},
+    row::Row,
+};
+
+/// The table of poisoned work.
+const TABLE: &str = "EntablePoison";
+/// The partition of poisoned dirty rows, with the version of the format.
+const PARTITION: &str = "1dirty";
+/// What the properties of the framework are called there; all others are the row's own.
+const OWN: [&str; 4] = ["PoisonTable", "PoisonPartition", "PoisonRow", "PoisonError"];
+
+/// Work in other partitions that failed for good.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Poisoned {
+    /// The table of the primary.
+    pub table: String,
+    /// The PartitionKey of the primary.
+    pub partition_key: String,
+    /// The last error.
+    pub error: String,
+    /// The row of the outbox, as it was.
+    open: OpenRow,
+    /// Its row in the poison table.
+    row: Row,
+}
+
+impl Poisoned {
+    /// The RowKey of the primary.
+    pub fn row_key(&self) -> &str {
+        &self.open.primary
+    }
+}
+
+impl Worker {
+    /// Counts a failure; one that will not pass by itself is put aside after some attempts: `true`.
+    ///
+    /// # Errors
+    ///
+    /// The failure, where it may pass.
+    pub(super) async fn failed(&self, table: &str, aged: &Aged, error: Error) -> Result<bool> {
+        if !is_permanent(&error) {
+            return Err(error);
+        }
+        let count = {
+            let memory = &mut *self.memory();
+            let slot = memory.failures.entry(place(table, aged)).or_default();
+            if slot.0 != aged.row.etag() {
+                *slot = (aged.row.etag(), 0);
+            }
+            slot.1 += 1;
+            slot.1
+        };
+        if count < self.client.outbox().options.poison_after {
+            return Ok(false);
+        }
+        self.poison(table, &aged.row, &error).await?;
+        let memory = &mut *self.memory();
+        memory.failures.remove(&place(table, aged));
+        memory.stats.poisoned += 1;
+        Ok(true)
+    }
+
+    async fn poison(&self, table: &str, row: &Row, error: &Error) -> Result<()> {
+        let (partition_key, row_key) = (row.partition_key(), row.row_key());
+        let version = row.etag().map(|etag| etag.to_string()).unwrap_or_default();
+        let key = hash128(&[table, partition_key, row_key, &version]);
+        let mut poisoned = Row::build(PARTITION, &key);
+        let mut properties = row.properties();
+        while let Some((name, value)) = properties.next()? {
+            poisoned.put(&String::from_utf8_lossy(name), value);
+        }
+        let text = error.to_string();
+        for (name, value) in OWN.into_iter().zip([table, partition_key, row_key, &text]) {
+            poisoned.put(name, ValueRef::String(value));
+        }
+        self.put_aside(Operation::insert(poisoned.finish()?)).await?;
+        let seen = row.etag().map_or(Condition::Any, Condition::Match);
+        match self.client.apply_one(table, Operation::delete(partition_key, row_key, seen)?).await {
+            Err(error) if !(error.is_not_found() || error.is_precondition_failed()) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    async fn put_aside(&self, operation: Operation) -> Result<()> {
+        match self.client.apply_one(TABLE, operation.clone()).await {
+            Err(error) if error.code() == Some("TableNotFound") => {
+                self.client.create_table_if_missing(TABLE).await?;
+                self.client.apply_one(TABLE, operation).await.map(drop)
+            }
+            Err(error) if !error.is_conflict() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// The work that was put aside.
+    ///
+    /// # Errors
+    ///
+    /// The backend's.
+    pub async fn poisoned(&self) -> Result<Vec<Poisoned>> {
+        let filter = Filter::eq("PartitionKey", PARTITION);
+        let (mut all, mut from) = (Vec::new(), None);
+        loop {
+            let scan = Scan {
+                table: TABLE,
+                filter: &filter,
+                select: None,
+                top: None,
+                from: from.as_ref(),
+            };
+            let page = match self.client.scan(scan).await {
+                Ok(page) => page,
+                Err(error) if error.code() == Some("TableNotFound") => return Ok(all),
+                Err(error) => return Err(error),
+            };
+            for row in page.rows {
+                all.push(Poisoned::of(row)?);
+            }
+            match page.next {
+                Some(next) => from = Some(next),
+                None => return Ok(all),
+            }
+        }
+    }
+
+    /// Puts work back that was put aside: its rows elsewhere are made what the primary says by then.
+    ///
+    /// # Errors
+    ///
+    /// The backend's.
+    pub async fn requeue(&self, poisoned: &Poisoned) -> Result<()> {
+        self.put_back(&poisoned.table, &poisoned.open).await?;
+        let seen = poisoned.row.etag().map_or(Condition::Any, Condition::Match);
+        let delete = Operation::delete(PARTITION, poisoned.row.row_key(), seen)?;
+        match self.client.apply_one(TABLE, delete).await {
+            Err(error) if !(error.is_not_found() || error.is_precondition_failed()) => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Poisoned {
+    fn of(row: Row) -> Result<Self> {
+        let mut own: [String; 4] = Default::default();
+        for (name, slot) in OWN.into_iter().zip(&mut own) {
+            match row.get(name)? {
+                Some(ValueRef::String(text)) => text.clone_into(slot),
+                _ => {
+                    let message = "a poisoned row lacks a text";
+                    return Err(Error::new(ErrorKind::Decode, message).in_property(name));
+                }
+            }
+        }
+        let [table, partition_key, row_key, error] = own;
+        let mut open = Row::build(&partition_key, &row_key);
+        let mut properties = row.properties();
+        while let Some((name, value)) = properties.next()? {
+            if !OWN.iter().any(|own| own.as_bytes() == name) {
+                open.put(&String::from_utf8_lossy(name), value);
+            }
+        }
+        let open = OpenRow::of(open.finish()?)?;
+        Ok(Self { table, partition_key, error, open, row })
+    }
+}
+
+/// Whether it will fail again however often it is tried.
+fn is_permanent(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::NotFound
+            | ErrorKind::UniqueViolation
+            | ErrorKind::TooLarge
+            | ErrorKind::Decode
+            | ErrorKind::Decrypt
+            | ErrorKind::Invalid
+            | ErrorKind::Rejected
+            | ErrorKind::Unsupported
+            | ErrorKind::Corrupt
+    )
+}

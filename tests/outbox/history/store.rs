@@ -1,0 +1,253 @@
+//! A store whose requests are slow, fail, are carried out although they seem to fail, or are
+//! carried out long after; and whose callers die.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use entable::{
+    Batch, Clock, Row, Ticks, Written,
+    backend::{
+        Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
+    },
+    prelude::*,
+};
+use tokio::time::{Instant, sleep};
+
+/// A small generator: the same numbers for the same seed, on every machine.
+#[derive(Debug, Clone)]
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+
+    /// Mostly short, seldom long.
+    pub(super) fn pause(&mut self, scale: u64) -> Duration {
+        let bound = match self.below(20) {
+            0 => 60 * scale,
+            1..=3 => 10 * scale,
+            _ => scale,
+        };
+        Duration::from_millis(self.below(bound))
+    }
+}
+
+/// The clock of the runtime, which is paused and steps from timer to timer.
+#[derive(Debug)]
+pub(super) struct VirtualClock(Instant);
+
+impl VirtualClock {
+    pub(super) fn new() -> Self {
+        Self(Instant::now())
+    }
+}
+
+impl Clock for VirtualClock {
+    fn now(&self) -> Ticks {
+        let gone = Instant::now().duration_since(self.0).as_nanos() / 100;
+        Ticks::new(630_000_000_000_000_000 + gone as i64).unwrap()
+    }
+}
+
+/// What all actors share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) memory: Memory,
+    random: Mutex<Random>,
+    /// Of how many requests three are troubled; `None`: all are good.
+    trouble: Mutex<Option<u64>>,
+    /// Requests that are given up and still to be carried out.
+    late: AtomicUsize,
+    pub(super) log: Mutex<Vec<String>>,
+}
+
+impl Shared {
+    pub(super) fn new(seed: u64, clock: Arc<VirtualClock>) -> Arc<Self> {
+        Arc::new(Self {
+            memory: Memory::with_clock(clock),
+            random: Mutex::new(Random(seed ^ 0x0073_746f_7265)),
+            trouble: Mutex::new(None),
+            late: AtomicUsize::new(0),
+            log: Mutex::default(),
+        })
+    }
+
+    pub(super) fn trouble(&self, of: Option<u64>) {
+        *self.trouble.lock().unwrap() = of;
+    }
+
+    fn troubled(&self) -> Option<u64> {
+        *self.trouble.lock().unwrap()
+    }
+
+    pub(super) fn late(&self) -> usize {
+        self.late.load(Ordering::SeqCst)
+    }
+
+    fn draw(&self, bound: u64) -> u64 {
+        self.random.lock().unwrap().below(bound)
+    }
+}
+
+/// What becomes of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Good,
+    /// Not carried out.
+    Refused,
+    /// Carried out, the answer is lost.
+    Unanswered,
+    /// Given up, and carried out later.
+    Late,
+}
+
+/// One actor's way to the store.
+#[derive(Debug, Clone)]
+pub(super) struct Way {
+    pub(super) shared: Arc<Shared>,
+    pub(super) actor: &'static str,
+    /// Requests that the actor makes before it dies.
+    lives: Arc<Mutex<Option<u64>>>,
+}
+
+impl Way {
+    pub(super) fn new(shared: &Arc<Shared>, actor: &'static str, lives: Option<u64>) -> Self {
+        Self { shared: shared.clone(), actor, lives: Arc::new(Mutex::new(lives)) }
+    }
+
+    fn is_dead(&self) -> bool {
+        match &mut *self.lives.lock().unwrap() {
+            None => false,
+            Some(0) => true,
+            Some(left) => {
+                *left -= 1;
+                false
+            }
+        }
+    }
+
+    /// Time before a request arrives, and what becomes of it. A dead actor waits for ever.
+    async fn fate(&self) -> Fate {
+        if self.is_dead() {
+            std::future::pending::<()>().await;
+        }
+        let Some(of) = self.shared.troubled() else { return Fate::Good };
+        let pause = self.shared.random.lock().unwrap().pause(400);
+        sleep(pause).await;
+        match self.shared.draw(of) {
+            0 => Fate::Refused,
+            1 => Fate::Unanswered,
+            2 => Fate::Late,
+            _ => Fate::Good,
+        }
+    }
+
+    async fn answered(&self) {
+        if self.shared.troubled().is_some() {
+            let pause = self.shared.random.lock().unwrap().pause(400);
+            sleep(pause).await;
+        }
+    }
+
+    fn note(&self, batch: &Batch, outcome: &str) {
+        let at = Instant::now();
+        let operations: Vec<String> = batch
+            .operations()
+            .iter()
+            .map(|operation| format!("{:?} {}", operation.verb(), operation.row().row_key()))
+            .collect();
+        self.shared.log.lock().unwrap().push(format!(
+            "{at:?} {} {} {}: {} -> {outcome}",
+            self.actor,
+            batch.table(),
+            batch.partition_key(),
+            operations.join(", ")
+        ));
+    }
+
+    async fn apply_now(&self, batch: &Batch, note: &str) -> Result<Vec<Written>, Error> {
+        let written = self.shared.memory.apply(batch).await;
+        let outcome = match &written {
+            Ok(_) => "done".to_owned(),
+            Err(error) => error.code().unwrap_or("error").to_owned(),
+        };
+        self.note(batch, &format!("{outcome}{note}"));
+        written
+    }
+}
+
+fn lost() -> Error {
+    Error::new(ErrorKind::Backend, "connection lost")
+}
+
+impl Backend for Way {
+    fn capabilities(&self) -> Capabilities {
+        self.shared.memory.capabilities()
+    }
+
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+        Box::pin(async move {
+            if self.fate().await == Fate::Refused {
+                return Err(lost());
+            }
+            let row = self.shared.memory.read(request).await;
+            self.answered().await;
+            row
+        })
+    }
+
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+        Box::pin(async move {
+            if self.fate().await == Fate::Refused {
+                return Err(lost());
+            }
+            let rows = self.shared.memory.scan(request).await;
+            self.answered().await;
+            rows
+        })
+    }
+
+    fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>, Error>> {
+        Box::pin(async move {
+            match self.fate().await {
+                Fate::Refused => Err(lost()),
+                Fate::Unanswered => {
+                    let _ = self.apply_now(batch, ", unanswered").await;
+                    self.answered().await;
+                    Err(lost())
+                }
+                Fate::Late => {
+                    // Within the service's own limit after the client gave up.
+                    let wait = Duration::from_millis(self.shared.draw(29_000));
+                    let (way, batch) = (self.clone(), batch.clone());
+                    self.shared.late.fetch_add(1, Ordering::SeqCst);
+                    tokio::spawn(async move {
+                        sleep(wait).await;
+                        let _ = way.apply_now(&batch, ", late").await;
+                        way.shared.late.fetch_sub(1, Ordering::SeqCst);
+                    });
+                    Err(lost())
+                }
+                Fate::Good => {
+                    let written = self.apply_now(batch, "").await;
+                    self.answered().await;
+                    written
+                }
+            }
+        })
+    }
+
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames, Error>> {
+        self.shared.memory.tables(request)
+    }
+}

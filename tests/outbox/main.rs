@@ -1,0 +1,14 @@
+//! Work in other partitions: copies, the outbox, workers.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod copies;
+mod fixture;
+mod history;
+mod lost;
+mod worker;

@@ -1,0 +1,189 @@
+//! What a worker finds, does, counts and leaves alone.
+
+use std::time::Duration;
+
+use entable::{
+    OutboxOptions,
+    backend::layer::{On, Trouble},
+    prelude::*,
+};
+
+use crate::fixture::{Employee, World, employee};
+
+async fn by_email(world: &World, id: u32) -> usize {
+    world.rows("Staff", &format!("email_jones{id}@contoso.com")).await.len()
+}
+
+#[tokio::test]
+async fn what_writers_leave_is_done() {
+    let world = World::left_to_workers().await;
+    for id in 1..=30 {
+        world.staff.insert(&employee(id)).await.unwrap();
+    }
+    assert_eq!(by_email(&world, 1).await, 0);
+    assert_eq!(world.open().await.len(), 30);
+    let stats = world.client.worker().drain().await.unwrap();
+    assert_eq!((stats.open, stats.applied, stats.written), (0, 30, 60));
+    for id in 1..=30 {
+        assert_eq!(by_email(&world, id).await, 1);
+    }
+    assert!(world.open().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_worker_of_another_process_knows_the_types_it_is_told() {
+    let world = World::left_to_workers().await;
+    world.staff.insert(&employee(1)).await.unwrap();
+    let other = world.other_client();
+    let stats = other.worker().drain().await.unwrap();
+    assert_eq!((stats.open, stats.unknown, stats.applied), (0, 1, 0));
+    assert_eq!(world.open().await.len(), 1);
+    let stats = other.worker().with::<Employee>().drain().await.unwrap();
+    assert_eq!((stats.unknown, stats.applied), (0, 1));
+    assert_eq!(by_email(&world, 1).await, 1);
+}
+
+#[tokio::test]
+async fn several_workers_do_the_work_once() {
+    let world = World::left_to_workers().await;
+    for id in 1..=20 {
+        world.staff.insert(&employee(id)).await.unwrap();
+    }
+    let workers = [1, 2, 3].map(|_| world.other_client().worker().with::<Employee>());
+    let [a, b, c] = &workers;
+    let (a, b, c) = tokio::join!(a.drain(), b.drain(), c.drain());
+    assert!(a.unwrap().open + b.unwrap().open + c.unwrap().open == 0);
+    world.later(OutboxOptions::FLIGHT);
+    world.client.worker().drain().await.unwrap();
+    for id in 1..=20 {
+        assert_eq!(by_email(&world, id).await, 1);
+    }
+    assert!(world.open().await.is_empty());
+}
+
+#[tokio::test]
+async fn an_idle_partition_leaves_the_directory() {
+    let world = World::new().await;
+    world.staff.insert(&employee(1)).await.unwrap().wait_for_copies().await.unwrap();
+    assert_eq!(world.markers().await, 1);
+    let worker = world.client.worker();
+    worker.drain().await.unwrap();
+    assert_eq!(world.markers().await, 1);
+    world.later(OutboxOptions::LEASE);
+    assert_eq!(worker.drain().await.unwrap().closed, 1);
+    assert_eq!(world.markers().await, 0);
+    assert_eq!(world.rows("Staff", "Sales").await, ["empid_000001"]);
+    // The writer registers again.
+    world.staff.insert(&employee(2)).await.unwrap().wait_for_copies().await.unwrap();
+    assert_eq!(world.markers().await, 1);
+    assert_eq!(by_email(&world, 2).await, 1);
+}
+
+#[tokio::test]
+async fn a_partition_with_open_work_stays_in_the_directory() {
+    let world = World::left_to_workers().await;
+    let stored = world.staff.insert(&employee(1)).await.unwrap();
+    world.staff.delete(&stored).await.unwrap();
+    let worker = world.client.worker();
+    worker.drain().await.unwrap();
+    world.later(OutboxOptions::LEASE);
+    worker.drain().await.unwrap();
+    assert_eq!((world.markers().await, world.open().await.len()), (1, 1));
+    world.later(OutboxOptions::FLIGHT);
+    worker.drain().await.unwrap();
+    worker.drain().await.unwrap();
+    assert_eq!((world.markers().await, world.open().await.len()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_table_that_is_gone_leaves_the_directory() {
+    let world = World::left_to_workers().await;
+    world.staff.insert(&employee(1)).await.unwrap();
+    world.staff.delete_table().await.unwrap();
+    world.client.worker().drain().await.unwrap();
+    assert_eq!(world.markers().await, 0);
+}
+
+#[tokio::test]
+async fn work_that_fails_for_good_is_put_aside_and_can_be_put_back() {
+    let world = World::left_to_workers().await;
+    world.staff.insert(&employee(1)).await.unwrap();
+    world.client.delete_table("StaffByName").await.unwrap();
+    let worker = world.client.worker();
+    let stats = worker.drain().await.unwrap();
+    assert_eq!((stats.open, stats.poisoned), (0, 1));
+    assert!(world.open().await.is_empty());
+    let poisoned = worker.poisoned().await.unwrap();
+    assert_eq!(poisoned.len(), 1);
+    assert_eq!((poisoned[0].table.as_str(), poisoned[0].row_key()), ("Staff", "empid_000001"));
+    assert!(poisoned[0].error.contains("StaffByName"), "{}", poisoned[0].error);
+    world.client.create_table("StaffByName").await.unwrap();
+    worker.requeue(&poisoned[0]).await.unwrap();
+    worker.drain().await.unwrap();
+    assert_eq!(world.rows("StaffByName", "Jones").await.len(), 1);
+    assert!(worker.poisoned().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn throttling_is_no_reason_to_give_up() {
+    let world = World::left_to_workers().await;
+    world.staff.insert(&employee(1)).await.unwrap();
+    for at in 0..12 {
+        let busy = Error::new(ErrorKind::Throttled, "slow down");
+        world.fault.inject(On::Apply, at, Trouble::Before(busy));
+    }
+    let stats = world.client.worker().drain().await.unwrap();
+    assert_eq!((stats.poisoned, stats.applied), (0, 1));
+    assert!(stats.failures > 0);
+}
+
+#[tokio::test]
+async fn a_running_worker_waits_for_the_writer_and_stops_when_told() {
+    let world = World::left_to_workers().await;
+    world.staff.insert(&employee(1)).await.unwrap();
+    let worker = world.client.worker().interval(Duration::from_millis(1));
+    worker.run(tokio::time::sleep(Duration::from_millis(30))).await;
+    assert_eq!((by_email(&world, 1).await, worker.stats().open), (0, 1));
+    world.later(OutboxOptions::GRACE);
+    // What it remembers goes by its own clock, which is not stepped.
+    let worker = world.client.worker().interval(Duration::from_millis(1));
+    worker.run(tokio::time::sleep(Duration::from_millis(60))).await;
+    assert_eq!(by_email(&world, 1).await, 1);
+    assert_eq!(worker.stats().applied, 1);
+}
+
+#[tokio::test]
+async fn the_age_of_the_oldest_row_is_told() {
+    let world = World::left_to_workers().await;
+    world.staff.insert(&employee(1)).await.unwrap();
+    world.later(Duration::from_secs(7));
+    world.staff.insert(&employee(2)).await.unwrap();
+    let worker = world.client.worker().interval(Duration::from_millis(1));
+    worker.run(tokio::time::sleep(Duration::from_millis(20))).await;
+    let oldest = worker.stats().oldest.unwrap();
+    assert!(oldest >= Duration::from_secs(7) && oldest < Duration::from_secs(9), "{oldest:?}");
+}
+
+#[tokio::test]
+async fn the_directory_costs_little_per_write() {
+    let world = World::new().await;
+    world.staff.insert(&employee(1)).await.unwrap().wait_for_copies().await.unwrap();
+    world.requests();
+    // Another hundred partitions, a hundred writes each; work as such is not counted.
+    let (mut directory, mut writes) = (0, 0);
+    for department in 0..20 {
+        for id in 0..100 {
+            let one = Employee { department: format!("d{department}"), ..employee(id) };
+            world.staff.insert(&one).await.unwrap().wait_for_copies().await.unwrap();
+            writes += 1;
+        }
+        let requests = world.requests();
+        directory += requests.len() - 400;
+    }
+    world.later(OutboxOptions::LEASE);
+    world.client.worker().drain().await.unwrap();
+    directory += world.requests().len();
+    let cost = directory as f64 / f64::from(writes);
+    println!("directory: {cost} requests for a write");
+    assert!(cost <= 0.05, "{cost}");
+}
