@@ -17,6 +17,7 @@ mod c_limits;
 mod d_guidelines;
 mod e_queries;
 mod f_keys;
+mod g_encryption;
 #[cfg(feature = "azure")]
 mod gate;
 mod i_intra_partition_index;
