@@ -29,6 +29,8 @@ pub(crate) enum Role {
     List,
     /// A dirty row, by its place among those of the transaction.
     Dirty(usize),
+    /// A message, or the receipt of one.
+    Note,
     /// The fence of the partition.
     Fence,
 }
@@ -146,7 +148,7 @@ impl Transaction {
     pub(crate) fn verb_of(&self, operation: usize) -> Option<usize> {
         match self.roles.get(operation)? {
             Role::Primary(verb) | Role::NewCopy(verb, _) | Role::KeptCopy(verb) => Some(*verb),
-            Role::OldCopy | Role::List | Role::Dirty(_) | Role::Fence => None,
+            Role::OldCopy | Role::List | Role::Dirty(_) | Role::Note | Role::Fence => None,
         }
     }
 
@@ -170,7 +172,9 @@ impl Transaction {
             (Role::Primary(verb) | Role::NewCopy(verb, _) | Role::KeptCopy(verb), _) => {
                 return Err(Some(verb));
             }
-            (Role::OldCopy | Role::List | Role::Dirty(_) | Role::Fence, _) => return Err(None),
+            (Role::OldCopy | Role::List | Role::Dirty(_) | Role::Note | Role::Fence, _) => {
+                return Err(None);
+            }
         };
         if let (Some(slot), Some(slot_role)) = (self.operations.get_mut(at), self.roles.get_mut(at))
         {
