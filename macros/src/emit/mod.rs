@@ -13,6 +13,7 @@ mod entity;
 pub(crate) mod fallback;
 mod index;
 mod key;
+mod message;
 mod part;
 mod patch;
 mod projection;
@@ -55,6 +56,11 @@ pub(crate) fn properties(properties: &model::Properties) -> TokenStream {
     let body = properties::emit(properties);
     let columns = columns::of_properties(properties);
     scoped(&properties.runtime, &quote! { #json #slots #body #columns })
+}
+
+/// The code of a message.
+pub(crate) fn message(message: &model::Message) -> TokenStream {
+    scoped(&message.runtime, &message::emit(message))
 }
 
 /// The code of an enum that is stored as text.

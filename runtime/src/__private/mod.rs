@@ -30,10 +30,10 @@ pub use crate::{
     entity::{
         Access, Column, ColumnSchema, Comparable, CopyRow, Discriminator, Draft, DynamicEntity,
         EntityRows, Flattened, FromRow, FullCopy, FullView, Holds, Json, ListEntry, ListRows,
-        PartialCopy, Partition, Patch, Path, PathBuilder, Plain, Point, PrimaryRow, Projection,
-        Properties, PropertyWriter, Range, ReadColumn, Scan, Schema, Stored, TableEntity,
-        UpgradeFrom, View, Within, assert_flattened, derived_rows, older_owner, older_rows,
-        older_version,
+        Message, PartialCopy, Partition, Patch, Path, PathBuilder, Plain, Point, PrimaryRow,
+        Projection, Properties, PropertyWriter, Range, ReadColumn, Scan, Schema, Stored,
+        TableEntity, UpgradeFrom, View, Within, assert_flattened, derived_rows, older_owner,
+        older_rows, older_version,
         set::{
             Aggregate, Claim, EntitySet, Folding, KeyForm, Many, Marker, Members, One, OtherRow,
             Set, SetMember, Variant, assert_members_apart, assert_older, assert_same_type,
