@@ -3,7 +3,7 @@
 use entable::{DynamicEntity, EntitySet, Row, prelude::*};
 
 /// Names of the prelude, of the language, and of what derives call things.
-#[allow(non_camel_case_types, reason = "names that users write too")]
+#[allow(non_camel_case_types, clippy::enum_variant_names, reason = "users write them too")]
 mod hostile {
     use entable::{EntitySet, TableEntity};
 
