@@ -206,10 +206,14 @@ fn same_key(a: &CopyRow, b: &CopyRow) -> bool {
 
 /// Two entities of the transaction derive one copy; `holder`: the primary of the other one.
 fn taken_within(copy: &CopyRow, verb: usize, holder: Option<&Row>) -> Error {
-    let message = format!(
-        "two entities of the transaction have the same key of index `{}`",
-        copy.family.name
-    );
+    let index = copy.family.name;
+    let message = match holder {
+        Some(holder) => format!(
+            "the key of index `{index}` is held by the entity `{}` of the same transaction",
+            holder.row_key().escape_debug()
+        ),
+        None => format!("two entities of the transaction have the same key of index `{index}`"),
+    };
     let error = Error::new(ErrorKind::UniqueViolation, message)
         .with_index(copy.family.name)
         .at_operation(verb)
