@@ -1,7 +1,8 @@
 //! What the compiler says about mistakes: one mistake, one message, at its place.
 
-const TOPICS: [&str; 16] = [
+const TOPICS: [&str; 17] = [
     "container",
+    "encrypt",
     "enum",
     "field",
     "filter",

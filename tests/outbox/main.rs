@@ -11,4 +11,5 @@ mod copies;
 mod fixture;
 mod history;
 mod lost;
+mod messages;
 mod worker;

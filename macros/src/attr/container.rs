@@ -28,6 +28,7 @@ pub(crate) struct EntityAttr {
     pub(crate) hot_partition: Slot<()>,
     pub(crate) version: Slot<(u32, Span)>,
     pub(crate) upgrade_from: Slot<Path>,
+    pub(crate) seal: Slot<()>,
     /// Indexes and lists, in the order in which they are written.
     pub(crate) indexes: Vec<IndexAttr>,
     pub(crate) runtime: Slot<Path>,
@@ -87,7 +88,8 @@ impl EntityAttr {
             }
             "version" => self.version.set(key, version(entry)),
             "upgrade_from" => self.upgrade_from.set(key, entry.only_path()),
-            "wide" | "seal" | "expires" => entry.not_yet(),
+            "seal" => self.seal.set(key, entry.flag()),
+            "wide" | "expires" => entry.not_yet(),
             _ => entry.unknown("container", &ENTITY_KEYS),
         }
     }
@@ -150,6 +152,32 @@ impl PropertiesAttr {
                 "rename_all" => read.rename_all.set(key, entry.case()),
                 "crate" => read.runtime.set(key, entry.quoted_path()),
                 _ => entry.unknown("container", &["rename_all", "crate"]),
+            };
+            errors.take(taken);
+        }
+        read
+    }
+}
+
+/// `#[table(..)]` on a message.
+#[derive(Debug, Default)]
+pub(crate) struct MessageAttr {
+    pub(crate) name: Slot<LitStr>,
+    pub(crate) version: Slot<(u32, Span)>,
+    pub(crate) runtime: Slot<Path>,
+}
+
+impl MessageAttr {
+    /// Reads the attributes of the struct.
+    pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
+        let mut read = Self::default();
+        for entry in entries(attrs, errors) {
+            let key = &entry.key;
+            let taken = match entry.name().as_str() {
+                "name" => read.name.set(key, entry.string()),
+                "version" => read.version.set(key, version(&entry)),
+                "crate" => read.runtime.set(key, entry.quoted_path()),
+                _ => entry.unknown("container", &["name", "version", "crate"]),
             };
             errors.take(taken);
         }

@@ -18,8 +18,10 @@ use syn::{
 };
 
 pub(crate) use self::{
-    container::{Discriminator, EntityAttr, EnumAttr, ProjectionAttr, PropertiesAttr, SetAttr},
-    field::FieldAttr,
+    container::{
+        Discriminator, EntityAttr, EnumAttr, MessageAttr, ProjectionAttr, PropertiesAttr, SetAttr,
+    },
+    field::{Encrypt, FieldAttr},
     index::IndexAttr,
     member::{FoldAttr, MemberAttr},
     variant::VariantAttr,

@@ -268,8 +268,13 @@ pub(super) fn json_codec(field: &Field) -> Ident {
 pub(super) fn json_codecs(fields: &[Field]) -> TokenStream {
     let codecs = fields.iter().filter(|field| field.storage == Storage::Json).map(|field| {
         let (name, ty) = (json_codec(field), &field.ty);
+        let new = if field.is_secret() {
+            quote! { hushed }
+        } else {
+            quote! { new }
+        };
         quote_spanned! { ty.span() =>
-            const #name: _rt::JsonCodec<#ty> = <_rt::JsonCodec<#ty>>::new();
+            const #name: _rt::JsonCodec<#ty> = <_rt::JsonCodec<#ty>>::#new();
         }
     });
     quote! { #(#codecs)* }
@@ -295,11 +300,15 @@ pub(super) fn finish(
             let codec = json_codec(field);
             quote! { (#codec.finish)(#slot, #before, #name)? }
         }
-        _ => quote! {
-            _rt::finish_stored(#slot, #before, #name, |__found| {
-                <#ty as _rt::Property>::from_stored(__found)
-            })?
-        },
+        _ => {
+            let read = super::hushed(
+                field,
+                quote! {
+                    <#ty as _rt::Property>::from_stored(__found)
+                },
+            );
+            quote! { _rt::finish_stored(#slot, #before, #name, |__found| #read)? }
+        }
     };
     if let Absent::Refused = field.absent {
         return found;

@@ -61,13 +61,14 @@ fn setter(field: &Field) -> TokenStream {
     match &field.storage {
         Storage::Skipped | Storage::Extra => TokenStream::new(),
         Storage::Plain => {
+            let hush = field.is_secret().then(|| quote! { .hushed(#name) });
             quote! {
                 #[doc = #doc]
                 pub fn #ident<__V>(self, __value: __V) -> Self
                 where
                     __V: _rt::PatchInput<#ty>,
                 {
-                    Self(<__V as _rt::PatchInput<#ty>>::set(__value, self.0, #name))
+                    Self(<__V as _rt::PatchInput<#ty>>::set(__value, self.0, #name)#hush)
                 }
             }
         }

@@ -55,13 +55,9 @@ pub(super) fn put(field: &Field, out: &TokenStream) -> TokenStream {
     match &field.storage {
         Storage::Skipped => TokenStream::new(),
         Storage::Plain => {
-            quote! {
-                _rt::PropertyWriter::put_stored(
-                    #out,
-                    #name,
-                    <#ty as _rt::Property>::to_stored(&self.#ident),
-                )?;
-            }
+            let stored = quote! { <#ty as _rt::Property>::to_stored(&self.#ident) };
+            let stored = super::hushed(field, stored);
+            quote! { _rt::PropertyWriter::put_stored(#out, #name, #stored)?; }
         }
         Storage::Json => {
             let codec = json_codec(field);

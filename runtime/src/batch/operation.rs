@@ -75,6 +75,12 @@ impl Operation {
         Ok(Self { verb: Verb::Delete, row, condition })
     }
 
+    /// The same operation with another form of its row.
+    #[must_use]
+    pub(crate) fn with_row(&self, row: Row) -> Self {
+        Self { verb: self.verb, row, condition: self.condition.clone() }
+    }
+
     /// What it does.
     pub fn verb(&self) -> Verb {
         self.verb

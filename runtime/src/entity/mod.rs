@@ -2,7 +2,9 @@
 
 mod column;
 mod draft;
+mod kind;
 mod dynamic;
+mod message;
 mod names;
 mod patch;
 mod path;
@@ -13,6 +15,7 @@ mod reference;
 mod related;
 mod rows;
 mod schema;
+mod sealed;
 pub mod set;
 mod stored;
 mod version;
@@ -20,12 +23,11 @@ mod view;
 
 use time::OffsetDateTime;
 
-pub use column::{
-    Column, Comparable, Flattened, FlattenedAs, Json, Plain, Predicate, ReadColumn, ReadPart,
-    SystemValue,
-};
+pub use column::{Column, Flattened, FlattenedAs, Predicate, ReadColumn, ReadPart, SystemValue};
 pub use draft::Draft;
 pub use dynamic::DynamicEntity;
+pub use kind::{Blind, Comparable, Encrypted, Equated, Json, Plain};
+pub use message::Message;
 pub use names::assert_flattened;
 pub use patch::Patch;
 pub use path::{Access, Partition, Path, PathBuilder, Point, Range, Scan};
@@ -39,7 +41,9 @@ pub use reference::KeyRef;
 pub(crate) use related::{derive as derive_keys, gives_keys_of};
 pub use rows::{CopyRow, EntityRows, ListEntry};
 pub(crate) use schema::Kinds;
-pub use schema::{ColumnSchema, Discriminator, Recognition, Schema};
+pub use schema::{ColumnSchema, Companion, Discriminator, Recognition, Schema, Sealed};
+pub use sealed::SEAL;
+pub(crate) use sealed::SealedColumn;
 pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};
 pub use stored::Stored;
 pub use version::{UpgradeFrom, derived_rows, older_owner, older_rows, older_version};

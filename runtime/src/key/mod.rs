@@ -15,6 +15,8 @@ mod successor;
 mod template;
 mod text;
 mod time;
+#[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "used where rows are sealed"))]
+mod token;
 mod walk;
 mod write;
 #[cfg(feature = "chrono")]
@@ -34,4 +36,6 @@ pub use part::{Descending, FixedWidth, KeyPart, Ordered, PrefixInput, RangeInput
 pub use successor::successor;
 pub use template::{EncodeValue, Family, FamilyKind, Form, Part, Segment, Template};
 pub use text::lower;
+pub(crate) use token::{HELD, is_same_but_held};
+pub use token::{TOKEN_WIDTH, hold_token};
 pub use write::KeyWriter;

@@ -20,7 +20,12 @@ mod check;
 mod etag;
 mod read;
 
-use std::{fmt, ops::Range, str::from_utf8, sync::OnceLock};
+use std::{
+    fmt,
+    ops::Range,
+    str::from_utf8,
+    sync::{Arc, OnceLock},
+};
 
 use bytes::Bytes;
 
@@ -57,6 +62,8 @@ const HEADER: usize = LENGTHS.end;
 pub struct Row {
     bytes: Bytes,
     etag: Option<ETag>,
+    /// Properties that are stored encrypted, whatever the entity declares.
+    encrypted: Option<Arc<[Box<str>]>>,
     /// What [`check`](Self::check) found, once it was made: the row's bytes in a request.
     checked: OnceLock<usize>,
 }
@@ -71,7 +78,7 @@ impl Eq for Row {}
 
 impl Row {
     fn of(bytes: Bytes) -> Self {
-        Self { bytes, etag: None, checked: OnceLock::new() }
+        Self { bytes, etag: None, encrypted: None, checked: OnceLock::new() }
     }
 
     /// A builder for the row with these keys.
@@ -189,7 +196,38 @@ impl Row {
         if let Some(slot) = bytes.get_mut(TIMESTAMP) {
             slot.copy_from_slice(&timestamp.get().to_le_bytes());
         }
-        Self { checked: self.checked.clone(), ..Self::of(bytes.into()) }
+        let row = Self { checked: self.checked.clone(), ..Self::of(bytes.into()) };
+        Self { encrypted: self.encrypted.clone(), ..row }
+    }
+
+    /// The same content under other keys.
+    pub(crate) fn with_keys(&self, partition_key: &str, row_key: &str) -> Result<Self> {
+        let mut row = RowBuilder::new(partition_key, row_key);
+        let keys = self.key_bytes().map_or(0, |(partition, row)| partition.len() + row.len());
+        row.put_encoded(self.bytes.get(HEADER + keys..).unwrap_or_default());
+        Ok(Self { encrypted: self.encrypted.clone(), ..row.finish()? })
+    }
+
+    /// The same row, some of whose properties are stored encrypted.
+    #[must_use]
+    pub(crate) fn encrypting(mut self, names: impl IntoIterator<Item = Box<str>>) -> Self {
+        let names: Vec<Box<str>> = names.into_iter().collect();
+        self.encrypted = if names.is_empty() { None } else { Some(names.into()) };
+        self
+    }
+
+    /// The same row, encrypted where the row that it follows is.
+    #[must_use]
+    pub(crate) fn encrypted_as(mut self, before: &Self) -> Self {
+        if self.encrypted.is_none() {
+            self.encrypted.clone_from(&before.encrypted);
+        }
+        self
+    }
+
+    /// Properties that are stored encrypted, as far as the row knows.
+    pub(crate) fn encrypted(&self) -> &[Box<str>] {
+        self.encrypted.as_deref().unwrap_or_default()
     }
 
     /// Keys and properties, without the version.

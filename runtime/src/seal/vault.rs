@@ -11,7 +11,7 @@ use super::{
     envelope::KeyId,
     index_key::IndexKey,
     keyring::Keyring,
-    provider::{KeyFuture, KeyProvider, KeyScope},
+    provider::{KeyFuture, KeyProvider, KeyScope, ScopeRule},
 };
 use crate::error::{Error, ErrorKind, Result, SealFault};
 
@@ -28,7 +28,7 @@ const NAME: usize = 127;
 pub struct VaultKeys {
     client: Arc<SecretClient>,
     prefix: String,
-    rule: Option<Arc<dyn Fn(&str) -> KeyScope + Send + Sync>>,
+    rule: Option<ScopeRule>,
 }
 
 impl VaultKeys {
@@ -53,11 +53,7 @@ impl VaultKeys {
     /// `is_invalid` for a scope that cannot be part of a name and for a secret that is no keyring.
     pub async fn load(&self, scope: &KeyScope) -> Result<Keyring> {
         let name = self.name_of(scope)?;
-        let answer = match self.client.get_secret(&name, None).await {
-            Ok(response) => response.into_model(),
-            Err(error) => Err(error),
-        };
-        let secret = answer.map_err(|error| {
+        let response = self.client.get_secret(&name, None).await.map_err(|error| {
             // What the vault says of the request itself does not change by asking again.
             let retryable = !error
                 .http_status()
@@ -65,7 +61,9 @@ impl VaultKeys {
             let fault = SealFault::KeyUnavailable { retryable };
             Error::seal(fault, format!("the vault gave no secret `{name}`")).with_source(error)
         })?;
-        let text = secret.value.map(Zeroizing::new).ok_or_else(|| {
+        // An error about the body would show what stands in it.
+        let secret = response.into_model().ok().and_then(|secret| secret.value);
+        let text = secret.map(Zeroizing::new).ok_or_else(|| {
             let fault = SealFault::KeyUnavailable { retryable: false };
             Error::seal(fault, format!("the secret `{name}` of the vault has no value"))
         })?;

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The property with the description.
-pub(super) const METADATA: &str = "_ClientEncryptionMetadata1";
+pub(crate) const METADATA: &str = "_ClientEncryptionMetadata1";
 /// The property with the encrypted list of encrypted properties.
 pub(super) const LIST: &str = "_ClientEncryptionMetadata2";
 

@@ -11,8 +11,9 @@ mod keys;
 mod metadata;
 
 pub use keys::{LegacyKeyUnwrap, LegacyKeys};
+pub(crate) use metadata::METADATA;
 pub use metadata::WrappedKey;
-use metadata::{LIST, METADATA, Metadata};
+use metadata::{LIST, Metadata};
 use zeroize::Zeroizing;
 
 use crate::{

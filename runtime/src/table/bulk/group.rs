@@ -13,7 +13,7 @@ use crate::{
     limits::{BATCH_OPERATIONS, REQUEST_BYTES},
     plan::{self, Change},
     row::Row,
-    table::request::decode_required,
+    table::decode::decode_required,
 };
 
 /// What a bulk write does to an entity.
@@ -162,8 +162,7 @@ impl<E: TableEntity> Deletable for Point<E> {
     }
 
     fn removal(&self) -> Result<BulkChange> {
-        let keys = self.as_access().point()?;
-        plan::delete_at::<E>(keys, false).map(BulkChange)
+        plan::delete_at::<E>(self.as_access(), false).map(BulkChange)
     }
 
     fn is_done_when_missing(&self) -> bool {

@@ -10,7 +10,7 @@ use crate::{
     entity::{Discriminator, EntityRows, Recognition, Schema, TableEntity, derived_rows},
     error::Result,
     key::{Family, FamilyKind},
-    plan::{LIST_MARKER, head_key, ids_in},
+    plan::{LIST_MARKER, Tokens, head_key, ids_in},
     row::Row,
 };
 
@@ -67,6 +67,7 @@ const AGAIN: u32 = 32;
 /// derives what that version writes.
 pub(super) fn met<E: TableEntity>(
     row: &Row,
+    tokens: &Tokens,
     hashing: Hashing,
     mut each: impl FnMut(Mark<'_>),
 ) -> Result<Met> {
@@ -79,7 +80,9 @@ pub(super) fn met<E: TableEntity>(
     };
     match found.kind {
         FamilyKind::Primary => {
-            derived(row, derived_rows::<E>(row)?, hashing, &mut each)?;
+            let rows = derived_rows::<E>(row)?;
+            let rows = rows.map(|rows| tokens.fill(E::SCHEMA, rows)).transpose()?;
+            derived(row, rows, hashing, &mut each)?;
             Ok(Met::Primary)
         }
         FamilyKind::Copy => {

@@ -6,8 +6,10 @@ use tokio::time::{Instant, timeout};
 use super::options::SERVER_LIMIT;
 use crate::{
     batch::{Operation, Written},
+    entity::Kinds,
     error::{Error, ErrorKind, Result},
-    table::Client,
+    plan::Home,
+    table::{Client, vault::Placed},
 };
 
 /// How long rows elsewhere may be written by what was read or committed.
@@ -30,6 +32,7 @@ impl Flight {
         self,
         client: &Client,
         table: &str,
+        kinds: Kinds,
         operation: Operation,
     ) -> Result<Written> {
         if Instant::now() >= self.until {
@@ -38,7 +41,8 @@ impl Flight {
             return Err(Error::new(ErrorKind::Contended, message).in_table(table));
         }
         // What is given up here is never sent again by a layer below.
-        let request = client.apply_one(table, operation);
+        let home = Home::Entity(kinds.schema, kinds.copy);
+        let request = client.write_one(table, Placed::new(operation, home));
         match timeout(client.outbox().options.request_timeout, request).await {
             Ok(written) => written,
             Err(_) => {

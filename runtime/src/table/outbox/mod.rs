@@ -20,7 +20,7 @@ pub use guard::Guard;
 pub(crate) use guard::Guards;
 pub use options::OutboxOptions;
 use register::Registrations;
-pub(crate) use work::Work;
+pub(crate) use work::{Notes, Work};
 
 use crate::{
     chance::Chance,

@@ -114,7 +114,9 @@ impl<E: TableEntity> Rebuild<E> {
             report.primaries += u64::try_from(page.items.len()).unwrap_or(u64::MAX);
             let older = page.items.iter().filter(|stored| self.is_without(stored.row()));
             report.older += u64::try_from(older.count()).unwrap_or(u64::MAX);
-            let rows = page.items.iter().map(|stored| derive::<E>(self.family, stored.row()));
+            let tokens = self.table.tokens().await?;
+            let rows =
+                page.items.iter().map(|stored| derive::<E>(self.family, stored.row(), &tokens));
             let rows: Vec<_> = rows.filter_map(Result::transpose).collect::<Result<_>>()?;
             Work { table: &self.table, family: self.family, report: &mut report }
                 .write(rows)
