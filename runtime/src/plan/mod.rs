@@ -6,6 +6,7 @@
 mod change;
 mod holder;
 mod list;
+pub(crate) mod moving;
 pub(crate) mod outbox;
 mod read;
 mod transaction;

@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use super::{Change, Effect, Holders};
+use super::{Change, Effect, Holders, moving::stays};
 use crate::{
     batch::{Condition, Operation},
     edm::Bag,
@@ -283,6 +283,7 @@ fn through_copy<S, E: TableEntity>(
 
 /// The new rows in place of the ones that `current` holds, in the version of `current`.
 fn guarded<E: TableEntity>(current: &Row, new: EntityRows) -> Result<Effect> {
+    stays(current)?;
     let guard = current.etag().map_or(Condition::Any, Condition::Match);
     let old = if is_alone::<E>() { None } else { Some(rows_of::<E>(current)?) };
     let row = new.primary.clone();
@@ -307,6 +308,7 @@ fn guarded<E: TableEntity>(current: &Row, new: EntityRows) -> Result<Effect> {
 
 /// The removal of the rows that `current` holds, in the version of `current`.
 fn deleted<E: TableEntity>(current: &Row) -> Result<Effect> {
+    stays(current)?;
     let guard = current.etag().map_or(Condition::Any, Condition::Match);
     let delete = Operation::delete(current.partition_key(), current.row_key(), guard)?;
     let old = if is_alone::<E>() { None } else { Some(rows_of::<E>(current)?) };

@@ -1,6 +1,8 @@
 //! The one bound on time that anything depends on, enforced by each client on itself: rows
 //! elsewhere are written soon after their primary was read, or not at all.
 
+use std::future::Future;
+
 use tokio::time::{Instant, timeout};
 
 use super::options::SERVER_LIMIT;
@@ -32,18 +34,26 @@ impl Flight {
         table: &str,
         operation: Operation,
     ) -> Result<Written> {
+        self.run(client, client.apply_one(table, operation)).await.map_err(|e| e.in_table(table))
+    }
+
+    /// Carries a request to another partition out, if there is time.
+    pub(crate) async fn run<T>(
+        self,
+        client: &Client,
+        request: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         if Instant::now() >= self.until {
             let message =
                 "the row may not be written any more: too long since its primary was read";
-            return Err(Error::new(ErrorKind::Contended, message).in_table(table));
+            return Err(Error::new(ErrorKind::Contended, message));
         }
         // What is given up here is never sent again by a layer below.
-        let request = client.apply_one(table, operation);
         match timeout(client.outbox().options.request_timeout, request).await {
-            Ok(written) => written,
+            Ok(answer) => answer,
             Err(_) => {
                 let message = "the request took too long; whether it was carried out is unknown";
-                Err(Error::new(ErrorKind::Ambiguous, message).in_table(table))
+                Err(Error::new(ErrorKind::Ambiguous, message))
             }
         }
     }

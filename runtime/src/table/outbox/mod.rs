@@ -3,6 +3,7 @@
 //! The rules, and why they are needed, are in `docs/outbox.md`.
 
 mod background;
+mod carry;
 mod fast;
 mod flight;
 mod guard;
@@ -13,12 +14,14 @@ mod work;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use background::Background;
+pub(crate) use carry::{Carried, Carry};
 use fast::Commit;
 pub(crate) use fast::{guarded, read_row};
 pub(crate) use flight::Flight;
 pub use guard::Guard;
 pub(crate) use guard::Guards;
 pub use options::OutboxOptions;
+pub(crate) use options::SERVER_LIMIT;
 use register::Registrations;
 pub(crate) use work::{Notes, Work};
 
@@ -40,7 +43,7 @@ pub(crate) struct Outbox {
     pub(crate) guards: Guards,
     pub(crate) background: Background,
     registrations: Registrations,
-    /// The types that have rows elsewhere, as far as this client has met them.
+    /// The types that this client has met.
     types: RwLock<Vec<&'static Schema>>,
 }
 
@@ -66,9 +69,7 @@ impl Outbox {
     pub(crate) fn meet(&self, schema: &'static Schema) {
         let is_known =
             |types: &[&'static Schema]| types.iter().any(|known| std::ptr::eq(*known, schema));
-        if !schema.reaches_elsewhere()
-            || is_known(&self.types.read().unwrap_or_else(PoisonError::into_inner))
-        {
+        if is_known(&self.types.read().unwrap_or_else(PoisonError::into_inner)) {
             return;
         }
         let mut types = self.types.write().unwrap_or_else(PoisonError::into_inner);
@@ -88,6 +89,12 @@ impl Outbox {
             let kinds = schema.elsewhere_named(index)?;
             (schema.entity_type == entity_type).then_some((schema, kinds))
         })
+    }
+
+    /// The type of that name, in its newest version, where it is known.
+    pub(crate) fn type_named(&self, entity_type: &str) -> Option<&'static Schema> {
+        let types = self.types.read().unwrap_or_else(PoisonError::into_inner);
+        types.iter().find(|schema| schema.entity_type == entity_type).copied()
     }
 
     /// The fence of the client's registration for a partition.
