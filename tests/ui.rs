@@ -1,12 +1,13 @@
 //! What the compiler says about mistakes: one mistake, one message, at its place.
 
-const TOPICS: [&str; 16] = [
+const TOPICS: [&str; 17] = [
     "container",
     "enum",
     "field",
     "filter",
     "index",
     "limit",
+    "message",
     "name",
     "patch",
     "path",

@@ -6,14 +6,14 @@ use super::Effect;
 use crate::{
     batch::{Condition, Operation},
     edm::ValueRef,
-    entity::{EntityRows, Message, Schema, Stored, TableEntity},
+    entity::{EntityRows, Message, Recognition, Schema, Stored, TableEntity},
     error::{Error, ErrorKind, Result},
     row::Row,
 };
 
 /// The property of a row that is on its way: the id of the move.
 const MOVING: &str = "EntableMoving";
-/// The property of a row that arrived: the id of the move.
+/// The property of a row that arrived: the id of the move, and the version that was carried over.
 const MOVED_BY: &str = "EntableMovedBy";
 
 /// Where an entity goes.
@@ -51,9 +51,18 @@ pub(super) fn stays(current: &Row) -> Result<()> {
     Err(error.at_keys(current.partition_key(), current.row_key()))
 }
 
+/// What a row that arrived says of its move.
+fn arrival(id: &str, source: &Row) -> String {
+    let version = source.etag().map(|etag| etag.to_string()).unwrap_or_default();
+    format!("{id} {version}")
+}
+
 /// Whether a row arrived by that move.
-pub(crate) fn has_moved_by(row: &Row, id: &str) -> Result<bool> {
-    Ok(row.get(MOVED_BY)? == Some(ValueRef::String(id)))
+fn has_moved_by(row: &Row, id: &str) -> Result<bool> {
+    Ok(match row.get(MOVED_BY)? {
+        Some(ValueRef::String(text)) => text.split_once(' ').is_some_and(|(by, _)| by == id),
+        _ => false,
+    })
 }
 
 /// The row under other keys, or the same, with one of the moves' properties and without the other.
@@ -119,18 +128,16 @@ pub(crate) fn departing<E: TableEntity>(
     Ok((primary_alone(E::SCHEMA, Operation::replace(marked, guard(row))), journey))
 }
 
-/// The source as it is where it arrives, and the rows that follow from it there.
-fn arrived(
-    schema: &'static Schema,
-    source: &Row,
-    journey: &Journey,
-    id: &str,
-) -> Result<(Row, EntityRows)> {
-    let plain = with_keys(source, &journey.to_partition, &journey.to_row, None)?;
-    let rows = (schema.derived)(&plain)?;
-    let rows = rows.ok_or_else(|| schema.unrecognized(&crate::entity::Recognition::Unmarked))?;
-    let row = with_keys(source, &journey.to_partition, &journey.to_row, Some((MOVED_BY, id)))?;
-    Ok((row, rows))
+/// The source as it is where it arrives.
+fn arrived(source: &Row, journey: &Journey, id: &str) -> Result<Row> {
+    let own = arrival(id, source);
+    with_keys(source, &journey.to_partition, &journey.to_row, Some((MOVED_BY, &own)))
+}
+
+/// The rows that follow from a primary.
+fn rows_of(schema: &'static Schema, row: &Row) -> Result<EntityRows> {
+    let rows = (schema.derived)(row)?;
+    rows.ok_or_else(|| schema.unrecognized(&Recognition::Unmarked))
 }
 
 /// The step in the target: the entity appears there.
@@ -140,11 +147,13 @@ pub(crate) fn arriving(
     journey: &Journey,
     id: &str,
 ) -> Result<Effect> {
-    let (row, rows) = arrived(schema, source, journey, id)?;
-    Ok(Effect { new: Some(rows), ..primary_alone(schema, Operation::insert(row)) })
+    let row = arrived(source, journey, id)?;
+    let new = Some(rows_of(schema, &row)?);
+    Ok(Effect { new, ..primary_alone(schema, Operation::insert(row)) })
 }
 
-/// What brings the entity that arrived before to what the source says since, if that is another.
+/// What brings an entity that arrived before to what the source says since, if that changed: its
+/// properties are set, those that only the target has stay.
 pub(crate) fn renewing(
     schema: &'static Schema,
     source: &Row,
@@ -152,13 +161,22 @@ pub(crate) fn renewing(
     journey: &Journey,
     id: &str,
 ) -> Result<Option<Effect>> {
-    let (row, rows) = arrived(schema, source, journey, id)?;
-    if row.holds_same(target) {
+    let own = arrival(id, source);
+    if !has_moved_by(target, id)? || target.get(MOVED_BY)? == Some(ValueRef::String(&own)) {
         return Ok(None);
     }
-    let old = (schema.derived)(target)?;
+    let mut bag = target.to_bag()?;
+    for (name, value) in arrived(source, journey, id)?.to_bag()?.iter() {
+        bag.set(name, value.clone());
+    }
+    let mut row = Row::build(target.partition_key(), target.row_key());
+    for (name, value) in bag.iter() {
+        row.put(name, value.as_ref());
+    }
+    let row = row.finish()?;
+    let (old, new) = ((schema.derived)(target)?, Some(rows_of(schema, &row)?));
     let replace = Operation::replace(row, guard(target));
-    Ok(Some(Effect { old, new: Some(rows), ..primary_alone(schema, replace) }))
+    Ok(Some(Effect { old, new, ..primary_alone(schema, replace) }))
 }
 
 /// The last step: the entity is gone where it was, in the version that was carried over.

@@ -8,7 +8,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     plan::{
         Change, Effect,
-        moving::{Journey, arriving, has_moved_by, leaving, move_of, renewing, staying},
+        moving::{Journey, arriving, leaving, move_of, renewing, staying},
         outbox::{receipt, receipt_key},
     },
     row::Row,
@@ -101,9 +101,6 @@ impl Carry<'_> {
         }
         // It arrived before; a writer that knows nothing of moves may have changed the source since.
         let Some(target) = self.read(to_table, to_partition, to_row).await? else { return Ok(()) };
-        if !has_moved_by(&target, self.id)? {
-            return Ok(());
-        }
         match renewing(self.schema, source, &target, self.journey, self.id)? {
             None => Ok(()),
             Some(effect) => {

@@ -26,12 +26,13 @@ use register::Registrations;
 pub(crate) use work::{Notes, Work};
 
 use crate::{
+    batch::{Batch, Operation},
     chance::Chance,
     clock::Clock,
     entity::{Kinds, Schema},
-    error::Result,
+    error::{Error, ErrorKind, Result},
     plan::outbox::{Fence, Name},
-    table::Client,
+    table::{Client, backoff},
 };
 
 /// What a client keeps for its work in other partitions.
@@ -110,6 +111,36 @@ impl Outbox {
     /// Forgets a registration that was closed.
     pub(crate) fn closed(&self, table: &str, fence: &Fence) {
         self.registrations.forget(table, fence);
+    }
+
+    /// Records open work in one partition, under a fence as everybody does.
+    pub(crate) async fn record(
+        &self,
+        client: &Client,
+        table: &str,
+        operations: Vec<Operation>,
+    ) -> Result<()> {
+        let Some(first) = operations.first() else { return Ok(()) };
+        let partition_key = first.row().partition_key().to_owned();
+        for attempt in 0..backoff::ATTEMPTS {
+            let fence = self.fence(client, table, &partition_key).await?;
+            let mut batch = Batch::new(table);
+            for operation in &operations {
+                batch.push(operation.clone())?;
+            }
+            if self.guards.hold(Guard::FenceInTransaction) {
+                batch.push(fence.touched(self.beat())?)?;
+            }
+            match client.apply(&batch).await {
+                Err(error) if error.code() == Some("ResourceNotFound") => {
+                    self.closed(table, &fence);
+                }
+                answer => return answer.map(drop),
+            }
+            backoff::wait(client, attempt).await;
+        }
+        let message = "the partition's registration was closed again and again";
+        Err(Error::new(ErrorKind::Contended, message).in_table(table))
     }
 
     /// A number for a fence to change to.
