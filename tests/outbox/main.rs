@@ -12,4 +12,5 @@ mod fixture;
 mod history;
 mod lost;
 mod messages;
+mod moves;
 mod worker;

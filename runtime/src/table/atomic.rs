@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::HashMap, ops::Deref};
 use super::{
     BulkVerb, Client, Rewritable, Writable,
     commit::{Outcome, commit_with, keyed},
-    outbox::Notes,
+    outbox::{Guard, Notes},
 };
 use crate::{
     batch::{Operation, Written},
@@ -204,7 +204,8 @@ impl Atomic {
         for message in &self.messages {
             notes.operations.push(posted(message, &partition_key)?);
         }
-        if let Some(id) = &self.effect_of {
+        let has_receipt = self.client.outbox().guards.hold(Guard::Receipt);
+        if let Some(id) = self.effect_of.as_ref().filter(|_| has_receipt) {
             notes.operations.push(receipt(&partition_key, id)?);
         }
         notes.partition_key = partition_key;

@@ -10,12 +10,12 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::{
     backend::Read,
     entity::Message,
-    error::{BoxError, Result},
+    error::{BoxError, Error, ErrorKind, Result},
     plan::outbox::{OpenMessage, receipt_key},
     table::{Atomic, Client},
 };
@@ -87,6 +87,8 @@ pub struct Context {
     client: Client,
     id: String,
     attempts: u32,
+    /// When the message is anybody's again.
+    until: Instant,
     receipts: Arc<Mutex<Vec<(String, String)>>>,
 }
 
@@ -97,11 +99,12 @@ impl fmt::Debug for Context {
 }
 
 impl Context {
-    pub(super) fn new(client: &Client, message: &OpenMessage) -> Self {
+    pub(super) fn new(client: &Client, message: &OpenMessage, lease: Duration) -> Self {
         Self {
             client: client.clone(),
             id: message.id.clone(),
             attempts: u32::try_from(message.attempts).unwrap_or(0).saturating_add(1),
+            until: Instant::now() + lease,
             receipts: Arc::new(Mutex::new(message.receipts.clone())),
         }
     }
@@ -134,6 +137,10 @@ impl Context {
     ///
     /// Those of [`Atomic::commit`].
     pub async fn once(&self, egt: Atomic) -> Result<bool> {
+        if Instant::now() >= self.until {
+            let message = "the lease of the message is over";
+            return Err(Error::new(ErrorKind::Contended, message));
+        }
         let place = egt.place();
         if let Some(place) = &place {
             let mut receipts = self.receipts.lock().unwrap_or_else(PoisonError::into_inner);

@@ -15,10 +15,15 @@ use super::{
 use crate::{
     batch::{Condition, Operation},
     edm::Ticks,
-    error::{Error, Result},
+    entity::{Message, Schema},
+    error::{Error, ErrorKind, Result},
+    plan::moving::Journey,
     plan::outbox::{OpenMessage, after, receipt_key},
     row::ETag,
-    table::Guard,
+    table::{
+        Guard,
+        outbox::{Carried, Carry},
+    },
 };
 
 /// How long a message waits after a failure, for each failure so far.
@@ -102,7 +107,7 @@ impl Worker {
             }
             return is_over;
         }
-        if !self.handlers.know(message) {
+        if !self.handlers.know(message) && !self.knows_move(message) {
             visit.unknown += 1;
             return false;
         }
@@ -129,10 +134,61 @@ impl Worker {
         let Some(handle) = self.change(table, message.taken(after(now, self.lease))?).await? else {
             return Ok(Handled::Raced);
         };
-        let context = Context::new(&self.client, message);
+        if message.name == Journey::NAME {
+            return self.carry(table, message, handle).await;
+        }
+        let context = Context::new(&self.client, message, self.lease);
         match self.handlers.handle(context.clone(), message, self.lease).await {
             Ok(()) => self.finish(table, message, handle, &context.receipts()).await,
             Err(error) => self.give_back(table, message, handle, &error, now).await,
+        }
+    }
+
+    fn knows_move(&self, message: &OpenMessage) -> bool {
+        let known = i32::try_from(Journey::VERSION).unwrap_or(i32::MAX);
+        let is_move = message.name == Journey::NAME && message.version <= known;
+        is_move && self.journey(message).is_ok_and(|(_, schema)| schema.is_some())
+    }
+
+    fn journey(&self, message: &OpenMessage) -> Result<(Journey, Option<&'static Schema>)> {
+        let journey: Journey = serde_json::from_str(&message.body).map_err(|cause| {
+            Error::new(ErrorKind::Decode, "the message is no move").with_source(cause)
+        })?;
+        let schema = self.client.outbox().type_named(&journey.entity_type);
+        Ok((journey, schema))
+    }
+
+    /// Carries an entity over.
+    async fn carry(
+        &self,
+        table: &str,
+        message: &OpenMessage,
+        handle: Option<ETag>,
+    ) -> Result<Handled> {
+        let (journey, Some(schema)) = self.journey(message)? else { return Ok(Handled::Raced) };
+        let carry = Carry {
+            client: &self.client,
+            table,
+            partition_key: message.row.partition_key(),
+            id: &message.id,
+            schema,
+            journey: &journey,
+        };
+        match tokio::time::timeout(self.lease, carry.run()).await {
+            Ok(Ok(Carried::Moved)) => {
+                let receipts = [(journey.to_table.clone(), journey.to_partition.clone())];
+                self.finish(table, message, handle, &receipts).await
+            }
+            Ok(Ok(Carried::Refused(error))) => {
+                self.put_aside(table, &message.row, handle, &error.to_string()).await?;
+                Ok(Handled::Poisoned)
+            }
+            Ok(Err(error)) => {
+                // What may pass is no failure of the message.
+                self.change(table, message.released(handle)?).await?;
+                Err(error)
+            }
+            Err(_) => Ok(Handled::Raced),
         }
     }
 

@@ -35,7 +35,7 @@ use crate::{
     entity::{Message, TableEntity},
     error::{BoxError, Result},
     row::ETag,
-    table::{Client, backoff},
+    table::{Client, backoff, outbox::SERVER_LIMIT},
 };
 
 /// Partitions that a worker works on at a time.
@@ -146,7 +146,9 @@ impl Worker {
     /// other workers may take the message. 60 s unless told.
     #[must_use]
     pub fn lease(self, lease: Duration) -> Self {
-        Self { lease, ..self }
+        // Nobody may have a message for longer than receipts stay.
+        let most = self.client.outbox().options.flight.saturating_sub(SERVER_LIMIT);
+        Self { lease: lease.min(most), ..self }
     }
 
     /// The function that messages of a type are handed to.

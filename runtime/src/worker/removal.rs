@@ -76,23 +76,9 @@ impl Worker {
 
     /// Records open work again, under a fence as everybody does.
     pub(super) async fn put_back(&self, table: &str, operation: Operation) -> Result<()> {
-        let outbox = self.client.outbox();
-        let partition_key = operation.row().partition_key();
-        loop {
-            let fence = outbox.fence(&self.client, table, partition_key).await?;
-            let mut batch = Batch::new(table);
-            batch.push(operation.clone())?;
-            if outbox.guards.hold(Guard::FenceInTransaction) {
-                batch.push(fence.touched(outbox.beat())?)?;
-            }
-            match self.client.apply(&batch).await {
-                Ok(_) => return Ok(()),
-                Err(error) if error.code() == Some("ResourceNotFound") => {
-                    outbox.closed(table, &fence);
-                }
-                Err(error) if error.is_conflict() => return Ok(()),
-                Err(error) => return Err(error),
-            }
+        match self.client.outbox().record(&self.client, table, vec![operation]).await {
+            Err(error) if !error.is_conflict() => Err(error),
+            _ => Ok(()),
         }
     }
 }

@@ -155,6 +155,11 @@ impl OpenMessage {
         })
     }
 
+    /// What gives it back without a failure.
+    pub(crate) fn released(&self, handle: Option<ETag>) -> Result<Operation> {
+        self.merged(handle, |row| row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH)))
+    }
+
     /// What says that it is done, while receipts for it have to stay.
     pub(crate) fn done(
         &self,
