@@ -22,6 +22,8 @@ mod f_keys;
 #[cfg(feature = "azure")]
 mod gate;
 mod i_intra_partition_index;
+mod j_inter_partition_index;
+mod k_eventual;
 mod l_index_entities;
 mod model;
 mod n_compound_key;
