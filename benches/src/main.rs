@@ -25,6 +25,7 @@ mod figure;
 mod flight;
 mod index;
 mod load;
+mod outbox;
 mod resolve;
 
 use std::path::Path;
@@ -61,6 +62,7 @@ fn main() {
             "embedded" => embedded::run(size),
             "codec" => codec::run(),
             "index" => index::run(),
+            "outbox" => outbox::run(),
             "resolve" => resolve::run(),
             "load" => load::run(data.map(Path::new)),
             #[cfg(feature = "azure")]
@@ -70,7 +72,7 @@ fn main() {
             "large" | "huge" => {}
             other => {
                 println!(
-                    "no suite `{other}`, there are: embedded, codec, index, resolve, load, azure"
+                    "no suite `{other}`, there are: embedded, codec, index, outbox, resolve, load, azure"
                 )
             }
         }
