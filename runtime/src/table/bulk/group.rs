@@ -190,6 +190,8 @@ pub(super) struct Group {
     bytes: usize,
     /// When its first change came.
     since: Instant,
+    /// Whether a fence goes with it.
+    is_fenced: bool,
 }
 
 impl Group {
@@ -202,18 +204,21 @@ impl Group {
             rows: HashSet::new(),
             operations: 0,
             bytes: 0,
+            is_fenced: false,
             since: Instant::now(),
         }
     }
 
     /// Whether a change fits beside the others: by count, by bytes, and by its row.
     fn takes(&self, change: &Change, (operations, bytes): (usize, usize)) -> bool {
-        self.operations + operations <= BATCH_OPERATIONS
+        let fence = usize::from(self.is_fenced || change.has_rows_elsewhere());
+        self.operations + operations + fence <= BATCH_OPERATIONS
             && self.bytes + bytes < REQUEST_BYTES - REQUEST_BYTES / 64
             && !self.rows.contains(change.keys().1)
     }
 
     fn add(&mut self, change: Change, item: Item, (operations, bytes): (usize, usize)) {
+        self.is_fenced |= change.has_rows_elsewhere();
         self.rows.insert(change.keys().1.to_owned());
         self.changes.push(change);
         self.items.push(item);
