@@ -29,6 +29,7 @@ mod index;
 #[path = "../../examples/quickstart/line.rs"]
 mod line;
 mod load;
+mod outbox;
 #[allow(unreachable_pub, dead_code, reason = "a module of the example")]
 #[path = "../../examples/quickstart/records.rs"]
 mod records;
@@ -68,6 +69,7 @@ fn main() {
             "embedded" => embedded::run(size),
             "codec" => codec::run(),
             "index" => index::run(),
+            "outbox" => outbox::run(),
             "resolve" => resolve::run(),
             "encrypt" => encrypt::run(),
             "load" => load::run(data.map(Path::new)),
@@ -78,7 +80,7 @@ fn main() {
             "large" | "huge" => {}
             other => {
                 println!(
-                    "no suite `{other}`, there are: embedded, codec, index, resolve, encrypt, load, azure"
+                    "no suite `{other}`, there are: embedded, codec, index, outbox, resolve, encrypt, load, azure"
                 )
             }
         }

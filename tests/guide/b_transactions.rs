@@ -283,3 +283,28 @@ async fn b12_many_deletes_go_in_transactions_of_a_hundred() -> TestResult {
     })
     .await
 }
+
+#[tokio::test]
+async fn b11_another_department_is_a_move() -> TestResult {
+    #[derive(Debug, Clone, TableEntity)]
+    #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    struct Mover {
+        department: String,
+        id: u32,
+    }
+    on_both(async |store| {
+        let staff = store.table::<Mover>().await;
+        let mut one = staff.insert(&Mover { department: "Sales".into(), id: 7 }).await?;
+        one.department = "Marketing".into();
+        let mut egt = store.client.atomic();
+        let error = egt.replace(&one).unwrap_err();
+        assert!(error.is_invalid() && error.to_string().contains("move_to"), "{error}");
+        assert!(staff.replace(&one).await.unwrap_err().to_string().contains("move_to"));
+        staff.move_to(&one, &staff).await?.wait().await?;
+        let at = |department: &str| Mover::primary().department(department).id(7);
+        assert!(staff.get(at("Sales")).await?.is_none());
+        assert!(staff.get(at("Marketing")).await?.is_some());
+        Ok(())
+    })
+    .await
+}

@@ -21,6 +21,8 @@ mod g_encryption;
 #[cfg(feature = "azure")]
 mod gate;
 mod i_intra_partition_index;
+mod j_inter_partition_index;
+mod k_eventual;
 mod l_index_entities;
 mod model;
 mod n_compound_key;

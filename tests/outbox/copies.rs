@@ -252,3 +252,38 @@ async fn an_index_is_built_over_entities_that_are_there() {
     // The other index was not asked for.
     assert!(world.rows("StaffByName", "Jones").await.is_empty());
 }
+
+#[tokio::test]
+async fn an_entity_whose_work_is_far_behind_is_refused_and_goes_on_after_a_worker() {
+    let world = World::left_to_workers().await;
+    let mut stored = world.staff.insert(&employee(1)).await.unwrap();
+    let mut refused = None;
+    for number in 0..300 {
+        stored.email = format!("another{number}@contoso.com");
+        match world.staff.replace(&stored).await {
+            Ok(written) => stored = written,
+            Err(error) => {
+                refused = Some(error);
+                break;
+            }
+        }
+    }
+    let error = refused.unwrap();
+    assert!(error.is_contended() && error.to_string().contains("worker"), "{error}");
+    world.client.worker().drain().await.unwrap();
+    world.later(entable::OutboxOptions::FLIGHT);
+    world.client.worker().drain().await.unwrap();
+    assert!(world.open().await.is_empty());
+    world.staff.replace(&stored).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_bulk_write_leaves_room_for_its_records() {
+    let world = World::left_to_workers().await;
+    let report = world.staff.bulk().insert_all((0..196).map(employee)).await.unwrap();
+    assert_eq!(report.done, 196);
+    // 49 employees with a record each and a fence: 99 operations.
+    let written = world.requests();
+    let transactions = written.iter().filter(|request| request.contains("Merge ~e0_")).count();
+    assert_eq!(transactions, 4, "{written:#?}");
+}

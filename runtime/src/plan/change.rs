@@ -115,6 +115,9 @@ impl Change {
             Self::Keyed(_) => return Ok((1, 0)),
         };
         let (mut operations, mut bytes) = self.least_size()?;
+        if self.has_rows_elsewhere() {
+            operations += effect.primary.len();
+        }
         for rows in effect.old.iter().chain(&effect.new) {
             if effect.old.is_some() {
                 operations += rows.copies.len();
@@ -127,6 +130,16 @@ impl Change {
             }
         }
         Ok((operations, bytes))
+    }
+
+    /// Whether it is known to concern rows in other partitions: then a fence goes with it.
+    pub(crate) fn has_rows_elsewhere(&self) -> bool {
+        match self {
+            Self::Ready(effect) => {
+                effect.old.iter().chain(&effect.new).any(|rows| !rows.elsewhere.is_empty())
+            }
+            Self::Read { .. } => false,
+        }
     }
 
     /// Whether it could change a list, which other entities of the partition share.

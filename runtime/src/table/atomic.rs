@@ -181,7 +181,7 @@ impl Atomic {
     }
 
     /// The transaction as the effect of a message, which takes place once.
-    pub(crate) fn as_effect_of(mut self, message: &str) -> Self {
+    pub(crate) fn effect_of_message(mut self, message: &str) -> Self {
         self.effect_of = Some(message.to_owned());
         self
     }

@@ -134,6 +134,7 @@ async fn try_once(
                 return Err(failure.without_operation());
             }
             Failed::Race => return Ok(None),
+            Failed::Behind => return Err(behind(table, &failure)),
         }
     }
 }
@@ -258,6 +259,8 @@ enum Failed<'t> {
     Race,
     /// A row of the outbox was not as it was thought to be.
     Work(Role),
+    /// Too much work of one primary is open.
+    Behind,
     /// No operation's.
     Other,
 }
@@ -269,6 +272,9 @@ impl<'t> Failed<'t> {
             None if transaction.operations.len() == 1 => 0,
             None => return Self::Other,
         };
+        if let (true, Some(Role::Dirty(_))) = (error.is_too_large(), transaction.roles.get(at)) {
+            return Self::Behind;
+        }
         if error.is_too_large() {
             return transaction.verb_of(at).map_or(Self::Other, Self::Caller);
         }
@@ -294,5 +300,15 @@ impl<'t> Failed<'t> {
             Some(_) if raced => Self::Race,
             Some(_) => Self::Other,
         }
+    }
+}
+
+/// A primary whose dirty row is full: its rows elsewhere kept changing, and no worker came.
+fn behind(table: &str, failure: &Error) -> Error {
+    let message = "the work on the entity's copies in other partitions is too far behind: run a worker, `client.worker().run(..)`";
+    let error = Error::new(ErrorKind::Contended, message).in_table(table);
+    match failure.keys() {
+        Some((partition_key, row_key)) => error.at_keys(partition_key, row_key),
+        None => error,
     }
 }

@@ -148,7 +148,7 @@ impl Context {
                 receipts.push(place.clone());
             }
         }
-        let Err(error) = egt.as_effect_of(&self.id).commit().await else { return Ok(true) };
+        let Err(error) = egt.effect_of_message(&self.id).commit().await else { return Ok(true) };
         let Some((table, partition_key)) = place else { return Err(error) };
         let row_key = receipt_key(&self.id);
         let read =

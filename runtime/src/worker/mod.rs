@@ -27,7 +27,7 @@ use futures_util::future::{Either, select};
 pub use handler::Context;
 use handler::Handlers;
 pub use poison::Poisoned;
-use round::Due;
+use round::{Due, Round};
 use stats::Visit;
 pub use stats::WorkerStats;
 
@@ -191,7 +191,8 @@ impl Worker {
         self.client.wait_for_copies().await;
         let mut attempt = 0;
         loop {
-            let round = self.round(Due::Everything).await?;
+            let round = self.round(Due::Everything).await;
+            let round = round.unwrap_or_else(Round::failed);
             if round.moved > 0 {
                 attempt = 0;
                 continue;

@@ -41,6 +41,11 @@ pub(super) struct Round {
 }
 
 impl Round {
+    /// A round that did not come far.
+    pub(super) fn failed(failure: Error) -> Self {
+        Self { failure: Some(failure), ..Self::default() }
+    }
+
     fn add(&mut self, other: Self) {
         self.moved += other.moved;
         self.raced += other.raced;

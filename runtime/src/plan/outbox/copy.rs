@@ -76,7 +76,8 @@ pub(crate) fn is_owned(
 /// Whether two copies hold the same, of whatever version they are.
 pub(crate) fn holds_same(found: &Row, copy: &Row) -> Result<bool> {
     let (mut found, mut copy) = (found.to_bag()?, copy.to_bag()?);
-    (found.remove(VERSION), copy.remove(VERSION));
+    found.remove(VERSION);
+    copy.remove(VERSION);
     Ok(found == copy)
 }
 

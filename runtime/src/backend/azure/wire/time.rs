@@ -150,6 +150,18 @@ mod tests {
     }
 
     #[test]
+    fn http_dates_are_read() {
+        let read = |text: &str| http_date(text).map(|time| time.to_string());
+        let text = "Sun, 06 Nov 1994 08:49:37 GMT";
+        assert_eq!(read(text), "1994-11-06T08:49:37Z".parse::<Ticks>().ok().map(|t| t.to_string()));
+        for text in
+            ["", "06 Nov 1994", "Sun, 06 Nov 1994 08:49:37 CET", "Sun, 31 Feb 1994 08:49:37 GMT"]
+        {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn a_derived_version_is_recognised_byte_for_byte() {
         let at = "2021-05-26T15:48:25.77957Z";
         let etag = ETag::of(at.parse().unwrap()).to_string();

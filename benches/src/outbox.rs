@@ -1,0 +1,137 @@
+//! What copies in other partitions cost: requests per write, the directory, and how fast a worker
+//! does what is left.
+
+use std::{sync::Arc, time::Duration};
+
+use entable::{
+    OutboxOptions, SteppedClock, Ticks,
+    backend::{
+        Durability, EmbeddedOptions, Memory,
+        layer::{Recorder, Request},
+    },
+    prelude::*,
+};
+
+use crate::{
+    embedded::runtime,
+    figure::{figure, note, rate, timed},
+};
+
+/// Partitions whose directory cost is counted, and writes to each.
+const PARTITIONS: usize = 400;
+const WRITES: usize = 100;
+/// Rows that a worker finds open, and over how many partitions.
+const OPEN: usize = 10_000;
+const OPEN_PARTITIONS: usize = 1_000;
+
+#[derive(Debug, Clone, TableEntity)]
+#[table(
+    name = "Staff",
+    partition_key = "{department}",
+    row_key = "empid_{id:06}",
+    index(ByEmail, partition_key = "email_{email}", row_key = "at_{department}_{id:06}")
+)]
+struct Employee {
+    department: String,
+    id: u32,
+    email: String,
+    age: i32,
+}
+
+fn employee(department: usize, id: usize) -> Employee {
+    Employee {
+        department: format!("d{department:04}"),
+        id: id as u32,
+        email: format!("e{department}.{id}@contoso.com"),
+        age: 34,
+    }
+}
+
+/// Prints all figures.
+pub(crate) fn run() {
+    let runtime = runtime();
+    runtime.block_on(requests());
+    runtime.block_on(directory());
+    drain();
+}
+
+async fn requests() {
+    let recorder = Recorder::around(Memory::new());
+    let client = Client::builder().backend(recorder.clone()).build().unwrap();
+    let staff = client.table::<Employee>();
+    staff.create().await.unwrap();
+    staff.insert(&employee(0, 0)).await.unwrap().wait_for_copies().await.unwrap();
+    recorder.clear();
+    let mut stored = staff.insert(&employee(0, 1)).await.unwrap();
+    stored.wait_for_copies().await.unwrap();
+    figure("outbox: requests of an insert with a copy elsewhere", recorder.count() as f64, "3");
+    let first = recorder.take().remove(0);
+    note("outbox: the request before its answer", first);
+    stored.age = 35;
+    let stored = staff.replace(&stored).await.unwrap();
+    stored.wait_for_copies().await.unwrap();
+    let reads = recorder.requests().iter().filter(|request| request.is_read()).count();
+    figure("outbox: reads of an update in place", reads as f64, "1");
+    note("outbox: requests of an update in place", recorder.take().len());
+}
+
+/// Every request that is not a write's own: registrations, looks, closings.
+async fn directory() {
+    let clock = Arc::new(SteppedClock::new(Ticks::new(630_000_000_000_000_000).unwrap()));
+    let recorder = Recorder::around(Memory::with_clock(clock.clone()));
+    let client = Client::builder().backend(recorder.clone()).clock(clock.clone()).build().unwrap();
+    let staff = client.table::<Employee>();
+    staff.create().await.unwrap();
+    client.create_table("EntableDirectory").await.unwrap();
+    recorder.clear();
+    for department in 0..PARTITIONS {
+        for id in 0..WRITES {
+            let stored = staff.insert(&employee(department, id)).await.unwrap();
+            stored.wait_for_copies().await.unwrap();
+        }
+    }
+    let writes = (PARTITIONS * WRITES) as f64;
+    let writer = recorder.take().len() as f64 - 3.0 * writes;
+    note("outbox: requests of the writer for the directory, per write", writer / writes);
+    clock.advance(OutboxOptions::LEASE + Duration::from_secs(60));
+    client.worker().drain().await.unwrap();
+    let closing = recorder.take();
+    let markers = closing.iter().filter(|request| is_of_directory(request)).count();
+    note("outbox: requests to the directory itself when all are closed", markers);
+    let cost = (writer + closing.len() as f64) / writes;
+    figure("outbox: requests for the directory per write, with closing", cost, "<= 0.04");
+}
+
+fn is_of_directory(request: &Request) -> bool {
+    match request {
+        Request::Scan { table, .. } | Request::Apply { table, .. } => table == "EntableDirectory",
+        _ => false,
+    }
+}
+
+fn drain() {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = runtime();
+    let relaxed = Durability::Relaxed { delay: Duration::from_millis(100) };
+    let options = EmbeddedOptions::new().durability(relaxed);
+    let store = options.open(directory.path().join("outbox.db")).unwrap();
+    let outbox = OutboxOptions::default().background(0);
+    let client = Client::builder().backend(store).outbox(outbox).build().unwrap();
+    runtime.block_on(async {
+        let staff = client.table::<Employee>();
+        staff.create().await.unwrap();
+        let each = OPEN / OPEN_PARTITIONS;
+        let all = (0..OPEN_PARTITIONS).flat_map(|d| (0..each).map(move |id| employee(d, id)));
+        staff.bulk().concurrency(32).insert_all(all).await.unwrap().into_result().unwrap();
+    });
+    let worker = client.worker().concurrency(64);
+    let time = timed(|| {
+        let stats = runtime.block_on(worker.drain()).unwrap();
+        assert_eq!((stats.applied, stats.open), (OPEN as u64, 0));
+    });
+    rate(
+        "outbox: open rows that a worker does per second",
+        OPEN as f64 / time.as_secs_f64(),
+        ">= 5000",
+    );
+}

@@ -1,0 +1,98 @@
+//! Across partitions: an index by email for all departments, a message that follows a change, and
+//! an employee who is archived.
+
+use entable::prelude::*;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Current",
+    partition_key = "{department}",
+    row_key = "empid_{id:06}",
+    index(ByEmail, partition_key = "email_{email:lower}", row_key = "at_{department}_{id:06}")
+)]
+struct Employee {
+    department: String,
+    id: u32,
+    name: String,
+    email: String,
+}
+
+/// How many have left a department.
+#[derive(Debug, TableEntity)]
+#[table(name = "Leavers", partition_key = "{department}", row_key = "count")]
+struct Leavers {
+    department: String,
+    count: i64,
+}
+
+/// Work that follows when an employee leaves.
+#[derive(Debug, Serialize, Deserialize, Message)]
+#[table(name = "EmployeeLeft", version = 1)]
+struct EmployeeLeft {
+    department: String,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    let client = Client::memory();
+    let current = client.table::<Employee>();
+    let archive = client.table_named::<Employee>("Archive");
+    current.create().await?;
+    archive.create().await?;
+    client.table::<Leavers>().create().await?;
+
+    // The email's copy is in a partition of its own: written right after the answer.
+    let don = Employee {
+        department: "Sales".into(),
+        id: 456,
+        name: "Don Jones".into(),
+        email: "DonJ@contoso.com".into(),
+    };
+    let stored = current.insert(&don).await?;
+    stored.wait_for_copies().await?;
+    let everywhere = current.query(Employee::by_email().email("donj@contoso.com"));
+    assert_eq!(everywhere.collect().await?.len(), 1);
+
+    // The change and the message about it: both or neither.
+    let mut stored = stored;
+    stored.name = "Don Jones (left)".into();
+    let mut egt = client.atomic();
+    egt.replace(&stored)?.emit(&EmployeeLeft { department: don.department.clone() })?;
+    egt.commit().await?;
+
+    // A worker, here or in a program of its own. What it does inside `once` takes place once,
+    // however often the message comes.
+    let worker = client.worker().on(|cx, left: EmployeeLeft| async move {
+        let leavers = cx.client().table::<Leavers>();
+        let mut egt = leavers.atomic();
+        match leavers.get(Leavers::primary().department(&*left.department)).await? {
+            Some(mut leavers) => {
+                leavers.count += 1;
+                egt.replace(&leavers)?;
+            }
+            None => {
+                egt.insert(&Leavers { department: left.department, count: 1 })?;
+            }
+        }
+        cx.once(egt).await?;
+        Ok(())
+    });
+    let done = worker.drain().await?;
+    assert_eq!((done.open, done.poisoned), (0, 0));
+    let leavers = client.table::<Leavers>().get(Leavers::primary().department("Sales")).await?;
+    assert_eq!(leavers.map(|leavers| leavers.count), Some(1));
+
+    // To another table: for a moment in both, never in neither.
+    let point = || Employee::primary().department("Sales").id(456);
+    let stored = current.update(point(), |_| Ok(())).await?;
+    current.move_to(&stored, &archive).await?.wait().await?;
+    assert!(current.get(point()).await?.is_none());
+    let archived = archive.get(point()).await?;
+    assert_eq!(archived.map(|don| don.name.clone()).as_deref(), Some("Don Jones (left)"));
+    worker.drain().await?;
+    let by_email = || Employee::by_email().email("donj@contoso.com");
+    assert!(current.query(by_email()).collect().await?.is_empty());
+    assert_eq!(archive.query(by_email()).collect().await?.len(), 1);
+    Ok(())
+}

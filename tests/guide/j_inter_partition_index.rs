@@ -1,0 +1,171 @@
+//! J: copies in other partitions and tables.
+
+use entable::{Verb, backend::layer::Request, prelude::*};
+
+use crate::store::{Store, TestResult, on_both};
+
+/// The guide's employee: `empid_Sales` by id, `email_Sales` by email, and a table of its own by
+/// name. A copy elsewhere has the id in its key, too: nobody else's can be in its place.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Staff",
+    partition_key = "empid_{department}",
+    row_key = "{id:06}",
+    index(ByEmail, partition_key = "email_{department}", row_key = "{email:lower}_{id:06}"),
+    index(
+        ByName,
+        table = "StaffByName",
+        partition_key = "{department}",
+        row_key = "{last_name}_{id:06}",
+        only(first_name)
+    )
+)]
+struct Employee {
+    department: String,
+    id: u32,
+    first_name: String,
+    last_name: String,
+    age: i32,
+    email: String,
+}
+
+fn employee(id: u32, first_name: &str, email: &str) -> Employee {
+    Employee {
+        department: "Sales".into(),
+        id,
+        first_name: first_name.into(),
+        last_name: "Jones".into(),
+        age: 34,
+        email: email.into(),
+    }
+}
+
+async fn staff(store: &Store) -> Result<Table<Employee>, Error> {
+    let staff = store.client.table::<Employee>();
+    staff.create_if_missing().await?;
+    for one in [
+        employee(223, "Jun", "jonesj@contoso.com"),
+        employee(150, "Ann", "annj@contoso.com"),
+        employee(101, "Don", "alice@contoso.com"),
+    ] {
+        staff.insert(&one).await?.wait_for_copies().await?;
+    }
+    store.recorder.clear();
+    Ok(staff)
+}
+
+#[tokio::test]
+async fn j01_copies_are_in_partitions_and_tables_of_their_own() -> TestResult {
+    on_both(async |store| {
+        staff(&store).await?;
+        let emails = store.row_keys("Staff", "email_Sales").await;
+        let expected =
+            ["alice@contoso.com_000101", "annj@contoso.com_000150", "jonesj@contoso.com_000223"];
+        assert_eq!(emails, expected);
+        let names = store.row_keys("StaffByName", "Sales").await;
+        assert_eq!(names, ["Jones_000101", "Jones_000150", "Jones_000223"]);
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn j03_j04_the_partition_key_says_which_index_it_is() -> TestResult {
+    on_both(async |store| {
+        let staff = staff(&store).await?;
+        let path = Employee::primary().department("Sales").id(223);
+        let filter = path.keys().filter().to_string();
+        assert_eq!(filter, "(PartitionKey eq 'empid_Sales') and (RowKey eq '000223')");
+        assert_eq!(staff.get(path).await?.unwrap().first_name, "Jun");
+        assert_eq!(store.count(), 1);
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn j05_an_email_is_one_read_of_its_partition() -> TestResult {
+    on_both(async |store| {
+        let staff = staff(&store).await?;
+        let path = Employee::by_email().department("Sales").email("jonesj@contoso.com");
+        // With the id at the end of the key, an email is a range of one row.
+        let filter = path.keys().filter().to_string();
+        assert!(
+            filter
+                .starts_with("(PartitionKey eq 'email_Sales') and (RowKey ge 'jonesj@contoso.com_")
+        );
+        let found = staff.query(path).collect().await?;
+        assert_eq!((found.len(), found[0].id), (1, 223));
+        assert_eq!(store.count(), 1);
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn j06_j07_ranges_come_in_the_order_of_each_index() -> TestResult {
+    on_both(async |store| {
+        let staff = staff(&store).await?;
+        let by_id = staff.query(Employee::primary().department("Sales").id_range(100..=199));
+        assert_eq!(
+            by_id.explain().filter,
+            "(PartitionKey eq 'empid_Sales') and (RowKey ge '000100') and (RowKey le '000199')"
+        );
+        let ids: Vec<u32> = by_id.collect().await?.iter().map(|one| one.id).collect();
+        assert_eq!(ids, [101, 150]);
+        let by_email = staff.query(Employee::by_email().department("Sales").email_prefix("a"));
+        assert_eq!(
+            by_email.explain().filter,
+            "(PartitionKey eq 'email_Sales') and (RowKey ge 'a') and (RowKey lt 'b')"
+        );
+        let emails: Vec<String> =
+            by_email.collect().await?.into_iter().map(|one| one.email.clone()).collect();
+        assert_eq!(emails, ["alice@contoso.com", "annj@contoso.com"]);
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn j08_copies_follow_by_work_that_is_recorded_and_bears_repeating() -> TestResult {
+    on_both(async |store| {
+        let staff = staff(&store).await?;
+        staff.insert(&employee(300, "Eve", "eve@contoso.com")).await?.wait_for_copies().await?;
+        // No transaction spans two partitions; the one of the change records what has to follow.
+        let writes = store.requests();
+        for request in &writes {
+            let Request::Apply { partition_key, operations, .. } = request else { continue };
+            let primary = operations.iter().any(|(_, key)| key == "000300");
+            assert_eq!(primary, partition_key == "empid_Sales" && operations.len() > 1);
+        }
+        let recorded = |(verb, key): &(Verb, String)| *verb == Verb::Insert && key == "~e2_000300";
+        assert!(writes.iter().any(|request| matches!(request, Request::Apply { operations, .. } if operations.iter().any(recorded))));
+        // Whoever does the work once more changes nothing.
+        let before = store.rows("Staff", "email_Sales").await.len();
+        let worker = store.client.worker();
+        worker.drain().await?;
+        worker.drain().await?;
+        assert_eq!(store.rows("Staff", "email_Sales").await.len(), before);
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn j09_a_partial_copy_holds_what_is_asked_for() -> TestResult {
+    #[derive(Debug, Projection)]
+    #[table(of = Employee)]
+    struct FirstName {
+        first_name: String,
+    }
+    on_both(async |store| {
+        let staff = staff(&store).await?;
+        let path = Employee::by_name().department("Sales").last_name("Jones");
+        let found = staff.query(path).select::<FirstName>().collect().await?;
+        let names: Vec<&str> = found.iter().map(|one| one.first_name.as_str()).collect();
+        assert_eq!(names, ["Don", "Ann", "Jun"]);
+        assert_eq!(store.count(), 1);
+        Ok(())
+    })
+    .await
+}
