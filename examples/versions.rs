@@ -102,7 +102,11 @@ async fn main() -> Result<(), Error> {
         Ok(row.and_then(|row| row.entity_type().map(str::to_owned)))
     };
     assert_eq!(stored_type().await?.as_deref(), Some("Employee"));
-    let found = staff.update(don(), |employee| Ok(employee.age += 1)).await?;
+    let birthday = |employee: &mut Employee| {
+        employee.age += 1;
+        Ok(())
+    };
+    let found = staff.update(don(), birthday).await?;
     assert_eq!((found.last_name.as_str(), found.age), ("Hall", 35));
     assert_eq!(stored_type().await?.as_deref(), Some("Employee.v3"));
 

@@ -8,6 +8,7 @@ const TOPICS: [&str; 17] = [
     "filter",
     "index",
     "limit",
+    "message",
     "name",
     "patch",
     "path",

@@ -25,7 +25,13 @@ mod figure;
 #[path = "../../examples/quickstart/flight.rs"]
 mod flight;
 mod index;
+#[allow(unreachable_pub, dead_code, reason = "a module of the example")]
+#[path = "../../examples/quickstart/line.rs"]
+mod line;
 mod load;
+#[allow(unreachable_pub, dead_code, reason = "a module of the example")]
+#[path = "../../examples/quickstart/records.rs"]
+mod records;
 mod resolve;
 
 use std::path::Path;

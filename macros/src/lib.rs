@@ -45,3 +45,9 @@ pub fn projection(input: TokenStream) -> TokenStream {
 pub fn entity_set(input: TokenStream) -> TokenStream {
     run::derive(input, run::entity_set)
 }
+
+#[doc = include_str!("../docs/message.md")]
+#[proc_macro_derive(Message, attributes(table))]
+pub fn message(input: TokenStream) -> TokenStream {
+    run::derive(input, run::message)
+}

@@ -56,6 +56,14 @@ pub(crate) fn projection(input: &DeriveInput) -> TokenStream {
     )
 }
 
+/// `#[derive(Message)]`
+pub(crate) fn message(input: &DeriveInput) -> TokenStream {
+    let mut errors = Errors::default();
+    let message = model::Message::new(input, &mut errors);
+    check::message(&message, &mut errors);
+    finish(errors, || emit::message(&message), || emit::message(&message))
+}
+
 /// `#[derive(EntitySet)]`
 pub(crate) fn entity_set(input: &DeriveInput) -> TokenStream {
     let mut errors = Errors::default();

@@ -59,9 +59,9 @@ pub use crate::{
         Ticks, Value, ValueRef,
     },
     entity::{
-        Aggregate, Column, DynamicEntity, EntitySet, FromRow, KeyRef, Partition, Patch, Path,
-        Point, Predicate, Projection, Properties, Range, Scan, Set, SetMember, Stored, TableEntity,
-        Variant,
+        Aggregate, Column, DynamicEntity, EntitySet, FromRow, KeyRef, Message, Partition, Patch,
+        Path, Point, Predicate, Projection, Properties, Range, Scan, Set, SetMember, Stored,
+        TableEntity, Variant,
     },
     error::{BoxError, Error, ErrorKind, Result, SealFault, Seen, ServiceCode},
     filter::{Comparison, Filter, KeyBounds},
@@ -71,9 +71,9 @@ pub use crate::{
         Atomic, Bulk, BulkReport, Client, ClientBuilder, DynamicTable, Explain, Lookup,
         OutboxOptions, PlaintextPolicy, Progress, Query, SetOf, SetTable, Table, Upgrade,
     },
-    worker::{Poisoned, Worker, WorkerStats},
+    worker::{Context, Poisoned, Worker, WorkerStats},
 };
-pub use entable_macros::{EdmEnum, EntitySet, Projection, Properties, TableEntity};
+pub use entable_macros::{EdmEnum, EntitySet, Message, Projection, Properties, TableEntity};
 
 /// The examples of the README run as tests.
 #[cfg(doctest)]

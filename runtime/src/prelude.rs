@@ -6,12 +6,14 @@ pub use crate::{
     Bag, BoxError, Column, Condition, CostClass, Cursor, DynamicEntity, ETag, EdmValue, Error,
     ErrorKind, Filter, KeyRef, Keys, Page, Partition, Path, Point, Range, RetryPolicy, Scan,
     Stored, Value,
-    entity::{Aggregate, EntitySet, FromRow, Projection, Properties, Set, TableEntity, Variant},
+    entity::{
+        Aggregate, EntitySet, FromRow, Message, Projection, Properties, Set, TableEntity, Variant,
+    },
     table::{
         Atomic, Bulk, BulkReport, Client, DynamicTable, Explain, Lookup, Query, SetOf, SetTable,
         Table, Upgrade,
     },
 };
-pub use entable_macros::{EdmEnum, EntitySet, Projection, Properties, TableEntity};
+pub use entable_macros::{EdmEnum, EntitySet, Message, Projection, Properties, TableEntity};
 /// What a query's stream is read with.
 pub use futures_util::{StreamExt, TryStreamExt};

@@ -3,6 +3,7 @@
 use entable::{DynamicEntity, EntitySet, Row, prelude::*};
 
 /// Names of the prelude, of the language, and of what derives call things.
+#[allow(non_camel_case_types, clippy::enum_variant_names, reason = "users write them too")]
 mod hostile {
     use entable::{EntitySet, TableEntity};
 
@@ -73,7 +74,7 @@ macro_rules! many {
         enum Many { $($name($name),)* #[table(other)] Other(DynamicEntity) }
 
         #[derive(Debug, EntitySet)]
-        #[allow(non_snake_case)]
+        #[allow(non_snake_case, dead_code, reason = "named by a macro, two of them read")]
         struct Fold { $(#[table(one)] $name: Option<$name>,)* #[table(other)] rest: Vec<DynamicEntity> }
 
         fn many() -> Vec<Many> {

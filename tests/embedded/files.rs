@@ -143,7 +143,7 @@ async fn a_row_that_comes_back_after_reopening_has_a_new_etag() {
         drop(store.tables(TableRequest::Create("Staff")).await);
         insert(&store, "Staff", row("p", "r", 1)).await.unwrap();
         etags.push(read(&store, "Staff", "r").await.unwrap().unwrap().etag().unwrap());
-        let any = Condition::Any;
+        let any = entable::Condition::Any;
         let delete = entable::Operation::delete("p", "r", any).unwrap();
         store.apply(&entable::Batch::single("Staff", delete).unwrap()).await.unwrap();
     }

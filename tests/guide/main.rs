@@ -16,8 +16,6 @@ mod b_transactions;
 mod c_limits;
 mod d_guidelines;
 mod e_queries;
-#[cfg(feature = "azure")]
-mod emulator;
 mod f_keys;
 mod g_encryption;
 #[cfg(feature = "azure")]

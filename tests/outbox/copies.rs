@@ -215,3 +215,40 @@ async fn long_row_keys_are_recorded_by_their_hash() {
     let found = pages.query(Page::by_title().title("t")).collect().await.unwrap();
     assert_eq!(found.len(), 3);
 }
+
+#[tokio::test]
+async fn an_index_is_built_over_entities_that_are_there() {
+    /// The employee of a program that does not know the indexes.
+    #[derive(Debug, Clone, TableEntity)]
+    #[table(
+        name = "Staff",
+        entity_type = "Employee",
+        partition_key = "{department}",
+        row_key = "empid_{id:06}"
+    )]
+    struct Plain {
+        department: String,
+        id: u32,
+        last_name: String,
+        age: i32,
+        email: String,
+        visits: i64,
+    }
+    let world = World::new().await;
+    let plain = world.client.table::<Plain>();
+    for id in 0..250 {
+        let Employee { last_name, age, email, visits, .. } = employee(id);
+        let department = format!("d{}", id % 2);
+        plain.insert(&Plain { department, id, last_name, age, email, visits }).await.unwrap();
+    }
+    let report = world.staff.rebuild(Employee::by_email()).await.unwrap();
+    assert_eq!((report.primaries, report.written), (250, 250));
+    let stats = world.client.worker().drain().await.unwrap();
+    assert_eq!((stats.open, stats.written), (0, 250));
+    for id in [0, 1, 249] {
+        let found = world.rows("Staff", &format!("email_jones{id}@contoso.com")).await;
+        assert_eq!(found, [format!("at_d{}_{id:06}", id % 2)]);
+    }
+    // The other index was not asked for.
+    assert!(world.rows("StaffByName", "Jones").await.is_empty());
+}

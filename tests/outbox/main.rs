@@ -11,4 +11,6 @@ mod copies;
 mod fixture;
 mod history;
 mod lost;
+mod messages;
+mod moves;
 mod worker;

@@ -115,7 +115,7 @@ async fn work_that_fails_for_good_is_put_aside_and_can_be_put_back() {
     assert!(world.open().await.is_empty());
     let poisoned = worker.poisoned().await.unwrap();
     assert_eq!(poisoned.len(), 1);
-    assert_eq!((poisoned[0].table.as_str(), poisoned[0].row_key()), ("Staff", "empid_000001"));
+    assert_eq!((poisoned[0].table.as_str(), poisoned[0].row_key()), ("Staff", "~e2_empid_000001"));
     assert!(poisoned[0].error.contains("StaffByName"), "{}", poisoned[0].error);
     world.client.create_table("StaffByName").await.unwrap();
     worker.requeue(&poisoned[0]).await.unwrap();

@@ -258,6 +258,21 @@ async fn made_up_key_ids_cost_one_question_each_and_no_memory() {
     assert!(cache.get(&scope, id(77)).await.is_ok());
 }
 
+/// A key whose time is over does not wait in memory for the next question about it.
+#[tokio::test(start_paused = true)]
+async fn keys_leave_memory_after_their_time() {
+    let (_, clock, cache, scope) = cached(60);
+    let key = Arc::downgrade(&cache.get(&scope, id(2)).await.unwrap());
+    clock.advance(Duration::from_secs(59));
+    cache.get(&scope, id(1)).await.unwrap();
+    clock.advance(Duration::from_secs(1));
+    // The provider's own ring holds it, until that lets go.
+    *cache.provider().0.keys.lock().unwrap() = ring(&[1]);
+    assert!(key.upgrade().is_some());
+    drop(cache.get(&scope, id(77)).await);
+    assert!(key.upgrade().is_none());
+}
+
 #[tokio::test(start_paused = true)]
 async fn forgetting_is_at_once() {
     let (keys, _, cache, scope) = cached(3600);

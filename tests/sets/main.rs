@@ -4,6 +4,7 @@
     unreachable_pub,
     clippy::unwrap_used,
     clippy::panic,
+    clippy::unit_arg,
     clippy::indexing_slicing
 )]
 

@@ -6,6 +6,8 @@
 #![allow(
     missing_docs,
     clippy::unwrap_used,
+    clippy::duplicated_attributes,
+    clippy::large_enum_variant,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing

@@ -159,6 +159,32 @@ impl PropertiesAttr {
     }
 }
 
+/// `#[table(..)]` on a message.
+#[derive(Debug, Default)]
+pub(crate) struct MessageAttr {
+    pub(crate) name: Slot<LitStr>,
+    pub(crate) version: Slot<(u32, Span)>,
+    pub(crate) runtime: Slot<Path>,
+}
+
+impl MessageAttr {
+    /// Reads the attributes of the struct.
+    pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
+        let mut read = Self::default();
+        for entry in entries(attrs, errors) {
+            let key = &entry.key;
+            let taken = match entry.name().as_str() {
+                "name" => read.name.set(key, entry.string()),
+                "version" => read.version.set(key, version(&entry)),
+                "crate" => read.runtime.set(key, entry.quoted_path()),
+                _ => entry.unknown("container", &["name", "version", "crate"]),
+            };
+            errors.take(taken);
+        }
+        read
+    }
+}
+
 /// `#[table(..)]` on a set of entities.
 #[derive(Debug, Default)]
 pub(crate) struct SetAttr {

@@ -18,7 +18,9 @@ use syn::{
 };
 
 pub(crate) use self::{
-    container::{Discriminator, EntityAttr, EnumAttr, ProjectionAttr, PropertiesAttr, SetAttr},
+    container::{
+        Discriminator, EntityAttr, EnumAttr, MessageAttr, ProjectionAttr, PropertiesAttr, SetAttr,
+    },
     field::{Encrypt, FieldAttr},
     index::IndexAttr,
     member::{FoldAttr, MemberAttr},

@@ -5,13 +5,14 @@ mod entity;
 mod field;
 mod index;
 mod key;
+mod message;
 mod names;
 mod set;
 
 pub(crate) use self::key::SEPARATED;
 use crate::{
     errors::Errors,
-    model::{EdmEnum, Entity, Properties, Set},
+    model::{EdmEnum, Entity, Message, Properties, Set},
 };
 
 /// The rules for an entity.
@@ -53,6 +54,11 @@ pub(crate) fn properties(properties: &Properties, errors: &mut Errors) {
 /// The rules for an enum that is stored as text.
 pub(crate) fn edm_enum(edm_enum: &EdmEnum, errors: &mut Errors) {
     edm_enum::distinct(edm_enum, errors);
+}
+
+/// The rules for a message.
+pub(crate) fn message(message: &Message, errors: &mut Errors) {
+    message::name(message, errors);
 }
 
 /// The rules for a set of entities.

@@ -13,6 +13,7 @@ mod entity;
 pub(crate) mod fallback;
 mod index;
 mod key;
+mod message;
 mod part;
 mod patch;
 mod projection;
@@ -56,6 +57,11 @@ pub(crate) fn properties(properties: &model::Properties) -> TokenStream {
     let columns = columns::of_properties(properties);
     let hidden = assert::hidden(&properties.fields);
     scoped(&properties.runtime, &quote! { #json #slots #body #columns #hidden })
+}
+
+/// The code of a message.
+pub(crate) fn message(message: &model::Message) -> TokenStream {
+    scoped(&message.runtime, &message::emit(message))
 }
 
 /// The code of an enum that is stored as text.

@@ -4,6 +4,7 @@ mod edm_enum;
 mod entity;
 mod field;
 mod key;
+mod message;
 mod projection;
 mod properties;
 mod set;
@@ -16,6 +17,7 @@ pub(crate) use self::{
     entity::Entity,
     field::{Absent, Field, Storage},
     key::{Family, FamilyKind, Key, Part, Segment},
+    message::Message,
     projection::Projection,
     properties::Properties,
     set::{Count, Member, Set, Shape},

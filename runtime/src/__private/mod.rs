@@ -32,8 +32,8 @@ pub use crate::{
     entity::{
         Access, Blind, Column, ColumnSchema, Companion, Comparable, CopyRow, Discriminator, Draft,
         DynamicEntity, Encrypted, EntityRows, Flattened, FromRow, FullCopy, FullView, Holds, Json,
-        ListEntry, ListRows, PartialCopy, Partition, Patch, Path, PathBuilder, Plain, Point,
-        PrimaryRow, Projection, Properties, PropertyWriter, Range, ReadColumn, Scan, Schema,
+        ListEntry, ListRows, Message, PartialCopy, Partition, Patch, Path, PathBuilder, Plain,
+        Point, PrimaryRow, Projection, Properties, PropertyWriter, Range, ReadColumn, Scan, Schema,
         Sealed, Stored, TableEntity, UpgradeFrom, View, Within, assert_flattened, derived_rows,
         older_owner, older_rows, older_version,
         set::{
@@ -313,7 +313,10 @@ impl<T> JsonCodec<T> {
 pub fn keep_unknown(name: &[u8], value: ValueRef<'_>, put: impl FnOnce(&str, Value)) -> Result<()> {
     let name = std::str::from_utf8(name)
         .map_err(|_| crate::row::corrupt("a property's name is not UTF-8"))?;
-    put(name, value.to_value());
+    // What a move leaves on a row is nobody's property.
+    if !name.starts_with("EntableMov") {
+        put(name, value.to_value());
+    }
     Ok(())
 }
 

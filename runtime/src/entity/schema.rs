@@ -232,11 +232,6 @@ impl Schema {
         self.versions().all(|schema| schema.families.len() == 1)
     }
 
-    /// Whether some of its rows, or of its older versions', are in other partitions or tables.
-    pub(crate) fn reaches_elsewhere(&'static self) -> bool {
-        self.versions().any(|schema| schema.families.iter().any(|family| family.elsewhere))
-    }
-
     /// The primaries of the version that has that kind of copies.
     pub(crate) fn primary_of(&'static self, copy: &'static Family) -> Option<&'static Family> {
         let has = |schema: &&'static Schema| {

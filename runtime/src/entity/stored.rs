@@ -45,6 +45,10 @@ impl<T> Stored<T> {
         Self { pending, ..self }
     }
 
+    pub(crate) fn pending(&self) -> &Pending {
+        &self.pending
+    }
+
     /// Returns when the copies in other partitions of the write that it came from are written; at
     /// once for a value that was read.
     ///

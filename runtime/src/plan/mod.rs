@@ -7,6 +7,7 @@ mod change;
 mod holder;
 mod home;
 mod list;
+pub(crate) mod moving;
 pub(crate) mod outbox;
 mod read;
 mod size;

@@ -29,6 +29,8 @@ pub(crate) enum Role {
     List,
     /// A dirty row, by its place among those of the transaction.
     Dirty(usize),
+    /// A message, or the receipt of one.
+    Note,
     /// The fence of the partition.
     Fence,
 }
@@ -153,7 +155,7 @@ impl Transaction {
     pub(crate) fn verb_of(&self, operation: usize) -> Option<usize> {
         match self.roles.get(operation)? {
             Role::Primary(verb) | Role::NewCopy(verb, _) | Role::KeptCopy(verb) => Some(*verb),
-            Role::OldCopy | Role::List | Role::Dirty(_) | Role::Fence => None,
+            Role::OldCopy | Role::List | Role::Dirty(_) | Role::Note | Role::Fence => None,
         }
     }
 
@@ -178,7 +180,9 @@ impl Transaction {
             (Role::Primary(verb) | Role::NewCopy(verb, _) | Role::KeptCopy(verb), _) => {
                 return Err(Some(verb));
             }
-            (Role::OldCopy | Role::List | Role::Dirty(_) | Role::Fence, _) => return Err(None),
+            (Role::OldCopy | Role::List | Role::Dirty(_) | Role::Note | Role::Fence, _) => {
+                return Err(None);
+            }
         };
         let slots = (self.operations.get_mut(at), self.roles.get_mut(at), self.homes.get_mut(at));
         if let (Some(slot), Some(slot_role), Some(slot_home)) = slots {
@@ -215,10 +219,14 @@ fn same_key(a: &CopyRow, b: &CopyRow) -> bool {
 
 /// Two entities of the transaction derive one copy; `holder`: the primary of the other one.
 fn taken_within(copy: &CopyRow, verb: usize, holder: Option<&Row>) -> Error {
-    let message = format!(
-        "two entities of the transaction have the same key of index `{}`",
-        copy.family.name
-    );
+    let index = copy.family.name;
+    let message = match holder {
+        Some(holder) => format!(
+            "the key of index `{index}` is held by the entity `{}` of the same transaction",
+            holder.row_key().escape_debug()
+        ),
+        None => format!("two entities of the transaction have the same key of index `{index}`"),
+    };
     let error = Error::new(ErrorKind::UniqueViolation, message)
         .with_index(copy.family.name)
         .at_operation(verb)

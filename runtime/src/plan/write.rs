@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use super::{Change, Effect, Holders, Tokens};
+use super::{Change, Effect, Holders, Tokens, moving::stays};
 use crate::{
     batch::{Condition, Operation},
     edm::Bag,
@@ -295,6 +295,7 @@ fn through_copy<E: TableEntity>(
 
 /// The new rows in place of the ones that `current` holds, in the version of `current`.
 fn guarded<E: TableEntity>(current: &Row, new: EntityRows, tokens: &Tokens) -> Result<Effect> {
+    stays(current)?;
     let guard = current.etag().map_or(Condition::Any, Condition::Match);
     let old = if is_alone::<E>() { None } else { Some(rows_of::<E>(current, tokens)?) };
     let new = new.encrypted_as(current);
@@ -320,6 +321,7 @@ fn guarded<E: TableEntity>(current: &Row, new: EntityRows, tokens: &Tokens) -> R
 
 /// The removal of the rows that `current` holds, in the version of `current`.
 fn deleted<E: TableEntity>(current: &Row, tokens: &Tokens) -> Result<Effect> {
+    stays(current)?;
     let guard = current.etag().map_or(Condition::Any, Condition::Match);
     let delete = Operation::delete(current.partition_key(), current.row_key(), guard)?;
     let old = if is_alone::<E>() { None } else { Some(rows_of::<E>(current, tokens)?) };

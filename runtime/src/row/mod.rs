@@ -224,6 +224,11 @@ impl Row {
         self.encrypted.as_deref().unwrap_or_default()
     }
 
+    /// The same row as if it was not written yet.
+    pub(crate) fn without_version(self) -> Self {
+        Self { etag: None, ..self.written_at(Ticks::default()) }
+    }
+
     /// Keys and properties, without the version.
     fn content(&self) -> &[u8] {
         self.bytes.get(9..).unwrap_or_default()

@@ -22,7 +22,8 @@ impl KeyScope {
         Self::named("default")
     }
 
-    /// The scope of that name.
+    /// The scope of that name. `default` is the default scope's: a rule that makes names out of what
+    /// users choose puts something before them.
     pub fn named(name: &str) -> Self {
         Self(name.into())
     }
@@ -74,4 +75,27 @@ pub trait KeyProvider: Send + Sync + fmt::Debug + 'static {
         scope: &'a KeyScope,
         version: Option<u32>,
     ) -> KeyFuture<'a, Arc<IndexKey>>;
+}
+
+/// A shared provider is one.
+impl<P: KeyProvider + ?Sized> KeyProvider for Arc<P> {
+    fn scope_of(&self, partition_key: &str) -> KeyScope {
+        (**self).scope_of(partition_key)
+    }
+
+    fn primary<'a>(&'a self, scope: &'a KeyScope) -> KeyFuture<'a, Arc<DataKey>> {
+        (**self).primary(scope)
+    }
+
+    fn get<'a>(&'a self, scope: &'a KeyScope, id: KeyId) -> KeyFuture<'a, Arc<DataKey>> {
+        (**self).get(scope, id)
+    }
+
+    fn index<'a>(
+        &'a self,
+        scope: &'a KeyScope,
+        version: Option<u32>,
+    ) -> KeyFuture<'a, Arc<IndexKey>> {
+        (**self).index(scope, version)
+    }
 }

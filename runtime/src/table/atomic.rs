@@ -4,14 +4,19 @@ use std::{borrow::Cow, collections::HashMap, ops::Deref};
 
 use super::{
     BulkVerb, Client, Rewritable, Writable,
-    commit::{Outcome, commit, keyed},
+    commit::{Outcome, commit_with, keyed},
+    outbox::{Guard, Notes},
 };
 use crate::{
-    batch::Written,
-    entity::{Patch, Pending, Point, Stored, TableEntity},
+    batch::{Operation, Written},
+    entity::{Message, Patch, Pending, Point, Stored, TableEntity},
     error::{Error, ErrorKind, Result, ServiceCode},
     limits::{BATCH_OPERATIONS, REQUEST_BYTES},
-    plan::{self, Change},
+    plan::{
+        self, Change,
+        outbox::{emitted, posted, receipt},
+    },
+    row::Row,
 };
 
 /// An entity group transaction: one table, one partition, at most 100 operations, below 4 MiB.
@@ -33,6 +38,20 @@ pub struct Atomic {
     named: bool,
     changes: Vec<Change>,
     known: Known,
+    /// Messages that are to be stored, in whichever partition.
+    messages: Vec<Row>,
+    /// The message whose effect it is.
+    effect_of: Option<String>,
+}
+
+/// What is known of changes whose keys have their tokens.
+fn admitted(table: &str, changes: &[Change]) -> Result<Known> {
+    let mut known = Known::default();
+    for (verb, change) in changes.iter().enumerate() {
+        let place = |error: Error| error.in_table(table).at_operation(verb);
+        known.admit(verb, change).map_err(place)?;
+    }
+    Ok(known)
 }
 
 /// What is known of the transaction before anything is read.
@@ -47,7 +66,15 @@ struct Known {
 
 impl Atomic {
     pub(super) fn new(client: Client, table: Option<String>) -> Self {
-        Self { client, named: table.is_some(), table, changes: Vec::new(), known: Known::default() }
+        Self {
+            client,
+            named: table.is_some(),
+            table,
+            changes: Vec::new(),
+            known: Known::default(),
+            messages: Vec::new(),
+            effect_of: None,
+        }
     }
 
     /// Creates an entity.
@@ -124,6 +151,67 @@ impl Atomic {
         self.add(E::SCHEMA.table, plan::delete_at::<E>(point.as_access(), true))
     }
 
+    /// Stores a message in the partition of the transaction: a worker hands it to the function that
+    /// was given to [`Worker::on`](crate::Worker::on), at least once.
+    ///
+    /// A transaction of nothing but messages begins with `Table::atomic()` and
+    /// [`in_partition`](Self::in_partition).
+    ///
+    /// # Errors
+    ///
+    /// `is_too_large` for a message of more than 32,768 UTF-16 units as JSON, or the 101st
+    /// operation; `is_invalid` for one that cannot be JSON.
+    pub fn emit<M: Message>(&mut self, message: &M) -> Result<&mut Self> {
+        let row = emitted(&self.client.outbox().chance.id(), message)?;
+        self.known.grow(1, Operation::insert(row.clone()).request_bytes()?)?;
+        self.messages.push(row);
+        Ok(self)
+    }
+
+    /// Says which partition it is for, before anything else does.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` where it began in another one.
+    pub fn in_partition(&mut self, partition_key: impl Into<String>) -> Result<&mut Self> {
+        let partition_key = partition_key.into();
+        self.known.stay_in(&partition_key)?;
+        self.known.partition_key = Some(partition_key);
+        Ok(self)
+    }
+
+    /// The transaction as the effect of a message, which takes place once.
+    pub(crate) fn as_effect_of(mut self, message: &str) -> Self {
+        self.effect_of = Some(message.to_owned());
+        self
+    }
+
+    /// Its table and partition, where they are known.
+    pub(crate) fn place(&self) -> Option<(String, String)> {
+        self.table.clone().zip(self.known.partition_key.clone())
+    }
+
+    /// The rows of the outbox that go with it.
+    fn notes(&self, known: &Known) -> Result<Notes> {
+        let mut notes = Notes { has_messages: !self.messages.is_empty(), ..Notes::default() };
+        if self.messages.is_empty() && self.effect_of.is_none() {
+            return Ok(notes);
+        }
+        let Some(partition_key) = self.table.as_ref().and(known.partition_key.clone()) else {
+            let message = "a transaction of nothing but messages does not say its table and partition: begin it with `Table::atomic()` and `in_partition(..)`";
+            return Err(Error::new(ErrorKind::Invalid, message));
+        };
+        for message in &self.messages {
+            notes.operations.push(posted(message, &partition_key)?);
+        }
+        let has_receipt = self.client.outbox().guards.hold(Guard::Receipt);
+        if let Some(id) = self.effect_of.as_ref().filter(|_| has_receipt) {
+            notes.operations.push(receipt(&partition_key, id)?);
+        }
+        notes.partition_key = partition_key;
+        Ok(notes)
+    }
+
     /// How many verbs are in it.
     pub fn len(&self) -> usize {
         self.changes.len()
@@ -177,16 +265,14 @@ impl Atomic {
     /// What the failing verb would fail with alone; [`failed_index`](Error::failed_index) is the
     /// verb, counted from 0. Nothing was applied.
     pub async fn commit(self) -> Result<Committed> {
-        let table = self.table.unwrap_or_default();
+        let table = self.table.clone().unwrap_or_default();
         let changes = keyed(&self.client, &table, &self.changes).await?;
-        if let Cow::Owned(changes) = &changes {
-            let mut known = Known::default();
-            for (verb, change) in changes.iter().enumerate() {
-                let place = |error: Error| error.in_table(&table).at_operation(verb);
-                known.admit(verb, change).map_err(place)?;
-            }
-        }
-        let landed = commit(&self.client, &table, &changes).await?;
+        let rekeyed = match &changes {
+            Cow::Owned(changes) => Some(admitted(&table, changes)?),
+            Cow::Borrowed(_) => None,
+        };
+        let notes = self.notes(rekeyed.as_ref().unwrap_or(&self.known))?;
+        let landed = commit_with(&self.client, &table, &changes, &notes).await?;
         let written = landed.outcomes.into_iter().map(result).collect();
         Ok(Committed { written, pending: landed.pending })
     }
@@ -217,26 +303,45 @@ impl Known {
             return Err(place(Error::service(ServiceCode::InvalidDuplicateRow, message)));
         }
         let (operations, bytes) = change.least_size()?;
-        if self.operations + operations > BATCH_OPERATIONS {
-            let message = format!(
-                "an entity group transaction has at most {BATCH_OPERATIONS} operations, copies included, and this makes {}",
-                self.operations + operations
-            );
-            return Err(place(
-                Error::new(ErrorKind::TooLarge, message).with_code(ServiceCode::InvalidInput),
-            ));
-        }
-        if self.bytes + bytes >= REQUEST_BYTES {
-            let message = format!(
-                "the operations take {} bytes, an entity group transaction stays below {REQUEST_BYTES}",
-                self.bytes + bytes
-            );
-            return Err(place(Error::service(ServiceCode::RequestBodyTooLarge, message)));
-        }
+        self.grow(operations, bytes).map_err(place)?;
         self.partition_key.get_or_insert_with(|| partition_key.to_owned());
         self.rows.insert(row_key.to_owned(), verb);
-        self.operations += operations;
-        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// Refuses another partition than the one that it began in.
+    fn stay_in(&self, partition_key: &str) -> Result<()> {
+        match &self.partition_key {
+            Some(first) if first != partition_key => {
+                let message = format!(
+                    "an entity group transaction stays in one partition, and it began in `{}`; an entity is moved to another one with `move_to`",
+                    first.escape_debug()
+                );
+                let code = ServiceCode::CommandsInBatchActOnDifferentPartitions;
+                Err(Error::service(code, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses what one transaction does not hold.
+    fn grow(&mut self, operations: usize, bytes: usize) -> Result<()> {
+        let (operations, bytes) = (self.operations + operations, self.bytes + bytes);
+        if operations > BATCH_OPERATIONS {
+            let message = format!(
+                "an entity group transaction has at most {BATCH_OPERATIONS} operations, copies included, and this makes {operations}"
+            );
+            return Err(
+                Error::new(ErrorKind::TooLarge, message).with_code(ServiceCode::InvalidInput)
+            );
+        }
+        if bytes >= REQUEST_BYTES {
+            let message = format!(
+                "the operations take {bytes} bytes, an entity group transaction stays below {REQUEST_BYTES}"
+            );
+            return Err(Error::service(ServiceCode::RequestBodyTooLarge, message));
+        }
+        (self.operations, self.bytes) = (operations, bytes);
         Ok(())
     }
 }

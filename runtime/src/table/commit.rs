@@ -11,7 +11,7 @@ use futures_util::future::try_join_all;
 
 use super::{
     Client, backoff,
-    outbox::Work,
+    outbox::{Notes, Work},
     taken::Wanted,
     vault::{Placed, Reading},
 };
@@ -49,9 +49,19 @@ pub(super) struct Landed {
 ///
 /// An error's `failed_index` is the change.
 pub(super) async fn commit(client: &Client, table: &str, changes: &[Change]) -> Result<Landed> {
+    commit_with(client, table, changes, &Notes::default()).await
+}
+
+/// The same with further rows of the outbox.
+pub(super) async fn commit_with(
+    client: &Client,
+    table: &str,
+    changes: &[Change],
+    notes: &Notes,
+) -> Result<Landed> {
     let changes = &keyed(client, table, changes).await?;
     for attempt in 0..backoff::ATTEMPTS {
-        if let Some(landed) = try_once(client, table, changes).await? {
+        if let Some(landed) = try_once(client, table, changes, notes).await? {
             return Ok(landed);
         }
         backoff::wait(client, attempt).await;
@@ -84,13 +94,18 @@ pub(super) async fn keyed<'c>(
 ///
 /// A copy that was not there to be deleted is left out of the same plan only: a writer that creates
 /// it moves the primary's version as well, and a new plan from that version deletes it.
-async fn try_once(client: &Client, table: &str, changes: &[Change]) -> Result<Option<Landed>> {
+async fn try_once(
+    client: &Client,
+    table: &str,
+    changes: &[Change],
+    notes: &Notes,
+) -> Result<Option<Landed>> {
     let effects = try_join_all(
         changes.iter().enumerate().map(|(verb, change)| effect(client, table, verb, change)),
     )
     .await?;
     let lists = read_lists(client, table, &effects).await?;
-    let mut work = Work::of(client, table, &effects).await;
+    let mut work = Work::of(client, table, &effects, notes).await;
     let mut missing = HashSet::new();
     loop {
         let mut transaction = Transaction::of(&effects, &lists, &missing)?;
@@ -273,7 +288,9 @@ impl<'t> Failed<'t> {
             Some((Role::OldCopy, operation)) if error.is_not_found() && raced => {
                 Self::MissingCopy(operation.row().row_key().to_owned())
             }
-            Some((role @ (Role::Dirty(_) | Role::Fence), _)) if raced => Self::Work(*role),
+            Some((role @ (Role::Dirty(_) | Role::Note | Role::Fence), _)) if raced => {
+                Self::Work(*role)
+            }
             Some(_) if raced => Self::Race,
             Some(_) => Self::Other,
         }

@@ -5,6 +5,8 @@
 
 mod close;
 mod directory;
+mod handler;
+mod messages;
 mod partition;
 mod pass;
 mod poison;
@@ -22,20 +24,25 @@ use std::{
 };
 
 use futures_util::future::{Either, select};
+pub use handler::Context;
+use handler::Handlers;
 pub use poison::Poisoned;
 use round::Due;
 use stats::Visit;
 pub use stats::WorkerStats;
 
 use crate::{
-    entity::TableEntity,
-    error::Result,
+    entity::{Message, TableEntity},
+    error::{BoxError, Result},
     row::ETag,
-    table::{Client, backoff},
+    table::{Client, backoff, outbox::SERVER_LIMIT},
 };
 
 /// Partitions that a worker works on at a time.
 const CONCURRENCY: usize = 16;
+
+/// How long a handler has a message.
+const LEASE: Duration = Duration::from_secs(60);
 
 /// How long a worker waits between two looks at the directory.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -75,6 +82,8 @@ pub struct Worker {
     client: Client,
     concurrency: usize,
     interval: Duration,
+    lease: Duration,
+    handlers: Handlers,
     memory: Arc<Mutex<Memory>>,
 }
 
@@ -106,6 +115,8 @@ impl Client {
             client: self.clone(),
             concurrency: CONCURRENCY,
             interval: INTERVAL,
+            lease: LEASE,
+            handlers: Handlers::default(),
             memory: Arc::default(),
         }
     }
@@ -129,6 +140,32 @@ impl Worker {
     #[must_use]
     pub fn interval(self, interval: Duration) -> Self {
         Self { interval, ..self }
+    }
+
+    /// How long a handler may take for a message: it is dropped then, which counts as a failure, and
+    /// other workers may take the message. 60 s unless told.
+    #[must_use]
+    pub fn lease(self, lease: Duration) -> Self {
+        // Nobody may have a message for longer than receipts stay.
+        let most = self.client.outbox().options.flight.saturating_sub(SERVER_LIMIT);
+        Self { lease: lease.min(most), ..self }
+    }
+
+    /// The function that messages of a type are handed to.
+    ///
+    /// It is called at least once for each message, in no order, and maybe by several workers at
+    /// once; what it does inside [`Context::once`] takes place once. An error, a panic, or more time
+    /// than the [`lease`](Self::lease) is a failure; after some failures the message is put into the
+    /// poison table.
+    #[must_use]
+    pub fn on<M, F, T>(mut self, handler: F) -> Self
+    where
+        M: Message,
+        F: Fn(Context, M) -> T + Send + Sync + 'static,
+        T: Future<Output = Result<(), BoxError>> + Send + 'static,
+    {
+        self.handlers.add(handler);
+        self
     }
 
     /// What was done so far, and what was open when it was looked at last.

@@ -7,7 +7,7 @@ use crate::{
     backend::Scan,
     edm::Ticks,
     error::Result,
-    plan::outbox::{DIRTY, FENCE, MESSAGE, RESERVED, RESERVED_END, is_known},
+    plan::outbox::{DIRTY, FENCE, MESSAGE, RECEIPT, RESERVED, RESERVED_END, is_known},
     row::Row,
     table::Client,
 };
@@ -25,6 +25,9 @@ pub(super) struct Partition {
     pub(super) table: String,
     pub(super) fences: Vec<Aged>,
     pub(super) dirty: Vec<Aged>,
+    pub(super) messages: Vec<Aged>,
+    /// The store's time when the last page was read.
+    pub(super) date: Option<Ticks>,
     /// Work of kinds or formats that this program does not know.
     pub(super) unknown: u64,
 }
@@ -39,6 +42,7 @@ impl Partition {
             let scan =
                 Scan { table, filter: &filter, select: None, top: None, from: from.as_ref() };
             let page = client.scan(scan).await?;
+            partition.date = page.date;
             for row in page.rows {
                 let age = age(&row, page.date);
                 partition.sort_in(Aged { row, age })?;
@@ -57,7 +61,9 @@ impl Partition {
             self.fences.push(aged);
         } else if key.starts_with(DIRTY) && is_known {
             self.dirty.push(aged);
-        } else if key.starts_with(MESSAGE) || key < MESSAGE {
+        } else if key.starts_with(MESSAGE) && is_known {
+            self.messages.push(aged);
+        } else if !key.starts_with(RECEIPT) {
             self.unknown += 1;
         }
         Ok(())
@@ -65,7 +71,7 @@ impl Partition {
 
     /// Whether nothing is open that a fence has to stand for.
     pub(super) fn is_idle(&self) -> bool {
-        self.dirty.is_empty() && self.unknown == 0
+        self.dirty.is_empty() && self.messages.is_empty() && self.unknown == 0
     }
 }
 

@@ -7,14 +7,14 @@ use crate::{
     edm::ValueRef,
     error::{Error, ErrorKind, Result},
     filter::Filter,
-    plan::outbox::{OpenRow, hash128},
-    row::Row,
+    plan::outbox::{MESSAGE, OpenRow, hash128, posted},
+    row::{ETag, Row},
 };
 
 /// The table of poisoned work.
 const TABLE: &str = "EntablePoison";
-/// The partition of poisoned dirty rows, with the version of the format.
-const PARTITION: &str = "1dirty";
+/// The partition of poisoned work: the version of the format.
+const PARTITION: &str = "1";
 /// What the properties of the framework are called there; all others are the row's own.
 const OWN: [&str; 4] = ["PoisonTable", "PoisonPartition", "PoisonRow", "PoisonError"];
 
@@ -24,20 +24,28 @@ const OWN: [&str; 4] = ["PoisonTable", "PoisonPartition", "PoisonRow", "PoisonEr
 pub struct Poisoned {
     /// The table of the primary.
     pub table: String,
-    /// The PartitionKey of the primary.
+    /// The PartitionKey of the primary, or of the message.
     pub partition_key: String,
     /// The last error.
     pub error: String,
     /// The row of the outbox, as it was.
-    open: OpenRow,
+    open: Row,
     /// Its row in the poison table.
     row: Row,
 }
 
 impl Poisoned {
-    /// The RowKey of the primary.
+    /// The RowKey of the row of the outbox: of the primary after `~e2_`, or of the message.
     pub fn row_key(&self) -> &str {
-        &self.open.primary
+        self.open.row_key()
+    }
+
+    /// The name of the message, where it is one.
+    pub fn message(&self) -> Option<&str> {
+        match self.open.get("Type") {
+            Ok(Some(ValueRef::String(name))) if self.row_key().starts_with(MESSAGE) => Some(name),
+            _ => None,
+        }
     }
 }
 
@@ -63,35 +71,41 @@ impl Worker {
         if count < self.client.outbox().options.poison_after {
             return Ok(false);
         }
-        self.poison(table, &aged.row, &error).await?;
+        self.put_aside(table, &aged.row, aged.row.etag(), &error.to_string()).await?;
         let memory = &mut *self.memory();
         memory.failures.remove(&place(table, aged));
         memory.stats.poisoned += 1;
         Ok(true)
     }
 
-    async fn poison(&self, table: &str, row: &Row, error: &Error) -> Result<()> {
+    /// Puts work into the poison table, and removes it in the version that one has.
+    pub(super) async fn put_aside(
+        &self,
+        table: &str,
+        row: &Row,
+        version: Option<ETag>,
+        error: &str,
+    ) -> Result<()> {
         let (partition_key, row_key) = (row.partition_key(), row.row_key());
-        let version = row.etag().map(|etag| etag.to_string()).unwrap_or_default();
-        let key = hash128(&[table, partition_key, row_key, &version]);
+        let seen = version.as_ref().map(ETag::to_string).unwrap_or_default();
+        let key = hash128(&[table, partition_key, row_key, &seen]);
         let mut poisoned = Row::build(PARTITION, &key);
         let mut properties = row.properties();
         while let Some((name, value)) = properties.next()? {
             poisoned.put(&String::from_utf8_lossy(name), value);
         }
-        let text = error.to_string();
-        for (name, value) in OWN.into_iter().zip([table, partition_key, row_key, &text]) {
+        for (name, value) in OWN.into_iter().zip([table, partition_key, row_key, error]) {
             poisoned.put(name, ValueRef::String(value));
         }
-        self.put_aside(Operation::insert(poisoned.finish()?)).await?;
-        let seen = row.etag().map_or(Condition::Any, Condition::Match);
+        self.poison(Operation::insert(poisoned.finish()?)).await?;
+        let seen = version.map_or(Condition::Any, Condition::Match);
         match self.client.apply_one(table, Operation::delete(partition_key, row_key, seen)?).await {
             Err(error) if !(error.is_not_found() || error.is_precondition_failed()) => Err(error),
             _ => Ok(()),
         }
     }
 
-    async fn put_aside(&self, operation: Operation) -> Result<()> {
+    async fn poison(&self, operation: Operation) -> Result<()> {
         match self.client.apply_one(TABLE, operation.clone()).await {
             Err(error) if error.code() == Some("TableNotFound") => {
                 self.client.create_table_if_missing(TABLE).await?;
@@ -133,13 +147,18 @@ impl Worker {
         }
     }
 
-    /// Puts work back that was put aside: its rows elsewhere are made what the primary says by then.
+    /// Puts work back that was put aside: rows elsewhere are made what the primary says by then, and a
+    /// message is handed over again.
     ///
     /// # Errors
     ///
     /// The backend's.
     pub async fn requeue(&self, poisoned: &Poisoned) -> Result<()> {
-        self.put_back(&poisoned.table, &poisoned.open).await?;
+        let operation = match poisoned.message() {
+            Some(_) => posted(&poisoned.open, &poisoned.partition_key)?,
+            None => OpenRow::of(poisoned.open.clone())?.recorded()?,
+        };
+        self.put_back(&poisoned.table, operation).await?;
         let seen = poisoned.row.etag().map_or(Condition::Any, Condition::Match);
         let delete = Operation::delete(PARTITION, poisoned.row.row_key(), seen)?;
         match self.client.apply_one(TABLE, delete).await {
@@ -165,12 +184,12 @@ impl Poisoned {
         let mut open = Row::build(&partition_key, &row_key);
         let mut properties = row.properties();
         while let Some((name, value)) = properties.next()? {
-            if !OWN.iter().any(|own| own.as_bytes() == name) {
+            // Failures are counted anew.
+            if !OWN.iter().any(|own| own.as_bytes() == name) && name != b"Failures" {
                 open.put(&String::from_utf8_lossy(name), value);
             }
         }
-        let open = OpenRow::of(open.finish()?)?;
-        Ok(Self { table, partition_key, error, open, row })
+        Ok(Self { table, partition_key, error, open: open.finish()?, row })
     }
 }
 

@@ -57,7 +57,7 @@ impl Worker {
             Err(error) if error.is_not_found() => {
                 // Another actor found the work done before this one wrote once more.
                 if done.wrote && self.client.outbox().guards.hold(Guard::PutBack) {
-                    self.put_back(table, &done.open).await?;
+                    self.put_back(table, done.open.recorded()?).await?;
                     return Ok(false);
                 }
                 Ok(true)
@@ -75,23 +75,10 @@ impl Worker {
     }
 
     /// Records open work again, under a fence as everybody does.
-    pub(super) async fn put_back(&self, table: &str, open: &OpenRow) -> Result<()> {
-        let outbox = self.client.outbox();
-        let partition_key = open.row.partition_key();
-        loop {
-            let fence = outbox.fence(&self.client, table, partition_key).await?;
-            let mut batch = Batch::new(table);
-            batch.push(open.recorded()?)?;
-            if outbox.guards.hold(Guard::FenceInTransaction) {
-                batch.push(fence.touched(outbox.beat())?)?;
-            }
-            match self.client.apply(&batch).await {
-                Ok(_) => return Ok(()),
-                Err(error) if error.code() == Some("ResourceNotFound") => {
-                    outbox.closed(table, &fence);
-                }
-                Err(error) => return Err(error),
-            }
+    pub(super) async fn put_back(&self, table: &str, operation: Operation) -> Result<()> {
+        match self.client.outbox().record(&self.client, table, vec![operation]).await {
+            Err(error) if !error.is_conflict() => Err(error),
+            _ => Ok(()),
         }
     }
 }

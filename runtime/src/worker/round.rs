@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Rows of one partition that are worked on at a time.
-const ROWS: usize = 8;
+pub(super) const ROWS: usize = 8;
 
 /// Which work is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Round {
         self.failure = self.failure.take().or(other.failure);
     }
 
-    fn fail(&mut self, error: Error) {
+    pub(super) fn fail(&mut self, error: Error) {
         self.failure.get_or_insert(error);
     }
 }
@@ -130,6 +130,7 @@ impl Worker {
             .buffer_unordered(ROWS);
         let passed: Vec<Passed> = passes.collect().await;
         self.settle(table, passed, &mut round, &mut visit).await;
+        self.messages(&partition, due, &mut round, &mut visit).await;
         let closed = self.close(&partition, markers).await?;
         visit.again_in(self.client.outbox().options.lease);
         let key = (table.to_owned(), partition_key.to_owned());
@@ -199,7 +200,7 @@ impl Worker {
         }
     }
 
-    fn failed_for_now(&self, error: Error, round: &mut Round) {
+    pub(super) fn failed_for_now(&self, error: Error, round: &mut Round) {
         self.memory().stats.failures += 1;
         round.fail(error);
     }

@@ -13,6 +13,8 @@ mod options;
 mod put;
 mod scan;
 mod store;
+#[cfg(test)]
+mod tests;
 mod view;
 mod writer;
 

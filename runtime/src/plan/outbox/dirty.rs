@@ -159,6 +159,27 @@ fn is_at_same_place(a: &CopyRow, b: &CopyRow) -> bool {
 }
 
 impl Dirty {
+    /// The record of one copy of a primary.
+    pub(crate) fn naming(
+        schema: &'static Schema,
+        table: &str,
+        primary: &Row,
+        copy: &CopyRow,
+    ) -> Option<Self> {
+        let kinds = Kinds { copy: copy.family, primary: schema.primary_of(copy.family)?, schema };
+        let destination = Destination {
+            name: Name::of(table, copy),
+            kinds,
+            wanted: Some(copy.row.clone()),
+            was_there: false,
+        };
+        Some(Self {
+            partition_key: primary.partition_key().to_owned(),
+            primary: primary.row_key().to_owned(),
+            destinations: vec![destination],
+        })
+    }
+
     /// The RowKey of its row.
     pub(crate) fn row_key(&self) -> String {
         row_key_of(&self.primary)

@@ -8,12 +8,14 @@ mod copy;
 mod dirty;
 mod fence;
 mod hash;
+mod message;
 mod step;
 
 pub(crate) use copy::{Owner, holds_same, is_of_owner};
 pub(crate) use dirty::{Destination, Dirty, Name, OpenRow, dirty_rows};
 pub(crate) use fence::{DIRECTORY, Fence, Marker, all_markers};
 pub(crate) use hash::hash128;
+pub(crate) use message::{OpenMessage, after, emitted, posted, receipt, receipt_key};
 pub(crate) use step::{Step, is_current, step};
 
 /// What the RowKeys of all rows of the outbox begin with.
@@ -26,6 +28,8 @@ pub(crate) const FENCE: &str = "~e0_";
 pub(crate) const DIRTY: &str = "~e2_";
 /// What the RowKey of a message begins with.
 pub(crate) const MESSAGE: &str = "~e3_";
+/// What the RowKey of a receipt begins with.
+pub(crate) const RECEIPT: &str = "~e4_";
 
 /// The version of the rows' format.
 pub(crate) const FORMAT: i32 = 1;

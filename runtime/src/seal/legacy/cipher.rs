@@ -34,3 +34,30 @@ fn unpadded(plain: &[u8]) -> Option<usize> {
     }
     bool::from(good).then(|| plain.len().saturating_sub(usize::from(count)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::unpadded;
+
+    #[test]
+    fn padding_is_all_of_one_count() {
+        let block = |end: &[u8]| {
+            let mut block = [0xaa; 32];
+            block[32 - end.len()..].copy_from_slice(end);
+            unpadded(&block)
+        };
+        for count in 1..=16 {
+            let end = vec![count; count.into()];
+            assert_eq!(block(&end), Some(32 - usize::from(count)));
+            for wrong in 0..end.len() - 1 {
+                let mut end = end.clone();
+                end[wrong] ^= 1;
+                assert_eq!(block(&end), None, "{count} {wrong}");
+            }
+        }
+        assert_eq!(block(&[0]), None);
+        assert_eq!(block(&[17; 17]), None);
+        assert_eq!(block(&[255; 32]), None);
+        assert_eq!(unpadded(&[1; 15]), None);
+    }
+}

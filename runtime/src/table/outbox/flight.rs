@@ -1,6 +1,8 @@
 //! The one bound on time that anything depends on, enforced by each client on itself: rows
 //! elsewhere are written soon after their primary was read, or not at all.
 
+use std::future::Future;
+
 use tokio::time::{Instant, timeout};
 
 use super::options::SERVER_LIMIT;
@@ -35,19 +37,28 @@ impl Flight {
         kinds: Kinds,
         operation: Operation,
     ) -> Result<Written> {
+        let home = Home::Entity(kinds.schema, kinds.copy);
+        let request = client.write_one(table, Placed::new(operation, home));
+        self.run(client, request).await.map_err(|error| error.in_table(table))
+    }
+
+    /// Carries a request to another partition out, if there is time.
+    pub(crate) async fn run<T>(
+        self,
+        client: &Client,
+        request: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         if Instant::now() >= self.until {
             let message =
                 "the row may not be written any more: too long since its primary was read";
-            return Err(Error::new(ErrorKind::Contended, message).in_table(table));
+            return Err(Error::new(ErrorKind::Contended, message));
         }
         // What is given up here is never sent again by a layer below.
-        let home = Home::Entity(kinds.schema, kinds.copy);
-        let request = client.write_one(table, Placed::new(operation, home));
         match timeout(client.outbox().options.request_timeout, request).await {
-            Ok(written) => written,
+            Ok(answer) => answer,
             Err(_) => {
                 let message = "the request took too long; whether it was carried out is unknown";
-                Err(Error::new(ErrorKind::Ambiguous, message).in_table(table))
+                Err(Error::new(ErrorKind::Ambiguous, message))
             }
         }
     }

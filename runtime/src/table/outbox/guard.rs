@@ -25,6 +25,10 @@ pub enum Guard {
     DirtyVersion,
     /// What was not written by oneself is looked at again when nobody can write it any more.
     SecondLook,
+    /// An entity that was moved is deleted in the version that was carried over.
+    LeaveVersion,
+    /// What says that a message had its effect, or that a moved entity arrived.
+    Receipt,
     /// Leases of messages: an economy, nothing depends on it.
     Lease,
     /// A dirty row that was removed under a pass is put back: an economy.

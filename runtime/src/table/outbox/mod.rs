@@ -3,6 +3,7 @@
 //! The rules, and why they are needed, are in `docs/outbox.md`.
 
 mod background;
+mod carry;
 mod fast;
 mod flight;
 mod guard;
@@ -13,22 +14,25 @@ mod work;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use background::Background;
+pub(crate) use carry::{Carried, Carry};
 use fast::Commit;
 pub(crate) use fast::{guarded, read_row};
 pub(crate) use flight::Flight;
 pub use guard::Guard;
 pub(crate) use guard::Guards;
 pub use options::OutboxOptions;
+pub(crate) use options::SERVER_LIMIT;
 use register::Registrations;
-pub(crate) use work::Work;
+pub(crate) use work::{Notes, Work};
 
 use crate::{
+    batch::{Batch, Operation},
     chance::Chance,
     clock::Clock,
     entity::{Kinds, Schema},
-    error::Result,
+    error::{Error, ErrorKind, Result},
     plan::outbox::{Fence, Name},
-    table::Client,
+    table::{Client, backoff},
 };
 
 /// What a client keeps for its work in other partitions.
@@ -40,7 +44,7 @@ pub(crate) struct Outbox {
     pub(crate) guards: Guards,
     pub(crate) background: Background,
     registrations: Registrations,
-    /// The types that have rows elsewhere, as far as this client has met them.
+    /// The types that this client has met.
     types: RwLock<Vec<&'static Schema>>,
 }
 
@@ -66,9 +70,7 @@ impl Outbox {
     pub(crate) fn meet(&self, schema: &'static Schema) {
         let is_known =
             |types: &[&'static Schema]| types.iter().any(|known| std::ptr::eq(*known, schema));
-        if !schema.reaches_elsewhere()
-            || is_known(&self.types.read().unwrap_or_else(PoisonError::into_inner))
-        {
+        if is_known(&self.types.read().unwrap_or_else(PoisonError::into_inner)) {
             return;
         }
         let mut types = self.types.write().unwrap_or_else(PoisonError::into_inner);
@@ -90,6 +92,12 @@ impl Outbox {
         })
     }
 
+    /// The type of that name, in its newest version, where it is known.
+    pub(crate) fn type_named(&self, entity_type: &str) -> Option<&'static Schema> {
+        let types = self.types.read().unwrap_or_else(PoisonError::into_inner);
+        types.iter().find(|schema| schema.entity_type == entity_type).copied()
+    }
+
     /// The fence of the client's registration for a partition.
     pub(crate) async fn fence(
         &self,
@@ -103,6 +111,36 @@ impl Outbox {
     /// Forgets a registration that was closed.
     pub(crate) fn closed(&self, table: &str, fence: &Fence) {
         self.registrations.forget(table, fence);
+    }
+
+    /// Records open work in one partition, under a fence as everybody does.
+    pub(crate) async fn record(
+        &self,
+        client: &Client,
+        table: &str,
+        operations: Vec<Operation>,
+    ) -> Result<()> {
+        let Some(first) = operations.first() else { return Ok(()) };
+        let partition_key = first.row().partition_key().to_owned();
+        for attempt in 0..backoff::ATTEMPTS {
+            let fence = self.fence(client, table, &partition_key).await?;
+            let mut batch = Batch::new(table);
+            for operation in &operations {
+                batch.push(operation.clone())?;
+            }
+            if self.guards.hold(Guard::FenceInTransaction) {
+                batch.push(fence.touched(self.beat())?)?;
+            }
+            match client.apply(&batch).await {
+                Err(error) if error.code() == Some("ResourceNotFound") => {
+                    self.closed(table, &fence);
+                }
+                answer => return answer.map(drop),
+            }
+            backoff::wait(client, attempt).await;
+        }
+        let message = "the partition's registration was closed again and again";
+        Err(Error::new(ErrorKind::Contended, message).in_table(table))
     }
 
     /// A number for a fence to change to.

@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use super::{Commit, Guard};
 use crate::{
-    batch::Written,
+    batch::{Operation, Written},
     entity::Pending,
     error::Result,
     plan::{
@@ -17,9 +17,20 @@ use crate::{
 /// Registrations of one transaction that may be closed under it.
 const REGISTRATIONS: u32 = 8;
 
+/// Rows of the outbox that the caller adds to a transaction.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    /// The partition, where no change tells it.
+    pub(crate) partition_key: String,
+    pub(crate) operations: Vec<Operation>,
+    /// Whether there are messages among them, which a fence has to stand for.
+    pub(crate) has_messages: bool,
+}
+
 /// The rows of the outbox that go with a transaction.
-pub(crate) struct Work {
+pub(crate) struct Work<'n> {
     table: String,
+    notes: &'n Notes,
     commit: Commit,
     /// Dirty rows that are there already.
     joined: HashSet<usize>,
@@ -27,9 +38,14 @@ pub(crate) struct Work {
     registrations: u32,
 }
 
-impl Work {
+impl<'n> Work<'n> {
     /// What the effects leave to be done. Rows elsewhere are read here, before the commit.
-    pub(crate) async fn of(client: &Client, table: &str, effects: &[Arc<Effect>]) -> Self {
+    pub(crate) async fn of(
+        client: &Client,
+        table: &str,
+        effects: &[Arc<Effect>],
+        notes: &'n Notes,
+    ) -> Self {
         let dirty = dirty_rows(effects, table);
         if !dirty.is_empty() {
             let schemas = effects.iter().filter_map(|effect| effect.schema);
@@ -37,6 +53,7 @@ impl Work {
         }
         Self {
             table: table.to_owned(),
+            notes,
             commit: Commit::prepare(client, table, dirty).await,
             joined: HashSet::new(),
             fence: None,
@@ -57,7 +74,14 @@ impl Work {
             transaction.record(Role::Dirty(at), dirty.recorded(joined)?);
             partition_key = Some(dirty.partition_key.clone());
         }
+        for operation in &self.notes.operations {
+            transaction.record(Role::Note, operation.clone());
+            partition_key.get_or_insert_with(|| self.notes.partition_key.clone());
+        }
         let Some(partition_key) = partition_key else { return Ok(()) };
+        if self.commit.is_empty() && !self.notes.has_messages {
+            return Ok(());
+        }
         let outbox = client.outbox();
         let fence = outbox.fence(client, &self.table, &partition_key).await?;
         if outbox.guards.hold(Guard::FenceInTransaction) {

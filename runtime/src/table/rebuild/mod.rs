@@ -1,5 +1,6 @@
 //! A new index or list over entities that are there already.
 
+mod elsewhere;
 mod group;
 
 use std::{
@@ -114,13 +115,7 @@ impl<E: TableEntity> Rebuild<E> {
             report.primaries += u64::try_from(page.items.len()).unwrap_or(u64::MAX);
             let older = page.items.iter().filter(|stored| self.is_without(stored.row()));
             report.older += u64::try_from(older.count()).unwrap_or(u64::MAX);
-            let tokens = self.table.tokens().await?;
-            let rows =
-                page.items.iter().map(|stored| derive::<E>(self.family, stored.row(), &tokens));
-            let rows: Vec<_> = rows.filter_map(Result::transpose).collect::<Result<_>>()?;
-            Work { table: &self.table, family: self.family, report: &mut report }
-                .write(rows)
-                .await?;
+            self.write(&page.items, &mut report).await?;
             cursor = page.next;
             if let Some(on_progress) = &self.on_progress {
                 on_progress(&RebuildProgress {
@@ -133,6 +128,20 @@ impl<E: TableEntity> Rebuild<E> {
                 return Ok(report);
             }
         }
+    }
+
+    /// Writes what the primaries of a page derive; of an index in another partition, what workers
+    /// go by.
+    async fn write(&self, page: &[Stored<E>], report: &mut RebuildReport) -> Result<()> {
+        if self.family.elsewhere {
+            let primaries: Vec<&Row> = page.iter().map(Stored::row).collect();
+            report.written += elsewhere::record(&self.table, self.family, &primaries).await?;
+            return Ok(());
+        }
+        let tokens = self.table.tokens().await?;
+        let rows = page.iter().map(|stored| derive::<E>(self.family, stored.row(), &tokens));
+        let rows: Vec<_> = rows.filter_map(Result::transpose).collect::<Result<_>>()?;
+        Work { table: &self.table, family: self.family, report }.write(rows).await
     }
 
     /// Whether a primary is of an older version that does not have the index.
@@ -172,7 +181,9 @@ impl<E: TableEntity> IntoFuture for Rebuild<E> {
 }
 
 impl<E: TableEntity> Table<E> {
-    /// Writes the copies of an index, or the lists, for the entities that are there already.
+    /// Writes the copies of an index, or the lists, for the entities that are there already. Those of
+    /// an index in another partition are recorded, and workers write them: it is complete when none
+    /// of that is open.
     ///
     /// First let every writer run a program that declares the index: what they write from then on
     /// is in it. Then rebuild, beside them; until it is done, reads through the index do not find

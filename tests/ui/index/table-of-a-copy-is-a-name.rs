@@ -4,13 +4,12 @@ use entable::prelude::*;
 #[table(
     partition_key = "{department}",
     row_key = "id_{id:06}",
-    index(ByName, partition_key = "{name}", row_key = "name_{id:06}")
+    index(ByName, table = "no table", row_key = "name_{department}_{id:06}")
 )]
 struct Person {
     department: String,
     id: u32,
     name: String,
-    age: i32,
 }
 
 fn main() {}

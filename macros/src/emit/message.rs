@@ -1,0 +1,18 @@
+//! Messages: a name and a version.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::model::Message;
+
+/// The impl of `Message`.
+pub(super) fn emit(message: &Message) -> TokenStream {
+    let Message { ident, name, version, .. } = message;
+    quote! {
+        #[automatically_derived]
+        impl _rt::Message for #ident {
+            const NAME: &'static str = #name;
+            const VERSION: u32 = #version;
+        }
+    }
+}

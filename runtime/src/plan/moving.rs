@@ -1,0 +1,197 @@
+//! Moves to another partition or table: what each step makes of the rows.
+
+use serde::{Deserialize, Serialize};
+
+use super::Effect;
+use crate::{
+    batch::{Condition, Operation},
+    edm::ValueRef,
+    entity::{EntityRows, Message, Recognition, Schema, Stored, TableEntity},
+    error::{Error, ErrorKind, Result},
+    row::Row,
+};
+
+/// The property of a row that is on its way: the id of the move.
+const MOVING: &str = "EntableMoving";
+/// The property of a row that arrived: the id of the move, and the version that was carried over.
+const MOVED_BY: &str = "EntableMovedBy";
+
+/// Where an entity goes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Journey {
+    pub(crate) entity_type: String,
+    /// The RowKey that it leaves; the message is in its partition.
+    pub(crate) row_key: String,
+    pub(crate) to_table: String,
+    pub(crate) to_partition: String,
+    pub(crate) to_row: String,
+}
+
+impl Message for Journey {
+    const NAME: &'static str = "entable.move";
+    const VERSION: u32 = 1;
+}
+
+/// The id of the move that a row is on, if any.
+pub(crate) fn move_of(row: &Row) -> Result<Option<&str>> {
+    Ok(match row.get(MOVING)? {
+        Some(ValueRef::String(id)) => Some(id),
+        _ => None,
+    })
+}
+
+/// Refuses a row that is on its way.
+pub(super) fn stays(current: &Row) -> Result<()> {
+    if move_of(current)?.is_none() {
+        return Ok(());
+    }
+    let message =
+        "the entity is moving to another partition or table; wait until it has arrived there";
+    let error = Error::new(ErrorKind::Conflict, message);
+    Err(error.at_keys(current.partition_key(), current.row_key()))
+}
+
+/// What a row that arrived says of its move.
+fn arrival(id: &str, source: &Row) -> String {
+    let version = source.etag().map(|etag| etag.to_string()).unwrap_or_default();
+    format!("{id} {version}")
+}
+
+/// Whether a row arrived by that move.
+fn has_moved_by(row: &Row, id: &str) -> Result<bool> {
+    Ok(match row.get(MOVED_BY)? {
+        Some(ValueRef::String(text)) => text.split_once(' ').is_some_and(|(by, _)| by == id),
+        _ => false,
+    })
+}
+
+/// The row under other keys, or the same, with one of the moves' properties and without the other.
+fn with_keys(
+    row: &Row,
+    partition_key: &str,
+    row_key: &str,
+    own: Option<(&str, &str)>,
+) -> Result<Row> {
+    let mut built = Row::build(partition_key, row_key);
+    let mut properties = row.properties();
+    while let Some((name, value)) = properties.next()? {
+        if name != MOVING.as_bytes() && name != MOVED_BY.as_bytes() {
+            built.put(&String::from_utf8_lossy(name), value);
+        }
+    }
+    if let Some((name, id)) = own {
+        built.put(name, ValueRef::String(id));
+    }
+    Ok(built.finish()?.encrypted_as(row))
+}
+
+fn guard(row: &Row) -> Condition {
+    row.etag().map_or(Condition::Any, Condition::Match)
+}
+
+/// An effect on the primary alone.
+fn primary_alone(schema: &'static Schema, operation: Operation) -> Effect {
+    Effect::alone(Some(schema), operation, None)
+}
+
+/// The first step: the row says that it is on its way, so that typed writers keep off.
+pub(crate) fn departing<E: TableEntity>(
+    stored: &Stored<E>,
+    to_table: &str,
+    id: &str,
+) -> Result<(Effect, Journey)> {
+    let row = stored.row();
+    let place = |error: Error| error.at_keys(row.partition_key(), row.row_key());
+    let refused = |message: &str| Err(place(Error::new(ErrorKind::Invalid, message)));
+    if stored.copy().is_some() {
+        return refused(
+            "an entity is moved as it was read through its own keys, not through an index",
+        );
+    }
+    if E::SCHEMA.has_tokens() {
+        return refused(
+            "an entity with `{..:hmac}` in its keys is not moved; insert it where it belongs, then delete it here",
+        );
+    }
+    stays(row)?;
+    let wanted = (**stored).to_row().map_err(place)?;
+    let arrived = with_keys(row, wanted.partition_key(), wanted.row_key(), None)?;
+    let derived = (E::SCHEMA.derived)(&arrived).map_err(place)?;
+    if !derived.is_some_and(|rows| rows.primary.holds_same(&wanted)) {
+        return refused(
+            "a move changes nothing but the fields that the keys hold; write other changes with `replace` first",
+        );
+    }
+    let journey = Journey {
+        entity_type: E::SCHEMA.entity_type.to_owned(),
+        row_key: row.row_key().to_owned(),
+        to_table: to_table.to_owned(),
+        to_partition: wanted.partition_key().to_owned(),
+        to_row: wanted.row_key().to_owned(),
+    };
+    let marked = with_keys(row, row.partition_key(), row.row_key(), Some((MOVING, id)))?;
+    Ok((primary_alone(E::SCHEMA, Operation::replace(marked, guard(row))), journey))
+}
+
+/// The source as it is where it arrives.
+fn arrived(source: &Row, journey: &Journey, id: &str) -> Result<Row> {
+    let own = arrival(id, source);
+    with_keys(source, &journey.to_partition, &journey.to_row, Some((MOVED_BY, &own)))
+}
+
+/// The rows that follow from a primary.
+fn rows_of(schema: &'static Schema, row: &Row) -> Result<EntityRows> {
+    let rows = (schema.derived)(row)?;
+    rows.ok_or_else(|| schema.unrecognized(&Recognition::Unmarked))
+}
+
+/// The step in the target: the entity appears there.
+pub(crate) fn arriving(
+    schema: &'static Schema,
+    source: &Row,
+    journey: &Journey,
+    id: &str,
+) -> Result<Effect> {
+    let row = arrived(source, journey, id)?;
+    let new = Some(rows_of(schema, &row)?);
+    Ok(Effect { new, ..primary_alone(schema, Operation::insert(row)) })
+}
+
+/// What brings an entity that arrived before to what the source says since, if that changed: its
+/// properties are set, those that only the target has stay.
+pub(crate) fn renewing(
+    schema: &'static Schema,
+    source: &Row,
+    target: &Row,
+    journey: &Journey,
+    id: &str,
+) -> Result<Option<Effect>> {
+    let own = arrival(id, source);
+    if !has_moved_by(target, id)? || target.get(MOVED_BY)? == Some(ValueRef::String(&own)) {
+        return Ok(None);
+    }
+    let mut bag = target.to_bag()?;
+    for (name, value) in arrived(source, journey, id)?.to_bag()?.iter() {
+        bag.set(name, value.clone());
+    }
+    let mut row = Row::build(target.partition_key(), target.row_key());
+    for (name, value) in bag.iter() {
+        row.put(name, value.as_ref());
+    }
+    let row = row.finish()?;
+    let (old, new) = ((schema.derived)(target)?, Some(rows_of(schema, &row)?));
+    let replace = Operation::replace(row, guard(target));
+    Ok(Some(Effect { old, new, ..primary_alone(schema, replace) }))
+}
+
+/// The last step: the entity is gone where it was, in the version that was carried over.
+pub(crate) fn leaving(schema: &'static Schema, source: &Row) -> Result<Effect> {
+    let delete = Operation::delete(source.partition_key(), source.row_key(), guard(source))?;
+    Ok(Effect { old: (schema.derived)(source)?, ..primary_alone(schema, delete) })
+}
+
+/// A move that cannot be: the entity stays, and can be written again.
+pub(crate) fn staying(schema: &'static Schema, source: &Row) -> Result<Effect> {
+    let row = with_keys(source, source.partition_key(), source.row_key(), None)?;
+    Ok(primary_alone(schema, Operation::replace(row, guard(source))))
+}

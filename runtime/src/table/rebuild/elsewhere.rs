@@ -1,0 +1,40 @@
+//! An index in another partition: the rows that it needs are recorded beside their primaries, and
+//! workers write them.
+
+use crate::{
+    entity::TableEntity,
+    error::Result,
+    key::Family,
+    limits::BATCH_OPERATIONS,
+    plan::outbox::Dirty,
+    row::Row,
+    table::{Table, decode::at},
+};
+
+/// Records the copies that some primaries derive for an index, a transaction for each run of them
+/// in one partition. How many there are.
+pub(super) async fn record<E: TableEntity>(
+    table: &Table<E>,
+    family: &'static Family,
+    primaries: &[&Row],
+) -> Result<u64> {
+    let mut recorded = 0;
+    let runs = primaries.chunk_by(|a, b| a.partition_key() == b.partition_key());
+    // One operation is for the fence.
+    for run in runs.flat_map(|run| run.chunks(BATCH_OPERATIONS - 1)) {
+        let mut operations = Vec::new();
+        let tokens = table.tokens().await?;
+        for primary in run {
+            let rows = (E::SCHEMA.derived)(primary)
+                .and_then(|rows| rows.map(|rows| tokens.fill(E::SCHEMA, rows)).transpose());
+            let rows = rows.map_err(|error| at(primary, error))?;
+            let copies = rows.into_iter().flat_map(|rows| rows.elsewhere);
+            let copy = copies.into_iter().find(|copy| copy.family.index == family.index);
+            let dirty = copy.and_then(|copy| Dirty::naming(E::SCHEMA, &table.name, primary, &copy));
+            operations.extend(dirty.map(|dirty| dirty.recorded(true)).transpose()?);
+        }
+        recorded += u64::try_from(operations.len()).unwrap_or(u64::MAX);
+        table.client.outbox().record(&table.client, &table.name, operations).await?;
+    }
+    Ok(recorded)
+}

@@ -1,0 +1,167 @@
+//! The program's own functions for messages, and what they are given.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    future::Future,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use tokio::time::{Instant, timeout};
+
+use crate::{
+    backend::Read,
+    entity::Message,
+    error::{BoxError, Error, ErrorKind, Result},
+    plan::outbox::{OpenMessage, receipt_key},
+    table::{Atomic, Client},
+};
+
+/// The handlers of a worker, by the name of the message.
+#[derive(Clone, Default)]
+pub(super) struct Handlers(BTreeMap<&'static str, Handler>);
+
+type Call = dyn Fn(Context, &str) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync;
+
+#[derive(Clone)]
+struct Handler {
+    version: u32,
+    call: Arc<Call>,
+}
+
+impl Handlers {
+    pub(super) fn add<M, F, T>(&mut self, handler: F)
+    where
+        M: Message,
+        F: Fn(Context, M) -> T + Send + Sync + 'static,
+        T: Future<Output = Result<(), BoxError>> + Send + 'static,
+    {
+        let call = move |context: Context, body: &str| match serde_json::from_str::<M>(body) {
+            Ok(message) => {
+                // Whatever a handler does before its first wait is done within its future.
+                match std::panic::catch_unwind(AssertUnwindSafe(|| handler(context, message))) {
+                    Ok(handled) => handled.boxed(),
+                    Err(_) => std::future::ready(Err("the handler panicked".into())).boxed(),
+                }
+            }
+            Err(cause) => {
+                let text = format!("the message cannot be read: {cause}");
+                std::future::ready(Err(text.into())).boxed()
+            }
+        };
+        self.0.insert(M::NAME, Handler { version: M::VERSION, call: Arc::new(call) });
+    }
+
+    /// Whether there is a handler that knows the message.
+    pub(super) fn know(&self, message: &OpenMessage) -> bool {
+        let version = u32::try_from(message.version).unwrap_or(u32::MAX);
+        self.0.get(message.name.as_str()).is_some_and(|handler| version <= handler.version)
+    }
+
+    /// Hands a message over; what went wrong as text.
+    pub(super) async fn handle(
+        &self,
+        context: Context,
+        message: &OpenMessage,
+        lease: Duration,
+    ) -> Result<(), String> {
+        let Some(handler) = self.0.get(message.name.as_str()) else {
+            return Err("there is no handler for the message".to_owned());
+        };
+        let handled = AssertUnwindSafe((handler.call)(context, &message.body)).catch_unwind();
+        match timeout(lease, handled).await {
+            Ok(Ok(Ok(()))) => Ok(()),
+            Ok(Ok(Err(error))) => Err(error.to_string()),
+            Ok(Err(_)) => Err("the handler panicked".to_owned()),
+            Err(_) => Err(format!("the handler took more than its lease of {lease:?}")),
+        }
+    }
+}
+
+/// What a handler is given beside its message.
+#[derive(Clone)]
+pub struct Context {
+    client: Client,
+    id: String,
+    attempts: u32,
+    /// When the message is anybody's again.
+    until: Instant,
+    receipts: Arc<Mutex<Vec<(String, String)>>>,
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Context {
+    pub(super) fn new(client: &Client, message: &OpenMessage, lease: Duration) -> Self {
+        Self {
+            client: client.clone(),
+            id: message.id.clone(),
+            attempts: u32::try_from(message.attempts).unwrap_or(0).saturating_add(1),
+            until: Instant::now() + lease,
+            receipts: Arc::new(Mutex::new(message.receipts.clone())),
+        }
+    }
+
+    /// The client of the worker.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The message's own id, the same each time that it is handed over.
+    pub fn message_id(&self) -> &str {
+        &self.id
+    }
+
+    /// How often the message was taken, this time included.
+    pub fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    pub(super) fn receipts(&self) -> Vec<(String, String)> {
+        self.receipts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Commits a transaction as the effect of the message: once, however often the message is handed
+    /// over. `false`: it took place before.
+    ///
+    /// A message may have one effect in each partition.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Atomic::commit`].
+    pub async fn once(&self, egt: Atomic) -> Result<bool> {
+        if Instant::now() >= self.until {
+            let message = "the lease of the message is over";
+            return Err(Error::new(ErrorKind::Contended, message));
+        }
+        let place = egt.place();
+        if let Some(place) = &place {
+            let mut receipts = self.receipts.lock().unwrap_or_else(PoisonError::into_inner);
+            if !receipts.contains(place) {
+                receipts.push(place.clone());
+            }
+        }
+        let Err(error) = egt.as_effect_of(&self.id).commit().await else { return Ok(true) };
+        let Some((table, partition_key)) = place else { return Err(error) };
+        let row_key = receipt_key(&self.id);
+        let read =
+            Read { table: &table, partition_key: &partition_key, row_key: &row_key, select: None };
+        match self.client.read(read).await {
+            Ok(Some(_)) => Ok(false),
+            _ => Err(error),
+        }
+    }
+}
+
+impl fmt::Debug for Handlers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}

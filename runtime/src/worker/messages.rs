@@ -1,0 +1,259 @@
+//! Messages: taken for a while, handed over, and removed by whoever took them last.
+
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+
+use super::{
+    Worker,
+    directory::is_gone,
+    handler::Context,
+    partition::{Aged, Partition},
+    round::{Due, ROWS, Round},
+    stats::Visit,
+};
+use crate::{
+    batch::{Condition, Operation},
+    edm::Ticks,
+    entity::{Message, Schema},
+    error::{Error, ErrorKind, Result},
+    plan::moving::Journey,
+    plan::outbox::{OpenMessage, after, receipt_key},
+    row::ETag,
+    table::{
+        Guard,
+        outbox::{Carried, Carry},
+    },
+};
+
+/// How long a message waits after a failure, for each failure so far.
+const DELAY: Duration = Duration::from_secs(5);
+
+/// What became of a message.
+enum Handled {
+    /// It is gone, or done.
+    Done,
+    /// Its handler failed.
+    Failed,
+    Poisoned,
+    /// Somebody else has it.
+    Raced,
+}
+
+impl Worker {
+    /// Hands over the messages of a partition that are due.
+    pub(super) async fn messages(
+        &self,
+        partition: &Partition,
+        due: Due,
+        round: &mut Round,
+        visit: &mut Visit,
+    ) {
+        let mut taken = Vec::new();
+        for aged in &partition.messages {
+            match OpenMessage::of(aged.row.clone()) {
+                Ok(message) if self.is_message_due(&message, aged, partition.date, due, visit) => {
+                    taken.push(message);
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    visit.unknown += 1;
+                    round.fail(error);
+                }
+            }
+        }
+        let (table, date) = (partition.table.as_str(), partition.date);
+        let handled = stream::iter(taken)
+            .map(|message| async move { self.message(table, &message, date).await })
+            .buffer_unordered(ROWS);
+        let handled: Vec<Result<Handled>> = handled.collect().await;
+        for handled in handled {
+            match handled {
+                Ok(Handled::Done) => {
+                    self.memory().stats.applied += 1;
+                    visit.leave(1);
+                    round.moved += 1;
+                }
+                Ok(Handled::Poisoned) => {
+                    self.memory().stats.poisoned += 1;
+                    visit.leave(1);
+                    round.moved += 1;
+                }
+                Ok(Handled::Failed) => {
+                    self.memory().stats.retried += 1;
+                    visit.again_in(DELAY);
+                    round.moved += 1;
+                }
+                Ok(Handled::Raced) => round.raced += 1,
+                Err(error) => self.failed_for_now(error, round),
+            }
+        }
+    }
+
+    fn is_message_due(
+        &self,
+        message: &OpenMessage,
+        aged: &Aged,
+        date: Option<Ticks>,
+        due: Due,
+        visit: &mut Visit,
+    ) -> bool {
+        let flight = self.client.outbox().options.flight;
+        if message.is_done {
+            let is_over = aged.age.is_some_and(|age| age >= flight);
+            if !is_over {
+                visit.waiting += 1;
+                visit.again_in(flight.saturating_sub(aged.age.unwrap_or_default()));
+            }
+            return is_over;
+        }
+        if !self.handlers.know(message) && !self.knows_move(message) {
+            visit.unknown += 1;
+            return false;
+        }
+        visit.meet(aged.age);
+        let has_lease = self.client.outbox().guards.hold(Guard::Lease)
+            && date.is_some_and(|now| message.is_leased(now));
+        let waits = due == Due::Aged && date.is_some_and(|now| message.is_delayed(now));
+        if has_lease || waits {
+            visit.again_in(DELAY);
+        }
+        !has_lease && !waits
+    }
+
+    async fn message(
+        &self,
+        table: &str,
+        message: &OpenMessage,
+        date: Option<Ticks>,
+    ) -> Result<Handled> {
+        if message.is_done {
+            return self.forget(table, message).await;
+        }
+        let now = date.unwrap_or_else(|| self.client.outbox().clock.now());
+        let Some(handle) = self.change(table, message.taken(after(now, self.lease))?).await? else {
+            return Ok(Handled::Raced);
+        };
+        if message.name == Journey::NAME {
+            return self.carry(table, message, handle).await;
+        }
+        let context = Context::new(&self.client, message, self.lease);
+        match self.handlers.handle(context.clone(), message, self.lease).await {
+            Ok(()) => self.finish(table, message, handle, &context.receipts()).await,
+            Err(error) => self.give_back(table, message, handle, &error, now).await,
+        }
+    }
+
+    fn knows_move(&self, message: &OpenMessage) -> bool {
+        let known = i32::try_from(Journey::VERSION).unwrap_or(i32::MAX);
+        let is_move = message.name == Journey::NAME && message.version <= known;
+        is_move && self.journey(message).is_ok_and(|(_, schema)| schema.is_some())
+    }
+
+    fn journey(&self, message: &OpenMessage) -> Result<(Journey, Option<&'static Schema>)> {
+        let journey: Journey = serde_json::from_str(&message.body).map_err(|cause| {
+            Error::new(ErrorKind::Decode, "the message is no move").with_source(cause)
+        })?;
+        let schema = self.client.outbox().type_named(&journey.entity_type);
+        Ok((journey, schema))
+    }
+
+    /// Carries an entity over.
+    async fn carry(
+        &self,
+        table: &str,
+        message: &OpenMessage,
+        handle: Option<ETag>,
+    ) -> Result<Handled> {
+        let (journey, Some(schema)) = self.journey(message)? else { return Ok(Handled::Raced) };
+        let carry = Carry {
+            client: &self.client,
+            table,
+            partition_key: message.row.partition_key(),
+            id: &message.id,
+            schema,
+            journey: &journey,
+        };
+        match tokio::time::timeout(self.lease, carry.run()).await {
+            Ok(Ok(Carried::Moved)) => {
+                let receipts = [(journey.to_table.clone(), journey.to_partition.clone())];
+                self.finish(table, message, handle, &receipts).await
+            }
+            Ok(Ok(Carried::Refused(error))) => {
+                self.put_aside(table, &message.row, handle, &error.to_string()).await?;
+                Ok(Handled::Poisoned)
+            }
+            Ok(Err(error)) => {
+                // What may pass is no failure of the message.
+                self.change(table, message.released(handle)?).await?;
+                Err(error)
+            }
+            Err(_) => Ok(Handled::Raced),
+        }
+    }
+
+    /// A message that was handled is removed; one with receipts stays as done as long as anybody
+    /// could hand it over again.
+    async fn finish(
+        &self,
+        table: &str,
+        message: &OpenMessage,
+        handle: Option<ETag>,
+        receipts: &[(String, String)],
+    ) -> Result<Handled> {
+        let operation = match receipts {
+            [] => message.removed(handle)?,
+            receipts => message.done(handle, receipts)?,
+        };
+        let changed = self.change(table, operation).await?;
+        Ok(changed.map_or(Handled::Raced, |_| Handled::Done))
+    }
+
+    async fn give_back(
+        &self,
+        table: &str,
+        message: &OpenMessage,
+        handle: Option<ETag>,
+        error: &str,
+        now: Ticks,
+    ) -> Result<Handled> {
+        let failures = message.failures.saturating_add(1);
+        let most = self.client.outbox().options.poison_after;
+        if failures >= i32::try_from(most).unwrap_or(i32::MAX) {
+            let handle = handle.or_else(|| message.row.etag());
+            self.put_aside(table, &message.row, handle, error).await?;
+            return Ok(Handled::Poisoned);
+        }
+        let wait = DELAY.saturating_mul(u32::try_from(failures).unwrap_or(1));
+        let changed = self.change(table, message.failed(handle, error, after(now, wait))?).await?;
+        Ok(changed.map_or(Handled::Raced, |_| Handled::Failed))
+    }
+
+    /// Removes a message that is done for good, its receipts first.
+    async fn forget(&self, table: &str, message: &OpenMessage) -> Result<Handled> {
+        let row_key = receipt_key(&message.id);
+        for (receipt_table, partition_key) in &message.receipts {
+            let delete = Operation::delete(partition_key, &row_key, Condition::Any)?;
+            match self.client.apply_one(receipt_table, delete).await {
+                Ok(_) => {}
+                Err(error) if is_gone(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let removed = self.change(table, message.removed(message.row.etag())?).await?;
+        Ok(removed.map_or(Handled::Raced, |_| Handled::Done))
+    }
+
+    /// Changes a message in the version that one has; `None`: somebody else has it.
+    async fn change(&self, table: &str, operation: Operation) -> Result<Option<Option<ETag>>> {
+        match self.client.apply_one(table, operation).await {
+            Ok(written) => Ok(Some(written.etag)),
+            Err(error) if is_lost(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn is_lost(error: &Error) -> bool {
+    error.is_precondition_failed() || error.code() == Some("ResourceNotFound")
+}

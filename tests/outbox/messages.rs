@@ -1,0 +1,200 @@
+//! Messages: stored with a change, handed over at least once, their effects once.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use entable::{Context, OutboxOptions, prelude::*};
+use serde::{Deserialize, Serialize};
+
+use crate::fixture::{Employee, World, employee};
+
+#[derive(Debug, Serialize, Deserialize, Message)]
+#[table(name = "Welcome", version = 2)]
+struct Welcome {
+    id: u32,
+}
+
+async fn emit(world: &World, id: u32) {
+    let mut egt = world.client.atomic();
+    egt.insert(&employee(id)).unwrap().emit(&Welcome { id }).unwrap();
+    egt.commit().await.unwrap().wait_for_copies().await.unwrap();
+}
+
+/// Counts a visit of the employee who is welcomed, in another partition.
+async fn visit(context: &Context, id: u32) -> Result<bool, Error> {
+    let table = context.client().table::<Employee>();
+    let point = Employee::primary().department("Visits").id(id);
+    let mut egt = table.atomic();
+    match table.get(point).await? {
+        Some(mut stored) => {
+            stored.visits += 1;
+            egt.replace(&stored)?;
+        }
+        None => {
+            let one = Employee { department: "Visits".into(), visits: 1, ..employee(id) };
+            egt.insert(&one)?;
+        }
+    }
+    context.once(egt).await
+}
+
+async fn visits(world: &World, id: u32) -> i64 {
+    let point = Employee::primary().department("Visits").id(id);
+    world.staff.get(point).await.unwrap().map_or(0, |stored| stored.visits)
+}
+
+#[tokio::test]
+async fn a_message_is_stored_with_the_change_and_handed_over() {
+    let world = World::new().await;
+    emit(&world, 1).await;
+    let seen = Arc::new(AtomicU32::new(0));
+    let counter = seen.clone();
+    let worker = world.client.worker().on(move |_, message: Welcome| {
+        let counter = counter.clone();
+        async move {
+            counter.fetch_add(message.id, Ordering::SeqCst);
+            Ok(())
+        }
+    });
+    let stats = worker.drain().await.unwrap();
+    assert_eq!((stats.open, seen.load(Ordering::SeqCst)), (0, 1));
+    worker.drain().await.unwrap();
+    assert_eq!(seen.load(Ordering::SeqCst), 1);
+    assert!(world.open().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_change_that_fails_stores_no_message() {
+    let world = World::new().await;
+    emit(&world, 1).await;
+    let mut egt = world.client.atomic();
+    egt.insert(&employee(1)).unwrap().emit(&Welcome { id: 9 }).unwrap();
+    let error = egt.commit().await.unwrap_err();
+    assert!(error.is_conflict() && error.failed_index() == Some(0), "{error}");
+    assert_eq!(world.open().await.len(), 1);
+}
+
+#[tokio::test]
+async fn an_effect_takes_place_once_however_often_the_message_comes() {
+    let world = World::new().await;
+    emit(&world, 1).await;
+    let failed = Arc::new(AtomicU32::new(0));
+    let counter = failed.clone();
+    let worker = world.client.worker().on(move |context, message: Welcome| {
+        let counter = counter.clone();
+        async move {
+            let first = visit(&context, message.id).await?;
+            assert_eq!(first, context.attempts() == 1);
+            // The effect is there, and the handler dies all the same.
+            match counter.fetch_add(1, Ordering::SeqCst) {
+                0 => Err("no reason".into()),
+                1 => panic!("at the wrong time"),
+                _ => Ok(()),
+            }
+        }
+    });
+    let stats = worker.drain().await.unwrap();
+    assert_eq!(visits(&world, 1).await, 1);
+    assert_eq!((stats.retried, stats.waiting), (2, 1));
+    // The receipt goes when nobody can hand the message over any more.
+    let receipts = |rows: Vec<String>| rows.iter().filter(|key| key.starts_with("~e4_")).count();
+    assert_eq!(receipts(world.rows("Staff", "Visits").await), 1);
+    world.later(OutboxOptions::FLIGHT);
+    worker.drain().await.unwrap();
+    assert_eq!(receipts(world.rows("Staff", "Visits").await), 0);
+    assert!(world.open().await.is_empty());
+}
+
+#[tokio::test]
+async fn several_workers_have_one_effect() {
+    let world = World::new().await;
+    for id in 1..=10 {
+        emit(&world, id).await;
+    }
+    let workers = [1, 2, 3].map(|_| {
+        let client = world.other_client();
+        client.worker().on(|context, message: Welcome| async move {
+            visit(&context, message.id).await?;
+            Ok(())
+        })
+    });
+    let [a, b, c] = &workers;
+    let (a, b, c) = tokio::join!(a.drain(), b.drain(), c.drain());
+    assert!([a, b, c].iter().all(Result::is_ok));
+    for id in 1..=10 {
+        assert_eq!(visits(&world, id).await, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_hangs_is_bounded_by_its_lease() {
+    let world = World::new().await;
+    emit(&world, 1).await;
+    let worker = world
+        .client
+        .worker()
+        .lease(Duration::from_secs(5))
+        .on(|_, _: Welcome| std::future::pending());
+    let stats = worker.drain().await.unwrap();
+    assert_eq!((stats.open, stats.poisoned), (0, 1));
+    let poisoned = worker.poisoned().await.unwrap();
+    assert_eq!(poisoned[0].message(), Some("Welcome"));
+    assert!(poisoned[0].error.contains("lease of 5s"), "{}", poisoned[0].error);
+}
+
+#[tokio::test]
+async fn a_message_that_nobody_handles_waits_and_is_counted() {
+    let world = World::new().await;
+    emit(&world, 1).await;
+    assert_eq!(world.client.worker().drain().await.unwrap().unknown, 1);
+
+    /// The message as an older program knows it.
+    #[derive(Debug, Serialize, Deserialize, Message)]
+    #[table(name = "Welcome", version = 1)]
+    struct Older {
+        id: u32,
+    }
+    let older = world.client.worker().on(|_, _: Older| async { Ok(()) });
+    assert_eq!(older.drain().await.unwrap().unknown, 1);
+    assert_eq!(world.open().await.len(), 1);
+    let worker = world.client.worker().on(|_, _: Welcome| async { Ok(()) });
+    assert_eq!(worker.drain().await.unwrap().unknown, 0);
+    assert!(world.open().await.is_empty());
+}
+
+#[tokio::test]
+async fn poison_is_put_aside_and_can_be_put_back() {
+    let world = World::new().await;
+    emit(&world, 1).await;
+    let worker = world.client.worker().on(|_, _: Welcome| async { Err("it is down".into()) });
+    let stats = worker.drain().await.unwrap();
+    assert_eq!((stats.open, stats.poisoned, stats.retried), (0, 1, 4));
+    let poisoned = worker.poisoned().await.unwrap();
+    assert_eq!((poisoned.len(), poisoned[0].error.as_str()), (1, "it is down"));
+    assert!(world.open().await.is_empty());
+    worker.requeue(&poisoned[0]).await.unwrap();
+    let worker = world.client.worker().on(|context, message: Welcome| async move {
+        visit(&context, message.id).await?;
+        Ok(())
+    });
+    worker.drain().await.unwrap();
+    assert_eq!(visits(&world, 1).await, 1);
+    assert!(worker.poisoned().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_message_alone_is_told_its_partition() {
+    let world = World::new().await;
+    let mut egt = world.client.atomic();
+    egt.emit(&Welcome { id: 1 }).unwrap();
+    assert!(egt.commit().await.unwrap_err().is_invalid());
+    let mut egt = world.staff.atomic();
+    egt.in_partition("Sales").unwrap().emit(&Welcome { id: 1 }).unwrap();
+    egt.commit().await.unwrap();
+    assert_eq!(world.open().await.len(), 1);
+}

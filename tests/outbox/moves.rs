@@ -1,0 +1,171 @@
+//! Moves to other partitions and tables: the guide's archive, and Sales to Marketing.
+
+use entable::{
+    OutboxOptions,
+    backend::layer::{On, Trouble},
+    prelude::*,
+};
+
+use crate::fixture::{Employee, World, employee};
+
+/// Where employee 456 is: in `Current`, in `Archive`.
+async fn places(world: &World) -> (bool, bool) {
+    let point = || Employee::primary().department("Sales").id(456);
+    let current = world.client.table_named::<Employee>("Current").get(point()).await.unwrap();
+    let archive = world.client.table_named::<Employee>("Archive").get(point()).await.unwrap();
+    (current.is_some(), archive.is_some())
+}
+
+async fn archive_world() -> (World, Table<Employee>, Table<Employee>) {
+    let world = World::left_to_workers().await;
+    let current = world.client.table_named::<Employee>("Current");
+    let archive = world.client.table_named::<Employee>("Archive");
+    current.create().await.unwrap();
+    archive.create().await.unwrap();
+    world.client.create_table_if_missing("EntableDirectory").await.unwrap();
+    (world, current, archive)
+}
+
+#[tokio::test]
+async fn an_employee_is_archived() {
+    let (world, current, archive) = archive_world().await;
+    let stored = current.insert(&employee(456)).await.unwrap();
+    world.client.worker().drain().await.unwrap();
+    current.move_to(&stored, &archive).await.unwrap();
+    // The message waits; a typed writer keeps off.
+    assert_eq!(places(&world).await, (true, false));
+    let error = current.upsert(&employee(456)).await.unwrap_err();
+    assert!(error.is_conflict() && error.to_string().contains("moving"), "{error}");
+    let worker = world.client.worker();
+    worker.drain().await.unwrap();
+    assert_eq!(places(&world).await, (false, true));
+    let point = Employee::primary().department("Sales").id(456);
+    assert_eq!(*archive.get(point).await.unwrap().unwrap(), employee(456));
+    // The copies are those of the archive; the one in a table of its own changed its owner.
+    let by_email =
+        || Employee::by_email().email("jones456@contoso.com").department("Sales").id(456);
+    assert!(current.get(by_email()).await.unwrap().is_none());
+    assert!(archive.get(by_email()).await.unwrap().is_some());
+    assert_eq!(world.rows("StaffByName", "Jones").await, ["name_Sales_00000456"]);
+    for _ in 0..3 {
+        world.later(OutboxOptions::FLIGHT);
+        worker.drain().await.unwrap();
+    }
+    assert_eq!(world.rows("StaffByName", "Jones").await, ["name_Sales_00000456"]);
+    let left = |rows: Vec<String>| rows.into_iter().filter(|key| key.starts_with("~e")).count();
+    assert_eq!(left(world.rows("Current", "Sales").await), 0);
+    assert_eq!(left(world.rows("Archive", "Sales").await), 0);
+    assert_eq!(world.markers().await, 0);
+}
+
+#[tokio::test]
+async fn a_crash_at_any_step_leaves_the_employee_in_one_table_in_the_end() {
+    // Requests of the worker, one of which fails, before or after it was carried out; then it dies.
+    for request in 0..24 {
+        for carried_out in [false, true] {
+            let (world, current, archive) = archive_world().await;
+            let stored = current.insert(&employee(456)).await.unwrap();
+            world.client.worker().drain().await.unwrap();
+            current.move_to(&stored, &archive).await.unwrap();
+            let lost = || Error::new(ErrorKind::Backend, "connection lost");
+            let trouble = match carried_out {
+                true => Trouble::After(lost()),
+                false => Trouble::Before(lost()),
+            };
+            world.fault.inject(On::Any, request, trouble);
+            for at in request + 1..request + 60 {
+                world.fault.inject(On::Any, at, Trouble::Before(lost()));
+            }
+            let _ = world.client.worker().drain().await;
+            world.fault.clear();
+            let (in_current, in_archive) = places(&world).await;
+            assert!(in_current || in_archive, "it is nowhere after request {request}");
+            // The lease of the worker that died is over.
+            world.later(OutboxOptions::LEASE);
+            let other = world.other_client();
+            other.worker().with::<Employee>().drain().await.unwrap();
+            assert_eq!(places(&world).await, (false, true), "request {request}, {carried_out}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_place_that_is_taken_leaves_the_employee_where_it_was() {
+    let (world, current, archive) = archive_world().await;
+    let stored = current.insert(&employee(456)).await.unwrap();
+    archive.insert(&employee(456)).await.unwrap();
+    let worker = world.client.worker();
+    worker.drain().await.unwrap();
+    current.move_to(&stored, &archive).await.unwrap();
+    worker.drain().await.unwrap();
+    // Beside the move, the copy in the table that both share: one place, two entities.
+    let poisoned = worker.poisoned().await.unwrap();
+    assert_eq!(
+        poisoned.iter().filter_map(|one| one.message()).collect::<Vec<_>>(),
+        ["entable.move"]
+    );
+    assert_eq!(places(&world).await, (true, true));
+    // Nothing is lost, and it can be written again.
+    current.upsert(&employee(456)).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_employee_changes_departments() {
+    let world = World::new().await;
+    let mut stored = world.staff.insert(&employee(1)).await.unwrap();
+    stored.wait_for_copies().await.unwrap();
+    stored.department = "Marketing".into();
+    // No transaction does it, and the error says what does.
+    let error = world.staff.replace(&stored).await.unwrap_err();
+    assert!(error.is_invalid() && error.to_string().contains("move_to"), "{error}");
+    world.staff.move_to(&stored, &world.staff).await.unwrap().wait().await.unwrap();
+    let at = |department: &str| Employee::primary().department(department).id(1);
+    assert!(world.staff.get(at("Sales")).await.unwrap().is_none());
+    assert!(world.staff.get(at("Marketing")).await.unwrap().is_some());
+    world.client.worker().drain().await.unwrap();
+    assert_eq!(world.rows("Staff", "email_jones1@contoso.com").await, ["at_Marketing_000001"]);
+}
+
+#[tokio::test]
+async fn a_change_by_an_unknowing_writer_on_the_way_is_not_lost() {
+    let (world, current, archive) = archive_world().await;
+    let stored = current.insert(&employee(456)).await.unwrap();
+    world.client.worker().drain().await.unwrap();
+    current.move_to(&stored, &archive).await.unwrap();
+    // Arrived, and not gone yet.
+    let broken = Error::new(ErrorKind::Backend, "connection lost");
+    let mut worker = world.other_client().worker().with::<Employee>();
+    // First it is taken and registered, then it arrives.
+    for applied in [3, 2] {
+        world.fault.clear();
+        world.later(OutboxOptions::LEASE);
+        for at in applied..applied + 40 {
+            world.fault.inject(On::Apply, at, Trouble::Before(broken.clone()));
+        }
+        worker = world.client.worker();
+        let _ = worker.drain().await;
+        if places(&world).await == (true, true) {
+            break;
+        }
+    }
+    world.fault.clear();
+    assert_eq!(places(&world).await, (true, true));
+    let rows = world.client.dynamic("Current");
+    let patch = DynamicEntity::new("Sales", "empid_000456").with("Age", 77);
+    rows.upsert_merge(&patch).await.unwrap();
+    world.later(OutboxOptions::LEASE);
+    worker.drain().await.unwrap();
+    assert_eq!(places(&world).await, (false, true));
+    let point = Employee::primary().department("Sales").id(456);
+    assert_eq!(archive.get(point).await.unwrap().unwrap().age, 77);
+}
+
+#[tokio::test]
+async fn more_than_the_keys_does_not_move() {
+    let world = World::new().await;
+    let mut stored = world.staff.insert(&employee(1)).await.unwrap();
+    assert!(world.staff.move_to(&stored, &world.staff).await.unwrap_err().is_invalid());
+    stored.department = "Marketing".into();
+    stored.age += 1;
+    assert!(world.staff.move_to(&stored, &world.staff).await.unwrap_err().is_invalid());
+}
