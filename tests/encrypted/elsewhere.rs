@@ -14,7 +14,12 @@ use crate::fixture::{key, keyring, root};
     partition_key = "{department}",
     row_key = "e_{id:04}",
     index(BySsn, partition_key = "ssn_{ssn:hmac}", row_key = "at_{department}_{id:04}"),
-    index(ByCity, table = "Cities", partition_key = "city_{city}", row_key = "{department}_{id:04}")
+    index(
+        ByCity,
+        table = "Cities",
+        partition_key = "city_{city}",
+        row_key = "{department}_{id:04}"
+    )
 )]
 struct Person {
     department: String,
@@ -117,10 +122,11 @@ async fn copies_in_other_tables_are_sealed_again_with_the_entity() {
     }
     client.wait_for_copies().await;
     let scope = KeyScope::default_scope();
-    let keys = Keyring::builder()
-        .primary(&scope, &root(2))
-        .decrypt_only(&scope, &root(1))
-        .index(&scope, 1, &root(100));
+    let keys = Keyring::builder().primary(&scope, &root(2)).decrypt_only(&scope, &root(1)).index(
+        &scope,
+        1,
+        &root(100),
+    );
     let both = open(&recorder, keys.build().unwrap()).await;
     let report = both.table::<Person>().reencrypt().retired(key(1).id()).await.unwrap();
     assert_eq!((report.rewritten, report.is_complete()), (9, true), "{report:?}");
