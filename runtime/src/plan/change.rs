@@ -138,7 +138,7 @@ impl Change {
             Self::Ready(effect) => {
                 effect.old.iter().chain(&effect.new).any(|rows| !rows.elsewhere.is_empty())
             }
-            Self::Read { .. } => false,
+            Self::Read { .. } | Self::Keyed(_) => false,
         }
     }
 
