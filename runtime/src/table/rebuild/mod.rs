@@ -101,13 +101,6 @@ impl<E: TableEntity> Rebuild<E> {
         if self.family.kind == FamilyKind::Primary {
             return Ok(report);
         }
-        if self.family.elsewhere {
-            let message = format!(
-                "index `{}` has its copies in other partitions, which `rebuild` does not write yet",
-                self.family.name
-            );
-            return Err(Error::new(ErrorKind::Invalid, message).in_table(&self.table.name));
-        }
         let query = self.primaries();
         let mut cursor = self.from.clone().map(|cursor| self.turned(cursor));
         loop {
