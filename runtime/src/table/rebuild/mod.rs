@@ -15,7 +15,7 @@ use group::{Work, derive};
 use super::{Finding, Query, Table};
 use crate::{
     entity::{PathBuilder, Recognition, Stored, TableEntity},
-    error::{Error, ErrorKind, Result},
+    error::Result,
     key::{Family, FamilyKind},
     page::Cursor,
     row::Row,
