@@ -50,13 +50,16 @@ fn collect(folder: &Path, into: &mut Vec<Source>) {
     let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
     paths.sort();
     for path in paths {
-        let is_tests = path.file_stem().is_some_and(|stem| stem == "tests");
-        if path.is_dir() && !is_tests {
+        if path.is_dir() {
             collect(&path, into);
-        } else if path.extension().is_some_and(|e| e == "rs") && !is_tests {
+        } else if path.extension().is_some_and(|e| e == "rs") {
             let text = fs::read_to_string(&path).unwrap();
             let path = path.strip_prefix(workspace()).unwrap().to_str().unwrap().replace('\\', "/");
-            into.push(Source { path, lines: lines_of(&text) });
+            let mut lines = lines_of(&text);
+            if path.contains("/tests/") || path.ends_with("/tests.rs") {
+                lines.iter_mut().for_each(|line| line.is_test = true);
+            }
+            into.push(Source { path, lines });
         }
     }
 }
@@ -349,4 +352,29 @@ mod the_reader {
         let used: Vec<String> = used_modules(&source(text)).into_iter().map(|(_, n)| n).collect();
         assert_eq!(used, ["edm", "key", "row"]);
     }
+}
+
+/// The suite is worth what it is checked against: each promise says where it was made.
+#[test]
+fn every_promise_cites_its_section() {
+    let mut promises = 0;
+    for source in sources(&["runtime/src/conformance"]) {
+        // Where the service promises nothing, this crate chose.
+        if source.path.ends_with("choice.rs") || source.path.ends_with("setup.rs") {
+            continue;
+        }
+        for (at, line) in source.lines.iter().enumerate() {
+            let is_other = line.text.contains("fn $") || line.text.contains("fn keeps(");
+            if is_other || !line.text.trim_start().starts_with("pub async fn ") {
+                continue;
+            }
+            let above = source.lines[..at].iter().rev();
+            let docs = above.take_while(|line| line.text.trim_start().starts_with("///"));
+            let first = docs.last().map_or("", |line| line.text.trim_start());
+            let cites = first.strip_prefix("/// ").is_some_and(|t| t.starts_with(char::is_numeric));
+            assert!(cites, "{}:{}: which section promises it?", source.path, line.number);
+            promises += 1;
+        }
+    }
+    assert!(promises > 100, "{promises} promises were found");
 }

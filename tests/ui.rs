@@ -2,6 +2,7 @@
 
 const TOPICS: [&str; 17] = [
     "container",
+    "encrypt",
     "enum",
     "field",
     "filter",

@@ -40,6 +40,12 @@ pub(crate) fn in_pieces(
     })
 }
 
+/// The median time of a thing that is done a few times.
+pub(crate) fn median_of(mut work: impl FnMut()) -> Duration {
+    work();
+    median((0..REPEATS).map(|_| timed(&mut work)).collect())
+}
+
 /// How long it takes.
 pub(crate) fn timed(work: impl FnOnce()) -> Duration {
     let start = Instant::now();

@@ -10,11 +10,11 @@ use entable::{
 use time::{Date, OffsetDateTime};
 
 use crate::{
-    csv::{self, BadField, Line, Record},
-    data,
+    csv, data,
     embedded::runtime,
     figure::{in_turns, note, rate},
     flight::Flight,
+    line::{BadField, Line, Record},
 };
 
 /// A flight of the quickstart without its copy in the log tail.

@@ -19,13 +19,20 @@ mod codec;
 mod csv;
 mod data;
 mod embedded;
+mod encrypt;
 mod figure;
 #[allow(unreachable_pub, dead_code, reason = "a module of the example")]
 #[path = "../../examples/quickstart/flight.rs"]
 mod flight;
 mod index;
+#[allow(unreachable_pub, dead_code, reason = "a module of the example")]
+#[path = "../../examples/quickstart/line.rs"]
+mod line;
 mod load;
 mod outbox;
+#[allow(unreachable_pub, dead_code, reason = "a module of the example")]
+#[path = "../../examples/quickstart/records.rs"]
+mod records;
 mod resolve;
 
 use std::path::Path;
@@ -64,6 +71,7 @@ fn main() {
             "index" => index::run(),
             "outbox" => outbox::run(),
             "resolve" => resolve::run(),
+            "encrypt" => encrypt::run(),
             "load" => load::run(data.map(Path::new)),
             #[cfg(feature = "azure")]
             "azure" => azure::run(),
@@ -72,7 +80,7 @@ fn main() {
             "large" | "huge" => {}
             other => {
                 println!(
-                    "no suite `{other}`, there are: embedded, codec, index, outbox, resolve, load, azure"
+                    "no suite `{other}`, there are: embedded, codec, index, outbox, resolve, encrypt, load, azure"
                 )
             }
         }

@@ -3,19 +3,11 @@
 use std::{
     fs::File,
     path::{Path, PathBuf},
-    str::FromStr,
 };
 
 use csv::{Reader, ReaderBuilder, StringRecord};
 
-/// What is read from one line.
-pub trait Record: Sized {
-    /// The columns, in the order in which `read` takes them.
-    const COLUMNS: &'static [&'static str];
-
-    /// The record of a line.
-    fn read(line: &mut Line<'_>) -> Result<Self, BadField>;
-}
+use crate::line::{BadField, Line, Record};
 
 /// Why a file was not read.
 #[derive(Debug, thiserror::Error)]
@@ -44,72 +36,6 @@ pub enum CsvError {
     },
 }
 
-/// A field that does not parse.
-#[derive(Debug)]
-pub struct BadField {
-    column: usize,
-    reason: String,
-}
-
-/// The fields of one line, taken one after another.
-#[derive(Debug)]
-pub struct Line<'a> {
-    fields: &'a StringRecord,
-    /// Where each of the record's columns stands in the file.
-    places: &'a [usize],
-    next: usize,
-}
-
-impl<'a> Line<'a> {
-    fn field(&mut self) -> (usize, &'a str) {
-        let column = self.places.get(self.next).copied().unwrap_or(usize::MAX);
-        self.next += 1;
-        (column, self.fields.get(column).unwrap_or_default())
-    }
-
-    /// The next column as text, which is not empty and not `NA`.
-    pub fn text(&mut self) -> Result<String, BadField> {
-        let (column, field) = self.field();
-        match known(field) {
-            Some(text) => Ok(text.to_owned()),
-            None => Err(bad(column, "a text", field)),
-        }
-    }
-
-    /// The next column as text; `None`: `NA`.
-    pub fn optional_text(&mut self) -> Result<Option<String>, BadField> {
-        Ok(known(self.field().1).map(ToOwned::to_owned))
-    }
-
-    /// The next column as a value such as a number.
-    pub fn value<T: FromStr>(&mut self, expected: &str) -> Result<T, BadField> {
-        let (column, field) = self.field();
-        field.parse().map_err(|_| bad(column, expected, field))
-    }
-
-    /// The next column as a value; `None`: `NA`.
-    pub fn optional<T: FromStr>(&mut self, expected: &str) -> Result<Option<T>, BadField> {
-        let (column, field) = self.field();
-        known(field).map(|text| text.parse().map_err(|_| bad(column, expected, field))).transpose()
-    }
-
-    /// An error at the column that was taken last.
-    pub fn reject(&self, reason: impl Into<String>) -> BadField {
-        let taken = self.next.saturating_sub(1);
-        let column = self.places.get(taken).copied().unwrap_or_default();
-        BadField { column, reason: reason.into() }
-    }
-}
-
-/// A missing value is `NA` in these files.
-fn known(field: &str) -> Option<&str> {
-    (!field.is_empty() && field != "NA").then_some(field)
-}
-
-fn bad(column: usize, expected: &str, found: &str) -> BadField {
-    BadField { column, reason: format!("expected {expected}, found `{}`", found.escape_debug()) }
-}
-
 /// A file that is being read.
 struct Source<'p> {
     file: &'p Path,
@@ -124,7 +50,7 @@ pub fn read<T: Record>(file: &Path) -> Result<Vec<T>, CsvError> {
     let mut records = Vec::new();
     let mut fields = StringRecord::new();
     while source.next(&mut fields)? {
-        let mut line = Line { fields: &fields, places: &places, next: 0 };
+        let mut line = Line::new(&fields, &places);
         let record = T::read(&mut line).map_err(|bad| source.at(&fields, bad))?;
         records.push(record);
     }

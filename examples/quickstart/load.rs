@@ -1,6 +1,9 @@
 //! From the files into the tables, with a progress bar for each.
 
-use std::{path::Path, time::Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use entable::{BoxError, prelude::*, table::Writable};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -39,13 +42,26 @@ impl Data {
     }
 }
 
+/// The service takes its time to delete a table, and its name with it: about 40 s.
+async fn create<E: TableEntity>(table: &Table<E>) -> Result<(), BoxError> {
+    for _ in 0..60 {
+        match table.create().await {
+            Err(error) if error.code() == Some("TableBeingDeleted") => {
+                tokio::time::sleep(Duration::from_secs(2)).await;
+            }
+            created => return Ok(created?),
+        }
+    }
+    Err(format!("{} is still being deleted; try again later", table.name()).into())
+}
+
 async fn load<E>(table: &Table<E>, entities: &[E]) -> Result<(), BoxError>
 where
     E: TableEntity + Writable,
 {
     let start = Instant::now();
     table.delete_table_if_exists().await?;
-    table.create().await?;
+    create(table).await?;
     let bar = ProgressBar::new(entities.len().try_into()?);
     bar.set_style(ProgressStyle::with_template("{msg:10} {wide_bar} {pos}/{len} {eta}")?);
     bar.set_message(table.name().to_owned());

@@ -4,8 +4,9 @@
 use std::path::PathBuf;
 
 use crate::{
-    csv::{self, CsvError, Record},
+    csv::{self, CsvError},
     flight::{Airline, Flight, Plane},
+    line::Record,
     load::Data,
     options::Options,
 };
@@ -111,7 +112,9 @@ fn a_file_that_is_not_there_is_named() {
 fn options_are_read() {
     let parse = |line: &str| Options::parse(line.split_whitespace().map(ToOwned::to_owned));
     let options = parse("--db a.db --data year").unwrap().unwrap();
-    assert_eq!(options, Options { db: Some("a.db".into()), data: "year".into() });
+    assert_eq!(options, Options { db: Some("a.db".into()), azure: false, data: "year".into() });
+    assert!(parse("--azure").unwrap().unwrap().azure);
+    assert!(parse("--azure --db a.db").unwrap_err().to_string().contains("give one of them"));
     assert!(parse("--help").unwrap().is_none());
     assert_eq!(parse("--db").unwrap_err().to_string(), "--db needs a path");
     assert_eq!(parse("--dbs").unwrap_err().to_string(), "no such option: --dbs; see --help");

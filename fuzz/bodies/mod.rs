@@ -4,6 +4,7 @@
 
 #![allow(dead_code, unused_imports, reason = "each target does one of these")]
 
+mod envelope;
 mod history;
 
 use bytes::Bytes;
@@ -11,6 +12,7 @@ use entable::{
     Cursor, Filter, KeyBounds, Row, Ticks, ValueRef,
     key::{decode_order, encode_order, escape, unescape},
 };
+pub(crate) use envelope::envelope;
 pub(crate) use history::history;
 
 /// Addresses and escaped text.

@@ -69,7 +69,7 @@ pub use crate::{
     row::{ETag, Row, RowBuilder},
     table::{
         Atomic, Bulk, BulkReport, Client, ClientBuilder, DynamicTable, Explain, Lookup,
-        OutboxOptions, Progress, Query, SetOf, SetTable, Table, Upgrade,
+        OutboxOptions, PlaintextPolicy, Progress, Query, SetOf, SetTable, Table, Upgrade,
     },
     worker::{Context, Poisoned, Worker, WorkerStats},
 };

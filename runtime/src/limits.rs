@@ -38,6 +38,13 @@ pub const fn is_forbidden_in_key(c: char) -> bool {
     matches!(c, '/' | '\\' | '#' | '?' | '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}')
 }
 
+/// Whether the byte is a character that keys may hold: nearly all keys are of such bytes alone, and
+/// are told at a glance.
+#[inline]
+pub(crate) const fn is_plain_in_key(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~') && !is_forbidden_in_key(byte as char)
+}
+
 /// Refuses a key that the service would refuse. `name` is `PartitionKey` or `RowKey`.
 ///
 /// # Errors
@@ -52,10 +59,18 @@ pub const fn is_forbidden_in_key(c: char) -> bool {
 /// assert!(check_key("RowKey", &"x".repeat(513)).unwrap_err().is_too_large());
 /// ```
 pub fn check_key(name: &str, key: &str) -> Result<()> {
+    if key.len() <= KEY_UNITS && key.bytes().all(is_plain_in_key) {
+        return Ok(());
+    }
     let units = utf16_units(key);
     if units > KEY_UNITS {
         let message = format!("{name} has {units} UTF-16 units, the limit is {KEY_UNITS}");
         return Err(Error::service(ServiceCode::KeyValueTooLarge, message));
+    }
+    // Most keys are ASCII: a byte for a character.
+    let is_plain = key.is_ascii() && !key.bytes().any(|byte| is_forbidden_in_key(char::from(byte)));
+    if is_plain {
+        return Ok(());
     }
     match key.chars().find(|c| is_forbidden_in_key(*c)) {
         None => Ok(()),
@@ -110,9 +125,19 @@ pub fn check_table_name(name: &str) -> Result<()> {
 
 /// Whether the text has the shape of a C# identifier, as property names have.
 pub fn is_identifier(name: &str) -> bool {
+    if let [first, rest @ ..] = name.as_bytes()
+        && is_letter(*first)
+        && rest.iter().all(|byte| is_letter(*byte) || byte.is_ascii_digit())
+    {
+        return true;
+    }
     let mut characters = name.chars();
     characters.next().is_some_and(|c| c == '_' || c.is_alphabetic())
         && characters.all(|c| c == '_' || c.is_alphanumeric())
+}
+
+const fn is_letter(byte: u8) -> bool {
+    byte == b'_' || byte.is_ascii_alphabetic()
 }
 
 /// Refuses a property name that the service would refuse: the shape of a C# identifier, at most
@@ -139,8 +164,9 @@ pub fn check_property_name(name: &str) -> Result<()> {
             ),
         ));
     }
-    let units = utf16_units(name);
-    if units > PROPERTY_NAME_UNITS {
+    // No character has more UTF-16 units than bytes.
+    if name.len() > PROPERTY_NAME_UNITS && utf16_units(name) > PROPERTY_NAME_UNITS {
+        let units = utf16_units(name);
         return Err(Error::service(
             ServiceCode::PropertyNameTooLong,
             format!("property name has {units} UTF-16 units, the limit is {PROPERTY_NAME_UNITS}"),

@@ -40,11 +40,11 @@ pub(crate) fn member(id: u32) -> Member {
     }
 }
 
-fn at(id: u32) -> Point<Member> {
+pub(crate) fn at(id: u32) -> Point<Member> {
     Member::primary().club("C").id(id)
 }
 
-async fn club() -> (Hooked, Table<Member>, Table<Member>) {
+pub(crate) async fn club() -> (Hooked, Table<Member>, Table<Member>) {
     let store = Hooked::default();
     let (table, other) = (store.client().table::<Member>(), store.other().table::<Member>());
     other.create().await.unwrap();
@@ -61,7 +61,7 @@ async fn remove(table: &Table<Member>, row_key: &str) {
     rows.delete("C", row_key, Condition::Any).await.unwrap();
 }
 
-async fn assert_clean(table: &Table<Member>) {
+pub(crate) async fn assert_clean(table: &Table<Member>) {
     let report = table.check().await.unwrap();
     assert!(report.is_clean(), "{:?}", report.findings);
 }
@@ -139,6 +139,22 @@ async fn a_holder_that_leaves_while_it_is_looked_up_is_no_orphan() {
     table.insert(&wanted).await.unwrap();
     assert!(store.is_done());
     assert_clean(&other).await;
+}
+
+#[tokio::test]
+async fn what_a_merge_gives_back_is_what_is_stored() {
+    let (_, table, _) = club().await;
+    table.insert(&Member { note: Some("first".into()), ..member(1) }).await.unwrap();
+    let merged = table.upsert_merge(&Member { age: 50, ..member(1) }).await.unwrap();
+    assert_eq!((merged.age, merged.note.as_deref()), (50, Some("first")));
+    let read = table.get(at(1)).await.unwrap().unwrap();
+    assert_eq!((&*read, read.etag()), (&*merged, merged.etag()));
+    // And it is as good a token as one that was read.
+    let mut merged = merged;
+    merged.town = "Oslo".into();
+    table.replace(&merged).await.unwrap();
+    assert_eq!(table.get(at(1)).await.unwrap().unwrap().note.as_deref(), Some("first"));
+    assert_clean(&table).await;
 }
 
 #[tokio::test]

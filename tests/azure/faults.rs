@@ -163,7 +163,7 @@ async fn server(answers: bool) -> (String, Arc<AtomicUsize>) {
                 while stream.read(&mut bytes).await.is_ok_and(|read| read > 0) {
                     if answers {
                         stream
-                            .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+                            .write_all(b"HTTP/1.1 404 Not Found\r\nx-ms-error-code: ResourceNotFound\r\nContent-Length: 0\r\n\r\n")
                             .await
                             .unwrap();
                     }
@@ -351,8 +351,11 @@ async fn f11_pages_and_continuations_are_the_callers() {
 #[tokio::test]
 async fn f12_answers_come_with_minimal_metadata() {
     let page = r#"{"value":[]}"#.to_owned();
-    let fake =
-        Fake::new([answer(404, &[]), Reply::Answer(200, Vec::new(), page), answer(204, &[ETAG])]);
+    let fake = Fake::new([
+        refusal(404, "ResourceNotFound", "The specified resource does not exist."),
+        Reply::Answer(200, Vec::new(), page),
+        answer(204, &[ETAG]),
+    ]);
     let azure = fake.azure();
     assert!(read(&azure, "Staff", "p", "r").await.unwrap().is_none());
     let filter = Filter::Constant(true);
@@ -436,7 +439,11 @@ impl TokenCredential for Tokens {
 #[tokio::test]
 async fn f16_a_token_is_asked_for_the_service_that_it_is_for() {
     let tokens = Arc::new(Tokens::default());
-    let fake = Fake::new(vec![answer(404, &[]); 2]);
+    let fake =
+        Fake::new(vec![
+            refusal(404, "ResourceNotFound", "The specified resource does not exist.");
+            2
+        ]);
     for cosmos in [false, true] {
         let options = AzureOptions::from_token_credential("myaccount", tokens.clone()).unwrap();
         read(&fake.with(options.cosmos(cosmos)), "Staff", "p", "r").await.unwrap();
@@ -455,7 +462,8 @@ async fn cosmos_is_recognised_and_unordered() {
     assert!(!order(storage().endpoint("https://a.table.cosmos.azure.com:443/").unwrap()));
     assert!(order(storage().endpoint("https://a.table.cosmos.azure.com").unwrap().cosmos(false)));
     let read = Read { table: "Staff", partition_key: "", row_key: "", select: None };
-    let fake = Fake::new([answer(404, &[])]);
+    let fake =
+        Fake::new([refusal(404, "ResourceNotFound", "The specified resource does not exist.")]);
     assert!(fake.azure().read(read).await.unwrap().is_none());
     assert!(fake.asked()[0].url.ends_with("/Staff(PartitionKey='',RowKey='')"));
 }

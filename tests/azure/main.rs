@@ -17,6 +17,8 @@ mod conformance;
 mod emulator;
 mod fake;
 mod faults;
+mod hostile;
+mod input;
 mod lost;
 mod rows;
 mod secrets;

@@ -82,7 +82,7 @@ pub struct Customer {
     #[table(skip)]
     pub cached: bool,
     #[table(extra)]
-    pub rest: entable::Bag,
+    pub rest: Bag,
 }
 
 fn has_a_name(customer: &Customer) -> Result<(), BoxError> {
@@ -116,7 +116,7 @@ pub fn customer() -> Customer {
         notes: None,
         visits: 3,
         cached: true,
-        rest: entable::Bag::new(),
+        rest: Bag::new(),
     }
 }
 

@@ -142,9 +142,9 @@ async fn verb(people: &Table<Person>, dice: &mut Dice) -> Result<(), Error> {
 
 /// What the primaries say that the partition has to hold, against what it holds.
 async fn is_exact(store: &Store) -> Result<(), Error> {
-    let mut expected: BTreeMap<String, entable::Bag> = BTreeMap::new();
+    let mut expected: BTreeMap<String, Bag> = BTreeMap::new();
     let mut lists: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let mut found: BTreeMap<String, entable::Bag> = BTreeMap::new();
+    let mut found: BTreeMap<String, Bag> = BTreeMap::new();
     let mut found_lists: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for row in store.rows("People", "Rome").await {
         let key = Stored::row_key(&row).to_owned();

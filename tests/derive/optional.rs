@@ -1,6 +1,6 @@
 //! `default`, `skip`, `json` and `Option`: properties that may be absent.
 
-use entable::{Row, prelude::*};
+use entable::{EdmCow, EdmType, EdmValue, InvalidValue, Row, ValueRef, prelude::*};
 
 use crate::properties;
 
@@ -54,4 +54,42 @@ fn a_missing_property_is_a_decode_error_that_names_it() {
     let error = Strict::from_row(&row).err().unwrap();
     assert_eq!((error.is_decode(), error.property()), (true, Some("Age")));
     assert!(Strict { age: 1 }.age == 1);
+}
+
+type Maybe<T> = Option<T>;
+
+/// A type of the user's own, always there.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Known(i32);
+
+impl EdmValue for Known {
+    const EDM: EdmType = EdmType::Int32;
+
+    fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
+        Ok(EdmCow::Owned(self.0.into()))
+    }
+
+    fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
+        i32::from_edm(value).map(Self)
+    }
+}
+
+#[derive(TableEntity)]
+#[table(name = "Aliased", partition_key = "p", row_key = "r")]
+struct Aliased {
+    note: Maybe<String>,
+    known: Known,
+    /// The setter of this one stands where the removal of `known` would.
+    remove_known: bool,
+}
+
+#[test]
+fn an_option_under_another_name_is_removed() {
+    let patch = Aliased::patch().note("a").remove_note().known(Known(1)).remove_known(true);
+    let (set, removed) = entable::Patch::from(patch).into_changes().unwrap();
+    assert_eq!(removed, ["Note"]);
+    let set: Vec<&str> = set.iter().map(|(name, _)| name).collect();
+    assert_eq!(set, ["Known", "RemoveKnown"]);
+    let stored = Aliased { note: None, known: Known(1), remove_known: false };
+    assert_eq!((stored.note, stored.known.0, stored.remove_known), (None, 1, false));
 }

@@ -10,6 +10,7 @@
 mod disk;
 mod durability;
 mod files;
+mod processes;
 mod space;
 mod tasks;
 

@@ -106,7 +106,7 @@ async fn a05_every_read_and_write_carries_the_etag() -> TestResult {
         let patched = staff.patch(point(), Worker::patch().age(1)).await?;
         let etag = patched.etag.unwrap();
         assert_ne!(etag, inserted.etag());
-        let guard = entable::Condition::Match(etag);
+        let guard = Condition::Match(etag);
         store.client.dynamic("Staff").delete("Sales", "empid_000001", guard).await?;
         Ok(())
     })

@@ -214,6 +214,7 @@ async fn i11_a_key_that_is_taken_names_its_index() -> TestResult {
         assert!(error.is_unique_violation(), "{error}");
         assert_eq!(error.index(), Some("ByEmail"));
         assert_eq!(error.keys(), Some(("Sales", "email_jonesj@contoso.com")));
+        assert_eq!(error.holder(), Some(("Sales", "empid_000223")), "{error}");
         let same_id = Employee { email: "other@x".into(), ..jones() };
         assert!(staff.insert(&same_id).await.unwrap_err().is_conflict(), "its own key");
         assert_eq!(store.row_keys("Staff", "Sales").await, before, "nothing was written");

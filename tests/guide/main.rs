@@ -16,9 +16,8 @@ mod b_transactions;
 mod c_limits;
 mod d_guidelines;
 mod e_queries;
-#[cfg(feature = "azure")]
-mod emulator;
 mod f_keys;
+mod g_encryption;
 #[cfg(feature = "azure")]
 mod gate;
 mod i_intra_partition_index;

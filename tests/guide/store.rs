@@ -18,6 +18,10 @@ use entable::{
     prelude::*,
 };
 
+#[cfg(feature = "azure")]
+#[path = "emulator.rs"]
+pub mod emulator;
+
 pub type TestResult = Result<(), Box<dyn std::error::Error>>;
 
 /// A fresh store and what stands in front of it.
@@ -101,9 +105,9 @@ pub async fn on_both(body: impl AsyncFn(Store) -> TestResult) -> TestResult {
     eprintln!("embedded:");
     named("embedded", body(Store::on(Arc::new(embedded(&file)?), Some(file.clone()))).await)?;
     #[cfg(feature = "azure")]
-    if let Some(emulator) = crate::emulator::backend() {
+    if let Some(backend) = emulator::backend() {
         eprintln!("emulator:");
-        let store = Store::on(Arc::new(emulator), None);
+        let store = Store::on(Arc::new(backend), None);
         named("emulated", body(Store { is_emulator: true, ..store }).await)?;
     }
     Ok(())

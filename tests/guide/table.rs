@@ -15,7 +15,8 @@ fn is_name(text: &str) -> bool {
 fn the_documentation_names_every_test_and_no_other() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut tests = BTreeSet::new();
-    for entry in fs::read_dir(root.join("guide")).unwrap() {
+    let folders = ["guide", "sets"].map(|folder| fs::read_dir(root.join(folder)).unwrap());
+    for entry in folders.into_iter().flatten() {
         let source = fs::read_to_string(entry.unwrap().path()).unwrap();
         let functions = source.split("fn ").skip(1).filter_map(|rest| rest.split('(').next());
         tests.extend(functions.filter(|name| is_name(name)).map(str::to_owned));

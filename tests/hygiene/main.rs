@@ -3,6 +3,7 @@
 #![allow(clippy::bool_assert_comparison, reason = "one macro to name without the prelude")]
 
 pub mod docs;
+mod indexes;
 mod locals;
 mod no_prelude;
 mod private;

@@ -43,6 +43,7 @@ proptest! {
     fn bytes_there_and_back((row, properties) in rows()) {
         let again = Row::from_bytes(Bytes::copy_from_slice(row.as_bytes())).unwrap();
         prop_assert_eq!(&again, &row);
+        prop_assert_eq!(again.keys(), (again.partition_key(), again.row_key()));
         prop_assert_eq!(again.property_count().unwrap(), properties.len());
         let mut walk = again.properties();
         for (name, value) in &properties {
@@ -176,5 +177,38 @@ fn damaged_headers_are_named() {
     for (change, text) in cases {
         let error = damaged(change);
         assert!(error.is_corrupt() && error.message().contains(text), "{error}");
+    }
+}
+
+#[test]
+fn a_character_of_two_keys_is_damage() {
+    let row = Row::build("ab", "").finish().unwrap();
+    let mut bytes = row.as_bytes().to_vec();
+    // One text of two bytes, of which each key has one.
+    (bytes[9], bytes[11]) = (1, 1);
+    bytes[13..15].copy_from_slice("\u{e9}".as_bytes());
+    let error = Row::from_bytes(bytes.into()).unwrap_err();
+    assert!(error.is_corrupt() && error.message().contains("not UTF-8"), "{error}");
+}
+
+#[test]
+fn what_a_check_found_stays_with_the_row() {
+    let ticks = Ticks::UNIX_EPOCH;
+    let small = Row::build("P", "R").with("A", ValueRef::Int32(1)).unwrap().finish().unwrap();
+    let twice = small.clone();
+    for row in [&small, &small.clone(), &small.clone().with_etag(ETag::of(ticks))] {
+        assert!(row.check().is_ok() && row.check().is_ok());
+    }
+    assert_eq!(small.written_at(ticks).check().map_err(|error| error.to_string()), Ok(()));
+    // Checked or not, they are the same row.
+    assert_eq!(small, twice);
+    let mut large = Row::build("P", "R");
+    large.put("A", ValueRef::String(&"a".repeat(32_769)));
+    let large = large.finish().unwrap();
+    for row in [&large, &large, &large.clone(), &large.written_at(ticks)] {
+        assert!(row.check().unwrap_err().is_too_large());
+        let insert = entable::Operation::insert(row.clone());
+        assert!(insert.request_bytes().unwrap_err().is_too_large());
+        assert!(entable::Batch::single("Staff", insert).unwrap_err().is_too_large());
     }
 }

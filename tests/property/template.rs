@@ -1,8 +1,11 @@
 //! Whole keys along random templates.
 
-use entable::key::{
-    Descending, FixedWidth, Form, KeyPart, KeyWriter, Part, Segment, Template, bucket_width,
-    date_width, encode_bucket, encode_date, lower, unescape,
+use entable::{
+    IndexKey, RootKey, ValueRef,
+    key::{
+        Descending, FixedWidth, Form, KeyPart, KeyWriter, Part, Segment, TOKEN_WIDTH, Template,
+        bucket_width, date_width, encode_bucket, encode_date, lower, unescape,
+    },
 };
 use proptest::prelude::*;
 use time::OffsetDateTime;
@@ -37,6 +40,7 @@ fn parts() -> impl Strategy<Value = (Form, Option<usize>)> {
         2 => (1_usize..5).prop_map(|width| (Form::Width(width), Some(width))),
         1 => Just((Form::Plain, Some(20))),
         1 => Just((Form::Descending, Some(19))),
+        1 => Just((Form::Hmac, Some(TOKEN_WIDTH))),
         1 => (1_u32..300).prop_map(|n| (Form::Bucket(n), Some(bucket_width(n)))),
         1 => date_forms_in_order().prop_map(|form| {
             let width = date_width(&form);
@@ -62,6 +66,12 @@ prop_compose! {
     }
 }
 
+/// What a part has of a secret text.
+fn token(text: &str) -> String {
+    let key = IndexKey::from_root(&RootKey::from_bytes([7; 32]), 1);
+    key.token("Table", "Field", ValueRef::String(text))
+}
+
 /// The field as its part gives it back: what two keys must not share.
 fn essence(part: &Part, value: &Value) -> String {
     let mut out = String::new();
@@ -82,6 +92,10 @@ fn encode(part: &Part, value: &Value, out: &mut String) {
         }
         Form::Descending => value.time.encode_descending(out),
         Form::Bucket(n) => encode_bucket(&value.text, n, out),
+        Form::Hmac => {
+            out.push_str(&token(&value.text));
+            Ok(())
+        }
         Form::Date(form) => encode_date(&value.time, form, out),
     }
     .unwrap();

@@ -86,3 +86,8 @@ fn cursor() {
 fn history() {
     replay("history", 3_000, bodies::history);
 }
+
+#[test]
+fn envelope() {
+    replay("envelope", 5_000, bodies::envelope);
+}

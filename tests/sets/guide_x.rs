@@ -299,7 +299,7 @@ async fn x13_the_caller_matches() -> Result<(), Error> {
 async fn x14_deleting_needs_no_type() -> Result<(), Error> {
     let (_, client) = staffed().await;
     let dynamic = client.dynamic("Staff");
-    dynamic.delete("Sales", "department", entable::Condition::Any).await?;
+    dynamic.delete("Sales", "department", Condition::Any).await?;
     assert!(dynamic.get("Sales", "department").await?.is_none());
     let rows = client.set::<StaffRow>("Staff").query(Keys::partition("Sales")).collect().await?;
     client.bulk().delete_all(rows).await?.into_result()?;

@@ -4,6 +4,7 @@
     unreachable_pub,
     clippy::unwrap_used,
     clippy::panic,
+    clippy::unit_arg,
     clippy::indexing_slicing
 )]
 
@@ -15,6 +16,7 @@ mod fixture;
 mod guide_h;
 mod guide_m;
 mod guide_rest;
+mod guide_values;
 mod guide_x;
 mod lookup;
 mod pages;

@@ -72,7 +72,11 @@ async fn a_row_that_cannot_be_read_stops_no_update() -> Result<(), Error> {
     let (_, client) = client().await;
     client.bulk().insert_all((0..5).map(employee)).await?.into_result()?;
     let dynamic = client.dynamic("Staff");
-    dynamic.update("Sales", "empid_000002", |row| Ok(drop(row.set("Age", "old")))).await?;
+    let bad = dynamic.update("Sales", "empid_000002", |row| {
+        row.set("Age", "old");
+        Ok(())
+    });
+    bad.await?;
     let staff = client.table::<Employee>();
     let all = || staff.query(Employee::primary().department("Sales"));
     let report = staff.bulk().update_all(all(), |employee| Ok(employee.age += 1)).await?;
@@ -261,26 +265,33 @@ mod narrow {
     use super::*;
 
     #[derive(Debug, TableEntity)]
-    #[table(name = "Staff", partition_key = "{unit:03}", row_key = "desk", entity_type = "Desk")]
+    #[table(
+        name = "Staff",
+        partition_key = "{unit:03}",
+        row_key = "desk_{id}",
+        entity_type = "Desk"
+    )]
     pub struct Old {
         pub unit: u32,
+        pub id: u32,
     }
 
     #[derive(Debug, TableEntity)]
     #[table(
         name = "Staff",
         partition_key = "{unit:03}",
-        row_key = "desk",
+        row_key = "desk_{id}",
         version = 2,
         upgrade_from(Old)
     )]
     pub struct Desk {
         pub unit: u32,
+        pub id: u32,
     }
 
     impl From<Old> for Desk {
-        fn from(Old { unit }: Old) -> Self {
-            Self { unit }
+        fn from(Old { unit, id }: Old) -> Self {
+            Self { unit, id }
         }
     }
 }
@@ -293,8 +304,8 @@ async fn an_upgrade_of_a_partition_whose_key_does_not_fit_is_refused() -> Result
     let error = within(1000).await.unwrap_err();
     assert!(error.is_invalid(), "{error}");
     assert_eq!((error.property(), recorder.count()), (Some("Unit"), 0));
-    client.table::<narrow::Old>().insert(&narrow::Old { unit: 7 }).await?;
-    client.table::<narrow::Old>().insert(&narrow::Old { unit: 8 }).await?;
+    client.table::<narrow::Old>().insert(&narrow::Old { unit: 7, id: 1 }).await?;
+    client.table::<narrow::Old>().insert(&narrow::Old { unit: 8, id: 1 }).await?;
     assert_eq!(within(7).await?.done, 1);
     Ok(())
 }

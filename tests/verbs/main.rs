@@ -3,9 +3,11 @@
 
 mod check;
 mod copies;
+mod elsewhere;
 mod holder;
 mod limits;
 mod linger;
+mod lost;
 mod rebuild;
 mod single;
 mod stored_key;

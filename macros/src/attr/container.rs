@@ -28,6 +28,7 @@ pub(crate) struct EntityAttr {
     pub(crate) hot_partition: Slot<()>,
     pub(crate) version: Slot<(u32, Span)>,
     pub(crate) upgrade_from: Slot<Path>,
+    pub(crate) seal: Slot<()>,
     /// Indexes and lists, in the order in which they are written.
     pub(crate) indexes: Vec<IndexAttr>,
     pub(crate) runtime: Slot<Path>,
@@ -87,7 +88,8 @@ impl EntityAttr {
             }
             "version" => self.version.set(key, version(entry)),
             "upgrade_from" => self.upgrade_from.set(key, entry.only_path()),
-            "wide" | "seal" | "expires" => entry.not_yet(),
+            "seal" => self.seal.set(key, entry.flag()),
+            "wide" | "expires" => entry.not_yet(),
             _ => entry.unknown("container", &ENTITY_KEYS),
         }
     }

@@ -1,9 +1,18 @@
 //! What stands on a field.
 
-use syn::{Attribute, LitStr, Path};
+use syn::{Attribute, Expr, Lit, LitStr, Path};
 
 use super::{Entry, Given, entries};
 use crate::{errors::Errors, spanned::Slot};
+
+/// What `encrypt` says.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Encrypt {
+    /// The length of the value is hidden up to a multiple of so many bytes.
+    pub(crate) pad: u32,
+    /// Whether an absent value is stored as a sealed one.
+    pub(crate) hide_none: bool,
+}
 
 /// `#[table(..)]` on a field.
 #[derive(Debug, Default)]
@@ -17,13 +26,27 @@ pub(crate) struct FieldAttr {
     pub(crate) skip: Slot<()>,
     pub(crate) store: Slot<()>,
     pub(crate) extra: Slot<()>,
+    pub(crate) encrypt: Slot<Encrypt>,
+    /// Characters of the token.
+    pub(crate) blind: Slot<u32>,
 }
+
+/// Characters of a blind token unless told: 40 bits, so that a million rows have few strangers in
+/// a result, and the token tells little of the value.
+const BLIND: u32 = 8;
+
+/// Characters of a token that is never cut.
+const WHOLE_TOKEN: u32 = 26;
+
+/// The largest block that a value is padded to.
+const MAX_PAD: u32 = 32_768;
 
 const ENTITY_KEYS: [&str; 12] = [
     "rename", "json", "flatten", "default", "skip", "store", "extra", "encrypt", "blind", "blob",
     "split", "series",
 ];
-const PROPERTIES_KEYS: [&str; 5] = ["rename", "json", "flatten", "default", "skip"];
+const PROPERTIES_KEYS: [&str; 7] =
+    ["rename", "json", "flatten", "default", "skip", "encrypt", "blind"];
 
 impl FieldAttr {
     /// Reads the attributes of an entity's field.
@@ -31,7 +54,7 @@ impl FieldAttr {
         Self::read(attrs, errors, |read, entry| match entry.name().as_str() {
             "store" => read.store.set(&entry.key, entry.flag()),
             "extra" => read.extra.set(&entry.key, entry.flag()),
-            "encrypt" | "blind" | "blob" | "split" | "series" => entry.not_yet(),
+            "blob" | "split" | "series" => entry.not_yet(),
             _ => entry.unknown("field", &ENTITY_KEYS),
         })
     }
@@ -74,6 +97,8 @@ impl FieldAttr {
                 "flatten" => read.flatten.set(key, flatten(&entry)),
                 "default" => read.default.set(key, default(&entry)),
                 "skip" => read.skip.set(key, entry.flag()),
+                "encrypt" => read.encrypt.set(key, encrypt(&entry)),
+                "blind" => read.blind.set(key, blind(&entry)),
                 _ => other(&mut read, &entry),
             };
             errors.take(taken);
@@ -103,4 +128,57 @@ fn default(entry: &Entry) -> syn::Result<Option<Path>> {
         Given::Nothing => Ok(None),
         _ => entry.path().map(Some),
     }
+}
+
+/// `encrypt` or `encrypt(pad = 64, hide_none)`
+fn encrypt(entry: &Entry) -> syn::Result<Encrypt> {
+    let mut read = Encrypt::default();
+    if matches!(entry.value, Given::Nothing) {
+        return Ok(read);
+    }
+    let (mut pad, mut hide_none) = (Slot::default(), Slot::default());
+    for inner in entry.list()? {
+        match inner.name().as_str() {
+            "pad" => pad.set(&inner.key, number(&inner, 1..=MAX_PAD, "encrypt(pad = 64)"))?,
+            "hide_none" => hide_none.set(&inner.key, inner.flag())?,
+            _ => inner.unknown("`encrypt`", &["pad", "hide_none"])?,
+        }
+    }
+    read.pad = pad.get().copied().unwrap_or_default();
+    read.hide_none = hide_none.is_set();
+    Ok(read)
+}
+
+/// `blind` or `blind(chars = 8)`
+fn blind(entry: &Entry) -> syn::Result<u32> {
+    if matches!(entry.value, Given::Nothing) {
+        return Ok(BLIND);
+    }
+    let mut chars = Slot::default();
+    for inner in entry.list()? {
+        match inner.name().as_str() {
+            "chars" => {
+                chars.set(&inner.key, number(&inner, 1..=WHOLE_TOKEN, "blind(chars = 8)"))?
+            }
+            _ => inner.unknown("`blind`", &["chars"])?,
+        }
+    }
+    Ok(chars.get().copied().unwrap_or(BLIND))
+}
+
+/// `key = 8`, within bounds.
+fn number(entry: &Entry, bounds: std::ops::RangeInclusive<u32>, example: &str) -> syn::Result<u32> {
+    if let Given::Value(value) = &entry.value
+        && let Expr::Lit(lit) = &**value
+        && let Lit::Int(number) = &lit.lit
+        && let Ok(number) = number.base10_parse::<u32>()
+        && bounds.contains(&number)
+    {
+        return Ok(number);
+    }
+    let (first, last) = (bounds.start(), bounds.end());
+    entry.error(format!(
+        "`{}` expects a number from {first} to {last}, write `{example}`",
+        entry.key
+    ))
 }

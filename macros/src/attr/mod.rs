@@ -21,7 +21,7 @@ pub(crate) use self::{
     container::{
         Discriminator, EntityAttr, EnumAttr, MessageAttr, ProjectionAttr, PropertiesAttr, SetAttr,
     },
-    field::FieldAttr,
+    field::{Encrypt, FieldAttr},
     index::IndexAttr,
     member::{FoldAttr, MemberAttr},
     variant::VariantAttr,

@@ -4,7 +4,8 @@ use proc_macro2::Span;
 
 use crate::{
     errors::Errors,
-    model::{Entity, Field},
+    model::{Entity, Field, Storage},
+    template::Form,
 };
 
 /// Keys of which a field has one at most, and what goes with them.
@@ -23,6 +24,10 @@ pub(super) fn conflicts(fields: &[Field], errors: &mut Errors) {
             (("skip", attr.skip.span()), ("rename", attr.rename.span())),
             (("skip", attr.skip.span()), ("extra", attr.extra.span())),
             (("flatten", attr.flatten.span()), ("default", attr.default.span())),
+            (("skip", attr.skip.span()), ("encrypt", attr.encrypt.span())),
+            (("flatten", attr.flatten.span()), ("encrypt", attr.encrypt.span())),
+            (("extra", attr.extra.span()), ("encrypt", attr.encrypt.span())),
+            (("json", attr.json.span()), ("blind", attr.blind.span())),
             (
                 ("flatten(prefix = \"..\")", attr.flatten.span().filter(|_| prefix)),
                 ("rename", attr.rename.span()),
@@ -40,6 +45,9 @@ fn conflict(a: &str, b: &str) -> String {
     let why = match (a, b) {
         (_, "json") if a == "flatten" => "a field is one property of JSON or several of its own",
         ("skip", _) => "a skipped field is not stored",
+        ("extra", "encrypt") => {
+            "the names are not known here; choose them with `ClientBuilder::encrypt_if`"
+        }
         ("extra", _) => {
             "it holds the properties that the struct does not know, under their own names"
         }
@@ -47,9 +55,62 @@ fn conflict(a: &str, b: &str) -> String {
             "write an `Option` of the struct for properties that may be absent"
         }
         ("flatten(prefix = \"..\")", _) => "the prefix is the name",
+        ("flatten", "encrypt") => "write `#[table(encrypt)]` on the struct's own fields",
+        ("json", "blind") => {
+            "a token is of one value, and JSON text of a value is not always the same"
+        }
         _ => "expected one of them",
     };
     format!("`{a}` and `{b}` on one field: {why}")
+}
+
+/// A key is read by everyone who reads the row: what is encrypted cannot stand in it.
+fn plain_in_key(entity: &Entity, at: usize, field: &Field, errors: &mut Errors) {
+    let Some(span) = field.attr.encrypt.span() else { return };
+    let keys = entity.families.iter().flat_map(|family| [&family.partition, &family.row]);
+    let mut plain =
+        keys.filter(|key| key.parts().any(|part| part.field == at && part.form != Form::Hmac));
+    if let Some(key) = plain.next() {
+        let name = &field.name;
+        errors.at(
+            span,
+            format!(
+                "`encrypt` on `{name}`, which stands in plain text in the key \"{}\": write `{{{name}:hmac}}` there, which finds rows by equality only",
+                key.text
+            ),
+        );
+    }
+}
+
+/// Only what can be absent can be hidden to be.
+pub(super) fn hidden(fields: &[Field], errors: &mut Errors) {
+    for field in fields.iter().filter(|field| field.storage == Storage::Json) {
+        if let (Some(span), true) =
+            (field.attr.encrypt.span(), field.attr.encrypt.get().is_some_and(|e| e.hide_none))
+        {
+            let name = &field.name;
+            errors.at(
+                span,
+                format!("`hide_none` on `{name}`, which is JSON text and so never absent: write `encrypt`"),
+            );
+        }
+    }
+}
+
+/// A token stands for a value that is not there to be compared.
+pub(super) fn blind(fields: &[Field], errors: &mut Errors) {
+    for field in fields {
+        let (Some(span), false) = (field.attr.blind.span(), field.attr.encrypt.is_set()) else {
+            continue;
+        };
+        errors.at(
+            span,
+            format!(
+                "`blind` on `{}`, which is stored in plain text beside its token: write `#[table(encrypt, blind)]`",
+                field.name
+            ),
+        );
+    }
 }
 
 /// What the struct does not know goes to one place.
@@ -85,6 +146,7 @@ pub(super) fn key_fields(entity: &Entity, errors: &mut Errors) {
                 errors.at(span, format!("`{key}` on `{name}`, which is a part of a key: {why}"));
             }
         }
+        plain_in_key(entity, at, field, errors);
         let from_key =
             entity.primary().is_some_and(|primary| entity.key_source(primary, at, field).is_some());
         if let (true, Some(span)) = (from_key, attr.default.span()) {

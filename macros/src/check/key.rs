@@ -59,3 +59,35 @@ pub(super) fn hot_partition(entity: &Entity, errors: &mut Errors) {
         errors.at(key.literal.span(), key.fault(&first.place, message));
     }
 }
+
+/// A token hides a value, so that the value stands in no other key, and a copy that is found by the
+/// token holds the value: else nobody could tell whether the token is its own.
+pub(super) fn tokens(entity: &Entity, errors: &mut Errors) {
+    let keys = || entity.families.iter().flat_map(|family| [&family.partition, &family.row]);
+    for (at, family) in entity.families.iter().enumerate() {
+        for key in [&family.partition, &family.row] {
+            let is_own = at == 0 || std::ptr::eq(key, &family.row);
+            for part in key.parts().filter(|part| part.form == Form::Hmac && is_own) {
+                let Some(field) = entity.fields.get(part.field) else { continue };
+                let plain = |other: &Part| other.field == part.field && other.form != Form::Hmac;
+                let is_held = family.holds.get(part.field).copied().unwrap_or_default();
+                let name = &field.name;
+                if field.attr.encrypt.is_set() {
+                    // `encrypt` on a field in plain text is a message of its own.
+                } else if let Some(other) = keys().find(|key| key.parts().any(plain)) {
+                    let message = format!(
+                        "`{name}` stands in plain text in the key \"{}\", so that its token hides nothing",
+                        other.text
+                    );
+                    errors.at(key.literal.span(), key.fault(&part.place, message));
+                }
+                if !is_held {
+                    let message = format!(
+                        "`except` leaves out `{name}`, and the token in the key could not be checked against it: keep the field"
+                    );
+                    errors.at(key.literal.span(), key.fault(&part.place, message));
+                }
+            }
+        }
+    }
+}

@@ -22,9 +22,12 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
     entity::discriminator(entity, errors);
     entity::version(entity, errors);
     field::conflicts(&entity.fields, errors);
+    field::blind(&entity.fields, errors);
+    field::hidden(&entity.fields, errors);
     field::one_extra(&entity.fields, errors);
     field::key_fields(entity, errors);
     names::properties(&entity.fields, entity.marker(), errors);
+    names::seal(entity, errors);
     names::constants(&entity.fields, errors);
     names::patches(entity, errors);
     for family in &entity.families {
@@ -34,6 +37,7 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
         key::separated(&family.row, entity, errors);
     }
     key::hot_partition(entity, errors);
+    key::tokens(entity, errors);
     index::count(entity, errors);
     index::elsewhere(entity, errors);
 }
@@ -41,6 +45,8 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
 /// The rules for a struct that is flattened.
 pub(crate) fn properties(properties: &Properties, errors: &mut Errors) {
     field::conflicts(&properties.fields, errors);
+    field::blind(&properties.fields, errors);
+    field::hidden(&properties.fields, errors);
     names::properties(&properties.fields, None, errors);
     names::constants(&properties.fields, errors);
 }

@@ -10,6 +10,9 @@ use crate::{
 /// The names that the service keeps for itself.
 pub(super) const RESERVED: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
 
+/// The property that vouches for a row.
+const SEAL: &str = "EntitySeal";
+
 /// UTF-16 units of a property's name.
 const MAX_UNITS: usize = 255;
 
@@ -58,6 +61,36 @@ pub(super) fn properties(fields: &[Field], marker: Option<String>, errors: &mut 
         if let Some(message) = error {
             errors.at(field.property_span, message);
         }
+    }
+    companions(fields, marker.as_deref(), &seen, errors);
+}
+
+/// What vouches for a row is a property too.
+pub(super) fn seal(entity: &Entity, errors: &mut Errors) {
+    for field in entity.fields.iter().filter(|field| entity.is_sealed && field.property == SEAL) {
+        let message = format!(
+            "the property `{SEAL}` vouches for the rows of an entity with `seal`, write `rename = \"..\"`"
+        );
+        errors.at(field.property_span, message);
+    }
+}
+
+/// The tokens of fields are properties too.
+fn companions(
+    fields: &[Field],
+    marker: Option<&str>,
+    seen: &HashMap<&str, &str>,
+    errors: &mut Errors,
+) {
+    for field in fields {
+        let Some((name, _)) = field.companion() else { continue };
+        let taken = match seen.get(name.as_str()) {
+            Some(other) => format!("field `{other}` is"),
+            None if marker == Some(name.as_str()) => "the row's type is".to_owned(),
+            None => continue,
+        };
+        let span = field.attr.blind.span().unwrap_or(field.property_span);
+        errors.at(span, format!("{taken} property `{name}`, which holds the token of `{}`: write `rename = \"..\"` on one of them", field.name));
     }
 }
 

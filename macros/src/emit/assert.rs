@@ -21,7 +21,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         .families
         .iter()
         .flat_map(|family| family.parts().filter_map(move |part| covers(entity, family, part)));
-    let marker = usize::from(entity.marker().is_some());
+    let marker = usize::from(entity.marker().is_some()) + usize::from(entity.is_sealed);
     let message = format!(
         "`{}` has more than 252 properties, the most that an entity can have",
         crate::names::unraw(&entity.ident)
@@ -36,8 +36,28 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     });
     let apart = apart(entity);
     let older = older(entity);
+    let hidden = hidden(&entity.fields);
     let flattened = entity.fields.iter().filter_map(|field| flattened(entity, field));
-    quote! { #(#separated)* #(#covers)* #properties #(#copies)* #apart #older #(#flattened)* }
+    quote! { #(#separated)* #(#covers)* #properties #(#copies)* #apart #older #hidden #(#flattened)* }
+}
+
+/// Only what can be absent can be hidden to be.
+pub(super) fn hidden(fields: &[Field]) -> TokenStream {
+    let hides = |field: &&Field| field.sealed().is_some_and(|sealed| sealed.hide_none);
+    let asserts = fields.iter().filter(hides).filter(|field| field.storage == Storage::Plain).map(
+        |field| {
+            let ty = &field.ty;
+            let message = format!(
+                "`hide_none` on `{}`, which is never absent: write `encrypt`, or make it an `Option`",
+                field.name
+            );
+            let span = field.attr.encrypt.span().unwrap_or_else(|| field.ident.span());
+            quote_spanned! { span =>
+                const _: () = _rt::assert_optional(<#ty as _rt::Property>::OPTIONAL, #message);
+            }
+        },
+    );
+    quote! { #(#asserts)* }
 }
 
 /// An older version is one of the same type, and older.

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::{part, schema::family_constant};
+use super::{part, schema::family_constant, stale};
 use crate::{
     attr::Discriminator,
     model::{Absent, Entity, Family, FamilyKind, Field, Storage},
@@ -38,7 +38,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let keys = keys(entity);
     let slots = slots(entity);
     let walk = walk(entity);
-    let stale = stale(entity);
+    let stale = stale::emit(entity);
     let fields = entity.fields.iter().enumerate().map(|(at, field)| {
         let name = &field.ident;
         let value = value(entity, at, field);
@@ -61,12 +61,13 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
                 __row: &_rt::Row,
                 __family: &'static _rt::Family,
             ) -> _rt::Result<Self> {
-                <Self as _rt::FromRow>::read_with(__row, __family, |__entity| __entity)
+                <Self as _rt::FromRow>::read_with(__row, __family, 0, |__entity| __entity)
             }
 
             fn read_with<__R>(
                 __row: &_rt::Row,
                 __family: &'static _rt::Family,
+                __from: u32,
                 __wrap: impl _rt::FnOnce(Self) -> __R,
             ) -> _rt::Result<__R> {
                 #keys
@@ -78,41 +79,6 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             }
         }
     }
-}
-
-/// A copy whose key does not follow from its fields was changed by another program: where the key
-/// has a field in a form that does not give it back, the key is written again and compared.
-fn stale(entity: &Entity) -> TokenStream {
-    let arms = entity.families.iter().enumerate().filter_map(|(index, family)| {
-        let is_held =
-            |part: &crate::model::Part| family.holds.get(part.field).copied().unwrap_or_default();
-        let is_lossy = |key: &crate::model::Key| {
-            let field = |part: &crate::model::Part| entity.fields.get(part.field);
-            let lossy = key.parts().any(|part| field(part).is_some_and(|f| !part.is_exact(f)));
-            lossy && key.parts().all(is_held)
-        };
-        let of_entity = |field: &Field| {
-            let name = &field.ident;
-            quote! { __entity.#name }
-        };
-        let row = is_lossy(&family.row).then(|| {
-            let row_key = super::entity::row_key(entity, family, of_entity);
-            quote! { #row_key _rt::check_copy_key(__row, &__row_key)?; }
-        });
-        let partition = (family.is_elsewhere && is_lossy(&family.partition)).then(|| {
-            let partition_key = super::entity::partition_key(entity, family, of_entity);
-            quote! { #partition_key _rt::check_copy_partition(__row, &__partition_key)?; }
-        });
-        if family.kind != FamilyKind::Copy || row.is_none() && partition.is_none() {
-            return None;
-        }
-        Some(quote! { #index => { #row #partition } })
-    });
-    let arms: Vec<TokenStream> = arms.collect();
-    if arms.is_empty() {
-        return TokenStream::new();
-    }
-    quote! { match __family.index { #(#arms)* _ => {} } }
 }
 
 /// Takes the keys apart as far as fields are read from them.
@@ -249,7 +215,7 @@ fn walk(entity: &Entity) -> TokenStream {
         named.push(quote! { #name => {} });
     }
     quote! {
-        let mut __properties = _rt::Row::properties(__row);
+        let mut __properties = _rt::Row::properties_from(__row, __from);
         while let _rt::Some((__name, __value)) = __properties.next()? {
             match __name {
                 #(#named)*
@@ -302,8 +268,13 @@ pub(super) fn json_codec(field: &Field) -> Ident {
 pub(super) fn json_codecs(fields: &[Field]) -> TokenStream {
     let codecs = fields.iter().filter(|field| field.storage == Storage::Json).map(|field| {
         let (name, ty) = (json_codec(field), &field.ty);
+        let new = if field.is_secret() {
+            quote! { hushed }
+        } else {
+            quote! { new }
+        };
         quote_spanned! { ty.span() =>
-            const #name: _rt::JsonCodec<#ty> = <_rt::JsonCodec<#ty>>::new();
+            const #name: _rt::JsonCodec<#ty> = <_rt::JsonCodec<#ty>>::#new();
         }
     });
     quote! { #(#codecs)* }
@@ -329,11 +300,15 @@ pub(super) fn finish(
             let codec = json_codec(field);
             quote! { (#codec.finish)(#slot, #before, #name)? }
         }
-        _ => quote! {
-            _rt::finish_stored(#slot, #before, #name, |__found| {
-                <#ty as _rt::Property>::from_stored(__found)
-            })?
-        },
+        _ => {
+            let read = super::hushed(
+                field,
+                quote! {
+                    <#ty as _rt::Property>::from_stored(__found)
+                },
+            );
+            quote! { _rt::finish_stored(#slot, #before, #name, |__found| #read)? }
+        }
     };
     if let Absent::Refused = field.absent {
         return found;

@@ -73,22 +73,29 @@ fn key_column(entity: &Entity, at: usize, field: &Field) -> Option<TokenStream> 
 fn property_column(field: &Field) -> Option<TokenStream> {
     let (vis, name, ty, property) = (&field.vis, &field.constant, &field.ty, &field.property);
     let doc = format!("The column of `{}`: property `{property}`.", field.name);
+    let kind = kind(field);
     Some(match &field.storage {
         Storage::Skipped | Storage::Extra => return None,
-        Storage::Plain => quote! {
-            #[doc = #doc]
-            #vis const #name: _rt::Column<Self, #ty> =
-                _rt::Column::property(#property, |__row, __name| {
-                    _rt::read_stored(__row, __name, |__found| {
-                        <#ty as _rt::Property>::from_stored(__found)
-                    })
-                });
-        },
+        Storage::Plain => {
+            let read = super::hushed(
+                field,
+                quote! {
+                    <#ty as _rt::Property>::from_stored(__found)
+                },
+            );
+            quote! {
+                #[doc = #doc]
+                #vis const #name: _rt::Column<Self, #ty, #kind> =
+                    _rt::Column::property(#property, |__row, __name| {
+                        _rt::read_stored(__row, __name, |__found| #read)
+                    });
+            }
+        }
         Storage::Json => {
             let codec = json_codec(field);
             quote! {
                 #[doc = #doc]
-                #vis const #name: _rt::Column<Self, #ty, _rt::Json> =
+                #vis const #name: _rt::Column<Self, #ty, #kind> =
                     _rt::Column::property(#property, #codec.read);
             }
         }
@@ -101,4 +108,14 @@ fn property_column(field: &Field) -> Option<TokenStream> {
             }
         }
     })
+}
+
+/// What a filter can do with the column.
+pub(super) fn kind(field: &Field) -> TokenStream {
+    match (field.sealed(), field.companion(), &field.storage) {
+        (Some(_), Some(_), _) => quote! { _rt::Blind },
+        (Some(_), None, _) => quote! { _rt::Encrypted },
+        (None, _, Storage::Json) => quote! { _rt::Json },
+        (None, _, _) => quote! { _rt::Plain },
+    }
 }

@@ -4,11 +4,8 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::{Path, spanned::Spanned};
 
-use super::{codec::json_codec, part, patch, schema::family_constant, steps};
-use crate::{
-    attr::Discriminator,
-    model::{Entity, Family, Field, Key, Storage},
-};
+use super::{index, key, patch, row, steps};
+use crate::model::Entity;
 
 /// The impl of `TableEntity`.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
@@ -17,9 +14,9 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let patch = patch::name(entity);
     let steps = steps::start_type(entity, primary);
     let start = steps::start(entity, primary);
-    let row = row(entity, primary);
-    let rows = super::index::rows(entity);
-    let owner = super::index::owner(entity);
+    let row = row::write(entity, primary, &key::partition_key(entity, primary, key::of_self));
+    let rows = index::rows(entity);
+    let owner = index::owner(entity);
     let check = entity.validate.as_ref().map(|path| {
         quote! {
             fn check(&self) -> _rt::Result<(), _rt::BoxError> {
@@ -101,122 +98,5 @@ fn older(older: &Path) -> TokenStream {
         ) -> _rt::Result<_rt::Option<(_rt::String, _rt::String)>> {
             _rt::older_owner::<#older>(__row, __family, __version)
         }
-    }
-}
-
-/// Writes one row of a family: its keys, its type, and what it holds.
-pub(super) fn row(entity: &Entity, family: &Family) -> TokenStream {
-    let constant = family_constant(family);
-    let (partition_key, row_key) =
-        (partition_key(entity, family, of_self), row_key(entity, family, of_self));
-    let marker = match &entity.discriminator {
-        Discriminator::Property(name) => Some(quote! {
-            _rt::PropertyWriter::put_value(
-                &mut __out,
-                #name,
-                _rt::ValueRef::String(#constant.marker),
-            );
-        }),
-        Discriminator::RowKey => None,
-    };
-    let properties = entity
-        .fields
-        .iter()
-        .enumerate()
-        .filter(|(at, field)| {
-            let held = family.holds.get(*at).copied().unwrap_or_default();
-            let extra = held && field.storage == Storage::Extra;
-            extra || entity.is_property(family, *at, field)
-        })
-        .map(|(_, field)| put(field, &quote! { &mut __out }));
-    quote! {{
-        #partition_key
-        #row_key
-        let mut __row = _rt::Row::build(&__partition_key, &__row_key);
-        let mut __out = _rt::PropertyWriter::new(&mut __row);
-        #marker
-        #(#properties)*
-        __row.finish()?
-    }}
-}
-
-/// Where an entity's fields are.
-pub(super) fn of_self(field: &Field) -> TokenStream {
-    let name = &field.ident;
-    quote! { self.#name }
-}
-
-/// The PartitionKey of a family, as `__partition_key`, from where the fields are.
-pub(super) fn partition_key(
-    entity: &Entity,
-    family: &Family,
-    place: impl Fn(&Field) -> TokenStream,
-) -> TokenStream {
-    let constant = family_constant(family);
-    let parts = parts(&family.partition, entity, place);
-    quote! {
-        let mut __key = _rt::KeyWriter::new(&#constant.partition, "PartitionKey");
-        #(#parts)*
-        let __partition_key = _rt::KeyWriter::finish(__key)?;
-    }
-}
-
-/// The RowKey of a family, as `__row_key`, from where the fields are.
-pub(super) fn row_key(
-    entity: &Entity,
-    family: &Family,
-    place: impl Fn(&Field) -> TokenStream,
-) -> TokenStream {
-    let constant = family_constant(family);
-    let parts = parts(&family.row, entity, place);
-    quote! {
-        let mut __key = _rt::KeyWriter::new(&#constant.row, "RowKey");
-        #(#parts)*
-        let __row_key = _rt::KeyWriter::finish(__key)?;
-    }
-}
-
-fn parts(key: &Key, entity: &Entity, place: impl Fn(&Field) -> TokenStream) -> Vec<TokenStream> {
-    let write = |part| {
-        let part: &crate::model::Part = part;
-        let field = entity.fields.get(part.field)?;
-        let value = place(field);
-        let encode = part::encode(part, &field.ty, &quote! { &#value });
-        Some(quote! { _rt::KeyWriter::part(&mut __key, |__out| #encode)?; })
-    };
-    key.parts().filter_map(write).collect()
-}
-
-/// Writes one field of `self` to the property writer.
-pub(super) fn put(field: &Field, out: &TokenStream) -> TokenStream {
-    let (ident, name, ty) = (&field.ident, &field.property, &field.ty);
-    match &field.storage {
-        Storage::Skipped => TokenStream::new(),
-        Storage::Plain => {
-            quote! {
-                _rt::PropertyWriter::put_stored(
-                    #out,
-                    #name,
-                    <#ty as _rt::Property>::to_stored(&self.#ident),
-                )?;
-            }
-        }
-        Storage::Json => {
-            let codec = json_codec(field);
-            quote! { (#codec.put)(#out, #name, &self.#ident)?; }
-        }
-        Storage::Flattened(prefix) => {
-            quote! {
-                _rt::PropertyWriter::put_nested(#out, #prefix, |__out| {
-                    <#ty as _rt::Properties>::write(&self.#ident, __out)
-                })?;
-            }
-        }
-        Storage::Extra => quote! {
-            <#ty as _rt::PropertyBag>::each(&self.#ident, |__name, __value| {
-                let __schema = <Self as _rt::TableEntity>::SCHEMA;
-                _rt::PropertyWriter::put_extra(#out, __schema, __name, __value)
-            })?;
-        },
     }
 }

@@ -54,6 +54,7 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
                 conditional: false,
                 columns: &[],
                 older: _rt::None,
+                sealed: false,
                 derived: _rt::derived_rows::<Self>,
             };
 
@@ -167,6 +168,8 @@ pub(crate) fn set(input: &DeriveInput, set: &model::Set) -> TokenStream {
                     fn other(_: &_rt::Row) -> _rt::Result<_rt::Option<Self>> { loop {} }
 
                     fn member_name(&self) -> &'static str { "" }
+
+                    fn set_columns(_: bool) -> _rt::Option<_rt::Vec<_rt::String>> { _rt::None }
                 }
             }
         }
@@ -220,8 +223,7 @@ fn columns(fields: &[Field]) -> TokenStream {
                     #vis const #name: _rt::Flattened<Self, #ty> = _rt::Flattened::new("");
                 });
             }
-            Storage::Json => quote! { _rt::Json },
-            Storage::Plain => quote! { _rt::Plain },
+            Storage::Json | Storage::Plain => super::columns::kind(field),
         };
         Some(quote! {
             #[doc = ""]

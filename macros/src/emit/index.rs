@@ -1,18 +1,17 @@
 //! Indexes and lists: their path builders, and the rows that an entity has in them.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use super::{entity, schema::family_constant, steps};
+use super::{
+    key, row,
+    schema::{family_constant, marker},
+    steps,
+};
 use crate::{
     model::{Entity, Family, FamilyKind, Field},
     names::{self, Case},
 };
-
-/// The type that stands for a partial copy's fields.
-pub(super) fn marker(entity: &Entity, family: &Family) -> Ident {
-    format_ident!("__{}{}Fields", names::unraw(&entity.ident), names::unraw(&family.name))
-}
 
 /// The methods that begin a path through an index, and what partial copies hold.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
@@ -56,7 +55,7 @@ fn holds(entity: &Entity, family: &Family) -> TokenStream {
     }
 }
 
-/// Every row that an entity has, where it has more than one.
+/// Every row that an entity has, where it has more than the primary.
 pub(super) fn rows(entity: &Entity) -> TokenStream {
     let further: Vec<TokenStream> = entity
         .families
@@ -68,9 +67,8 @@ pub(super) fn rows(entity: &Entity) -> TokenStream {
         return TokenStream::new();
     }
     quote! {
-        fn rows(&self) -> _rt::Result<_rt::EntityRows> {
-            let mut __rows =
-                _rt::EntityRows::only(<Self as _rt::TableEntity>::to_row(self)?);
+        fn rows_with(&self, __primary: _rt::Row) -> _rt::Result<_rt::EntityRows> {
+            let mut __rows = _rt::EntityRows::only(__primary);
             #(#further)*
             _rt::Ok(__rows)
         }
@@ -82,18 +80,24 @@ fn further(entity: &Entity, family: &Family) -> TokenStream {
     let add = match family.kind {
         FamilyKind::Primary => return TokenStream::new(),
         FamilyKind::Copy => {
-            let row = entity::row(entity, family);
-            let place = match family.is_elsewhere {
-                true => quote! { elsewhere },
-                false => quote! { copies },
+            // Copies in the partition of the primary share its key, which is known.
+            let (place, partition_key) = match family.is_elsewhere {
+                true => (quote! { elsewhere }, key::partition_key(entity, family, key::of_self)),
+                false => {
+                    let shared = quote! {
+                        let __partition_key = _rt::Row::partition_key(&__rows.primary);
+                    };
+                    (quote! { copies }, shared)
+                }
             };
+            let row = row::write(entity, family, &partition_key);
             quote! {
                 let __copy = #row;
                 __rows.#place.push(_rt::CopyRow { family: #constant, row: __copy });
             }
         }
         FamilyKind::List => {
-            let row_key = entity::row_key(entity, family, entity::of_self);
+            let row_key = key::row_key(entity, family, key::of_self);
             quote! {
                 #row_key
                 let __id = _rt::ToOwned::to_owned(_rt::Row::row_key(&__rows.primary));
@@ -140,8 +144,8 @@ pub(super) fn owner(entity: &Entity) -> TokenStream {
             }
         },
     );
-    let partition_key = entity::partition_key(entity, primary, place);
-    let row_key = entity::row_key(entity, primary, place);
+    let partition_key = key::partition_key(entity, primary, place);
+    let row_key = key::row_key(entity, primary, place);
     quote! {
         fn owner_of(
             __row: &_rt::Row,

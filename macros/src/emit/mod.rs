@@ -12,12 +12,15 @@ mod edm_enum;
 mod entity;
 pub(crate) mod fallback;
 mod index;
+mod key;
 mod message;
 mod part;
 mod patch;
 mod projection;
 mod properties;
+mod row;
 mod schema;
+mod stale;
 mod set;
 mod steps;
 
@@ -52,7 +55,8 @@ pub(crate) fn properties(properties: &model::Properties) -> TokenStream {
     let slots = properties::slots(properties);
     let body = properties::emit(properties);
     let columns = columns::of_properties(properties);
-    scoped(&properties.runtime, &quote! { #json #slots #body #columns })
+    let hidden = assert::hidden(&properties.fields);
+    scoped(&properties.runtime, &quote! { #json #slots #body #columns #hidden })
 }
 
 /// The code of a message.
@@ -78,6 +82,16 @@ pub(crate) fn set(set: &model::Set) -> TokenStream {
         model::Shape::Struct => aggregate::emit(set),
     };
     scoped(&set.runtime, &quote! { #members #body })
+}
+
+/// The result of a conversion of the field; where nobody may see the value, its error says nothing
+/// of it.
+fn hushed(field: &model::Field, result: TokenStream) -> TokenStream {
+    if field.is_secret() {
+        quote! { _rt::hushed(#result) }
+    } else {
+        result
+    }
 }
 
 /// A block in which `_rt` is the runtime. The user's lints are for code that the user wrote.

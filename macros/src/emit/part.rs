@@ -35,6 +35,9 @@ pub(super) fn encode(part: &Part, ty: &Type, value: &TokenStream) -> TokenStream
                 __out,
             )
         },
+        Form::Hmac => quote! {
+            _rt::hold_token(<#ty as _rt::EdmValue>::to_edm(#value), __out)
+        },
     }
 }
 
@@ -55,7 +58,7 @@ pub(super) fn decode(part: &Part, field: &Field, text: &TokenStream) -> TokenStr
                 <#ty as _rt::DatePart>::from_ticks(_rt::decode_period(__text, #form)?)
             })
         },
-        Form::Plain | Form::Lower | Form::Bucket(_) => quote! {
+        Form::Plain | Form::Lower | Form::Bucket(_) | Form::Hmac => quote! {
             _rt::read_plain(
                 #name,
                 #text,
@@ -75,6 +78,7 @@ pub(super) fn form(part: &Part) -> TokenStream {
         Form::Date(form, _) => quote! { _rt::Form::Date(#form) },
         Form::Lower => quote! { _rt::Form::Lower },
         Form::Bucket(count) => quote! { _rt::Form::Bucket(#count) },
+        Form::Hmac => quote! { _rt::Form::Hmac },
     }
 }
 
@@ -87,5 +91,6 @@ pub(super) fn width(part: &Part, ty: &Type) -> TokenStream {
         Form::Date(form, _) => quote! { _rt::Some(_rt::date_width(#form)) },
         Form::Lower => quote! { _rt::None },
         Form::Bucket(count) => quote! { _rt::Some(_rt::bucket_width(#count)) },
+        Form::Hmac => quote! { _rt::Some(_rt::TOKEN_WIDTH) },
     }
 }

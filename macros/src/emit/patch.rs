@@ -61,13 +61,14 @@ fn setter(field: &Field) -> TokenStream {
     match &field.storage {
         Storage::Skipped | Storage::Extra => TokenStream::new(),
         Storage::Plain => {
+            let hush = field.is_secret().then(|| quote! { .hushed(#name) });
             quote! {
                 #[doc = #doc]
                 pub fn #ident<__V>(self, __value: __V) -> Self
                 where
                     __V: _rt::PatchInput<#ty>,
                 {
-                    Self(<__V as _rt::PatchInput<#ty>>::set(__value, self.0, #name))
+                    Self(<__V as _rt::PatchInput<#ty>>::set(__value, self.0, #name)#hush)
                 }
             }
         }
@@ -101,16 +102,25 @@ fn whole(field: &Field, patch: &TokenStream) -> TokenStream {
     }
 }
 
-/// Only an optional property can be absent.
+/// Only an optional property can be absent. What its type is, its trait tells, under whatever name;
+/// a bound of no lifetime in particular is asked for where the method is called.
 fn remove(field: &Field, method: &Ident) -> Option<TokenStream> {
-    if !field.is_removable() {
+    if field.storage != Storage::Plain {
         return None;
     }
-    let name = &field.property;
-    let doc = format!("Removes `{}`.", field.name);
+    let (ty, name) = (&field.ty, &field.property);
+    let doc = if field.is_option() {
+        let text = format!("Removes `{}`.", field.name);
+        quote! { #[doc = #text] }
+    } else {
+        quote! { #[doc(hidden)] }
+    };
     Some(quote! {
-        #[doc = #doc]
-        pub fn #method(self) -> Self {
+        #doc
+        pub fn #method(self) -> Self
+        where
+            for<'__a> #ty: _rt::Removable,
+        {
             Self(self.0.remove(#name))
         }
     })

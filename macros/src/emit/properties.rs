@@ -5,7 +5,7 @@ use quote::{format_ident, quote};
 
 use super::{
     codec::{bytes, default, finish},
-    entity::put,
+    row::put,
     schema::column,
 };
 use crate::model::{Properties, Storage};

@@ -16,6 +16,15 @@ pub(super) fn family_constant(family: &Family) -> Ident {
     format_ident!("__{}", crate::names::Case::Screaming.apply(&name))
 }
 
+/// The type that stands for a partial copy's fields.
+pub(super) fn marker(entity: &Entity, family: &Family) -> Ident {
+    format_ident!(
+        "__{}{}Fields",
+        crate::names::unraw(&entity.ident),
+        crate::names::unraw(&family.name)
+    )
+}
+
 /// The constants of the families.
 pub(super) fn families(entity: &Entity) -> TokenStream {
     let families = entity.families.iter().enumerate().map(|(index, family)| {
@@ -42,6 +51,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         Discriminator::RowKey => quote! { _rt::Discriminator::RowKey },
     };
     let (version, marker) = (entity.version, entity.stored_type());
+    let is_sealed = entity.is_sealed;
     let older = match &entity.upgrade_from {
         Some(older) => quote_spanned! { older.span() =>
             _rt::Some(<#older as _rt::TableEntity>::SCHEMA)
@@ -61,6 +71,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             conditional: #conditional,
             columns: &[#(#columns),*],
             older: #older,
+            sealed: #is_sealed,
             derived: _rt::derived_rows::<#ident>,
         };
     }
@@ -159,6 +170,7 @@ pub(super) fn column(field: &Field, stored: bool) -> Option<TokenStream> {
             quote! { <#ty as _rt::Properties>::COLUMNS },
         ),
     };
+    let sealed = sealed(field);
     Some(quote! {
         _rt::ColumnSchema {
             name: #name,
@@ -166,6 +178,20 @@ pub(super) fn column(field: &Field, stored: bool) -> Option<TokenStream> {
             optional: #optional,
             stored: #stored,
             nested: #nested,
+            sealed: #sealed,
         }
     })
+}
+
+/// How a field is sealed.
+fn sealed(field: &Field) -> TokenStream {
+    let Some(encrypt) = field.sealed() else { return quote! { _rt::None } };
+    let (pad, hide_none) = (encrypt.pad, encrypt.hide_none);
+    let blind = match field.companion() {
+        Some((name, chars)) => quote! { _rt::Some(_rt::Companion { name: #name, chars: #chars }) },
+        None => quote! { _rt::None },
+    };
+    quote! {
+        _rt::Some(_rt::Sealed { pad: #pad, hide_none: #hide_none, blind: #blind })
+    }
 }

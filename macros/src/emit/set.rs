@@ -18,8 +18,8 @@ pub(super) fn members(set: &Set) -> TokenStream {
     let apart = apart(set, &schemas);
     quote! {
         const __SCHEMAS: &'static [&'static _rt::Schema] = &[#(#schemas),*];
-        static __MARKERS: [_rt::Marker; _rt::count_markers(__SCHEMAS)] =
-            _rt::sorted_markers(__SCHEMAS);
+        static __MARKERS: [_rt::Marker; _rt::marker_places(__SCHEMAS)] =
+            _rt::placed_markers(__SCHEMAS);
         static __FORMS: [_rt::KeyForm; _rt::count_forms(__SCHEMAS)] =
             _rt::sorted_forms(__SCHEMAS);
         static __MEMBERS: _rt::Members =
@@ -71,7 +71,7 @@ fn apart(set: &Set, schemas: &[TokenStream]) -> TokenStream {
 /// The impls of an enum.
 pub(super) fn emit(set: &Set) -> TokenStream {
     let ident = &set.ident;
-    let from_row = from_row(set);
+    let (from_row, columns) = (from_row(set), columns(set));
     let (row, claim) = (local("__row"), local("__claim"));
     let reads = set.members.iter().enumerate().map(|(at, member)| {
         let (variant, ty) = (&member.ident, &member.ty);
@@ -119,6 +119,10 @@ pub(super) fn emit(set: &Set) -> TokenStream {
                     #other_name
                 }
             }
+
+            fn set_columns(__copies: bool) -> _rt::Option<_rt::Vec<_rt::String>> {
+                #columns
+            }
         }
 
         #(#variants)*
@@ -126,33 +130,37 @@ pub(super) fn emit(set: &Set) -> TokenStream {
     }
 }
 
-/// `FromRow`: the columns are those of all members, with the discriminators.
-fn from_row(set: &Set) -> TokenStream {
-    let ident = &set.ident;
+/// The columns of all members, with the discriminators.
+fn columns(set: &Set) -> TokenStream {
+    if set.other.is_some() {
+        // A row of no member is handed out whole.
+        return quote! { let _ = __copies; _rt::None };
+    }
     let names = local("__names");
+    let copies = local("__copies");
     let columns = set.members.iter().map(|member| {
         let ty = &member.ty;
         quote_spanned! { ty.span() =>
-            let mut __columns = <#ty as _rt::SetMember>::member_columns()?;
+            let mut __columns = <#ty as _rt::SetMember>::member_columns(#copies)?;
             _rt::Vec::append(&mut #names, &mut __columns);
         }
     });
-    let all = match &set.other {
-        // A row of no member is handed out whole.
-        Some(_) => quote! { _rt::None },
-        None => quote! {{
-            let mut __names = _rt::Members::columns(&__MEMBERS);
-            #(#columns)*
-            _rt::Some(__names)
-        }},
-    };
+    quote! {
+        let mut __names = _rt::Members::columns(&__MEMBERS);
+        #(#columns)*
+        _rt::Some(__names)
+    }
+}
+
+fn from_row(set: &Set) -> TokenStream {
+    let ident = &set.ident;
     quote! {
         #[automatically_derived]
         impl _rt::FromRow for #ident {
             fn columns(
                 _: _rt::Option<&'static _rt::Family>,
             ) -> _rt::Option<_rt::Vec<_rt::String>> {
-                #all
+                <Self as _rt::EntitySet>::set_columns(false)
             }
 
             #[inline]

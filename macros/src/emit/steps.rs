@@ -6,7 +6,10 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::{part, schema::family_constant};
+use super::{
+    part,
+    schema::{family_constant, marker},
+};
 use crate::{
     model::{Entity, Family, FamilyKind, Field, Part},
     template::{Fineness, Form},
@@ -114,7 +117,7 @@ impl<'m> Builder<'m> {
             FamilyKind::Primary => quote! { _rt::PrimaryRow },
             FamilyKind::Copy if self.family.is_full() => quote! { _rt::FullCopy },
             FamilyKind::Copy => {
-                let marker = super::index::marker(self.entity, self.family);
+                let marker = marker(self.entity, self.family);
                 quote! { _rt::PartialCopy<#marker> }
             }
             FamilyKind::List => quote! { _rt::ListRows },
@@ -238,7 +241,12 @@ impl<'m> Builder<'m> {
         let after = with(given, fixed);
         let next = self.type_of(&after);
         let fixes = fixed.iter().filter_map(|at| {
-            let encode = part::encode(self.parts.get(*at)?, ty, &quote! { &__value });
+            let part = self.parts.get(*at)?;
+            if part.form == Form::Hmac {
+                let value = quote! { <#ty as _rt::EdmValue>::to_edm(&__value) };
+                return Some(quote! { .fix_secret(#at, #value) });
+            }
+            let encode = part::encode(part, ty, &quote! { &__value });
             Some(quote! { .fix(#at, |__out| #encode) })
         });
         let made = self.make(&after, &quote! { self.0 #(#fixes)* });
@@ -278,7 +286,7 @@ impl<'m> Builder<'m> {
             Form::Descending => quote! { between_descending },
             Form::Plain | Form::Width(_) => quote! { between },
             Form::Date(..) if part.is_exact(field) => quote! { between },
-            Form::Date(..) | Form::Lower | Form::Bucket(_) => return None,
+            Form::Date(..) | Form::Lower | Form::Bucket(_) | Form::Hmac => return None,
         };
         let (entity, view, ty) = (&self.entity.ident, self.view(), &field.ty);
         let last = self.family.row.ends_with(part);
@@ -305,7 +313,7 @@ impl<'m> Builder<'m> {
         let lower = match part.form {
             Form::Lower => true,
             Form::Plain | Form::Width(_) => false,
-            Form::Descending | Form::Date(..) | Form::Bucket(_) => return None,
+            Form::Descending | Form::Date(..) | Form::Bucket(_) | Form::Hmac => return None,
         };
         let (entity, view, ty) = (&self.entity.ident, self.view(), &field.ty);
         let method = format_ident!("{}_prefix", field.name, span = field.ident.span());

@@ -11,6 +11,7 @@ use crate::{
     errors::Errors,
     names::{self, Case},
     spanned::Slot,
+    template::Form,
 };
 
 /// An entity: its table, its kinds of rows and its fields.
@@ -31,6 +32,8 @@ pub(crate) struct Entity {
     pub(crate) upgrade_from: Option<Path>,
     pub(crate) validate: Option<Path>,
     pub(crate) may_be_hot: bool,
+    /// Whether each row has a property that vouches for all others.
+    pub(crate) is_sealed: bool,
     pub(crate) fields: Vec<Field>,
     /// The primary first.
     pub(crate) families: Vec<Family>,
@@ -41,7 +44,13 @@ impl Entity {
     pub(crate) fn new(input: &DeriveInput, errors: &mut Errors) -> Self {
         refuse_generics(input, "TableEntity", errors);
         let attr = EntityAttr::read(&input.attrs, errors);
-        let fields = fields(input, &attr, errors);
+        let mut fields = fields(input, &attr, errors);
+        let families = families(input, &attr, &fields, errors);
+        for part in families.iter().flat_map(Family::parts) {
+            if let (Form::Hmac, Some(field)) = (&part.form, fields.get_mut(part.field)) {
+                field.has_token = true;
+            }
+        }
         let named = || LitStr::new(&names::unraw(&input.ident), input.ident.span());
         let discriminator = attr.discriminator.get().cloned().unwrap_or_else(|| {
             Discriminator::Property(LitStr::new("EntityType", input.ident.span()))
@@ -59,7 +68,8 @@ impl Entity {
             upgrade_from: attr.upgrade_from.get().cloned(),
             validate: attr.validate.get().cloned(),
             may_be_hot: attr.hot_partition.is_set(),
-            families: families(input, &attr, &fields, errors),
+            is_sealed: attr.seal.is_set(),
+            families,
             fields,
         }
     }

@@ -4,9 +4,12 @@ use proc_macro2::{Ident, Span};
 use syn::{LitStr, Path, Type, Visibility};
 
 use crate::{
-    attr::FieldAttr,
+    attr::{Encrypt, FieldAttr},
     names::{self, Case},
 };
+
+/// What follows a property's name in the name of the property with its token.
+const COMPANION: &str = "Blind";
 
 /// How a field is kept in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +53,8 @@ pub(crate) struct Field {
     pub(crate) constant: Ident,
     pub(crate) storage: Storage,
     pub(crate) absent: Absent,
+    /// Whether a key has a token of it.
+    pub(crate) has_token: bool,
     /// What was written on it.
     pub(crate) attr: FieldAttr,
 }
@@ -75,6 +80,7 @@ impl Field {
             ty: names::without_self(&field.ty, this),
             storage: storage(&attr, &property),
             absent: absent(&attr),
+            has_token: false,
             ident,
             name,
             property,
@@ -91,6 +97,23 @@ impl Field {
     /// Whether it can be absent, as far as its type's name tells.
     pub(crate) fn is_option(&self) -> bool {
         names::is_named(&self.ty, &["Option"])
+    }
+
+    /// Whether no message may show its value.
+    pub(crate) fn is_secret(&self) -> bool {
+        self.has_token || self.sealed().is_some()
+    }
+
+    /// How it is sealed, if it is.
+    pub(crate) fn sealed(&self) -> Option<Encrypt> {
+        let is_property = matches!(self.storage, Storage::Plain | Storage::Json);
+        self.attr.encrypt.get().copied().filter(|_| is_property)
+    }
+
+    /// The property that holds the token of its value, if there is one, and how long that is.
+    pub(crate) fn companion(&self) -> Option<(String, u32)> {
+        let chars = *self.attr.blind.get()?;
+        self.sealed().map(|_| (format!("{}{COMPANION}", self.property), chars))
     }
 
     /// Whether a patch can remove it.

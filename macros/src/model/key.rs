@@ -124,7 +124,7 @@ impl Part {
             Form::Plain | Form::Width(_) | Form::Descending => true,
             Form::Date(_, finest) if field.is_date() => *finest >= Fineness::Day,
             Form::Date(_, finest) => *finest == Fineness::Tick,
-            Form::Lower | Form::Bucket(_) => false,
+            Form::Lower | Form::Bucket(_) | Form::Hmac => false,
         }
     }
 
@@ -152,7 +152,9 @@ impl Part {
             Form::Plain if names::is_named(&field.ty, &FIXED) => Some(true),
             Form::Plain => None,
             Form::Lower => Some(false),
-            Form::Width(_) | Form::Descending | Form::Date(..) | Form::Bucket(_) => Some(true),
+            Form::Width(_) | Form::Descending | Form::Date(..) | Form::Bucket(_) | Form::Hmac => {
+                Some(true)
+            }
         }
     }
 }

@@ -42,6 +42,8 @@ pub(crate) enum Form {
     Lower,
     /// `{f:bucket(16)}`
     Bucket(u32),
+    /// `{f:hmac}`
+    Hmac,
 }
 
 /// What is wrong with a template, and where: characters from its start.

@@ -50,7 +50,7 @@ fn form(field: &str, spec: &str) -> Result<Form, String> {
     match spec {
         "desc" => Ok(Form::Descending),
         "lower" => Ok(Form::Lower),
-        "hmac" => Err("`hmac` is not supported yet".to_owned()),
+        "hmac" => Ok(Form::Hmac),
         "" => Err(format!("expected a form after `:`, write `{{{field}}}` for the plain one")),
         _ if spec.contains('%') => {
             date::check(spec).map(|finest| Form::Date(spec.to_owned(), finest))
@@ -83,6 +83,6 @@ fn bucket(spec: &str) -> Result<Form, String> {
 }
 
 fn unknown(spec: &str) -> String {
-    let known = ["desc", "lower", "bucket(16)", "06", "%Y%m%d"];
+    let known = ["desc", "lower", "hmac", "bucket(16)", "06", "%Y%m%d"];
     names::unknown("form", spec, &known)
 }

@@ -25,6 +25,15 @@ pub const fn assert_properties(columns: &[ColumnSchema], markers: usize, message
     }
 }
 
+/// Refuses the expansion where an absent value is to be hidden of a field that always has one.
+#[track_caller]
+#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+pub const fn assert_optional(optional: bool, message: &'static str) {
+    if !optional {
+        panic!("{}", message);
+    }
+}
+
 /// Refuses the expansion where two families of rows could meet in one key.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]

@@ -2,7 +2,9 @@
 
 mod assert;
 
-pub use assert::{assert_apart, assert_covers, assert_properties, assert_separated};
+pub use assert::{
+    assert_apart, assert_covers, assert_optional, assert_properties, assert_separated,
+};
 
 pub use std::{
     borrow::ToOwned,
@@ -28,24 +30,24 @@ pub use crate::{
         ValueRef,
     },
     entity::{
-        Access, Column, ColumnSchema, Comparable, CopyRow, Discriminator, Draft, DynamicEntity,
-        EntityRows, Flattened, FromRow, FullCopy, FullView, Holds, Json, ListEntry, ListRows,
-        Message, PartialCopy, Partition, Patch, Path, PathBuilder, Plain, Point, PrimaryRow,
-        Projection, Properties, PropertyWriter, Range, ReadColumn, Scan, Schema, Stored,
-        TableEntity, UpgradeFrom, View, Within, assert_flattened, derived_rows, older_owner,
-        older_rows, older_version,
+        Access, Blind, Column, ColumnSchema, Companion, Comparable, CopyRow, Discriminator, Draft,
+        DynamicEntity, Encrypted, EntityRows, Flattened, FromRow, FullCopy, FullView, Holds, Json,
+        ListEntry, ListRows, Message, PartialCopy, Partition, Patch, Path, PathBuilder, Plain,
+        Point, PrimaryRow, Projection, Properties, PropertyWriter, Range, ReadColumn, Scan, Schema,
+        Sealed, Stored, TableEntity, UpgradeFrom, View, Within, assert_flattened, derived_rows,
+        older_owner, older_rows, older_version,
         set::{
             Aggregate, Claim, EntitySet, Folding, KeyForm, Many, Marker, Members, One, OtherRow,
             Set, SetMember, Variant, assert_members_apart, assert_older, assert_same_type,
-            assert_types_apart, count_forms, count_markers, read_projection, resolve_row,
-            schema_of, sorted_forms, sorted_markers, table_of,
+            assert_types_apart, count_forms, marker_places, placed_markers, read_projection,
+            resolve_row, schema_of, sorted_forms, table_of,
         },
     },
     error::{BoxError, Error, Result},
     key::{
         DatePart, Descending, Family, FamilyKind, FixedWidth, Form, KeyPart, KeyWriter, Ordered,
-        Part, PrefixInput, RangeInput, Resolution, Segment, Template, TextPart, bucket_width,
-        date_width, decode_period, families_meet, lower, resolution_of,
+        Part, PrefixInput, RangeInput, Resolution, Segment, TOKEN_WIDTH, Template, TextPart,
+        bucket_width, date_width, decode_period, families_meet, hold_token, lower, resolution_of,
     },
     limits::PROPERTIES,
     row::Row,
@@ -78,13 +80,23 @@ pub fn from_keys<T>(found: Option<T>, field: &'static str) -> Result<T> {
     found.ok_or_else(|| InvalidValue::new("the row's keys do not hold the field").on_read(field))
 }
 
+/// Whether a part of a row's RowKey is a text in lower case, as far as that can be told without
+/// writing it: texts of ASCII without escapes.
+pub fn is_lower_part(template: &Template, row: &Row, part: usize, text: &str) -> bool {
+    let Ok(Some(key)) = template.part_text(row.row_key(), part) else { return false };
+    let is_lower =
+        |(key, text): (u8, u8)| key.is_ascii() && key != b'~' && key == text.to_ascii_lowercase();
+    key.len() == text.len() && key.bytes().zip(text.bytes()).all(is_lower)
+}
+
 /// Refuses a copy whose key does not follow from its fields.
 ///
 /// # Errors
 ///
 /// `is_decode`: another program changed the row.
 pub fn check_copy_key(row: &Row, expected: &str) -> Result<()> {
-    if row.row_key() == expected {
+    // Tokens are compared where their keys are: when the row is opened.
+    if row.row_key() == expected || crate::key::is_same_but_held(row.row_key(), expected) {
         return Ok(());
     }
     let message = format!(
@@ -100,7 +112,8 @@ pub fn check_copy_key(row: &Row, expected: &str) -> Result<()> {
 ///
 /// `is_decode`: another program changed the row.
 pub fn check_copy_partition(row: &Row, expected: &str) -> Result<()> {
-    if row.partition_key() == expected {
+    let key = row.partition_key();
+    if key == expected || crate::key::is_same_but_held(key, expected) {
         return Ok(());
     }
     let message = format!(
@@ -201,6 +214,16 @@ pub fn finish_stored<'r, T>(
     from_stored(found).map_err(|invalid| invalid.on_read(&[prefix, name].concat()))
 }
 
+/// The result of a conversion whose error says nothing of the value.
+///
+/// # Errors
+///
+/// The conversion's, hushed.
+#[inline]
+pub fn hushed<T>(result: Result<T, InvalidValue>) -> Result<T, InvalidValue> {
+    result.map_err(InvalidValue::hushed)
+}
+
 /// One field straight from a row, by [`Property::from_stored`].
 ///
 /// # Errors
@@ -255,6 +278,31 @@ impl<T> JsonCodec<T> {
             read: read_json,
         }
     }
+
+    /// The codec of a type whose values no message may show.
+    pub const fn hushed() -> Self
+    where
+        T: JsonField,
+    {
+        Self {
+            put: |out, name, value| {
+                out.put_json(name, value).map_err(|error| match error.is_invalid() {
+                    true => out.hushed(name),
+                    false => error,
+                })
+            },
+            finish: |found, prefix, name| {
+                finish_json(found, prefix, name)
+                    .map_err(|_| InvalidValue::new("").hushed().on_read(&[prefix, name].concat()))
+            },
+            read: |row, name| {
+                read_json(row, name).map_err(|error| match error.is_decode() {
+                    true => InvalidValue::new("").hushed().on_read(name),
+                    false => error,
+                })
+            },
+        }
+    }
 }
 
 /// Keeps a property that the struct does not know, by [`PropertyBag::put`].
@@ -284,6 +332,17 @@ impl<F: Property, V: Input<F::Scalar>> PatchInput<F> for V {
         patch.set::<F>(name, &self.input())
     }
 }
+
+/// The type of a property that a patch can remove.
+#[diagnostic::on_unimplemented(
+    message = "a property of type `{Self}` cannot be removed",
+    label = "not an `Option`",
+    note = "an entity without it could not be read; make the field an `Option`"
+)]
+pub trait Removable {}
+
+#[diagnostic::do_not_recommend]
+impl<T> Removable for Option<T> {}
 
 /// That a projection's field has the type of the entity's.
 #[diagnostic::on_unimplemented(

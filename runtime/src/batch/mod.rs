@@ -2,6 +2,8 @@
 
 mod operation;
 
+use std::sync::Arc;
+
 pub use operation::{Condition, Operation, Verb};
 
 use crate::{
@@ -29,7 +31,8 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Batch {
     table: String,
-    operations: Vec<Operation>,
+    /// Shared with the store that a batch waits for.
+    operations: Arc<Vec<Operation>>,
     /// Positions of the operations, sorted by RowKey: how a row that comes twice is found.
     by_row: Vec<usize>,
     bytes: usize,
@@ -41,7 +44,12 @@ const ENVELOPE: usize = 512;
 impl Batch {
     /// An empty batch for that table.
     pub fn new(table: impl Into<String>) -> Self {
-        Self { table: table.into(), operations: Vec::new(), by_row: Vec::new(), bytes: ENVELOPE }
+        Self {
+            table: table.into(),
+            operations: Arc::default(),
+            by_row: Vec::new(),
+            bytes: ENVELOPE,
+        }
     }
 
     /// A write of one operation.
@@ -77,7 +85,7 @@ impl Batch {
         let slot = self.slot_of(row).map_err(place)?;
         self.bytes = self.grown_by(bytes).map_err(place)?;
         self.by_row.insert(slot, self.operations.len());
-        self.operations.push(operation);
+        Arc::make_mut(&mut self.operations).push(operation);
         Ok(())
     }
 
@@ -93,7 +101,7 @@ impl Batch {
 
     fn check_partition(&self, row: &Row) -> Result<()> {
         match self.operations.first() {
-            Some(first) if first.row().partition_key() != row.partition_key() => {
+            Some(first) if partition_of(first.row()) != partition_of(row) => {
                 let message = format!(
                     "a batch stays in one partition, and operation 0 is in `{}`",
                     first.row().partition_key().escape_debug()
@@ -106,11 +114,10 @@ impl Batch {
 
     /// Where the row belongs in the order of RowKeys, if it is not there yet.
     fn slot_of(&self, row: &Row) -> Result<usize> {
-        let row_key_at = |position: usize| {
-            self.operations.get(position).map(|operation| operation.row().row_key())
-        };
-        let sought = Some(row.row_key());
-        let found = self.by_row.binary_search_by(|position| row_key_at(*position).cmp(&sought));
+        // Bytes, not text: they were checked, and UTF-8 sorts as its characters do.
+        let key_at = |position: usize| self.operations.get(position)?.row().key_bytes();
+        let sought = row.key_bytes();
+        let found = self.by_row.binary_search_by(|position| key_at(*position).cmp(&sought));
         let earlier = match found {
             Err(slot) => return Ok(slot),
             Ok(slot) => self.by_row.get(slot).copied().unwrap_or_default(),
@@ -159,6 +166,11 @@ impl Batch {
         &self.operations
     }
 
+    /// The operations, for a store that keeps them beyond the request.
+    pub(crate) fn shared(&self) -> Arc<Vec<Operation>> {
+        self.operations.clone()
+    }
+
     /// How many operations there are.
     pub fn len(&self) -> usize {
         self.operations.len()
@@ -168,6 +180,10 @@ impl Batch {
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
     }
+}
+
+fn partition_of(row: &Row) -> Option<&[u8]> {
+    row.key_bytes().map(|(partition_key, _)| partition_key)
 }
 
 /// What became of one operation.

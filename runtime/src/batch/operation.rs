@@ -75,6 +75,12 @@ impl Operation {
         Ok(Self { verb: Verb::Delete, row, condition })
     }
 
+    /// The same operation with another form of its row.
+    #[must_use]
+    pub(crate) fn with_row(&self, row: Row) -> Self {
+        Self { verb: self.verb, row, condition: self.condition.clone() }
+    }
+
     /// What it does.
     pub fn verb(&self) -> Verb {
         self.verb
@@ -101,7 +107,7 @@ impl Operation {
     /// What [`Row::check`] says of its row.
     pub fn request_bytes(&self) -> Result<usize> {
         let row = &self.row;
-        let keys = row.partition_key().len() + row.row_key().len();
+        let keys = row.key_bytes().map_or(0, |(partition, row)| partition.len() + row.len());
         let version = match self.condition() {
             Some(Condition::Match(etag)) => etag.to_string().len(),
             _ => 0,

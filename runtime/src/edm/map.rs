@@ -115,6 +115,14 @@ impl InvalidValue {
         Self::new(format!("expected {expected}, found {found}"))
     }
 
+    /// The same of a value that nobody may see: what was wrong with it could tell it.
+    #[must_use]
+    pub fn hushed(self) -> Self {
+        Self::new(
+            "the value does not fit the field; it is not shown, because the field is encrypted",
+        )
+    }
+
     /// The error of a write that meets this value.
     pub fn on_write(self, property: &str) -> Error {
         Error::new(ErrorKind::Invalid, self.message).in_property(property)

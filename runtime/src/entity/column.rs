@@ -7,48 +7,14 @@ use std::{
     ops::{BitAnd, BitOr, Not},
 };
 
-use super::{ColumnSchema, Properties, read_properties};
+use super::{ColumnSchema, Comparable, Equated, Plain, Properties, read_properties};
 use crate::{
-    edm::{EdmValue, Input, InvalidValue, Property, Value},
+    edm::{Input, InvalidValue},
     error::{Error, ErrorKind, Result},
     filter::{Comparison, Filter},
     key::{Family, Part},
     row::Row,
 };
-
-/// A property that the service can compare.
-#[derive(Debug, Clone, Copy)]
-pub struct Plain;
-
-/// A field that is stored as JSON text, which the service cannot look into.
-#[derive(Debug, Clone, Copy)]
-pub struct Json;
-
-/// A kind of column that a filter can compare; `F` is the field's type.
-#[diagnostic::on_unimplemented(
-    message = "a filter cannot compare this column",
-    label = "a `{Self}` column",
-    note = "the service sees only the stored form: JSON text, sealed bytes or a blob's address"
-)]
-pub trait Comparable<F> {
-    /// What the field is compared with.
-    type Operand;
-
-    /// The value as the filter holds it.
-    ///
-    /// # Errors
-    ///
-    /// A value that cannot be stored.
-    fn operand(value: Self::Operand) -> Result<Value, InvalidValue>;
-}
-
-impl<F: Property> Comparable<F> for Plain {
-    type Operand = F::Scalar;
-
-    fn operand(value: F::Scalar) -> Result<Value, InvalidValue> {
-        value.to_edm().map(crate::edm::EdmCow::into_value)
-    }
-}
 
 /// How a field is read back from a part of a key.
 pub type ReadPart<F> = fn(&Part, &str) -> Result<F>;
@@ -106,11 +72,19 @@ impl<E, F, K> Column<E, F, K> {
     {
         match K::operand(value.input()) {
             Ok(value) => Predicate::new(Filter::compare(self.name, comparison, value)),
-            Err(invalid) => Predicate {
-                filter: Filter::Constant(false),
-                fault: Some((self.name.into_owned(), invalid)),
-                of: PhantomData,
-            },
+            Err(invalid) => Predicate::refused(self.name, invalid),
+        }
+    }
+
+    /// The property equals the value.
+    pub fn eq<V>(self, value: V) -> Predicate<E>
+    where
+        K: Equated<F>,
+        V: Input<K::Operand>,
+    {
+        match K::equal(&self.name, value.input()) {
+            Ok(filter) => Predicate::new(filter),
+            Err(invalid) => Predicate::refused(self.name, invalid),
         }
     }
 }
@@ -131,8 +105,6 @@ macro_rules! comparisons {
 }
 
 comparisons! {
-    /// The property equals the value.
-    eq => Eq;
     /// The property is there and differs from the value.
     ne => Ne;
     /// The property is greater.
@@ -275,6 +247,12 @@ pub struct Predicate<E> {
 impl<E> Predicate<E> {
     fn new(filter: Filter) -> Self {
         Self { filter, fault: None, of: PhantomData }
+    }
+
+    /// A condition on a value that cannot be stored.
+    fn refused(property: Cow<'static, str>, invalid: InvalidValue) -> Self {
+        let fault = Some((property.into_owned(), invalid));
+        Self { filter: Filter::Constant(false), fault, of: PhantomData }
     }
 
     fn join(self, other: Self, with: impl FnOnce(Filter, Filter) -> Filter) -> Self {

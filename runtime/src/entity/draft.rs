@@ -5,8 +5,10 @@ use std::ops::Bound;
 use super::Access;
 use crate::{
     access::Keys,
-    edm::InvalidValue,
-    key::{Family, Segment, Template, escape, lower, successor},
+    edm::{EdmCow, InvalidValue, ValueRef},
+    error::Result,
+    filter::BlindValue,
+    key::{Family, HELD, Segment, Template, escape, lower, successor},
 };
 
 /// The keys that a path builder has gathered so far. Builders never fail: the first value that does
@@ -17,8 +19,18 @@ pub struct Draft {
     /// The text of each part as it stands in the key: the PartitionKey's parts, then the RowKey's.
     parts: Vec<Option<String>>,
     /// Bounds of the first RowKey part that has no text.
-    bounds: Option<(Bound<String>, Bound<String>)>,
+    bounds: Option<Bounds>,
+    /// Values whose tokens are still to be made, with their parts.
+    secrets: Vec<(usize, BlindValue)>,
     fault: Option<(&'static str, InvalidValue)>,
+}
+
+/// Bounds of a part, as the part has them.
+#[derive(Debug, Clone)]
+enum Bounds {
+    Between(usize, Bound<String>, Bound<String>),
+    /// Texts that begin so.
+    Prefix(String),
 }
 
 /// What a bound of a part reaches to in the key.
@@ -28,7 +40,7 @@ impl Draft {
     /// Nothing given yet.
     pub fn new(family: &'static Family) -> Self {
         let parts = family.partition.parts().chain(family.row.parts()).map(|_| None).collect();
-        Self { family, parts, bounds: None, fault: None }
+        Self { family, parts, bounds: None, secrets: Vec::new(), fault: None }
     }
 
     /// The rows whose keys are given.
@@ -80,6 +92,38 @@ impl Draft {
         self
     }
 
+    /// Fixes a part to the token of a value, which the verb makes.
+    #[must_use]
+    pub fn fix_secret(mut self, part: usize, value: Result<EdmCow<'_>, InvalidValue>) -> Self {
+        let (template, at) = self.place(part);
+        match value {
+            Ok(value) => self.secrets.push((part, BlindValue::new(value.into_value()))),
+            Err(invalid) => {
+                let field = template.parts().nth(at).map_or("", |part| part.field);
+                self.fault.get_or_insert((field, invalid.hushed()));
+            }
+        }
+        if let Some(slot) = self.parts.get_mut(part) {
+            *slot = Some(HELD.to_owned());
+        }
+        self
+    }
+
+    /// The same path with the tokens of its values: `token` is given a field and its value.
+    pub(super) fn with_tokens(
+        mut self,
+        token: impl Fn(&str, ValueRef<'_>) -> Result<String>,
+    ) -> Result<Self> {
+        for (part, value) in std::mem::take(&mut self.secrets) {
+            let (template, at) = self.place(part);
+            let field = template.parts().nth(at).map_or("", |part| part.field);
+            if let Some(slot) = self.parts.get_mut(part) {
+                *slot = Some(token(field, value.get().as_ref())?);
+            }
+        }
+        Ok(self)
+    }
+
     /// Bounds a part whose keys sort as its values do.
     #[must_use]
     pub fn between<T>(
@@ -97,8 +141,7 @@ impl Draft {
             }
             Bound::Unbounded => Bound::Unbounded,
         };
-        let bounds = (text(bounds.0), text(bounds.1));
-        self.bounds = Some(self.row_bounds(part, bounds));
+        self.bounds = Some(Bounds::Between(part, text(bounds.0), text(bounds.1)));
         self
     }
 
@@ -123,9 +166,7 @@ impl Draft {
         } else {
             text.push_str(prefix);
         }
-        let text = escape(&text, template.terminator_of_part(at));
-        let whole = [self.row_prefix(), text].concat();
-        self.bounds = Some((Bound::Included(whole.clone()), above(&whole)));
+        self.bounds = Some(Bounds::Prefix(escape(&text, template.terminator_of_part(at))));
         self
     }
 
@@ -171,15 +212,23 @@ impl Draft {
             prefix_of(&self.family.partition, self.parts.get(..split).unwrap_or_default());
         let rows = self.parts.get(split..).unwrap_or_default();
         let keys = Keys::partition(partition);
-        let keys = match self.bounds {
-            Some((lower, upper)) => Keys { lower, upper, ..keys },
+        let keys = match &self.bounds {
+            Some(Bounds::Between(part, lower, upper)) => {
+                let (lower, upper) = self.row_bounds(*part, (lower.clone(), upper.clone()));
+                Keys { lower, upper, ..keys }
+            }
+            Some(Bounds::Prefix(text)) => {
+                let whole = [self.row_prefix().as_str(), text].concat();
+                Keys { lower: Bound::Included(whole.clone()), upper: above(&whole), ..keys }
+            }
             None if rows.iter().all(Option::is_some) => keys.row(prefix_of(&self.family.row, rows)),
             None => {
                 let exact = exact_prefix_of(&self.family.row, rows);
                 keys.prefix(exact)
             }
         };
-        Access { family: Some(self.family), keys, parts: self.parts, fault: self.fault }
+        let open = (!self.secrets.is_empty()).then(|| Box::new(self.clone()));
+        Access { family: Some(self.family), keys, parts: self.parts, fault: self.fault, open }
     }
 }
 

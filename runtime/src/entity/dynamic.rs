@@ -1,5 +1,7 @@
 //! An entity whose type is not known beforehand.
 
+use std::{collections::BTreeSet, fmt};
+
 use super::FromRow;
 use crate::{
     edm::{Bag, Property, Value},
@@ -17,11 +19,45 @@ use crate::{
 /// marketing.set("EmployeeCount", 153);
 /// assert_eq!(marketing.get("EmployeeCount"), Some(&Value::Int32(153)));
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone)]
 pub struct DynamicEntity {
     partition_key: String,
     row_key: String,
     properties: Bag,
+    /// Properties that are stored encrypted.
+    encrypted: BTreeSet<String>,
+}
+
+/// How a property is stored makes no other entity of it.
+impl PartialEq for DynamicEntity {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.partition_key, &self.row_key) == (&other.partition_key, &other.row_key)
+            && self.properties == other.properties
+    }
+}
+
+impl fmt::Debug for DynamicEntity {
+    /// Values that are stored encrypted are not shown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        struct Shown<'a>(&'a DynamicEntity);
+        impl fmt::Debug for Shown<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let mut map = f.debug_map();
+                for (name, value) in self.0.properties.iter() {
+                    match self.0.encrypted.contains(name) {
+                        true => map.entry(&name, &"(encrypted)"),
+                        false => map.entry(&name, value),
+                    };
+                }
+                map.finish()
+            }
+        }
+        f.debug_struct("DynamicEntity")
+            .field("partition_key", &self.partition_key)
+            .field("row_key", &self.row_key)
+            .field("properties", &Shown(self))
+            .finish()
+    }
 }
 
 impl DynamicEntity {
@@ -31,6 +67,7 @@ impl DynamicEntity {
             partition_key: partition_key.into(),
             row_key: row_key.into(),
             properties: Bag::new(),
+            encrypted: BTreeSet::new(),
         }
     }
 
@@ -83,8 +120,29 @@ impl DynamicEntity {
         self
     }
 
+    /// Has a property stored encrypted whenever the entity is written, an absent one too. One that
+    /// was encrypted when the entity was read stays so without this.
+    ///
+    /// ```
+    /// use entable::DynamicEntity;
+    ///
+    /// let mut jones = DynamicEntity::new("Sales", "223").with("Ssn", "123-45-6789");
+    /// jones.encrypt("Ssn");
+    /// assert!(!format!("{jones:?}").contains("6789"));
+    /// ```
+    pub fn encrypt(&mut self, name: impl Into<String>) -> &mut Self {
+        self.encrypted.insert(name.into());
+        self
+    }
+
+    /// Whether a property is stored encrypted.
+    pub fn is_encrypted(&self, name: &str) -> bool {
+        self.encrypted.contains(name)
+    }
+
     /// Takes a property out.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
+        self.encrypted.remove(name);
         self.properties.remove(name)
     }
 
@@ -108,7 +166,8 @@ impl DynamicEntity {
         for (name, value) in self.properties.iter() {
             row = row.with(name, value.as_ref())?;
         }
-        row.finish()
+        let encrypted = self.encrypted.iter().map(|name| name.as_str().into());
+        Ok(row.finish()?.encrypting(encrypted))
     }
 }
 
@@ -166,6 +225,7 @@ impl FromRow for DynamicEntity {
             partition_key: row.partition_key().to_owned(),
             row_key: row.row_key().to_owned(),
             properties: row.to_bag()?,
+            encrypted: row.encrypted().iter().map(|name| name.to_string()).collect(),
         })
     }
 }

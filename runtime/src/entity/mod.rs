@@ -2,6 +2,7 @@
 
 mod column;
 mod draft;
+mod kind;
 mod dynamic;
 mod message;
 mod names;
@@ -14,6 +15,7 @@ mod reference;
 mod related;
 mod rows;
 mod schema;
+mod sealed;
 pub mod set;
 mod stored;
 mod version;
@@ -21,12 +23,10 @@ mod view;
 
 use time::OffsetDateTime;
 
-pub use column::{
-    Column, Comparable, Flattened, FlattenedAs, Json, Plain, Predicate, ReadColumn, ReadPart,
-    SystemValue,
-};
+pub use column::{Column, Flattened, FlattenedAs, Predicate, ReadColumn, ReadPart, SystemValue};
 pub use draft::Draft;
 pub use dynamic::DynamicEntity;
+pub use kind::{Blind, Comparable, Encrypted, Equated, Json, Plain};
 pub use message::Message;
 pub use names::assert_flattened;
 pub use patch::Patch;
@@ -41,7 +41,9 @@ pub use reference::KeyRef;
 pub(crate) use related::{derive as derive_keys, gives_keys_of};
 pub use rows::{CopyRow, EntityRows, ListEntry};
 pub(crate) use schema::Kinds;
-pub use schema::{ColumnSchema, Discriminator, Recognition, Schema};
+pub use schema::{ColumnSchema, Companion, Discriminator, Recognition, Schema, Sealed};
+pub use sealed::SEAL;
+pub(crate) use sealed::SealedColumn;
 pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};
 pub use stored::Stored;
 pub use version::{UpgradeFrom, derived_rows, older_owner, older_rows, older_version};
@@ -83,10 +85,17 @@ pub trait FromRow: Sized + Send + 'static {
         Self::from_row(row)
     }
 
-    /// What `wrap` makes of the value: an enum around it is filled in place, not copied into.
+    /// What `wrap` makes of the value: an enum around it is filled in place, not copied into. The
+    /// properties before the place `from` are known and of no interest.
     #[doc(hidden)]
     #[inline]
-    fn read_with<R>(row: &Row, family: &'static Family, wrap: impl FnOnce(Self) -> R) -> Result<R> {
+    fn read_with<R>(
+        row: &Row,
+        family: &'static Family,
+        from: u32,
+        wrap: impl FnOnce(Self) -> R,
+    ) -> Result<R> {
+        let _ = from;
         Self::from_copy(row, family).map(wrap)
     }
 }
@@ -139,7 +148,16 @@ pub trait TableEntity: FromRow + Sync {
     ///
     /// As [`to_row`](Self::to_row).
     fn rows(&self) -> Result<EntityRows> {
-        self.to_row().map(EntityRows::only)
+        self.rows_with(self.to_row()?)
+    }
+
+    /// Every row that the entity is stored as, where the primary is known.
+    ///
+    /// # Errors
+    ///
+    /// As [`to_row`](Self::to_row).
+    fn rows_with(&self, primary: Row) -> Result<EntityRows> {
+        Ok(EntityRows::only(primary))
     }
 
     /// The entity from a row of an older version; `None`: no `upgrade_from` leads from that

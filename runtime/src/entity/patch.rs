@@ -52,6 +52,17 @@ impl<E> Patch<E> {
         self
     }
 
+    /// The same patch, whose fault does not tell the value of that property.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn hushed(mut self, name: &str) -> Self {
+        self.fault = self.fault.map(|fault| match fault.property() == Some(name) {
+            true => InvalidValue::new("").hushed().on_write(name),
+            false => fault,
+        });
+        self
+    }
+
     /// Sets a property to the JSON of a value.
     #[must_use]
     pub fn set_json<F: Serialize>(mut self, name: &'static str, value: &F) -> Self {

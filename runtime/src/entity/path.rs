@@ -3,7 +3,12 @@
 use std::{fmt, marker::PhantomData};
 
 use super::{Draft, PrimaryRow, TableEntity, View};
-use crate::{access::Keys, edm::InvalidValue, error::Result, key::Family};
+use crate::{
+    access::Keys,
+    edm::{InvalidValue, ValueRef},
+    error::Result,
+    key::Family,
+};
 
 /// A path to some of an entity's rows: what the path builders return as soon as it addresses
 /// something.
@@ -49,6 +54,8 @@ pub struct Access {
     pub(crate) keys: Keys,
     pub(crate) parts: Vec<Option<String>>,
     pub(crate) fault: Option<(&'static str, InvalidValue)>,
+    /// The path as it was given, where tokens are missing in its keys.
+    pub(crate) open: Option<Box<Draft>>,
 }
 
 impl Access {
@@ -61,6 +68,22 @@ impl Access {
         match &self.fault {
             None => Ok(&self.keys),
             Some((field, invalid)) => Err(invalid.clone().on_write(field)),
+        }
+    }
+
+    /// Whether its keys lack tokens, which only a verb can make.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// The same path with its tokens: `token` is given a field and its value.
+    pub(crate) fn with_tokens(
+        &self,
+        token: impl Fn(&str, ValueRef<'_>) -> Result<String>,
+    ) -> Result<Self> {
+        match &self.open {
+            Some(draft) => Ok(Draft::clone(draft).with_tokens(token)?.into_access()),
+            None => Ok(self.clone()),
         }
     }
 
@@ -142,7 +165,7 @@ impl<E: TableEntity> Point<E> {
     pub fn at(partition_key: impl Into<String>, row_key: impl Into<String>) -> Self {
         let keys = Keys::point(partition_key, row_key);
         let family = E::SCHEMA.families.first();
-        let access = Access { family, keys, parts: Vec::new(), fault: None };
+        let access = Access { family, keys, parts: Vec::new(), fault: None, open: None };
         Self { access, of: PhantomData }
     }
 }
@@ -194,6 +217,7 @@ impl<E: TableEntity> Path for Scan<E> {
             keys: Keys::everything(),
             parts: Vec::new(),
             fault: None,
+            open: None,
         }
     }
 }

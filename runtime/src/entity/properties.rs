@@ -159,6 +159,11 @@ impl<'b> PropertyWriter<'b> {
         Ok(())
     }
 
+    /// The error of a value that nobody may see.
+    pub(crate) fn hushed(&self, name: &str) -> crate::Error {
+        self.on_write(InvalidValue::new("").hushed(), name)
+    }
+
     /// Writes a flattened struct.
     ///
     /// # Errors

@@ -135,7 +135,14 @@ impl<E> fmt::Debug for KeyRef<E> {
 }
 
 const fn column(name: &'static str) -> ColumnSchema {
-    ColumnSchema { name, edm: Some(EdmType::String), optional: false, stored: true, nested: &[] }
+    ColumnSchema {
+        name,
+        edm: Some(EdmType::String),
+        optional: false,
+        stored: true,
+        nested: &[],
+        sealed: None,
+    }
 }
 
 #[diagnostic::do_not_recommend]

@@ -168,7 +168,8 @@ const fn is_same(a: &Part, b: &Part) -> bool {
     let same_form = match (&a.form, &b.form) {
         (Form::Plain, Form::Plain)
         | (Form::Descending, Form::Descending)
-        | (Form::Lower, Form::Lower) => true,
+        | (Form::Lower, Form::Lower)
+        | (Form::Hmac, Form::Hmac) => true,
         (Form::Width(a), Form::Width(b)) => *a == *b,
         (Form::Bucket(a), Form::Bucket(b)) => *a == *b,
         (Form::Date(a), Form::Date(b)) => super::set::same_text(a, b),

@@ -22,6 +22,17 @@ impl EntityRows {
     }
 }
 
+impl EntityRows {
+    /// The same rows, encrypted where the row that they follow is.
+    pub(crate) fn encrypted_as(mut self, before: &Row) -> Self {
+        self.primary = self.primary.encrypted_as(before);
+        for copy in self.copies.iter_mut().chain(&mut self.elsewhere) {
+            copy.row = copy.row.clone().encrypted_as(before);
+        }
+        self
+    }
+}
+
 /// A secondary-index copy.
 #[derive(Debug, Clone)]
 pub struct CopyRow {

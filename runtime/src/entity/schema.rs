@@ -30,16 +30,42 @@ pub struct ColumnSchema {
     pub stored: bool,
     /// The columns of a flattened struct, whose names follow this name.
     pub nested: &'static [ColumnSchema],
+    /// How it is sealed, if it is.
+    pub sealed: Option<Sealed>,
+}
+
+/// How the values of a column are sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sealed {
+    /// Lengths are hidden up to a multiple of so many bytes; 0: not at all.
+    pub pad: u32,
+    /// Whether an absent value is stored as a sealed one.
+    pub hide_none: bool,
+    /// The property with the token of the value, for filters.
+    pub blind: Option<Companion>,
+}
+
+/// The property that holds the token of a sealed value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Companion {
+    /// Its name, after the prefix of the struct that the column is flattened into.
+    pub name: &'static str,
+    /// Characters of the token.
+    pub chars: u32,
 }
 
 impl ColumnSchema {
+    const fn has_companion(&self) -> bool {
+        matches!(self.sealed, Some(Sealed { blind: Some(_), .. }))
+    }
+
     /// Properties that a row holds at most for these columns.
     pub const fn count(columns: &[Self]) -> usize {
         let mut rest = columns;
         let mut count = 0;
         while let [first, after @ ..] = rest {
             count += if first.nested.is_empty() {
-                first.stored as usize
+                first.stored as usize + first.has_companion() as usize
             } else {
                 Self::count(first.nested)
             };
@@ -72,6 +98,8 @@ pub struct Schema {
     pub columns: &'static [ColumnSchema],
     /// The version that it is upgraded from.
     pub older: Option<&'static Schema>,
+    /// Whether each of its rows has a property that vouches for all others.
+    pub sealed: bool,
     /// Every row that follows from a primary, by the version that wrote it; `None`: a row of
     /// another type.
     pub derived: fn(&Row) -> Result<Option<EntityRows>>,
@@ -95,6 +123,8 @@ pub enum Recognition {
 pub(crate) struct Kinds {
     pub(crate) copy: &'static Family,
     pub(crate) primary: &'static Family,
+    /// The type, in the version of this program.
+    pub(crate) schema: &'static Schema,
 }
 
 impl Schema {
@@ -127,7 +157,7 @@ impl Schema {
                 return Err(Error::new(ErrorKind::Decode, message).in_property(name));
             }
         };
-        if marker == self.marker && family.kind == FamilyKind::Primary {
+        if marker == family.marker && family.kind != FamilyKind::List {
             return Ok(Recognition::Ours);
         }
         let (_, copy) =
@@ -219,7 +249,7 @@ impl Schema {
         self.versions().find_map(|schema| {
             let families: &'static [Family] = schema.families;
             let copy = families.iter().find(|family| family.elsewhere && family.name == name)?;
-            Some(Kinds { copy, primary: families.first()? })
+            Some(Kinds { copy, primary: families.first()?, schema: self })
         })
     }
 

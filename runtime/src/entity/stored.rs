@@ -67,10 +67,6 @@ impl<T> Stored<T> {
         self.copy.map(|family| family.name)
     }
 
-    pub(crate) fn is_primary(&self) -> bool {
-        self.copy.is_none()
-    }
-
     pub(crate) fn copy(&self) -> Option<&'static Family> {
         self.copy
     }

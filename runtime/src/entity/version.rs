@@ -66,7 +66,7 @@ pub fn older_rows<Old: TableEntity>(
     version: u32,
 ) -> Result<Option<EntityRows>> {
     match family_of(Old::SCHEMA, family, version) {
-        Some(family) => Old::from_copy(row, family)?.rows().map(Some),
+        Some(family) => own_rows::<Old>(row, family).map(Some),
         None => Old::rows_of_version(row, family, version),
     }
 }
@@ -123,9 +123,18 @@ pub(crate) fn stored_rows<E: TableEntity>(
     family: &'static Family,
 ) -> Result<EntityRows> {
     let Some(version) = other_version::<E>(row, family)? else {
-        return E::from_copy(row, family)?.rows();
+        return own_rows::<E>(row, family);
     };
     E::rows_of_version(row, family.name, version)?.ok_or_else(|| E::SCHEMA.newer(version))
+}
+
+/// The same for a row of this version.
+fn own_rows<E: TableEntity>(row: &Row, family: &'static Family) -> Result<EntityRows> {
+    let entity = E::from_copy(row, family)?;
+    match family.kind {
+        FamilyKind::Primary => entity.rows_with(row.clone()),
+        FamilyKind::Copy | FamilyKind::List => entity.rows(),
+    }
 }
 
 /// Every row that follows from a primary, by the version that wrote it; `None`: a row of another

@@ -69,7 +69,7 @@ fn check_one(filter: &Filter) -> Result<()> {
                 _ => Ok(()),
             }
         }
-        Filter::Property(name) => check_name(name),
+        Filter::Property(name) | Filter::Blind { property: name, .. } => check_name(name),
         Filter::Constant(_) | Filter::And(_) | Filter::Or(_) | Filter::Not(_) => Ok(()),
     }
 }

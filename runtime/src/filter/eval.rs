@@ -45,6 +45,12 @@ impl Filter {
                 let stored = lookup(row, property)?;
                 Ok(stored.is_some_and(|stored| holds(*comparison, compare(stored, value.as_ref()))))
             }
+            Self::Blind { property, value } => {
+                let stored = lookup(row, property)?;
+                Ok(stored.is_some_and(|stored| {
+                    holds(Comparison::Eq, compare(stored, value.get().as_ref()))
+                }))
+            }
             Self::And(all) => {
                 for filter in all {
                     if !filter.matches_within(row, below)? {

@@ -110,6 +110,33 @@ pub enum Filter {
     Or(Terms),
     /// Not this.
     Not(Box<Filter>),
+    /// A property that is stored encrypted equals a value: typed queries find it by its token.
+    Blind {
+        /// The property's name.
+        property: String,
+        /// The value, which nothing prints.
+        value: BlindValue,
+    },
+}
+
+/// The value of a condition on an encrypted property. It is compared and never shown.
+#[derive(Clone, PartialEq)]
+pub struct BlindValue(Value);
+
+impl BlindValue {
+    pub(crate) fn new(value: Value) -> Self {
+        Self(value)
+    }
+
+    pub(crate) fn get(&self) -> &Value {
+        &self.0
+    }
+}
+
+impl fmt::Debug for BlindValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BlindValue(..)")
+    }
 }
 
 /// What an `and` or an `or` joins: two filters at least, so that what is printed is read back as it
@@ -227,7 +254,9 @@ impl Filter {
     /// Visits every property that the filter names.
     pub fn properties<'a>(&'a self, visit: &mut dyn FnMut(&'a str)) {
         self.each(|filter| match filter {
-            Self::Compare { property, .. } | Self::Property(property) => visit(property),
+            Self::Compare { property, .. }
+            | Self::Property(property)
+            | Self::Blind { property, .. } => visit(property),
             Self::Constant(_) | Self::And(_) | Self::Or(_) | Self::Not(_) => {}
         });
     }

@@ -24,6 +24,7 @@ impl Display for Filter {
                     write!(f, "{property} {} {}", comparison.as_str(), Literal(value))?;
                 }
                 Pending::Filter(Self::Property(name)) => f.write_str(name)?,
+                Pending::Filter(Self::Blind { property, .. }) => write!(f, "{property} eq ..")?,
                 Pending::Filter(Self::Constant(constant)) => write!(f, "{constant}")?,
                 Pending::Filter(Self::And(all)) => join(&mut pending, all, ") and ("),
                 Pending::Filter(Self::Or(any)) => join(&mut pending, any, ") or ("),

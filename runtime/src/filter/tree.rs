@@ -9,7 +9,9 @@ impl Filter {
         match self {
             Self::And(children) | Self::Or(children) => children,
             Self::Not(child) => std::slice::from_ref(&**child),
-            Self::Compare { .. } | Self::Property(_) | Self::Constant(_) => &[],
+            Self::Compare { .. } | Self::Property(_) | Self::Constant(_) | Self::Blind { .. } => {
+                &[]
+            }
         }
     }
 
@@ -69,6 +71,9 @@ fn leaf(filter: &Filter) -> Filter {
         }
         Filter::Property(name) => Filter::Property(name.clone()),
         Filter::Constant(constant) => Filter::Constant(*constant),
+        Filter::Blind { property, value } => {
+            Filter::Blind { property: property.clone(), value: value.clone() }
+        }
         Filter::And(_) | Filter::Or(_) | Filter::Not(_) => node(filter, Vec::new()),
     }
 }
@@ -104,6 +109,10 @@ fn is_like(a: &Filter, b: &Filter) -> bool {
             Filter::Compare { property: b, comparison: by_b, value: to_b },
         ) => a == b && by_a == by_b && (to_a == to_b || (is_nan(to_a) && is_nan(to_b))),
         (Filter::Property(a), Filter::Property(b)) => a == b,
+        (
+            Filter::Blind { property: a, value: to_a },
+            Filter::Blind { property: b, value: to_b },
+        ) => a == b && to_a == to_b,
         (Filter::Constant(a), Filter::Constant(b)) => a == b,
         (Filter::And(_), Filter::And(_))
         | (Filter::Or(_), Filter::Or(_))
@@ -133,6 +142,9 @@ fn take_children(filter: &mut Filter, into: &mut Vec<Filter>) {
         // A leaf needs no taking out, and most of what is negated is one.
         Filter::Not(child) if child.children().is_empty() => {}
         Filter::Not(child) => into.push(std::mem::replace(&mut **child, Filter::Constant(true))),
-        Filter::Compare { .. } | Filter::Property(_) | Filter::Constant(_) => {}
+        Filter::Compare { .. }
+        | Filter::Property(_)
+        | Filter::Constant(_)
+        | Filter::Blind { .. } => {}
     }
 }

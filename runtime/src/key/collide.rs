@@ -66,6 +66,8 @@ enum Class {
     Digit,
     /// A digit of an escape.
     Hex,
+    /// A character of a token.
+    Token,
     Any,
 }
 
@@ -83,6 +85,7 @@ impl Class {
             Self::This(this) => this == c,
             Self::Digit => c.is_ascii_digit(),
             Self::Hex => is_hex(c),
+            Self::Token => matches!(c, '0'..='9' | 'a'..='v'),
             Self::Any => true,
         }
     }
@@ -232,6 +235,7 @@ const fn class_in(form: Form, at: usize) -> Class {
         Form::Width(_) | Form::Descending | Form::Bucket(_) => Class::Digit,
         Form::Date(form) => class_in_date(form, at),
         // The type's own form: a type of the user's may write anything.
+        Form::Hmac => Class::Token,
         Form::Plain | Form::Lower => Class::Any,
     }
 }

@@ -8,7 +8,10 @@
 
 use std::borrow::Cow;
 
-use crate::{edm::InvalidValue, limits::is_forbidden_in_key};
+use crate::{
+    edm::InvalidValue,
+    limits::{is_forbidden_in_key, is_plain_in_key},
+};
 
 /// The character that starts an escape.
 pub(super) const ESCAPE: char = '~';
@@ -40,7 +43,12 @@ pub fn escape(text: &str, terminator: Option<char>) -> String {
 /// Escapes what was written from `from` on.
 pub(super) fn escape_tail(out: &mut String, from: usize, terminator: Option<char>) {
     let Some(tail) = out.get(from..) else { return };
-    if !tail.contains(|c| is_escaped(c, terminator)) {
+    // Most texts are ASCII: a byte for a character.
+    let any = match tail.is_ascii() {
+        true => tail.bytes().any(|byte| is_escaped(char::from(byte), terminator)),
+        false => tail.contains(|c| is_escaped(c, terminator)),
+    };
+    if !any {
         return;
     }
     let tail = tail.to_owned();
@@ -63,6 +71,10 @@ pub(super) fn escape_tail(out: &mut String, from: usize, terminator: Option<char
 ///
 /// An escape that [`escape`] does not write.
 pub fn unescape(text: &str) -> Result<Cow<'_, str>, InvalidValue> {
+    // Parts are short: a plain look is quicker than a search that is made ready for long text.
+    if text.bytes().all(|byte| char::from(byte) != ESCAPE) {
+        return Ok(Cow::Borrowed(text));
+    }
     let Some((before, mut rest)) = text.split_once(ESCAPE) else {
         return Ok(Cow::Borrowed(text));
     };
@@ -108,9 +120,7 @@ pub(super) fn escaped_length(key: &str, terminator: Option<char>) -> Option<usiz
     // Nearly all text is of characters that nothing has to be said about.
     let end = terminator.unwrap_or('\0');
     let is_plain = |byte: u8| {
-        matches!(byte, b' '..b'~')
-            && !matches!(byte, b'/' | b'\\' | b'#' | b'?')
-            && char::from(byte) != end
+        is_plain_in_key(byte) && !matches!(char::from(byte), c if c == ESCAPE || c == end)
     };
     let plain = key.bytes().position(|byte| !is_plain(byte)).unwrap_or(key.len());
     let mut rest = key.get(plain..)?;

@@ -15,6 +15,8 @@ mod successor;
 mod template;
 mod text;
 mod time;
+#[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "used where rows are sealed"))]
+mod token;
 mod walk;
 mod write;
 #[cfg(feature = "chrono")]
@@ -28,10 +30,12 @@ pub use date::{
 pub use escape::{escape, unescape};
 pub(crate) use hash::stable_hash;
 pub use hash::{bucket, bucket_width, encode_bucket, push_bucket};
-pub(crate) use order::{BOUNDARY, put_order};
+pub(crate) use order::{BOUNDARY, order_of, put_order};
 pub use order::{decode_order, encode_order};
 pub use part::{Descending, FixedWidth, KeyPart, Ordered, PrefixInput, RangeInput, TextPart};
 pub use successor::successor;
 pub use template::{EncodeValue, Family, FamilyKind, Form, Part, Segment, Template};
 pub use text::lower;
+pub(crate) use token::{HELD, is_same_but_held};
+pub use token::{TOKEN_WIDTH, hold_token};
 pub use write::KeyWriter;

@@ -28,10 +28,15 @@ pub(crate) const BOUNDARY: u8 = 0x00;
 /// assert!(encode_order("\u{1f600}", "") < encode_order("\u{ffff}", ""));
 /// ```
 pub fn encode_order(partition_key: &str, row_key: &str) -> Vec<u8> {
+    order_of(partition_key.as_bytes(), row_key.as_bytes())
+}
+
+/// The address of keys that are known to be text.
+pub(crate) fn order_of(partition_key: &[u8], row_key: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(partition_key.len() + 1 + row_key.len());
-    put_order(&mut bytes, partition_key);
+    put_bytes(&mut bytes, partition_key);
     bytes.push(BOUNDARY);
-    put_order(&mut bytes, row_key);
+    put_bytes(&mut bytes, row_key);
     bytes
 }
 
@@ -44,10 +49,14 @@ pub fn decode_order(bytes: &[u8]) -> Option<(String, String)> {
 
 /// Appends one key.
 pub(crate) fn put_order(bytes: &mut Vec<u8>, key: &str) {
-    bytes.extend(key.bytes().map(|byte| match byte {
+    put_bytes(bytes, key.as_bytes());
+}
+
+fn put_bytes(bytes: &mut Vec<u8>, key: &[u8]) {
+    bytes.extend(key.iter().map(|byte| match byte {
         0xee => 0xfe,
         0xef => 0xff,
-        byte => byte,
+        byte => *byte,
     }));
 }
 

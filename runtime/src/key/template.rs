@@ -17,6 +17,8 @@ pub enum Form {
     Lower,
     /// `{f:bucket(n)}`: a stable hash of the field, 0 to n - 1.
     Bucket(u32),
+    /// `{f:hmac}`: a token of a secret value, which only the holder of a key can make.
+    Hmac,
 }
 
 impl Form {

@@ -63,6 +63,13 @@ impl Template {
         Ok(found)
     }
 
+    /// The text of every part as it stands in the key; `None`: the template cannot have written it.
+    pub(super) fn texts<'k>(&self, key: &'k str) -> Option<Vec<&'k str>> {
+        let mut texts = Vec::new();
+        self.walk(key, |text| texts.push(text))?;
+        Some(texts)
+    }
+
     fn mismatch(&self, key: &str) -> InvalidValue {
         let (key, text) = (key.escape_debug(), self.text);
         InvalidValue::new(format!("key `{key}` does not fit the template \"{text}\""))
@@ -111,10 +118,12 @@ fn length_of_chars(text: &str, width: usize) -> Option<usize> {
 }
 
 /// Whether a part of that form can have written the text, as far as the form alone tells.
+#[inline]
 fn may_be(part: &Part, text: &str) -> bool {
     let is_number = || text.bytes().all(|b| b.is_ascii_digit());
     match part.form {
         Form::Plain | Form::Lower => true,
+        Form::Hmac => text == super::token::HELD || text.bytes().all(super::token::is_of_token),
         Form::Width(_) | Form::Descending => is_number(),
         Form::Bucket(buckets) => {
             is_number() && text.parse().is_ok_and(|bucket: u32| bucket < buckets.max(1))

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::Holders;
+use super::{Holders, Tokens, size};
 use crate::{
     batch::Operation,
     entity::{EntityRows, Schema},
@@ -24,14 +24,18 @@ pub(crate) struct Effect {
     pub(crate) row: Option<Row>,
     /// Whom keys that are taken are asked of; `None`: the entity has no copies.
     pub(crate) holders: Option<Holders>,
-    /// The type, where it has rows beside the primary.
+    /// What is declared of the entity; `None`: nothing.
     pub(crate) schema: Option<&'static Schema>,
 }
 
 impl Effect {
     /// An operation on the primary of an entity without copies and lists.
-    pub(crate) fn alone(operation: Operation, row: Option<Row>) -> Self {
-        Self { primary: vec![operation], old: None, new: None, row, holders: None, schema: None }
+    pub(crate) fn alone(
+        schema: Option<&'static Schema>,
+        operation: Operation,
+        row: Option<Row>,
+    ) -> Self {
+        Self { primary: vec![operation], old: None, new: None, row, holders: None, schema }
     }
 
     /// Nothing to do.
@@ -43,17 +47,24 @@ impl Effect {
 /// What a verb does, given the primary as it is.
 pub(crate) type Plan = Arc<dyn Fn(Option<&Row>) -> Result<Effect> + Send + Sync>;
 
+/// What a verb comes to, given what makes tokens.
+pub(crate) type Make = Arc<dyn Fn(&Tokens) -> Result<Change> + Send + Sync>;
+
 /// A caller's verb.
 #[derive(Clone)]
 pub(crate) enum Change {
     /// Everything is known.
     Ready(Arc<Effect>),
+    /// Its keys have tokens, which are made first.
+    Keyed(Make),
     /// The primary has to be read first.
     Read {
         /// Its PartitionKey.
         partition_key: String,
         /// Its RowKey.
         row_key: String,
+        /// What is declared of it.
+        schema: Option<&'static Schema>,
         /// What follows from it.
         plan: Plan,
         /// Whether a primary that changed since the read is read again; else the caller is told.
@@ -68,15 +79,14 @@ impl Change {
         Self::Ready(Arc::new(effect))
     }
 
-    /// The keys of the entity that it writes.
+    /// The keys of the entity that it writes, where they are known.
     pub(crate) fn keys(&self) -> (&str, &str) {
         match self {
-            Self::Ready(effect) => effect
-                .primary
-                .first()
-                .map(|operation| (operation.row().partition_key(), operation.row().row_key()))
-                .unwrap_or_default(),
+            Self::Ready(effect) => {
+                effect.primary.first().map(|operation| operation.row().keys()).unwrap_or_default()
+            }
             Self::Read { partition_key, row_key, .. } => (partition_key, row_key),
+            Self::Keyed(_) => ("", ""),
         }
     }
 
@@ -85,7 +95,7 @@ impl Change {
         let Self::Ready(effect) = self else { return Ok((1, 0)) };
         let (mut operations, mut bytes) = (effect.primary.len(), 0);
         for operation in &effect.primary {
-            bytes += operation.request_bytes()?;
+            bytes += size::as_stored(operation, effect.schema, None)?.request_bytes()?;
         }
         if effect.old.is_none()
             && let Some(new) = &effect.new
@@ -102,6 +112,7 @@ impl Change {
         let effect = match self {
             Self::Ready(effect) => effect,
             Self::Read { rows, .. } => return Ok((*rows, 0)),
+            Self::Keyed(_) => return Ok((1, 0)),
         };
         let (mut operations, mut bytes) = self.least_size()?;
         if self.has_rows_elsewhere() {
@@ -113,7 +124,9 @@ impl Change {
             }
             operations += rows.entries.len();
             for copy in &rows.copies {
-                bytes += Operation::insert(copy.row.clone()).request_bytes()?;
+                let insert = Operation::insert(copy.row.clone());
+                let stored = size::as_stored(&insert, effect.schema, Some(copy.family))?;
+                bytes += stored.request_bytes()?;
             }
         }
         Ok((operations, bytes))
@@ -125,7 +138,7 @@ impl Change {
             Self::Ready(effect) => {
                 effect.old.iter().chain(&effect.new).any(|rows| !rows.elsewhere.is_empty())
             }
-            Self::Read { .. } => false,
+            Self::Read { .. } | Self::Keyed(_) => false,
         }
     }
 
@@ -135,7 +148,7 @@ impl Change {
             Self::Ready(effect) => {
                 effect.old.iter().chain(&effect.new).any(|rows| !rows.entries.is_empty())
             }
-            Self::Read { .. } => true,
+            Self::Read { .. } | Self::Keyed(_) => true,
         }
     }
 
@@ -150,6 +163,7 @@ impl fmt::Debug for Change {
         let kind = match self {
             Self::Ready(_) => "Ready",
             Self::Read { .. } => "Read",
+            Self::Keyed(_) => "Keyed",
         };
         f.debug_tuple(kind).field(&self.keys()).finish()
     }

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::{
-    entity::{TableEntity, derived_rows, owner_of},
+    entity::{EntityRows, TableEntity, derived_rows, owner_of},
     error::Result,
     row::Row,
 };
@@ -17,20 +17,13 @@ pub(crate) type Keys = (String, String);
 pub(crate) struct Holders {
     /// The entity that a copy is one of; `None`: it is no copy of the type, or does not say.
     pub(crate) owner: fn(&Row) -> Result<Option<Keys>>,
-    /// Whether a primary derives the copy with that RowKey.
-    pub(crate) derives: fn(&Row, &str) -> Result<bool>,
+    /// What a primary derives, the tokens of its keys not made yet.
+    pub(crate) derived: fn(&Row) -> Result<Option<EntityRows>>,
 }
 
 impl Holders {
     pub(crate) fn of<E: TableEntity>() -> Self {
-        Self {
-            owner: owner_of::<E>,
-            derives: |primary, row_key| {
-                let rows = derived_rows::<E>(primary)?;
-                let mut copies = rows.into_iter().flat_map(|rows| rows.copies);
-                Ok(copies.any(|copy| copy.row.row_key() == row_key))
-            },
-        }
+        Self { owner: owner_of::<E>, derived: derived_rows::<E> }
     }
 }
 

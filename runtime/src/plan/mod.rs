@@ -5,21 +5,31 @@
 
 mod change;
 mod holder;
+mod home;
 mod list;
 pub(crate) mod moving;
 pub(crate) mod outbox;
 mod read;
+mod size;
+#[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "used where rows are sealed"))]
+mod tokens;
 mod transaction;
+mod untyped;
 mod write;
 
 pub(crate) use change::{Change, Effect};
 pub(crate) use holder::Holders;
+pub(crate) use home::Home;
 pub(crate) use list::{
     ListDelta, MARKER as LIST_MARKER, StoredList, head_key, ids_in, spill_bounds,
 };
 pub(crate) use read::key_conditions;
+pub(crate) use size::hidden;
+#[cfg(feature = "encrypt")]
+pub(crate) use tokens::BITS;
+pub(crate) use tokens::Tokens;
 pub(crate) use transaction::{Role, Transaction, list_deltas};
+pub(crate) use untyped::{delete_row, insert_row, replace_row, same_keys, upsert_row};
 pub(crate) use write::{
-    delete, delete_at, delete_row, insert, insert_row, patch, replace, replace_any, replace_by,
-    replace_row, same_keys, upsert, upsert_merge, upsert_row,
+    delete, delete_at, insert, patch, replace, replace_any, replace_by, upsert, upsert_merge,
 };

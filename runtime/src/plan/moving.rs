@@ -82,7 +82,7 @@ fn with_keys(
     if let Some((name, id)) = own {
         built.put(name, ValueRef::String(id));
     }
-    built.finish()
+    Ok(built.finish()?.encrypted_as(row))
 }
 
 fn guard(row: &Row) -> Condition {
@@ -91,7 +91,7 @@ fn guard(row: &Row) -> Condition {
 
 /// An effect on the primary alone.
 fn primary_alone(schema: &'static Schema, operation: Operation) -> Effect {
-    Effect { schema: Some(schema), ..Effect::alone(operation, None) }
+    Effect::alone(Some(schema), operation, None)
 }
 
 /// The first step: the row says that it is on its way, so that typed writers keep off.
@@ -103,9 +103,14 @@ pub(crate) fn departing<E: TableEntity>(
     let row = stored.row();
     let place = |error: Error| error.at_keys(row.partition_key(), row.row_key());
     let refused = |message: &str| Err(place(Error::new(ErrorKind::Invalid, message)));
-    if !stored.is_primary() {
+    if stored.copy().is_some() {
         return refused(
             "an entity is moved as it was read through its own keys, not through an index",
+        );
+    }
+    if E::SCHEMA.has_tokens() {
+        return refused(
+            "an entity with `{..:hmac}` in its keys is not moved; insert it where it belongs, then delete it here",
         );
     }
     stays(row)?;
@@ -173,7 +178,7 @@ pub(crate) fn renewing(
     for (name, value) in bag.iter() {
         row.put(name, value.as_ref());
     }
-    let row = row.finish()?;
+    let row = row.finish()?.encrypted_as(source);
     let (old, new) = ((schema.derived)(target)?, Some(rows_of(schema, &row)?));
     let replace = Operation::replace(row, guard(target));
     Ok(Some(Effect { old, new, ..primary_alone(schema, replace) }))

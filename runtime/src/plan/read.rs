@@ -26,7 +26,9 @@ pub(crate) fn key_conditions(filter: &Filter, access: &Access) -> Result<Filter>
         {
             KeyCondition { field: property, comparison: *comparison, value }.rewrite(family, access)
         }
-        Filter::Compare { property, .. } | Filter::Property(property)
+        Filter::Compare { property, .. }
+        | Filter::Property(property)
+        | Filter::Blind { property, .. }
             if family.leaves_out(property) =>
         {
             let message = format!("the copies of index `{}` do not hold this field", family.name);

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{Effect, ListDelta, StoredList};
+use super::{Effect, Home, ListDelta, StoredList};
 use crate::{
     batch::{Condition, Operation, Verb},
     entity::CopyRow,
@@ -40,6 +40,8 @@ pub(crate) enum Role {
 pub(crate) struct Transaction {
     pub(crate) operations: Vec<Operation>,
     pub(crate) roles: Vec<Role>,
+    /// Whose rows they write.
+    pub(crate) homes: Vec<Home>,
     rows: HashMap<String, usize>,
 }
 
@@ -53,8 +55,10 @@ impl Transaction {
     ) -> Result<Self> {
         let mut transaction = Self::default();
         for (verb, effect) in effects.iter().enumerate() {
-            for operation in &effect.as_ref().primary {
-                transaction.add_primary(verb, operation.clone())?;
+            let effect = effect.as_ref();
+            let home = Home::primary(effect.schema)?;
+            for operation in &effect.primary {
+                transaction.add_primary(verb, home, operation.clone())?;
             }
         }
         for (verb, effect) in effects.iter().enumerate() {
@@ -73,7 +77,7 @@ impl Transaction {
         for (row_key, delta) in list_deltas(effects) {
             let current = lists.get(&row_key).and_then(Option::as_ref);
             for operation in delta.operations((&partition_key, &row_key), current)? {
-                transaction.push(Role::List, operation);
+                transaction.push(Role::List, Home::Framework, operation);
             }
         }
         Ok(transaction)
@@ -81,13 +85,14 @@ impl Transaction {
 
     /// Adds a row of the outbox; the fence comes last.
     pub(crate) fn record(&mut self, role: Role, operation: Operation) {
-        self.push(role, operation);
+        self.push(role, Home::Framework, operation);
     }
 
-    fn push(&mut self, role: Role, operation: Operation) {
+    fn push(&mut self, role: Role, home: Home, operation: Operation) {
         self.rows.insert(operation.row().row_key().to_owned(), self.operations.len());
         self.operations.push(operation);
         self.roles.push(role);
+        self.homes.push(home);
     }
 
     fn earlier(&self, row_key: &str) -> Option<(usize, Role)> {
@@ -95,7 +100,7 @@ impl Transaction {
         Some((at, *self.roles.get(at)?))
     }
 
-    fn add_primary(&mut self, verb: usize, operation: Operation) -> Result<()> {
+    fn add_primary(&mut self, verb: usize, home: Home, operation: Operation) -> Result<()> {
         if let Some((_, Role::Primary(earlier))) = self.earlier(operation.row().row_key()) {
             let row = operation.row();
             let message = format!(
@@ -105,7 +110,7 @@ impl Transaction {
                 .at_operation(verb)
                 .at_keys(row.partition_key(), row.row_key()));
         }
-        self.push(Role::Primary(verb), operation);
+        self.push(Role::Primary(verb), home, operation);
         Ok(())
     }
 
@@ -123,7 +128,8 @@ impl Transaction {
             if !kept && !missing.contains(copy.row.row_key()) {
                 let row = &copy.row;
                 let delete = Operation::delete(row.partition_key(), row.row_key(), Condition::Any)?;
-                self.fold(Role::OldCopy, delete).map_err(|earlier| taken(earlier, copy))?;
+                let home = Home::copy(effect.schema, copy.family);
+                self.fold(Role::OldCopy, home, delete).map_err(|earlier| taken(earlier, copy))?;
             }
         }
         // A copy that need not hold the primary's RowKey is written when that changes too, so that
@@ -139,7 +145,8 @@ impl Transaction {
                 Some(_) => (Role::KeptCopy(verb), Operation::insert_or_replace(copy.row.clone())),
                 None => (Role::NewCopy(verb, copy.family), Operation::insert(copy.row.clone())),
             };
-            self.fold(role, operation).map_err(|earlier| taken(earlier, copy))?;
+            let home = Home::copy(effect.schema, copy.family);
+            self.fold(role, home, operation).map_err(|earlier| taken(earlier, copy))?;
         }
         Ok(())
     }
@@ -147,32 +154,28 @@ impl Transaction {
     /// The verb that an operation is there for, where it is one's alone.
     pub(crate) fn verb_of(&self, operation: usize) -> Option<usize> {
         match self.roles.get(operation)? {
-            Role::Primary(verb) | Role::NewCopy(verb, _) => Some(*verb),
-            Role::KeptCopy(_)
-            | Role::OldCopy
-            | Role::List
-            | Role::Dirty(_)
-            | Role::Note
-            | Role::Fence => None,
+            Role::Primary(verb) | Role::NewCopy(verb, _) | Role::KeptCopy(verb) => Some(*verb),
+            Role::OldCopy | Role::List | Role::Dirty(_) | Role::Note | Role::Fence => None,
         }
     }
 
     /// Adds an operation on a copy, or joins it with the one that the transaction has on its row:
     /// a key that one entity leaves and another takes is replaced. Where another verb's entity has
     /// the key, the error is that verb.
-    fn fold(&mut self, role: Role, operation: Operation) -> Result<(), Option<usize>> {
+    fn fold(&mut self, role: Role, home: Home, operation: Operation) -> Result<(), Option<usize>> {
         let Some((at, earlier)) = self.earlier(operation.row().row_key()) else {
-            self.push(role, operation);
+            self.push(role, home, operation);
             return Ok(());
         };
-        let (row, role) = match (earlier, role) {
+        let (row, role, home) = match (earlier, role) {
             (Role::OldCopy, Role::OldCopy) => return Ok(()),
             (Role::OldCopy, Role::NewCopy(verb, _) | Role::KeptCopy(verb)) => {
-                (operation.row().clone(), Role::KeptCopy(verb))
+                (operation.row().clone(), Role::KeptCopy(verb), home)
             }
             (Role::NewCopy(verb, _) | Role::KeptCopy(verb), Role::OldCopy) => {
-                let Some(earlier) = self.operations.get(at) else { return Ok(()) };
-                (earlier.row().clone(), Role::KeptCopy(verb))
+                let both = self.operations.get(at).zip(self.homes.get(at));
+                let Some((earlier, home)) = both else { return Ok(()) };
+                (earlier.row().clone(), Role::KeptCopy(verb), *home)
             }
             (Role::Primary(verb) | Role::NewCopy(verb, _) | Role::KeptCopy(verb), _) => {
                 return Err(Some(verb));
@@ -181,10 +184,11 @@ impl Transaction {
                 return Err(None);
             }
         };
-        if let (Some(slot), Some(slot_role)) = (self.operations.get_mut(at), self.roles.get_mut(at))
-        {
+        let slots = (self.operations.get_mut(at), self.roles.get_mut(at), self.homes.get_mut(at));
+        if let (Some(slot), Some(slot_role), Some(slot_home)) = slots {
             *slot = Operation::insert_or_replace(row);
             *slot_role = role;
+            *slot_home = home;
         }
         Ok(())
     }
@@ -215,10 +219,14 @@ fn same_key(a: &CopyRow, b: &CopyRow) -> bool {
 
 /// Two entities of the transaction derive one copy; `holder`: the primary of the other one.
 fn taken_within(copy: &CopyRow, verb: usize, holder: Option<&Row>) -> Error {
-    let message = format!(
-        "two entities of the transaction have the same key of index `{}`",
-        copy.family.name
-    );
+    let index = copy.family.name;
+    let message = match holder {
+        Some(holder) => format!(
+            "the key of index `{index}` is held by the entity `{}` of the same transaction",
+            holder.row_key().escape_debug()
+        ),
+        None => format!("two entities of the transaction have the same key of index `{index}`"),
+    };
     let error = Error::new(ErrorKind::UniqueViolation, message)
         .with_index(copy.family.name)
         .at_operation(verb)

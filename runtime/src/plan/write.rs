@@ -5,14 +5,13 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use super::{Change, Effect, Holders, moving::stays};
+use super::{Change, Effect, Holders, Tokens, moving::stays};
 use crate::{
     batch::{Condition, Operation},
     edm::Bag,
-    entity::{
-        DynamicEntity, EntityRows, Patch, Recognition, Stored, TableEntity, entity_of, stored_rows,
-    },
+    entity::{Access, EntityRows, Patch, Recognition, Stored, TableEntity, entity_of, stored_rows},
     error::{Error, ErrorKind, Result, ServiceCode},
+    key::Family,
     row::Row,
 };
 
@@ -34,10 +33,23 @@ fn prepared<E: TableEntity>(entity: &E) -> Result<EntityRows> {
     entity.rows()
 }
 
+/// What a verb comes to once the tokens of the entity's keys can be made: at once, where it has
+/// none.
+fn keyed<E: TableEntity>(
+    make: impl Fn(&Tokens) -> Result<Change> + Send + Sync + 'static,
+) -> Result<Change> {
+    if E::SCHEMA.has_tokens() { Ok(Change::Keyed(Arc::new(make))) } else { make(&Tokens::none()) }
+}
+
+/// Whether each write has to be one of the whole row: a part of it cannot be vouched for alone.
+fn is_whole<E: TableEntity>() -> bool {
+    E::SCHEMA.sealed
+}
+
 /// The rows of the entity that a primary row holds, by the version that wrote it.
-fn rows_of<E: TableEntity>(primary: &Row) -> Result<EntityRows> {
+fn rows_of<E: TableEntity>(primary: &Row, tokens: &Tokens) -> Result<EntityRows> {
     let rows = E::SCHEMA.primary().and_then(|family| stored_rows::<E>(primary, family));
-    rows.map_err(|error| at(primary, error))
+    rows.and_then(|rows| tokens.fill(E::SCHEMA, rows)).map_err(|error| at(primary, error))
 }
 
 /// The primary row as this version writes it; the row itself, where this version wrote it.
@@ -50,7 +62,9 @@ fn brought_up<E: TableEntity>(primary: &Row) -> Result<Cow<'_, Row>> {
         return Ok(Cow::Borrowed(primary));
     }
     let entity = entity_of::<E>(primary, family).and_then(|entity| entity.to_row());
-    entity.map(Cow::Owned).map_err(|error| at(primary, error))
+    // A primary keeps its keys, whose tokens are made.
+    let row = entity.and_then(|row| row.with_keys(primary.partition_key(), primary.row_key()));
+    row.map(Cow::Owned).map_err(|error| at(primary, error))
 }
 
 fn at(row: &Row, error: Error) -> Error {
@@ -60,7 +74,7 @@ fn at(row: &Row, error: Error) -> Error {
 /// Create; the keys are taken: conflict.
 pub(crate) fn insert<E: TableEntity>(entity: &E) -> Result<Change> {
     let new = prepared(entity)?;
-    Ok(Change::ready(inserted::<E>(new)))
+    keyed::<E>(move |tokens| Ok(Change::ready(inserted::<E>(tokens.fill(E::SCHEMA, new.clone())?))))
 }
 
 fn inserted<E: TableEntity>(new: EntityRows) -> Effect {
@@ -75,43 +89,50 @@ fn inserted<E: TableEntity>(new: EntityRows) -> Effect {
     }
 }
 
+/// One operation on the primary of an entity without copies and lists.
+fn alone<E: TableEntity>(operation: Operation, row: Option<Row>) -> Effect {
+    Effect::alone(Some(E::SCHEMA), operation, row)
+}
+
 /// Create, or put in place of what is there.
 pub(crate) fn upsert<E: TableEntity>(entity: &E) -> Result<Change> {
     let new = prepared(entity)?;
-    if is_alone::<E>() {
-        let row = new.primary;
-        return Ok(Change::ready(Effect::alone(
-            Operation::insert_or_replace(row.clone()),
-            Some(row),
-        )));
-    }
-    let wanted = new.primary.clone();
-    Ok(read::<E>(&wanted, true, move |current| match current {
-        None => Ok(inserted::<E>(new.clone())),
-        Some(current) => guarded::<E>(current, new.clone()),
-    }))
+    keyed::<E>(move |tokens| {
+        let new = tokens.fill(E::SCHEMA, new.clone())?;
+        if is_alone::<E>() {
+            let row = new.primary;
+            let put = Operation::insert_or_replace(row.clone());
+            return Ok(Change::ready(alone::<E>(put, Some(row))));
+        }
+        let (wanted, tokens) = (new.primary.clone(), tokens.clone());
+        Ok(read::<E>(&wanted, true, move |current| match current {
+            None => Ok(inserted::<E>(new.clone())),
+            Some(current) => guarded::<E>(current, new.clone(), &tokens),
+        }))
+    })
 }
 
 /// Create, or set the entity's properties on what is there.
 pub(crate) fn upsert_merge<E: TableEntity>(entity: &E) -> Result<Change> {
     let new = prepared(entity)?;
-    if is_alone::<E>() {
-        let row = new.primary;
-        return Ok(Change::ready(Effect::alone(
-            Operation::insert_or_merge(row.clone()),
-            Some(row),
-        )));
-    }
-    let wanted = new.primary.clone();
-    Ok(read::<E>(&wanted, true, move |current| match current {
-        None => Ok(inserted::<E>(new.clone())),
-        Some(current) => {
-            let current_form = brought_up::<E>(current)?;
-            let merged = patched(&current_form, &new.primary.to_bag()?, &[])?;
-            let rows = rows_of::<E>(&merged)?;
-            guarded::<E>(current, EntityRows { primary: merged, ..rows })
+    keyed::<E>(move |tokens| {
+        let new = tokens.fill(E::SCHEMA, new.clone())?;
+        if is_alone::<E>() && !is_whole::<E>() {
+            let row = new.primary;
+            let merge = Operation::insert_or_merge(row.clone());
+            return Ok(Change::ready(alone::<E>(merge, Some(row))));
         }
-    }))
+        let (wanted, tokens) = (new.primary.clone(), tokens.clone());
+        Ok(read::<E>(&wanted, true, move |current| match current {
+            None => Ok(inserted::<E>(new.clone())),
+            Some(current) => {
+                let current_form = brought_up::<E>(current)?;
+                let merged = patched(&current_form, &new.primary.to_bag()?, &[])?;
+                let rows = rows_of::<E>(&merged, &tokens)?;
+                guarded::<E>(current, EntityRows { primary: merged, ..rows }, &tokens)
+            }
+        }))
+    })
 }
 
 /// Put in place of the version that was read.
@@ -122,92 +143,73 @@ pub(crate) fn replace<E: TableEntity>(stored: &Stored<E>) -> Result<Change> {
 /// Put an entity in place of the version that was read, whatever it was read as.
 pub(crate) fn replace_by<S, E: TableEntity>(stored: &Stored<S>, entity: &E) -> Result<Change> {
     let new = prepared(entity).map_err(|error| at(stored.row(), error))?;
-    if stored.is_primary() {
-        return guarded::<E>(stored.row(), new).map(Change::ready);
-    }
-    through_copy::<S, E>(stored, move |current| guarded::<E>(current, new.clone()))
-}
-
-/// Put an entity without a type in place of the version that was read.
-pub(crate) fn replace_row<S>(stored: &Stored<S>, entity: &DynamicEntity) -> Result<Change> {
-    same_keys(stored, entity)?;
-    let row = entity.to_row()?;
-    let replace = Operation::replace(row.clone(), Condition::Match(stored.etag()));
-    Ok(Change::ready(Effect::alone(replace, Some(row))))
-}
-
-/// An entity without a type is written back where it was read: nothing says what else its keys
-/// stand in.
-pub(crate) fn same_keys<S>(stored: &Stored<S>, entity: &DynamicEntity) -> Result<()> {
-    if (stored.partition_key(), stored.row_key()) == (entity.partition_key(), entity.row_key()) {
-        return Ok(());
-    }
-    let message = format!(
-        "the keys changed to (`{}`, `{}`); insert the entity there, and delete this one",
-        entity.partition_key().escape_debug(),
-        entity.row_key().escape_debug()
-    );
-    Err(at(stored.row(), Error::new(ErrorKind::Invalid, message)))
-}
-
-/// Create the row of an entity without a type.
-pub(crate) fn insert_row(row: Row) -> Change {
-    Change::ready(Effect::alone(Operation::insert(row.clone()), Some(row)))
-}
-
-/// Create the row of an entity without a type, or put it in place of what is there.
-pub(crate) fn upsert_row(row: Row) -> Change {
-    Change::ready(Effect::alone(Operation::insert_or_replace(row.clone()), Some(row)))
-}
-
-/// Delete the row of an entity without a type, in the version that was read.
-pub(crate) fn delete_row<S>(stored: &Stored<S>) -> Result<Change> {
-    let (partition_key, row_key) = (stored.partition_key(), stored.row_key());
-    let guard = Condition::Match(stored.etag());
-    let delete = Operation::delete(partition_key, row_key, guard)?;
-    Ok(Change::ready(Effect::alone(delete, None)))
+    let (loaded, copy) = (stored.row().clone(), stored.copy());
+    keyed::<E>(move |tokens| {
+        let new = tokens.fill(E::SCHEMA, new.clone())?;
+        let Some(family) = copy else {
+            return guarded::<E>(&loaded, new, tokens).map(Change::ready);
+        };
+        let kept = tokens.clone();
+        through_copy::<E>(&loaded, family, tokens, move |current| {
+            guarded::<E>(current, new.clone(), &kept)
+        })
+    })
 }
 
 /// Put in place of the existing one, in whatever version.
 pub(crate) fn replace_any<E: TableEntity>(entity: &E) -> Result<Change> {
     let new = prepared(entity)?;
-    if is_alone::<E>() {
-        let row = new.primary;
-        let replace = Operation::replace(row.clone(), Condition::Any);
-        return Ok(Change::ready(Effect::alone(replace, Some(row))));
-    }
-    let wanted = new.primary.clone();
-    Ok(read::<E>(&wanted, true, move |current| match current {
-        None => Err(missing::<E>(&new.primary)),
-        Some(current) => guarded::<E>(current, new.clone()),
-    }))
+    keyed::<E>(move |tokens| {
+        let new = tokens.fill(E::SCHEMA, new.clone())?;
+        if is_alone::<E>() {
+            let row = new.primary;
+            let replace = Operation::replace(row.clone(), Condition::Any);
+            return Ok(Change::ready(alone::<E>(replace, Some(row))));
+        }
+        let (wanted, tokens) = (new.primary.clone(), tokens.clone());
+        Ok(read::<E>(&wanted, true, move |current| match current {
+            None => Err(missing::<E>(&new.primary)),
+            Some(current) => guarded::<E>(current, new.clone(), &tokens),
+        }))
+    })
 }
 
 /// Set and remove some properties.
-pub(crate) fn patch<E: TableEntity>(
-    (partition_key, row_key): (&str, &str),
-    patch: Patch<E>,
-) -> Result<Change> {
+pub(crate) fn patch<E: TableEntity>(access: &Access, patch: Patch<E>) -> Result<Change> {
+    let (partition_key, row_key) = access.point()?;
     let (set, removed) =
         patch.into_changes().map_err(|error| error.at_keys(partition_key, row_key))?;
+    let access = access.clone();
+    keyed::<E>(move |tokens| {
+        let access = tokens.path(E::SCHEMA, &access)?;
+        patched_at::<E>(access.point()?, set.clone(), removed.clone(), tokens.clone())
+    })
+}
+
+fn patched_at<E: TableEntity>(
+    (partition_key, row_key): (&str, &str),
+    set: Bag,
+    removed: Vec<&'static str>,
+    tokens: Tokens,
+) -> Result<Change> {
     // A blind merge would put properties of this version onto a row of an older one.
-    let is_blind = removed.is_empty() && E::SCHEMA.older.is_none();
+    let is_blind = removed.is_empty() && E::SCHEMA.older.is_none() && !is_whole::<E>();
     if is_blind && !touches_copies::<E>(&set) {
         let row = bag_row(partition_key, row_key, &set)?;
-        return Ok(Change::ready(Effect::alone(Operation::merge(row, Condition::Any), None)));
+        return Ok(Change::ready(alone::<E>(Operation::merge(row, Condition::Any), None)));
     }
     let wanted = bag_row(partition_key, row_key, &Bag::new())?;
     let keys = wanted.clone();
     Ok(read::<E>(&keys, true, move |current| {
         let Some(current) = current else { return Err(missing::<E>(&wanted)) };
         let current_form = brought_up::<E>(current)?;
-        let row = patched(&current_form, &set, &removed)?;
+        let row = patched(&current_form, &set, &removed)?.encrypted_as(current);
         if is_alone::<E>() && row.row_key() == current.row_key() {
             let guard = current.etag().map_or(Condition::Any, Condition::Match);
-            return Ok(Effect::alone(Operation::replace(row.clone(), guard), Some(row)));
+            return Ok(alone::<E>(Operation::replace(row.clone(), guard), Some(row)));
         }
-        let rows = rows_of::<E>(&row)?;
-        guarded::<E>(current, EntityRows { primary: row, ..rows })
+        let rows = rows_of::<E>(&row, &tokens)?;
+        guarded::<E>(current, EntityRows { primary: row, ..rows }, &tokens)
     }))
 }
 
@@ -218,28 +220,35 @@ fn touches_copies<E: TableEntity>(set: &Bag) -> bool {
 
 /// Delete the version that was read, whatever it was read as.
 pub(crate) fn delete<S, E: TableEntity>(stored: &Stored<S>) -> Result<Change> {
-    if stored.is_primary() {
-        return deleted::<E>(stored.row()).map(Change::ready);
-    }
-    through_copy::<S, E>(stored, deleted::<E>)
+    let (loaded, copy) = (stored.row().clone(), stored.copy());
+    keyed::<E>(move |tokens| {
+        let Some(family) = copy else {
+            return deleted::<E>(&loaded, tokens).map(Change::ready);
+        };
+        let kept = tokens.clone();
+        through_copy::<E>(&loaded, family, tokens, move |current| deleted::<E>(current, &kept))
+    })
 }
 
 /// Delete, in whatever version; `must_exist`: a missing entity is an error.
-pub(crate) fn delete_at<E: TableEntity>(
-    (partition_key, row_key): (&str, &str),
-    must_exist: bool,
-) -> Result<Change> {
-    if is_alone::<E>() {
-        let delete = Operation::delete(partition_key, row_key, Condition::Any)?;
-        return Ok(Change::ready(Effect::alone(delete, None)));
-    }
-    let wanted = bag_row(partition_key, row_key, &Bag::new())?;
-    let keys = wanted.clone();
-    Ok(read::<E>(&keys, true, move |current| match current {
-        Some(current) => deleted::<E>(current),
-        None if must_exist => Err(missing::<E>(&wanted)),
-        None => Ok(Effect::nothing()),
-    }))
+pub(crate) fn delete_at<E: TableEntity>(access: &Access, must_exist: bool) -> Result<Change> {
+    access.point()?;
+    let access = access.clone();
+    keyed::<E>(move |tokens| {
+        let access = tokens.path(E::SCHEMA, &access)?;
+        let (partition_key, row_key) = access.point()?;
+        if is_alone::<E>() {
+            let delete = Operation::delete(partition_key, row_key, Condition::Any)?;
+            return Ok(Change::ready(alone::<E>(delete, None)));
+        }
+        let wanted = bag_row(partition_key, row_key, &Bag::new())?;
+        let (keys, tokens) = (wanted.clone(), tokens.clone());
+        Ok(read::<E>(&keys, true, move |current| match current {
+            Some(current) => deleted::<E>(current, &tokens),
+            None if must_exist => Err(missing::<E>(&wanted)),
+            None => Ok(Effect::nothing()),
+        }))
+    })
 }
 
 /// A change that begins with a read of the primary with these keys.
@@ -251,6 +260,7 @@ fn read<E: TableEntity>(
     Change::Read {
         partition_key: keys.partition_key().to_owned(),
         row_key: keys.row_key().to_owned(),
+        schema: Some(E::SCHEMA),
         plan: Arc::new(plan),
         repeats,
         rows: E::SCHEMA.families.len(),
@@ -259,15 +269,17 @@ fn read<E: TableEntity>(
 
 /// A change of an entity that was read through a copy, which carries no token for writing: the
 /// primary is read, and has to be what the copy says.
-fn through_copy<S, E: TableEntity>(
-    stored: &Stored<S>,
+fn through_copy<E: TableEntity>(
+    loaded: &Row,
+    family: &'static Family,
+    tokens: &Tokens,
     plan: impl Fn(&Row) -> Result<Effect> + Send + Sync + 'static,
 ) -> Result<Change> {
-    let loaded = stored.row().clone();
     let place = |error: Error| error.at_keys(loaded.partition_key(), loaded.row_key());
-    let family = stored.copy().map_or(E::SCHEMA.primary(), Ok)?;
-    let loaded_rows = stored_rows::<E>(&loaded, family).map_err(place)?;
-    let (keys, entity) = (loaded_rows.primary, entity_of::<E>(&loaded, family).map_err(place)?);
+    let loaded_rows = stored_rows::<E>(loaded, family)
+        .and_then(|rows| tokens.fill(E::SCHEMA, rows))
+        .map_err(place)?;
+    let (keys, entity) = (loaded_rows.primary, entity_of::<E>(loaded, family).map_err(place)?);
     let expected = entity.to_row().map_err(place)?;
     Ok(read::<E>(&keys.clone(), false, move |current| {
         let current = current.ok_or_else(|| missing::<E>(&keys))?;
@@ -282,10 +294,11 @@ fn through_copy<S, E: TableEntity>(
 }
 
 /// The new rows in place of the ones that `current` holds, in the version of `current`.
-fn guarded<E: TableEntity>(current: &Row, new: EntityRows) -> Result<Effect> {
+fn guarded<E: TableEntity>(current: &Row, new: EntityRows, tokens: &Tokens) -> Result<Effect> {
     stays(current)?;
     let guard = current.etag().map_or(Condition::Any, Condition::Match);
-    let old = if is_alone::<E>() { None } else { Some(rows_of::<E>(current)?) };
+    let old = if is_alone::<E>() { None } else { Some(rows_of::<E>(current, tokens)?) };
+    let new = new.encrypted_as(current);
     let row = new.primary.clone();
     let (old_partition, old_row) = (current.partition_key(), current.row_key());
     if row.partition_key() != old_partition {
@@ -307,11 +320,11 @@ fn guarded<E: TableEntity>(current: &Row, new: EntityRows) -> Result<Effect> {
 }
 
 /// The removal of the rows that `current` holds, in the version of `current`.
-fn deleted<E: TableEntity>(current: &Row) -> Result<Effect> {
+fn deleted<E: TableEntity>(current: &Row, tokens: &Tokens) -> Result<Effect> {
     stays(current)?;
     let guard = current.etag().map_or(Condition::Any, Condition::Match);
     let delete = Operation::delete(current.partition_key(), current.row_key(), guard)?;
-    let old = if is_alone::<E>() { None } else { Some(rows_of::<E>(current)?) };
+    let old = if is_alone::<E>() { None } else { Some(rows_of::<E>(current, tokens)?) };
     let schema = Some(E::SCHEMA);
     Ok(Effect { primary: vec![delete], old, new: None, row: None, holders: None, schema })
 }

@@ -63,6 +63,11 @@ impl RowBuilder {
         }
     }
 
+    /// Adds properties as they stand in a row.
+    pub(super) fn put_encoded(&mut self, properties: &[u8]) {
+        self.bytes.extend_from_slice(properties);
+    }
+
     fn put_counted(&mut self, value: &[u8]) {
         match u32::try_from(value.len()) {
             Ok(length) => {

@@ -20,7 +20,12 @@ mod check;
 mod etag;
 mod read;
 
-use std::{fmt, ops::Range, str::from_utf8, sync::OnceLock};
+use std::{
+    fmt,
+    ops::Range,
+    str::from_utf8,
+    sync::{Arc, OnceLock},
+};
 
 use bytes::Bytes;
 
@@ -31,6 +36,7 @@ pub use read::Properties;
 use crate::{
     edm::{Bag, Ticks, ValueRef},
     error::{Error, ErrorKind, Result},
+    key::order_of,
     limits,
 };
 
@@ -56,6 +62,8 @@ const HEADER: usize = LENGTHS.end;
 pub struct Row {
     bytes: Bytes,
     etag: Option<ETag>,
+    /// Properties that are stored encrypted, whatever the entity declares.
+    encrypted: Option<Arc<[Box<str>]>>,
     /// What [`check`](Self::check) found, once it was made: the row's bytes in a request.
     checked: OnceLock<usize>,
 }
@@ -70,7 +78,7 @@ impl Eq for Row {}
 
 impl Row {
     fn of(bytes: Bytes) -> Self {
-        Self { bytes, etag: None, checked: OnceLock::new() }
+        Self { bytes, etag: None, encrypted: None, checked: OnceLock::new() }
     }
 
     /// A builder for the row with these keys.
@@ -124,7 +132,19 @@ impl Row {
         self.joined_keys().and_then(|(partition, keys)| keys.split_at_checked(partition))
     }
 
+    /// The row's address in a store that keeps rows in order.
+    pub(crate) fn address(&self) -> Vec<u8> {
+        let (partition_key, row_key) = self.key_bytes().unwrap_or_default();
+        order_of(partition_key, row_key)
+    }
+
     /// PartitionKey and RowKey: cheaper than one after the other.
+    ///
+    /// ```
+    /// # use entable::Row;
+    /// assert_eq!(Row::build("Sales", "223").finish()?.keys(), ("Sales", "223"));
+    /// # Ok::<(), entable::Error>(())
+    /// ```
     #[inline]
     pub fn keys(&self) -> (&str, &str) {
         let keys = self.joined_keys().and_then(|(partition, keys)| {
@@ -176,7 +196,38 @@ impl Row {
         if let Some(slot) = bytes.get_mut(TIMESTAMP) {
             slot.copy_from_slice(&timestamp.get().to_le_bytes());
         }
-        Self { checked: self.checked.clone(), ..Self::of(bytes.into()) }
+        let row = Self { checked: self.checked.clone(), ..Self::of(bytes.into()) };
+        Self { encrypted: self.encrypted.clone(), ..row }
+    }
+
+    /// The same content under other keys.
+    pub(crate) fn with_keys(&self, partition_key: &str, row_key: &str) -> Result<Self> {
+        let mut row = RowBuilder::new(partition_key, row_key);
+        let keys = self.key_bytes().map_or(0, |(partition, row)| partition.len() + row.len());
+        row.put_encoded(self.bytes.get(HEADER + keys..).unwrap_or_default());
+        Ok(Self { encrypted: self.encrypted.clone(), ..row.finish()? })
+    }
+
+    /// The same row, some of whose properties are stored encrypted.
+    #[must_use]
+    pub(crate) fn encrypting(mut self, names: impl IntoIterator<Item = Box<str>>) -> Self {
+        let names: Vec<Box<str>> = names.into_iter().collect();
+        self.encrypted = if names.is_empty() { None } else { Some(names.into()) };
+        self
+    }
+
+    /// The same row, encrypted where the row that it follows is.
+    #[must_use]
+    pub(crate) fn encrypted_as(mut self, before: &Self) -> Self {
+        if self.encrypted.is_none() {
+            self.encrypted.clone_from(&before.encrypted);
+        }
+        self
+    }
+
+    /// Properties that are stored encrypted, as far as the row knows.
+    pub(crate) fn encrypted(&self) -> &[Box<str>] {
+        self.encrypted.as_deref().unwrap_or_default()
     }
 
     /// The same row as if it was not written yet.
@@ -212,6 +263,22 @@ impl Row {
     pub fn properties(&self) -> Properties<'_> {
         let keys = self.key_bytes().map_or(0, |(partition, row)| partition.len() + row.len());
         Properties::new(self.bytes.get(HEADER + keys..).unwrap_or_default())
+    }
+
+    /// The place that a walk has come to, for [`properties_from`](Self::properties_from).
+    #[inline]
+    pub(crate) fn place_of(&self, properties: &Properties<'_>) -> u32 {
+        u32::try_from(self.bytes.len() - properties.left()).unwrap_or_default()
+    }
+
+    /// The properties from a place on that a walk came to; 0: all.
+    #[doc(hidden)]
+    #[inline]
+    pub fn properties_from(&self, place: u32) -> Properties<'_> {
+        match usize::try_from(place) {
+            Ok(place @ 1..) => Properties::new(self.bytes.get(place..).unwrap_or_default()),
+            _ => self.properties(),
+        }
     }
 
     /// The value of that name.
@@ -274,8 +341,8 @@ impl Row {
 
     /// What the service counts for an entity without properties.
     fn keys_size(&self) -> usize {
-        let keys = limits::utf16_units(self.partition_key()) + limits::utf16_units(self.row_key());
-        4 + 2 * keys
+        let (partition_key, row_key) = self.keys();
+        4 + 2 * (limits::utf16_units(partition_key) + limits::utf16_units(row_key))
     }
 }
 

@@ -44,6 +44,12 @@ impl<'a> Properties<'a> {
         Ok(self.start()?.map(|slot| (slot.name, slot.edm, slot.bytes)))
     }
 
+    /// Bytes that are still to come.
+    #[inline]
+    pub(super) fn left(&self) -> usize {
+        self.rest.len()
+    }
+
     /// The value of that name, if it is still to come; values before it are not read.
     pub(super) fn find(mut self, name: &str) -> Result<Option<ValueRef<'a>>> {
         while let Some(slot) = self.start()? {

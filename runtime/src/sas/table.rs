@@ -71,14 +71,16 @@ impl TableSas {
         }
     }
 
-    /// Leave to use the rows of a path in its entity's table, for nothing yet; as
-    /// [`path`](Self::path).
+    /// Leave to use the rows of a path in the table that its entity or index declares, for nothing
+    /// yet; as [`path`](Self::path).
     ///
     /// # Errors
     ///
     /// As [`path`](Self::path).
     pub fn of<P: Path>(path: P) -> Result<Self> {
-        Self::new(P::Entity::SCHEMA.table).path(path)
+        let access = path.access();
+        let own = access.family.and_then(|family| family.table);
+        Self::new(own.unwrap_or(P::Entity::SCHEMA.table)).keys(access.checked()?)
     }
 
     /// Allows these operations.
@@ -107,8 +109,8 @@ impl TableSas {
     /// # Errors
     ///
     /// `is_invalid` for a path whose rows cannot be told from others by a range that includes its
-    /// ends (in the empty PartitionKey, the row with the empty RowKey), that leads to no key, or
-    /// that holds a value that does not fit its field.
+    /// ends (in the empty PartitionKey, the row with the empty RowKey), that leads to no key or to
+    /// another table, or that holds a value that does not fit its field.
     ///
     /// ```
     /// use entable::{AccountKey, prelude::*, sas::{TablePermissions, TableSas}};
@@ -131,7 +133,13 @@ impl TableSas {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn path(self, path: impl Path) -> Result<Self> {
-        self.keys(path.access().checked()?)
+        let access = path.access();
+        match access.family.and_then(|family| family.table) {
+            Some(other) if !other.eq_ignore_ascii_case(&self.table) => Err(invalid(format!(
+                "the rows of the path are in the table `{other}`; sign for that one, `TableSas::of(path)`"
+            ))),
+            _ => self.keys(access.checked()?),
+        }
     }
 
     /// For the rows of these keys alone, as [`path`](Self::path).

@@ -24,9 +24,15 @@ mod entity;
 mod envelope;
 mod index_key;
 mod keyring;
+#[cfg(feature = "legacy-encryption")]
+pub mod legacy;
 mod place;
 mod provider;
 mod root;
+#[cfg(test)]
+mod tests;
+#[cfg(feature = "keyvault")]
+pub mod vault;
 
 pub use cache::CachedKeys;
 pub use data_key::DataKey;

@@ -22,36 +22,31 @@ const DOMAIN: &[u8; 11] = b"azt-enc-v1\0";
 /// Bytes that the associated data of most places fits in.
 const USUAL: usize = 256;
 
-/// The associated data of an envelope.
-pub(super) enum Bound {
-    Short([u8; USUAL], usize),
-    Long(Vec<u8>),
+/// The associated data of an envelope: in the room, or, where that is too short, in the Vec.
+pub(super) struct Bound {
+    short: [u8; USUAL],
+    length: usize,
+    long: Vec<u8>,
 }
 
 impl Bound {
     /// What an envelope of that suite and key is bound to at the place.
     pub(super) fn new(suite: u8, id: KeyId, place: &Place<'_>) -> Self {
-        let length =
-            DOMAIN.len() + 1 + 8 + place.parts().map(|part| 4 + part.len()).iter().sum::<usize>();
-        let mut short = [0; USUAL];
-        match short.get_mut(..length) {
-            Some(mut room) => {
-                place.write(suite, id, |bytes| put(&mut room, bytes));
-                Self::Short(short, length)
-            }
+        let parts: usize = place.parts().map(|part| 4 + part.len()).iter().sum();
+        let length = DOMAIN.len() + 1 + id.as_bytes().len() + parts;
+        let mut bound = Self { short: [0; USUAL], length, long: Vec::new() };
+        match bound.short.get_mut(..length) {
+            Some(mut room) => place.write(suite, id, |bytes| put(&mut room, bytes)),
             None => {
-                let mut long = Vec::with_capacity(length);
-                place.write(suite, id, |bytes| long.extend_from_slice(bytes));
-                Self::Long(long)
+                bound.long.reserve_exact(length);
+                place.write(suite, id, |bytes| bound.long.extend_from_slice(bytes));
             }
         }
+        bound
     }
 
     pub(super) fn as_bytes(&self) -> &[u8] {
-        match self {
-            Self::Short(bytes, length) => bytes.get(..*length).unwrap_or_default(),
-            Self::Long(bytes) => bytes,
-        }
+        self.short.get(..self.length).unwrap_or(&self.long)
     }
 }
 

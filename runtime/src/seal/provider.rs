@@ -8,6 +8,9 @@ use crate::error::Result;
 /// A future of a key provider.
 pub type KeyFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
+/// The rule that gives a partition its scope.
+pub(super) type ScopeRule = Arc<dyn Fn(&str) -> KeyScope + Send + Sync>;
+
 /// A group of rows that has keys of its own: a tenant, say. Whoever destroys the keys of a scope has
 /// destroyed what they sealed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,7 +22,8 @@ impl KeyScope {
         Self::named("default")
     }
 
-    /// The scope of that name.
+    /// The scope of that name. `default` is the default scope's: a rule that makes names out of what
+    /// users choose puts something before them.
     pub fn named(name: &str) -> Self {
         Self(name.into())
     }
@@ -71,4 +75,27 @@ pub trait KeyProvider: Send + Sync + fmt::Debug + 'static {
         scope: &'a KeyScope,
         version: Option<u32>,
     ) -> KeyFuture<'a, Arc<IndexKey>>;
+}
+
+/// A shared provider is one.
+impl<P: KeyProvider + ?Sized> KeyProvider for Arc<P> {
+    fn scope_of(&self, partition_key: &str) -> KeyScope {
+        (**self).scope_of(partition_key)
+    }
+
+    fn primary<'a>(&'a self, scope: &'a KeyScope) -> KeyFuture<'a, Arc<DataKey>> {
+        (**self).primary(scope)
+    }
+
+    fn get<'a>(&'a self, scope: &'a KeyScope, id: KeyId) -> KeyFuture<'a, Arc<DataKey>> {
+        (**self).get(scope, id)
+    }
+
+    fn index<'a>(
+        &'a self,
+        scope: &'a KeyScope,
+        version: Option<u32>,
+    ) -> KeyFuture<'a, Arc<IndexKey>> {
+        (**self).index(scope, version)
+    }
 }

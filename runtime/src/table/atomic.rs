@@ -1,10 +1,10 @@
 //! Entity group transactions: several writes, all or nothing.
 
-use std::{collections::HashMap, ops::Deref};
+use std::{borrow::Cow, collections::HashMap, ops::Deref};
 
 use super::{
     BulkVerb, Client, Rewritable, Writable,
-    commit::{Outcome, commit_with},
+    commit::{Outcome, commit_with, keyed},
     outbox::{Guard, Notes},
 };
 use crate::{
@@ -42,6 +42,16 @@ pub struct Atomic {
     messages: Vec<Row>,
     /// The message whose effect it is.
     effect_of: Option<String>,
+}
+
+/// What is known of changes whose keys have their tokens.
+fn admitted(table: &str, changes: &[Change]) -> Result<Known> {
+    let mut known = Known::default();
+    for (verb, change) in changes.iter().enumerate() {
+        let place = |error: Error| error.in_table(table).at_operation(verb);
+        known.admit(verb, change).map_err(place)?;
+    }
+    Ok(known)
 }
 
 /// What is known of the transaction before anything is read.
@@ -120,10 +130,7 @@ impl Atomic {
     /// As [`insert`](Self::insert).
     pub fn patch<E: TableEntity>(&mut self, point: Point<E>, patch: E::Patch) -> Result<&mut Self> {
         let patch: Patch<E> = patch.into();
-        self.add(
-            E::SCHEMA.table,
-            point.as_access().point().and_then(|keys| plan::patch(keys, patch)),
-        )
+        self.add(E::SCHEMA.table, plan::patch(point.as_access(), patch))
     }
 
     /// Deletes the version that was read.
@@ -141,10 +148,7 @@ impl Atomic {
     ///
     /// As [`insert`](Self::insert).
     pub fn delete_at<E: TableEntity>(&mut self, point: Point<E>) -> Result<&mut Self> {
-        self.add(
-            E::SCHEMA.table,
-            point.as_access().point().and_then(|keys| plan::delete_at::<E>(keys, true)),
-        )
+        self.add(E::SCHEMA.table, plan::delete_at::<E>(point.as_access(), true))
     }
 
     /// Stores a message in the partition of the transaction: a worker hands it to the function that
@@ -188,12 +192,12 @@ impl Atomic {
     }
 
     /// The rows of the outbox that go with it.
-    fn notes(&self) -> Result<Notes> {
+    fn notes(&self, known: &Known) -> Result<Notes> {
         let mut notes = Notes { has_messages: !self.messages.is_empty(), ..Notes::default() };
         if self.messages.is_empty() && self.effect_of.is_none() {
             return Ok(notes);
         }
-        let Some((_, partition_key)) = self.place() else {
+        let Some(partition_key) = self.table.as_ref().and(known.partition_key.clone()) else {
             let message = "a transaction of nothing but messages does not say its table and partition: begin it with `Table::atomic()` and `in_partition(..)`";
             return Err(Error::new(ErrorKind::Invalid, message));
         };
@@ -225,7 +229,10 @@ impl Atomic {
         let place = |error: Error| error.in_table(table).at_operation(verb);
         let change = change.map_err(place)?;
         self.same_table(declared).map_err(place)?;
-        self.known.admit(verb, &change).map_err(place)?;
+        // One whose keys have tokens is looked at when these are made.
+        if !matches!(change, Change::Keyed(_)) {
+            self.known.admit(verb, &change).map_err(place)?;
+        }
         self.changes.push(change);
         Ok(self)
     }
@@ -258,9 +265,14 @@ impl Atomic {
     /// What the failing verb would fail with alone; [`failed_index`](Error::failed_index) is the
     /// verb, counted from 0. Nothing was applied.
     pub async fn commit(self) -> Result<Committed> {
-        let notes = self.notes()?;
-        let table = self.table.unwrap_or_default();
-        let landed = commit_with(&self.client, &table, &self.changes, &notes).await?;
+        let table = self.table.clone().unwrap_or_default();
+        let changes = keyed(&self.client, &table, &self.changes).await?;
+        let rekeyed = match &changes {
+            Cow::Owned(changes) => Some(admitted(&table, changes)?),
+            Cow::Borrowed(_) => None,
+        };
+        let notes = self.notes(rekeyed.as_ref().unwrap_or(&self.known))?;
+        let landed = commit_with(&self.client, &table, &changes, &notes).await?;
         let written = landed.outcomes.into_iter().map(result).collect();
         Ok(Committed { written, pending: landed.pending })
     }

@@ -9,6 +9,7 @@ use super::account::Account;
 use super::{
     Atomic, Bulk, DynamicTable, SetTable, Table,
     outbox::{Guards, Outbox, OutboxOptions},
+    vault::{Placed, PlaintextPolicy, Reading, Vault},
 };
 use crate::{
     backend::{
@@ -18,9 +19,10 @@ use crate::{
     batch::{Batch, Written},
     chance::Chance,
     clock::{Clock, SystemClock},
-    entity::{Set, TableEntity},
+    entity::{Schema, Set, TableEntity},
     error::{Error, ErrorKind, Result},
     limits,
+    plan::Tokens,
     row::Row,
 };
 
@@ -44,6 +46,7 @@ pub struct Client {
     #[cfg(feature = "azure")]
     pub(super) account: Option<Account>,
     outbox: Arc<Outbox>,
+    pub(super) vault: Arc<Vault>,
 }
 
 impl Client {
@@ -87,6 +90,7 @@ impl Client {
             #[cfg(feature = "azure")]
             account: None,
             outbox: Arc::new(outbox),
+            vault: Arc::default(),
         }
     }
 
@@ -217,16 +221,60 @@ impl Client {
         self.backend.tables(request).await.map_err(|error| error.in_table(name))
     }
 
+    /// What makes the tokens of keys.
+    pub(crate) async fn tokens(&self) -> Result<Tokens> {
+        self.vault.tokens().await
+    }
+
+    /// What makes the tokens of an entity's keys, if it has any.
+    pub(crate) async fn tokens_of(&self, schema: &'static Schema) -> Result<Tokens> {
+        if schema.has_tokens() { self.tokens().await } else { Ok(Tokens::none()) }
+    }
+
+    /// A row as programs see it.
+    pub(crate) async fn read_as(&self, request: Read<'_>, reading: Reading) -> Result<Option<Row>> {
+        let Some(row) = self.read(request).await? else { return Ok(None) };
+        let opened = self.vault.open_one(request.table, row, reading, request.select).await;
+        opened.map(Some).map_err(|error| error.in_table(request.table))
+    }
+
+    /// A stored row of that type as programs see it.
+    pub(crate) async fn opened(
+        &self,
+        table: &str,
+        row: Row,
+        schema: &'static Schema,
+    ) -> Result<Row> {
+        let opened = self.vault.open_one(table, row, Reading::Typed(schema), None).await;
+        opened.map_err(|error| error.in_table(table))
+    }
+
+    /// A row as it is stored.
     pub(crate) async fn read(&self, request: Read<'_>) -> Result<Option<Row>> {
         self.backend.read(request).await.map_err(|error| {
             error.in_table(request.table).at_keys(request.partition_key, request.row_key)
         })
     }
 
+    /// Rows as they are stored.
     pub(crate) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
         self.backend.scan(request).await.map_err(|error| error.in_table(request.table))
     }
 
+    /// Writes all operations or none: each is sealed, once, for what is sent.
+    pub(crate) async fn write(&self, table: &str, placed: Vec<Placed>) -> Result<Vec<Written>> {
+        let operations = self.vault.seal(table, placed).await;
+        let operations = operations.map_err(|error| error.in_table(table))?;
+        let is_single = operations.len() == 1;
+        let mut batch = Batch::new(table);
+        for operation in operations {
+            let pushed = batch.push(operation);
+            pushed.map_err(|e| if is_single { e.without_operation() } else { e })?;
+        }
+        if batch.is_empty() { Ok(Vec::new()) } else { self.apply(&batch).await }
+    }
+
+    /// Writes rows of the framework, which are stored as they are.
     pub(crate) async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
         let written = self.backend.apply(batch).await.map_err(|error| {
             let failed = batch.operations().get(error.failed_index().unwrap_or(0));
@@ -248,6 +296,12 @@ impl Client {
     }
 
     /// Writes one operation.
+    pub(crate) async fn write_one(&self, table: &str, placed: Placed) -> Result<Written> {
+        let mut written = self.write(table, vec![placed]).await?;
+        written.pop().ok_or_else(|| Error::new(ErrorKind::Backend, "the backend gave no answer"))
+    }
+
+    /// Writes one row of the framework.
     pub(crate) async fn apply_one(
         &self,
         table: &str,
@@ -286,6 +340,7 @@ pub struct ClientBuilder {
     clock: Option<Arc<dyn Clock>>,
     seed: Option<u64>,
     guards: Guards,
+    vault: Vault,
 }
 
 impl ClientBuilder {
@@ -324,6 +379,55 @@ impl ClientBuilder {
     #[must_use]
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = Some(policy);
+        self
+    }
+
+    /// Where the keys of encrypted properties come from: a [`Keyring`](crate::Keyring), or a key
+    /// store behind [`CachedKeys`](crate::CachedKeys). It also says which rows have which scope of
+    /// keys.
+    ///
+    /// ```
+    /// use entable::{Keyring, backend::Memory, prelude::*};
+    ///
+    /// let keys = Keyring::parse(&Keyring::generate_text()?)?;
+    /// let client = Client::builder().backend(Memory::new()).keys(keys).build()?;
+    /// # let _ = client;
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[cfg(feature = "encrypt")]
+    #[must_use]
+    pub fn keys(mut self, keys: impl crate::seal::KeyProvider) -> Self {
+        self.vault.keys = Some(Arc::new(keys));
+        self
+    }
+
+    /// What becomes of a plain value where an encrypted one is declared: refused, unless told.
+    #[must_use]
+    pub fn plaintext(mut self, policy: PlaintextPolicy) -> Self {
+        self.vault.plaintext = policy;
+        self
+    }
+
+    /// Encrypts further properties than those that are declared: the closure is given PartitionKey,
+    /// RowKey and property of each one that is written, of dynamic entities as well. It is not asked
+    /// for the property that says a row's type.
+    ///
+    /// Readers need the keys alone: a stored value says itself that it is encrypted.
+    ///
+    /// ```
+    /// use entable::{Client, backend::Memory};
+    ///
+    /// let builder = Client::builder()
+    ///     .backend(Memory::new())
+    ///     .encrypt_if(|partition_key, _, property| property == "Ssn" || partition_key == "HR");
+    /// # let _ = builder;
+    /// ```
+    #[must_use]
+    pub fn encrypt_if(
+        mut self,
+        choose: impl Fn(&str, &str, &str) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.vault.encrypt_if = Some(Arc::new(choose));
         self
     }
 
@@ -384,6 +488,7 @@ impl ClientBuilder {
             #[cfg(feature = "azure")]
             account,
             outbox: Arc::new(outbox),
+            vault: Arc::new(self.vault),
         })
     }
 }

@@ -2,6 +2,7 @@
 //! transaction, and plan again where an internal row was changed by another writer.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, HashSet},
     sync::Arc,
 };
@@ -12,11 +13,12 @@ use super::{
     Client, backoff,
     outbox::{Notes, Work},
     taken::Wanted,
+    vault::{Placed, Reading},
 };
 use crate::{
     access::Keys,
     backend::{Read, Scan},
-    batch::{Batch, Operation, Written},
+    batch::Written,
     entity::Pending,
     error::{Error, ErrorKind, Result, ServiceCode},
     filter::Filter,
@@ -57,6 +59,7 @@ pub(super) async fn commit_with(
     changes: &[Change],
     notes: &Notes,
 ) -> Result<Landed> {
+    let changes = &keyed(client, table, changes).await?;
     for attempt in 0..backoff::ATTEMPTS {
         if let Some(landed) = try_once(client, table, changes, notes).await? {
             return Ok(landed);
@@ -66,6 +69,25 @@ pub(super) async fn commit_with(
     let message = format!("other writers were first {} times in a row", backoff::ATTEMPTS);
     let (partition_key, row_key) = changes.first().map(Change::keys).unwrap_or_default();
     Err(Error::new(ErrorKind::Contended, message).in_table(table).at_keys(partition_key, row_key))
+}
+
+/// The changes with the tokens that their keys have.
+pub(super) async fn keyed<'c>(
+    client: &Client,
+    table: &str,
+    changes: &'c [Change],
+) -> Result<Cow<'c, [Change]>> {
+    if !changes.iter().any(|change| matches!(change, Change::Keyed(_))) {
+        return Ok(Cow::Borrowed(changes));
+    }
+    let tokens = client.tokens().await.map_err(|error| error.in_table(table))?;
+    let keyed = changes.iter().enumerate().map(|(verb, change)| match change {
+        Change::Keyed(make) => {
+            make(&tokens).map_err(|error| error.in_table(table).at_operation(verb))
+        }
+        change => Ok(change.clone()),
+    });
+    keyed.collect::<Result<_>>().map(Cow::Owned)
 }
 
 /// Reads, plans and sends; `None`: another writer was first on an internal row.
@@ -120,11 +142,14 @@ async fn try_once(
 async fn effect(client: &Client, table: &str, verb: usize, change: &Change) -> Result<Arc<Effect>> {
     match change {
         Change::Ready(effect) => Ok(effect.clone()),
-        Change::Read { partition_key, row_key, plan, .. } => {
-            let row = client.read(Read { table, partition_key, row_key, select: None }).await?;
+        Change::Read { partition_key, row_key, plan, schema, .. } => {
+            let reading = schema.map_or(Reading::Untyped, Reading::Typed);
+            let read = Read { table, partition_key, row_key, select: None };
+            let row = client.read_as(read, reading).await?;
             let effect = plan(row.as_ref());
             effect.map(Arc::new).map_err(|error| error.in_table(table).at_operation(verb))
         }
+        Change::Keyed(_) => Ok(Arc::new(Effect::nothing())),
     }
 }
 
@@ -192,15 +217,7 @@ async fn scan_all(client: &Client, table: &str, filter: &Filter) -> Result<Vec<R
 }
 
 async fn send(client: &Client, table: &str, transaction: &Transaction) -> Result<Vec<Written>> {
-    let batch = match transaction.operations.as_slice() {
-        [] => return Ok(Vec::new()),
-        [only] => Batch::single(table, only.clone())?,
-        all => batch_of(table, all)?,
-    };
-    client.apply(&batch).await
-}
-
-fn batch_of(table: &str, operations: &[Operation]) -> Result<Batch> {
+    let operations = &transaction.operations;
     if operations.len() > BATCH_OPERATIONS {
         let message = format!(
             "an entity group transaction has at most {BATCH_OPERATIONS} operations, copies, lists and the outbox included, and this makes {}",
@@ -209,11 +226,9 @@ fn batch_of(table: &str, operations: &[Operation]) -> Result<Batch> {
         let error = Error::new(ErrorKind::TooLarge, message);
         return Err(error.with_code(ServiceCode::InvalidInput).in_table(table));
     }
-    let mut batch = Batch::new(table);
-    for operation in operations {
-        batch.push(operation.clone())?;
-    }
-    Ok(batch)
+    let placed = operations.iter().zip(&transaction.homes);
+    let placed = placed.map(|(operation, home)| Placed::new(operation.clone(), *home)).collect();
+    client.write(table, placed).await
 }
 
 fn outcomes(

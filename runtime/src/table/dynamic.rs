@@ -4,45 +4,53 @@ use std::sync::Arc;
 
 use super::{
     Atomic, Bulk, BulkChange, BulkVerb, Client, Query, Rewritable, Writable, backoff,
+    decode::at,
     query::Decode,
-    request::{Request, at},
+    request::Request,
+    vault::{Placed, Reading},
 };
 use crate::{
     access::Keys,
     backend::Read,
     batch::{Condition, Operation, Written},
     edm::InvalidValue,
-    entity::{Access, DynamicEntity, FromRow, Path, Stored},
+    entity::{Access, DynamicEntity, FromRow, Path, Schema, Stored, TableEntity},
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
     filter::Filter,
     plan,
     row::Row,
 };
 
+/// The property in which earlier storage libraries describe how a row is encrypted.
+const LEGACY: &str = "_ClientEncryptionMetadata1";
+
 /// Which rows: [`Keys`], both keys, a typed path or a [`Filter`].
 #[derive(Debug, Clone)]
 pub struct Selection {
     access: Access,
     filter: Option<Filter>,
+    /// Whose path it is, where its keys lack tokens.
+    schema: Option<&'static Schema>,
 }
 
 impl Selection {
     fn of(keys: Keys, fault: Option<(&'static str, InvalidValue)>) -> Self {
-        Self { access: Access { family: None, keys, parts: Vec::new(), fault }, filter: None }
+        let access = Access { family: None, keys, parts: Vec::new(), fault, open: None };
+        Self { access, filter: None, schema: None }
     }
 
     /// The request for these rows.
     pub(super) fn request(self, client: Client, table: String) -> Request {
-        let mut request = Request::new(client, table, self.access);
+        let mut request = Request::new(client, table, self.access).with_tokens(self.schema);
         if let Some(filter) = self.filter {
             request.condition(Ok(filter));
         }
         request
     }
 
-    /// Both keys, where it is one row.
-    pub(super) fn point(&self) -> Result<Option<(&str, &str)>> {
-        Ok(self.access.checked()?.as_point().filter(|_| self.filter.is_none()))
+    /// Whether it is one row.
+    pub(super) fn is_point(&self) -> Result<bool> {
+        Ok(self.filter.is_none() && self.access.checked()?.as_point().is_some())
     }
 
     /// The PartitionKey, where it is known.
@@ -79,8 +87,10 @@ impl From<Filter> for Selection {
 /// The rows that the path addresses, of whatever type.
 impl<P: Path> From<P> for Selection {
     fn from(path: P) -> Self {
-        let Access { keys, fault, .. } = path.access();
-        Self::of(keys, fault)
+        let Access { keys, fault, open, .. } = path.access();
+        let schema = open.is_some().then_some(P::Entity::SCHEMA);
+        let access = Access { family: None, keys, parts: Vec::new(), fault, open };
+        Self { access, filter: None, schema }
     }
 }
 
@@ -130,7 +140,7 @@ impl DynamicTable {
         row_key: &str,
     ) -> Result<Option<Stored<DynamicEntity>>> {
         let read = Read { table: &self.name, partition_key, row_key, select: None };
-        match self.client.read(read).await? {
+        match self.client.read_as(read, Reading::Untyped).await? {
             None => Ok(None),
             Some(row) => decode(row).map_err(|error| error.in_table(&self.name)),
         }
@@ -193,9 +203,15 @@ impl DynamicTable {
     /// `is_precondition_failed` where the row changed since; `is_invalid` where a property was taken
     /// out, which no merge does.
     pub async fn merge(&self, stored: &Stored<DynamicEntity>) -> Result<Stored<DynamicEntity>> {
+        if stored.row().get(LEGACY)?.is_some() {
+            let message = "the row is encrypted by an earlier storage library, whose format a merge breaks; replace the whole row, or take the table over with `migrate_legacy`";
+            return Err(Error::new(ErrorKind::Unsupported, message)
+                .in_table(&self.name)
+                .at_keys(stored.partition_key(), stored.row_key()));
+        }
         let changes = changes(stored).map_err(|error| error.in_table(&self.name))?;
         let merge = Operation::merge(changes.to_row()?, Condition::Match(stored.etag()));
-        let written = self.client.apply_one(&self.name, merge).await?;
+        let written = self.client.write_one(&self.name, untyped(merge)).await?;
         Ok(with_version(DynamicEntity::clone(stored), stored.to_row()?, written))
     }
 
@@ -263,7 +279,7 @@ impl DynamicTable {
         condition: Condition,
     ) -> Result<()> {
         let delete = Operation::delete(partition_key, row_key, condition)?;
-        self.client.apply_one(&self.name, delete).await.map(drop)
+        self.client.write_one(&self.name, untyped(delete)).await.map(drop)
     }
 
     /// Deletes the entity with these keys if it is there, in whatever version; `true`: it was.
@@ -295,7 +311,7 @@ impl DynamicTable {
         operation: impl FnOnce(Row) -> Operation,
     ) -> Result<Stored<DynamicEntity>> {
         let row = entity.to_row().map_err(|error| error.in_table(&self.name))?;
-        let written = self.client.apply_one(&self.name, operation(row.clone())).await?;
+        let written = self.client.write_one(&self.name, untyped(operation(row.clone()))).await?;
         Ok(with_version(entity.clone(), row, written))
     }
 }
@@ -349,9 +365,16 @@ fn changes(stored: &Stored<DynamicEntity>) -> Result<DynamicEntity> {
     for (name, value) in stored.properties().iter() {
         if before.get(name) != Some(value) {
             changes.set(name, value.clone());
+            if stored.is_encrypted(name) {
+                changes.encrypt(name);
+            }
         }
     }
     Ok(changes)
+}
+
+fn untyped(operation: Operation) -> Placed {
+    Placed::new(operation, plan::Home::Untyped)
 }
 
 fn with_version(entity: DynamicEntity, row: Row, written: Written) -> Stored<DynamicEntity> {

@@ -1,6 +1,6 @@
 //! A table of one entity type: its life and point reads.
 
-use std::{fmt, marker::PhantomData};
+use std::{borrow::Cow, fmt, marker::PhantomData};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
@@ -8,15 +8,18 @@ use super::{
     Atomic, Bulk, Client, Query, QueryMany, lists,
     query::{Queried, TypedRequest},
     request::Request,
+    vault::Reading,
 };
 use crate::{
     backend::Read,
     entity::{
-        Access, FromRow, FullView, ListRows, Path, Point, Projection, ReadableAs, Stored,
-        TableEntity,
+        Access, FromRow, FullView, ListRows, Path, Point, Projection, ReadableAs, Recognition,
+        Stored, TableEntity,
     },
     error::{Error, ErrorKind, Result},
-    key::Family,
+    key::{Family, FamilyKind},
+    plan::Tokens,
+    row::Row,
 };
 
 /// Point reads that `get_many` has in flight.
@@ -148,6 +151,7 @@ impl<E: TableEntity> Table<E> {
     }
 
     async fn read_point<T: FromRow>(&self, access: &Access) -> Result<Option<Stored<T>>> {
+        let access = self.keyed(access).await?;
         let (partition_key, row_key) =
             access.point().map_err(|error| error.in_table(&self.name))?;
         let family = access.family.map_or(E::SCHEMA.primary(), Ok)?;
@@ -168,12 +172,12 @@ impl<E: TableEntity> Table<E> {
         row_key: &str,
         family: &'static Family,
     ) -> Result<Option<Stored<T>>> {
-        let select = super::request::selected::<E, T>(Some(family));
+        let select = super::decode::selected::<E, T>(Some(family));
         let table = self.table_of(Some(family));
         let read = Read { table, partition_key, row_key, select: select.as_deref() };
-        match self.client.read(read).await? {
+        match self.client.read_as(read, Reading::Typed(E::SCHEMA)).await? {
             None => Ok(None),
-            Some(row) => super::request::decode_required::<E, T>(row, family)
+            Some(row) => super::decode::decode_required::<E, T>(row, family)
                 .map(Some)
                 .map_err(|error| error.in_table(table)),
         }
@@ -212,7 +216,8 @@ impl<E: TableEntity> Table<E> {
     where
         P: Path<Entity = E, View = ListRows>,
     {
-        let request = Request::new(self.client.clone(), self.name.clone(), path.access());
+        let request = Request::new(self.client.clone(), self.name.clone(), path.access())
+            .with_tokens(Some(E::SCHEMA));
         lists::points(&request).await.map_err(|error| error.in_table(&self.name))
     }
 
@@ -235,9 +240,34 @@ impl<E: TableEntity> Table<E> {
         Bulk::new(self.client.clone(), Some(self.name.clone()))
     }
 
-    /// The keys of a point that is written.
-    pub(super) fn keys_of<'p>(&self, point: &'p Point<E>) -> Result<(&'p str, &'p str)> {
-        point.as_access().point().map_err(|error| error.in_table(&self.name))
+    /// What makes the tokens of the entity's keys.
+    pub(super) async fn tokens(&self) -> Result<Tokens> {
+        self.client.tokens_of(E::SCHEMA).await.map_err(|error| error.in_table(&self.name))
+    }
+
+    /// Rows for a check: a copy that does not open is handed out as it is stored, so that it is
+    /// found to differ and can be mended.
+    pub(super) async fn open_to_check(&self, rows: Vec<Row>) -> Result<Vec<Row>> {
+        let stored = rows.clone();
+        let reading = Reading::Typed(E::SCHEMA);
+        let opened = self.client.vault.open(&self.name, rows, reading, None).await;
+        let both = opened.into_iter().zip(stored);
+        both.map(|(opened, stored)| match opened {
+            Err(error) if (error.is_decrypt() || error.is_decode()) && is_copy::<E>(&stored) => {
+                Ok(stored)
+            }
+            opened => opened.map_err(|error| error.in_table(&self.name)),
+        })
+        .collect()
+    }
+
+    /// The path with the tokens of its keys.
+    pub(super) async fn keyed<'a>(&self, access: &'a Access) -> Result<Cow<'a, Access>> {
+        if !access.is_open() {
+            return Ok(Cow::Borrowed(access));
+        }
+        let keyed = self.client.tokens().await.and_then(|tokens| tokens.path(E::SCHEMA, access));
+        keyed.map(Cow::Owned).map_err(|error| error.in_table(&self.name))
     }
 
     pub(super) fn contended(&self, partition_key: &str, row_key: &str, attempts: u32) -> Error {
@@ -246,4 +276,13 @@ impl<E: TableEntity> Table<E> {
             .in_table(&self.name)
             .at_keys(partition_key, row_key)
     }
+}
+
+/// Whether a row is a copy of the entity.
+fn is_copy<E: TableEntity>(row: &Row) -> bool {
+    let copies = E::SCHEMA.families.iter().filter(|family| family.kind == FamilyKind::Copy);
+    let mut kinds = copies.map(|family| E::SCHEMA.recognize(row, family));
+    let is_primary = E::SCHEMA.primary().and_then(|family| E::SCHEMA.recognize(row, family));
+    !matches!(is_primary, Ok(Recognition::Ours | Recognition::Version(_)))
+        && kinds.any(|kind| matches!(kind, Ok(Recognition::Ours)))
 }

@@ -4,7 +4,8 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::{
     commit::read_list,
-    request::{Request, at, decode_required},
+    decode::{at, decode_required},
+    request::Request,
 };
 use crate::{
     backend::Read,
@@ -38,14 +39,15 @@ async fn ids(
     request: &Request,
     cursor: Option<&Cursor>,
 ) -> Result<(Vec<(String, String)>, Option<Cursor>)> {
-    if let Some((partition_key, row_key)) = request.point()? {
-        let list = read_list(&request.client, &request.table, partition_key, row_key).await?;
+    if let Some((partition_key, row_key)) = request.point().await? {
+        let list = read_list(&request.client, &request.table, &partition_key, &row_key).await?;
         let ids = list.map(|list| list.ids).unwrap_or_default();
-        return Ok((ids.into_iter().map(|id| (partition_key.to_owned(), id)).collect(), None));
+        return Ok((ids.into_iter().map(|id| (partition_key.clone(), id)).collect(), None));
     }
     let (page, next) = request.page(cursor).await?;
     let mut ids = Vec::new();
-    for row in page.rows {
+    for row in page {
+        let row = row?;
         let partition_key = row.partition_key().to_owned();
         let list = StoredList::of(row.clone()).map_err(|error| at(&row, error))?;
         ids.extend(list.ids.into_iter().map(|id| (partition_key.clone(), id)));
@@ -63,7 +65,7 @@ pub(super) async fn page<E: TableEntity, T: FromRow>(
     let primary = E::SCHEMA.primary()?;
     let filter = request.condition_on(primary)?;
     let select = match &filter {
-        Filter::Constant(true) => super::request::selected::<E, T>(Some(primary)),
+        Filter::Constant(true) => super::decode::selected::<E, T>(Some(primary)),
         _ => None,
     };
     let rows: Vec<Option<Row>> = stream::iter(ids)
@@ -76,7 +78,7 @@ pub(super) async fn page<E: TableEntity, T: FromRow>(
                     row_key: &row_key,
                     select,
                 };
-                request.client.read(read).await
+                request.client.read_as(read, request.reading()).await
             }
         })
         .buffered(POINT_READS)

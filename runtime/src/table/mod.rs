@@ -4,10 +4,12 @@
 mod account;
 mod atomic;
 pub(crate) mod backoff;
+mod blind;
 mod bulk;
 mod check;
 mod client;
 mod commit;
+mod decode;
 mod dynamic;
 mod explain;
 mod handle;
@@ -19,6 +21,8 @@ mod partial;
 pub(crate) mod outbox;
 mod query;
 mod rebuild;
+#[cfg(feature = "encrypt")]
+mod reencrypt;
 mod request;
 mod resolve;
 mod run;
@@ -26,6 +30,8 @@ mod set;
 mod taken;
 mod upgrade;
 mod variants;
+#[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "used where rows are sealed"))]
+pub(crate) mod vault;
 mod write;
 
 pub use atomic::{Atomic, Committed};
@@ -45,6 +51,9 @@ pub use outbox::{Guard, OutboxOptions};
 pub use partial::PartialQuery;
 pub use query::{Condition, Items, Queried, Query};
 pub use rebuild::{Rebuild, RebuildProgress, RebuildReport};
+#[cfg(feature = "encrypt")]
+pub use reencrypt::{Reencrypt, ReencryptProgress, ReencryptReport, Unsealed};
 pub use set::{SetOf, SetTable, reread_set};
 pub use upgrade::Upgrade;
 pub use variants::{other_removal, other_replacement, removal_of, replacement_of};
+pub use vault::PlaintextPolicy;

@@ -5,17 +5,20 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 use futures_util::{future::BoxFuture, stream::BoxStream};
 
 use super::{
-    Explain, lists,
-    request::{Request, decode_or_skip},
+    Explain,
+    decode::decode_or_skip,
+    lists,
+    request::{Request, SOME_TOKEN},
+    vault::Reading,
 };
 use crate::{
     entity::{
-        DynamicEntity, FromRow, FullCopy, ListRows, Predicate, PrimaryRow, Projection, Stored,
-        TableEntity, View,
+        Access, DynamicEntity, FromRow, FullCopy, ListRows, Predicate, PrimaryRow, Projection,
+        Stored, TableEntity, View,
     },
     error::Result,
     filter::Filter,
-    key::FamilyKind,
+    key::{FamilyKind, HELD},
     page::Cursor,
     row::Row,
 };
@@ -26,6 +29,9 @@ pub type Items<T> = BoxStream<'static, Result<T>>;
 /// How a row becomes an item; `None`: it is skipped. Errors name the row's keys.
 pub(super) type Decode<T> = Arc<dyn Fn(Row) -> Result<Option<T>> + Send + Sync>;
 
+/// How what became of a row becomes an item: a row that does not open is an error already.
+pub(super) type Each<T> = Arc<dyn Fn(Result<Row>) -> Result<Option<T>> + Send + Sync>;
+
 /// How a page of a request is read.
 type Fetch<T> = Arc<
     dyn Fn(Request, Option<Cursor>) -> BoxFuture<'static, Result<(Vec<Result<T>>, Option<Cursor>)>>
@@ -35,7 +41,7 @@ type Fetch<T> = Arc<
 
 /// What a query reads: the rows that it asks for, or the entities of the lists that it asks for.
 pub(super) enum Source<T> {
-    Rows(Decode<T>),
+    Rows(Each<T>),
     Lists(Fetch<T>),
 }
 
@@ -119,7 +125,7 @@ fn source<E: TableEntity, T: FromRow>(request: &Request) -> Source<Stored<T>> {
         }));
     }
     Source::Rows(Arc::new(move |row| {
-        decode_or_skip::<E, T>(row, family.map_or(E::SCHEMA.primary(), Ok)?)
+        decode_or_skip::<E, T>(row?, family.map_or(E::SCHEMA.primary(), Ok)?)
     }))
 }
 
@@ -152,12 +158,16 @@ macro_rules! queried {
 queried!(PrimaryRow, FullCopy, ListRows);
 
 impl<E, T> Query<E, T> {
-    pub(super) fn new(request: Request, decode: Decode<T>) -> Self {
-        Self { request, source: Source::Rows(decode), of: PhantomData }
+    pub(super) fn new(request: Request, decode: Decode<T>) -> Self
+    where
+        T: 'static,
+    {
+        let source = Source::Rows(Arc::new(move |row| decode(row?)));
+        Self { request, source, of: PhantomData }
     }
 
     /// The same rows, read as something else.
-    pub(super) fn read_as<F, U>(self, decode: Decode<U>) -> Query<F, U> {
+    pub(super) fn read_as<F, U: 'static>(self, decode: Decode<U>) -> Query<F, U> {
         Query::new(self.request, decode)
     }
 
@@ -169,6 +179,16 @@ impl<E, T> Query<E, T> {
     pub(super) fn edit(mut self, change: impl FnOnce(&mut Request)) -> Self {
         change(&mut self.request);
         self
+    }
+
+    /// What its rows are read as.
+    pub(super) fn reading(&self) -> Reading {
+        self.request.reading()
+    }
+
+    /// A path with the tokens of its keys.
+    pub(super) async fn keyed(&self, access: &Access) -> Result<Access> {
+        self.request.keyed(access).await
     }
 
     pub(super) fn table_name(&self) -> &str {
@@ -214,7 +234,7 @@ impl<E, T> Query<E, T> {
     /// What the query will ask, without asking it.
     pub fn explain(&self) -> Explain {
         let (filter, fault) = match self.request.filter() {
-            Ok(filter) => (filter.to_string(), None),
+            Ok(filter) => (filter.to_string().replace(HELD, SOME_TOKEN), None),
             Err(error) => (String::new(), Some(error)),
         };
         let top = self.request.top(None);

@@ -1,12 +1,15 @@
 //! A query without its types: what is sent, page by page.
 
-use super::Client;
+use super::{
+    Client,
+    blind::{self, Token},
+    vault::Reading,
+};
 use crate::{
     access::CostClass,
-    backend::{Rows, Scan},
-    entity::{
-        Access, Discriminator, FromRow, Recognition, Schema, Stored, TableEntity, read_version,
-    },
+    backend::Scan,
+    edm::Value,
+    entity::{Access, Discriminator, FromRow, Schema, set::Members},
     error::{Error, ErrorKind, Result},
     filter::Filter,
     key::{Family, FamilyKind},
@@ -19,6 +22,9 @@ use crate::{
 /// The properties that a reader needs beside its own: keys, Timestamp, and the type.
 const SYSTEM: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
 
+/// What stands for a token where a query is told.
+pub(super) const SOME_TOKEN: &str = "<token>";
+
 /// What is asked for.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
@@ -26,8 +32,11 @@ pub(super) struct Request {
     pub(super) table: String,
     access: Access,
     schema: Option<&'static Schema>,
+    members: Option<&'static Members>,
+    /// Whose tokens the path lacks, where no type is asked for.
+    tokens: Option<&'static Schema>,
     conditions: Vec<Filter>,
-    select: Option<Vec<String>>,
+    pub(super) select: Option<Vec<String>>,
     fault: Option<Error>,
     pub(super) take: Option<u64>,
     page_size: Option<u32>,
@@ -45,6 +54,8 @@ impl Request {
             table,
             access,
             schema: None,
+            members: None,
+            tokens: None,
             conditions: Vec::new(),
             select: None,
             fault: None,
@@ -60,6 +71,25 @@ impl Request {
     /// A typed path is as wide as it says: `scan()` is the permission to scan.
     pub(super) fn typed(self, schema: &'static Schema) -> Self {
         Self { schema: Some(schema), scan_allowed: true, ..self }
+    }
+
+    /// A path whose tokens are those of that entity.
+    pub(super) fn with_tokens(self, tokens: Option<&'static Schema>) -> Self {
+        Self { tokens, ..self }
+    }
+
+    /// Rows of the members of a set.
+    pub(super) fn of_members(self, members: &'static Members) -> Self {
+        Self { members: Some(members), ..self }
+    }
+
+    /// What the rows are read as.
+    pub(super) fn reading(&self) -> Reading {
+        match (self.schema, self.members) {
+            (Some(schema), _) => Reading::Typed(schema),
+            (None, Some(members)) => Reading::Members(members),
+            (None, None) => Reading::Untyped,
+        }
     }
 
     pub(super) fn condition(&mut self, filter: Result<Filter>) {
@@ -97,20 +127,22 @@ impl Request {
         self.only_older = true;
     }
 
-    pub(super) fn include_copies(&mut self) {
-        self.copies = true;
-    }
-
     pub(super) fn family(&self) -> Option<&'static Family> {
         self.access.family
     }
 
-    /// The filter as it is sent: keys, type, conditions.
+    /// The filter as it is told: what only a verb can make stands for itself.
     pub(super) fn filter(&self) -> Result<Filter> {
+        let token = |property: &str, _: &Value| self.companion(property, SOME_TOKEN);
+        self.filter_of(&self.access, &token)
+    }
+
+    /// The filter as it is sent: keys, type, conditions.
+    fn filter_of(&self, access: &Access, token: Token<'_>) -> Result<Filter> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
-        let mut filter = self.access.checked()?.filter();
+        let mut filter = access.checked()?.filter();
         if let Some(condition) = self.type_condition() {
             filter = filter.and_all(condition);
         }
@@ -118,17 +150,74 @@ impl Request {
         let conditions = if self.is_list() { &[] } else { self.conditions.as_slice() };
         for condition in conditions {
             let condition = match self.schema {
-                Some(_) => plan::key_conditions(condition, &self.access)?,
-                None => condition.clone(),
+                Some(_) => plan::key_conditions(condition, access)?,
+                None => self.untyped(condition)?.clone(),
             };
-            filter = filter.and_all(condition);
+            filter = filter.and_all(blind::widened(&condition, token)?);
         }
         Ok(filter)
     }
 
+    /// The condition on the token that stands beside a property.
+    fn companion(&self, property: &str, token: &str) -> Result<Filter> {
+        let column = self.schema.and_then(|schema| schema.sealed_column(property));
+        match column.and_then(|column| column.companion) {
+            Some((name, _)) => Ok(Filter::eq(name, token)),
+            None => Err(blind::no_token(property)),
+        }
+    }
+
+    /// A condition without a type: refused where it is known to ask for what is stored encrypted.
+    fn untyped<'c>(&self, condition: &'c Filter) -> Result<&'c Filter> {
+        let mut refused = Ok(condition);
+        condition.properties(&mut |property| {
+            let is_declared = || {
+                self.members.is_some_and(|members| {
+                    members.schemas().iter().any(|schema| schema.sealed_column(property).is_some())
+                })
+            };
+            let partition_key = self.access.keys.partition.as_deref().unwrap_or_default();
+            if is_declared() || self.client.vault.chooses(partition_key, "", property) {
+                let message = "the property is stored encrypted, which a filter cannot look into; compare it after it was read";
+                refused = Err(Error::new(ErrorKind::Invalid, message).in_property(property));
+            }
+        });
+        refused
+    }
+
+    /// The path with the tokens of its keys.
+    pub(super) async fn keyed(&self, access: &Access) -> Result<Access> {
+        match self.schema.or(self.tokens) {
+            Some(schema) if access.is_open() => self.client.tokens().await?.path(schema, access),
+            _ if access.is_open() => {
+                let message =
+                    "the path has a token in its keys, which only a query of its own type can make";
+                Err(Error::new(ErrorKind::Invalid, message))
+            }
+            _ => Ok(access.clone()),
+        }
+    }
+
+    /// What rows have to meet once they are open, where the service is asked for more.
+    fn after_opening(&self) -> Result<Option<Filter>> {
+        if self.is_list() || !self.conditions.iter().any(blind::has_blind) {
+            return Ok(None);
+        }
+        self.condition_on(self.access.family.map_or_else(
+            || match self.schema {
+                Some(schema) => schema.primary(),
+                None => Err(Error::new(ErrorKind::Invalid, "the path has no rows")),
+            },
+            Ok,
+        )?)
+        .map(Some)
+    }
+
     /// The keys, where the request is for one row.
-    pub(super) fn point(&self) -> Result<Option<(&str, &str)>> {
-        Ok(self.access.checked()?.as_point())
+    pub(super) async fn point(&self) -> Result<Option<(String, String)>> {
+        let access = self.keyed(&self.access).await?;
+        let point = access.checked()?.as_point();
+        Ok(point.map(|(partition_key, row_key)| (partition_key.to_owned(), row_key.to_owned())))
     }
 
     /// The conditions alone, as they are for rows of that family.
@@ -141,6 +230,7 @@ impl Request {
             keys: crate::access::Keys::everything(),
             parts: Vec::new(),
             fault: None,
+            open: None,
         };
         let mut filter = Filter::Constant(true);
         for condition in &self.conditions {
@@ -169,9 +259,13 @@ impl Request {
 
     /// The properties that are asked for; `None`: all.
     pub(super) fn selected(&self) -> Option<Vec<String>> {
-        let columns = self.select.clone()?;
-        if self.schema.is_some_and(|schema| schema.older.is_some()) {
+        let mut columns = self.select.clone()?;
+        if self.schema.is_some_and(is_read_whole) || self.members.is_some_and(has_sealed) {
             return None;
+        }
+        // What is compared once rows are open has to be in them.
+        for condition in self.conditions.iter().filter(|condition| blind::has_blind(condition)) {
+            condition.properties(&mut |property| columns.push(property.to_owned()));
         }
         Some(with_system(columns, self.schema))
     }
@@ -207,9 +301,14 @@ impl Request {
     }
 
     /// One page from `cursor` on, with the cursor of the next.
-    pub(super) async fn page(&self, cursor: Option<&Cursor>) -> Result<(Rows, Option<Cursor>)> {
+    ///
+    /// A row that does not open is an error of its own.
+    pub(super) async fn page(
+        &self,
+        cursor: Option<&Cursor>,
+    ) -> Result<(Vec<Result<Row>>, Option<Cursor>)> {
         let place = |error: Error| error.in_table(&self.table);
-        let filter = self.filter().map_err(place)?;
+        let filter = self.sent_filter().await.map_err(place)?;
         self.check(&filter).map_err(place)?;
         let fingerprint = self.fingerprint(&filter);
         if cursor.is_some_and(|cursor| cursor.fingerprint != fingerprint) {
@@ -229,11 +328,37 @@ impl Request {
                 from: cursor.map(|cursor| &cursor.at),
             })
             .await?;
-        let next = rows.next.clone().map(|at| {
+        let next = rows.next.map(|at| {
             let (returned, mixed) = cursor.map_or((0, false), |at| (at.returned, at.mixed));
             Cursor { fingerprint, returned, mixed, at }
         });
-        Ok((rows, next))
+        let vault = &self.client.vault;
+        let mut opened =
+            vault.open(&self.table, rows.rows, self.reading(), select.as_deref()).await;
+        if let Some(wanted) = self.after_opening().map_err(place)? {
+            opened
+                .retain(|row| row.as_ref().map_or(true, |row| wanted.matches(row).unwrap_or(true)));
+        }
+        Ok((opened, next))
+    }
+
+    /// The filter with all tokens that it needs.
+    async fn sent_filter(&self) -> Result<Filter> {
+        let access = self.keyed(&self.access).await?;
+        if !self.conditions.iter().any(blind::has_blind) {
+            return self.filter_of(&access, &|property, _| Err(blind::no_token(property)));
+        }
+        let tokens = self.client.tokens().await?;
+        let token = |property: &str, value: &Value| {
+            let column = self.schema.and_then(|schema| schema.sealed_column(property));
+            let companion = column.and_then(|column| column.companion);
+            let (Some(schema), Some((name, chars))) = (self.schema, companion) else {
+                return Err(blind::no_token(property));
+            };
+            let token = tokens.short(schema.table, property, value.as_ref(), chars)?;
+            Ok(Filter::eq(name, token))
+        };
+        self.filter_of(&access, &token)
     }
 
     fn check(&self, filter: &Filter) -> Result<()> {
@@ -263,6 +388,16 @@ impl Request {
     }
 }
 
+/// Whether rows of the entity are read with all of their properties: those of an older version have
+/// other names, and a row is vouched for as a whole.
+pub(super) fn is_read_whole(schema: &'static Schema) -> bool {
+    schema.older.is_some() || schema.sealed
+}
+
+fn has_sealed(members: &'static Members) -> bool {
+    members.schemas().iter().any(|schema| schema.sealed)
+}
+
 /// Rows of a family in all versions, so that a newer one is an error and not left out.
 fn versions_condition(name: &str, schema: &Schema, family: &Family) -> Filter {
     if schema.older.is_none() {
@@ -284,7 +419,7 @@ fn older_condition(name: &str, schema: &'static Schema) -> Filter {
     Filter::any(markers.map(|marker| Filter::eq(name, marker)))
 }
 
-fn with_system(columns: Vec<String>, schema: Option<&Schema>) -> Vec<String> {
+pub(super) fn with_system(columns: Vec<String>, schema: Option<&Schema>) -> Vec<String> {
     let marker = match schema.map(|schema| schema.discriminator) {
         Some(Discriminator::Property(name)) => Some(name),
         _ => None,
@@ -297,60 +432,4 @@ fn with_system(columns: Vec<String>, schema: Option<&Schema>) -> Vec<String> {
         }
     }
     names
-}
-
-/// What a point read of an entity's columns selects. A row that may be of an older version is read
-/// whole: its properties have other names.
-pub(super) fn selected<E: TableEntity, T: FromRow>(
-    family: Option<&'static Family>,
-) -> Option<Vec<String>> {
-    if E::SCHEMA.older.is_some() {
-        return None;
-    }
-    T::columns(family).map(|columns| with_system(columns, Some(E::SCHEMA)))
-}
-
-/// A row that has to be an `E` of that family, read as a `T`.
-pub(super) fn decode_required<E: TableEntity, T: FromRow>(
-    row: Row,
-    family: &'static Family,
-) -> Result<Stored<T>> {
-    match recognized::<E, T>(&row, family) {
-        Ok(Ok(value)) => Ok(Stored::read(value, row, family)),
-        Ok(Err(other)) => Err(at(&row, E::SCHEMA.unrecognized(&other))),
-        Err(error) => Err(at(&row, error)),
-    }
-}
-
-/// A row of a range that may hold other types, which are skipped; another version of the type is
-/// an error.
-pub(super) fn decode_or_skip<E: TableEntity, T: FromRow>(
-    row: Row,
-    family: &'static Family,
-) -> Result<Option<Stored<T>>> {
-    match recognized::<E, T>(&row, family) {
-        Ok(Ok(value)) => Ok(Some(Stored::read(value, row, family))),
-        Ok(Err(Recognition::Foreign(_) | Recognition::Unmarked)) => Ok(None),
-        Ok(Err(other)) => Err(at(&row, E::SCHEMA.unrecognized(&other))),
-        Err(error) => Err(at(&row, error)),
-    }
-}
-
-fn recognized<E: TableEntity, T: FromRow>(
-    row: &Row,
-    family: &'static Family,
-) -> Result<Result<T, Recognition>> {
-    match E::SCHEMA.recognize(row, family)? {
-        Recognition::Ours => T::from_copy(row, family).map(Ok),
-        Recognition::Version(version) => {
-            let value = read_version::<E, T>(row, family.name, version)?;
-            Ok(value.ok_or(Recognition::Version(version)))
-        }
-        other => Ok(Err(other)),
-    }
-}
-
-/// The error, naming the row.
-pub(super) fn at(row: &Row, error: Error) -> Error {
-    error.at_keys(row.partition_key(), row.row_key())
 }

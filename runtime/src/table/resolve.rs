@@ -6,8 +6,8 @@ use time::OffsetDateTime;
 
 use super::{
     PartialQuery, Query,
+    decode::at,
     query::{Decode, Source},
-    request::at,
 };
 use crate::{
     edm::Bag,

@@ -117,9 +117,9 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         let (mut items, found, next) = match &self.source {
             Source::Rows(decode) => {
                 let (rows, next) = self.request.page(cursor.as_ref()).await?;
-                let found = rows.rows.len();
+                let found = rows.len();
                 let place = |error: Error| error.in_table(&self.request.table);
-                let items = rows.rows.into_iter().filter_map(|row| decode(row).transpose());
+                let items = rows.into_iter().filter_map(|row| decode(row).transpose());
                 let items = items.take(usize::try_from(left).unwrap_or(usize::MAX));
                 (items.map(|item| item.map_err(place)).collect::<Vec<_>>(), found, next)
             }

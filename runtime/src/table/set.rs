@@ -5,9 +5,8 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 use futures_util::TryStreamExt;
 
 use super::{
-    Atomic, Bulk, Client, Condition, Query, Selection, Writable,
-    query::Decode,
-    request::{Request, at},
+    Atomic, Bulk, Client, Condition, Query, Selection, Writable, decode::at, query::Decode,
+    request::Request, vault::Reading,
 };
 use crate::{
     backend::Read,
@@ -107,12 +106,17 @@ impl<S: EntitySet> SetTable<S> {
     pub async fn get(&self, row: impl Into<Selection>) -> Result<Option<Stored<S>>> {
         let place = |error: Error| error.in_table(&self.name);
         let selection = row.into();
-        let Some((partition_key, row_key)) = selection.point().map_err(place)? else {
+        let is_point = selection.is_point().map_err(place)?;
+        let request = selection.request(self.client.clone(), self.name.clone());
+        let Some((partition_key, row_key)) =
+            request.point().await.map_err(place)?.filter(|_| is_point)
+        else {
             let message = "`get` takes both keys of one row; use `query` for several rows";
             return Err(place(Error::new(ErrorKind::Invalid, message)));
         };
+        let (partition_key, row_key) = (partition_key.as_str(), row_key.as_str());
         let read = Read { table: &self.name, partition_key, row_key, select: None };
-        match self.client.read(read).await? {
+        match self.client.read_as(read, Reading::Members(S::MEMBERS)).await? {
             None => Ok(None),
             Some(row) => item::<S>(row, false).map_err(place),
         }
@@ -122,7 +126,7 @@ impl<S: EntitySet> SetTable<S> {
     /// it is asked for items. A selection without a PartitionKey has to be allowed to scan.
     pub fn query(&self, selection: impl Into<Selection>) -> Query<SetOf<S>, Stored<S>> {
         let request = selection.into().request(self.client.clone(), self.name.clone());
-        Query::new(request, decode::<S>(false))
+        Query::new(request.of_members(S::MEMBERS), decode::<S>(false))
     }
 
     /// Creates the entity that a value holds.
@@ -166,6 +170,7 @@ impl<A: Aggregate> SetTable<A> {
         let selection = selection.into();
         let partition_key = selection.partition_key().to_owned();
         let request = selection.request(self.client.clone(), self.name.clone());
+        let request = request.of_members(A::MEMBERS);
         let rows: Decode<Row> = Arc::new(|row| Ok(Some(row)));
         let query: Query<A, Row> = Query::new(request, rows);
         let rows: Vec<Row> = query.stream().try_collect().await?;
@@ -191,7 +196,14 @@ impl<S: EntitySet> Query<SetOf<S>, Stored<S>> {
     /// [`Stored::index`] tells which it is.
     #[must_use]
     pub fn include_copies(self) -> Self {
-        self.edit(Request::include_copies).read_as(decode::<S>(true))
+        let include = |request: &mut Request| {
+            request.copies = true;
+            // A selection that was made before has to have what copies are read from.
+            if request.select.is_some() {
+                request.select = S::set_columns(true);
+            }
+        };
+        self.edit(include).read_as(decode::<S>(true))
     }
 
     /// The rows as values of another set: of projections, so that only their properties are sent,
@@ -199,7 +211,7 @@ impl<S: EntitySet> Query<SetOf<S>, Stored<S>> {
     #[must_use]
     pub fn select<P: EntitySet>(self) -> Query<SetOf<P>, Stored<P>> {
         let copies = self.request.copies;
-        self.edit(Request::select::<P>).read_as(decode::<P>(copies))
+        self.edit(|request| request.select = P::set_columns(copies)).read_as(decode::<P>(copies))
     }
 }
 

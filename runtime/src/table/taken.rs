@@ -1,6 +1,6 @@
 //! A key of an index that is taken: whose it is.
 
-use super::Client;
+use super::{Client, vault::Reading};
 use crate::{
     backend::Read,
     edm::ValueRef,
@@ -67,7 +67,22 @@ impl Wanted<'_> {
 
     async fn read(&self, client: &Client, row_key: &str) -> Result<Option<Row>> {
         let partition_key = self.copy.partition_key();
-        client.read(Read { table: self.table, partition_key, row_key, select: None }).await
+        let read = Read { table: self.table, partition_key, row_key, select: None };
+        let Some(row) = client.read(read).await? else { return Ok(None) };
+        let Some(schema) = self.effect.schema else { return Ok(Some(row)) };
+        // One that does not open is in the way all the same.
+        let opened = client.vault.open_one(self.table, row.clone(), Reading::Typed(schema), None);
+        Ok(Some(opened.await.unwrap_or(row)))
+    }
+
+    /// What the primary derives, if it derives the copy with that RowKey.
+    async fn derives(&self, client: &Client, primary: &Row, row_key: &str) -> Result<bool> {
+        let (Some(holders), Some(schema)) = (self.effect.holders, self.effect.schema) else {
+            return Ok(false);
+        };
+        let Some(rows) = (holders.derived)(primary)? else { return Ok(false) };
+        let rows = client.tokens_of(schema).await?.fill(schema, rows)?;
+        Ok(rows.copies.iter().any(|copy| copy.row.row_key() == row_key))
     }
 
     /// Whose the row is; `None`: it changed while that was looked up.
@@ -77,8 +92,16 @@ impl Wanted<'_> {
         let Ok(Some((partition_key, row_key))) = (holders.owner)(found) else {
             return Ok(Some(told(found)));
         };
+        let row_key = match self.effect.schema {
+            Some(schema) => client.tokens_of(schema).await?.row_key(schema, &row_key, found)?,
+            None => row_key,
+        };
         let primary = self.read(client, &row_key).await?;
-        match primary.map(|primary| (holders.derives)(&primary, found.row_key())) {
+        let derives = match &primary {
+            Some(primary) => Some(self.derives(client, primary, found.row_key()).await),
+            None => None,
+        };
+        match derives {
             // Another writer was first with this very entity.
             Some(Ok(true)) if self.is_own(&row_key) => return Ok(None),
             Some(Ok(true)) => return Ok(Some(Holder::Entity(partition_key, row_key))),

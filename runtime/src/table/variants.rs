@@ -1,6 +1,6 @@
 //! How values of sets are written back and deleted; the derives call it.
 
-use super::{BulkChange, request::at};
+use super::{BulkChange, decode::at};
 use crate::{
     entity::{DynamicEntity, EntitySet, Stored, TableEntity},
     error::{Error, ErrorKind, Result},

@@ -37,6 +37,11 @@ impl<E: TableEntity> Table<E> {
 
     /// Creates the entity or sets its properties on what is there; absent properties stay.
     ///
+    /// A field that is `None` may have a value in the store, which the answer does not tell. An
+    /// entity with copies or lists is read before it is written, so what is returned is what is
+    /// stored; any other costs one blind request, and what is returned has such fields as they were
+    /// sent: [`get`](Self::get) it before [`replace`](Self::replace), which would remove them.
+    ///
     /// # Errors
     ///
     /// As [`upsert`](Self::upsert).
@@ -79,7 +84,7 @@ impl<E: TableEntity> Table<E> {
     /// winning.
     pub async fn patch(&self, point: Point<E>, patch: E::Patch) -> Result<Written> {
         let patch: Patch<E> = patch.into();
-        let (outcome, _) = self.write(plan::patch(self.keys_of(&point)?, patch)).await?;
+        let (outcome, _) = self.write(plan::patch(point.as_access(), patch)).await?;
         outcome.written.ok_or_else(no_answer)
     }
 
@@ -95,7 +100,9 @@ impl<E: TableEntity> Table<E> {
         point: Point<E>,
         mut change: impl FnMut(&mut E) -> Result<(), BoxError>,
     ) -> Result<Stored<E>> {
-        let (partition_key, row_key) = self.keys_of(&point)?;
+        let access = self.keyed(point.as_access()).await?;
+        let keys = access.point().map_err(|error| error.in_table(&self.name));
+        let (partition_key, row_key) = keys?;
         self.update_keys(partition_key, row_key, &mut change).await
     }
 
@@ -135,7 +142,7 @@ impl<E: TableEntity> Table<E> {
     ///
     /// `is_not_found` where the table is missing.
     pub async fn delete_at(&self, point: Point<E>) -> Result<bool> {
-        match self.write(plan::delete_at::<E>(self.keys_of(&point)?, false)).await {
+        match self.write(plan::delete_at::<E>(point.as_access(), false)).await {
             Ok((outcome, _)) => Ok(outcome.written.is_some()),
             Err(error) if error.code() == Some("ResourceNotFound") => Ok(false),
             Err(error) => Err(error),

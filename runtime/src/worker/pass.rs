@@ -84,10 +84,10 @@ impl Worker {
             let primary = primary.await?;
             (elsewhere.await?, primary)
         };
-        let mut derived = Derived { primary: primary.as_ref(), rows: Vec::new() };
+        let derived = self.derived(table, &open, primary.as_ref()).await?;
         let mut steps = Vec::new();
         for (name, found) in open.names.iter().zip(&found) {
-            let step = self.step(table, &open, name, found.as_ref(), &mut derived)?;
+            let step = self.step(table, &open, name, found.as_ref(), &derived)?;
             steps.push((name, step));
         }
         let done = steps.into_iter().map(|(name, step)| self.take(flight, name, step));
@@ -108,6 +108,41 @@ impl Worker {
         self.client.read(Read { table, partition_key, row_key, select: None }).await
     }
 
+    /// What the primary derives by each type that the dirty row names: from its plain form, with the
+    /// tokens of its keys.
+    async fn derived<'p>(
+        &self,
+        table: &str,
+        open: &OpenRow,
+        primary: Option<&'p Row>,
+    ) -> Result<Derived<'p>> {
+        let mut rows: Vec<(&'static Schema, Option<EntityRows>)> = Vec::new();
+        for name in &open.names {
+            let Some((schema, _)) = self.client.outbox().known(name) else { continue };
+            if rows.iter().any(|(known, _)| std::ptr::eq(*known, schema)) {
+                continue;
+            }
+            let of_primary = match primary {
+                Some(primary) => self.derived_by(table, schema, primary).await?,
+                None => None,
+            };
+            rows.push((schema, of_primary));
+        }
+        Ok(Derived { primary, rows })
+    }
+
+    async fn derived_by(
+        &self,
+        table: &str,
+        schema: &'static Schema,
+        primary: &Row,
+    ) -> Result<Option<EntityRows>> {
+        let plain = self.client.opened(table, primary.clone(), schema).await?;
+        let Some(rows) = (schema.derived)(&plain)? else { return Ok(None) };
+        let rows = self.client.tokens_of(schema).await?.fill(schema, rows)?;
+        Ok(Some(rows.encrypted_as(&plain)))
+    }
+
     async fn read_elsewhere(&self, name: &Name) -> Result<Option<Row>> {
         if self.client.outbox().known(name).is_none() {
             return Ok(None);
@@ -122,7 +157,7 @@ impl Worker {
         open: &OpenRow,
         name: &Name,
         found: Option<&Row>,
-        derived: &mut Derived<'_>,
+        derived: &Derived<'_>,
     ) -> Result<Option<Step>> {
         let outbox = self.client.outbox();
         let Some((schema, kinds)) = outbox.known(name) else { return Ok(None) };
@@ -151,8 +186,9 @@ impl Worker {
             Some(Step::Same | Step::Nothing) => return Ok(Done::Nothing),
             Some(Step::Taken) => return Err(taken(name)),
         };
+        let Some((_, kinds)) = self.client.outbox().known(name) else { return Ok(Done::Unknown) };
         let operation = guarded(&self.client, operation)?;
-        flight.write(&self.client, &name.table, operation).await?;
+        flight.write(&self.client, &name.table, kinds, operation).await?;
         self.memory().stats.written += 1;
         Ok(done)
     }
@@ -161,25 +197,17 @@ impl Worker {
 impl Derived<'_> {
     /// What the primary derives for a place, with the kinds of rows of the version that it is in.
     fn wanted(
-        &mut self,
+        &self,
         schema: &'static Schema,
         name: &Name,
         table: &str,
     ) -> Result<Option<(Kinds, Row)>> {
-        let at = self.rows.iter().position(|(known, _)| std::ptr::eq(*known, schema));
-        let at = match at {
-            Some(at) => at,
-            None => {
-                let rows = self.primary.map(|primary| (schema.derived)(primary)).transpose()?;
-                self.rows.push((schema, rows.flatten()));
-                self.rows.len() - 1
-            }
-        };
-        let rows = self.rows.get(at).and_then(|(_, rows)| rows.as_ref());
+        let known = self.rows.iter().find(|(known, _)| std::ptr::eq(*known, schema));
+        let rows = known.and_then(|(_, rows)| rows.as_ref());
         let copy = rows.and_then(|rows| rows.elsewhere.iter().find(|copy| name.is_of(table, copy)));
         let Some(copy) = copy else { return Ok(None) };
         let Some(primary) = schema.primary_of(copy.family) else { return Ok(None) };
-        Ok(Some((Kinds { copy: copy.family, primary }, copy.row.clone())))
+        Ok(Some((Kinds { copy: copy.family, primary, schema }, copy.row.clone())))
     }
 }
 

@@ -111,7 +111,13 @@ impl Account {
 
     /// The error of a refusal, for an answer of which only success was expected.
     pub(super) fn succeeded(&self, answer: Answer, effect: Effect) -> Result<Answer> {
-        if answer.is_success() { Ok(answer) } else { Err(self.refused(&answer, effect)) }
+        if !answer.is_success() {
+            return Err(self.refused(&answer, effect));
+        }
+        if effect == Effect::Writes && !matches!(answer.status, 201 | 202 | 204) {
+            return Err(self.foreign(&answer, effect));
+        }
+        Ok(answer)
     }
 }
 

@@ -49,7 +49,7 @@ impl Account {
         let answer = self.call(call, |context| send(table, operation, context)).await?;
         let answer = self.succeeded(answer, Effect::Writes)?;
         let etag = answer.header("etag").filter(|_| operation.verb() != Verb::Delete);
-        Ok(Written { status: 204, etag: etag.map(wire::version) })
+        Ok(Written { status: answer.status, etag: etag.map(wire::version) })
     }
 
     /// The client makes and sends the request; the body is written here.

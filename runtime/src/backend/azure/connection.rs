@@ -28,26 +28,45 @@ impl Settings {
             let (name, value) = part
                 .split_once('=')
                 .ok_or_else(|| invalid("a part of the connection string is not `Name=value`"))?;
-            let value = Some(value.trim().to_owned());
-            match name.trim().to_ascii_lowercase().as_str() {
-                "accountname" => settings.account = value,
-                "accountkey" => settings.account_key = value,
-                "sharedaccesssignature" => settings.sas = value,
-                "defaultendpointsprotocol" => settings.protocol = value,
-                "endpointsuffix" => settings.suffix = value,
-                "tableendpoint" => settings.table_endpoint = value,
-                "usedevelopmentstorage" => {
-                    settings.emulator = value.is_some_and(|v| v.eq_ignore_ascii_case("true"));
-                }
-                "developmentstorageproxyuri" => settings.proxy = value,
-                _ => {}
-            }
+            settings.set(name.trim(), value.trim())?;
         }
         Ok(settings)
     }
 
+    fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        let place = match name.to_ascii_lowercase().as_str() {
+            "accountname" => &mut self.account,
+            "accountkey" => &mut self.account_key,
+            "sharedaccesssignature" => &mut self.sas,
+            "defaultendpointsprotocol" => &mut self.protocol,
+            "endpointsuffix" => &mut self.suffix,
+            "tableendpoint" => &mut self.table_endpoint,
+            "developmentstorageproxyuri" => &mut self.proxy,
+            "usedevelopmentstorage" => {
+                self.emulator = value.eq_ignore_ascii_case("true");
+                return match self.emulator || value.eq_ignore_ascii_case("false") {
+                    true => Ok(()),
+                    false => Err(invalid("UseDevelopmentStorage is neither true nor false")),
+                };
+            }
+            _ => return Ok(()),
+        };
+        match place.replace(value.to_owned()) {
+            None => Ok(()),
+            // A known name: it is no secret, unlike what else the text may hold.
+            Some(_) => {
+                Err(invalid(&format!("the connection string gives {name} twice; give it once")))
+            }
+        }
+    }
+
     /// The account's key, if there is one.
     pub(super) fn key(&self) -> Result<Option<AccountKey>> {
+        if self.account_key.is_some() && self.sas.is_some() {
+            return Err(invalid(
+                "the connection string has an AccountKey and a SharedAccessSignature; keep one of them",
+            ));
+        }
         match (&self.account, &self.account_key) {
             _ if self.emulator => Ok(Some(AccountKey::emulator())),
             (Some(account), Some(key)) => AccountKey::new(account, key).map(Some),

@@ -42,7 +42,18 @@ impl Endpoint {
                 ),
             ));
         }
-        Self::parse(&format!("{protocol}://{account}.table.{}", suffix.trim_matches('.')))
+        let suffix = suffix.trim().trim_matches('.');
+        let named = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.');
+        if suffix.is_empty() || !suffix.bytes().all(named) {
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                format!("the endpoint suffix is not a name such as `{PUBLIC}`"),
+            ));
+        }
+        if !matches!(protocol, "http" | "https") {
+            return Err(Error::new(ErrorKind::Invalid, "the protocol is neither http nor https"));
+        }
+        Self::parse(&format!("{protocol}://{account}.table.{suffix}"))
     }
 
     /// The emulator at its usual address.
@@ -69,6 +80,12 @@ impl Endpoint {
         let host = url.host_str().ok_or_else(invalid)?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(invalid());
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                "the table endpoint names a user; the account's key, a SAS or a token lets you in",
+            ));
         }
         let path_style = !host.contains('.') || is_address(host);
         let first = url.path().split('/').find(|part| !part.is_empty());

@@ -26,10 +26,33 @@ impl Account {
     /// The error of an answer that refuses.
     pub(super) fn refused(&self, answer: &Answer, effect: Effect) -> Error {
         let found = refusal(answer.status, &answer.body, answer.header("x-ms-error-code"));
+        // "Not there" is acted on, and only the service knows: not a page of some other server.
+        if !found.named && matches!(answer.status, 300..=399 | 404) {
+            return self.foreign(answer, effect);
+        }
         let error = self.error_of(answer.status, found, effect);
         match retry_after(answer) {
             Some(wait) => error.with_retry_after(wait),
             None => error,
+        }
+    }
+
+    /// The error of an answer that is not the Table service's: of a proxy, a sign-in page, another
+    /// server. Where it says success, a write may have come through all the same.
+    pub(super) fn foreign(&self, answer: &Answer, effect: Effect) -> Error {
+        let message = format!(
+            "`{}` answered {} as the Table service does not; check endpoint, proxy and network",
+            self.endpoint, answer.status
+        );
+        match effect {
+            Effect::Writes if answer.is_success() => {
+                Error::new(ErrorKind::Ambiguous, format!("the write may have happened: {message}"))
+            }
+            _ => {
+                let code =
+                    ServiceCode::Other(format!("Http{}", answer.status).into(), answer.status);
+                Error::new(ErrorKind::Backend, message).with_code(code)
+            }
         }
     }
 

@@ -24,7 +24,7 @@ impl AccountKey {
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a key that is not base64.
+    /// `is_invalid` for a key that is empty or not base64.
     pub fn new(account: impl Into<String>, key: &str) -> Result<Self> {
         let invalid = || {
             Error::new(
@@ -33,6 +33,9 @@ impl AccountKey {
             )
         };
         let bytes = STANDARD.decode(key.trim()).map_err(|_| invalid())?;
+        if bytes.is_empty() {
+            return Err(Error::new(ErrorKind::Invalid, "the account key is empty"));
+        }
         Ok(Self { account: account.into(), mac: keyed(&bytes) })
     }
 

@@ -12,14 +12,14 @@ use super::{
 };
 use crate::{
     backend::{Read, rules::check_keys},
-    error::{Result, ServiceCode},
+    error::{Error, ErrorKind, Result, ServiceCode},
     row::Row,
 };
 
 impl Account {
     pub(super) async fn read(&self, request: Read<'_>) -> Result<Option<Row>> {
         let Read { table, partition_key, row_key, select } = request;
-        let place = |error: crate::Error| error.in_table(table).at_keys(partition_key, row_key);
+        let place = |error: Error| error.in_table(table).at_keys(partition_key, row_key);
         check_keys(table, partition_key, row_key)?;
         let entity = self
             .table(table)
@@ -46,6 +46,11 @@ impl Account {
         }
         let answer = self.succeeded(answer, Effect::Reads).map_err(place)?;
         let row = wire::row(&answer.body).map_err(place)?;
+        if (row.partition_key(), row.row_key()) != (partition_key, row_key) {
+            let message =
+                "the answer is another row than the one that was asked for; check proxies";
+            return Err(place(Error::new(ErrorKind::Backend, message)));
+        }
         Ok(Some(match answer.header("etag") {
             Some(etag) => row.with_etag(wire::version(etag)),
             None => row,

@@ -15,7 +15,8 @@ use azure_core::{
     Body, Context, HttpClient, Policy, PolicyResult, Request,
     headers::{self, HeaderName, Headers},
 };
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use futures_util::{Stream, TryStreamExt, stream};
 
 use super::{
     account::Shared,
@@ -172,8 +173,35 @@ async fn send_pooled(
             (HeaderName::from(name.as_str().to_owned()), value.into())
         })
         .collect();
-    let body = answer.bytes().await.map_err(|error| Failure::Lost(error.without_url().into()))?;
-    Ok(Answer { status, headers: headers.into(), body })
+    let body = stream::try_unfold(answer, |mut answer| async move {
+        let chunk =
+            answer.chunk().await.map_err(|error| Failure::Lost(error.without_url().into()))?;
+        Ok(chunk.map(|chunk| (chunk, answer)))
+    });
+    Ok(Answer { status, headers: headers.into(), body: gathered(body).await? })
+}
+
+/// Bytes of an answer at most: the service's own end at some MiB, so that this is none of its.
+const ANSWER_BYTES: usize = 64 * 1024 * 1024;
+
+/// The body in one piece. Most come as one.
+async fn gathered(chunks: impl Stream<Item = Result<Bytes, Failure>>) -> Result<Bytes, Failure> {
+    let mut chunks = std::pin::pin!(chunks);
+    let Some(first) = chunks.try_next().await? else { return Ok(Bytes::new()) };
+    let Some(mut next) = chunks.try_next().await? else { return Ok(first) };
+    let mut body = BytesMut::from(first);
+    loop {
+        if body.len().saturating_add(next.len()) > ANSWER_BYTES {
+            return Err(Failure::Lost(
+                "the answer is larger than any of the Table service's".into(),
+            ));
+        }
+        body.extend_from_slice(&next);
+        match chunks.try_next().await? {
+            Some(more) => next = more,
+            None => return Ok(body.freeze()),
+        }
+    }
 }
 
 fn failed(error: reqwest::Error) -> Failure {
@@ -197,7 +225,7 @@ async fn send_given(
     let lost = |error: azure_core::Error| Failure::Lost(error.into());
     let (status, headers, body) =
         client.execute_request(request).await.map_err(lost)?.deconstruct();
-    Ok(Answer { status: status.into(), headers, body: body.collect().await.map_err(lost)? })
+    Ok(Answer { status: status.into(), headers, body: gathered(body.map_err(lost)).await? })
 }
 
 /// The client writes a blank in a query as `+`, which only forms do: `%20` is a blank everywhere. A

@@ -14,7 +14,6 @@ use crate::{
     batch::{Operation, Verb, Written},
     edm::Ticks,
     error::Error,
-    key::encode_order,
     row::Row,
 };
 
@@ -109,7 +108,7 @@ fn prepare(
     let mut changes = Vec::with_capacity(operations.len());
     for (index, operation) in operations.iter().enumerate() {
         let refused = |error| Refusal::Operation(index, error);
-        let key = encode_order(operation.row().partition_key(), operation.row().row_key());
+        let key = operation.row().address();
         let follows = gap.holds(&key);
         let found = match operations.len() {
             _ if follows => None,

@@ -6,11 +6,7 @@ use std::str::from_utf8;
 use bytes::Bytes;
 use redb::TableDefinition;
 
-use crate::{
-    edm::Ticks,
-    key::{BOUNDARY, encode_order},
-    row::Row,
-};
+use crate::{edm::Ticks, key::BOUNDARY, row::Row};
 
 /// The version of everything in this file.
 pub(super) const FORMAT: u32 = 1;
@@ -102,6 +98,5 @@ fn is_at(address: &[u8], row: &Row) -> bool {
     };
     let [BOUNDARY, rest @ ..] = rest else { return false };
     // Nearly all keys are without the characters that addresses spell otherwise.
-    (partition == partition_key && rest == row_key)
-        || *address == *encode_order(row.partition_key(), row.row_key())
+    (partition == partition_key && rest == row_key) || *address == *row.address()
 }

@@ -13,6 +13,8 @@ mod options;
 mod put;
 mod scan;
 mod store;
+#[cfg(test)]
+mod tests;
 mod view;
 mod writer;
 
@@ -208,7 +210,7 @@ impl Backend for Embedded {
         Box::pin(async move {
             rules::check_batch(batch)?;
             let table = batch.table().to_owned();
-            let operations = batch.operations().to_vec();
+            let operations = batch.shared();
             let answer = self.ask(|answer| Job::Write(Write { table, operations, answer })).await?;
             answer.map_err(|(index, error)| match index {
                 Some(index) => rules::failed(error, batch, index),

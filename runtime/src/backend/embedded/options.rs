@@ -76,7 +76,9 @@ impl EmbeddedOptions {
         self
     }
 
-    /// How much memory pages of the file may take.
+    /// How much memory pages of the file may take, 64 MiB by default. Each row that is asked for
+    /// again and again takes the 4 KiB of its page; the rows of a table too large for the cache are
+    /// found several times slower. A scan fills it.
     pub fn cache_bytes(mut self, bytes: usize) -> Self {
         self.cache_bytes = bytes;
         self

@@ -201,7 +201,14 @@ impl Store {
             Ok(applied) => applied,
             Err(error) => return Err(self.settle(error, |_| false)),
         };
-        let Some(mark) = wrote.last else { return Ok(answers) };
+        let Some(mark) = wrote.last else {
+            drop(transaction);
+            if how == Commit::Tidy {
+                // Batches that are all refused do not put the disk off.
+                self.chore();
+            }
+            return Ok(answers);
+        };
         if let Err(error) = guarded(|| Ok(transaction.commit()?)) {
             return Err(self.settle(error, |store| store.holds(&mark)));
         }

@@ -1,6 +1,9 @@
 //! The one thread that writes: it takes what waits, commits it together, and answers one by one.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::sync::{
+    Arc,
+    mpsc::{Receiver, RecvTimeoutError, TryRecvError},
+};
 
 use tokio::sync::oneshot;
 
@@ -32,7 +35,7 @@ pub(super) enum Job {
 /// A batch that waits.
 pub(super) struct Write {
     pub(super) table: String,
-    pub(super) operations: Vec<Operation>,
+    pub(super) operations: Arc<Vec<Operation>>,
     pub(super) answer: oneshot::Sender<Answer>,
 }
 

@@ -147,8 +147,7 @@ impl Memory {
         let table = state.table_mut(batch.table()).map_err(|e| rules::failed(e, batch, 0))?;
         let mut outcomes = Vec::with_capacity(batch.len());
         for (index, operation) in batch.operations().iter().enumerate() {
-            let row = operation.row();
-            let address = encode_order(row.partition_key(), row.row_key());
+            let address = operation.row().address();
             let outcome = rules::outcome(table.rows.get(&address), operation, now)
                 .map_err(|error| rules::failed(error, batch, index))?;
             outcomes.push((address, outcome));

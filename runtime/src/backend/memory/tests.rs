@@ -1,3 +1,5 @@
+//! What the store in memory does beside the promises of every backend.
+
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::*;

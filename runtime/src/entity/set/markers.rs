@@ -1,5 +1,5 @@
-//! The values of discriminators that a set knows, sorted by the compiler, so that a row finds its
-//! type by a binary search and a jump.
+//! The values of discriminators that a set knows, in a hash table that the compiler fills, so that a
+//! row finds its type by a look and a jump, however many members there are.
 
 #![allow(clippy::indexing_slicing, reason = "evaluated by the compiler only")]
 
@@ -14,7 +14,7 @@ use crate::{
 pub struct Marker {
     /// The value: `Employee`, `Employee#ByEmail`, `Employee.v2`.
     pub(super) text: &'static str,
-    /// The end of the text as a number: what the search compares.
+    /// The end of the text as a number: what is compared first.
     key: u64,
     /// The member, by its place in the set.
     pub(super) member: usize,
@@ -33,8 +33,13 @@ const fn has_marker(schema: &Schema, family: &Family) -> bool {
         && !matches!(family.kind, FamilyKind::List)
 }
 
+/// Places of the table: half of them stay free.
+pub const fn marker_places(members: &[&Schema]) -> usize {
+    (2 * count_markers(members) + 1).next_power_of_two()
+}
+
 /// How many discriminators the members have, older versions and copies included.
-pub const fn count_markers(members: &[&Schema]) -> usize {
+const fn count_markers(members: &[&Schema]) -> usize {
     let mut count = 0;
     let mut member = 0;
     while member < members.len() {
@@ -52,10 +57,9 @@ pub const fn count_markers(members: &[&Schema]) -> usize {
     count
 }
 
-/// The discriminators of the members, sorted.
-pub const fn sorted_markers<const COUNT: usize>(members: &[&'static Schema]) -> [Marker; COUNT] {
-    let mut markers = [Marker::NONE; COUNT];
-    let mut count = 0;
+/// The discriminators of the members, each at the first free place from its own on.
+pub const fn placed_markers<const PLACES: usize>(members: &[&'static Schema]) -> [Marker; PLACES] {
+    let mut markers = [Marker::NONE; PLACES];
     let mut member = 0;
     while member < members.len() {
         let mut version = Some(members[member]);
@@ -68,8 +72,11 @@ pub const fn sorted_markers<const COUNT: usize>(members: &[&'static Schema]) -> 
                     let (key, version) = (key_of(text.as_bytes()), schema.version);
                     let (asked, family) = (first_asked(members, schema), Some(family));
                     let marker = Marker { text, key, member, asked, version, family };
-                    insert(&mut markers, count, marker);
-                    count += 1;
+                    let mut place = place_of(key, PLACES);
+                    while markers[place].family.is_some() {
+                        place = (place + 1) & (PLACES - 1);
+                    }
+                    markers[place] = marker;
                 }
                 at += 1;
             }
@@ -95,16 +102,6 @@ const fn first_asked(members: &[&Schema], schema: &Schema) -> usize {
     at
 }
 
-/// Puts a marker where it belongs among the `count` that are there.
-const fn insert(markers: &mut [Marker], count: usize, marker: Marker) {
-    let mut at = count;
-    while at > 0 && marker.key < markers[at - 1].key {
-        markers[at] = markers[at - 1];
-        at -= 1;
-    }
-    markers[at] = marker;
-}
-
 /// The last bytes of a text and its length, in one number.
 #[inline]
 const fn key_of(bytes: &[u8]) -> u64 {
@@ -122,23 +119,35 @@ const fn key_of(bytes: &[u8]) -> u64 {
     end.rotate_left(8) ^ bytes.len() as u64
 }
 
-/// The marker of that text. Texts may share a key: these stand side by side.
+/// Where the search for a key begins in a table of so many places, a power of two.
+#[inline]
+const fn place_of(key: u64, places: usize) -> usize {
+    let mixed = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 32) as usize & (places - 1)
+}
+
+/// The marker of that text.
 #[inline]
 pub(super) fn find(markers: &'static [Marker], text: &[u8]) -> Option<&'static Marker> {
     let key = key_of(text);
-    let from = markers.partition_point(|marker| marker.key < key);
-    let mut found = markers.iter().skip(from).take_while(|marker| marker.key == key);
-    found.find(|marker| is_text(marker, text))
+    let mut place = place_of(key, markers.len().max(1));
+    loop {
+        let marker = markers.get(place)?;
+        if marker.key == key && is_same(marker.text.as_bytes(), text) && marker.family.is_some() {
+            return Some(marker);
+        }
+        marker.family?;
+        place = (place + 1) & (markers.len() - 1);
+    }
 }
 
-/// Whether a marker with the same key is the text: the key has its last eight bytes.
+/// Whether two short texts are the same, without a call.
 #[inline]
-fn is_text(marker: &Marker, text: &[u8]) -> bool {
-    let marker = marker.text.as_bytes();
-    marker.len() == text.len()
-        && match text.len() {
-            0..=8 => true,
-            9..=16 => marker.first_chunk::<8>() == text.first_chunk::<8>(),
-            _ => marker == text,
+pub(super) fn is_same(a: &[u8], b: &[u8]) -> bool {
+    match (a.first_chunk::<8>(), b.first_chunk::<8>()) {
+        (Some(first), Some(other)) if a.len() <= 16 => {
+            a.len() == b.len() && first == other && a.last_chunk::<8>() == b.last_chunk()
         }
+        _ => a == b,
+    }
 }

@@ -21,6 +21,8 @@ const RESERVED: &str = "~e";
 pub struct Members {
     set: &'static str,
     schemas: &'static [&'static Schema],
+    /// The property that the first member's rows say their type with; empty: their keys say it.
+    first_asked: &'static str,
     markers: &'static [Marker],
     forms: &'static [KeyForm],
 }
@@ -30,6 +32,8 @@ pub struct Members {
 pub struct Claim {
     member: usize,
     version: u32,
+    /// Where the properties after the discriminator begin, if it is the first one; else 0.
+    pub(super) from: u32,
     family: &'static Family,
 }
 
@@ -66,7 +70,14 @@ impl Members {
         markers: &'static [Marker],
         forms: &'static [KeyForm],
     ) -> Self {
-        Self { set, schemas, markers, forms }
+        let first_asked = match schemas {
+            [first, ..] => match first.discriminator {
+                Discriminator::Property(name) => name,
+                Discriminator::RowKey => "",
+            },
+            [] => "",
+        };
+        Self { set, schemas, first_asked, markers, forms }
     }
 
     /// The set's name.
@@ -111,16 +122,15 @@ impl Members {
     #[inline]
     pub(crate) fn claim(&self, row: &Row) -> Result<Option<Claim>> {
         // The derives write the discriminator first.
-        if let Some(first) = self.schemas.first()
-            && let Discriminator::Property(name) = first.discriminator
-            && let Some((found, EdmType::String, text)) = row.properties().raw()?
-            && found == name.as_bytes()
+        let mut properties = row.properties();
+        if let Some((name, EdmType::String, text)) = properties.raw()?
+            && markers::is_same(name, self.first_asked.as_bytes())
             && let Some(marker) = markers::find(self.markers, text)
             && marker.asked == 0
             && let Some(family) = marker.family
         {
             let Marker { member, version, .. } = *marker;
-            return Ok(Some(Claim { member, version, family }));
+            return Ok(Some(Claim { member, version, from: row.place_of(&properties), family }));
         }
         self.search(row)
     }
@@ -149,7 +159,12 @@ impl Members {
             None => self.find_first_version(text)?,
         };
         let Marker { member, version, .. } = *marker;
-        (marker.asked == asked).then_some(Claim { member, version, family: marker.family? })
+        (marker.asked == asked).then_some(Claim {
+            member,
+            version,
+            from: 0,
+            family: marker.family?,
+        })
     }
 
     #[cold]
@@ -161,7 +176,7 @@ impl Members {
     /// Members whose rows say their type by their keys alone.
     fn claim_by_keys(&self, row: &Row) -> Option<Claim> {
         let KeyForm { member, version, family, .. } = *forms::find(self.forms, row)?;
-        Some(Claim { member, version, family: family? }).filter(|_| !is_framework(row))
+        Some(Claim { member, version, from: 0, family: family? }).filter(|_| !is_framework(row))
     }
 
     /// Whether a row that no member claims is not for sets: the framework's own, or a copy.

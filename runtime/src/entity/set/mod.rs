@@ -12,13 +12,14 @@ pub use derived::{
     schema_of, table_of,
 };
 pub use forms::{KeyForm, count_forms, sorted_forms};
-pub use markers::{Marker, count_markers, sorted_markers};
+pub use markers::{Marker, marker_places, placed_markers};
 pub(super) use members::same_text;
 pub use members::{Claim, Members, members_meet, same_discriminator, types_meet};
 
 use super::{DynamicEntity, FromRow, Schema, Stored, TableEntity, version::read_version};
 use crate::{
     error::{Error, ErrorKind, Result},
+    key::{Family, FamilyKind},
     row::Row,
 };
 
@@ -54,6 +55,10 @@ pub trait EntitySet: Set + FromRow {
 
     /// The name of the type that the value holds.
     fn member_name(&self) -> &'static str;
+
+    /// The properties that its values are read from, or those that copies of its members are read
+    /// from as well; `None`: all.
+    fn set_columns(copies: bool) -> Option<Vec<String>>;
 }
 
 /// What a variant of a set may hold: an entity, or a projection of one.
@@ -80,9 +85,17 @@ pub trait SetMember: FromRow {
         Self::read_claimed(row, claim).map(wrap)
     }
 
-    /// The properties that it is read from; `None`: all.
-    fn member_columns() -> Option<Vec<String>> {
-        Self::columns(None)
+    /// The properties that it is read from; `None`: all. Rows of older versions have others.
+    fn member_columns(copies: bool) -> Option<Vec<String>> {
+        if Self::MEMBER.older.is_some() {
+            return None;
+        }
+        let mut names = Self::columns(None)?;
+        let families: &'static [Family] = Self::MEMBER.families;
+        for family in families.iter().filter(|family| copies && family.kind == FamilyKind::Copy) {
+            names.append(&mut Self::columns(Some(family))?);
+        }
+        Some(names)
     }
 }
 
@@ -98,7 +111,7 @@ impl<E: TableEntity> SetMember for E {
     #[inline]
     fn read_into<R>(row: &Row, claim: &Claim, wrap: impl FnOnce(E) -> R) -> Result<R> {
         if claim.version() == E::SCHEMA.version {
-            return E::read_with(row, claim.family(), wrap);
+            return E::read_with(row, claim.family(), claim.from, wrap);
         }
         read_older::<E, E>(row, claim).map(wrap)
     }

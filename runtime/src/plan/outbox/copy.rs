@@ -16,6 +16,11 @@ const ROW: &str = "SrcR";
 /// The primary's table, where primaries of several tables may share the copies' table.
 const TABLE: &str = "SrcT";
 
+/// Whether a property of a copy elsewhere is the framework's.
+pub(crate) fn is_of_owner(property: &str) -> bool {
+    [VERSION, PARTITION, ROW, TABLE].contains(&property)
+}
+
 /// A primary, by its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Owner<'a> {
@@ -27,7 +32,7 @@ pub(crate) struct Owner<'a> {
 /// The copy of that version of its primary.
 pub(crate) fn owned_copy(
     copy: &Row,
-    Kinds { copy: family, primary }: Kinds,
+    Kinds { copy: family, primary, .. }: Kinds,
     owner: Owner<'_>,
     version: &ETag,
 ) -> Result<Row> {
@@ -44,13 +49,13 @@ pub(crate) fn owned_copy(
     if family.table.is_some() {
         row.put(TABLE, ValueRef::String(&owner.table.to_ascii_lowercase()));
     }
-    row.finish()
+    Ok(row.finish()?.encrypted_as(copy))
 }
 
 /// Whether a row elsewhere is that primary's copy.
 pub(crate) fn is_owned(
     found: &Row,
-    Kinds { copy: family, primary }: Kinds,
+    Kinds { copy: family, primary, .. }: Kinds,
     owner: Owner<'_>,
 ) -> Result<bool> {
     if family.table.is_some() {

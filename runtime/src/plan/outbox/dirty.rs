@@ -127,7 +127,8 @@ fn destinations(
     new: &[CopyRow],
 ) -> Vec<Destination> {
     let destination = |copy: &CopyRow, wanted: Option<&Row>, was_there: bool| {
-        let kinds = Kinds { copy: copy.family, primary: schema.primary_of(copy.family)? };
+        let primary = schema.primary_of(copy.family)?;
+        let kinds = Kinds { copy: copy.family, primary, schema };
         Some(Destination { name: Name::of(table, copy), kinds, wanted: wanted.cloned(), was_there })
     };
     let left = old.iter().filter(|old| !new.iter().any(|new| is_at_same_place(old, new)));
@@ -165,7 +166,7 @@ impl Dirty {
         primary: &Row,
         copy: &CopyRow,
     ) -> Option<Self> {
-        let kinds = Kinds { copy: copy.family, primary: schema.primary_of(copy.family)? };
+        let kinds = Kinds { copy: copy.family, primary: schema.primary_of(copy.family)?, schema };
         let destination = Destination {
             name: Name::of(table, copy),
             kinds,

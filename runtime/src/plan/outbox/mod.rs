@@ -11,7 +11,7 @@ mod hash;
 mod message;
 mod step;
 
-pub(crate) use copy::{Owner, holds_same};
+pub(crate) use copy::{Owner, holds_same, is_of_owner};
 pub(crate) use dirty::{Destination, Dirty, Name, OpenRow, dirty_rows};
 pub(crate) use fence::{DIRECTORY, Fence, Marker, all_markers};
 pub(crate) use hash::hash128;

@@ -77,6 +77,11 @@ impl<P: KeyProvider> CachedKeys<P> {
         self
     }
 
+    /// The provider behind.
+    pub fn provider(&self) -> &P {
+        &self.provider
+    }
+
     /// Forgets every key, as after the keys of a scope were destroyed.
     pub fn forget(&self) {
         self.primary.clear();
@@ -100,7 +105,7 @@ impl<P: KeyProvider> KeyProvider for CachedKeys<P> {
             let fetch = || self.provider.primary(scope);
             let (key, at) = self.primary.get(scope.clone(), life, fetch).await?;
             // What was written is often read: its key is known already.
-            self.data.keep((scope.clone(), key.id()), &key, at);
+            self.data.keep((scope.clone(), key.id()), &key, at, self.life(self.stale));
             Ok(key)
         })
     }

@@ -71,7 +71,7 @@ impl<K: Hash + Eq, V> Slots<K, V> {
         life: Life<'_>,
         fetch: impl FnOnce() -> KeyFuture<'a, Arc<V>>,
     ) -> Result<(Arc<V>, Ticks)> {
-        let slot = self.slot(name);
+        let slot = self.slot(name, life);
         let seen = {
             let state = locked(&slot.state);
             if let Some(answer) = state.answer(life) {
@@ -97,8 +97,8 @@ impl<K: Hash + Eq, V> Slots<K, V> {
     }
 
     /// Keeps what came along with something else.
-    pub(super) fn keep(&self, name: K, value: &Arc<V>, at: Ticks) {
-        let slot = self.slot(name);
+    pub(super) fn keep(&self, name: K, value: &Arc<V>, at: Ticks, life: Life<'_>) {
+        let slot = self.slot(name, life);
         let mut state = locked(&slot.state);
         if state.kept.as_ref().is_none_or(|(_, kept)| *kept < at) {
             state.kept = Some((value.clone(), at));
@@ -110,16 +110,17 @@ impl<K: Hash + Eq, V> Slots<K, V> {
         locked(&self.0).clear();
     }
 
-    fn slot(&self, name: K) -> Arc<Slot<V>> {
+    fn slot(&self, name: K, life: Life<'_>) -> Arc<Slot<V>> {
         let mut slots = locked(&self.0);
         if let Some(slot) = slots.get(&name) {
             return slot.clone();
         }
-        if slots.len() >= NAMES {
-            slots.retain(|_, slot| {
-                Arc::strong_count(slot) > 1 || locked(&slot.state).kept.is_some()
-            });
-        }
+        // A name that is new is rare: the time to look for keys whose own is over.
+        let now = life.clock.now();
+        let is_over = slots.len() >= NAMES;
+        slots.retain(|_, slot| {
+            Arc::strong_count(slot) > 1 || locked(&slot.state).is_wanted(now, life, is_over)
+        });
         slots.entry(name).or_default().clone()
     }
 }
@@ -132,6 +133,14 @@ impl<V> Default for Slot<V> {
 }
 
 impl<V> State<V> {
+    /// Whether it is worth remembering: a key of its time, or a failure that is believed yet.
+    fn is_wanted(&self, now: Ticks, life: Life<'_>, is_over: bool) -> bool {
+        let span = life.life.saturating_add(life.stale);
+        let is_kept = self.kept.as_ref().is_some_and(|(_, at)| is_within(*at, now, span));
+        let is_failed = self.failed.as_ref().is_some_and(|(_, at)| is_within(*at, now, PAUSE));
+        is_kept || (is_failed && !is_over)
+    }
+
     /// The answer that needs no flight.
     fn answer(&self, life: Life<'_>) -> Option<Result<(Arc<V>, Ticks)>> {
         let now = life.clock.now();

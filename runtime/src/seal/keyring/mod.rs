@@ -10,13 +10,10 @@ use super::{
     data_key::{DataKey, key_not_found},
     envelope::KeyId,
     index_key::IndexKey,
-    provider::{KeyFuture, KeyProvider, KeyScope},
+    provider::{KeyFuture, KeyProvider, KeyScope, ScopeRule},
     root::RootKey,
 };
 use crate::error::{Error, ErrorKind, Result, SealFault};
-
-/// The rule that gives a partition its scope.
-type Rule = Arc<dyn Fn(&str) -> KeyScope + Send + Sync>;
 
 /// Keys that the process holds itself: from bytes, a file, an environment variable, or a secret of a
 /// key store. Cheap to clone; Debug shows ids only.
@@ -39,7 +36,7 @@ type Rule = Arc<dyn Fn(&str) -> KeyScope + Send + Sync>;
 #[derive(Clone)]
 pub struct Keyring {
     scopes: Arc<BTreeMap<KeyScope, ScopeKeys>>,
-    rule: Option<Rule>,
+    rule: Option<ScopeRule>,
 }
 
 /// The keys of one scope.
@@ -56,7 +53,7 @@ struct ScopeKeys {
 #[derive(Default)]
 pub struct KeyringBuilder {
     scopes: BTreeMap<KeyScope, ScopeKeys>,
-    rule: Option<Rule>,
+    rule: Option<ScopeRule>,
     fault: Option<Error>,
 }
 

@@ -126,20 +126,21 @@ fn index(
 }
 
 fn root(secret: &str, refuse: impl Fn(&str) -> Error) -> Result<RootKey> {
-    let bytes = hex(secret).map(Zeroizing::new);
+    let bytes = hex(secret);
     let root = bytes.as_ref().and_then(|bytes| bytes.as_slice().try_into().ok());
     root.map(RootKey::from_bytes)
         .ok_or_else(|| refuse("holds a key that is not 64 hexadecimal digits"))
 }
 
-fn hex(digits: &str) -> Option<Vec<u8>> {
+fn hex(digits: &str) -> Option<Zeroizing<Vec<u8>>> {
     let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
-    if !rest.is_empty() {
-        return None;
+    // All at once: a Vec that grows leaves pieces behind.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(pairs.len()));
+    for [high, low] in pairs {
+        let digit = |byte: &u8| char::from(*byte).to_digit(16);
+        bytes.push(u8::try_from(digit(high)? * 16 + digit(low)?).ok()?);
     }
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let byte = |[high, low]: &[u8; 2]| u8::try_from(digit(*high)? * 16 + digit(*low)?).ok();
-    pairs.iter().map(byte).collect()
+    rest.is_empty().then_some(bytes)
 }
 
 /// The text of a new ring.

@@ -1,7 +1,7 @@
 //! What a bulk write takes, and how it is gathered into transactions.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, hash_map::Entry},
     time::Duration,
 };
 
@@ -13,7 +13,7 @@ use crate::{
     limits::{BATCH_OPERATIONS, REQUEST_BYTES},
     plan::{self, Change},
     row::Row,
-    table::request::decode_required,
+    table::decode::decode_required,
 };
 
 /// What a bulk write does to an entity.
@@ -162,8 +162,7 @@ impl<E: TableEntity> Deletable for Point<E> {
     }
 
     fn removal(&self) -> Result<BulkChange> {
-        let keys = self.as_access().point()?;
-        plan::delete_at::<E>(keys, false).map(BulkChange)
+        plan::delete_at::<E>(self.as_access(), false).map(BulkChange)
     }
 
     fn is_done_when_missing(&self) -> bool {
@@ -210,16 +209,22 @@ impl Group {
     }
 
     /// Whether a change fits beside the others: by count, by bytes, and by its row.
-    fn takes(&self, change: &Change, (operations, bytes): (usize, usize)) -> bool {
+    fn takes(&self, row_key: &str, change: &Change, (operations, bytes): (usize, usize)) -> bool {
         let fence = usize::from(self.is_fenced || change.has_rows_elsewhere());
         self.operations + operations + fence <= BATCH_OPERATIONS
             && self.bytes + bytes < REQUEST_BYTES - REQUEST_BYTES / 64
-            && !self.rows.contains(change.keys().1)
+            && !self.rows.contains(row_key)
     }
 
-    fn add(&mut self, change: Change, item: Item, (operations, bytes): (usize, usize)) {
+    fn add(
+        &mut self,
+        row_key: String,
+        change: Change,
+        item: Item,
+        (operations, bytes): (usize, usize),
+    ) {
         self.is_fenced |= change.has_rows_elsewhere();
-        self.rows.insert(change.keys().1.to_owned());
+        self.rows.insert(row_key);
         self.changes.push(change);
         self.items.push(item);
         self.operations += operations;
@@ -278,16 +283,25 @@ impl Groups {
     /// Puts a change into its partition's group, and gives back the groups that have to go first.
     pub(super) fn put(&mut self, table: String, change: Change, item: Item) -> Result<Vec<Group>> {
         let size = change.group_size()?;
-        let key = (table, change.keys().0.to_owned());
+        let (partition_key, row_key) = change.keys();
+        let (key, row_key) = ((table, partition_key.to_owned()), row_key.to_owned());
         let mut ready = Vec::new();
-        if self.open.get(&key).is_some_and(|group| !group.takes(&change, size)) {
-            ready.extend(self.open.remove(&key));
-        }
-        let group = self
-            .open
-            .entry(key)
-            .or_insert_with_key(|(table, partition_key)| Group::new(table, partition_key));
-        group.add(change, item, size);
+        let group = match self.open.entry(key) {
+            Entry::Vacant(free) => {
+                let (table, partition_key) = free.key();
+                let group = Group::new(table, partition_key);
+                free.insert(group)
+            }
+            Entry::Occupied(open) => {
+                let group = open.into_mut();
+                if !group.takes(&row_key, &change, size) {
+                    let next = Group::new(&group.table, &group.partition_key);
+                    ready.push(std::mem::replace(group, next));
+                }
+                group
+            }
+        };
+        group.add(row_key, change, item, size);
         self.rows += 1;
         self.rows -= ready.iter().map(|group| group.items.len()).sum::<usize>();
         if self.rows >= WAITING {

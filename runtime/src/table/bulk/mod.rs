@@ -259,7 +259,8 @@ impl Bulk {
         let mut run = self.run();
         let table = query.table_name().to_owned();
         let client = self.client.clone();
-        let mut rewrite = Rewrite { client, table: table.clone(), change, is_done };
+        let mut rewrite =
+            Rewrite { client, table: table.clone(), reading: query.reading(), change, is_done };
         let mut cursor = self.start.clone();
         loop {
             let page = run.beside(query.fetch(cursor)).await?;

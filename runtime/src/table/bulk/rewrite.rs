@@ -6,13 +6,15 @@ use crate::{
     entity::Stored,
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
     plan::Change,
-    table::{Client, backoff, commit::commit},
+    table::{Client, backoff, commit::commit, vault::Reading},
 };
 
 /// What is done to each entity.
 pub(super) struct Rewrite<T, F> {
     pub(super) client: Client,
     pub(super) table: String,
+    /// What its rows are read as.
+    pub(super) reading: Reading,
     pub(super) change: F,
     /// Whether another writer left nothing to do; it is given the entity as it is now.
     pub(super) is_done: fn(Option<&Stored<T>>) -> bool,
@@ -45,7 +47,7 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
         for attempt in 0..backoff::ATTEMPTS {
             *requests += 1;
             let read = Read { table: &table, partition_key, row_key, select: None };
-            let row = self.client.read(read).await?;
+            let row = self.client.read_as(read, self.reading).await?;
             let stored = row.map(T::reread).transpose().map_err(place)?.flatten();
             if (self.is_done)(stored.as_ref()) {
                 return Ok(());

@@ -1,6 +1,7 @@
 //! A bulk write under way.
 
 use std::{
+    borrow::Cow,
     future::Future,
     pin::{Pin, pin},
     sync::Arc,
@@ -21,7 +22,10 @@ use super::{
 use crate::{
     error::{BoxError, Error, Result, ServiceCode},
     plan::Change,
-    table::{Client, commit::commit},
+    table::{
+        Client,
+        commit::{commit, keyed},
+    },
 };
 
 /// What a run works with.
@@ -76,8 +80,13 @@ impl Run {
         let index = self.next_index;
         self.next_index += 1;
         let item = Item { index, done_when_missing };
-        let placed = match change {
-            Ok(change) => self.groups.put(table.clone(), change, item),
+        let keyed = match change {
+            Ok(change) => keyed(&self.work.client, &table, &[change]).await.map(Cow::into_owned),
+            Err(error) => Err(error),
+        };
+        let placed = match keyed.map(|mut changes| changes.pop()) {
+            Ok(None) => return,
+            Ok(Some(change)) => self.groups.put(table.clone(), change, item),
             Err(error) => Err(error),
         };
         match placed {

@@ -1,36 +1,52 @@
 //! The two sides of a match: a copy or an entry that is derived, and one that is there.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState},
 };
 
 use crate::{
     edm::ValueRef,
-    entity::{EntityRows, Recognition, Schema, TableEntity, derived_rows},
+    entity::{Discriminator, EntityRows, Recognition, Schema, TableEntity, derived_rows},
     error::Result,
     key::{Family, FamilyKind},
-    plan::{LIST_MARKER, head_key, ids_in},
+    plan::{LIST_MARKER, Tokens, head_key, ids_in},
     row::Row,
 };
+
+/// A RowKey: a row's, which is looked at only where it is wanted, or a text.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Place<'r> {
+    Of(&'r Row),
+    Text(&'r str),
+}
+
+impl<'r> Place<'r> {
+    pub(super) fn text(self) -> &'r str {
+        match self {
+            Self::Of(row) => row.row_key(),
+            Self::Text(text) => text,
+        }
+    }
+}
 
 /// One side of a match.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mark<'r> {
     pub(super) family: &'static Family,
     /// The RowKey of the copy, or of the list's head.
-    pub(super) row_key: &'r str,
+    pub(super) row_key: Place<'r>,
     /// The primary that derives it; for an entry that is there, the id.
-    pub(super) primary: Option<&'r str>,
+    pub(super) primary: Option<Place<'r>>,
     /// Whether it is there, rather than derived.
     pub(super) found: bool,
     pub(super) hash: u64,
 }
 
-impl Mark<'_> {
+impl<'r> Mark<'r> {
     /// The id, where it is an entry of a list.
-    pub(super) fn id(&self) -> Option<&str> {
-        self.primary.filter(|_| self.family.kind == FamilyKind::List)
+    pub(super) fn id(&self) -> Option<&'r str> {
+        self.primary.filter(|_| self.family.kind == FamilyKind::List).map(Place::text)
     }
 }
 
@@ -44,41 +60,72 @@ pub(super) enum Met {
     Other,
 }
 
+/// Where the hash of an entry says how often the row held its id before.
+const AGAIN: u32 = 32;
+
 /// Gives every copy and every entry that a row is or derives to `each`. A row of an older version
 /// derives what that version writes.
 pub(super) fn met<E: TableEntity>(
     row: &Row,
+    tokens: &Tokens,
     hashing: Hashing,
     mut each: impl FnMut(Mark<'_>),
 ) -> Result<Met> {
-    for schema in E::SCHEMA.versions() {
-        for family in schema.families {
-            let met = match family.kind {
-                FamilyKind::Primary if is_ours(schema, row, family)? => {
-                    let rows = derived_rows::<E>(row)?;
-                    derived(row, rows, hashing, &mut each)?;
-                    Met::Primary
-                }
-                FamilyKind::Copy if !family.elsewhere && is_ours(schema, row, family)? => {
-                    each(Mark {
-                        family,
-                        row_key: row.row_key(),
-                        primary: None,
-                        found: true,
-                        hash: hashing.row(row)?,
-                    });
-                    Met::Copy
-                }
-                FamilyKind::List if is_list(row, family)? => {
-                    listed(row, family, hashing, &mut each)?;
-                    Met::List
-                }
-                _ => continue,
-            };
-            return Ok(met);
+    let mut versions = E::SCHEMA.versions();
+    let found = loop {
+        let Some(schema) = versions.next() else { return Ok(Met::Other) };
+        if let Some(family) = family_of(schema, row)? {
+            break family;
+        }
+    };
+    match found.kind {
+        FamilyKind::Primary => {
+            let rows = derived_rows::<E>(row)?;
+            let rows = rows.map(|rows| tokens.fill(E::SCHEMA, rows)).transpose()?;
+            derived(row, rows, hashing, &mut each)?;
+            Ok(Met::Primary)
+        }
+        FamilyKind::Copy => {
+            each(Mark {
+                family: found,
+                row_key: Place::Of(row),
+                primary: None,
+                found: true,
+                hash: hashing.row(row)?,
+            });
+            Ok(Met::Copy)
+        }
+        FamilyKind::List => {
+            listed(row, found, hashing, &mut each)?;
+            Ok(Met::List)
         }
     }
-    Ok(Met::Other)
+}
+
+/// The kind of row that a row is, where it is one of that version.
+fn family_of(schema: &'static Schema, row: &Row) -> Result<Option<&'static Family>> {
+    let families: &'static [Family] = schema.families;
+    if let Discriminator::Property(name) = schema.discriminator
+        && let Some(ValueRef::String(marker)) = row.get(name)?
+    {
+        let is_it = |family: &&Family| family.kind != FamilyKind::List && family.marker == marker;
+        if let Some(family) = families.iter().find(is_it) {
+            return Ok((!family.elsewhere).then_some(family));
+        }
+    }
+    // Copies in other partitions have their primaries there.
+    for family in families.iter().filter(|family| !family.elsewhere) {
+        let is_it = match family.kind {
+            FamilyKind::List => is_list(row, family)?,
+            FamilyKind::Primary | FamilyKind::Copy => {
+                schema.recognize(row, family)? == Recognition::Ours
+            }
+        };
+        if is_it {
+            return Ok(Some(family));
+        }
+    }
+    Ok(None)
 }
 
 /// What a primary derives.
@@ -92,8 +139,8 @@ fn derived(
     for copy in &rows.copies {
         each(Mark {
             family: copy.family,
-            row_key: copy.row.row_key(),
-            primary: Some(primary.row_key()),
+            row_key: Place::Of(&copy.row),
+            primary: Some(Place::Of(primary)),
             found: false,
             hash: hashing.row(&copy.row)?,
         });
@@ -101,8 +148,8 @@ fn derived(
     for entry in &rows.entries {
         each(Mark {
             family: entry.family,
-            row_key: &entry.row_key,
-            primary: Some(&entry.id),
+            row_key: Place::Text(&entry.row_key),
+            primary: Some(Place::Text(&entry.id)),
             found: false,
             hash: hashing.entry(&entry.row_key, &entry.id),
         });
@@ -118,20 +165,21 @@ fn listed(
     each: &mut impl FnMut(Mark<'_>),
 ) -> Result<()> {
     let head = head_key(row.row_key());
-    for id in ids_in(row)? {
+    let ids = ids_in(row)?;
+    let mut seen: HashMap<&str, u64> = HashMap::new();
+    for id in &ids {
+        let times = seen.entry(id).or_default();
         each(Mark {
             family,
-            row_key: head,
-            primary: Some(&id),
+            row_key: Place::Text(head),
+            primary: Some(Place::Text(id)),
             found: true,
-            hash: hashing.entry(head, &id),
+            // An id that is there again has no counterpart.
+            hash: hashing.entry(head, id) ^ (*times << AGAIN),
         });
+        *times += 1;
     }
     Ok(())
-}
-
-fn is_ours(schema: &Schema, row: &Row, family: &Family) -> Result<bool> {
-    Ok(schema.recognize(row, family)? == Recognition::Ours)
 }
 
 fn is_list(row: &Row, family: &Family) -> Result<bool> {
@@ -175,7 +223,8 @@ impl Hashing {
     }
 
     fn row(self, row: &Row) -> Result<u64> {
-        let key = self.text(row.row_key(), 0);
+        let (_, key) = row.key_bytes().unwrap_or_default();
+        let key = self.bytes(key, 0);
         let mut all = key;
         let mut properties = row.properties();
         while let Some((name, edm, value)) = properties.raw()? {
@@ -190,7 +239,11 @@ impl Hashing {
     }
 
     fn text(self, text: &str, salt: u64) -> u64 {
-        Mixer(self.seed ^ salt).bytes(text.as_bytes()).finish()
+        self.bytes(text.as_bytes(), salt)
+    }
+
+    fn bytes(self, bytes: &[u8], salt: u64) -> u64 {
+        Mixer(self.seed ^ salt).bytes(bytes).finish()
     }
 }
 

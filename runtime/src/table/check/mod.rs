@@ -35,7 +35,8 @@ use crate::{
 pub enum FindingKind {
     /// The primary derives it, and it is not there.
     Missing,
-    /// It holds something else than the primary derives.
+    /// It holds something else than the primary derives; for an entry, it is in the list more than
+    /// once.
     Stale,
     /// No primary derives it.
     Orphan,

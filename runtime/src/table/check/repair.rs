@@ -5,15 +5,15 @@
 
 use super::{
     Finding, FindingKind,
-    verify::{derived, read},
+    verify::{derived_if_known, read},
 };
 use crate::{
-    batch::{Batch, Condition, Operation},
+    batch::{Condition, Operation},
     entity::TableEntity,
     error::{Error, Result},
-    plan::ListDelta,
+    plan::{Home, ListDelta},
     row::Row,
-    table::{Table, commit::read_list},
+    table::{Table, commit::read_list, vault::Placed},
 };
 
 /// `true`: mended; `false`: another writer was first.
@@ -26,11 +26,7 @@ pub(super) async fn repair<E: TableEntity>(table: &Table<E>, finding: &Finding) 
     if operations.is_empty() {
         return Ok(false);
     }
-    let mut batch = Batch::new(&table.name);
-    for operation in operations {
-        batch.push(operation)?;
-    }
-    match table.client.apply(&batch).await {
+    match table.client.write(&table.name, operations).await {
         Ok(_) => Ok(true),
         Err(error) if was_raced(&error) => Ok(false),
         Err(error) => Err(error),
@@ -41,28 +37,35 @@ fn was_raced(error: &Error) -> bool {
     error.is_precondition_failed() || error.is_conflict() || error.is_not_found()
 }
 
-async fn copy<E: TableEntity>(table: &Table<E>, finding: &Finding) -> Result<Vec<Operation>> {
+async fn copy<E: TableEntity>(table: &Table<E>, finding: &Finding) -> Result<Vec<Placed>> {
+    let tokens = table.tokens().await?;
     let (partition_key, row_key) = (finding.partition_key.as_str(), finding.row_key.as_str());
     let found = read(table, partition_key, row_key).await?;
     let primary = match &finding.primary {
         Some(primary) => read(table, partition_key, primary).await?,
         None => None,
     };
-    let wanted = derived::<E>(primary.as_ref())?
-        .and_then(|rows| rows.copies.into_iter().find(|copy| copy.row.row_key() == row_key));
+    let Some(rows) = derived_if_known::<E>(primary.as_ref(), &tokens)? else {
+        return Ok(Vec::new());
+    };
+    let wanted =
+        rows.and_then(|rows| rows.copies.into_iter().find(|copy| copy.row.row_key() == row_key));
     let guard = |row: &Row| row.etag().map_or(Condition::Any, Condition::Match);
     Ok(match (wanted, found, primary) {
         (Some(copy), None, Some(primary)) => {
-            vec![touch(&primary)?, Operation::insert(copy.row)]
+            let insert = Operation::insert(copy.row);
+            vec![touch::<E>(&primary)?, Placed::new(insert, Home::Entity(E::SCHEMA, copy.family))]
         }
         (Some(copy), Some(found), _) if !copy.row.holds_same(&found) => {
-            vec![Operation::replace(copy.row, guard(&found))]
+            let replace = Operation::replace(copy.row, guard(&found));
+            vec![Placed::new(replace, Home::Entity(E::SCHEMA, copy.family))]
         }
         (None, Some(found), _) if finding.kind == FindingKind::Orphan => {
             // Only the version that was found to be nobody's.
             match &finding.etag {
                 Some(etag) if found.etag().as_ref() == Some(etag) => {
-                    vec![Operation::delete(partition_key, row_key, guard(&found))?]
+                    let delete = Operation::delete(partition_key, row_key, guard(&found))?;
+                    vec![Placed::new(delete, Home::Framework)]
                 }
                 _ => Vec::new(),
             }
@@ -71,36 +74,48 @@ async fn copy<E: TableEntity>(table: &Table<E>, finding: &Finding) -> Result<Vec
     })
 }
 
-async fn entry<E: TableEntity>(table: &Table<E>, finding: &Finding) -> Result<Vec<Operation>> {
+async fn entry<E: TableEntity>(table: &Table<E>, finding: &Finding) -> Result<Vec<Placed>> {
+    let tokens = table.tokens().await?;
     let keys = (finding.partition_key.as_str(), finding.row_key.as_str());
     let Some(id) = &finding.primary else { return Ok(Vec::new()) };
     let list = read_list(&table.client, &table.name, keys.0, keys.1).await?;
     let primary = read(table, keys.0, id).await?;
-    let wanted = derived::<E>(primary.as_ref())?
-        .is_some_and(|rows| rows.entries.iter().any(|entry| entry.row_key == keys.1));
-    let is_there = list.as_ref().is_some_and(|list| list.ids.contains(id));
+    let Some(rows) = derived_if_known::<E>(primary.as_ref(), &tokens)? else {
+        return Ok(Vec::new());
+    };
+    let wanted = rows.is_some_and(|rows| rows.entries.iter().any(|entry| entry.row_key == keys.1));
+    let times = list.iter().flat_map(|list| &list.ids).filter(|other| *other == id).count();
     let mut delta = ListDelta::default();
     let mut operations = Vec::new();
-    match (wanted, is_there, &primary) {
-        (true, false, Some(primary)) => {
-            operations.push(touch(primary)?);
+    match (wanted, times, &primary) {
+        (true, 0, Some(primary)) => {
+            operations.push(touch::<E>(primary)?);
             delta.add.push(id.clone());
         }
-        (false, true, _) => delta.remove.push(id.clone()),
+        (false, 1.., _) => delta.remove.push(id.clone()),
+        // Any change of a list leaves every id in it once.
+        (true, 2.., _) => {}
         _ => return Ok(Vec::new()),
     }
-    operations.extend(delta.operations(keys, list.as_ref())?);
+    let changed = delta.operations(keys, list.as_ref())?;
+    operations.extend(changed.into_iter().map(|list| Placed::new(list, Home::Framework)));
     Ok(operations)
 }
 
 /// A write of the primary that changes nothing but its version: it fails where the primary is
-/// another one by now.
-pub(in crate::table) fn touch(primary: &Row) -> Result<Operation> {
+/// another one by now. What is stored as it is read is written again, nothing that is sealed.
+pub(in crate::table) fn touch<E: TableEntity>(primary: &Row) -> Result<Placed> {
     let mut row = Row::build(primary.partition_key(), primary.row_key());
     let mut properties = primary.properties();
-    if let Some((name, value)) = properties.next()? {
-        row.put(&String::from_utf8_lossy(name), value);
+    while let Some((name, value)) = properties.next()? {
+        let name = String::from_utf8_lossy(name);
+        let is_sealed = E::SCHEMA.sealed_column(&name).is_some()
+            || primary.encrypted().iter().any(|known| **known == *name);
+        if !is_sealed {
+            row.put(&name, value);
+            break;
+        }
     }
     let guard = primary.etag().map_or(Condition::Any, Condition::Match);
-    Ok(Operation::merge(row.finish()?, guard))
+    Ok(Placed::new(Operation::merge(row.finish()?, guard), Home::Framework))
 }

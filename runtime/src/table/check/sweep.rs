@@ -13,8 +13,9 @@ use crate::{
     error::Result,
     filter::Filter,
     page::Continuation,
+    plan::Tokens,
     row::Row,
-    table::{Table, request::at},
+    table::{Table, decode::at},
 };
 
 /// Unmatched rows of a partition that are kept in memory at a time, some 16 bytes each.
@@ -104,14 +105,16 @@ impl<'t, E: TableEntity> Sweep<'t, E> {
     /// The next partition of the scan; half of its hashes, a quarter, .. where there are too many.
     async fn scan_partition(&mut self) -> Result<Option<Suspects>> {
         let Some(first) = self.next_row().await? else { return Ok(None) };
+        let tokens = self.table.tokens().await?;
         let mut unmatched = Unmatched::new(first.partition_key(), self.hashing, self.limit);
         let mut row = Some(first);
         while let Some(current) = row {
-            if current.partition_key() != unmatched.suspects.partition_key {
+            let partition = current.key_bytes().map(|(partition, _)| partition);
+            if partition != Some(unmatched.suspects.partition_key.as_bytes()) {
                 self.buffered.push_front(current);
                 break;
             }
-            self.progress.primaries += u64::from(unmatched.meet::<E>(&current)?);
+            self.progress.primaries += u64::from(unmatched.meet::<E>(&current, &tokens)?);
             row = self.next_row().await?;
         }
         let Unmatched { suspects, window, .. } = unmatched;
@@ -127,11 +130,12 @@ impl<'t, E: TableEntity> Sweep<'t, E> {
     async fn scan_window(&mut self, partition_key: String, window: Window) -> Result<Suspects> {
         let mut unmatched = Unmatched::new(&partition_key, self.hashing, self.limit);
         unmatched.window = window;
+        let tokens = self.table.tokens().await?;
         let mut from = None;
         loop {
             let page = scan(self.table, &Keys::partition(&partition_key).filter(), from).await?;
             for row in &page.0 {
-                unmatched.meet::<E>(row)?;
+                unmatched.meet::<E>(row, &tokens)?;
             }
             match page.1 {
                 Some(next) => from = Some(next),
@@ -163,7 +167,7 @@ pub(super) async fn scan<E: TableEntity>(
 ) -> Result<(Vec<Row>, Option<Continuation>)> {
     let scan = Scan { table: &table.name, filter, select: None, top: None, from: from.as_ref() };
     let page = table.client.scan(scan).await?;
-    Ok((page.rows, page.next))
+    Ok((table.open_to_check(page.rows).await?, page.next))
 }
 
 /// The hashes of a partition that have met no counterpart yet.
@@ -184,9 +188,9 @@ impl Unmatched {
     }
 
     /// Takes a row; `true`: it is a primary.
-    fn meet<E: TableEntity>(&mut self, row: &Row) -> Result<bool> {
+    fn meet<E: TableEntity>(&mut self, row: &Row, tokens: &Tokens) -> Result<bool> {
         let hashing = self.suspects.hashing;
-        let met = met::<E>(row, hashing, |mark| self.toggle(mark.hash));
+        let met = met::<E>(row, tokens, hashing, |mark| self.toggle(mark.hash));
         Ok(met.map_err(|error| at(row, error))? == Met::Primary)
     }
 

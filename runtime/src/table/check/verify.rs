@@ -13,9 +13,9 @@ use crate::{
     entity::{EntityRows, TableEntity, derived_rows},
     error::Result,
     key::{Family, FamilyKind},
-    plan::StoredList,
+    plan::{StoredList, Tokens},
     row::{ETag, Row},
-    table::{Table, commit::read_list, request::at},
+    table::{Table, commit::read_list, decode::at},
 };
 
 /// Readings of one suspect that may be interrupted by other writers.
@@ -103,7 +103,7 @@ async fn collect<E: TableEntity>(table: &Table<E>, suspects: &Suspects) -> Resul
             found: None,
         });
         match mark.primary {
-            Some(primary) if !mark.found => suspect.derived_by.push(primary.to_owned()),
+            Some(primary) if !mark.found => suspect.derived_by.push(primary.text().to_owned()),
             _ => suspect.found = row.etag(),
         }
     })
@@ -112,7 +112,7 @@ async fn collect<E: TableEntity>(table: &Table<E>, suspects: &Suspects) -> Resul
 }
 
 fn key_of(mark: &Mark<'_>) -> (String, Option<String>) {
-    (mark.row_key.to_owned(), mark.id().map(str::to_owned))
+    (mark.row_key.text().to_owned(), mark.id().map(str::to_owned))
 }
 
 async fn each_mark<E: TableEntity>(
@@ -120,12 +120,13 @@ async fn each_mark<E: TableEntity>(
     suspects: &Suspects,
     mut each: impl FnMut(Mark<'_>, &Row),
 ) -> Result<()> {
+    let tokens = table.tokens().await?;
     let filter = Keys::partition(&suspects.partition_key).filter();
     let mut from = None;
     loop {
         let (rows, next) = scan(table, &filter, from).await?;
         for row in &rows {
-            met::<E>(row, suspects.hashing, |mark| each(mark, row))
+            met::<E>(row, &tokens, suspects.hashing, |mark| each(mark, row))
                 .map_err(|error| at(row, error))?;
         }
         match next {
@@ -149,9 +150,12 @@ async fn contested<E: TableEntity>(
     if before.iter().map(Row::etag).ne(after.iter().map(Row::etag)) {
         return Ok(Vec::new());
     }
+    let tokens = table.tokens().await?;
     let mut deriving = Vec::new();
     for primary in &after {
-        let rows = derived::<E>(Some(primary))?;
+        let Some(rows) = derived_if_known::<E>(Some(primary), &tokens)? else {
+            return Ok(Vec::new());
+        };
         let wanted = rows.and_then(|rows| {
             rows.copies.into_iter().find(|copy| copy.row.row_key() == suspect.row_key)
         });
@@ -195,13 +199,14 @@ async fn read_again<E: TableEntity>(
     suspect: &Suspect,
     primary: &str,
 ) -> Result<Option<Finding>> {
+    let tokens = table.tokens().await?;
     for _ in 0..READINGS {
         let before = reading(table, partition_key, suspect, primary).await?;
         let after = reading(table, partition_key, suspect, primary).await?;
         if before.versions() != after.versions() {
             continue;
         }
-        let kind = after.mismatch::<E>(suspect, primary)?;
+        let kind = after.mismatch::<E>(suspect, primary, &tokens)?;
         return Ok(kind.map(|kind| Finding {
             kind,
             index: suspect.family.name,
@@ -244,16 +249,34 @@ pub(in crate::table) async fn read<E: TableEntity>(
     row_key: &str,
 ) -> Result<Option<Row>> {
     let read = Read { table: &table.name, partition_key, row_key, select: None };
-    table.client.read(read).await
+    match table.client.read(read).await? {
+        Some(row) => table.open_to_check(vec![row]).await.map(|mut rows| rows.pop()),
+        None => Ok(None),
+    }
 }
 
 /// The rows that a primary derives, by the version that wrote it; none where there is no primary,
 /// or a row of another type.
 pub(in crate::table) fn derived<E: TableEntity>(
     primary: Option<&Row>,
+    tokens: &Tokens,
 ) -> Result<Option<EntityRows>> {
     let Some(row) = primary else { return Ok(None) };
-    derived_rows::<E>(row).map_err(|error| at(row, error))
+    let rows = derived_rows::<E>(row)
+        .and_then(|rows| rows.map(|rows| tokens.fill(E::SCHEMA, rows)).transpose());
+    rows.map(|rows| rows.map(|rows| rows.encrypted_as(row))).map_err(|error| at(row, error))
+}
+
+/// The same; `None`: the primary is of a version that this program does not know, and what that
+/// derives is not for it to say.
+pub(super) fn derived_if_known<E: TableEntity>(
+    primary: Option<&Row>,
+    tokens: &Tokens,
+) -> Result<Option<Option<EntityRows>>> {
+    match derived::<E>(primary, tokens) {
+        Err(error) if error.is_unrecognized_entity() => Ok(None),
+        rows => rows.map(Some),
+    }
 }
 
 impl Reading {
@@ -265,21 +288,21 @@ impl Reading {
         &self,
         suspect: &Suspect,
         primary: &str,
+        tokens: &Tokens,
     ) -> Result<Option<FindingKind>> {
-        let rows = match derived::<E>(self.primary.as_ref()) {
-            // What a version that this program does not know derives is not for it to say.
-            Err(error) if error.is_unrecognized_entity() => return Ok(None),
-            rows => rows?,
+        let Some(rows) = derived_if_known::<E>(self.primary.as_ref(), tokens)? else {
+            return Ok(None);
         };
         if suspect.id.is_some() {
             let wanted = rows.is_some_and(|rows| {
                 rows.entries.iter().any(|entry| entry.row_key == suspect.row_key)
             });
-            let is_there = self.ids.iter().any(|id| id == primary);
-            return Ok(match (wanted, is_there) {
-                (true, false) => Some(FindingKind::Missing),
-                (false, true) => Some(FindingKind::Orphan),
-                _ => None,
+            let times = self.ids.iter().filter(|id| *id == primary).count();
+            return Ok(match (wanted, times) {
+                (true, 0) => Some(FindingKind::Missing),
+                (false, 1..) => Some(FindingKind::Orphan),
+                (true, 2..) => Some(FindingKind::Stale),
+                (true, 1) | (false, 0) => None,
             });
         }
         let wanted = rows.and_then(|rows| {
@@ -308,7 +331,7 @@ async fn orphans<E: TableEntity>(
     let mut owned = HashSet::new();
     each_mark(table, suspects, |mark, _| {
         if !mark.found && mark.family.kind == FamilyKind::Copy {
-            owned.insert(mark.row_key.to_owned());
+            owned.insert(mark.row_key.text().to_owned());
         }
     })
     .await?;

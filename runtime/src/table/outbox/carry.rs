@@ -66,8 +66,13 @@ impl Carry<'_> {
         Ok(row.filter(|row| matches!(move_of(row), Ok(Some(id)) if id == self.id)))
     }
 
+    /// A row in its plain form: where it arrives it is encrypted for its own keys.
     async fn read(&self, table: &str, partition_key: &str, row_key: &str) -> Result<Option<Row>> {
-        self.client.read(Read { table, partition_key, row_key, select: None }).await
+        let read = Read { table, partition_key, row_key, select: None };
+        match self.client.read(read).await? {
+            Some(row) => self.client.opened(table, row, self.schema).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     async fn commit(

@@ -119,7 +119,7 @@ impl Commit {
             Step::Taken => return Err(unread()),
         };
         let operation = guarded(client, operation)?;
-        self.flight.write(client, &name.table, operation).await?;
+        self.flight.write(client, &name.table, *kinds, operation).await?;
         Ok(is_there)
     }
 }

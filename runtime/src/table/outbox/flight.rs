@@ -8,8 +8,10 @@ use tokio::time::{Instant, timeout};
 use super::options::SERVER_LIMIT;
 use crate::{
     batch::{Operation, Written},
+    entity::Kinds,
     error::{Error, ErrorKind, Result},
-    table::Client,
+    plan::Home,
+    table::{Client, vault::Placed},
 };
 
 /// How long rows elsewhere may be written by what was read or committed.
@@ -32,9 +34,12 @@ impl Flight {
         self,
         client: &Client,
         table: &str,
+        kinds: Kinds,
         operation: Operation,
     ) -> Result<Written> {
-        self.run(client, client.apply_one(table, operation)).await.map_err(|e| e.in_table(table))
+        let home = Home::Entity(kinds.schema, kinds.copy);
+        let request = client.write_one(table, Placed::new(operation, home));
+        self.run(client, request).await.map_err(|error| error.in_table(table))
     }
 
     /// Carries a request to another partition out, if there is time.

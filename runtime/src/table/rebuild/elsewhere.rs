@@ -8,7 +8,7 @@ use crate::{
     limits::BATCH_OPERATIONS,
     plan::outbox::Dirty,
     row::Row,
-    table::{Table, request::at},
+    table::{Table, decode::at},
 };
 
 /// Records the copies that some primaries derive for an index, a transaction for each run of them
@@ -23,8 +23,11 @@ pub(super) async fn record<E: TableEntity>(
     // One operation is for the fence.
     for run in runs.flat_map(|run| run.chunks(BATCH_OPERATIONS - 1)) {
         let mut operations = Vec::new();
+        let tokens = table.tokens().await?;
         for primary in run {
-            let rows = (E::SCHEMA.derived)(primary).map_err(|error| at(primary, error))?;
+            let rows = (E::SCHEMA.derived)(primary)
+                .and_then(|rows| rows.map(|rows| tokens.fill(E::SCHEMA, rows)).transpose());
+            let rows = rows.map_err(|error| at(primary, error))?;
             let copies = rows.into_iter().flat_map(|rows| rows.elsewhere);
             let copy = copies.into_iter().find(|copy| copy.family.index == family.index);
             let dirty = copy.and_then(|copy| Dirty::naming(E::SCHEMA, &table.name, primary, &copy));

@@ -7,17 +7,18 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::RebuildReport;
 use crate::{
-    batch::{Batch, Operation},
+    batch::Operation,
     entity::{EntityRows, TableEntity},
     error::{Error, ErrorKind, Result, ServiceCode},
     key::Family,
     limits::BATCH_OPERATIONS,
-    plan::{ListDelta, StoredList},
+    plan::{Home, ListDelta, StoredList, Tokens},
     row::Row,
     table::{
         Table, backoff,
         check::{Finding, derived, read, touch},
         commit::read_list,
+        vault::Placed,
     },
 };
 
@@ -46,8 +47,9 @@ pub(super) struct Item {
 pub(super) fn derive<E: TableEntity>(
     family: &'static Family,
     primary: &Row,
+    tokens: &Tokens,
 ) -> Result<Option<Item>> {
-    let Some(EntityRows { copies, entries, .. }) = derived::<E>(Some(primary))? else {
+    let Some(EntityRows { copies, entries, .. }) = derived::<E>(Some(primary), tokens)? else {
         return Ok(None);
     };
     let copy = copies.into_iter().find(|copy| copy.family.name == family.name);
@@ -128,7 +130,7 @@ impl<E: TableEntity> Work<'_, E> {
         if group.is_empty() {
             return Ok(Tried::Done);
         }
-        let (operations, roles) = operations(group, &lists)?;
+        let (operations, roles) = operations::<E>(group, self.family, &lists)?;
         if operations.len() > BATCH_OPERATIONS && group.len() > 1 {
             return Ok(Tried::TooLarge);
         }
@@ -139,12 +141,8 @@ impl<E: TableEntity> Work<'_, E> {
         }
     }
 
-    async fn send(&self, operations: Vec<Operation>) -> Result<()> {
-        let mut batch = Batch::new(&self.table.name);
-        for operation in operations {
-            batch.push(operation)?;
-        }
-        self.table.client.apply(&batch).await.map(drop)
+    async fn send(&self, operations: Vec<Placed>) -> Result<()> {
+        self.table.client.write(&self.table.name, operations).await.map(drop)
     }
 
     async fn read_lists(&self, group: &[Item]) -> Result<BTreeMap<String, Option<StoredList>>> {
@@ -237,7 +235,7 @@ async fn again<E: TableEntity>(
     item: &Item,
 ) -> Result<Option<Item>> {
     match read(table, item.primary.partition_key(), item.primary.row_key()).await? {
-        Some(primary) => derive::<E>(family, &primary),
+        Some(primary) => derive::<E>(family, &primary, &table.tokens().await?),
         None => Ok(None),
     }
 }
@@ -287,20 +285,22 @@ fn groups(items: Vec<Item>) -> Vec<Vec<Item>> {
 }
 
 /// The guards of the primaries first, then what is written.
-fn operations(
+fn operations<E: TableEntity>(
     group: &[Item],
+    family: &'static Family,
     lists: &BTreeMap<String, Option<StoredList>>,
-) -> Result<(Vec<Operation>, Vec<Role>)> {
+) -> Result<(Vec<Placed>, Vec<Role>)> {
     let (mut operations, mut roles) = (Vec::new(), Vec::new());
     for item in group {
-        operations.push(touch(&item.primary)?);
+        operations.push(touch::<E>(&item.primary)?);
         roles.push(Role::Primary);
     }
     let mut deltas: BTreeMap<&str, ListDelta> = BTreeMap::new();
     for item in group {
         match &item.what {
             What::Copy(copy) => {
-                operations.push(Operation::insert(copy.clone()));
+                let insert = Operation::insert(copy.clone());
+                operations.push(Placed::new(insert, Home::Entity(E::SCHEMA, family)));
                 roles.push(Role::Copy);
             }
             What::Entry(head) => {
@@ -312,7 +312,7 @@ fn operations(
     for (head, delta) in deltas {
         let current = lists.get(head).and_then(Option::as_ref);
         for operation in delta.operations((partition_key, head), current)? {
-            operations.push(operation);
+            operations.push(Placed::new(operation, Home::Framework));
             roles.push(Role::List);
         }
     }

@@ -131,7 +131,8 @@ impl<E: TableEntity> Rebuild<E> {
             report.written += elsewhere::record(&self.table, self.family, &primaries).await?;
             return Ok(());
         }
-        let rows = page.iter().map(|stored| derive::<E>(self.family, stored.row()));
+        let tokens = self.table.tokens().await?;
+        let rows = page.iter().map(|stored| derive::<E>(self.family, stored.row(), &tokens));
         let rows: Vec<_> = rows.filter_map(Result::transpose).collect::<Result<_>>()?;
         Work { table: &self.table, family: self.family, report }.write(rows).await
     }

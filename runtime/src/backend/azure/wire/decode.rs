@@ -19,6 +19,7 @@ pub(in crate::backend::azure) fn row(body: &[u8]) -> Result<Row> {
     let mut members = Members::default();
     let mut json = serde_json::Deserializer::from_slice(body);
     (&mut members).deserialize(&mut json).map_err(|error| unreadable(&error))?;
+    json.end().map_err(|error| unreadable(&error))?;
     members.to_row()
 }
 
@@ -29,6 +30,7 @@ pub(in crate::backend::azure) fn page(body: &[u8]) -> Result<Vec<Row>> {
     let mut json = serde_json::Deserializer::from_slice(body);
     let value = Value(Rows { rows: &mut rows, failed: &mut failed });
     value.deserialize(&mut json).map_err(|error| unreadable(&error))?;
+    json.end().map_err(|error| unreadable(&error))?;
     failed.map_or(Ok(rows), Err)
 }
 
@@ -174,14 +176,16 @@ impl<'de> Visitor<'de> for Value<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let Rows { rows, failed } = self.0;
+        let mut is_page = false;
         while let Some(name) = map.next_key_seed(Name)? {
             if name == "value" {
                 map.next_value_seed(Rows { rows: &mut *rows, failed: &mut *failed })?;
+                is_page = true;
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
         }
-        Ok(())
+        if is_page { Ok(()) } else { Err(serde::de::Error::missing_field("value")) }
     }
 }
 
@@ -269,7 +273,15 @@ mod tests {
 
     #[test]
     fn what_is_no_page_is_an_error_that_quotes_nothing() {
-        for body in ["", "secret", "{\"value\":[{\"A\":[\"secret\"]}]}", "{\"value\":7}"] {
+        for body in [
+            "",
+            "secret",
+            "{}",
+            "{\"secret\":[]}",
+            "{\"value\":[]} secret",
+            "{\"value\":[{\"A\":[\"secret\"]}]}",
+            "{\"value\":7}",
+        ] {
             let error = page(body.as_bytes()).unwrap_err();
             assert!(error.is_backend() && !format!("{error:?}").contains("secret"), "{body}");
         }

@@ -5,8 +5,8 @@ use entable::prelude::*;
 struct Employee {
     department: String,
     id: u32,
-    #[table(encrypt)]
-    age: i32,
+    #[table(blind)]
+    ssn: String,
 }
 
 fn main() {}

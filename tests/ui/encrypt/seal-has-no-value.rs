@@ -1,10 +1,11 @@
 use entable::prelude::*;
 
 #[derive(TableEntity)]
-#[table(name = "Staff", partition_key = "{id}", row_key = "{department:hmac}")]
+#[table(name = "Staff", partition_key = "{department}", row_key = "{id:06}", seal = true)]
 struct Employee {
     department: String,
     id: u32,
+    age: i32,
 }
 
 fn main() {}

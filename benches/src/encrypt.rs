@@ -1,0 +1,136 @@
+//! Values under keys, beside the bare cipher.
+
+use std::hint::black_box;
+
+use entable::{DataKey, IndexKey, RootKey, Row, ValueRef, seal::Place};
+use xaes_256_gcm::{
+    Nonce, Xaes256Gcm,
+    aead::{AeadInOut, KeyInit},
+};
+
+use crate::figure::{figure, in_turns, median_of, note, rate, timed};
+
+/// Values of a repeat.
+const VALUES: u32 = 100_000;
+/// Pages of a repeat.
+const PAGES: usize = 50;
+/// Bytes of a value.
+const BYTES: usize = 64;
+
+const PLACE: Place<'static> =
+    Place { table: "People", partition_key: "Sales", row_key: "empid_000223", property: "Ssn" };
+
+pub(crate) fn run() {
+    property();
+    page();
+    parts();
+}
+
+/// A property there and back: nonce, associated data, type tag, allocation and all.
+fn property() {
+    let key = DataKey::from_root(&RootKey::from_bytes([1; 32]));
+    let cipher = Xaes256Gcm::new(&[1; 32].into());
+    let text = "x".repeat(BYTES);
+    // What an envelope of that place is bound to is this long.
+    let bound = [7; 11 + 1 + 8 + 4 * 4 + 6 + 5 + 12 + 3];
+    let plain = [7; BYTES + 1];
+    let (ours, bare) = in_turns(
+        || {
+            for _ in 0..VALUES {
+                let sealed = key.encrypt(&PLACE, Some(ValueRef::String(black_box(&text))), 0);
+                let opened = key.decrypt(&PLACE, black_box(&sealed.unwrap())).unwrap();
+                black_box(opened);
+            }
+        },
+        || {
+            let mut nonce = [0; 24];
+            for number in 0..VALUES {
+                nonce[..4].copy_from_slice(&number.to_le_bytes());
+                let nonce = Nonce::from(nonce);
+                let mut buffer = black_box(plain);
+                let bound = black_box(&bound);
+                let sealed = cipher.encrypt_inout_detached(&nonce, bound, (&mut buffer[..]).into());
+                let tag = sealed.unwrap();
+                let buffer = black_box(&mut buffer);
+                cipher
+                    .decrypt_inout_detached(&nonce, bound, (&mut buffer[..]).into(), &tag)
+                    .unwrap();
+                black_box(buffer);
+            }
+        },
+    );
+    figure("encrypt_property", ours.as_secs_f64() / bare.as_secs_f64(), "<= 2.0");
+    let each =
+        |time: std::time::Duration| format!("{:.0}", time.as_secs_f64() * 1e9 / f64::from(VALUES));
+    note("encrypt_property ns there and back", each(ours));
+    note("encrypt_property ns bare cipher", each(bare));
+}
+
+/// A page as the store hands it out: rows with two encrypted properties each, and nothing else done
+/// with them than finding the envelopes and opening them.
+fn page() {
+    let key = DataKey::from_root(&RootKey::from_bytes([1; 32]));
+    let text = "x".repeat(BYTES);
+    let rows: Vec<Row> = (0..1_000).map(|number| row(&key, number, &text)).collect();
+    let time = median_of(|| {
+        for row in std::iter::repeat_n(&rows, PAGES).flatten() {
+            for property in NAMES {
+                let place = place(row.partition_key(), row.row_key(), property);
+                // What is no envelope does not open, and stops this.
+                let sealed = match row.get(property).unwrap() {
+                    Some(ValueRef::Binary(sealed)) => sealed,
+                    _ => &[],
+                };
+                black_box(key.decrypt(&place, sealed).unwrap());
+            }
+        }
+    });
+    let count = (PAGES * rows.len() * NAMES.len()) as f64;
+    rate("encrypt_page properties/s", count / time.as_secs_f64(), ">= 500000");
+}
+
+const NAMES: [&str; 2] = ["Ssn", "Iban"];
+
+fn place<'a>(partition_key: &'a str, row_key: &'a str, property: &'a str) -> Place<'a> {
+    Place { table: "People", partition_key, row_key, property }
+}
+
+fn row(key: &DataKey, number: u32, text: &str) -> Row {
+    let row_key = format!("empid_{number:06}");
+    let mut row = Row::build("Sales", &row_key);
+    for property in NAMES {
+        let place = place("Sales", &row_key, property);
+        let sealed = key.encrypt(&place, Some(ValueRef::String(text)), 0).unwrap();
+        row.put(property, ValueRef::Binary(&sealed));
+    }
+    row.finish().unwrap()
+}
+
+/// What explains the ratio, and what other verbs pay.
+fn parts() {
+    let key = DataKey::from_root(&RootKey::from_bytes([1; 32]));
+    let index = IndexKey::from_root(&RootKey::from_bytes([2; 32]), 1);
+    let text = "x".repeat(BYTES);
+    let sealed = key.encrypt(&PLACE, Some(ValueRef::String(&text)), 0).unwrap();
+    let properties: Vec<_> = ["A", "B", "C", "D", "E", "F", "G", "H"]
+        .map(|name| (name, ValueRef::String(&text)))
+        .into_iter()
+        .collect();
+    let parts: [(&str, &dyn Fn()); 5] = [
+        ("encrypt", &|| drop(black_box(key.encrypt(&PLACE, Some(ValueRef::String(&text)), 0)))),
+        ("decrypt", &|| drop(black_box(key.decrypt(&PLACE, &sealed)))),
+        ("random nonce", &|| {
+            let mut nonce = [0; 24];
+            black_box(getrandom::fill(&mut nonce)).unwrap();
+        }),
+        ("seal of eight properties", &|| drop(black_box(key.seal(&PLACE, &properties)))),
+        ("blind token", &|| {
+            drop(black_box(index.token("People", "Email", ValueRef::String(&text))));
+        }),
+    ];
+    for (name, part) in parts {
+        let time = timed(|| (0..VALUES).for_each(|_| part()));
+        let each = time.as_secs_f64() * 1e9 / f64::from(VALUES);
+        note(&format!("{name} ns"), format!("{each:.0}"));
+    }
+}

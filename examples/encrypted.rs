@@ -1,0 +1,110 @@
+//! Secrets in a table: encrypted fields, lookups by a token, a change of keys, a lost tenant.
+
+use entable::{KeyScope, Keyring, RootKey, SealFault, backend::Memory, prelude::*};
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Patients",
+    partition_key = "{clinic}",
+    row_key = "patient_{id:06}",
+    index(BySsn, row_key = "ssn_{ssn:hmac}")
+)]
+struct Patient {
+    clinic: String,
+    id: u32,
+    year_of_birth: u16,
+    #[table(encrypt)]
+    ssn: String,
+    #[table(encrypt, blind)]
+    insurer: String,
+    // Neither how long it is shows nor whether there is one.
+    #[table(encrypt(pad = 256, hide_none))]
+    diagnosis: Option<String>,
+}
+
+fn patient(id: u32, ssn: &str, insurer: &str) -> Patient {
+    Patient {
+        clinic: "north".into(),
+        id,
+        year_of_birth: 1980,
+        ssn: ssn.into(),
+        insurer: insurer.into(),
+        diagnosis: (id == 1).then(|| "influenza".into()),
+    }
+}
+
+/// Keys for each clinic: data keys of the scope, one index key for all.
+fn keys(primary: &RootKey, earlier: Option<&RootKey>) -> Result<Keyring, Error> {
+    let north = KeyScope::named("north");
+    let mut keys = Keyring::builder()
+        .primary(&north, primary)
+        .index(&KeyScope::default_scope(), 1, &RootKey::from_bytes([9; 32]))
+        .scopes(KeyScope::named);
+    if let Some(earlier) = earlier {
+        keys = keys.decrypt_only(&north, earlier);
+    }
+    keys.build()
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let store = std::sync::Arc::new(Memory::new());
+    let open = |keys| Client::builder().backend(store.clone()).keys(keys).build();
+    let (first, second) = (RootKey::generate()?, RootKey::generate()?);
+
+    let client = open(keys(&first, None)?)?;
+    let patients = client.table::<Patient>();
+    patients.create().await?;
+    for (id, ssn, insurer) in [(1, "123-45-6789", "Acme"), (2, "987-65-4321", "Umbrella")] {
+        patients.insert(&patient(id, ssn, insurer)).await?;
+    }
+
+    // One point read, by the token of the number; the number itself is in no key and no request.
+    let path = Patient::by_ssn().clinic("north").ssn("123-45-6789");
+    let found = patients.get(path).await?.expect("she was inserted");
+    assert_eq!((found.id, found.diagnosis.as_deref()), (1, Some("influenza")));
+    assert!(found.row_key().starts_with("ssn_") && !found.row_key().contains("6789"));
+
+    // Equal values are found by a token beside the encrypted one.
+    let acme =
+        patients.query(Patient::primary().clinic("north")).filter(Patient::INSURER.eq("Acme"));
+    assert!(acme.explain().filter.contains("InsurerBlind eq '<token>'"));
+    assert_eq!(acme.collect().await?.len(), 1);
+
+    // A merge of one encrypted property, without a read.
+    let point = || Patient::primary().clinic("north").id(2);
+    patients.patch(point(), Patient::patch().diagnosis("sprained ankle")).await?;
+
+    // Without keys there are only bytes.
+    let stranger = Client::builder().backend(store.clone()).build()?;
+    let raw = stranger.dynamic("Patients").get("north", "patient_000001").await?.expect("a row");
+    assert!(raw.bytes("Ssn").is_ok() && raw.bytes("Diagnosis").is_ok());
+    let error = stranger.table::<Patient>().get(point()).await.unwrap_err();
+    assert!(error.is_key_unavailable());
+
+    // Somebody moves one patient's diagnosis to the other.
+    let stolen = raw.get("Diagnosis").cloned().expect("it is stored");
+    let mut victim =
+        stranger.dynamic("Patients").get("north", "patient_000002").await?.expect("a row");
+    let honest = victim.get("Diagnosis").cloned().expect("it is stored");
+    victim.set("Diagnosis", stolen);
+    let mut victim = stranger.dynamic("Patients").replace(&victim).await?;
+    let error = patients.get(point()).await.unwrap_err();
+    assert_eq!(error.seal_fault(), Some(SealFault::Authentication));
+    victim.set("Diagnosis", honest);
+    stranger.dynamic("Patients").replace(&victim).await?;
+
+    // A new key: what the old one sealed is found by the store, and sealed again.
+    let client = open(keys(&second, Some(&first))?)?;
+    let old = entable::DataKey::from_root(&first).id();
+    let report = client.table::<Patient>().reencrypt().retired(old).await?;
+    assert_eq!((report.rewritten, report.is_complete()), (4, true)); // two patients, two copies
+    let patients = open(keys(&second, None)?)?.table::<Patient>();
+    assert_eq!(patients.query(Patient::primary().clinic("north")).collect().await?.len(), 2);
+
+    // The keys are destroyed, and with them every patient of the clinic.
+    let patients = open(keys(&RootKey::generate()?, None)?)?.table::<Patient>();
+    let error = patients.get(point()).await.unwrap_err();
+    assert!(matches!(error.seal_fault(), Some(SealFault::KeyNotFound(_))));
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Transactions, and other writers in between.
+
+use super::*;
+
+/// A transaction of an update, an insert and a delete.
+async fn transaction(s: &Store) -> Batch {
+    let one = s.write(Operation::insert(row("1", "old"))).await;
+    let three = s.write(Operation::insert(row("3", "old"))).await;
+    let mut batch = Batch::new("Rows");
+    batch.push(Operation::replace(row("1", "new"), Condition::Match(one))).unwrap();
+    batch.push(Operation::insert(row("2", "new"))).unwrap();
+    batch.push(Operation::delete("p", "3", Condition::Match(three)).unwrap()).unwrap();
+    s.plain.clear();
+    batch
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transaction_happens_once_or_is_said_to_be_open() {
+    for error in open().into_iter().chain([busy()]) {
+        let s = store(RetryPolicy::new()).await;
+        let batch = transaction(&s).await;
+        let text = error.to_string();
+        s.fault.inject(On::Apply, 0, Trouble::Before(error.clone()));
+        s.retry.apply(&batch).await.unwrap_or_else(|error| panic!("{text}: {error:?}"));
+        assert_eq!((s.writes(), s.text("2").await.as_deref()), (1, Some("new")));
+
+        let s = store(RetryPolicy::new()).await;
+        let batch = transaction(&s).await;
+        s.fault.inject(On::Apply, 0, Trouble::After(error.clone()));
+        let failed = s.retry.apply(&batch).await.unwrap_err();
+        assert!(failed.is_ambiguous(), "{failed:?}");
+        assert_eq!((failed.seen(), s.writes()), (Some(Seen::Equal), 1));
+
+        let s = store(RetryPolicy::new().operation_ids(true)).await;
+        let batch = transaction(&s).await;
+        s.fault.inject(On::Apply, 0, Trouble::After(error));
+        let written = s.retry.apply(&batch).await.unwrap();
+        assert_eq!(s.writes(), 1);
+        assert_eq!(written[0].etag, s.version("1").await);
+        assert_eq!(written[1].etag, s.version("2").await);
+        assert_eq!(written[2].etag, None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transaction_of_upserts_is_proved_by_its_content() {
+    let s = store(RetryPolicy::new()).await;
+    let mut batch = Batch::new("Rows");
+    batch.push(Operation::insert_or_replace(row("1", "a"))).unwrap();
+    batch.push(Operation::insert_or_merge(row("2", "b"))).unwrap();
+    s.fault.inject(On::Apply, 0, Trouble::After(open()[0].clone()));
+    let written = s.retry.apply(&batch).await.unwrap();
+    assert_eq!(written[1].etag, s.version("2").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_first_attempt_is_no_conflict() {
+    // The first insert arrives after the rows were read and before the second attempt.
+    let s = store(RetryPolicy::new()).await;
+    s.fault.inject(On::Apply, 0, Trouble::Before(open()[0].clone()));
+    s.fault.inject(On::Apply, 1, Trouble::Delay(Duration::from_secs(1)));
+    let batch = Batch::single("Rows", Operation::insert(row("r", "new"))).unwrap();
+    let late = async {
+        tokio::time::sleep(Duration::from_millis(900)).await;
+        s.write(Operation::insert(row("r", "new"))).await;
+    };
+    let (result, ()) = tokio::join!(s.retry.apply(&batch), late);
+    let error = result.unwrap_err();
+    assert!(error.is_ambiguous(), "{error:?}");
+    assert_eq!(error.seen(), Some(Seen::Equal));
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_writers_version_is_not_taken_for_ours() {
+    let s = store(RetryPolicy::new()).await;
+    let operation = s.operation(Verb::Replace, true).await;
+    s.write(Operation::insert_or_replace(row("r", "theirs"))).await;
+    s.fault.inject(On::Apply, 0, Trouble::Before(open()[0].clone()));
+    let error = s.retry.apply(&Batch::single("Rows", operation).unwrap()).await.unwrap_err();
+    assert_eq!((error.is_ambiguous(), error.seen()), (true, Some(Seen::Other)));
+}

@@ -1,0 +1,115 @@
+//! One operation at a time: every verb, with and without a guard.
+
+use super::*;
+use crate::backend::NotSent;
+
+#[tokio::test(start_paused = true)]
+async fn busy_before_the_write_is_waited_out_on_every_verb() {
+    for verb in VERBS {
+        for guarded in [false, true] {
+            let s = store(RetryPolicy::new()).await;
+            let operation = s.operation(verb, guarded).await;
+            s.plain.clear();
+            s.fault.inject(On::Apply, 0, Trouble::Before(busy()));
+            s.fault.inject(On::Apply, 1, Trouble::Before(busy()));
+            s.retry.apply(&Batch::single("Rows", operation).unwrap()).await.unwrap();
+            assert_eq!(s.writes(), 1, "{verb:?}");
+            let expected = (verb != Verb::Delete).then(|| "new".to_owned());
+            assert_eq!(s.text("r").await, expected, "{verb:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_twice_after_a_lost_answer() {
+    for verb in VERBS {
+        for guarded in [false, true] {
+            for error in open().into_iter().chain([busy()]) {
+                let s = store(RetryPolicy::new()).await;
+                let operation = s.operation(verb, guarded).await;
+                s.plain.clear();
+                s.fault.inject(On::Apply, 0, Trouble::After(error));
+                let result = s.retry.apply(&Batch::single("Rows", operation).unwrap()).await;
+                assert_eq!(s.writes(), 1, "{verb:?}");
+                let won = verb == Verb::Insert
+                    || guarded && matches!(verb, Verb::Replace | Verb::Merge | Verb::Delete);
+                match result {
+                    Ok(written) => {
+                        assert!(!won, "{verb:?} claims what cannot be known");
+                        assert_eq!(written[0].etag, s.version("r").await);
+                    }
+                    Err(error) => {
+                        assert!(won && error.is_ambiguous(), "{verb:?}: {error:?}");
+                        let absent = verb == Verb::Delete;
+                        let seen = if absent { Seen::Absent } else { Seen::Equal };
+                        assert_eq!(error.seen(), Some(seen), "{verb:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guarded_write_that_did_not_happen_is_made_again() {
+    for verb in [Verb::Insert, Verb::Replace, Verb::Merge, Verb::Delete] {
+        for error in open() {
+            let s = store(RetryPolicy::new()).await;
+            let operation = s.operation(verb, true).await;
+            s.plain.clear();
+            s.fault.inject(On::Apply, 0, Trouble::Before(error));
+            s.retry.apply(&Batch::single("Rows", operation).unwrap()).await.unwrap();
+            assert_eq!(s.writes(), 1, "{verb:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unguarded_write_is_never_made_again_blindly() {
+    for verb in
+        [Verb::Replace, Verb::Merge, Verb::InsertOrReplace, Verb::InsertOrMerge, Verb::Delete]
+    {
+        for error in open() {
+            let s = store(RetryPolicy::new()).await;
+            let operation = s.operation(verb, false).await;
+            s.plain.clear();
+            s.fault.inject(On::Apply, 0, Trouble::Before(error));
+            let batch = Batch::single("Rows", operation).unwrap();
+            let error = s.retry.apply(&batch).await.unwrap_err();
+            assert!(error.is_ambiguous(), "{verb:?}");
+            assert_eq!((error.seen(), s.writes()), (Some(Seen::Other), 0));
+            assert_eq!(s.text("r").await.as_deref(), Some("old"));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_was_never_sent_is_made_again_as_it_is() {
+    for verb in VERBS {
+        let s = store(RetryPolicy::new()).await;
+        let operation = s.operation(verb, false).await;
+        s.plain.clear();
+        let unsent = Error::new(ErrorKind::Backend, "cannot be reached");
+        let unsent = unsent.with_source(NotSent::new("connection refused"));
+        s.fault.inject(On::Apply, 0, Trouble::Before(unsent));
+        s.retry.apply(&Batch::single("Rows", operation).unwrap()).await.unwrap();
+        assert_eq!((s.writes(), s.plain.count()), (1, 1), "{verb:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_id_proves_a_write() {
+    for verb in
+        [Verb::Insert, Verb::Replace, Verb::Merge, Verb::InsertOrReplace, Verb::InsertOrMerge]
+    {
+        for error in open().into_iter().chain([busy()]) {
+            let s = store(RetryPolicy::new().operation_ids(true)).await;
+            let operation = s.operation(verb, true).await;
+            s.plain.clear();
+            s.fault.inject(On::Apply, 0, Trouble::After(error));
+            let written = s.retry.apply(&Batch::single("Rows", operation).unwrap()).await.unwrap();
+            assert_eq!(written[0].etag, s.version("r").await, "{verb:?}");
+            assert_eq!(s.writes(), 1);
+        }
+    }
+}

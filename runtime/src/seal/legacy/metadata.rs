@@ -1,0 +1,138 @@
+//! What a legacy row says about its own encryption.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use crate::{
+    edm::ValueRef,
+    error::{Error, Result, SealFault},
+    row::Row,
+};
+
+/// The property with the description.
+pub(crate) const METADATA: &str = "_ClientEncryptionMetadata1";
+/// The property with the encrypted list of encrypted properties.
+pub(super) const LIST: &str = "_ClientEncryptionMetadata2";
+
+/// A row's content key as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WrappedKey {
+    /// The id of the key that it is wrapped with.
+    pub key_id: String,
+    /// How: `A256KW`, `RSA-OAEP` (with SHA-1), `RSA1_5`, or whatever the writer's key said.
+    pub algorithm: String,
+    /// The wrapped bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// What a row says about its encryption.
+pub(super) struct Metadata {
+    pub(super) wrapped: WrappedKey,
+    pub(super) is_java: bool,
+    iv: [u8; 16],
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Stored {
+    wrapped_content_key: StoredKey,
+    encryption_agent: Agent,
+    #[serde(rename = "ContentEncryptionIV")]
+    content_encryption_iv: String,
+    key_wrapping_metadata: Option<Writer>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct StoredKey {
+    key_id: String,
+    encrypted_key: String,
+    algorithm: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Agent {
+    protocol: String,
+    encryption_algorithm: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Writer {
+    encryption_library: Option<String>,
+}
+
+impl Metadata {
+    /// Reads the row's description.
+    pub(super) fn of(row: &Row) -> Result<Self> {
+        let Some(ValueRef::String(text)) = row.get(METADATA)? else {
+            return Err(Error::seal(
+                SealFault::NotEncrypted,
+                format!("the row is not encrypted by the legacy protocol: it has no `{METADATA}`"),
+            ));
+        };
+        let stored: Stored = serde_json::from_str(text).map_err(|_| malformed())?;
+        let agent = &stored.encryption_agent;
+        if agent.protocol != "1.0" || agent.encryption_algorithm != "AES_CBC_256" {
+            return Err(Error::seal(
+                SealFault::Malformed,
+                format!(
+                    "the row is encrypted by protocol `{}` with `{}`, only `1.0` with `AES_CBC_256` is read",
+                    agent.protocol.escape_debug(),
+                    agent.encryption_algorithm.escape_debug()
+                ),
+            ));
+        }
+        let decode = |text: &str| BASE64_STANDARD.decode(text).map_err(|_| malformed());
+        let iv = decode(&stored.content_encryption_iv)?;
+        let wrapped = WrappedKey {
+            bytes: decode(&stored.wrapped_content_key.encrypted_key)?,
+            key_id: stored.wrapped_content_key.key_id,
+            algorithm: stored.wrapped_content_key.algorithm,
+        };
+        Ok(Self {
+            wrapped,
+            is_java: match stored.key_wrapping_metadata {
+                None => true,
+                Some(writer) => writer.encryption_library.is_some_and(|name| name.contains("Java")),
+            },
+            iv: iv.try_into().map_err(|_| malformed())?,
+        })
+    }
+
+    /// The property's own IV. Java put the partition first, the others the row, and nobody put
+    /// anything between the parts.
+    pub(super) fn iv(&self, row: &Row, property: &str) -> [u8; 16] {
+        let (first, second) = match self.is_java {
+            true => (row.partition_key(), row.row_key()),
+            false => (row.row_key(), row.partition_key()),
+        };
+        let hash = Sha256::new_with_prefix(self.iv)
+            .chain_update(first)
+            .chain_update(second)
+            .chain_update(property)
+            .finalize();
+        let mut iv = [0; 16];
+        iv.iter_mut().zip(hash).for_each(|(iv, byte)| *iv = byte);
+        iv
+    }
+
+    /// The names in the list: JSON, but for Java's `[A, B]`.
+    pub(super) fn names(&self, list: &str) -> Option<Vec<String>> {
+        if !self.is_java {
+            return serde_json::from_str(list).ok();
+        }
+        let names = list.strip_prefix('[')?.strip_suffix(']')?.split([',', ' ']);
+        Some(names.filter(|name| !name.is_empty()).map(str::to_owned).collect())
+    }
+}
+
+fn malformed() -> Error {
+    Error::seal(
+        SealFault::Malformed,
+        format!("the row's `{METADATA}` is none of the legacy protocol"),
+    )
+}

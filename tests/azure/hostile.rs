@@ -1,0 +1,253 @@
+//! Servers that do not answer as the Table service does: on real sockets, one connection each.
+
+use std::{
+    fmt::Write,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use entable::{
+    Azure, AzureOptions, Batch, Condition, Error, Filter, Operation,
+    backend::{Backend, Scan, TableRequest},
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::{
+    emulator::{apply, read, row},
+    fake::KEY,
+};
+
+/// What a server does with a request: bytes, and a pause after each; then the connection closes.
+#[derive(Clone)]
+struct Manner {
+    bytes: Vec<u8>,
+    /// Sends so many bytes at a time.
+    chunk: usize,
+    pause: Duration,
+    /// Goes on with these for ever.
+    forever: Option<Vec<u8>>,
+}
+
+fn says(text: impl Into<Vec<u8>>) -> Manner {
+    Manner { bytes: text.into(), chunk: usize::MAX, pause: Duration::ZERO, forever: None }
+}
+
+fn http(status: &str, headers: &str, body: &str) -> Manner {
+    says(format!(
+        "HTTP/1.1 {status}\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    ))
+}
+
+/// A server of that manner, and how many requests it got.
+async fn server(manner: Manner) -> (Azure, Arc<AtomicUsize>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}/myaccount", listener.local_addr().unwrap());
+    let count = Arc::new(AtomicUsize::new(0));
+    let asked = Arc::clone(&count);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let (manner, asked) = (manner.clone(), Arc::clone(&asked));
+            tokio::spawn(async move {
+                if whole(&mut stream).await {
+                    asked.fetch_add(1, Ordering::SeqCst);
+                    for chunk in manner.bytes.chunks(manner.chunk) {
+                        let _ = stream.write_all(chunk).await;
+                        tokio::time::sleep(manner.pause).await;
+                    }
+                    while let Some(more) = &manner.forever {
+                        if stream.write_all(more).await.is_err() {
+                            break;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let options = AzureOptions::from_account_key("myaccount", KEY).unwrap();
+    let options = options.endpoint(&address).unwrap().timeout(Duration::from_millis(500));
+    (Azure::new(options).unwrap(), count)
+}
+
+/// Reads a request to its end; `false`: there was none.
+async fn whole(stream: &mut tokio::net::TcpStream) -> bool {
+    let (mut request, mut bytes) = (Vec::new(), [0; 65536]);
+    loop {
+        let text = String::from_utf8_lossy(&request).to_ascii_lowercase();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.split("content-length:").nth(1).and_then(|rest| rest.lines().next());
+            let length = length.map_or(0, |length| length.trim().parse().unwrap());
+            if body.len() >= length {
+                return true;
+            }
+        }
+        match stream.read(&mut bytes).await {
+            Ok(read) if read > 0 => request.extend_from_slice(&bytes[..read]),
+            _ => return false,
+        }
+    }
+}
+
+fn insert() -> Operation {
+    Operation::insert(row("p", "r", "x"))
+}
+
+fn two() -> Batch {
+    let mut batch = Batch::new("Staff");
+    batch.push(insert()).unwrap();
+    batch.push(Operation::delete("p", "s", Condition::Any).unwrap()).unwrap();
+    batch
+}
+
+async fn scan(azure: &Azure) -> Result<usize, Error> {
+    let filter = Filter::Constant(true);
+    let scan = Scan { table: "Staff", filter: &filter, select: None, top: None, from: None };
+    azure.scan(scan).await.map(|page| page.rows.len())
+}
+
+/// Every kind of request fails, within the time, without the key in what it says; a write is not
+/// said to have been refused where that is not known.
+async fn nothing_is_believed(name: &str, manner: Manner, write_is_open: bool) {
+    let (azure, asked) = server(manner).await;
+    let begun = Instant::now();
+    let reads = [
+        read(&azure, "Staff", "p", "r").await.map(drop).unwrap_err(),
+        scan(&azure).await.map(drop).unwrap_err(),
+        azure.tables(TableRequest::List { from: None }).await.map(drop).unwrap_err(),
+        azure.access_policies("Staff").await.map(drop).unwrap_err(),
+    ];
+    let delete = Operation::delete("p", "r", Condition::Any).unwrap();
+    let writes = [
+        apply(&azure, "Staff", insert()).await.map(drop).unwrap_err(),
+        apply(&azure, "Staff", Operation::insert_or_merge(row("p", "r", "x")))
+            .await
+            .map(drop)
+            .unwrap_err(),
+        apply(&azure, "Staff", delete).await.map(drop).unwrap_err(),
+        azure.apply(&two()).await.map(drop).unwrap_err(),
+        azure.tables(TableRequest::Create("Staff")).await.map(drop).unwrap_err(),
+        azure.tables(TableRequest::Delete("Staff")).await.map(drop).unwrap_err(),
+        azure.set_access_policies("Staff", &[]).await.unwrap_err(),
+    ];
+    assert!(begun.elapsed() < Duration::from_secs(15), "{name}: {:?}", begun.elapsed());
+    assert_eq!(asked.load(Ordering::SeqCst), 11, "{name}: nothing is sent twice");
+    for error in &reads {
+        assert!(error.is_backend(), "{name}: {error:?}");
+    }
+    for error in &writes {
+        assert_eq!(error.is_ambiguous(), write_is_open, "{name}: {error:?}");
+        assert!(!error.is_conflict() && !error.is_not_found(), "{name}: {error:?}");
+    }
+    let mut all = String::new();
+    for error in reads.iter().chain(&writes) {
+        let _ = write!(all, "{error} {error:?}");
+    }
+    assert!(!all.contains(KEY) && !all.contains("SharedKey"), "{name}: {all}");
+}
+
+#[tokio::test]
+async fn what_is_no_http_is_no_answer() {
+    nothing_is_believed("closes at once", says(""), true).await;
+    nothing_is_believed("noise", says(vec![0xff; 500]), true).await;
+    nothing_is_believed("another protocol", says("220 mail.example ESMTP\r\n"), true).await;
+    nothing_is_believed("half a status line", says("HTTP/1.1 20"), true).await;
+    let many: String = (0..500).fold(String::new(), |all, n| all + &format!("X-{n}: y\r\n"));
+    nothing_is_believed("many headers", http("204 No Content", &many, ""), true).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_cut_is_no_answer() {
+    let body = r#"{"value":[{"PartitionKey":"p","RowKey":"r"}]}"#;
+    for cut in [0, 1, 20, body.len() - 1] {
+        let text = format!(
+            "HTTP/1.1 202 Accepted\r\nContent-Length: {}\r\n\r\n{}",
+            body.len(),
+            &body[..cut]
+        );
+        nothing_is_believed("a cut body", says(text), true).await;
+    }
+    let chunked = "HTTP/1.1 202 Accepted\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{\"value\":[]}";
+    nothing_is_believed("a cut chunk", says(chunked), true).await;
+}
+
+#[tokio::test]
+async fn a_page_of_another_server_is_no_answer() {
+    let page = "<html><body>Please sign in</body></html>";
+    let html = "Content-Type: text/html\r\n";
+    // Success, as a sign-in page says it: no row is there, none is missing, none was written.
+    nothing_is_believed("a sign-in page", http("200 OK", html, page), true).await;
+    nothing_is_believed("an empty page", http("200 OK", html, ""), true).await;
+    let json = "Content-Type: application/json\r\n";
+    nothing_is_believed("another JSON", http("200 OK", json, "{\"ok\":true}"), true).await;
+    nothing_is_believed("a list", http("200 OK", json, "[]"), true).await;
+    nothing_is_believed("null", http("200 OK", json, "null"), true).await;
+    let deep = "[".repeat(100_000);
+    nothing_is_believed("brackets", http("200 OK", json, &deep), true).await;
+    // Not there, as a server says it that has no tables at all.
+    nothing_is_believed("not found", http("404 Not Found", html, page), false).await;
+    nothing_is_believed("a bare 404", http("404 Not Found", "", ""), false).await;
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let (elsewhere, asked) = server(http("200 OK", "", "{\"value\":[]}")).await;
+    for status in ["301 Moved", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
+        let to = format!("Location: {}/Staff\r\n", elsewhere.endpoint());
+        nothing_is_believed(status, http(status, &to, ""), false).await;
+    }
+    // The signature would have gone along.
+    assert_eq!(asked.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn an_answer_that_drips_comes_to_an_end() {
+    let mut slow = http("202 Accepted", "", &" ".repeat(1000));
+    (slow.chunk, slow.pause) = (1, Duration::from_millis(50));
+    nothing_is_believed("drips", slow, true).await;
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_cut() {
+    let mut flood = says("HTTP/1.1 202 Accepted\r\n\r\n{\"value\":[");
+    flood.forever = Some(vec![b' '; 1 << 20]);
+    let (azure, _) = server(flood).await;
+    let begun = Instant::now();
+    let error = scan(&azure).await.unwrap_err();
+    assert!(error.is_backend(), "{error:?}");
+    assert!(azure.apply(&two()).await.unwrap_err().is_ambiguous());
+    assert!(begun.elapsed() < Duration::from_secs(6));
+}
+
+#[tokio::test]
+async fn another_row_is_not_taken_for_the_one_that_was_asked_for() {
+    let json = "Content-Type: application/json\r\n";
+    for body in
+        [r#"{"PartitionKey":"p","RowKey":"s"}"#, r#"{"PartitionKey":"P","RowKey":"r"}"#, "{}"]
+    {
+        let (azure, _) = server(http("200 OK", json, body)).await;
+        let error = read(&azure, "Staff", "p", "r").await.unwrap_err();
+        assert!(error.is_backend() && error.to_string().contains("another row"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_batch_answer_is_counted() {
+    let part = "--c\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n\r\n";
+    for (parts, open) in [(0, true), (1, true), (2, false), (3, true)] {
+        let body = format!("--b\r\n\r\n{}--c--\r\n--b--\r\n", part.repeat(parts));
+        let (azure, _) = server(http("202 Accepted", "", &body)).await;
+        let outcome = azure.apply(&two()).await;
+        assert_eq!(outcome.is_err_and(|error| error.is_ambiguous()), open, "{parts} parts");
+    }
+    // An index that no operation has.
+    let refused = "--c\r\n\r\nHTTP/1.1 409 Conflict\r\n\r\n{\"odata.error\":{\"code\":\"EntityAlreadyExists\",\"message\":{\"value\":\"99999999999999999999:no\"}}}\r\n--c--";
+    let (azure, _) = server(http("202 Accepted", "", refused)).await;
+    let error = azure.apply(&two()).await.unwrap_err();
+    assert!(
+        error.is_conflict() && error.failed_index().is_some_and(|index| index < 2),
+        "{error:?}"
+    );
+}

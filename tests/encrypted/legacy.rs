@@ -1,0 +1,142 @@
+//! Rows that earlier storage libraries encrypted are taken over.
+
+use std::{fs, path::Path};
+
+use entable::{
+    EdmType, Row, SealFault, ValueRef,
+    backend::{Memory, layer::Recorder},
+    prelude::*,
+    seal::legacy::LegacyKeys,
+};
+use serde_json::Value as Json;
+
+use crate::fixture::{keyring, put, stored, value, with};
+
+fn keys() -> LegacyKeys {
+    LegacyKeys::new()
+        .aes("local:test-aes-kek-1", std::array::from_fn(|at| u8::try_from(at).unwrap()))
+}
+
+/// A row as one of the libraries wrote it.
+fn row(vector: &str) -> Row {
+    use base64::Engine;
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join(format!("vectors/legacy-encryption/{vector}.json"));
+    let vector: Json = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    let stored = vector["stored_row"].as_object().unwrap();
+    let text = |name: &str| stored[name].as_str().unwrap();
+    let mut row = Row::build(text("PartitionKey"), text("RowKey"));
+    for (name, value) in stored {
+        if ["PartitionKey", "RowKey", "Timestamp"].contains(&&**name) || name.contains("odata.") {
+            continue;
+        }
+        let edm = stored.get(&format!("{name}@odata.type")).and_then(Json::as_str);
+        match (edm, value.as_str()) {
+            (Some("Edm.Binary"), Some(v)) => {
+                row.put(
+                    name,
+                    ValueRef::Binary(&base64::prelude::BASE64_STANDARD.decode(v).unwrap()),
+                );
+            }
+            (Some("Edm.Int64"), Some(v)) => row.put(name, ValueRef::Int64(v.parse().unwrap())),
+            (_, Some(v)) => row.put(name, ValueRef::String(v)),
+            (_, None) => {
+                row.put(name, ValueRef::Int32(i32::try_from(value.as_i64().unwrap()).unwrap()))
+            }
+        }
+    }
+    row.finish().unwrap()
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Staff",
+    partition_key = "{department}",
+    row_key = "{id:05}",
+    index(ByEmail, row_key = "email_{email}")
+)]
+struct Person {
+    department: String,
+    id: u32,
+    #[table(encrypt)]
+    first_name: String,
+    // Encrypted by the old program, and not declared so.
+    last_name: String,
+    email: String,
+    age: i64,
+}
+
+/// The same without a copy, so that a patch is a merge that reads nothing.
+#[derive(Debug, TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "{id:05}")]
+struct Alone {
+    department: String,
+    id: u32,
+    #[table(encrypt)]
+    first_name: String,
+}
+
+#[tokio::test]
+async fn legacy_rows_become_modern_ones_under_if_match() {
+    let recorder = Recorder::around(Memory::new());
+    let client = Client::builder().backend(recorder.clone()).keys(keyring(1)).build().unwrap();
+    client.create_table("Staff").await.unwrap();
+    let legacy = row("v1-01-simple");
+    put(&client, legacy.clone()).await;
+    put(&client, with(&row("v1-02-unicode"), "EntityType", Some("Other".into()))).await;
+    let people = client.table::<Person>();
+
+    // Onto a row of the old format nothing is merged.
+    let dynamic = client.dynamic("Staff");
+    let mut read = dynamic.get("Sales", "00001").await.unwrap().unwrap();
+    read.set("Age", 1_i64);
+    recorder.clear();
+    let error = dynamic.merge(&read).await.unwrap_err();
+    assert_eq!((error.is_unsupported(), recorder.count()), (true, 0));
+
+    // A value that was merged in the meantime by a program of this crate is kept.
+    let point = Alone::primary().department("Sales").id(1);
+    let patch = Alone::patch().first_name("Augusta");
+    client.table::<Alone>().patch(point, patch).await.unwrap();
+
+    let report = people.migrate_legacy(keys()).await.unwrap();
+    assert_eq!((report.rewritten, report.is_complete()), (1, true), "{report:?}");
+    let person = people.get(Person::primary().department("Sales").id(1)).await.unwrap().unwrap();
+    assert_eq!(
+        (person.first_name.as_str(), person.last_name.as_str(), person.age),
+        ("Augusta", "Lovelace", 36)
+    );
+    let row = stored(&client, "Sales", "00001").await;
+    assert_eq!(value(&row, "_ClientEncryptionMetadata1"), None);
+    assert_eq!(value(&row, "_ClientEncryptionMetadata2"), None);
+    for name in ["FirstName", "LastName"] {
+        assert_eq!(value(&row, name).unwrap().edm_type(), EdmType::Binary, "{name}");
+    }
+    assert_eq!(value(&row, "Email").unwrap().edm_type(), EdmType::String);
+    people.rebuild(Person::by_email()).await.unwrap();
+    let by_email = Person::by_email().department("Sales").email("ada@example.com");
+    assert!(people.get(by_email).await.unwrap().is_some());
+    assert!(people.check().await.unwrap().is_clean());
+    assert_eq!(people.migrate_legacy(keys()).await.unwrap().rewritten, 0);
+}
+
+#[tokio::test]
+async fn a_row_that_does_not_decrypt_stays_as_it_is() {
+    let client = Client::builder().backend(Memory::new()).keys(keyring(1)).build().unwrap();
+    client.create_table("Staff").await.unwrap();
+    let legacy = row("v1-01-simple");
+    let torn = with(&legacy, "FirstName", Some(bytes::Bytes::from_static(&[7; 16]).into()));
+    put(&client, torn.clone()).await;
+    let report = client.table::<Person>().migrate_legacy(keys()).await.unwrap();
+    assert_eq!((report.rewritten, report.failed.len()), (0, 1));
+    assert_eq!(report.failed[0].error.seal_fault(), Some(SealFault::Authentication));
+    assert_eq!(
+        value(&stored(&client, "Sales", "00001").await, "FirstName"),
+        value(&torn, "FirstName")
+    );
+    // And so does one that does not fit the entity.
+    put(&client, with(&legacy, "Age", Some("old".into()))).await;
+    let report = client.table::<Person>().migrate_legacy(keys()).await.unwrap();
+    assert_eq!((report.rewritten, report.failed.len()), (0, 1));
+    assert!(report.failed[0].error.is_decode());
+}

@@ -1,0 +1,18 @@
+//! Encrypted properties through every verb: what is stored, what comes back, what is refused.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "tests stop where something is wrong"
+)]
+
+mod canary;
+mod fixture;
+#[cfg(feature = "legacy-encryption")]
+mod legacy;
+mod properties;
+mod refusal;
+mod resolver;
+mod rotation;
+mod tokens;
+mod whole;

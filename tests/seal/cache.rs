@@ -1,0 +1,283 @@
+//! Keys kept for a while, in front of a provider that counts.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use entable::{
+    CachedKeys, DataKey, Error, IndexKey, KeyId, KeyProvider, KeyScope, Keyring, RootKey,
+    SealFault, SteppedClock, Ticks, seal::KeyFuture,
+};
+
+/// Counts the questions, answers slowly, and is down when it is told to be.
+#[derive(Debug)]
+struct Counting {
+    keys: Mutex<Keyring>,
+    asked: AtomicUsize,
+    fault: Mutex<Option<SealFault>>,
+}
+
+impl Counting {
+    fn new() -> Arc<Self> {
+        let keys = Mutex::new(ring(&[1, 2]));
+        Arc::new(Self { keys, asked: AtomicUsize::new(0), fault: Mutex::new(None) })
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+
+    fn fail(&self, fault: Option<SealFault>) {
+        *self.fault.lock().unwrap() = fault;
+    }
+
+    async fn answer(&self) -> Result<Keyring, Error> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        match *self.fault.lock().unwrap() {
+            Some(fault) => Err(Error::seal(fault, "the store says no")),
+            None => Ok(self.keys.lock().unwrap().clone()),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Far(Arc<Counting>);
+
+impl KeyProvider for Far {
+    fn scope_of(&self, partition_key: &str) -> KeyScope {
+        KeyScope::named(partition_key)
+    }
+
+    fn primary<'a>(&'a self, scope: &'a KeyScope) -> KeyFuture<'a, Arc<DataKey>> {
+        Box::pin(async move { self.0.answer().await?.primary_key(scope) })
+    }
+
+    fn get<'a>(&'a self, scope: &'a KeyScope, id: KeyId) -> KeyFuture<'a, Arc<DataKey>> {
+        Box::pin(async move { self.0.answer().await?.data_key(scope, id) })
+    }
+
+    fn index<'a>(
+        &'a self,
+        scope: &'a KeyScope,
+        version: Option<u32>,
+    ) -> KeyFuture<'a, Arc<IndexKey>> {
+        Box::pin(async move { self.0.answer().await?.index_key(scope, version) })
+    }
+}
+
+const DOWN: SealFault = SealFault::KeyUnavailable { retryable: true };
+const NO: SealFault = SealFault::KeyUnavailable { retryable: false };
+
+/// A ring whose first key is the primary one.
+fn ring(bytes: &[u8]) -> Keyring {
+    let scope = KeyScope::default_scope();
+    let mut ring = Keyring::builder().index(&scope, 1, &RootKey::from_bytes([9; 32]));
+    for (at, byte) in bytes.iter().enumerate() {
+        let root = RootKey::from_bytes([*byte; 32]);
+        ring = if at == 0 { ring.primary(&scope, &root) } else { ring.decrypt_only(&scope, &root) };
+    }
+    ring.build().unwrap()
+}
+
+fn cached(life: u64) -> (Arc<Counting>, Arc<SteppedClock>, Arc<CachedKeys<Far>>, KeyScope) {
+    let (keys, clock) = (Counting::new(), Arc::new(SteppedClock::new(Ticks::UNIX_EPOCH)));
+    let cache = CachedKeys::new(Far(keys.clone())).ttl(Duration::from_secs(life));
+    let cache = cache.with_clock(clock.clone());
+    (keys, clock, Arc::new(cache), KeyScope::default_scope())
+}
+
+fn id(byte: u8) -> KeyId {
+    crate::key(byte).id()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_asked_for_once_in_its_time() {
+    let (keys, clock, cache, scope) = cached(3600);
+    for _ in 0..5 {
+        assert_eq!(cache.get(&scope, id(2)).await.unwrap().id(), id(2));
+    }
+    assert_eq!(keys.asked(), 1);
+    clock.advance(Duration::from_secs(3599));
+    cache.get(&scope, id(2)).await.unwrap();
+    assert_eq!(keys.asked(), 1);
+    clock.advance(Duration::from_secs(1));
+    cache.get(&scope, id(2)).await.unwrap();
+    assert_eq!(keys.asked(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_written_is_read_without_a_question() {
+    let (keys, _, cache, scope) = cached(3600);
+    let primary = cache.primary(&scope).await.unwrap();
+    assert_eq!(cache.get(&scope, primary.id()).await.unwrap().id(), id(1));
+    assert_eq!(keys.asked(), 1);
+    // Tokens and other scopes are other questions.
+    assert_eq!(cache.index(&scope, None).await.unwrap().version(), 1);
+    assert_eq!(cache.index(&scope, None).await.unwrap().version(), 1);
+    assert_eq!(keys.asked(), 2);
+    let other = cache.scope_of("elsewhere");
+    assert!(cache.get(&other, id(1)).await.unwrap_err().is_decrypt());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_who_wait_make_one_flight() {
+    let (keys, _, cache, scope) = cached(3600);
+    let waiting = (0..100).map(|_| {
+        let (cache, scope) = (cache.clone(), scope.clone());
+        tokio::spawn(async move { cache.get(&scope, id(1)).await.unwrap().id() })
+    });
+    for one in waiting.collect::<Vec<_>>() {
+        assert_eq!(one.await.unwrap(), id(1));
+    }
+    assert_eq!(keys.asked(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_who_wait_share_a_failure_and_later_ones_ask_again() {
+    let (keys, _, cache, scope) = cached(3600);
+    keys.fail(Some(DOWN));
+    let waiting = (0..50).map(|_| {
+        let (cache, scope) = (cache.clone(), scope.clone());
+        tokio::spawn(async move { cache.primary(&scope).await.unwrap_err().seal_fault() })
+    });
+    for one in waiting.collect::<Vec<_>>() {
+        assert_eq!(one.await.unwrap(), Some(DOWN));
+    }
+    assert_eq!(keys.asked(), 1);
+    keys.fail(None);
+    assert_eq!(cache.primary(&scope).await.unwrap().id(), id(1));
+    assert_eq!(keys.asked(), 2);
+}
+
+/// Whoever asks may go away; the next one in line asks in its place.
+#[tokio::test(start_paused = true)]
+async fn a_dropped_flight_strands_nobody() {
+    let (keys, _, cache, scope) = cached(3600);
+    let first = tokio::spawn({
+        let (cache, scope) = (cache.clone(), scope.clone());
+        async move { drop(cache.get(&scope, id(1)).await) }
+    });
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    assert_eq!(keys.asked(), 1);
+    let second = tokio::spawn({
+        let (cache, scope) = (cache.clone(), scope.clone());
+        async move { cache.get(&scope, id(1)).await.unwrap().id() }
+    });
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    first.abort();
+    assert_eq!(second.await.unwrap(), id(1));
+    assert_eq!(keys.asked(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_die_with_their_time_when_the_store_is_down() {
+    let (keys, clock, cache, scope) = cached(60);
+    cache.primary(&scope).await.unwrap();
+    keys.fail(Some(DOWN));
+    clock.advance(Duration::from_secs(59));
+    assert!(cache.primary(&scope).await.is_ok() && cache.get(&scope, id(1)).await.is_ok());
+    clock.advance(Duration::from_secs(1));
+    let error = cache.get(&scope, id(1)).await.unwrap_err();
+    assert!(error.is_key_unavailable() && error.seal_fault() == Some(DOWN));
+    assert!(cache.primary(&scope).await.unwrap_err().is_key_unavailable());
+}
+
+#[tokio::test(start_paused = true)]
+async fn stale_keys_read_while_the_store_is_down_and_never_write() {
+    let (keys, clock) = (Counting::new(), Arc::new(SteppedClock::new(Ticks::UNIX_EPOCH)));
+    let cache = CachedKeys::new(Far(keys.clone()))
+        .ttl(Duration::from_secs(60))
+        .stale_for_decrypt(Duration::from_secs(600))
+        .with_clock(clock.clone());
+    let scope = KeyScope::default_scope();
+    cache.primary(&scope).await.unwrap();
+    cache.index(&scope, None).await.unwrap();
+    keys.fail(Some(DOWN));
+    clock.advance(Duration::from_secs(100));
+    assert!(cache.get(&scope, id(1)).await.is_ok());
+    // A store that is down is not asked for every value.
+    let asked = keys.asked();
+    for _ in 0..100 {
+        cache.get(&scope, id(1)).await.unwrap();
+    }
+    assert_eq!(keys.asked(), asked);
+    assert!(cache.primary(&scope).await.unwrap_err().is_key_unavailable());
+    assert!(cache.index(&scope, None).await.unwrap_err().is_key_unavailable());
+    clock.advance(Duration::from_secs(559));
+    assert!(cache.get(&scope, id(1)).await.is_ok());
+    clock.advance(Duration::from_secs(1));
+    assert!(cache.get(&scope, id(1)).await.unwrap_err().is_key_unavailable());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_says_no_is_obeyed() {
+    let (keys, clock) = (Counting::new(), Arc::new(SteppedClock::new(Ticks::UNIX_EPOCH)));
+    let cache = CachedKeys::new(Far(keys.clone()))
+        .ttl(Duration::from_secs(60))
+        .stale_for_decrypt(Duration::from_secs(6000))
+        .with_clock(clock.clone());
+    let scope = KeyScope::default_scope();
+    cache.get(&scope, id(2)).await.unwrap();
+    cache.get(&scope, id(1)).await.unwrap();
+    clock.advance(Duration::from_secs(60));
+    *keys.keys.lock().unwrap() = ring(&[1]);
+    assert!(cache.get(&scope, id(2)).await.unwrap_err().is_decrypt());
+    keys.fail(Some(NO));
+    assert!(cache.get(&scope, id(1)).await.unwrap_err().is_key_unavailable());
+    // And stays so when the store goes down afterwards.
+    keys.fail(Some(DOWN));
+    clock.advance(Duration::from_secs(30));
+    assert!(cache.get(&scope, id(2)).await.unwrap_err().is_key_unavailable());
+    assert!(cache.get(&scope, id(1)).await.unwrap_err().is_key_unavailable());
+}
+
+/// Rows name keys, and anyone who writes rows can name any.
+#[tokio::test(start_paused = true)]
+async fn made_up_key_ids_cost_one_question_each_and_no_memory() {
+    let (keys, clock, cache, scope) = cached(3600);
+    for _ in 0..10 {
+        assert!(cache.get(&scope, id(77)).await.unwrap_err().is_decrypt());
+    }
+    assert_eq!(keys.asked(), 1);
+    cache.get(&scope, id(1)).await.unwrap();
+    for made_up in 0..3_000_u64 {
+        let made_up = KeyId::from_bytes(made_up.to_be_bytes());
+        assert!(cache.get(&scope, made_up).await.is_err());
+    }
+    let asked = keys.asked();
+    cache.get(&scope, id(1)).await.unwrap();
+    assert_eq!(keys.asked(), asked, "a key that is there was dropped for names that are not");
+    // A key that is new in the store is found when the pause is over.
+    *keys.keys.lock().unwrap() = ring(&[77, 1]);
+    clock.advance(Duration::from_secs(5));
+    assert!(cache.get(&scope, id(77)).await.is_ok());
+}
+
+/// A key whose time is over does not wait in memory for the next question about it.
+#[tokio::test(start_paused = true)]
+async fn keys_leave_memory_after_their_time() {
+    let (_, clock, cache, scope) = cached(60);
+    let key = Arc::downgrade(&cache.get(&scope, id(2)).await.unwrap());
+    clock.advance(Duration::from_secs(59));
+    cache.get(&scope, id(1)).await.unwrap();
+    clock.advance(Duration::from_secs(1));
+    // The provider's own ring holds it, until that lets go.
+    *cache.provider().0.keys.lock().unwrap() = ring(&[1]);
+    assert!(key.upgrade().is_some());
+    drop(cache.get(&scope, id(77)).await);
+    assert!(key.upgrade().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn forgetting_is_at_once() {
+    let (keys, _, cache, scope) = cached(3600);
+    cache.primary(&scope).await.unwrap();
+    cache.forget();
+    cache.get(&scope, id(1)).await.unwrap();
+    assert_eq!(keys.asked(), 2);
+}
