@@ -61,7 +61,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // One point read, by the token of the number; the number itself is in no key and no request.
     let path = Patient::by_ssn().clinic("north").ssn("123-45-6789");
-    let found = patients.get(path).await?.expect("she was inserted");
+    let found = patients.get(path).await?.ok_or("she was inserted")?;
     assert_eq!((found.id, found.diagnosis.as_deref()), (1, Some("influenza")));
     assert!(found.row_key().starts_with("ssn_") && !found.row_key().contains("6789"));
 
@@ -77,19 +77,19 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Without keys there are only bytes.
     let stranger = Client::builder().backend(store.clone()).build()?;
-    let raw = stranger.dynamic("Patients").get("north", "patient_000001").await?.expect("a row");
+    let raw = stranger.dynamic("Patients").get("north", "patient_000001").await?.ok_or("a row")?;
     assert!(raw.bytes("Ssn").is_ok() && raw.bytes("Diagnosis").is_ok());
-    let error = stranger.table::<Patient>().get(point()).await.unwrap_err();
+    let error = stranger.table::<Patient>().get(point()).await.err().ok_or("it does not open")?;
     assert!(error.is_key_unavailable());
 
     // Somebody moves one patient's diagnosis to the other.
-    let stolen = raw.get("Diagnosis").cloned().expect("it is stored");
+    let stolen = raw.get("Diagnosis").cloned().ok_or("it is stored")?;
     let mut victim =
-        stranger.dynamic("Patients").get("north", "patient_000002").await?.expect("a row");
-    let honest = victim.get("Diagnosis").cloned().expect("it is stored");
+        stranger.dynamic("Patients").get("north", "patient_000002").await?.ok_or("a row")?;
+    let honest = victim.get("Diagnosis").cloned().ok_or("it is stored")?;
     victim.set("Diagnosis", stolen);
     let mut victim = stranger.dynamic("Patients").replace(&victim).await?;
-    let error = patients.get(point()).await.unwrap_err();
+    let error = patients.get(point()).await.err().ok_or("it does not open")?;
     assert_eq!(error.seal_fault(), Some(SealFault::Authentication));
     victim.set("Diagnosis", honest);
     stranger.dynamic("Patients").replace(&victim).await?;
@@ -104,7 +104,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // The keys are destroyed, and with them every patient of the clinic.
     let patients = open(keys(&RootKey::generate()?, None)?)?.table::<Patient>();
-    let error = patients.get(point()).await.unwrap_err();
+    let error = patients.get(point()).await.err().ok_or("it does not open")?;
     assert!(matches!(error.seal_fault(), Some(SealFault::KeyNotFound(_))));
     Ok(())
 }

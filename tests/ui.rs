@@ -1,6 +1,6 @@
 //! What the compiler says about mistakes: one mistake, one message, at its place.
 
-const TOPICS: [&str; 17] = [
+const TOPICS: [&str; 18] = [
     "container",
     "encrypt",
     "enum",

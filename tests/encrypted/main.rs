@@ -7,6 +7,7 @@
 )]
 
 mod canary;
+mod elsewhere;
 mod fixture;
 #[cfg(feature = "legacy-encryption")]
 mod legacy;

@@ -96,7 +96,7 @@ async fn a_changed_value_moves_the_copy_and_a_taken_one_is_a_unique_violation() 
     assert_eq!(people.get(by_ssn("newer")).await.unwrap().unwrap().age, 31);
     let error = people.patch(point, Person::patch().ssn("123-45-0002")).await.unwrap_err();
     assert_eq!((error.is_unique_violation(), error.index()), (true, Some("BySsn")));
-    assert!(!format!("{error:?} {error}").contains("0002"), "{error}");
+    assert!(!format!("{error:?} {error}").contains("123-45"), "{error}");
     let smith = Person::by_name().department("Sales").name("Smith");
     assert_eq!(people.keys(smith).await.unwrap().len(), 1);
     let report = client.bulk().insert_all((10..60).map(person)).await.unwrap();

@@ -41,7 +41,7 @@ async fn copies_are_found_by_their_own_paths() {
     assert_eq!(*found, employee(1));
     assert_eq!(found.index(), Some("ByEmail"));
     let in_table = world.staff.query(Employee::by_name().last_name("Jones")).select::<Age>();
-    assert_eq!(in_table.explain().to_string().contains("StaffByName"), true);
+    assert!(in_table.explain().to_string().contains("StaffByName"));
     let ages: Vec<i32> = in_table.collect().await.unwrap().iter().map(|age| age.age).collect();
     assert_eq!(ages, [34]);
     // The framework's rows are not the entity's.

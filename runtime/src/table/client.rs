@@ -2,23 +2,20 @@
 
 use std::{fmt, sync::Arc};
 
-#[cfg(feature = "conformance")]
-use super::Guard;
 #[cfg(feature = "azure")]
 use super::account::Account;
 use super::{
-    Atomic, Bulk, DynamicTable, SetTable, Table,
+    Atomic, Bulk, ClientBuilder, DynamicTable, SetTable, Table,
     outbox::{Guards, Outbox, OutboxOptions},
-    vault::{Placed, PlaintextPolicy, Reading, Vault},
+    vault::{Placed, Reading, Vault},
 };
+#[cfg(feature = "azure")]
+use crate::backend::layer::RetryPolicy;
 use crate::{
-    backend::{
-        Backend, Capabilities, Read, Rows, Scan, TableNames, TableRequest,
-        layer::{Retry, RetryPolicy},
-    },
+    backend::{Backend, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
     batch::{Batch, Written},
     chance::Chance,
-    clock::{Clock, SystemClock},
+    clock::SystemClock,
     entity::{Schema, Set, TableEntity},
     error::{Error, ErrorKind, Result},
     limits,
@@ -42,10 +39,10 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct Client {
-    backend: Arc<dyn Backend>,
+    pub(super) backend: Arc<dyn Backend>,
     #[cfg(feature = "azure")]
     pub(super) account: Option<Account>,
-    outbox: Arc<Outbox>,
+    pub(super) outbox: Arc<Outbox>,
     pub(super) vault: Arc<Vault>,
 }
 
@@ -316,185 +313,5 @@ impl Client {
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("backend", &self.capabilities().name).finish_non_exhaustive()
-    }
-}
-
-/// Puts a client together.
-///
-/// ```
-/// use entable::{backend::{Memory, layer::Recorder}, prelude::*};
-///
-/// let recorder = Recorder::around(Memory::new());
-/// let client = Client::builder().backend(recorder.clone()).build()?;
-/// assert_eq!(recorder.count(), 0);
-/// # let _ = client;
-/// # Ok::<(), Error>(())
-/// ```
-#[derive(Default)]
-pub struct ClientBuilder {
-    backend: Option<Arc<dyn Backend>>,
-    retry: Option<RetryPolicy>,
-    #[cfg(feature = "azure")]
-    account: Option<crate::Azure>,
-    outbox: OutboxOptions,
-    clock: Option<Arc<dyn Clock>>,
-    seed: Option<u64>,
-    guards: Guards,
-    vault: Vault,
-}
-
-impl ClientBuilder {
-    /// The backend, or a layer around one.
-    #[must_use]
-    pub fn backend(mut self, backend: impl Backend) -> Self {
-        #[cfg(feature = "azure")]
-        if let Some(azure) = (&backend as &dyn std::any::Any).downcast_ref::<crate::Azure>() {
-            self.account.get_or_insert_with(|| azure.clone());
-        }
-        self.backend = Some(Arc::new(backend));
-        self
-    }
-
-    /// The account that signatures and stored access policies are asked of, where the backend is
-    /// not itself one but a layer around it.
-    ///
-    /// ```
-    /// use entable::{Azure, AzureOptions, backend::layer::Recorder, prelude::*};
-    ///
-    /// let azure = Azure::new(AzureOptions::emulator())?;
-    /// let recorder = Recorder::around(azure.clone());
-    /// let client = Client::builder().backend(recorder).account(&azure).build()?;
-    /// assert_eq!(client.table_url("Staff")?, "http://127.0.0.1:10002/devstoreaccount1/Staff");
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[cfg(feature = "azure")]
-    #[must_use]
-    pub fn account(mut self, azure: &crate::Azure) -> Self {
-        self.account = Some(azure.clone());
-        self
-    }
-
-    /// Requests that fail for a moment are tried again by this policy; a write whose answer was lost
-    /// is looked at first, never sent again blindly.
-    #[must_use]
-    pub fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.retry = Some(policy);
-        self
-    }
-
-    /// Where the keys of encrypted properties come from: a [`Keyring`](crate::Keyring), or a key
-    /// store behind [`CachedKeys`](crate::CachedKeys). It also says which rows have which scope of
-    /// keys.
-    ///
-    /// ```
-    /// use entable::{Keyring, backend::Memory, prelude::*};
-    ///
-    /// let keys = Keyring::parse(&Keyring::generate_text()?)?;
-    /// let client = Client::builder().backend(Memory::new()).keys(keys).build()?;
-    /// # let _ = client;
-    /// # Ok::<(), Error>(())
-    /// ```
-    #[cfg(feature = "encrypt")]
-    #[must_use]
-    pub fn keys(mut self, keys: impl crate::seal::KeyProvider) -> Self {
-        self.vault.keys = Some(Arc::new(keys));
-        self
-    }
-
-    /// What becomes of a plain value where an encrypted one is declared: refused, unless told.
-    #[must_use]
-    pub fn plaintext(mut self, policy: PlaintextPolicy) -> Self {
-        self.vault.plaintext = policy;
-        self
-    }
-
-    /// Encrypts further properties than those that are declared: the closure is given PartitionKey,
-    /// RowKey and property of each one that is written, of dynamic entities as well. It is not asked
-    /// for the property that says a row's type.
-    ///
-    /// Readers need the keys alone: a stored value says itself that it is encrypted.
-    ///
-    /// ```
-    /// use entable::{Client, backend::Memory};
-    ///
-    /// let builder = Client::builder()
-    ///     .backend(Memory::new())
-    ///     .encrypt_if(|partition_key, _, property| property == "Ssn" || partition_key == "HR");
-    /// # let _ = builder;
-    /// ```
-    #[must_use]
-    pub fn encrypt_if(
-        mut self,
-        choose: impl Fn(&str, &str, &str) -> bool + Send + Sync + 'static,
-    ) -> Self {
-        self.vault.encrypt_if = Some(Arc::new(choose));
-        self
-    }
-
-    /// How work in other partitions is done.
-    #[must_use]
-    pub fn outbox(mut self, options: OutboxOptions) -> Self {
-        self.outbox = options;
-        self
-    }
-
-    /// Where the client takes the time from; nothing depends on it but the order in which workers
-    /// find work. Stores have clocks of their own.
-    #[must_use]
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = Some(clock);
-        self
-    }
-
-    /// Ids and waits from a seed, so that a history can be played again. For tests.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
-        self
-    }
-
-    /// Leaves a guard of the protocols out, to show what goes wrong then. For tests.
-    #[doc(hidden)]
-    #[cfg(feature = "conformance")]
-    #[must_use]
-    pub fn without_guard(mut self, guard: Guard) -> Self {
-        self.guards = Guards::without(guard);
-        self
-    }
-
-    /// The client.
-    ///
-    /// # Errors
-    ///
-    /// `is_invalid` where no backend was given, or times that leave none for work in other
-    /// partitions.
-    pub fn build(self) -> Result<Client> {
-        let Some(backend) = self.backend else {
-            let message = "a client needs a backend: call `backend(..)`";
-            return Err(Error::new(ErrorKind::Invalid, message));
-        };
-        #[cfg(feature = "azure")]
-        let account = self.account.map(|azure| Account::new(azure, self.retry.clone()));
-        let backend = match self.retry {
-            Some(policy) => Arc::new(Retry::around(backend, policy)),
-            None => backend,
-        };
-        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
-        let chance = self.seed.map_or_else(Chance::default, Chance::seeded);
-        let outbox = Outbox::new(self.outbox.checked()?, clock, chance, self.guards);
-        Ok(Client {
-            backend,
-            #[cfg(feature = "azure")]
-            account,
-            outbox: Arc::new(outbox),
-            vault: Arc::new(self.vault),
-        })
-    }
-}
-
-impl fmt::Debug for ClientBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientBuilder").finish_non_exhaustive()
     }
 }

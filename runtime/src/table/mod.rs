@@ -5,6 +5,7 @@ mod account;
 mod atomic;
 pub(crate) mod backoff;
 mod blind;
+mod builder;
 mod bulk;
 mod check;
 mod client;
@@ -35,12 +36,13 @@ pub(crate) mod vault;
 mod write;
 
 pub use atomic::{Atomic, Committed};
+pub use builder::ClientBuilder;
 pub use bulk::{
     Bulk, BulkChange, BulkReport, BulkVerb, Deletable, Failure, Progress, Rewritable, Writable,
     bulk_change,
 };
 pub use check::{Check, CheckProgress, CheckReport, Finding, FindingKind};
-pub use client::{Client, ClientBuilder};
+pub use client::Client;
 pub use dynamic::{DynamicTable, Selection};
 pub use explain::Explain;
 pub use handle::Table;

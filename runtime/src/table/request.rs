@@ -30,12 +30,12 @@ pub(super) const SOME_TOKEN: &str = "<token>";
 pub(super) struct Request {
     pub(super) client: Client,
     pub(super) table: String,
-    access: Access,
-    schema: Option<&'static Schema>,
-    members: Option<&'static Members>,
+    pub(super) access: Access,
+    pub(super) schema: Option<&'static Schema>,
+    pub(super) members: Option<&'static Members>,
     /// Whose tokens the path lacks, where no type is asked for.
-    tokens: Option<&'static Schema>,
-    conditions: Vec<Filter>,
+    pub(super) tokens: Option<&'static Schema>,
+    pub(super) conditions: Vec<Filter>,
     pub(super) select: Option<Vec<String>>,
     fault: Option<Error>,
     pub(super) take: Option<u64>,
@@ -138,7 +138,7 @@ impl Request {
     }
 
     /// The filter as it is sent: keys, type, conditions.
-    fn filter_of(&self, access: &Access, token: Token<'_>) -> Result<Filter> {
+    pub(super) fn filter_of(&self, access: &Access, token: Token<'_>) -> Result<Filter> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
@@ -156,61 +156,6 @@ impl Request {
             filter = filter.and_all(blind::widened(&condition, token)?);
         }
         Ok(filter)
-    }
-
-    /// The condition on the token that stands beside a property.
-    fn companion(&self, property: &str, token: &str) -> Result<Filter> {
-        let column = self.schema.and_then(|schema| schema.sealed_column(property));
-        match column.and_then(|column| column.companion) {
-            Some((name, _)) => Ok(Filter::eq(name, token)),
-            None => Err(blind::no_token(property)),
-        }
-    }
-
-    /// A condition without a type: refused where it is known to ask for what is stored encrypted.
-    fn untyped<'c>(&self, condition: &'c Filter) -> Result<&'c Filter> {
-        let mut refused = Ok(condition);
-        condition.properties(&mut |property| {
-            let is_declared = || {
-                self.members.is_some_and(|members| {
-                    members.schemas().iter().any(|schema| schema.sealed_column(property).is_some())
-                })
-            };
-            let partition_key = self.access.keys.partition.as_deref().unwrap_or_default();
-            if is_declared() || self.client.vault.chooses(partition_key, "", property) {
-                let message = "the property is stored encrypted, which a filter cannot look into; compare it after it was read";
-                refused = Err(Error::new(ErrorKind::Invalid, message).in_property(property));
-            }
-        });
-        refused
-    }
-
-    /// The path with the tokens of its keys.
-    pub(super) async fn keyed(&self, access: &Access) -> Result<Access> {
-        match self.schema.or(self.tokens) {
-            Some(schema) if access.is_open() => self.client.tokens().await?.path(schema, access),
-            _ if access.is_open() => {
-                let message =
-                    "the path has a token in its keys, which only a query of its own type can make";
-                Err(Error::new(ErrorKind::Invalid, message))
-            }
-            _ => Ok(access.clone()),
-        }
-    }
-
-    /// What rows have to meet once they are open, where the service is asked for more.
-    fn after_opening(&self) -> Result<Option<Filter>> {
-        if self.is_list() || !self.conditions.iter().any(blind::has_blind) {
-            return Ok(None);
-        }
-        self.condition_on(self.access.family.map_or_else(
-            || match self.schema {
-                Some(schema) => schema.primary(),
-                None => Err(Error::new(ErrorKind::Invalid, "the path has no rows")),
-            },
-            Ok,
-        )?)
-        .map(Some)
     }
 
     /// The keys, where the request is for one row.
@@ -239,7 +184,7 @@ impl Request {
         Ok(filter)
     }
 
-    fn is_list(&self) -> bool {
+    pub(super) fn is_list(&self) -> bool {
         self.access.family.is_some_and(|family| family.kind == FamilyKind::List)
     }
 
@@ -340,25 +285,6 @@ impl Request {
                 .retain(|row| row.as_ref().map_or(true, |row| wanted.matches(row).unwrap_or(true)));
         }
         Ok((opened, next))
-    }
-
-    /// The filter with all tokens that it needs.
-    async fn sent_filter(&self) -> Result<Filter> {
-        let access = self.keyed(&self.access).await?;
-        if !self.conditions.iter().any(blind::has_blind) {
-            return self.filter_of(&access, &|property, _| Err(blind::no_token(property)));
-        }
-        let tokens = self.client.tokens().await?;
-        let token = |property: &str, value: &Value| {
-            let column = self.schema.and_then(|schema| schema.sealed_column(property));
-            let companion = column.and_then(|column| column.companion);
-            let (Some(schema), Some((name, chars))) = (self.schema, companion) else {
-                return Err(blind::no_token(property));
-            };
-            let token = tokens.short(schema.table, property, value.as_ref(), chars)?;
-            Ok(Filter::eq(name, token))
-        };
-        self.filter_of(&access, &token)
     }
 
     fn check(&self, filter: &Filter) -> Result<()> {

@@ -209,8 +209,13 @@ impl Group {
     }
 
     /// Whether a change fits beside the others: by count, by bytes, and by its row.
-    fn takes(&self, row_key: &str, change: &Change, (operations, bytes): (usize, usize)) -> bool {
-        let fence = usize::from(self.is_fenced || change.has_rows_elsewhere());
+    fn takes(
+        &self,
+        row_key: &str,
+        has_rows_elsewhere: bool,
+        (operations, bytes): (usize, usize),
+    ) -> bool {
+        let fence = usize::from(self.is_fenced || has_rows_elsewhere);
         self.operations + operations + fence <= BATCH_OPERATIONS
             && self.bytes + bytes < REQUEST_BYTES - REQUEST_BYTES / 64
             && !self.rows.contains(row_key)
@@ -294,7 +299,7 @@ impl Groups {
             }
             Entry::Occupied(open) => {
                 let group = open.into_mut();
-                if !group.takes(&row_key, &change, size) {
+                if !group.takes(&row_key, change.has_rows_elsewhere(), size) {
                     let next = Group::new(&group.table, &group.partition_key);
                     ready.push(std::mem::replace(group, next));
                 }

@@ -1,0 +1,80 @@
+//! Fields that are stored as JSON text.
+
+use std::fmt::{self, Debug};
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{
+    edm::{InvalidValue, ValueRef},
+    entity::{PropertyWriter, finish_json, read_json},
+    error::Result,
+    row::Row,
+};
+
+/// How a `#[table(json)]` field is stored: serde's traits are asked for in [`JsonCodec::new`] and
+/// nowhere else.
+pub struct JsonCodec<T> {
+    /// Writes the field.
+    pub put: fn(&mut PropertyWriter<'_>, &str, &T) -> Result<()>,
+    /// The field from what was found of it.
+    pub finish: fn(Option<ValueRef<'_>>, &str, &str) -> Result<T>,
+    /// Reads the field from a row.
+    pub read: fn(&Row, &str) -> Result<T>,
+}
+
+impl<T> Debug for JsonCodec<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JsonCodec")
+    }
+}
+
+/// A type that serde can write and read.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be stored as JSON",
+    label = "not a serde type",
+    note = "`#[table(json)]` needs `#[derive(serde::Serialize, serde::Deserialize)]` on the type"
+)]
+pub trait JsonField: Serialize + DeserializeOwned {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + DeserializeOwned> JsonField for T {}
+
+impl<T> JsonCodec<T> {
+    /// The codec of a type.
+    #[allow(clippy::new_without_default, reason = "generated code calls it in constants")]
+    pub const fn new() -> Self
+    where
+        T: JsonField,
+    {
+        Self {
+            put: |out, name, value| out.put_json(name, value),
+            finish: finish_json,
+            read: read_json,
+        }
+    }
+
+    /// The codec of a type whose values no message may show.
+    pub const fn hushed() -> Self
+    where
+        T: JsonField,
+    {
+        Self {
+            put: |out, name, value| {
+                out.put_json(name, value).map_err(|error| match error.is_invalid() {
+                    true => out.hushed(name),
+                    false => error,
+                })
+            },
+            finish: |found, prefix, name| {
+                finish_json(found, prefix, name)
+                    .map_err(|_| InvalidValue::new("").hushed().on_read(&[prefix, name].concat()))
+            },
+            read: |row, name| {
+                read_json(row, name).map_err(|error| match error.is_decode() {
+                    true => InvalidValue::new("").hushed().on_read(name),
+                    false => error,
+                })
+            },
+        }
+    }
+}
