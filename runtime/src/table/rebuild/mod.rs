@@ -15,7 +15,7 @@ use group::{Work, derive};
 use super::{Finding, Query, Table};
 use crate::{
     entity::{PathBuilder, Recognition, Stored, TableEntity},
-    error::{Error, ErrorKind, Result},
+    error::Result,
     key::{Family, FamilyKind},
     page::Cursor,
     row::Row,
@@ -100,13 +100,6 @@ impl<E: TableEntity> Rebuild<E> {
         let mut report = RebuildReport::default();
         if self.family.kind == FamilyKind::Primary {
             return Ok(report);
-        }
-        if self.family.elsewhere {
-            let message = format!(
-                "index `{}` has its copies in other partitions, which `rebuild` does not write yet",
-                self.family.name
-            );
-            return Err(Error::new(ErrorKind::Invalid, message).in_table(&self.table.name));
         }
         let query = self.primaries();
         let mut cursor = self.from.clone().map(|cursor| self.turned(cursor));
@@ -198,8 +191,7 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// The backend's, `is_decode` for a primary that does not fit its type, `is_invalid_cursor` for
-    /// the cursor of another rebuild, `is_invalid` for an index with copies in other partitions,
-    /// `is_contended` where other writers kept winning.
+    /// the cursor of another rebuild, `is_contended` where other writers kept winning.
     pub fn rebuild(&self, path: impl PathBuilder<Entity = E>) -> Rebuild<E> {
         Rebuild {
             table: self.clone(),
