@@ -178,7 +178,7 @@ pub(crate) fn renewing(
     for (name, value) in bag.iter() {
         row.put(name, value.as_ref());
     }
-    let row = row.finish()?;
+    let row = row.finish()?.encrypted_as(source);
     let (old, new) = ((schema.derived)(target)?, Some(rows_of(schema, &row)?));
     let replace = Operation::replace(row, guard(target));
     Ok(Some(Effect { old, new, ..primary_alone(schema, replace) }))

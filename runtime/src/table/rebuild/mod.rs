@@ -191,8 +191,7 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// The backend's, `is_decode` for a primary that does not fit its type, `is_invalid_cursor` for
-    /// the cursor of another rebuild, `is_invalid` for an index with copies in other partitions,
-    /// `is_contended` where other writers kept winning.
+    /// the cursor of another rebuild, `is_contended` where other writers kept winning.
     pub fn rebuild(&self, path: impl PathBuilder<Entity = E>) -> Rebuild<E> {
         Rebuild {
             table: self.clone(),
