@@ -123,7 +123,7 @@ fn secret() -> Loud {
     Loud(CANARY.into())
 }
 
-fn fine(id: u32) -> Person {
+fn fine(id: u16) -> Person {
     Person {
         id,
         ssn: Loud(format!("x{CANARY}{id}")),
@@ -132,7 +132,7 @@ fn fine(id: u32) -> Person {
     }
 }
 
-fn at() -> entable::Point<Person> {
+fn at() -> Point<Person> {
     Person::primary().id(1)
 }
 

@@ -24,6 +24,7 @@ impl Schema {
     }
 
     /// The table that the values of a kind of its rows are bound to: by name, wherever it is stored.
+    #[cfg(feature = "encrypt")]
     pub(crate) fn table_of(&self, family: Option<&Family>) -> &'static str {
         family.and_then(|family| family.table).unwrap_or(self.table)
     }
