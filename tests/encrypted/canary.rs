@@ -238,8 +238,8 @@ async fn values_that_cannot_be_read(client: &Client, shown: &mut Shown) {
         shown.error(&error);
     }
     // Plain text where it should not be.
-    let row = stored(&client, "p", "002").await;
-    put(&client, with(&row, "Ssn", Some(CANARY.into()))).await;
+    let row = stored(client, "p", "002").await;
+    put(client, with(&row, "Ssn", Some(CANARY.into()))).await;
     shown.error(&people.get(Person::primary().id(2)).await.unwrap_err());
 }
 
