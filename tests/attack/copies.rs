@@ -166,11 +166,11 @@ async fn keys_go_round_in_one_transaction() {
     }
     // Each takes the email and the nick of the next; the last one leaves, and its id is taken over.
     let mut egt = table.atomic();
-    for at in 0..3 {
-        members[at].email = format!("m{}@x.com", at + 2);
-        members[at].nick = format!("nick{}", at + 2);
-        members[at].town = if at == 0 { "Oslo" } else { "Rome" }.into();
-        egt.replace(&members[at]).unwrap();
+    for (at, member) in members.iter_mut().take(3).enumerate() {
+        member.email = format!("m{}@x.com", at + 2);
+        member.nick = format!("nick{}", at + 2);
+        member.town = if at == 0 { "Oslo" } else { "Rome" }.into();
+        egt.replace(&*member).unwrap();
     }
     egt.delete(&members[3]).unwrap();
     let taker = Member { email: "m1@x.com".into(), nick: "nick1".into(), ..member(9) };

@@ -15,10 +15,13 @@ use entable::{
 
 type Interruption = BoxFuture<'static, ()>;
 
+/// What is done before the request of that kind and number.
+type Script = Vec<(&'static str, usize, Interruption)>;
+
 #[derive(Clone, Default)]
 pub(crate) struct Hooked {
     inner: Arc<Memory>,
-    script: Arc<Mutex<Vec<(&'static str, usize, Interruption)>>>,
+    script: Arc<Mutex<Script>>,
 }
 
 impl std::fmt::Debug for Hooked {

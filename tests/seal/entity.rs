@@ -25,6 +25,9 @@ fn fault(properties: &Properties<'_>, seal: &[u8]) -> Option<SealFault> {
     key(0x42).verify_seal(&PLACE, properties, seal).err().and_then(|error| error.seal_fault())
 }
 
+/// A change that the seal has to notice.
+type Alteration = fn(&mut Properties<'_>);
+
 #[test]
 fn the_vector() {
     let vectors: serde_json::Value =
@@ -48,7 +51,7 @@ fn order_and_the_seal_itself_do_not_count() {
 #[test]
 fn every_change_is_seen() {
     let seal = key(0x42).seal(&PLACE, &properties()).unwrap();
-    let changes: [(&str, fn(&mut Properties<'_>)); 9] = [
+    let changes: [(&str, Alteration); 9] = [
         ("a value", |p| p[1].1 = ValueRef::Int32(2)),
         ("a type", |p| p[1].1 = ValueRef::Int64(1)),
         ("text for bytes", |p| p[3].1 = ValueRef::String("1")),

@@ -99,7 +99,7 @@ fn mistakes_are_told_by_line_without_the_line() {
         &format!("data default primary {}", &A[1..]),
         &format!("data default primary {A}42"),
         &format!("data default primary {}zz", &A[2..]),
-        &format!("{A}"),
+        &A.to_string(),
     ] {
         let error = refused(lines);
         assert!(error.to_string().contains("line "), "{lines}: {error}");
