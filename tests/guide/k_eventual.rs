@@ -266,9 +266,9 @@ async fn k11_several_workers_lose_and_double_nothing() -> TestResult {
         let workers = [1, 2, 3].map(|_| store.other.worker().on(counted));
         let [a, b, c] = &workers;
         let (a, b, c) = tokio::join!(a.drain(), b.drain(), c.drain());
-        a?;
-        b?;
-        c?;
+        for done in [a, b, c] {
+            done?;
+        }
         workers[0].drain().await?;
         let counts = store.client.table::<Count>();
         let counts = counts.query(Count::scan()).collect().await?;

@@ -71,7 +71,7 @@ fn one_owner(entity: &Entity, family: &Family, errors: &mut Errors) {
         return;
     }
     let message = format!(
-        "a copy in another partition needs every field of the primary's keys in its own, else another entity could overwrite it; this lacks {}: add it to `row_key`, or write `unique`",
+        "a copy in another partition needs every field of the primary's keys in its own, else another entity could overwrite it; this lacks {}: add it to `row_key`",
         missing.join(", ")
     );
     let end = family.row.text.chars().count();

@@ -60,7 +60,7 @@ const INTERVAL: Duration = Duration::from_secs(5);
 ///     name = "Staff",
 ///     partition_key = "{department}",
 ///     row_key = "empid_{id:06}",
-///     index(ByEmail, partition_key = "email_{email}", row_key = "{department}_{id:06}")
+///     index(ByEmail, partition_key = "email_{email}", row_key = "at_{department}_{id:06}")
 /// )]
 /// pub struct Employee { pub department: String, pub id: u32, pub email: String }
 ///

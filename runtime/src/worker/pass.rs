@@ -169,7 +169,8 @@ impl Worker {
         let wanted = wanted.as_ref().map(|(_, copy)| copy).zip(version.as_ref());
         let by_version = outbox.guards.hold(Guard::CurrentByVersion);
         let taken = step(kinds, owner, found, wanted, |found, copy, version| match by_version {
-            true => is_current(found, version),
+            // What another program changed says the same version, and does not hold the same.
+            true => Ok(is_current(found, version)? && holds_same(found, copy)?),
             false => holds_same(found, copy),
         })?;
         Ok(Some(taken))
