@@ -268,11 +268,8 @@ pub(super) fn json_codec(field: &Field) -> Ident {
 pub(super) fn json_codecs(fields: &[Field]) -> TokenStream {
     let codecs = fields.iter().filter(|field| field.storage == Storage::Json).map(|field| {
         let (name, ty) = (json_codec(field), &field.ty);
-        let new = if field.is_secret() {
-            quote! { hushed }
-        } else {
-            quote! { new }
-        };
+        let new = if field.is_secret() { "hushed" } else { "new" };
+        let new = Ident::new(new, ty.span());
         quote_spanned! { ty.span() =>
             const #name: _rt::JsonCodec<#ty> = <_rt::JsonCodec<#ty>>::#new();
         }

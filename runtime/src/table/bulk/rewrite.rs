@@ -60,13 +60,17 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
             *requests += 1;
             match commit(&self.client, &table, &[change]).await {
                 Ok(_) => return Ok(()),
-                Err(error) if error.is_precondition_failed() => {
-                    backoff::wait(&self.client, attempt).await
-                }
+                // Changed or gone since it was read: the next read tells.
+                Err(error) if is_raced(&error) => backoff::wait(&self.client, attempt).await,
                 Err(error) => return Err(error.without_operation()),
             }
         }
         let message = format!("other writers were first {} times in a row", backoff::ATTEMPTS);
         Err(place(Error::new(ErrorKind::Contended, message)))
     }
+}
+
+fn is_raced(error: &Error) -> bool {
+    let is_gone = error.code() == Some(ServiceCode::ResourceNotFound.as_str());
+    error.is_precondition_failed() || is_gone
 }
