@@ -75,7 +75,9 @@ fn with_keys(
     let mut built = Row::build(partition_key, row_key);
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {
-        if name != MOVING.as_bytes() && name != MOVED_BY.as_bytes() {
+        // Where it came from is kept while it is on its way again: an earlier move may not be over.
+        let is_arriving = own.is_some_and(|(own, _)| own == MOVED_BY);
+        if name != MOVING.as_bytes() && !(is_arriving && name == MOVED_BY.as_bytes()) {
             built.put(&String::from_utf8_lossy(name), value);
         }
     }

@@ -181,7 +181,7 @@ fn failing(guard: Guard, known: u64, most: u64) -> Option<u64> {
 fn entities_and_messages_come_through_every_history() {
     let seeds: Vec<u64> = match std::env::var("ENTABLE_SEED") {
         Ok(seed) => vec![seed.parse().unwrap()],
-        Err(_) => (0..if is_long() { 20_000 } else { 150 }).collect(),
+        Err(_) => (0..if is_long() { 20_000 } else { 200 }).collect(),
     };
     for seed in seeds {
         if let Err(wrong) = run(seed, None) {
