@@ -11,6 +11,7 @@ mod elsewhere;
 mod fixture;
 #[cfg(feature = "legacy-encryption")]
 mod legacy;
+mod moved;
 mod properties;
 mod refusal;
 mod resolver;
