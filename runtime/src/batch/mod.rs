@@ -167,6 +167,7 @@ impl Batch {
     }
 
     /// The operations, for a store that keeps them beyond the request.
+    #[cfg(feature = "embedded")]
     pub(crate) fn shared(&self) -> Arc<Vec<Operation>> {
         self.operations.clone()
     }
