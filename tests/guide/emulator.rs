@@ -10,6 +10,7 @@ use entable::{
 const VARIABLE: &str = "ENTABLE_AZURITE";
 
 /// The options for the emulator. `None`, said aloud, where there is none.
+#[allow(clippy::print_stdout, reason = "a test that is not run says so")]
 pub fn options() -> Option<AzureOptions> {
     let Ok(connection) = std::env::var(VARIABLE) else {
         println!("not run: {VARIABLE} names no emulator");

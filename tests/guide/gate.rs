@@ -13,7 +13,7 @@ use azure_core::{
 pub struct Gate(Arc<dyn HttpClient>);
 
 impl Gate {
-    pub fn new() -> Arc<dyn HttpClient> {
+    pub fn client() -> Arc<dyn HttpClient> {
         Arc::new(Self(azure_core::new_http_client()))
     }
 }
