@@ -31,6 +31,13 @@ pub enum Condition {
     Match(ETag),
 }
 
+impl Condition {
+    /// On the version that was read; on any, where none is known.
+    pub(crate) fn on(version: Option<ETag>) -> Self {
+        version.map_or(Self::Any, Self::Match)
+    }
+}
+
 /// One operation on one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {

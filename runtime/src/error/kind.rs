@@ -1,6 +1,6 @@
 //! The kinds of failure and the predicates that ask for them.
 
-use super::Error;
+use super::{Error, ServiceCode};
 
 /// The kinds of failure that callers tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -115,4 +115,12 @@ predicates! {
     is_corrupt => Corrupt;
     /// Disk, network or service failure.
     is_backend => Backend;
+}
+
+impl Error {
+    /// Whether another writer was first with a row: changed, created or deleted it.
+    pub(crate) fn is_raced(&self) -> bool {
+        let is_row = self.code() != Some(ServiceCode::TableNotFound.as_str());
+        is_row && (self.is_not_found() || self.is_conflict() || self.is_precondition_failed())
+    }
 }

@@ -185,7 +185,7 @@ impl ListDelta {
                 })
                 .collect();
         };
-        let guard = current.head.etag().map_or(Condition::Any, Condition::Match);
+        let guard = Condition::on(current.head.etag());
         let rows = current.changed(self);
         let spills = rows.len().saturating_sub(1);
         let mut operations = Vec::new();

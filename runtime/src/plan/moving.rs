@@ -88,7 +88,7 @@ fn with_keys(
 }
 
 fn guard(row: &Row) -> Condition {
-    row.etag().map_or(Condition::Any, Condition::Match)
+    Condition::on(row.etag())
 }
 
 /// An effect on the primary alone.

@@ -205,7 +205,7 @@ fn patched_at<E: TableEntity>(
         let current_form = brought_up::<E>(current)?;
         let row = patched(&current_form, &set, &removed)?.encrypted_as(current);
         if is_alone::<E>() && row.row_key() == current.row_key() {
-            let guard = current.etag().map_or(Condition::Any, Condition::Match);
+            let guard = Condition::on(current.etag());
             return Ok(alone::<E>(Operation::replace(row.clone(), guard), Some(row)));
         }
         let rows = rows_of::<E>(&row, &tokens)?;
@@ -296,7 +296,7 @@ fn through_copy<E: TableEntity>(
 /// The new rows in place of the ones that `current` holds, in the version of `current`.
 fn guarded<E: TableEntity>(current: &Row, new: EntityRows, tokens: &Tokens) -> Result<Effect> {
     stays(current)?;
-    let guard = current.etag().map_or(Condition::Any, Condition::Match);
+    let guard = Condition::on(current.etag());
     let old = if is_alone::<E>() { None } else { Some(rows_of::<E>(current, tokens)?) };
     let new = new.encrypted_as(current);
     let row = new.primary.clone();
@@ -322,7 +322,7 @@ fn guarded<E: TableEntity>(current: &Row, new: EntityRows, tokens: &Tokens) -> R
 /// The removal of the rows that `current` holds, in the version of `current`.
 fn deleted<E: TableEntity>(current: &Row, tokens: &Tokens) -> Result<Effect> {
     stays(current)?;
-    let guard = current.etag().map_or(Condition::Any, Condition::Match);
+    let guard = Condition::on(current.etag());
     let delete = Operation::delete(current.partition_key(), current.row_key(), guard)?;
     let old = if is_alone::<E>() { None } else { Some(rows_of::<E>(current, tokens)?) };
     let schema = Some(E::SCHEMA);

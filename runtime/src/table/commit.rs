@@ -66,9 +66,8 @@ pub(super) async fn commit_with(
         }
         backoff::wait(client, attempt).await;
     }
-    let message = format!("other writers were first {} times in a row", backoff::ATTEMPTS);
     let (partition_key, row_key) = changes.first().map(Change::keys).unwrap_or_default();
-    Err(Error::new(ErrorKind::Contended, message).in_table(table).at_keys(partition_key, row_key))
+    Err(backoff::contended().in_table(table).at_keys(partition_key, row_key))
 }
 
 /// The changes with the tokens that their keys have.
@@ -278,8 +277,7 @@ impl<'t> Failed<'t> {
         if error.is_too_large() {
             return transaction.verb_of(at).map_or(Self::Other, Self::Caller);
         }
-        let raced = error.is_not_found() || error.is_conflict() || error.is_precondition_failed();
-        let raced = raced && error.code() != Some(ServiceCode::TableNotFound.as_str());
+        let raced = error.is_raced();
         let role = transaction.roles.get(at).zip(transaction.operations.get(at));
         match role {
             None => Self::Other,

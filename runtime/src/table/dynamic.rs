@@ -1,11 +1,8 @@
 //! A table without a type: keys, filters and bags of properties.
 
-use std::sync::Arc;
-
 use super::{
     Atomic, Bulk, BulkChange, BulkVerb, Client, Query, Rewritable, Writable, backoff,
     decode::at,
-    query::Decode,
     request::Request,
     vault::{Placed, Reading},
 };
@@ -153,7 +150,6 @@ impl DynamicTable {
         selection: impl Into<Selection>,
     ) -> Query<DynamicEntity, Stored<DynamicEntity>> {
         let request = selection.into().request(self.client.clone(), self.name.clone());
-        let decode: Decode<_> = Arc::new(decode);
         Query::new(request, decode)
     }
 
@@ -263,8 +259,7 @@ impl DynamicTable {
                 other => return other,
             }
         }
-        let message = format!("other writers were first {} times in a row", backoff::ATTEMPTS);
-        Err(place(Error::new(ErrorKind::Contended, message)))
+        Err(place(backoff::contended()))
     }
 
     /// Deletes the entity with these keys, in the version that the condition asks for.

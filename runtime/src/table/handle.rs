@@ -16,7 +16,7 @@ use crate::{
         Access, FromRow, FullView, ListRows, Path, Point, Projection, ReadableAs, Recognition,
         Stored, TableEntity,
     },
-    error::{Error, ErrorKind, Result},
+    error::Result,
     key::{Family, FamilyKind},
     plan::Tokens,
     row::Row,
@@ -268,13 +268,6 @@ impl<E: TableEntity> Table<E> {
         }
         let keyed = self.client.tokens().await.and_then(|tokens| tokens.path(E::SCHEMA, access));
         keyed.map(Cow::Owned).map_err(|error| error.in_table(&self.name))
-    }
-
-    pub(super) fn contended(&self, partition_key: &str, row_key: &str, attempts: u32) -> Error {
-        let message = format!("other writers were first {attempts} times in a row");
-        Error::new(ErrorKind::Contended, message)
-            .in_table(&self.name)
-            .at_keys(partition_key, row_key)
     }
 }
 

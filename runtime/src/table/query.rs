@@ -26,10 +26,8 @@ use crate::{
 /// The items of a query, page after page, each fetched when the one before is used up.
 pub type Items<T> = BoxStream<'static, Result<T>>;
 
-/// How a row becomes an item; `None`: it is skipped. Errors name the row's keys.
-pub(super) type Decode<T> = Arc<dyn Fn(Row) -> Result<Option<T>> + Send + Sync>;
-
-/// How what became of a row becomes an item: a row that does not open is an error already.
+/// How what became of a row becomes an item; `None`: it is skipped. A row that does not open is an
+/// error already. Errors name the row's keys.
 pub(super) type Each<T> = Arc<dyn Fn(Result<Row>) -> Result<Option<T>> + Send + Sync>;
 
 /// How a page of a request is read.
@@ -158,16 +156,19 @@ macro_rules! queried {
 queried!(PrimaryRow, FullCopy, ListRows);
 
 impl<E, T> Query<E, T> {
-    pub(super) fn new(request: Request, decode: Decode<T>) -> Self
-    where
-        T: 'static,
-    {
+    pub(super) fn new(
+        request: Request,
+        decode: impl Fn(Row) -> Result<Option<T>> + Send + Sync + 'static,
+    ) -> Self {
         let source = Source::Rows(Arc::new(move |row| decode(row?)));
         Self { request, source, of: PhantomData }
     }
 
     /// The same rows, read as something else.
-    pub(super) fn read_as<F, U: 'static>(self, decode: Decode<U>) -> Query<F, U> {
+    pub(super) fn read_as<F, U>(
+        self,
+        decode: impl Fn(Row) -> Result<Option<U>> + Send + Sync + 'static,
+    ) -> Query<F, U> {
         Query::new(self.request, decode)
     }
 

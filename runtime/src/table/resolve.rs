@@ -4,11 +4,7 @@ use std::sync::Arc;
 
 use time::OffsetDateTime;
 
-use super::{
-    PartialQuery, Query,
-    decode::at,
-    query::{Decode, Source},
-};
+use super::{PartialQuery, Query, decode::at, query::Source};
 use crate::{
     edm::Bag,
     entity::{Recognition, Stored, TableEntity},
@@ -66,14 +62,13 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
         R: 'static,
     {
         let family = self.request.family();
-        let decode: Decode<R> = Arc::new(move |row| {
+        Query::new(self.request, move |row| {
             let recognized = E::SCHEMA.recognize(&row, family.map_or(E::SCHEMA.primary(), Ok)?);
             match recognized.map_err(|error| at(&row, error))? {
                 Recognition::Ours | Recognition::Version(_) => resolved(&row, &resolver).map(Some),
                 Recognition::Foreign(_) | Recognition::Unmarked => Ok(None),
             }
-        });
-        Query::new(self.request, decode)
+        })
     }
 }
 

@@ -1,12 +1,12 @@
 //! A table whose rows are of several types.
 
-use std::{fmt, marker::PhantomData, sync::Arc};
+use std::{fmt, marker::PhantomData};
 
 use futures_util::TryStreamExt;
 
 use super::{
-    Atomic, Bulk, Client, Condition, Query, Selection, Writable, decode::at, query::Decode,
-    request::Request, vault::Reading,
+    Atomic, Bulk, Client, Condition, Query, Selection, Writable, decode::at, request::Request,
+    vault::Reading,
 };
 use crate::{
     backend::Read,
@@ -171,8 +171,7 @@ impl<A: Aggregate> SetTable<A> {
         let partition_key = selection.partition_key().to_owned();
         let request = selection.request(self.client.clone(), self.name.clone());
         let request = request.of_members(A::MEMBERS);
-        let rows: Decode<Row> = Arc::new(|row| Ok(Some(row)));
-        let query: Query<A, Row> = Query::new(request, rows);
+        let query: Query<A, Row> = Query::new(request, |row| Ok(Some(row)));
         let rows: Vec<Row> = query.stream().try_collect().await?;
         Folding::new::<A>(&partition_key, rows)
             .and_then(|mut folding| A::fold(&mut folding))
@@ -224,8 +223,8 @@ pub fn reread_set<S: EntitySet>(row: Row) -> Result<Option<Stored<S>>> {
     item(row, false)
 }
 
-fn decode<S: EntitySet>(copies: bool) -> Decode<Stored<S>> {
-    Arc::new(move |row| item(row, copies))
+fn decode<S: EntitySet>(copies: bool) -> impl Fn(Row) -> Result<Option<Stored<S>>> {
+    move |row| item(row, copies)
 }
 
 fn item<S: EntitySet>(row: Row, copies: bool) -> Result<Option<Stored<S>>> {

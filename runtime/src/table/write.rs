@@ -124,7 +124,7 @@ impl<E: TableEntity> Table<E> {
                 other => return other,
             }
         }
-        Err(self.contended(partition_key, row_key, super::backoff::ATTEMPTS))
+        Err(super::backoff::contended().in_table(&self.name).at_keys(partition_key, row_key))
     }
 
     /// Deletes the version that was read.

@@ -36,7 +36,7 @@ impl Worker {
                 continue;
             }
             let seen = match self.client.outbox().guards.hold(Guard::FenceVersion) {
-                true => aged.row.etag().map_or(Condition::Any, Condition::Match),
+                true => Condition::on(aged.row.etag()),
                 false => Condition::Any,
             };
             match self.client.apply_one(&partition.table, fence.lowered(seen)?).await {

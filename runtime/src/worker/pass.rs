@@ -10,7 +10,7 @@ use crate::{
     backend::Read,
     entity::{EntityRows, Kinds, Schema},
     error::{Error, ErrorKind, Result},
-    plan::outbox::{Name, OpenRow, Owner, Step, holds_same, is_current, step},
+    plan::outbox::{Name, OpenRow, Owner, Step, holds_same, is_of_version, step},
     row::Row,
     table::{
         Guard,
@@ -170,7 +170,7 @@ impl Worker {
         let by_version = outbox.guards.hold(Guard::CurrentByVersion);
         let taken = step(kinds, owner, found, wanted, |found, copy, version| match by_version {
             // What another program changed says the same version, and does not hold the same.
-            true => Ok(is_current(found, version)? && holds_same(found, copy)?),
+            true => Ok(is_of_version(found, version)? && holds_same(found, copy)?),
             false => holds_same(found, copy),
         })?;
         Ok(Some(taken))
@@ -214,8 +214,7 @@ impl Derived<'_> {
 
 /// Whether another actor was first, or the pass took too long: it is made again.
 fn is_raced(error: &Error) -> bool {
-    let raced = error.is_not_found() || error.is_conflict() || error.is_precondition_failed();
-    (raced && error.code() != Some("TableNotFound")) || error.is_contended()
+    error.is_raced() || error.is_contended()
 }
 
 fn taken(name: &Name) -> Error {

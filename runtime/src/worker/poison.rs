@@ -98,7 +98,7 @@ impl Worker {
             poisoned.put(name, ValueRef::String(value));
         }
         self.poison(Operation::insert(poisoned.finish()?)).await?;
-        let seen = version.map_or(Condition::Any, Condition::Match);
+        let seen = Condition::on(version);
         match self.client.apply_one(table, Operation::delete(partition_key, row_key, seen)?).await {
             Err(error) if !(error.is_not_found() || error.is_precondition_failed()) => Err(error),
             _ => Ok(()),
@@ -159,7 +159,7 @@ impl Worker {
             None => OpenRow::of(poisoned.open.clone())?.recorded()?,
         };
         self.put_back(&poisoned.table, operation).await?;
-        let seen = poisoned.row.etag().map_or(Condition::Any, Condition::Match);
+        let seen = Condition::on(poisoned.row.etag());
         let delete = Operation::delete(PARTITION, poisoned.row.row_key(), seen)?;
         match self.client.apply_one(TABLE, delete).await {
             Err(error) if !(error.is_not_found() || error.is_precondition_failed()) => Err(error),

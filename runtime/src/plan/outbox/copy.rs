@@ -81,7 +81,8 @@ pub(crate) fn holds_same(found: &Row, copy: &Row) -> Result<bool> {
     Ok(found == copy)
 }
 
-/// Whether the copy says that it is of that version of its primary.
+/// Whether the copy says that it is of that version of its primary. What it holds does not say so: a
+/// copy of an older version may hold the same.
 pub(crate) fn is_of_version(found: &Row, version: &ETag) -> Result<bool> {
     Ok(found.get(VERSION)? == Some(ValueRef::String(&version.to_string())))
 }

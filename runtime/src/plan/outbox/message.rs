@@ -129,7 +129,7 @@ impl OpenMessage {
     ) -> Result<Operation> {
         let mut row = Row::build(self.row.partition_key(), self.row.row_key());
         put(&mut row);
-        Ok(Operation::merge(row.finish()?, seen.map_or(Condition::Any, Condition::Match)))
+        Ok(Operation::merge(row.finish()?, Condition::on(seen)))
     }
 
     /// What takes it, until some time.
@@ -177,7 +177,7 @@ impl OpenMessage {
 
     /// What removes it.
     pub(crate) fn removed(&self, handle: Option<ETag>) -> Result<Operation> {
-        let seen = handle.map_or(Condition::Any, Condition::Match);
+        let seen = Condition::on(handle);
         Operation::delete(self.row.partition_key(), self.row.row_key(), seen)
     }
 }

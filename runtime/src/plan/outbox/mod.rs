@@ -11,12 +11,12 @@ mod hash;
 mod message;
 mod step;
 
-pub(crate) use copy::{Owner, holds_same, is_of_owner};
+pub(crate) use copy::{Owner, holds_same, is_of_owner, is_of_version};
 pub(crate) use dirty::{Destination, Dirty, Name, OpenRow, dirty_rows};
 pub(crate) use fence::{DIRECTORY, Fence, Marker, all_markers};
 pub(crate) use hash::hash128;
 pub(crate) use message::{OpenMessage, after, emitted, posted, receipt, receipt_key};
-pub(crate) use step::{Step, is_current, step};
+pub(crate) use step::{Step, step};
 
 /// What the RowKeys of all rows of the outbox begin with.
 pub(crate) const RESERVED: &str = "~e";

@@ -1,6 +1,6 @@
 //! What makes one row elsewhere what its primary says.
 
-use super::copy::{Owner, is_of_version, is_owned, owned_copy};
+use super::copy::{Owner, is_owned, owned_copy};
 use crate::{
     batch::{Condition, Operation},
     entity::Kinds,
@@ -52,12 +52,6 @@ pub(crate) fn step(
     })
 }
 
-/// Whether a copy need not be written: it says that it is of this version. What it holds is no
-/// reason: a copy of an older version may hold the same, and lets an older writer pass.
-pub(crate) fn is_current(found: &Row, version: &ETag) -> Result<bool> {
-    is_of_version(found, version)
-}
-
 fn seen(found: &Row) -> Condition {
-    found.etag().map_or(Condition::Any, Condition::Match)
+    Condition::on(found.etag())
 }

@@ -61,16 +61,16 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
             match commit(&self.client, &table, &[change]).await {
                 Ok(_) => return Ok(()),
                 // Changed or gone since it was read: the next read tells.
-                Err(error) if is_raced(&error) => backoff::wait(&self.client, attempt).await,
+                Err(error) if is_overtaken(&error) => backoff::wait(&self.client, attempt).await,
                 Err(error) => return Err(error.without_operation()),
             }
         }
-        let message = format!("other writers were first {} times in a row", backoff::ATTEMPTS);
-        Err(place(Error::new(ErrorKind::Contended, message)))
+        Err(place(backoff::contended()))
     }
 }
 
-fn is_raced(error: &Error) -> bool {
+/// Whether the row is not any more as it was read.
+pub(super) fn is_overtaken(error: &Error) -> bool {
     let is_gone = error.code() == Some(ServiceCode::ResourceNotFound.as_str());
     error.is_precondition_failed() || is_gone
 }

@@ -17,10 +17,10 @@ use futures_util::{
 use super::{
     BulkReport, Failure, OnProgress, Progress, Rewritable,
     group::{Group, Groups, Item},
-    rewrite::Rewrite,
+    rewrite::{Rewrite, is_overtaken},
 };
 use crate::{
-    error::{BoxError, Error, Result, ServiceCode},
+    error::{BoxError, Error, Result},
     plan::Change,
     table::{
         Client,
@@ -166,8 +166,7 @@ impl Run {
     }
 
     fn fail(&mut self, item: Item, error: Error) {
-        let is_gone = error.code() == Some(ServiceCode::ResourceNotFound.as_str());
-        if (error.is_precondition_failed() || is_gone)
+        if is_overtaken(&error)
             && let Some((partition_key, row_key)) = error.keys()
         {
             self.lost.push((item.index, partition_key.to_owned(), row_key.to_owned()));

@@ -50,7 +50,7 @@ async fn copy<E: TableEntity>(table: &Table<E>, finding: &Finding) -> Result<Vec
     };
     let wanted =
         rows.and_then(|rows| rows.copies.into_iter().find(|copy| copy.row.row_key() == row_key));
-    let guard = |row: &Row| row.etag().map_or(Condition::Any, Condition::Match);
+    let guard = |row: &Row| Condition::on(row.etag());
     Ok(match (wanted, found, primary) {
         (Some(copy), None, Some(primary)) => {
             let insert = Operation::insert(copy.row);
@@ -116,6 +116,6 @@ pub(in crate::table) fn touch<E: TableEntity>(primary: &Row) -> Result<Placed> {
             break;
         }
     }
-    let guard = primary.etag().map_or(Condition::Any, Condition::Match);
+    let guard = Condition::on(primary.etag());
     Ok(Placed::new(Operation::merge(row.finish()?, guard), Home::Framework))
 }

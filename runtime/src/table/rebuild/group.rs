@@ -9,7 +9,7 @@ use super::RebuildReport;
 use crate::{
     batch::Operation,
     entity::{EntityRows, TableEntity},
-    error::{Error, ErrorKind, Result, ServiceCode},
+    error::{Error, Result, ServiceCode},
     key::Family,
     limits::BATCH_OPERATIONS,
     plan::{Home, ListDelta, StoredList, Tokens},
@@ -114,8 +114,7 @@ impl<E: TableEntity> Work<'_, E> {
             }
             backoff::wait(&self.table.client, attempt).await;
         }
-        let message = format!("other writers were first {} times in a row", backoff::ATTEMPTS);
-        Err(Error::new(ErrorKind::Contended, message).in_table(&self.table.name))
+        Err(backoff::contended().in_table(&self.table.name))
     }
 
     async fn try_once(&mut self, group: &mut Vec<Item>) -> Result<Tried> {

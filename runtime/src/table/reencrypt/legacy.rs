@@ -73,7 +73,7 @@ impl<E: TableEntity> Reencrypt<E> {
         // What cannot be read as the entity is not written as one.
         E::from_row(&migrated)
             .map_err(|error| error.at_keys(row.partition_key(), row.row_key()))?;
-        let guard = row.etag().map_or(Condition::Any, Condition::Match);
+        let guard = Condition::on(row.etag());
         let replace = Operation::replace(migrated, guard);
         Ok(Some(Placed::new(replace, Home::Entity(E::SCHEMA, family))))
     }

@@ -107,7 +107,7 @@ fn resealing(
     now: &Now<'_>,
 ) -> Result<Option<Placed>> {
     let home = Home::Entity(sheet.schema, family);
-    let guard = stored.etag().map_or(Condition::Any, Condition::Match);
+    let guard = Condition::on(stored.etag());
     let mut part = Row::build(plain.partition_key(), plain.row_key());
     let mut count = 0;
     let mut properties = plain.properties();
