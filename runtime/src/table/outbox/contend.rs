@@ -16,7 +16,7 @@ pub(crate) enum Meeting {
     Adopt(Option<Place>),
     /// Nobody's any more.
     Remove(Operation),
-    /// Another write of the same primary is under way.
+    /// Another write of the same primary, or of one that leaves the key, is under way.
     Busy,
     /// Another primary's write is, which may hold the key in the end.
     Pending(Error),
@@ -45,7 +45,7 @@ impl Contender<'_> {
             && is_open(self.client, &owner, id).await?
         {
             let pending = "the entity `{}`, whose write is pending";
-            return Ok(match is_own {
+            return Ok(match is_own || self.is_heir_of(&owner) {
                 true => Meeting::Busy,
                 false => Meeting::Pending(self.held(&owner, pending)),
             });
@@ -59,16 +59,18 @@ impl Contender<'_> {
             if !self.holds(&owner).await? {
                 continue;
             }
-            let is_heir = self.heirs_of.iter().any(|place| place.is(&owner));
-            return Ok(match is_heir {
+            return Ok(match self.is_heir_of(&owner) || owner.is(self.place) {
                 true => Meeting::Adopt(Some(owner)),
-                false if owner.is(self.place) => Meeting::Adopt(Some(owner)),
                 false => Meeting::Violation(self.held(&owner, "the entity `{}`")),
             });
         }
         let seen = Condition::on(found.etag());
         let delete = Operation::delete(found.partition_key(), found.row_key(), seen)?;
         Ok(Meeting::Remove(delete))
+    }
+
+    fn is_heir_of(&self, owner: &Place) -> bool {
+        self.heirs_of.iter().any(|place| place.is(owner))
     }
 
     async fn holds(&self, owner: &Place) -> Result<bool> {
