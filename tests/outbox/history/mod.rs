@@ -45,7 +45,7 @@ fn options() -> OutboxOptions {
         .request_timeout(Duration::from_secs(8))
         .grace(Duration::from_secs(3))
         .lease(LEASE)
-        .claim(Duration::from_secs(30))
+        .claim(Duration::from_secs(8))
 }
 
 /// The clients of one history.
