@@ -101,11 +101,7 @@ impl Writer {
     }
 
     /// What is known of an entity, changed.
-    fn changed(
-        &self,
-        at: (&str, u8),
-        change: impl FnOnce(&mut Person),
-    ) -> Option<Option<Person>> {
+    fn changed(&self, at: (&str, u8), change: impl FnOnce(&mut Person)) -> Option<Option<Person>> {
         let all = self.acknowledged.lock().unwrap();
         let mut now = all.get(&(at.0.to_owned(), at.1)).cloned().flatten();
         if let Some(Some(person)) = &mut now {
@@ -170,6 +166,7 @@ impl Writer {
                     let answer = self.staff.update(point, change).await;
                     self.note(at, &answer, answer.as_ref().ok().map(|now| Some((**now).clone())));
                 }
+                _ if self.about != About::Moves => {}
                 _ => {
                     if let Ok(Some(mut stored)) = self.staff.get(point).await {
                         stored.department = if one.department == "P" { "Q" } else { "P" }.into();
@@ -230,9 +227,24 @@ async fn people(quiet: &Client) -> Vec<(String, String, DynamicEntity)> {
         .collect()
 }
 
-/// No two entities have one value, at any moment.
-async fn twice(quiet: &Client) -> Result<(), String> {
+/// Whose the reserved values are, by owner and by whom they were taken over from.
+async fn reserved(quiet: &Client) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    for table in ["Staff", "Badges"] {
+        let rows = quiet.dynamic(table).query(Filter::parse("RowKey eq 'is'").unwrap());
+        for row in rows.allow_scan().collect().await.unwrap() {
+            let from = row.str("SrcF").unwrap_or_default().replace(['"', ','], " ");
+            let owner = format!("{}   {}", row.str("SrcP").unwrap(), row.str("SrcR").unwrap());
+            all.insert(row.partition_key().to_owned(), format!("{owner}; {from}"));
+        }
+    }
+    all
+}
+
+/// No two entities have one value, and every value is reserved for who has it: at any moment.
+async fn held(quiet: &Client) -> Result<(), String> {
     let mut held = BTreeMap::new();
+    let reserved = reserved(quiet).await;
     for (partition_key, row_key, row) in people(quiet).await {
         if row.get("EntableMoving").is_some() {
             continue;
@@ -242,9 +254,14 @@ async fn twice(quiet: &Client) -> Result<(), String> {
             if value == "none" {
                 continue;
             }
-            let place = format!("{partition_key} {row_key}");
-            if let Some(other) = held.insert((index, value.clone()), place.clone()) {
-                return Err(format!("{index} {value} is of {other} and of {place}"));
+            let place = format!("{partition_key}   {row_key}");
+            let key = if index == "Email" { format!("email_{value}") } else { value };
+            if let Some(other) = held.insert(key.clone(), place.clone()) {
+                return Err(format!("{key} is of {other} and of {place}"));
+            }
+            let of = reserved.get(&key);
+            if !of.is_some_and(|of| of.contains(&place)) {
+                return Err(format!("{key} of {place} is reserved for {of:?}"));
             }
         }
     }
@@ -253,10 +270,10 @@ async fn twice(quiet: &Client) -> Result<(), String> {
 
 async fn watch(quiet: Client, wrong: Arc<Mutex<Option<String>>>) {
     loop {
-        if let Err(found) = twice(&quiet).await {
+        if let Err(found) = held(&quiet).await {
             wrong.lock().unwrap().get_or_insert(found);
         }
-        sleep(Duration::from_secs(2)).await;
+        sleep(Duration::from_secs(1)).await;
     }
 }
 
@@ -340,7 +357,7 @@ async fn finish(world: &World, quiet: &Client, about: About) -> Result<(), Strin
         }
         sleep(FLIGHT + LEASE).await;
     }
-    twice(quiet).await?;
+    held(quiet).await?;
     let mut wanted = BTreeSet::new();
     for (partition_key, row_key, row) in people(quiet).await {
         let owner = format!("{partition_key} {row_key} {:?}", row.get("Visits"));

@@ -1,6 +1,9 @@
 //! Values that are unique across partitions.
 
+mod lost;
+mod reading;
 mod verbs;
+mod worker;
 
 use std::{sync::Arc, time::Duration};
 
@@ -114,11 +117,6 @@ impl World {
             self.later(OutboxOptions::FLIGHT);
         }
         worker.drain().await.unwrap();
-    }
-
-    pub(super) async fn ids(&self, email: &str) -> Vec<u32> {
-        let all = self.staff.query(Person::primary().department("Sales")).collect().await.unwrap();
-        all.iter().filter(|one| one.email == email).map(|one| one.id).collect()
     }
 }
 
