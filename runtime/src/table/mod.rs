@@ -2,6 +2,7 @@
 
 #[cfg(feature = "azure")]
 mod account;
+mod asked;
 mod atomic;
 pub(crate) mod backoff;
 mod blind;
