@@ -13,4 +13,5 @@ mod history;
 mod lost;
 mod messages;
 mod moves;
+mod unique;
 mod worker;
