@@ -5,6 +5,7 @@
 
 mod close;
 mod directory;
+mod failure;
 mod handler;
 mod messages;
 mod partition;
