@@ -5,6 +5,7 @@ use crate::{
     edm::ValueRef,
     entity::{Kinds, derive_keys, gives_keys_of},
     error::Result,
+    key::Family,
     row::{ETag, Row},
 };
 
@@ -32,16 +33,32 @@ pub(crate) struct Owner<'a> {
 /// The copy of that version of its primary.
 pub(crate) fn owned_copy(
     copy: &Row,
-    Kinds { copy: family, primary, .. }: Kinds,
+    kinds: Kinds,
     owner: Owner<'_>,
     version: &ETag,
+) -> Result<Row> {
+    with_owner(copy, kinds, owner, Some(version))
+}
+
+/// The copy as it is whatever version of its primary it is of.
+pub(crate) fn copy_of_owner(copy: &Row, kinds: Kinds, owner: Owner<'_>) -> Result<Row> {
+    with_owner(copy, kinds, owner, None)
+}
+
+fn with_owner(
+    copy: &Row,
+    Kinds { copy: family, primary, .. }: Kinds,
+    owner: Owner<'_>,
+    version: Option<&ETag>,
 ) -> Result<Row> {
     let mut row = Row::build(copy.partition_key(), copy.row_key());
     let mut properties = copy.properties();
     while let Some((name, value)) = properties.next()? {
         row.put(&String::from_utf8_lossy(name), value);
     }
-    row.put(VERSION, ValueRef::String(&version.to_string()));
+    if let Some(version) = version {
+        row.put(VERSION, ValueRef::String(&version.to_string()));
+    }
     if !gives_keys_of(family, primary) {
         row.put(PARTITION, ValueRef::String(owner.partition_key));
         row.put(ROW, ValueRef::String(owner.row_key));
@@ -50,6 +67,35 @@ pub(crate) fn owned_copy(
         row.put(TABLE, ValueRef::String(&owner.table.to_ascii_lowercase()));
     }
     Ok(row.finish()?.encrypted_as(copy))
+}
+
+/// Whether a property says which version of its primary a copy is of.
+pub(crate) fn is_version(property: &[u8]) -> bool {
+    property == VERSION.as_bytes()
+}
+
+/// Whether the copy is of a primary in that table, as far as it says so.
+pub(crate) fn is_from_table(found: &Row, family: &Family, table: &str) -> Result<bool> {
+    Ok(match found.get(TABLE)? {
+        Some(ValueRef::String(of)) if family.table.is_some() => of.eq_ignore_ascii_case(table),
+        _ => true,
+    })
+}
+
+/// PartitionKey and RowKey of the primary whose copy it is; `None`: it does not say.
+pub(crate) fn keys_of_owner(
+    found: &Row,
+    Kinds { copy: family, primary, .. }: Kinds,
+) -> Result<Option<(String, String)>> {
+    if gives_keys_of(family, primary) {
+        return Ok(derive_keys(family, primary, (found.partition_key(), found.row_key())).ok());
+    }
+    Ok(match (found.get(PARTITION)?, found.get(ROW)?) {
+        (Some(ValueRef::String(partition_key)), Some(ValueRef::String(row_key))) => {
+            Some((partition_key.to_owned(), row_key.to_owned()))
+        }
+        _ => None,
+    })
 }
 
 /// Whether a row elsewhere is that primary's copy.

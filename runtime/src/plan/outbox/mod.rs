@@ -11,8 +11,11 @@ mod hash;
 mod message;
 mod step;
 
-pub(crate) use copy::{Owner, holds_same, is_of_owner, is_of_version};
-pub(crate) use dirty::{Destination, Dirty, Name, OpenRow, dirty_rows};
+pub(crate) use copy::{
+    Owner, copy_of_owner, holds_same, is_from_table, is_of_owner, is_of_version, is_owned, is_version,
+    keys_of_owner,
+};
+pub(crate) use dirty::{Destination, Dirty, Name, OpenRow, dirty_key, dirty_rows, suspected};
 pub(crate) use fence::{DIRECTORY, Fence, Marker, all_markers};
 pub(crate) use hash::hash128;
 pub(crate) use message::{OpenMessage, after, emitted, posted, receipt, receipt_key};
