@@ -52,9 +52,8 @@ type Told = (FindingKind, &'static str, String, String, Option<String>);
 async fn told(world: &World) -> Vec<Told> {
     let report = world.staff.check().await.unwrap();
     let findings = report.findings.into_iter();
-    let mut told: Vec<_> = findings
-        .map(|f| (f.kind, f.index, f.partition_key, f.row_key, f.primary))
-        .collect();
+    let mut told: Vec<_> =
+        findings.map(|f| (f.kind, f.index, f.partition_key, f.row_key, f.primary)).collect();
     told.sort_by(|a, b| (a.1, &a.2, &a.3).cmp(&(b.1, &b.2, &b.3)));
     told
 }

@@ -4,6 +4,7 @@
 //! `ENTABLE_SEED=n` replays one history, `ENTABLE_SEED=a..b` some; `ENTABLE_LONG=1` runs many. Each guard of the protocols is
 //! left out in turn: some history fails without it.
 
+mod mend;
 mod moves;
 mod store;
 
@@ -56,8 +57,12 @@ struct World {
 
 impl World {
     fn client(&self, actor: &'static str, number: u64, lives: Option<u64>) -> Client {
+        self.client_by(Way::new(&self.shared, actor, lives), number)
+    }
+
+    fn client_by(&self, way: Way, number: u64) -> Client {
         let builder = Client::builder()
-            .backend(Way::new(&self.shared, actor, lives))
+            .backend(way)
             .clock(self.clock.clone())
             .outbox(options())
             .seed(self.seed.wrapping_mul(131).wrapping_add(number));

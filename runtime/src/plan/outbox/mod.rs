@@ -12,8 +12,8 @@ mod message;
 mod step;
 
 pub(crate) use copy::{
-    Owner, copy_of_owner, holds_same, is_from_table, is_of_owner, is_of_version, is_owned, is_version,
-    keys_of_owner,
+    Owner, copy_of_owner, holds_same, is_from_table, is_of_owner, is_of_version, is_owned,
+    is_version, keys_of_owner,
 };
 pub(crate) use dirty::{Destination, Dirty, Name, OpenRow, dirty_key, dirty_rows, suspected};
 pub(crate) use fence::{DIRECTORY, Fence, Marker, all_markers};

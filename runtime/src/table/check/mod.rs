@@ -103,12 +103,7 @@ impl Finding {
     }
 
     /// A copy that holds something else than that primary derives.
-    pub(super) fn stale(
-        family: &'static Family,
-        table: &str,
-        copy: &Row,
-        primary: &str,
-    ) -> Self {
+    pub(super) fn stale(family: &'static Family, table: &str, copy: &Row, primary: &str) -> Self {
         let keys = (copy.partition_key(), copy.row_key());
         let stale = Self::in_partition(family, table, keys, FindingKind::Stale, Some(primary));
         Self { etag: copy.etag(), ..stale }

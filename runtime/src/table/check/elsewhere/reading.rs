@@ -8,7 +8,7 @@ use crate::{
     plan::outbox::{Owner, copy_of_owner, dirty_key, holds_same, is_owned},
     row::{ETag, Row},
     table::{
-        Table,
+        Guard, Table,
         check::{Finding, FindingKind},
     },
 };
@@ -67,7 +67,8 @@ pub(super) async fn look<E: TableEntity>(table: &Table<E>, suspect: Suspect) -> 
     };
     let dirty = dirty_key(row_key);
     let open = Read { table: &table.name, partition_key, row_key: &dirty, select: None };
-    if table.client.read(open).await?.is_some() {
+    let looks_at_it = table.client.outbox().guards.hold(Guard::CheckOpenWork);
+    if looks_at_it && table.client.read(open).await?.is_some() {
         return Ok(Looked::Pending);
     }
     let primary = verify::read(table, partition_key, row_key).await?;
