@@ -6,6 +6,7 @@
 mod claims;
 mod close;
 mod directory;
+mod failure;
 mod handler;
 mod messages;
 mod partition;

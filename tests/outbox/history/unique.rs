@@ -101,11 +101,7 @@ impl Writer {
     }
 
     /// What is known of an entity, changed.
-    fn changed(
-        &self,
-        at: (&str, u8),
-        change: impl FnOnce(&mut Person),
-    ) -> Option<Option<Person>> {
+    fn changed(&self, at: (&str, u8), change: impl FnOnce(&mut Person)) -> Option<Option<Person>> {
         let all = self.acknowledged.lock().unwrap();
         let mut now = all.get(&(at.0.to_owned(), at.1)).cloned().flatten();
         if let Some(Some(person)) = &mut now {
