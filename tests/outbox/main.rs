@@ -7,6 +7,7 @@
     clippy::indexing_slicing
 )]
 
+mod check;
 mod copies;
 mod fixture;
 mod history;

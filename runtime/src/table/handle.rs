@@ -251,15 +251,20 @@ impl<E: TableEntity> Table<E> {
     /// Rows for a check: a copy that does not open is handed out as it is stored, so that it is
     /// found to differ and can be mended.
     pub(super) async fn open_to_check(&self, rows: Vec<Row>) -> Result<Vec<Row>> {
+        self.open_to_check_in(&self.name, rows).await
+    }
+
+    /// The same for rows of a table that its copies are in.
+    pub(super) async fn open_to_check_in(&self, table: &str, rows: Vec<Row>) -> Result<Vec<Row>> {
         let stored = rows.clone();
         let reading = Reading::Typed(E::SCHEMA);
-        let opened = self.client.vault.open(&self.name, rows, reading, None).await;
+        let opened = self.client.vault.open(table, rows, reading, None).await;
         let both = opened.into_iter().zip(stored);
         both.map(|(opened, stored)| match opened {
             Err(error) if (error.is_decrypt() || error.is_decode()) && is_copy::<E>(&stored) => {
                 Ok(stored)
             }
-            opened => opened.map_err(|error| error.in_table(&self.name)),
+            opened => opened.map_err(|error| error.in_table(table)),
         })
         .collect()
     }

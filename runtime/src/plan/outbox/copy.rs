@@ -5,6 +5,7 @@ use crate::{
     edm::ValueRef,
     entity::{Kinds, derive_keys, gives_keys_of},
     error::Result,
+    key::Family,
     row::{ETag, Row},
 };
 
@@ -59,6 +60,35 @@ pub(crate) fn owned_copy(
         row.put(TABLE, ValueRef::String(&owner.table.to_ascii_lowercase()));
     }
     Ok(row.finish()?.encrypted_as(copy))
+}
+
+/// Whether a property says which version of its primary a copy is of.
+pub(crate) fn is_version(property: &[u8]) -> bool {
+    property == VERSION.as_bytes()
+}
+
+/// Whether the copy is of a primary in that table, as far as it says so.
+pub(crate) fn is_from_table(found: &Row, family: &Family, table: &str) -> Result<bool> {
+    Ok(match found.get(TABLE)? {
+        Some(ValueRef::String(of)) if family.table.is_some() => of.eq_ignore_ascii_case(table),
+        _ => true,
+    })
+}
+
+/// PartitionKey and RowKey of the primary whose copy it is; `None`: it does not say.
+pub(crate) fn keys_of_owner(
+    found: &Row,
+    Kinds { copy: family, primary, .. }: Kinds,
+) -> Result<Option<(String, String)>> {
+    if gives_keys_of(family, primary) {
+        return Ok(derive_keys(family, primary, (found.partition_key(), found.row_key())).ok());
+    }
+    Ok(match (found.get(PARTITION)?, found.get(ROW)?) {
+        (Some(ValueRef::String(partition_key)), Some(ValueRef::String(row_key))) => {
+            Some((partition_key.to_owned(), row_key.to_owned()))
+        }
+        _ => None,
+    })
 }
 
 /// Whether a row elsewhere is that primary's copy.

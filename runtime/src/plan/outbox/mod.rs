@@ -16,8 +16,11 @@ pub(crate) use claim::{
     Claimed, OpenClaim, Place, claim_key, claim_of, claimed, from_of, is_alive, killed, place_of,
     renamed, reserved, written,
 };
-pub(crate) use copy::{OF_OWNER, Owner, holds_same, is_of_owner, is_of_version, owned_copy};
-pub(crate) use dirty::{Destination, Dirty, Name, OpenRow, dirty_rows};
+pub(crate) use copy::{
+    OF_OWNER, Owner, holds_same, is_from_table, is_of_owner, is_of_version, is_owned, is_version,
+    keys_of_owner, owned_copy,
+};
+pub(crate) use dirty::{Destination, Dirty, Name, OpenRow, dirty_key, dirty_rows, suspected};
 pub(crate) use fence::{DIRECTORY, Fence, Marker, all_markers};
 pub(crate) use hash::hash128;
 pub(crate) use message::{OpenMessage, after, emitted, posted, receipt, receipt_key};

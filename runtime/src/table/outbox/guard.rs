@@ -41,6 +41,10 @@ pub enum Guard {
     LeaveVersion,
     /// What says that a message had its effect, or that a moved entity arrived.
     Receipt,
+    /// A check looks at open work before it takes a copy for wrong.
+    CheckOpenWork,
+    /// A check reports only what was so a flight before.
+    CheckTwice,
     /// Leases of messages: an economy, nothing depends on it.
     Lease,
     /// A dirty row that was removed under a pass is put back: an economy.
