@@ -5,7 +5,9 @@ use crate::{
     backend::Read,
     entity::TableEntity,
     error::Result,
-    plan::outbox::{Owner, dirty_key, holds_same, is_owned, owned_copy},
+    plan::outbox::{
+        Owner, Place, claim_key, claim_of, dirty_key, holds_same, is_owned, owned_copy, place_of,
+    },
     row::{ETag, Row},
     table::{
         Guard, Table,
@@ -71,6 +73,9 @@ pub(super) async fn look<E: TableEntity>(table: &Table<E>, suspect: Suspect) -> 
     if looks_at_it && table.client.read(open).await?.is_some() {
         return Ok(Looked::Pending);
     }
+    if looks_at_it && is_claimed(table, &suspect, copy.as_ref()).await? {
+        return Ok(Looked::Pending);
+    }
     let primary = verify::read(table, partition_key, row_key).await?;
     let kind = mismatch(table, &suspect, copy.as_ref(), primary.as_ref()).await?;
     // Each mismatch is told from one side only.
@@ -85,6 +90,22 @@ pub(super) async fn look<E: TableEntity>(table: &Table<E>, suspect: Suspect) -> 
             Looked::Wrong(Held { suspect, kind, copy, primary })
         }
     })
+}
+
+/// Whether a claim on the row is there, dead or not: workers settle it.
+async fn is_claimed<E: TableEntity>(
+    table: &Table<E>,
+    suspect: &Suspect,
+    copy: Option<&Row>,
+) -> Result<bool> {
+    let Some(copy) = copy else { return Ok(false) };
+    let owner = place_of(copy, suspect.kinds, &table.name)?;
+    let Some((Place { table: home, partition_key, .. }, id)) = owner.zip(claim_of(copy)?) else {
+        return Ok(false);
+    };
+    let row_key = &claim_key(id);
+    let claim = Read { table: &home, partition_key: &partition_key, row_key, select: None };
+    table.client.read(claim).await.map(|claim| claim.is_some())
 }
 
 async fn copy<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Result<Option<Row>> {
