@@ -23,13 +23,21 @@ pub(crate) enum Meeting {
     Violation(Error),
 }
 
+/// A primary that leaves a key.
+#[derive(Debug, Clone)]
+pub(crate) struct Left {
+    pub(crate) place: Place,
+    /// Which one; `None`: all that it has, since it moves.
+    pub(crate) name: Option<Name>,
+}
+
 /// Who wants a key, and in place of whom: primaries that leave it in the same transaction, or that
 /// move there.
 pub(crate) struct Contender<'c> {
     pub(crate) client: &'c Client,
     pub(crate) table: &'c str,
     pub(crate) place: &'c Place,
-    pub(crate) heirs_of: &'c [Place],
+    pub(crate) heirs_of: &'c [Left],
     pub(crate) name: &'c Name,
     pub(crate) kinds: Kinds,
 }
@@ -70,7 +78,8 @@ impl Contender<'_> {
     }
 
     fn is_heir_of(&self, owner: &Place) -> bool {
-        self.heirs_of.iter().any(|place| place.is(owner))
+        let leaves = |left: &Left| left.name.as_ref().is_none_or(|name| name == self.name);
+        self.heirs_of.iter().any(|left| left.place.is(owner) && leaves(left))
     }
 
     async fn holds(&self, owner: &Place) -> Result<bool> {
