@@ -50,7 +50,7 @@ impl Contender<'_> {
         };
         let is_own = owner.is(self.place);
         if let Some(id) = claim_of(found)?
-            && is_open(self.client, &owner, id).await?
+            && is_open(self.client, &owner, id).await? == Some(true)
         {
             let pending = "the entity `{}`, whose write is pending";
             return Ok(match is_own || self.is_heir_of(&owner) {
@@ -58,12 +58,12 @@ impl Contender<'_> {
                 false => Meeting::Pending(self.held(&owner, pending)),
             });
         }
-        if is_own {
-            return Ok(Meeting::Adopt(from_of(found)?));
+        let from = from_of(found)?;
+        if is_own && from.is_none() {
+            return Ok(Meeting::Adopt(None));
         }
-        let mut owners = vec![owner];
-        owners.extend(from_of(found)?);
-        for owner in owners {
+        // One that was taken over, and whose claim is dead, is still of whom it was taken from.
+        for owner in [owner].into_iter().chain(from) {
             if !self.holds(&owner).await? {
                 continue;
             }
