@@ -14,4 +14,5 @@ mod history;
 mod lost;
 mod messages;
 mod moves;
+mod registrations;
 mod worker;
