@@ -15,4 +15,5 @@ mod lost;
 mod messages;
 mod moves;
 mod registrations;
+mod unique;
 mod worker;

@@ -175,7 +175,10 @@ impl<E: TableEntity> Table<E> {
         let select = super::decode::selected::<E, T>(Some(family));
         let table = self.table_of(Some(family));
         let read = Read { table, partition_key, row_key, select: select.as_deref() };
-        match self.client.read_as(read, Reading::Typed(E::SCHEMA)).await? {
+        let Some(row) = self.client.read_as(read, Reading::Typed(E::SCHEMA)).await? else {
+            return Ok(None);
+        };
+        match self.client.vouched(&self.name, E::SCHEMA, family, row).await? {
             None => Ok(None),
             Some(row) => super::decode::decode_required::<E, T>(row, family)
                 .map(Some)

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "azure")]
 mod account;
+mod asked;
 mod atomic;
 pub(crate) mod backoff;
 mod blind;
@@ -31,6 +32,7 @@ mod set;
 mod taken;
 mod upgrade;
 mod variants;
+mod vouched;
 #[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "used where rows are sealed"))]
 pub(crate) mod vault;
 mod write;

@@ -7,6 +7,7 @@
 mod mend;
 mod moves;
 mod store;
+mod unique;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -45,6 +46,7 @@ fn options() -> OutboxOptions {
         .request_timeout(Duration::from_secs(8))
         .grace(Duration::from_secs(3))
         .lease(LEASE)
+        .claim(Duration::from_secs(30))
 }
 
 /// The clients of one history.

@@ -7,6 +7,7 @@
 mod account;
 mod acl;
 mod apply;
+mod call;
 mod connection;
 mod credential;
 mod endpoint;

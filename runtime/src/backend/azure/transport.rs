@@ -19,7 +19,6 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, TryStreamExt, stream};
 
 use super::{
-    account::Shared,
     credential::{Credential, Proof},
     endpoint::Endpoint,
 };
@@ -77,6 +76,9 @@ impl Answer {
         (200..300).contains(&self.status)
     }
 }
+
+/// The exchange as it goes through a context, which wants to own what it keeps.
+pub(super) struct Shared(pub(super) Arc<Exchange>);
 
 /// The transport of one account.
 #[derive(Debug)]

@@ -10,16 +10,23 @@ use crate::{
 };
 
 /// The version of the primary that the copy was derived from.
-const VERSION: &str = "Src";
+pub(super) const VERSION: &str = "Src";
 /// The primary's keys, where the copy's do not give them.
-const PARTITION: &str = "SrcP";
-const ROW: &str = "SrcR";
+pub(super) const PARTITION: &str = "SrcP";
+pub(super) const ROW: &str = "SrcR";
 /// The primary's table, where primaries of several tables may share the copies' table.
-const TABLE: &str = "SrcT";
+pub(super) const TABLE: &str = "SrcT";
+/// The claim that it is reserved by.
+pub(super) const HELD: &str = "SrcC";
+/// The primary that it was taken over from, while it is reserved.
+pub(super) const FROM: &str = "SrcF";
+
+/// What a reader needs to tell whose a reservation is.
+pub(crate) const OF_OWNER: [&str; 5] = [PARTITION, ROW, TABLE, HELD, FROM];
 
 /// Whether a property of a copy elsewhere is the framework's.
 pub(crate) fn is_of_owner(property: &str) -> bool {
-    [VERSION, PARTITION, ROW, TABLE].contains(&property)
+    property == VERSION || OF_OWNER.contains(&property)
 }
 
 /// A primary, by its place.
@@ -30,22 +37,8 @@ pub(crate) struct Owner<'a> {
     pub(crate) row_key: &'a str,
 }
 
-/// The copy of that version of its primary.
+/// The copy of that version of its primary; `None`: of none that was committed yet.
 pub(crate) fn owned_copy(
-    copy: &Row,
-    kinds: Kinds,
-    owner: Owner<'_>,
-    version: &ETag,
-) -> Result<Row> {
-    with_owner(copy, kinds, owner, Some(version))
-}
-
-/// The copy as it is whatever version of its primary it is of.
-pub(crate) fn copy_of_owner(copy: &Row, kinds: Kinds, owner: Owner<'_>) -> Result<Row> {
-    with_owner(copy, kinds, owner, None)
-}
-
-fn with_owner(
     copy: &Row,
     Kinds { copy: family, primary, .. }: Kinds,
     owner: Owner<'_>,
@@ -79,22 +72,6 @@ pub(crate) fn is_from_table(found: &Row, family: &Family, table: &str) -> Result
     Ok(match found.get(TABLE)? {
         Some(ValueRef::String(of)) if family.table.is_some() => of.eq_ignore_ascii_case(table),
         _ => true,
-    })
-}
-
-/// PartitionKey and RowKey of the primary whose copy it is; `None`: it does not say.
-pub(crate) fn keys_of_owner(
-    found: &Row,
-    Kinds { copy: family, primary, .. }: Kinds,
-) -> Result<Option<(String, String)>> {
-    if gives_keys_of(family, primary) {
-        return Ok(derive_keys(family, primary, (found.partition_key(), found.row_key())).ok());
-    }
-    Ok(match (found.get(PARTITION)?, found.get(ROW)?) {
-        (Some(ValueRef::String(partition_key)), Some(ValueRef::String(row_key))) => {
-            Some((partition_key.to_owned(), row_key.to_owned()))
-        }
-        _ => None,
     })
 }
 

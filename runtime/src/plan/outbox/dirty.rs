@@ -86,6 +86,13 @@ pub(crate) struct Destination {
     pub(crate) was_there: bool,
 }
 
+impl Destination {
+    /// Whether its key has to be claimed: it is new to the primary, and nobody else may have it.
+    pub(crate) fn is_claimed(&self) -> bool {
+        self.kinds.copy.unique && self.wanted.is_some() && !self.was_there
+    }
+}
+
 /// What a change concerns elsewhere, for one primary.
 #[derive(Debug, Clone)]
 pub(crate) struct Dirty {

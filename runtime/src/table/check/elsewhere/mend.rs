@@ -65,5 +65,5 @@ async fn send<E: TableEntity>(
     table: &Table<E>,
     operations: Vec<crate::batch::Operation>,
 ) -> Result<()> {
-    table.client.outbox().record(&table.client, &table.name, operations).await
+    table.client.outbox().record(&table.client, &table.name, operations).await.map(drop)
 }
