@@ -9,6 +9,7 @@
 
 mod check;
 mod copies;
+mod failures;
 mod fixture;
 mod history;
 mod lost;
