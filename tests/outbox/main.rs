@@ -8,6 +8,7 @@
 )]
 
 mod check;
+mod check_kinds;
 mod copies;
 mod failures;
 mod fixture;
