@@ -17,5 +17,6 @@ mod lost;
 mod messages;
 mod moves;
 mod registrations;
+mod skew;
 mod unique;
 mod worker;
