@@ -22,6 +22,7 @@ mod moving;
 mod partial;
 pub(crate) mod outbox;
 mod query;
+mod queue;
 mod rebuild;
 #[cfg(feature = "encrypt")]
 mod reencrypt;

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// How long a message waits after a failure, for each failure so far.
-const DELAY: Duration = Duration::from_secs(5);
+pub(super) const DELAY: Duration = Duration::from_secs(5);
 
 /// What became of a message.
 enum Handled {
@@ -155,7 +155,8 @@ impl Worker {
             return self.carry(table, message, handle).await;
         }
         let context = Context::new(&self.client, message, self.lease);
-        match self.handlers.handle(context.clone(), message, self.lease).await {
+        let (name, body) = (&message.name, &message.body);
+        match self.handlers.handle(context.clone(), name, body, self.lease).await {
             Ok(()) => self.finish(table, message, handle, &context.receipts()).await,
             Err(Failure::Passing(error)) => self.postpone(table, message, handle, error, now).await,
             Err(Failure::Counted(error)) => {
@@ -280,17 +281,27 @@ impl Worker {
 
     /// Removes a message that is done for good, its receipts first.
     async fn forget(&self, table: &str, message: &OpenMessage) -> Result<Handled> {
-        let row_key = receipt_key(&message.id);
-        for (receipt_table, partition_key) in &message.receipts {
+        self.remove_receipts(&message.id, &message.receipts).await?;
+        let removed = self.change(table, message.removed(message.row.etag())?).await?;
+        Ok(removed.map_or(Handled::Raced, |_| Handled::Done))
+    }
+
+    /// Removes what says that a message had its effects.
+    pub(super) async fn remove_receipts(
+        &self,
+        id: &str,
+        receipts: &[(String, String)],
+    ) -> Result<()> {
+        let row_key = receipt_key(id);
+        for (table, partition_key) in receipts {
             let delete = Operation::delete(partition_key, &row_key, Condition::Any)?;
-            match self.client.apply_one(receipt_table, delete).await {
+            match self.client.apply_one(table, delete).await {
                 Ok(_) => {}
                 Err(error) if is_gone(&error) => {}
                 Err(error) => return Err(error),
             }
         }
-        let removed = self.change(table, message.removed(message.row.etag())?).await?;
-        Ok(removed.map_or(Handled::Raced, |_| Handled::Done))
+        Ok(())
     }
 
     /// Changes a message in the version that one has; `None`: somebody else has it.

@@ -46,7 +46,7 @@ impl Round {
         Self { failure: Some(failure), ..Self::default() }
     }
 
-    fn add(&mut self, other: Self) {
+    pub(super) fn add(&mut self, other: Self) {
         self.moved += other.moved;
         self.raced += other.raced;
         self.failure = self.failure.take().or(other.failure);

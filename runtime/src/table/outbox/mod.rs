@@ -38,6 +38,7 @@ use crate::{
     entity::{Kinds, Schema},
     error::{Error, ErrorKind, Result},
     plan::outbox::{Fence, Name},
+    queue::ServerClock,
     table::{Client, backoff},
 };
 
@@ -46,6 +47,8 @@ use crate::{
 pub(crate) struct Outbox {
     pub(crate) options: OutboxOptions,
     pub(crate) clock: Arc<dyn Clock>,
+    /// The store's time, as far as the client's queues have met it.
+    pub(crate) server: Arc<ServerClock>,
     pub(crate) chance: Chance,
     pub(crate) guards: Guards,
     pub(crate) background: Background,
@@ -63,6 +66,7 @@ impl Outbox {
     ) -> Self {
         Self {
             options,
+            server: Arc::new(ServerClock::new(clock.clone())),
             clock,
             chance,
             guards,
