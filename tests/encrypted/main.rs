@@ -7,6 +7,7 @@
 )]
 
 mod canary;
+mod check_elsewhere;
 mod elsewhere;
 mod fixture;
 #[cfg(feature = "legacy-encryption")]
