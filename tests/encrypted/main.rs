@@ -17,4 +17,5 @@ mod refusal;
 mod resolver;
 mod rotation;
 mod tokens;
+mod versions;
 mod whole;

@@ -137,8 +137,8 @@ fn own_rows<E: TableEntity>(row: &Row, family: &'static Family) -> Result<Entity
     }
 }
 
-/// Every row that follows from a primary, by the version that wrote it; `None`: a row of another
-/// type.
+/// Every row that follows from a primary, by the version that wrote it, encrypted where the primary
+/// is; `None`: a row of another type.
 ///
 /// # Errors
 ///
@@ -148,7 +148,9 @@ pub fn derived_rows<E: TableEntity>(primary: &Row) -> Result<Option<EntityRows>>
     let family = E::SCHEMA.primary()?;
     match E::SCHEMA.recognize(primary, family)? {
         Recognition::Foreign(_) | Recognition::Unmarked => Ok(None),
-        Recognition::Ours | Recognition::Version(_) => stored_rows::<E>(primary, family).map(Some),
+        Recognition::Ours | Recognition::Version(_) => {
+            Ok(Some(stored_rows::<E>(primary, family)?.encrypted_as(primary)))
+        }
     }
 }
 
