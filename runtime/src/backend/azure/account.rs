@@ -9,7 +9,7 @@ use azure_storage::{CloudLocation, StorageCredentials};
 use super::{
     AzureOptions,
     call::{Call, Effect},
-    credential::Credential,
+    credential::{Credential, Service},
     endpoint::Endpoint,
     transport::{Answer, Exchange, Shared, Transport},
 };
@@ -29,10 +29,17 @@ pub(super) struct Account {
     pub(super) credential: Credential,
     pub(super) timeout: Duration,
     pub(super) cosmos: bool,
+    #[cfg(feature = "azure-queue")]
+    pub(super) options: AzureOptions,
 }
 
 impl Account {
     pub(super) fn new(options: AzureOptions) -> Result<Self> {
+        Self::of(options, None)
+    }
+
+    /// The account, for a service beside tables where one is named.
+    pub(super) fn of(options: AzureOptions, service: Option<Service>) -> Result<Self> {
         let endpoint = options.endpoint.clone().ok_or_else(|| {
             let message =
                 "a SAS token alone does not tell the account; name it, or give the endpoint";
@@ -40,7 +47,9 @@ impl Account {
         })?;
         let name = account_name(&options, &endpoint)?;
         let cosmos = options.cosmos.unwrap_or(endpoint.cosmos);
-        let transport = Arc::new(Transport::new(&endpoint, name.clone(), cosmos, &options)?);
+        let tables = if cosmos { Service::Cosmos } else { Service::Tables };
+        let service = service.unwrap_or(tables);
+        let transport = Arc::new(Transport::new(&endpoint, name.clone(), service, &options)?);
         let settings = ClientOptions::default()
             .transport(TransportOptions::new_custom_policy(transport))
             .retry(RetryOptions::none());
@@ -53,9 +62,11 @@ impl Account {
             pipeline: azure_storage::clients::new_pipeline_from_options(settings, credentials),
             path: endpoint.path().to_owned(),
             endpoint: endpoint.url,
-            credential: options.credential,
+            credential: options.credential.clone(),
             timeout: options.timeout,
             cosmos,
+            #[cfg(feature = "azure-queue")]
+            options,
         })
     }
 
