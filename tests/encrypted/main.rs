@@ -17,5 +17,6 @@ mod refusal;
 mod resolver;
 mod rotation;
 mod tokens;
+mod upgrade;
 mod versions;
 mod whole;

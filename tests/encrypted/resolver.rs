@@ -88,6 +88,22 @@ async fn dynamic_entities_are_encrypted_by_the_resolver() {
     assert_eq!((error.is_invalid(), error.property()), (true, Some("A")));
 }
 
+#[tokio::test]
+async fn a_typed_condition_on_what_is_chosen_is_refused() {
+    let client = client().await;
+    let things = client.table::<Thing>();
+    let thing = |id| Thing { pk: "HR".into(), id, a: "x".into(), b: Some(2) };
+    for id in 1..3 {
+        things.insert(&thing(id)).await.unwrap();
+    }
+    let all = things.query(Thing::primary().pk("HR"));
+    let error = all.clone().filter(Thing::A.eq("x")).collect().await.unwrap_err();
+    assert_eq!((error.is_invalid(), error.property()), (true, Some("A")));
+    // The rule leaves B of this department alone, and keys are never encrypted.
+    let found = all.filter(Thing::B.eq(2) & Thing::ID.ge(2)).collect().await.unwrap();
+    assert_eq!(found.iter().map(|thing| thing.id).collect::<Vec<_>>(), [2]);
+}
+
 /// An entity with copies of every kind.
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(

@@ -47,11 +47,16 @@ pub fn older_version<Old: TableEntity, New: TableEntity>(
     };
     old.map(upgrade).transpose().map_err(|reason| {
         let message = format!(
-            "version {version} of `{}` cannot be read as version {}: {reason}",
+            "version {version} of `{}` cannot be read as version {}",
             New::SCHEMA.entity_type,
             New::SCHEMA.version
         );
-        Error::new(ErrorKind::Decode, message).with_source(reason)
+        // A reason may quote the values that it is about.
+        if [Old::SCHEMA, New::SCHEMA].iter().any(|schema| schema.is_sealed()) {
+            let message = format!("{message}; why is not shown, as it has encrypted fields");
+            return Error::new(ErrorKind::Decode, message);
+        }
+        Error::new(ErrorKind::Decode, format!("{message}: {reason}")).with_source(reason)
     })
 }
 

@@ -85,12 +85,11 @@ impl Vault {
         }
         let mut intent =
             Intent { each: self.each(row, schema, is_elsewhere, &columns)?, ..Intent::default() };
-        if matches!(verb, Verb::Insert | Verb::Replace | Verb::InsertOrReplace) {
-            for name in row.encrypted() {
-                let is_declared = columns.iter().any(|column| *column.name == **name);
-                if !is_declared && row.get(name)?.is_none() {
-                    intent.absent.push((Cow::Owned(name.to_string()), How::default()));
-                }
+        let is_whole = matches!(verb, Verb::Insert | Verb::Replace | Verb::InsertOrReplace);
+        // A type says which of its absent values are hidden; of other rows nobody else knows.
+        for name in row.encrypted().iter().filter(|_| is_whole && declared.is_none()) {
+            if row.get(name)?.is_none() {
+                intent.absent.push((Cow::Owned(name.to_string()), How::default()));
             }
         }
         if let Some((schema, family)) = declared {
