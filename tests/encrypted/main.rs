@@ -19,4 +19,6 @@ mod resolver;
 mod rotation;
 mod tokens;
 mod unique;
+mod upgrade;
+mod versions;
 mod whole;
