@@ -43,7 +43,7 @@ function start(service, port) {
     let output = "";
     const read = (chunk) => {
       output = (output + chunk).slice(-4000);
-      if (output.includes("successfully started")) resolve(emulator);
+      if (/successfully (started|listens) on/.test(output)) resolve(emulator);
     };
     emulator.stdout.on("data", read);
     emulator.stderr.on("data", read);
