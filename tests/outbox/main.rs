@@ -7,10 +7,12 @@
     clippy::indexing_slicing
 )]
 
+mod check;
 mod copies;
 mod fixture;
 mod history;
 mod lost;
 mod messages;
 mod moves;
+mod unique;
 mod worker;

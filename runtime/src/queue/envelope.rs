@@ -28,7 +28,8 @@ pub(crate) struct Envelope {
     pub(crate) version: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     body: Option<Box<RawValue>>,
-    /// How often it was received by workers that do not know its type.
+    /// How often it was received without counting: by workers that do not know its type, or that
+    /// failed for a reason that passes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) skipped: u32,
     /// Whether it was handled, and stays for its receipts alone.

@@ -33,6 +33,7 @@ mod set;
 mod taken;
 mod upgrade;
 mod variants;
+mod vouched;
 #[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "used where rows are sealed"))]
 pub(crate) mod vault;
 mod write;

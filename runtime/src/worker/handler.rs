@@ -12,6 +12,7 @@ use std::{
 use futures_util::{FutureExt, future::BoxFuture};
 use tokio::time::{Instant, timeout};
 
+use super::failure::Failure;
 use crate::{
     backend::Read,
     entity::Message,
@@ -65,23 +66,24 @@ impl Handlers {
         self.0.get(name).is_some_and(|handler| version <= handler.version)
     }
 
-    /// Hands a message over; what went wrong as text.
+    /// Hands a message over.
     pub(super) async fn handle(
         &self,
         context: Context,
         name: &str,
         body: &str,
         lease: Duration,
-    ) -> Result<(), String> {
+    ) -> Result<(), Failure> {
+        let counted = |text: &str| Err(Failure::Counted(text.to_owned()));
         let Some(handler) = self.0.get(name) else {
-            return Err("there is no handler for the message".to_owned());
+            return counted("there is no handler for the message");
         };
         let handled = AssertUnwindSafe((handler.call)(context, body)).catch_unwind();
         match timeout(lease, handled).await {
             Ok(Ok(Ok(()))) => Ok(()),
-            Ok(Ok(Err(error))) => Err(error.to_string()),
-            Ok(Err(_)) => Err("the handler panicked".to_owned()),
-            Err(_) => Err(format!("the handler took more than its lease of {lease:?}")),
+            Ok(Ok(Err(error))) => Err(Failure::of(error)),
+            Ok(Err(_)) => counted("the handler panicked"),
+            Err(_) => counted(&format!("the handler took more than its lease of {lease:?}")),
         }
     }
 }
@@ -172,6 +174,8 @@ impl Context {
             Read { table: &table, partition_key: &partition_key, row_key: &row_key, select: None };
         match self.client.read(read).await {
             Ok(Some(_)) => Ok(false),
+            // Whether it took place before is not known: the message comes again.
+            Err(unread) if !unread.is_not_found() => Err(unread),
             _ => Err(error),
         }
     }

@@ -3,8 +3,10 @@
 //! A worker finds partitions with open work in the directory and makes every row elsewhere what its
 //! primary says. Any number of workers may run at once; each may be killed at any time.
 
+mod claims;
 mod close;
 mod directory;
+mod failure;
 mod handler;
 mod messages;
 mod partition;

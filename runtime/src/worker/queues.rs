@@ -8,7 +8,13 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{Worker, handler::Context, messages::DELAY, round::Due, round::Round};
+use super::{
+    Worker,
+    failure::{Failure, back_off},
+    handler::Context,
+    messages::DELAY,
+    round::{Due, Round},
+};
 use crate::{
     error::{Error, Result},
     queue::{Envelope, MessageQueue, Queue, Receipts, Received},
@@ -189,8 +195,19 @@ impl Worker {
         let receipts = context.receipts();
         match handled {
             Ok(()) => self.finish_received(port, message, envelope, receipts).await,
-            Err(reason) if count >= most => put_aside(port, message, &reason).await,
-            Err(_) => {
+            Err(Failure::Passing(error)) => {
+                let chance = self.client.outbox().chance.number();
+                let tries = i32::try_from(envelope.skipped).unwrap_or(i32::MAX);
+                let wait = back_off(tries, chance, error.retry_after());
+                envelope.skipped = envelope.skipped.saturating_add(1);
+                let noted = envelope.with_receipts(receipts).text()?;
+                port.extend(message, wait, Some(&noted)).await?;
+                Err(error)
+            }
+            Err(Failure::Counted(reason)) if count >= most => {
+                put_aside(port, message, &reason).await
+            }
+            Err(Failure::Counted(_)) => {
                 let wait = if due == Due::Everything { Duration::ZERO } else { DELAY * count };
                 let noted = envelope.with_receipts(receipts).text()?;
                 port.extend(message, wait, Some(&noted)).await?;

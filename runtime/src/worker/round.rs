@@ -135,6 +135,7 @@ impl Worker {
             .buffer_unordered(ROWS);
         let passed: Vec<Passed> = passes.collect().await;
         self.settle(table, passed, &mut round, &mut visit).await;
+        self.claims(&partition, &mut round, &mut visit).await;
         self.messages(&partition, due, &mut round, &mut visit).await;
         let closed = self.close(&partition, markers).await?;
         visit.again_in(self.client.outbox().options.lease);
@@ -173,6 +174,7 @@ impl Worker {
                     visit.waiting += 1;
                     round.moved += u64::from(wrote);
                 }
+                Passed::Claimed => visit.again_in(self.client.outbox().options.grace),
                 Passed::Raced => {
                     self.memory().stats.retried += 1;
                     round.raced += 1;

@@ -4,17 +4,22 @@
 
 mod background;
 mod carry;
+mod claims;
+mod contend;
 mod fast;
 mod flight;
 mod guard;
 mod options;
 mod register;
+mod settle;
 mod work;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use background::Background;
 pub(crate) use carry::{Carried, Carry};
+pub(crate) use claims::{Claims, is_definite};
+pub(crate) use contend::{Contender, Meeting};
 use fast::Commit;
 pub(crate) use fast::{guarded, read_row};
 pub(crate) use flight::Flight;
@@ -23,10 +28,11 @@ pub(crate) use guard::Guards;
 pub use options::OutboxOptions;
 pub(crate) use options::SERVER_LIMIT;
 use register::Registrations;
+pub(crate) use settle::{derived, held_by, is_open, settle};
 pub(crate) use work::{Notes, Work};
 
 use crate::{
-    batch::{Batch, Operation},
+    batch::{Batch, Operation, Written},
     chance::Chance,
     clock::Clock,
     entity::{Kinds, Schema},
@@ -117,14 +123,15 @@ impl Outbox {
         self.registrations.forget(table, fence);
     }
 
-    /// Records open work in one partition, under a fence as everybody does.
+    /// Records open work in one partition, under a fence as everybody does; the answers for the
+    /// rows, and the fence's.
     pub(crate) async fn record(
         &self,
         client: &Client,
         table: &str,
         operations: Vec<Operation>,
-    ) -> Result<()> {
-        let Some(first) = operations.first() else { return Ok(()) };
+    ) -> Result<Vec<Written>> {
+        let Some(first) = operations.first() else { return Ok(Vec::new()) };
         let partition_key = first.row().partition_key().to_owned();
         for attempt in 0..backoff::ATTEMPTS {
             let fence = self.fence(client, table, &partition_key).await?;
@@ -139,7 +146,7 @@ impl Outbox {
                 Err(error) if error.code() == Some("ResourceNotFound") => {
                     self.closed(table, &fence);
                 }
-                answer => return answer.map(drop),
+                answer => return answer,
             }
             backoff::wait(client, attempt).await;
         }
