@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The properties that a reader needs beside its own: keys, Timestamp, and the type.
-const SYSTEM: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
+pub(super) const SYSTEM: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
 
 /// What stands for a token where a query is told.
 pub(super) const SOME_TOKEN: &str = "<token>";
@@ -152,8 +152,9 @@ impl Request {
         for condition in conditions {
             let condition = match self.schema {
                 Some(_) => plan::key_conditions(condition, access)?,
-                None => self.untyped(condition)?.clone(),
+                None => condition.clone(),
             };
+            self.check_plain(&condition)?;
             filter = filter.and_all(blind::widened(&condition, token)?);
         }
         Ok(filter)

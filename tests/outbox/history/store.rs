@@ -59,6 +59,16 @@ impl Clock for VirtualClock {
     }
 }
 
+/// A client's own clock, hours before or after the store's.
+#[derive(Debug)]
+pub(super) struct SkewedClock(pub(super) Arc<VirtualClock>, pub(super) i64);
+
+impl Clock for SkewedClock {
+    fn now(&self) -> Ticks {
+        Ticks::new(self.0.now().get() + self.1 * 36_000_000_000).unwrap()
+    }
+}
+
 /// What all actors share.
 #[derive(Debug)]
 pub(super) struct Shared {

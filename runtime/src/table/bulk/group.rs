@@ -237,6 +237,11 @@ impl Group {
             && (self.has_lists() || other.has_lists() || !self.rows.is_disjoint(&other.rows))
     }
 
+    /// Its place, where work in other partitions is open as soon as it is written.
+    pub(super) fn fenced(&self) -> Option<(String, String)> {
+        self.is_fenced.then(|| (self.table.clone(), self.partition_key.clone()))
+    }
+
     fn has_lists(&self) -> bool {
         self.changes.iter().any(Change::may_write_lists)
     }
@@ -320,6 +325,11 @@ impl Groups {
         let overdue: Vec<Group> = overdue.map(|(_, group)| group).collect();
         self.rows -= overdue.iter().map(|group| group.items.len()).sum::<usize>();
         overdue
+    }
+
+    /// The places of those with work in other partitions.
+    pub(super) fn fenced(&self) -> impl Iterator<Item = (String, String)> {
+        self.open.values().filter_map(Group::fenced)
     }
 
     /// All groups, as they are.
