@@ -10,6 +10,7 @@
 mod copies;
 mod fixture;
 mod history;
+mod lists;
 mod lost;
 mod messages;
 mod moves;

@@ -188,6 +188,12 @@ impl Request {
         self.access.family.is_some_and(|family| family.kind == FamilyKind::List)
     }
 
+    /// The table of the rows that are read: of a list, where it has one of its own.
+    pub(super) fn rows_table(&self) -> &str {
+        let list = self.access.family.filter(|_| self.is_list());
+        list.and_then(|family| family.table).unwrap_or(&self.table)
+    }
+
     /// Rows of other types are left out by the service only where no bounds of the keys do it.
     fn type_condition(&self) -> Option<Filter> {
         let schema = self.schema?;
@@ -266,7 +272,7 @@ impl Request {
         let rows = self
             .client
             .scan(Scan {
-                table: &self.table,
+                table: self.rows_table(),
                 filter: &filter,
                 select: select.as_deref(),
                 top: self.top(cursor),
@@ -279,7 +285,7 @@ impl Request {
         });
         let vault = &self.client.vault;
         let mut opened =
-            vault.open(&self.table, rows.rows, self.reading(), select.as_deref()).await;
+            vault.open(self.rows_table(), rows.rows, self.reading(), select.as_deref()).await;
         if let Some(wanted) = self.after_opening().map_err(place)? {
             opened
                 .retain(|row| row.as_ref().map_or(true, |row| wanted.matches(row).unwrap_or(true)));

@@ -6,6 +6,7 @@
 mod close;
 mod directory;
 mod handler;
+mod listed;
 mod messages;
 mod partition;
 mod pass;

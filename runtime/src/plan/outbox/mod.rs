@@ -8,6 +8,7 @@ mod copy;
 mod dirty;
 mod fence;
 mod hash;
+mod listed;
 mod message;
 mod step;
 
@@ -15,6 +16,7 @@ pub(crate) use copy::{Owner, holds_same, is_of_owner, is_of_version};
 pub(crate) use dirty::{Destination, Dirty, Name, OpenRow, dirty_rows};
 pub(crate) use fence::{DIRECTORY, Fence, Marker, all_markers};
 pub(crate) use hash::hash128;
+pub(crate) use listed::{ListPlace, Listing, entry, entry_keys};
 pub(crate) use message::{OpenMessage, after, emitted, posted, receipt, receipt_key};
 pub(crate) use step::{Step, step};
 

@@ -3,12 +3,12 @@
 
 use futures_util::future::try_join_all;
 
-use super::{Flight, Guard};
+use super::{Flight, Guard, Lists, find_lists, is_settled, write_lists};
 use crate::{
     backend::Read,
     batch::{Condition, Operation},
     error::{Error, ErrorKind, Result},
-    plan::outbox::{Destination, Dirty, Name, Owner, Step, step},
+    plan::outbox::{Destination, Dirty, Listing, Name, Owner, Step, step},
     row::{ETag, Row},
     table::Client,
 };
@@ -19,6 +19,8 @@ pub(crate) struct Commit {
     table: String,
     flight: Flight,
     entities: Vec<Entity>,
+    /// The lists elsewhere as they were before the commit.
+    lists: Lists,
 }
 
 /// What it concerns elsewhere for one primary.
@@ -37,13 +39,16 @@ impl Commit {
     /// Reads the rows elsewhere that are there by the primaries as they were.
     pub(crate) async fn prepare(client: &Client, table: &str, dirty: Vec<Dirty>) -> Self {
         let flight = Flight::begin(client);
+        let listings = dirty.iter().flat_map(|dirty| &dirty.listings);
+        let places = listings.map(|listing| listing.name.list_place()).collect();
+        let lists = find_lists(client, places).await;
         let mut entities = Vec::new();
         for dirty in dirty {
             let rows = dirty.destinations.iter().map(|destination| found(client, destination));
             let found = try_join_all(rows).await.ok();
             entities.push(Entity { dirty, found, version: None, recorded: None });
         }
-        Self { table: table.to_owned(), flight, entities }
+        Self { table: table.to_owned(), flight, entities, lists }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -65,13 +70,37 @@ impl Commit {
 
     /// Writes the rows elsewhere.
     pub(crate) async fn finish(self, client: Client) -> Result<()> {
+        let settled = self.finish_lists(&client).await;
         for entity in &self.entities {
-            self.finish_entity(&client, entity).await?;
+            self.finish_entity(&client, entity, &settled).await?;
         }
-        Ok(())
+        settled.map(drop)
     }
 
-    async fn finish_entity(&self, client: &Client, entity: &Entity) -> Result<()> {
+    /// Writes every list elsewhere once, for all entities. Those listings that need no further
+    /// look.
+    async fn finish_lists(&self, client: &Client) -> Result<Vec<&Listing>> {
+        let all: Vec<&Listing> =
+            self.entities.iter().flat_map(|entity| &entity.dirty.listings).collect();
+        let written = write_lists(client, self.flight, &self.lists, &all, true).await;
+        let mut settled = Vec::new();
+        for listing in all {
+            match written.get(&listing.name.list_place()) {
+                Some(Ok(listed)) if is_settled(client, listing, *listed) => settled.push(listing),
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Err(error.clone()),
+                None => return Err(unread()),
+            }
+        }
+        Ok(settled)
+    }
+
+    async fn finish_entity(
+        &self,
+        client: &Client,
+        entity: &Entity,
+        settled: &Result<Vec<&Listing>>,
+    ) -> Result<()> {
         let Some(found) = &entity.found else { return Err(unread()) };
         let destinations = entity.dirty.destinations.iter().zip(found);
         let written = try_join_all(destinations.map(|(destination, found)| {
@@ -79,7 +108,12 @@ impl Commit {
         }))
         .await?;
         let Some(recorded) = &entity.recorded else { return Ok(()) };
-        if !written.into_iter().all(|written| written) {
+        let settled = settled.as_deref().unwrap_or_default();
+        let is_settled =
+            |listing: &Listing| settled.iter().any(|settled| std::ptr::eq(*settled, listing));
+        if !written.into_iter().all(|written| written)
+            || !entity.dirty.listings.iter().all(is_settled)
+        {
             return Ok(());
         }
         let condition = match client.outbox().guards.hold(Guard::DirtyVersion) {

@@ -7,6 +7,7 @@ mod carry;
 mod fast;
 mod flight;
 mod guard;
+mod listing;
 mod options;
 mod register;
 mod work;
@@ -20,6 +21,7 @@ pub(crate) use fast::{guarded, read_row};
 pub(crate) use flight::Flight;
 pub use guard::Guard;
 pub(crate) use guard::Guards;
+pub(crate) use listing::{Listed, Lists, Written, find_list, find_lists, is_settled, write_lists};
 pub use options::OutboxOptions;
 pub(crate) use options::SERVER_LIMIT;
 use register::Registrations;
@@ -89,6 +91,17 @@ impl Outbox {
             let schema: &'static Schema = schema;
             let kinds = schema.elsewhere_named(index)?;
             (schema.entity_type == entity_type).then_some((schema, kinds))
+        })
+    }
+
+    /// The type whose list a name in a dirty row means, where the list is known.
+    pub(crate) fn known_list(&self, name: &Name) -> Option<&'static Schema> {
+        let (entity_type, list, in_blob) = name.split_list()?;
+        let types = self.types.read().unwrap_or_else(PoisonError::into_inner);
+        types.iter().find_map(|schema| {
+            let schema: &'static Schema = schema;
+            let is_it = schema.entity_type == entity_type && schema.has_list(list, in_blob);
+            is_it.then_some(schema)
         })
     }
 
