@@ -28,6 +28,9 @@ mod plan;
 // Floor 5: leave to use a table, made without a request.
 #[cfg(feature = "azure")]
 pub mod sas;
+// Floor 5 too: what is too large for rows.
+#[cfg(feature = "blob")]
+mod blob;
 // Floor 5 too: the first that awaits.
 pub mod table;
 // Floor 6: work that goes on by itself.
@@ -42,6 +45,9 @@ pub mod prelude;
 
 #[cfg(feature = "azure")]
 pub use crate::backend::azure::{AccessPolicy, AccountKey, Azure, AzureOptions};
+#[cfg(feature = "blob")]
+pub use object_store;
+
 #[cfg(feature = "encrypt")]
 pub use crate::seal::{
     CachedKeys, DataKey, IndexKey, KeyId, KeyProvider, KeyScope, Keyring, KeyringBuilder, RootKey,

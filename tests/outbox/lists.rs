@@ -8,6 +8,7 @@ use entable::{
         Memory,
         layer::{Fault, Recorder},
     },
+    object_store::{GetOptions, ObjectStore, local::LocalFileSystem, memory::InMemory},
     prelude::*,
 };
 
@@ -119,4 +120,85 @@ async fn renames_and_deletes_are_followed_and_confirmed_later() {
     world.later(OutboxOptions::FLIGHT);
     let stats = worker.drain().await.unwrap();
     assert_eq!((stats.open, stats.waiting), (0, 0));
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Crew",
+    partition_key = "{department}",
+    row_key = "empid_{id:06}",
+    list(ByLastName, partition_key = "everywhere", row_key = "name_{last_name}", in_blob),
+    list(ByRole, row_key = "role_{role}", in_blob)
+)]
+struct Sailor {
+    department: String,
+    id: u32,
+    last_name: String,
+    role: String,
+}
+
+fn sailor(department: &str, id: u32, last_name: &str) -> Sailor {
+    let (department, last_name) = (department.to_owned(), last_name.to_owned());
+    Sailor { department, id, last_name, role: "cook".into() }
+}
+
+async fn text(store: &dyn ObjectStore, name: &str) -> String {
+    let blob = store.get_opts(&name.into(), GetOptions::default()).await.unwrap();
+    String::from_utf8(blob.bytes().await.unwrap().to_vec()).unwrap()
+}
+
+async fn is_kept_in(store: Arc<dyn ObjectStore>) {
+    let client = Client::builder().backend(Memory::new()).blobs(store.clone()).build().unwrap();
+    let crew = client.table::<Sailor>();
+    crew.create().await.unwrap();
+    let jones = || Sailor::by_last_name().last_name("Jones");
+    assert!(crew.keys(jones()).await.unwrap().is_empty());
+    for one in [sailor("Sales", 1, "Jones"), sailor("Finance", 2, "Jones")] {
+        crew.insert(&one).await.unwrap().wait_for_copies().await.unwrap();
+    }
+    let found = crew.query(jones()).collect().await.unwrap();
+    assert_eq!(found.iter().map(|one| one.id).collect::<Vec<_>>(), [2, 1], "sorted by their keys");
+    let lines = text(&*store, "crew/everywhere/name_!jones.jsonl").await;
+    let lines: Vec<&str> = lines.lines().collect();
+    assert_eq!(lines[1..], [r#"["Finance","empid_000002"]"#, r#"["Sales","empid_000001"]"#]);
+    assert!(lines[0].starts_with(r#"{"EntityType":"entable.list","Format":1,"Table":"crew","PartitionKey":"everywhere","RowKey":"name_Jones","Beat":""#), "{}", lines[0]);
+    let cooks = crew.keys(Sailor::by_role().department("Sales").role("cook")).await.unwrap();
+    assert_eq!(cooks.len(), 1);
+    for one in found {
+        crew.delete(&one).await.unwrap();
+        client.wait_for_copies().await;
+    }
+    assert!(crew.keys(jones()).await.unwrap().is_empty());
+    let lines = text(&*store, "crew/everywhere/name_!jones.jsonl").await;
+    assert_eq!(lines.lines().count(), 1, "an emptied list stays, as an empty one");
+    let worker = client.worker();
+    let done = worker.drain().await.unwrap();
+    assert_eq!(
+        (done.open, done.waiting),
+        (0, 0),
+        "a blob that is never deleted needs no second look"
+    );
+}
+
+#[tokio::test]
+async fn lists_are_kept_in_blobs_under_versions() {
+    is_kept_in(Arc::new(InMemory::new())).await;
+}
+
+#[tokio::test]
+async fn lists_are_kept_in_a_directory_beside_tables_of_one_process() {
+    let directory = tempfile::tempdir().unwrap();
+    is_kept_in(Arc::new(LocalFileSystem::new_with_prefix(directory.path()).unwrap())).await;
+}
+
+#[tokio::test]
+async fn a_client_without_blobs_refuses_before_it_writes() {
+    let client = Client::memory();
+    let crew = client.table::<Sailor>();
+    crew.create().await.unwrap();
+    let error = crew.insert(&sailor("Sales", 1, "Jones")).await.unwrap_err();
+    assert!(error.is_unsupported() && error.to_string().contains("blobs(..)"), "{error}");
+    assert!(crew.query(Sailor::scan()).collect().await.unwrap().is_empty());
+    let error = crew.keys(Sailor::by_last_name().last_name("Jones")).await.unwrap_err();
+    assert!(error.is_unsupported(), "{error}");
 }

@@ -45,7 +45,8 @@ impl Worker {
         let outbox = self.client.outbox();
         let names = OpenRow::of(aged.row.clone()).map(|open| open.names).unwrap_or_default();
         let lists = names.iter().filter(|name| outbox.known_list(name).is_some());
-        lists.map(|name| name.list_place()).collect()
+        let places = lists.map(|name| name.list_place());
+        places.filter(|place| !place.in_blob || self.client.has_blobs()).collect()
     }
 
     async fn pass_together(&self, table: &str, rows: &[Aged]) -> Vec<Passed> {

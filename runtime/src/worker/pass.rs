@@ -112,7 +112,7 @@ impl Worker {
         let derived = self.derived(table, &open, primary.as_ref()).await?;
         let (mut steps, mut listings) = (Vec::new(), Vec::new());
         for (name, found) in open.names.iter().zip(&found) {
-            if let Some(schema) = self.client.outbox().known_list(name) {
+            if let Some(schema) = self.list_of(name) {
                 listings.push(derived.listing(schema, table, &open, name));
                 continue;
             }
@@ -171,6 +171,12 @@ impl Worker {
             return Ok(None);
         }
         read_row(&self.client, name).await
+    }
+
+    /// The type whose list the name means, where this client can write it.
+    fn list_of(&self, name: &Name) -> Option<&'static Schema> {
+        let can_write = !name.list_place().in_blob || self.client.has_blobs();
+        self.client.outbox().known_list(name).filter(|_| can_write)
     }
 
     /// What has to be done with a row elsewhere; `None`: this program does not know its index.

@@ -4,6 +4,7 @@
 //! `ENTABLE_SEED=n` replays one history; `ENTABLE_LONG=1` runs many. Each guard of the protocols is
 //! left out in turn: some history fails without it.
 
+mod lists;
 mod moves;
 mod store;
 

@@ -3,12 +3,12 @@
 
 use futures_util::future::try_join_all;
 
-use super::{Flight, Guard, Lists, find_lists, is_settled, write_lists};
+use super::{Flight, Guard, Lists, find_lists, is_settled, need_blobs, write_lists};
 use crate::{
     backend::Read,
     batch::{Condition, Operation},
     error::{Error, ErrorKind, Result},
-    plan::outbox::{Destination, Dirty, Listing, Name, Owner, Step, step},
+    plan::outbox::{Destination, Dirty, ListPlace, Listing, Name, Owner, Step, step},
     row::{ETag, Row},
     table::Client,
 };
@@ -40,8 +40,7 @@ impl Commit {
     pub(crate) async fn prepare(client: &Client, table: &str, dirty: Vec<Dirty>) -> Self {
         let flight = Flight::begin(client);
         let listings = dirty.iter().flat_map(|dirty| &dirty.listings);
-        let places = listings.map(|listing| listing.name.list_place()).collect();
-        let lists = find_lists(client, places).await;
+        let lists = find_lists(client, places(listings)).await;
         let mut entities = Vec::new();
         for dirty in dirty {
             let rows = dirty.destinations.iter().map(|destination| found(client, destination));
@@ -49,6 +48,12 @@ impl Commit {
             entities.push(Entity { dirty, found, version: None, recorded: None });
         }
         Self { table: table.to_owned(), flight, entities, lists }
+    }
+
+    /// Refuses a change of lists that this client could not write.
+    pub(crate) fn check(&self, client: &Client) -> Result<()> {
+        let mut listings = self.dirty().flat_map(|dirty| &dirty.listings);
+        listings.try_for_each(|listing| need_blobs(client, &listing.name.list_place()))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -82,7 +87,12 @@ impl Commit {
     async fn finish_lists(&self, client: &Client) -> Result<Vec<&Listing>> {
         let all: Vec<&Listing> =
             self.entities.iter().flat_map(|entity| &entity.dirty.listings).collect();
-        let written = write_lists(client, self.flight, &self.lists, &all, true).await;
+        let again = match client.outbox().guards.hold(Guard::DestinationFirst) {
+            true => None,
+            false => Some(find_lists(client, places(all.iter().copied())).await),
+        };
+        let lists = again.as_ref().unwrap_or(&self.lists);
+        let written = write_lists(client, self.flight, lists, &all, true).await;
         let mut settled = Vec::new();
         for listing in all {
             match written.get(&listing.name.list_place()) {
@@ -156,6 +166,10 @@ impl Commit {
         self.flight.write(client, &name.table, *kinds, operation).await?;
         Ok(is_there)
     }
+}
+
+fn places<'l>(listings: impl Iterator<Item = &'l Listing>) -> Vec<ListPlace> {
+    listings.map(|listing| listing.name.list_place()).collect()
 }
 
 /// The operation, without its condition where a simulation leaves that out.

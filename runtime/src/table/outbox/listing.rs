@@ -1,10 +1,12 @@
 //! Lists elsewhere: read under a version, and written under it, all changes of one list at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use futures_util::{StreamExt, stream};
 
 use super::{Flight, Guard, guarded};
+#[cfg(feature = "blob")]
+use crate::blob::{BlobList, changed_list, list_name};
 use crate::{
     batch::{Batch, Verb},
     error::{Error, ErrorKind, Result},
@@ -23,6 +25,9 @@ const AT_ONCE: usize = 16;
 pub(crate) enum FoundList {
     /// In rows; `None`: it is not there.
     Rows(Option<StoredList>),
+    /// In a blob; `None`: it is not there.
+    #[cfg(feature = "blob")]
+    Blob(Option<BlobList>),
 }
 
 /// What a write made of a list.
@@ -98,8 +103,40 @@ pub(crate) fn is_settled(client: &Client, listing: &Listing, listed: Listed) -> 
 /// Reads a list.
 pub(crate) async fn find_list(client: &Client, place: &ListPlace) -> Result<FoundList> {
     let ListPlace { table, partition_key, row_key, .. } = place;
+    if place.in_blob {
+        return find_blob(client, place).await.map_err(|error| at(place, error));
+    }
     let list = read_list_of(client, table, (partition_key, row_key), Ids::Anywhere).await;
     list.map(FoundList::Rows).map_err(|error| at(place, error))
+}
+
+/// Refuses to go on without a place for blobs.
+pub(crate) fn need_blobs(client: &Client, place: &ListPlace) -> Result<()> {
+    match place.in_blob && !client.has_blobs() {
+        true => Err(at(place, without_blobs())),
+        false => Ok(()),
+    }
+}
+
+fn without_blobs() -> Error {
+    let message =
+        "the list is kept in blobs, and the client has none: `Client::builder().blobs(..)`";
+    Error::new(ErrorKind::Unsupported, message)
+}
+
+#[cfg(feature = "blob")]
+async fn find_blob(client: &Client, place: &ListPlace) -> Result<FoundList> {
+    let blobs = client.blobs.as_ref().ok_or_else(without_blobs)?;
+    let name = list_name(&place.table, &place.partition_key, &place.row_key)?;
+    let blob = blobs.read(&name).await?;
+    let list = blob.map(|blob| BlobList::of(blob, place)).transpose()?;
+    Ok(FoundList::Blob(list))
+}
+
+#[cfg(not(feature = "blob"))]
+#[allow(clippy::unused_async, reason = "the other form awaits")]
+async fn find_blob(_: &Client, _: &ListPlace) -> Result<FoundList> {
+    Err(without_blobs())
 }
 
 impl FoundList {
@@ -107,6 +144,8 @@ impl FoundList {
     pub(crate) fn ids(&self) -> &[String] {
         match self {
             Self::Rows(list) => list.as_ref().map(|list| &*list.ids).unwrap_or_default(),
+            #[cfg(feature = "blob")]
+            Self::Blob(list) => list.as_ref().map(|list| &*list.ids).unwrap_or_default(),
         }
     }
 
@@ -120,7 +159,7 @@ impl FoundList {
         delta: ListDelta,
         touch: bool,
     ) -> Result<Listed> {
-        let ids = self.ids();
+        let ids: HashSet<&String> = self.ids().iter().collect();
         let is_so = delta.add.iter().all(|id| ids.contains(id))
             && !delta.remove.iter().any(|id| ids.contains(id));
         let is_touched = touch && client.outbox().guards.hold(Guard::EntryWritten);
@@ -129,6 +168,8 @@ impl FoundList {
         }
         let written = match self {
             Self::Rows(list) => write_rows(client, flight, place, &delta, list.as_ref()).await,
+            #[cfg(feature = "blob")]
+            Self::Blob(list) => write_blob(client, flight, place, &delta, list.as_ref()).await,
         };
         written.map_err(|error| at(place, error))
     }
@@ -149,6 +190,27 @@ async fn write_rows(
     }
     flight.run(client, client.apply(&batch)).await.map_err(too_large)?;
     Ok(if is_gone { Listed::Gone } else { Listed::Written })
+}
+
+/// A blob is never deleted, so that whoever read another version is too late for good.
+#[cfg(feature = "blob")]
+async fn write_blob(
+    client: &Client,
+    flight: Flight,
+    place: &ListPlace,
+    delta: &ListDelta,
+    list: Option<&BlobList>,
+) -> Result<Listed> {
+    let blobs = client.blobs.as_ref().ok_or_else(without_blobs)?;
+    let name = list_name(&place.table, &place.partition_key, &place.row_key)?;
+    let ids = list.map(|list| &*list.ids).unwrap_or_default();
+    let text = changed_list(place, ids, delta, client.outbox().chance.id())?;
+    let seen = match client.outbox().guards.hold(Guard::DestinationVersion) {
+        true => list.map(|list| list.version.clone()),
+        false => blobs.read(&name).await?.map(|blob| blob.version),
+    };
+    flight.run(client, blobs.write(&name, text, seen)).await?;
+    Ok(Listed::Kept)
 }
 
 /// Some ids are more than one transaction takes.

@@ -21,7 +21,9 @@ pub(crate) use fast::{guarded, read_row};
 pub(crate) use flight::Flight;
 pub use guard::Guard;
 pub(crate) use guard::Guards;
-pub(crate) use listing::{Listed, Lists, Written, find_list, find_lists, is_settled, write_lists};
+pub(crate) use listing::{
+    Listed, Lists, Written, find_list, find_lists, is_settled, need_blobs, write_lists,
+};
 pub use options::OutboxOptions;
 pub(crate) use options::SERVER_LIMIT;
 use register::Registrations;

@@ -67,6 +67,7 @@ impl<'n> Work<'n> {
         client: &Client,
         transaction: &mut Transaction,
     ) -> Result<()> {
+        self.commit.check(client)?;
         let mut partition_key = None;
         for (at, dirty) in self.commit.dirty().enumerate() {
             let joined =
