@@ -14,7 +14,7 @@ use crate::{
     row::Row,
     table::{
         Guard,
-        outbox::{Flight, Guards, guarded, read_row},
+        outbox::{Flight, Guards, derived, guarded, read_row},
     },
 };
 
@@ -146,24 +146,12 @@ impl Worker {
                 continue;
             }
             let of_primary = match primary {
-                Some(primary) => self.derived_by(table, schema, primary).await?,
+                Some(primary) => derived(&self.client, table, schema, primary).await?,
                 None => None,
             };
             rows.push((schema, of_primary));
         }
         Ok(Derived { primary, rows })
-    }
-
-    async fn derived_by(
-        &self,
-        table: &str,
-        schema: &'static Schema,
-        primary: &Row,
-    ) -> Result<Option<EntityRows>> {
-        let plain = self.client.opened(table, primary.clone(), schema).await?;
-        let Some(rows) = (schema.derived)(&plain)? else { return Ok(None) };
-        let rows = self.client.tokens_of(schema).await?.fill(schema, rows)?;
-        Ok(Some(rows.encrypted_as(&plain)))
     }
 
     async fn read_elsewhere(&self, name: &Name) -> Result<Option<Row>> {

@@ -7,12 +7,14 @@
 mod lists;
 mod moves;
 mod store;
+mod tray;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use entable::{Guard, OutboxOptions, prelude::*};
 use store::{Random, Shared, VirtualClock, Way};
 use tokio::time::sleep;
+use tray::Tray;
 
 const FLIGHT: Duration = Duration::from_secs(80);
 const LEASE: Duration = Duration::from_secs(12);
@@ -57,8 +59,10 @@ struct World {
 
 impl World {
     fn client(&self, actor: &'static str, number: u64, lives: Option<u64>) -> Client {
+        let way = Way::new(&self.shared, actor, lives);
         let builder = Client::builder()
-            .backend(Way::new(&self.shared, actor, lives))
+            .backend(way.clone())
+            .blobs(Arc::new(Tray(way)))
             .clock(self.clock.clone())
             .outbox(options())
             .seed(self.seed.wrapping_mul(131).wrapping_add(number));

@@ -1,9 +1,13 @@
 //! The writer's own way: rows elsewhere are written right after the commit, under the versions that
 //! were read before it. Whatever fails is left to a worker.
 
+use std::collections::BTreeMap;
+
 use futures_util::future::try_join_all;
 
-use super::{Flight, Guard, Lists, find_lists, is_settled, need_blobs, write_lists};
+use super::{
+    Flight, Guard, Lists, again::write_again, find_lists, is_settled, need_blobs, write_lists,
+};
 use crate::{
     backend::Read,
     batch::{Condition, Operation},
@@ -75,41 +79,60 @@ impl Commit {
 
     /// Writes the rows elsewhere.
     pub(crate) async fn finish(self, client: Client) -> Result<()> {
-        let settled = self.finish_lists(&client).await;
+        let (settled, failure) = self.finish_lists(&client).await;
         for entity in &self.entities {
             self.finish_entity(&client, entity, &settled).await?;
         }
-        settled.map(drop)
+        failure.map_or(Ok(()), Err)
     }
 
     /// Writes every list elsewhere once, for all entities. Those listings that need no further
-    /// look.
-    async fn finish_lists(&self, client: &Client) -> Result<Vec<&Listing>> {
-        let all: Vec<&Listing> =
-            self.entities.iter().flat_map(|entity| &entity.dirty.listings).collect();
-        let again = match client.outbox().guards.hold(Guard::DestinationFirst) {
+    /// look, and the first failure.
+    async fn finish_lists(&self, client: &Client) -> (Vec<&Listing>, Option<Error>) {
+        let by_entity = || {
+            let dirty = self.entities.iter().map(|entity| &entity.dirty);
+            dirty.flat_map(|dirty| dirty.listings.iter().map(move |listing| (dirty, listing)))
+        };
+        let all: Vec<&Listing> = by_entity().map(|(_, listing)| listing).collect();
+        let is_first = client.outbox().guards.hold(Guard::DestinationFirst);
+        let again = match is_first {
             true => None,
             false => Some(find_lists(client, places(all.iter().copied())).await),
         };
         let lists = again.as_ref().unwrap_or(&self.lists);
         let written = write_lists(client, self.flight, lists, &all, true).await;
-        let mut settled = Vec::new();
-        for listing in all {
-            match written.get(&listing.name.list_place()) {
+        let (mut settled, mut failure) = (Vec::new(), None);
+        let mut late: BTreeMap<ListPlace, Vec<(&Dirty, &Listing)>> = BTreeMap::new();
+        for (dirty, listing) in by_entity() {
+            let place = listing.name.list_place();
+            match written.get(&place) {
                 Some(Ok(listed)) if is_settled(client, listing, *listed) => settled.push(listing),
                 Some(Ok(_)) => {}
-                Some(Err(error)) => return Err(error.clone()),
-                None => return Err(unread()),
+                Some(Err(error)) if error.is_raced() && is_first => {
+                    late.entry(place).or_default().push((dirty, listing));
+                }
+                Some(Err(error)) => failure = Some(error.clone()),
+                None => failure = Some(unread()),
             }
         }
-        Ok(settled)
+        for (place, late) in late {
+            match write_again(client, &self.table, &place, &late).await {
+                Ok((now, listed)) => {
+                    let now = now.iter().zip(&late);
+                    let done = now.filter(|(now, _)| is_settled(client, now, listed));
+                    settled.extend(done.map(|(_, (_, listing))| *listing));
+                }
+                Err(error) => failure = Some(error),
+            }
+        }
+        (settled, failure)
     }
 
     async fn finish_entity(
         &self,
         client: &Client,
         entity: &Entity,
-        settled: &Result<Vec<&Listing>>,
+        settled: &[&Listing],
     ) -> Result<()> {
         let Some(found) = &entity.found else { return Err(unread()) };
         let destinations = entity.dirty.destinations.iter().zip(found);
@@ -118,7 +141,6 @@ impl Commit {
         }))
         .await?;
         let Some(recorded) = &entity.recorded else { return Ok(()) };
-        let settled = settled.as_deref().unwrap_or_default();
         let is_settled =
             |listing: &Listing| settled.iter().any(|settled| std::ptr::eq(*settled, listing));
         if !written.into_iter().all(|written| written)

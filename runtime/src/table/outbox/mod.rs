@@ -2,6 +2,7 @@
 //!
 //! The rules, and why they are needed, are in `docs/outbox.md`.
 
+mod again;
 mod background;
 mod carry;
 mod fast;
@@ -14,6 +15,8 @@ mod work;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use again::Lanes;
+pub(crate) use again::derived;
 use background::Background;
 pub(crate) use carry::{Carried, Carry};
 use fast::Commit;
@@ -47,6 +50,7 @@ pub(crate) struct Outbox {
     pub(crate) chance: Chance,
     pub(crate) guards: Guards,
     pub(crate) background: Background,
+    pub(crate) lanes: Lanes,
     registrations: Registrations,
     /// The types that this client has met.
     types: RwLock<Vec<&'static Schema>>,
@@ -65,6 +69,7 @@ impl Outbox {
             chance,
             guards,
             background: Background::default(),
+            lanes: Lanes::default(),
             registrations: Registrations::default(),
             types: RwLock::default(),
         }
