@@ -30,6 +30,11 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
+    /// A source of its own, from the same seed where there is one.
+    pub(crate) fn fork(&self) -> Self {
+        if self.0.is_some() { Self::seeded(self.number()) } else { Self::default() }
+    }
+
     /// An id of 96 random bits, as 24 hex digits.
     pub(crate) fn id(&self) -> String {
         let (high, low) = (self.number(), self.number());

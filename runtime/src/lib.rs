@@ -25,6 +25,8 @@ pub mod entity;
 
 // Floor 4: what to read and what to write, pure.
 mod plan;
+// Floor 4 too: the port behind which messages wait; awaits, and needs no table's types.
+pub mod queue;
 // Floor 5: leave to use a table, made without a request.
 #[cfg(feature = "azure")]
 pub mod sas;
@@ -45,6 +47,8 @@ pub mod prelude;
 
 #[cfg(feature = "azure")]
 pub use crate::backend::azure::{AccessPolicy, AccountKey, Azure, AzureOptions};
+#[cfg(feature = "azure-queue")]
+pub use crate::queue::AzureQueue;
 #[cfg(feature = "blob")]
 pub use object_store;
 
@@ -72,6 +76,7 @@ pub use crate::{
     error::{BoxError, Error, ErrorKind, Result, SealFault, Seen, ServiceCode},
     filter::{Comparison, Filter, KeyBounds},
     page::{Continuation, Cursor, Page},
+    queue::{MessageQueue, Queue},
     row::{ETag, Row, RowBuilder},
     table::{
         Atomic, Bulk, BulkReport, Client, ClientBuilder, DynamicTable, Explain, Lookup,

@@ -9,6 +9,7 @@ pub use crate::{
     entity::{
         Aggregate, EntitySet, FromRow, Message, Projection, Properties, Set, TableEntity, Variant,
     },
+    queue::MessageQueue,
     table::{
         Atomic, Bulk, BulkReport, Client, DynamicTable, Explain, Lookup, Query, SetOf, SetTable,
         Table, Upgrade,

@@ -7,6 +7,7 @@
     clippy::indexing_slicing
 )]
 
+mod check;
 mod copies;
 mod fixture;
 mod history;
@@ -14,4 +15,5 @@ mod lists;
 mod lost;
 mod messages;
 mod moves;
+mod unique;
 mod worker;

@@ -12,7 +12,7 @@ const OPERATIONS: usize = 100;
 const OUTBOX_ROWS: usize = 2;
 
 /// The properties that say whose copy a row in another partition is.
-const OWNER: [&str; 4] = ["Src", "SrcP", "SrcR", "SrcT"];
+const OWNER: [&str; 6] = ["Src", "SrcP", "SrcR", "SrcT", "SrcC", "SrcF"];
 
 /// The primary and its copies fit into one transaction.
 pub(super) fn count(entity: &Entity, errors: &mut Errors) {
@@ -34,12 +34,9 @@ pub(super) fn elsewhere(entity: &Entity, errors: &mut Errors) {
     let mut has_any = false;
     for family in copies.filter(|family| family.is_elsewhere && entity.has_keys()) {
         has_any = true;
-        if family.unique {
-            let message = "`unique` across partitions is not supported yet";
-            errors.at(family.name.span(), message);
-            continue;
+        if !family.unique {
+            one_owner(entity, family, errors);
         }
-        one_owner(entity, family, errors);
     }
     for field in entity.fields.iter().filter(|_| has_any) {
         if OWNER.contains(&field.property.as_str()) {
@@ -71,7 +68,7 @@ fn one_owner(entity: &Entity, family: &Family, errors: &mut Errors) {
         return;
     }
     let message = format!(
-        "a copy in another partition needs every field of the primary's keys in its own, else another entity could overwrite it; this lacks {}: add it to `row_key`",
+        "a copy in another partition needs every field of the primary's keys in its own, else another entity could overwrite it; this lacks {}: add it to `row_key`, or write `unique` if no two entities have the same key",
         missing.join(", ")
     );
     let end = family.row.text.chars().count();

@@ -30,6 +30,9 @@ pub enum ErrorKind {
     Ambiguous,
     /// Other writers kept winning until the attempts ran out.
     Contended,
+    /// A message of a queue that one does not have any more: it was visible again, and others may
+    /// have it.
+    LeaseLost,
     /// A value, key, name, filter or batch that the service would refuse; nothing was sent.
     Invalid,
     /// A query that would read the whole table and was not allowed to.
@@ -97,6 +100,8 @@ predicates! {
     is_ambiguous => Ambiguous;
     /// Other writers kept winning.
     is_contended => Contended;
+    /// A message of a queue is not one's own any more.
+    is_lease_lost => LeaseLost;
     /// An input that was refused before anything was sent.
     is_invalid => Invalid;
     /// A table scan that was not asked for.

@@ -45,10 +45,16 @@ pub(super) fn stays(current: &Row) -> Result<()> {
     if move_of(current)?.is_none() {
         return Ok(());
     }
-    let message =
-        "the entity is moving to another partition or table; wait until it has arrived there";
-    let error = Error::new(ErrorKind::Conflict, message);
+    let error = Error::new(ErrorKind::Conflict, ON_ITS_WAY);
     Err(error.at_keys(current.partition_key(), current.row_key()))
+}
+
+const ON_ITS_WAY: &str =
+    "the entity is moving to another partition or table; wait until it has arrived there";
+
+/// Whether a row was refused because it is on its way.
+pub(crate) fn is_on_its_way(error: &Error) -> bool {
+    error.is_conflict() && error.message() == ON_ITS_WAY
 }
 
 /// What a row that arrived says of its move.

@@ -27,6 +27,8 @@ pub(crate) enum Role {
     OldCopy,
     /// A row of a list.
     List,
+    /// A claim, which the transaction makes true.
+    Claim,
     /// A dirty row, by its place among those of the transaction.
     Dirty(usize),
     /// A message, or the receipt of one.
@@ -155,7 +157,12 @@ impl Transaction {
     pub(crate) fn verb_of(&self, operation: usize) -> Option<usize> {
         match self.roles.get(operation)? {
             Role::Primary(verb) | Role::NewCopy(verb, _) | Role::KeptCopy(verb) => Some(*verb),
-            Role::OldCopy | Role::List | Role::Dirty(_) | Role::Note | Role::Fence => None,
+            Role::OldCopy
+            | Role::List
+            | Role::Claim
+            | Role::Dirty(_)
+            | Role::Note
+            | Role::Fence => None,
         }
     }
 
@@ -180,9 +187,15 @@ impl Transaction {
             (Role::Primary(verb) | Role::NewCopy(verb, _) | Role::KeptCopy(verb), _) => {
                 return Err(Some(verb));
             }
-            (Role::OldCopy | Role::List | Role::Dirty(_) | Role::Note | Role::Fence, _) => {
-                return Err(None);
-            }
+            (
+                Role::OldCopy
+                | Role::List
+                | Role::Claim
+                | Role::Dirty(_)
+                | Role::Note
+                | Role::Fence,
+                _,
+            ) => return Err(None),
         };
         let slots = (self.operations.get_mut(at), self.roles.get_mut(at), self.homes.get_mut(at));
         if let (Some(slot), Some(slot_role), Some(slot_home)) = slots {

@@ -10,7 +10,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use super::{
     canonical,
-    envelope::{HEADER, KeyId, NONCE, Parts, SUITE, header, sealed_len},
+    envelope::{HEADER, KeyId, NONCE, OVERHEAD, Parts, SUITE, header},
     place::{Bound, Place},
     root::{RootKey, fill_random},
 };
@@ -175,4 +175,16 @@ pub(super) fn authentication() -> Error {
         SealFault::Authentication,
         "the value was not sealed with this key for this place, or was changed since",
     )
+}
+
+/// Bytes of the envelope that [`DataKey::encrypt`](DataKey::encrypt) makes.
+///
+/// ```
+/// use entable::{ValueRef, seal::sealed_len};
+///
+/// assert_eq!(sealed_len(Some(ValueRef::String("123-45-6789")), 0), 52 + 11);
+/// assert_eq!(sealed_len(Some(ValueRef::String("short")), 64), sealed_len(None, 64));
+/// ```
+pub fn sealed_len(value: Option<ValueRef<'_>>, pad: usize) -> usize {
+    OVERHEAD + canonical::padded_len(canonical::plain_len(value), pad)
 }

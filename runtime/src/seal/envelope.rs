@@ -11,9 +11,7 @@
 
 use std::{fmt, str::FromStr};
 
-use super::canonical;
 use crate::{
-    edm::ValueRef,
     error::{Error, ErrorKind, Result, SealFault},
     limits,
 };
@@ -139,18 +137,6 @@ pub fn is_envelope(bytes: &[u8]) -> bool {
 /// `is_decrypt` for an envelope that is cut or of an unknown suite.
 pub fn key_id_of(envelope: &[u8]) -> Result<Option<KeyId>> {
     Ok(Parts::read(envelope)?.map(|parts| parts.id))
-}
-
-/// Bytes of the envelope that [`DataKey::encrypt`](super::DataKey::encrypt) makes.
-///
-/// ```
-/// use entable::{ValueRef, seal::sealed_len};
-///
-/// assert_eq!(sealed_len(Some(ValueRef::String("123-45-6789")), 0), 52 + 11);
-/// assert_eq!(sealed_len(Some(ValueRef::String("short")), 64), sealed_len(None, 64));
-/// ```
-pub fn sealed_len(value: Option<ValueRef<'_>>, pad: usize) -> usize {
-    OVERHEAD + canonical::padded_len(canonical::plain_len(value), pad)
 }
 
 /// The envelopes of one key as a range of Binary values, the end excluded: a filter of two

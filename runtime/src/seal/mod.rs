@@ -35,9 +35,9 @@ mod tests;
 pub mod vault;
 
 pub use cache::CachedKeys;
-pub use data_key::DataKey;
+pub use data_key::{DataKey, sealed_len};
 pub use entity::{properties_of, seal_key_id_of};
-pub use envelope::{KeyId, id_range, is_envelope, key_id_of, sealed_len};
+pub use envelope::{KeyId, id_range, is_envelope, key_id_of};
 pub use index_key::{IndexKey, token_version};
 pub use keyring::{Keyring, KeyringBuilder};
 pub use place::Place;

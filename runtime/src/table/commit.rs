@@ -11,7 +11,7 @@ use futures_util::future::try_join_all;
 
 use super::{
     Client, backoff,
-    outbox::{Notes, Work},
+    outbox::{Claims, Notes, Work, is_definite},
     taken::Wanted,
     vault::{Placed, Reading},
 };
@@ -105,35 +105,72 @@ async fn try_once(
     .await?;
     let lists = read_lists(client, table, &effects).await?;
     let mut work = Work::of(client, table, &effects, notes).await;
-    let mut missing = HashSet::new();
-    loop {
-        let mut transaction = Transaction::of(&effects, &lists, &missing)?;
-        work.record(client, &mut transaction).await?;
-        let failure = match send(client, table, &transaction).await {
-            Ok(written) => {
-                let outcomes = outcomes(&effects, &transaction, &written);
-                let pending = work.begin(client, &transaction, &written);
-                return Ok(Some(Landed { outcomes, pending }));
+    let claims = match work.claim(client).await {
+        Ok(claims) => claims,
+        // Another write of the same entity is under way.
+        Err(error) if error.is_contended() => return Ok(None),
+        Err(error) => {
+            return Err(match work.verb_of(&effects, &error) {
+                Some(verb) if error.is_unique_violation() => error.at_operation(verb),
+                _ => error,
+            });
+        }
+    };
+    let plan = Planned { table, changes, effects: &effects, lists: &lists };
+    let landed = plan.send(client, work, claims.as_ref()).await;
+    if let (Some(claims), Ok(None) | Err(_)) = (&claims, &landed) {
+        claims.release(client, landed.as_ref().err().is_none_or(is_definite)).await;
+    }
+    landed
+}
+
+/// What is known before anything is sent.
+struct Planned<'p> {
+    table: &'p str,
+    changes: &'p [Change],
+    effects: &'p [Arc<Effect>],
+    lists: &'p BTreeMap<String, Option<StoredList>>,
+}
+
+impl Planned<'_> {
+    /// Sends the transaction, again where a row of the framework was not as it was thought to be.
+    async fn send(
+        &self,
+        client: &Client,
+        mut work: Work<'_>,
+        claims: Option<&Claims>,
+    ) -> Result<Option<Landed>> {
+        let Self { table, changes, effects, lists } = *self;
+        let mut missing = HashSet::new();
+        loop {
+            let mut transaction = Transaction::of(effects, lists, &missing)?;
+            work.record(client, &mut transaction, claims).await?;
+            let failure = match send(client, table, &transaction).await {
+                Ok(written) => {
+                    let outcomes = outcomes(effects, &transaction, &written);
+                    let pending = work.begin(client, &transaction, &written);
+                    return Ok(Some(Landed { outcomes, pending }));
+                }
+                Err(error) => error,
+            };
+            match Failed::of(&failure, &transaction, changes) {
+                Failed::Caller(verb) => return Err(failure.at_operation(verb)),
+                Failed::Taken(verb, family, copy) => {
+                    let Some(effect) = effects.get(verb) else { return Err(failure) };
+                    let wanted = Wanted { table, copy, family, effect };
+                    let Some(error) = wanted.violation(client).await? else { return Ok(None) };
+                    let code = failure.service_code().cloned();
+                    let error = error.at_operation(verb);
+                    return Err(code.into_iter().fold(error, Error::with_code));
+                }
+                Failed::MissingCopy(row_key) if missing.insert(row_key.clone()) => {}
+                Failed::Work(role) if work.goes_on(client, role) => {}
+                Failed::MissingCopy(_) | Failed::Work(_) | Failed::Other => {
+                    return Err(failure.without_operation());
+                }
+                Failed::Race => return Ok(None),
+                Failed::Behind => return Err(behind(table, &failure)),
             }
-            Err(error) => error,
-        };
-        match Failed::of(&failure, &transaction, changes) {
-            Failed::Caller(verb) => return Err(failure.at_operation(verb)),
-            Failed::Taken(verb, family, copy) => {
-                let Some(effect) = effects.get(verb) else { return Err(failure) };
-                let violation = Wanted { table, copy, family, effect }.violation(client).await?;
-                let Some(error) = violation else { return Ok(None) };
-                let code = failure.service_code().cloned();
-                let error = error.at_operation(verb);
-                return Err(code.into_iter().fold(error, Error::with_code));
-            }
-            Failed::MissingCopy(row_key) if missing.insert(row_key.clone()) => {}
-            Failed::Work(role) if work.goes_on(client, role) => {}
-            Failed::MissingCopy(_) | Failed::Work(_) | Failed::Other => {
-                return Err(failure.without_operation());
-            }
-            Failed::Race => return Ok(None),
-            Failed::Behind => return Err(behind(table, &failure)),
         }
     }
 }

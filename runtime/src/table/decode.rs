@@ -1,6 +1,9 @@
 //! Plain rows as values of the types that are asked for.
 
-use super::request::{is_read_whole, with_system};
+use super::{
+    request::{is_read_whole, with_system},
+    vouched::with_owner,
+};
 use crate::{
     entity::{FromRow, Recognition, Stored, TableEntity, read_version},
     error::{Error, Result},
@@ -16,7 +19,8 @@ pub(super) fn selected<E: TableEntity, T: FromRow>(
     if is_read_whole(E::SCHEMA) {
         return None;
     }
-    T::columns(family).map(|columns| with_system(columns, Some(E::SCHEMA)))
+    let columns = T::columns(family)?;
+    Some(with_owner(with_system(columns, Some(E::SCHEMA)), family))
 }
 
 /// A row that has to be an `E` of that family, read as a `T`.

@@ -175,7 +175,10 @@ impl<E: TableEntity> Table<E> {
         let select = super::decode::selected::<E, T>(Some(family));
         let table = self.table_of(Some(family));
         let read = Read { table, partition_key, row_key, select: select.as_deref() };
-        match self.client.read_as(read, Reading::Typed(E::SCHEMA)).await? {
+        let Some(row) = self.client.read_as(read, Reading::Typed(E::SCHEMA)).await? else {
+            return Ok(None);
+        };
+        match self.client.vouched(&self.name, E::SCHEMA, family, row).await? {
             None => Ok(None),
             Some(row) => super::decode::decode_required::<E, T>(row, family)
                 .map(Some)
@@ -252,15 +255,20 @@ impl<E: TableEntity> Table<E> {
     /// Rows for a check: a copy that does not open is handed out as it is stored, so that it is
     /// found to differ and can be mended.
     pub(super) async fn open_to_check(&self, rows: Vec<Row>) -> Result<Vec<Row>> {
+        self.open_to_check_in(&self.name, rows).await
+    }
+
+    /// The same for rows of a table that its copies are in.
+    pub(super) async fn open_to_check_in(&self, table: &str, rows: Vec<Row>) -> Result<Vec<Row>> {
         let stored = rows.clone();
         let reading = Reading::Typed(E::SCHEMA);
-        let opened = self.client.vault.open(&self.name, rows, reading, None).await;
+        let opened = self.client.vault.open(table, rows, reading, None).await;
         let both = opened.into_iter().zip(stored);
         both.map(|(opened, stored)| match opened {
             Err(error) if (error.is_decrypt() || error.is_decode()) && is_copy::<E>(&stored) => {
                 Ok(stored)
             }
-            opened => opened.map_err(|error| error.in_table(&self.name)),
+            opened => opened.map_err(|error| error.in_table(table)),
         })
         .collect()
     }

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "azure")]
 mod account;
+mod asked;
 mod atomic;
 pub(crate) mod backoff;
 mod blind;
@@ -21,6 +22,7 @@ mod moving;
 mod partial;
 pub(crate) mod outbox;
 mod query;
+mod queue;
 mod rebuild;
 #[cfg(feature = "encrypt")]
 mod reencrypt;
@@ -31,6 +33,7 @@ mod set;
 mod taken;
 mod upgrade;
 mod variants;
+mod vouched;
 #[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "used where rows are sealed"))]
 pub(crate) mod vault;
 mod write;

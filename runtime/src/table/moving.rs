@@ -87,6 +87,7 @@ impl<E: TableEntity> Table<E> {
             partition_key: stored.partition_key().to_owned(),
             operations: vec![message],
             has_messages: true,
+            ..Notes::default()
         };
         let changes = [Change::ready(effect)];
         commit_with(&self.client, &self.name, &changes, &notes)

@@ -4,6 +4,7 @@ use super::{
     Client,
     blind::{self, Token},
     vault::Reading,
+    vouched::{may_be_claimed, with_owner},
 };
 use crate::{
     access::CostClass,
@@ -218,7 +219,46 @@ impl Request {
         for condition in self.conditions.iter().filter(|condition| blind::has_blind(condition)) {
             condition.properties(&mut |property| columns.push(property.to_owned()));
         }
-        Some(with_system(columns, self.schema))
+        let family = match self.members {
+            Some(members) if self.copies => claimed_family(members),
+            _ => self.access.family,
+        };
+        Some(with_owner(with_system(columns, self.schema), family))
+    }
+
+    /// The rows as readers may see them: one that is claimed is asked for.
+    async fn vouched(&self, rows: Vec<Result<Row>>) -> Vec<Result<Row>> {
+        let family = self.access.family.filter(|family| may_be_claimed(family));
+        let has_claimed = match self.members {
+            Some(members) => self.copies && claimed_family(members).is_some(),
+            None => family.is_some(),
+        };
+        if !has_claimed {
+            return rows;
+        }
+        let mut vouched = Vec::with_capacity(rows.len());
+        for row in rows {
+            match row {
+                Ok(row) => vouched.extend(self.vouched_row(family, row).await.transpose()),
+                Err(error) => vouched.push(Err(error)),
+            }
+        }
+        vouched
+    }
+
+    async fn vouched_row(&self, family: Option<&'static Family>, row: Row) -> Result<Option<Row>> {
+        let known = match (self.schema.zip(family), self.members) {
+            (Some(known), _) => Some(known),
+            (None, Some(members)) => members.claim(&row)?.and_then(|claim| {
+                let schema = members.schemas().get(claim.member())?;
+                Some((*schema, claim.family()))
+            }),
+            (None, None) => None,
+        };
+        match known {
+            Some((schema, family)) => self.client.vouched(&self.table, schema, family, row).await,
+            None => Ok(Some(row)),
+        }
     }
 
     pub(super) fn class(&self) -> CostClass {
@@ -284,8 +324,9 @@ impl Request {
             Cursor { fingerprint, returned, mixed, at }
         });
         let vault = &self.client.vault;
-        let mut opened =
+        let opened =
             vault.open(self.rows_table(), rows.rows, self.reading(), select.as_deref()).await;
+        let mut opened = self.vouched(opened).await;
         if let Some(wanted) = self.after_opening().map_err(place)? {
             opened
                 .retain(|row| row.as_ref().map_or(true, |row| wanted.matches(row).unwrap_or(true)));
@@ -324,6 +365,12 @@ impl Request {
 /// other names, and a row is vouched for as a whole.
 pub(super) fn is_read_whole(schema: &'static Schema) -> bool {
     schema.older.is_some() || schema.sealed
+}
+
+/// A kind of copies of the set whose rows may be claimed.
+fn claimed_family(members: &'static Members) -> Option<&'static Family> {
+    let families = members.schemas().iter().flat_map(|schema| schema.families);
+    families.into_iter().find(|family| may_be_claimed(family))
 }
 
 fn has_sealed(members: &'static Members) -> bool {

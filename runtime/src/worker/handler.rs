@@ -12,6 +12,7 @@ use std::{
 use futures_util::{FutureExt, future::BoxFuture};
 use tokio::time::{Instant, timeout};
 
+use super::failure::Failure;
 use crate::{
     backend::Read,
     entity::Message,
@@ -57,26 +58,32 @@ impl Handlers {
 
     /// Whether there is a handler that knows the message.
     pub(super) fn know(&self, message: &OpenMessage) -> bool {
-        let version = u32::try_from(message.version).unwrap_or(u32::MAX);
-        self.0.get(message.name.as_str()).is_some_and(|handler| version <= handler.version)
+        self.know_type(&message.name, u32::try_from(message.version).unwrap_or(u32::MAX))
     }
 
-    /// Hands a message over; what went wrong as text.
+    /// Whether there is a handler for messages of that name, in that version or a later one.
+    pub(super) fn know_type(&self, name: &str, version: u32) -> bool {
+        self.0.get(name).is_some_and(|handler| version <= handler.version)
+    }
+
+    /// Hands a message over.
     pub(super) async fn handle(
         &self,
         context: Context,
-        message: &OpenMessage,
+        name: &str,
+        body: &str,
         lease: Duration,
-    ) -> Result<(), String> {
-        let Some(handler) = self.0.get(message.name.as_str()) else {
-            return Err("there is no handler for the message".to_owned());
+    ) -> Result<(), Failure> {
+        let counted = |text: &str| Err(Failure::Counted(text.to_owned()));
+        let Some(handler) = self.0.get(name) else {
+            return counted("there is no handler for the message");
         };
-        let handled = AssertUnwindSafe((handler.call)(context, &message.body)).catch_unwind();
+        let handled = AssertUnwindSafe((handler.call)(context, body)).catch_unwind();
         match timeout(lease, handled).await {
             Ok(Ok(Ok(()))) => Ok(()),
-            Ok(Ok(Err(error))) => Err(error.to_string()),
-            Ok(Err(_)) => Err("the handler panicked".to_owned()),
-            Err(_) => Err(format!("the handler took more than its lease of {lease:?}")),
+            Ok(Ok(Err(error))) => Err(Failure::of(error)),
+            Ok(Err(_)) => counted("the handler panicked"),
+            Err(_) => counted(&format!("the handler took more than its lease of {lease:?}")),
         }
     }
 }
@@ -107,6 +114,18 @@ impl Context {
             until: Instant::now() + lease,
             receipts: Arc::new(Mutex::new(message.receipts.clone())),
         }
+    }
+
+    /// The same for a message of a queue.
+    pub(super) fn of(
+        client: &Client,
+        id: String,
+        attempts: u32,
+        until: Instant,
+        receipts: Vec<(String, String)>,
+    ) -> Self {
+        let receipts = Arc::new(Mutex::new(receipts));
+        Self { client: client.clone(), id, attempts, until, receipts }
     }
 
     /// The client of the worker.
@@ -155,6 +174,8 @@ impl Context {
             Read { table: &table, partition_key: &partition_key, row_key: &row_key, select: None };
         match self.client.read(read).await {
             Ok(Some(_)) => Ok(false),
+            // Whether it took place before is not known: the message comes again.
+            Err(unread) if !unread.is_not_found() => Err(unread),
             _ => Err(error),
         }
     }

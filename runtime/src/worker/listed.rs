@@ -16,7 +16,7 @@ use crate::{
     plan::outbox::{ListPlace, Listing, OpenRow},
     table::{
         Guard,
-        outbox::{Flight, Listed, Lists, Written, find_lists, is_settled, write_lists},
+        outbox::{Flight, Listed, Lists, ListsWritten, find_lists, is_settled, write_lists},
     },
 };
 
@@ -77,7 +77,7 @@ impl Worker {
     }
 
     /// Writes each list once, with what all passes want of it.
-    async fn write(&self, flight: Flight, lists: &Lists, halves: &[Result<Half>]) -> Written {
+    async fn write(&self, flight: Flight, lists: &Lists, halves: &[Result<Half>]) -> ListsWritten {
         let halves = || halves.iter().filter_map(|half| half.as_ref().ok());
         let listings: Vec<&Listing> = halves().flat_map(|half| &half.listings).collect();
         // What is as it should be is written once more, unless nobody can be under way any more.
@@ -86,7 +86,7 @@ impl Worker {
     }
 
     /// The pass with what was made of its lists.
-    fn whole(&self, mut half: Half, lists: &Lists, written: &Written) -> Result<Half> {
+    fn whole(&self, mut half: Half, lists: &Lists, written: &ListsWritten) -> Result<Half> {
         for listing in std::mem::take(&mut half.listings) {
             let place = listing.name.list_place();
             if let Some(Err(error)) = lists.get(&place) {

@@ -7,6 +7,7 @@ use futures_util::{StreamExt, stream};
 use super::{
     Worker,
     directory::is_gone,
+    failure::{Failure, back_off},
     handler::Context,
     partition::{Aged, Partition},
     round::{Due, ROWS, Round},
@@ -27,14 +28,16 @@ use crate::{
 };
 
 /// How long a message waits after a failure, for each failure so far.
-const DELAY: Duration = Duration::from_secs(5);
+pub(super) const DELAY: Duration = Duration::from_secs(5);
 
 /// What became of a message.
 enum Handled {
     /// It is gone, or done.
     Done,
-    /// Its handler failed.
+    /// Its handler failed, which counts.
     Failed,
+    /// Its handler failed for a reason that passes; how long it waits.
+    Postponed(Error, Duration),
     Poisoned,
     /// Somebody else has it.
     Raced,
@@ -84,6 +87,11 @@ impl Worker {
                     visit.again_in(DELAY);
                     round.moved += 1;
                 }
+                Ok(Handled::Postponed(error, wait)) => {
+                    self.memory().stats.retried += 1;
+                    visit.again_in(wait);
+                    self.failed_for_now(error, round);
+                }
                 Ok(Handled::Raced) => round.raced += 1,
                 Err(error) => self.failed_for_now(error, round),
             }
@@ -106,6 +114,10 @@ impl Worker {
                 visit.again_in(flight.saturating_sub(aged.age.unwrap_or_default()));
             }
             return is_over;
+        }
+        if message.poison.is_some() {
+            visit.meet(aged.age);
+            return true;
         }
         if !self.handlers.know(message) && !self.knows_move(message) {
             visit.unknown += 1;
@@ -130,6 +142,11 @@ impl Worker {
         if message.is_done {
             return self.forget(table, message).await;
         }
+        if let Some(error) = &message.poison {
+            // Whoever said so came no further.
+            self.put_aside(table, &message.row, message.row.etag(), error).await?;
+            return Ok(Handled::Poisoned);
+        }
         let now = date.unwrap_or_else(|| self.client.outbox().clock.now());
         let Some(handle) = self.change(table, message.taken(after(now, self.lease))?).await? else {
             return Ok(Handled::Raced);
@@ -138,9 +155,13 @@ impl Worker {
             return self.carry(table, message, handle).await;
         }
         let context = Context::new(&self.client, message, self.lease);
-        match self.handlers.handle(context.clone(), message, self.lease).await {
+        let (name, body) = (&message.name, &message.body);
+        match self.handlers.handle(context.clone(), name, body, self.lease).await {
             Ok(()) => self.finish(table, message, handle, &context.receipts()).await,
-            Err(error) => self.give_back(table, message, handle, &error, now).await,
+            Err(Failure::Passing(error)) => self.postpone(table, message, handle, error, now).await,
+            Err(Failure::Counted(error)) => {
+                self.give_back(table, message, handle, &error, now).await
+            }
         }
     }
 
@@ -220,28 +241,67 @@ impl Worker {
         let failures = message.failures.saturating_add(1);
         let most = self.client.outbox().options.poison_after;
         if failures >= i32::try_from(most).unwrap_or(i32::MAX) {
-            let handle = handle.or_else(|| message.row.etag());
-            self.put_aside(table, &message.row, handle, error).await?;
-            return Ok(Handled::Poisoned);
+            return self.poison_message(table, message, handle, error).await;
         }
         let wait = DELAY.saturating_mul(u32::try_from(failures).unwrap_or(1));
         let changed = self.change(table, message.failed(handle, error, after(now, wait))?).await?;
         Ok(changed.map_or(Handled::Raced, |_| Handled::Failed))
     }
 
+    /// Gives a message back whose handler failed for a reason that passes.
+    async fn postpone(
+        &self,
+        table: &str,
+        message: &OpenMessage,
+        handle: Option<ETag>,
+        error: Error,
+        now: Ticks,
+    ) -> Result<Handled> {
+        let tries = message.attempts.saturating_sub(message.failures);
+        let wait = back_off(tries, self.client.outbox().chance.number(), error.retry_after());
+        let postponed = message.postponed(handle, &error.to_string(), after(now, wait))?;
+        let changed = self.change(table, postponed).await?;
+        Ok(changed.map_or(Handled::Raced, |_| Handled::Postponed(error, wait)))
+    }
+
+    /// Puts a message into the poison table. It says so itself first: from then on nobody hands it
+    /// over, and what is in the table was not handled meanwhile by somebody else.
+    async fn poison_message(
+        &self,
+        table: &str,
+        message: &OpenMessage,
+        handle: Option<ETag>,
+        error: &str,
+    ) -> Result<Handled> {
+        let marked = self.change(table, message.poisoned(handle, error)?).await?;
+        let Some(version) = marked else { return Ok(Handled::Raced) };
+        self.put_aside(table, &message.row, version, error).await?;
+        Ok(Handled::Poisoned)
+    }
+
     /// Removes a message that is done for good, its receipts first.
     async fn forget(&self, table: &str, message: &OpenMessage) -> Result<Handled> {
-        let row_key = receipt_key(&message.id);
-        for (receipt_table, partition_key) in &message.receipts {
+        self.remove_receipts(&message.id, &message.receipts).await?;
+        let removed = self.change(table, message.removed(message.row.etag())?).await?;
+        Ok(removed.map_or(Handled::Raced, |_| Handled::Done))
+    }
+
+    /// Removes what says that a message had its effects.
+    pub(super) async fn remove_receipts(
+        &self,
+        id: &str,
+        receipts: &[(String, String)],
+    ) -> Result<()> {
+        let row_key = receipt_key(id);
+        for (table, partition_key) in receipts {
             let delete = Operation::delete(partition_key, &row_key, Condition::Any)?;
-            match self.client.apply_one(receipt_table, delete).await {
+            match self.client.apply_one(table, delete).await {
                 Ok(_) => {}
                 Err(error) if is_gone(&error) => {}
                 Err(error) => return Err(error),
             }
         }
-        let removed = self.change(table, message.removed(message.row.etag())?).await?;
-        Ok(removed.map_or(Handled::Raced, |_| Handled::Done))
+        Ok(())
     }
 
     /// Changes a message in the version that one has; `None`: somebody else has it.

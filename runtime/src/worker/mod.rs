@@ -3,14 +3,17 @@
 //! A worker finds partitions with open work in the directory and makes every row elsewhere what its
 //! primary says. Any number of workers may run at once; each may be killed at any time.
 
+mod claims;
 mod close;
 mod directory;
+mod failure;
 mod handler;
 mod listed;
 mod messages;
 mod partition;
 mod pass;
 mod poison;
+mod queues;
 mod removal;
 mod round;
 mod stats;
@@ -24,17 +27,19 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::{Either, select};
+use futures_util::future::{Either, join, select};
 pub use handler::Context;
 use handler::Handlers;
 pub use poison::Poisoned;
 use round::{Due, Round};
 use stats::Visit;
 pub use stats::WorkerStats;
+use tokio::time::Instant;
 
 use crate::{
     entity::{Message, TableEntity},
     error::{BoxError, Result},
+    queue::MessageQueue,
     row::ETag,
     table::{Client, backoff, outbox::SERVER_LIMIT},
 };
@@ -85,6 +90,7 @@ pub struct Worker {
     interval: Duration,
     lease: Duration,
     handlers: Handlers,
+    queues: Vec<MessageQueue>,
     memory: Arc<Mutex<Memory>>,
 }
 
@@ -98,6 +104,8 @@ struct Memory {
     looked: BTreeMap<Place, Option<ETag>>,
     /// What partitions looked like when they were visited last.
     visits: BTreeMap<(String, String), Visit>,
+    /// Messages of queues that nobody here knows, and when they were met.
+    unknown: BTreeMap<String, Instant>,
     /// Failures for good, by row.
     failures: BTreeMap<Place, (Option<ETag>, u32)>,
     stats: WorkerStats,
@@ -118,6 +126,7 @@ impl Client {
             interval: INTERVAL,
             lease: LEASE,
             handlers: Handlers::default(),
+            queues: Vec::new(),
             memory: Arc::default(),
         }
     }
@@ -169,10 +178,24 @@ impl Worker {
         self
     }
 
+    /// Hands over the messages of that queue as well, to the functions that are given to
+    /// [`on`](Self::on).
+    ///
+    /// A message that was received more often than work is tried
+    /// ([`poison_after`](crate::OutboxOptions::poison_after)) is put aside in the queue:
+    /// [`MessageQueue::poisoned`] lists those. One that no function is for waits.
+    #[must_use]
+    pub fn queue(mut self, queue: &MessageQueue) -> Self {
+        self.queues.push(queue.clone());
+        self
+    }
+
     /// What was done so far, and what was open when it was looked at last.
     pub fn stats(&self) -> WorkerStats {
-        let memory = self.memory();
-        memory.visits.values().fold(memory.stats.clone(), WorkerStats::with)
+        let memory = &mut *self.memory();
+        let mut stats = memory.visits.values().fold(memory.stats.clone(), WorkerStats::with);
+        stats.unknown += queues::still_unknown(&mut memory.unknown);
+        stats
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -193,7 +216,8 @@ impl Worker {
         let mut attempt = 0;
         loop {
             let round = self.round(Due::Everything).await;
-            let round = round.unwrap_or_else(Round::failed);
+            let mut round = round.unwrap_or_else(Round::failed);
+            round.add(self.drain_queues().await);
             if round.moved > 0 {
                 attempt = 0;
                 continue;
@@ -221,8 +245,9 @@ impl Worker {
                 tokio::time::sleep(self.interval).await;
             }
         };
+        let work = join(work, self.run_queues());
         match select(pin!(stop), pin!(work)).await {
-            Either::Left(((), _)) | Either::Right(((), _)) => {}
+            Either::Left(_) | Either::Right(_) => {}
         }
     }
 }

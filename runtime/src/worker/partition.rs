@@ -7,7 +7,7 @@ use crate::{
     backend::Scan,
     edm::Ticks,
     error::Result,
-    plan::outbox::{DIRTY, FENCE, MESSAGE, RECEIPT, RESERVED, RESERVED_END, is_known},
+    plan::outbox::{CLAIM, DIRTY, FENCE, MESSAGE, RECEIPT, RESERVED, RESERVED_END, is_known},
     row::Row,
     table::Client,
 };
@@ -24,6 +24,7 @@ pub(super) struct Aged {
 pub(super) struct Partition {
     pub(super) table: String,
     pub(super) fences: Vec<Aged>,
+    pub(super) claims: Vec<Aged>,
     pub(super) dirty: Vec<Aged>,
     pub(super) messages: Vec<Aged>,
     /// The store's time when the last page was read.
@@ -59,6 +60,8 @@ impl Partition {
         let is_known = is_known(&aged.row)?;
         if key.starts_with(FENCE) && is_known {
             self.fences.push(aged);
+        } else if key.starts_with(CLAIM) && is_known {
+            self.claims.push(aged);
         } else if key.starts_with(DIRTY) && is_known {
             self.dirty.push(aged);
         } else if key.starts_with(MESSAGE) && is_known {
@@ -71,7 +74,10 @@ impl Partition {
 
     /// Whether nothing is open that a fence has to stand for.
     pub(super) fn is_idle(&self) -> bool {
-        self.dirty.is_empty() && self.messages.is_empty() && self.unknown == 0
+        self.claims.is_empty()
+            && self.dirty.is_empty()
+            && self.messages.is_empty()
+            && self.unknown == 0
     }
 }
 

@@ -10,11 +10,17 @@ use crate::{
     backend::Read,
     entity::{EntityRows, Kinds, Schema},
     error::{Error, ErrorKind, Result},
-    plan::outbox::{Listing, Name, OpenRow, Owner, Step, entry, holds_same, is_of_version, step},
+    plan::{
+        moving::move_of,
+        outbox::{
+            Listing, Name, OpenRow, Owner, Place, Step, claim_of, entry, from_of, holds_same,
+            is_of_version, place_of, step,
+        },
+    },
     row::Row,
     table::{
         Guard,
-        outbox::{Flight, Guards, derived, guarded, read_row},
+        outbox::{Contender, Flight, Guards, Meeting, derived, guarded, is_open, read_row},
     },
 };
 
@@ -26,6 +32,8 @@ pub(super) enum Passed {
     /// Everything is as it should be, and has to be looked at again when nobody can change it any
     /// more. Whether something was written.
     Waits(OpenRow, bool),
+    /// A row that it names is claimed, and left to whoever claims it.
+    Claimed,
     /// Another actor was first.
     Raced,
     /// It names what this program does not know.
@@ -49,6 +57,8 @@ pub(super) enum Done {
     Deleted,
     /// Nothing: it was as it should be.
     Nothing,
+    /// Nothing: it is claimed, or on its way to another primary.
+    Left,
     Unknown,
 }
 
@@ -67,6 +77,9 @@ impl Half {
     pub(super) fn passed(self, guards: Guards) -> Passed {
         let Self { open, second_look, done, .. } = self;
         let wrote = done.iter().any(|done| matches!(done, Done::Written | Done::Deleted));
+        if done.contains(&Done::Left) {
+            return Passed::Claimed;
+        }
         if done.contains(&Done::Unknown) {
             return Passed::Unknown;
         }
@@ -100,26 +113,37 @@ impl Worker {
         let guards = self.client.outbox().guards;
         let second_look = aged.age.is_some_and(|age| age >= self.client.outbox().options.flight);
         let open = OpenRow::of(aged.row.clone())?;
-        let primary = self.read_primary(table, &open);
+        let primary_read = self.read_primary(table, &open);
         let elsewhere = try_join_all(open.names.iter().map(|name| self.read_elsewhere(name)));
-        let (found, primary) = if guards.hold(Guard::DestinationFirst) {
-            let found = elsewhere.await?;
-            (found, primary.await?)
+        let (found, claimed, primary);
+        if !guards.hold(Guard::DestinationFirst) {
+            primary = primary_read.await?;
+            found = elsewhere.await?;
+            claimed = self.claimed(table, &open, &found).await?;
+        } else if guards.hold(Guard::ClaimBetween) {
+            found = elsewhere.await?;
+            claimed = self.claimed(table, &open, &found).await?;
+            primary = primary_read.await?;
         } else {
-            let primary = primary.await?;
-            (elsewhere.await?, primary)
-        };
+            found = elsewhere.await?;
+            primary = primary_read.await?;
+            claimed = self.claimed(table, &open, &found).await?;
+        }
         let derived = self.derived(table, &open, primary.as_ref()).await?;
         let (mut steps, mut listings) = (Vec::new(), Vec::new());
-        for (name, found) in open.names.iter().zip(&found) {
+        for ((name, found), is_claimed) in open.names.iter().zip(&found).zip(claimed) {
             if let Some(schema) = self.list_of(name) {
                 listings.push(derived.listing(schema, table, &open, name));
                 continue;
             }
-            let step = self.step(table, &open, name, found.as_ref(), &derived)?;
+            let step = match is_claimed {
+                true => Some(Step::Left),
+                false => self.step(table, &open, name, found.as_ref(), &derived)?,
+            };
             steps.push((name, step));
         }
-        let done = steps.into_iter().map(|(name, step)| self.take(flight, name, step));
+        let own = Place::new(table, open.row.partition_key(), &open.primary);
+        let done = steps.into_iter().map(|(name, step)| self.take(flight, &own, name, step));
         let done = try_join_all(done).await?;
         Ok(Half { open, second_look, done, listings })
     }
@@ -190,10 +214,48 @@ impl Worker {
             true => Ok(is_of_version(found, version)? && holds_same(found, copy)?),
             false => holds_same(found, copy),
         })?;
-        Ok(Some(taken))
+        Ok(Some(match taken {
+            // A value that moves on with its entity is the target's before the source is gone.
+            Step::Taken if derived.is_moving()? => Step::Left,
+            taken => taken,
+        }))
     }
 
-    async fn take(&self, flight: Flight, name: &Name, step: Option<Step>) -> Result<Done> {
+    /// Which of the rows elsewhere are claimed, so that only who claims them, or settles the claim,
+    /// writes them.
+    async fn claimed(
+        &self,
+        table: &str,
+        open: &OpenRow,
+        found: &[Option<Row>],
+    ) -> Result<Vec<bool>> {
+        let own = Place::new(table, open.row.partition_key(), &open.primary);
+        let is_left = self.client.outbox().guards.hold(Guard::ClaimLeft);
+        let mut claimed = Vec::with_capacity(found.len());
+        for (name, found) in open.names.iter().zip(found) {
+            let known = self.client.outbox().known(name);
+            let claim = found.as_ref().map(claim_of).transpose()?.flatten();
+            let (Some(found), Some(id), Some((_, kinds))) = (found, claim, known) else {
+                claimed.push(false);
+                continue;
+            };
+            let owner = place_of(found, kinds, table)?;
+            let is_own = owner.is_some_and(|owner| owner.is(&own));
+            let is_from = from_of(found)?.is_some_and(|from| from.is(&own));
+            let is_open = is_own && is_left && is_open(&self.client, &own, id).await?;
+            // One that was taken over from it comes back by its claim, or not at all.
+            claimed.push(is_open || (is_from && !is_own));
+        }
+        Ok(claimed)
+    }
+
+    async fn take(
+        &self,
+        flight: Flight,
+        own: &Place,
+        name: &Name,
+        step: Option<Step>,
+    ) -> Result<Done> {
         let (operation, done) = match step {
             None => return Ok(Done::Unknown),
             Some(Step::Write(operation)) => (operation, Done::Written),
@@ -202,7 +264,8 @@ impl Worker {
                 return Ok(Done::Written);
             }
             Some(Step::Same | Step::Nothing) => return Ok(Done::Nothing),
-            Some(Step::Taken) => return Err(taken(name)),
+            Some(Step::Left) => return Ok(Done::Left),
+            Some(Step::Taken) => return Err(self.contested(flight, own, name).await?),
         };
         let Some((_, kinds)) = self.client.outbox().known(name) else { return Ok(Done::Unknown) };
         let operation = guarded(&self.client, operation)?;
@@ -212,7 +275,33 @@ impl Worker {
     }
 }
 
+impl Worker {
+    /// Why a row cannot be written that another primary has. One that nobody holds the key of any
+    /// more goes, and the pass is made again.
+    async fn contested(&self, flight: Flight, own: &Place, name: &Name) -> Result<Error> {
+        let known = self.client.outbox().known(name).filter(|(_, kinds)| kinds.copy.unique);
+        let Some((_, kinds)) = known else { return Ok(taken(name)) };
+        let again = || Error::new(ErrorKind::Contended, "the place of the copy changed meanwhile");
+        let Some(found) = read_row(&self.client, name).await? else { return Ok(again()) };
+        let (client, table) = (&self.client, own.table.as_str());
+        let contender = Contender { client, table, place: own, heirs_of: &[], name, kinds };
+        Ok(match contender.meet(&found).await? {
+            Meeting::Violation(error) => error,
+            Meeting::Remove(operation) => {
+                flight.write(&self.client, &name.table, kinds, operation).await?;
+                again()
+            }
+            Meeting::Adopt(_) | Meeting::Busy | Meeting::Pending(_) => again(),
+        })
+    }
+}
+
 impl Derived<'_> {
+    /// Whether the primary is on its way to another place.
+    fn is_moving(&self) -> Result<bool> {
+        Ok(self.primary.map(move_of).transpose()?.flatten().is_some())
+    }
+
     /// What the primary derives for a place, with the kinds of rows of the version that it is in.
     fn wanted(
         &self,

@@ -1,6 +1,6 @@
 //! Poison: work that failed for good too often, put aside and never lost.
 
-use super::{Worker, partition::Aged, round::place};
+use super::{Worker, failure::is_permanent, partition::Aged, round::place};
 use crate::{
     backend::Scan,
     batch::{Condition, Operation},
@@ -17,6 +17,9 @@ const TABLE: &str = "EntablePoison";
 const PARTITION: &str = "1";
 /// What the properties of the framework are called there; all others are the row's own.
 const OWN: [&str; 4] = ["PoisonTable", "PoisonPartition", "PoisonRow", "PoisonError"];
+
+/// What a message that is put back does not keep of its tries.
+const TRIED: [&str; 4] = ["Failures", "Delayed", "Leased", "Poison"];
 
 /// Work in other partitions that failed for good.
 #[derive(Debug, Clone)]
@@ -184,27 +187,12 @@ impl Poisoned {
         let mut open = Row::build(&partition_key, &row_key);
         let mut properties = row.properties();
         while let Some((name, value)) = properties.next()? {
-            // Failures are counted anew.
-            if !OWN.iter().any(|own| own.as_bytes() == name) && name != b"Failures" {
+            // A message begins anew.
+            let is_own = OWN.iter().any(|own| own.as_bytes() == name);
+            if !is_own && !TRIED.iter().any(|tried| tried.as_bytes() == name) {
                 open.put(&String::from_utf8_lossy(name), value);
             }
         }
         Ok(Self { table, partition_key, error, open: open.finish()?, row })
     }
-}
-
-/// Whether it will fail again however often it is tried.
-fn is_permanent(error: &Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::NotFound
-            | ErrorKind::UniqueViolation
-            | ErrorKind::TooLarge
-            | ErrorKind::Decode
-            | ErrorKind::Decrypt
-            | ErrorKind::Invalid
-            | ErrorKind::Rejected
-            | ErrorKind::Unsupported
-            | ErrorKind::Corrupt
-    )
 }

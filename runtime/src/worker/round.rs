@@ -46,7 +46,7 @@ impl Round {
         Self { failure: Some(failure), ..Self::default() }
     }
 
-    fn add(&mut self, other: Self) {
+    pub(super) fn add(&mut self, other: Self) {
         self.moved += other.moved;
         self.raced += other.raced;
         self.failure = self.failure.take().or(other.failure);
@@ -132,6 +132,7 @@ impl Worker {
         let rows: Vec<_> = rows.filter(|aged| self.is_due(table, aged, due, &mut visit)).collect();
         let passed = self.passes(table, rows).await;
         self.settle(table, passed, &mut round, &mut visit).await;
+        self.claims(&partition, &mut round, &mut visit).await;
         self.messages(&partition, due, &mut round, &mut visit).await;
         let closed = self.close(&partition, markers).await?;
         visit.again_in(self.client.outbox().options.lease);
@@ -170,6 +171,7 @@ impl Worker {
                     visit.waiting += 1;
                     round.moved += u64::from(wrote);
                 }
+                Passed::Claimed => visit.again_in(self.client.outbox().options.grace),
                 Passed::Raced => {
                     self.memory().stats.retried += 1;
                     round.raced += 1;

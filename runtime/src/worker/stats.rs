@@ -27,6 +27,8 @@ pub struct WorkerStats {
     pub poisoned: u64,
     /// Requests that failed.
     pub failures: u64,
+    /// Messages that were received from queues, each time that they were.
+    pub received: u64,
     /// Partitions that left the directory.
     pub closed: u64,
 }

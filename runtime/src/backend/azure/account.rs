@@ -2,21 +2,16 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use azure_core::{
-    ClientOptions, Context, CustomHeaders, Pipeline, RetryOptions, TransportOptions,
-    headers::Headers,
-};
+use azure_core::{ClientOptions, Context, CustomHeaders, Pipeline, RetryOptions, TransportOptions};
 use azure_data_tables::clients::{TableClient, TableServiceClient, TableServiceClientBuilder};
 use azure_storage::{CloudLocation, StorageCredentials};
-use bytes::Bytes;
 
 use super::{
     AzureOptions,
-    credential::Credential,
+    call::{Call, Effect},
+    credential::{Credential, Service},
     endpoint::Endpoint,
-    fault::Effect,
-    transport::{Answer, Exchange, Transport},
-    wire,
+    transport::{Answer, Exchange, Shared, Transport},
 };
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -34,12 +29,17 @@ pub(super) struct Account {
     pub(super) credential: Credential,
     pub(super) timeout: Duration,
     pub(super) cosmos: bool,
+    #[cfg(feature = "azure-queue")]
+    pub(super) options: AzureOptions,
 }
-
-const MINIMAL: &str = "application/json;odata=minimalmetadata";
 
 impl Account {
     pub(super) fn new(options: AzureOptions) -> Result<Self> {
+        Self::of(options, None)
+    }
+
+    /// The account, for a service beside tables where one is named.
+    pub(super) fn of(options: AzureOptions, service: Option<Service>) -> Result<Self> {
         let endpoint = options.endpoint.clone().ok_or_else(|| {
             let message =
                 "a SAS token alone does not tell the account; name it, or give the endpoint";
@@ -47,7 +47,9 @@ impl Account {
         })?;
         let name = account_name(&options, &endpoint)?;
         let cosmos = options.cosmos.unwrap_or(endpoint.cosmos);
-        let transport = Arc::new(Transport::new(&endpoint, name.clone(), cosmos, &options)?);
+        let tables = if cosmos { Service::Cosmos } else { Service::Tables };
+        let service = service.unwrap_or(tables);
+        let transport = Arc::new(Transport::new(&endpoint, name.clone(), service, &options)?);
         let settings = ClientOptions::default()
             .transport(TransportOptions::new_custom_policy(transport))
             .retry(RetryOptions::none());
@@ -60,9 +62,11 @@ impl Account {
             pipeline: azure_storage::clients::new_pipeline_from_options(settings, credentials),
             path: endpoint.path().to_owned(),
             endpoint: endpoint.url,
-            credential: options.credential,
+            credential: options.credential.clone(),
             timeout: options.timeout,
             cosmos,
+            #[cfg(feature = "azure-queue")]
+            options,
         })
     }
 
@@ -118,57 +122,6 @@ impl Account {
             return Err(self.foreign(&answer, effect));
         }
         Ok(answer)
-    }
-}
-
-/// The exchange as it goes through a context, which wants to own what it keeps.
-pub(super) struct Shared(pub(super) Arc<Exchange>);
-
-/// What a call sends beside what the client makes of it.
-pub(super) struct Call {
-    headers: Headers,
-    body: Option<Bytes>,
-    address: Option<String>,
-    effect: Effect,
-}
-
-impl Call {
-    /// A call that reads.
-    pub(super) fn reading() -> Self {
-        Self::new(Effect::Reads)
-    }
-
-    /// A call that writes.
-    pub(super) fn writing() -> Self {
-        Self::new(Effect::Writes)
-    }
-
-    fn new(effect: Effect) -> Self {
-        let mut headers = Headers::new();
-        headers.insert(azure_core::headers::ACCEPT, MINIMAL);
-        headers.insert("dataserviceversion", "3.0");
-        Self { headers, body: None, address: None, effect }
-    }
-
-    /// With this header in place of the client's own.
-    pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.headers.insert(name, value.into());
-        self
-    }
-
-    /// At the row's address as it is encoded here: the client leaves characters as they are that some
-    /// servers read as the address's own.
-    pub(super) fn at(mut self, table: &str, partition_key: &str, row_key: &str) -> Self {
-        let mut address = Vec::with_capacity(64 + partition_key.len() + row_key.len());
-        wire::push_address(&mut address, table, partition_key, row_key);
-        self.address = String::from_utf8(address).ok();
-        self
-    }
-
-    /// With this body in place of the client's own.
-    pub(super) fn body(mut self, body: impl Into<Bytes>) -> Self {
-        self.body = Some(body.into());
-        self
     }
 }
 

@@ -6,8 +6,8 @@ use time::OffsetDateTime;
 
 use super::{
     Azure,
-    account::{Account, Call},
-    fault::Effect,
+    account::Account,
+    call::{Call, Effect},
     transport::Answer,
     wire,
 };

@@ -5,8 +5,8 @@ use azure_data_tables::{IfMatchCondition, clients::TableClient};
 use serde::de::IgnoredAny;
 
 use super::{
-    account::{Account, Call},
-    fault::Effect,
+    account::Account,
+    call::{Call, Effect},
     transport::Answer,
     wire::{self, BatchBody, Json},
 };

@@ -15,6 +15,7 @@ pub(super) struct Settings {
     protocol: Option<String>,
     suffix: Option<String>,
     table_endpoint: Option<String>,
+    queue_endpoint: Option<String>,
     pub(super) emulator: bool,
     proxy: Option<String>,
 }
@@ -41,6 +42,7 @@ impl Settings {
             "defaultendpointsprotocol" => &mut self.protocol,
             "endpointsuffix" => &mut self.suffix,
             "tableendpoint" => &mut self.table_endpoint,
+            "queueendpoint" => &mut self.queue_endpoint,
             "developmentstorageproxyuri" => &mut self.proxy,
             "usedevelopmentstorage" => {
                 self.emulator = value.eq_ignore_ascii_case("true");
@@ -75,6 +77,11 @@ impl Settings {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Where the queues are, where the text says so.
+    pub(super) fn queues(&self) -> Result<Option<Endpoint>> {
+        self.queue_endpoint.as_deref().map(Endpoint::parse).transpose()
     }
 
     /// Where the tables are.

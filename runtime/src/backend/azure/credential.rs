@@ -19,6 +19,15 @@ pub(super) enum Credential {
     Token(Arc<dyn TokenCredential>),
 }
 
+/// Which service a request is for: they differ in what is signed and in whose tokens they take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Service {
+    Tables,
+    Cosmos,
+    #[cfg_attr(not(feature = "azure-queue"), allow(dead_code, reason = "queues alone"))]
+    Queues,
+}
+
 /// What a request carries.
 pub(super) enum Proof {
     /// The value of `Authorization`.
@@ -59,16 +68,19 @@ impl Credential {
         &self,
         request: &Request,
         account: &str,
-        cosmos: bool,
+        service: Service,
     ) -> azure_core::Result<Proof> {
         Ok(match self {
-            Self::Key(key) => Proof::Header(format!(
-                "SharedKey {account}:{}",
-                key.sign(&to_sign(request, account))
-            )),
+            Self::Key(key) => {
+                let text = match service {
+                    Service::Queues => to_sign_for_queues(request, account),
+                    Service::Tables | Service::Cosmos => to_sign(request, account),
+                };
+                Proof::Header(format!("SharedKey {account}:{}", key.sign(&text)))
+            }
             Self::Sas(token) => Proof::Query(Arc::clone(token)),
             Self::Token(source) => {
-                let scope = if cosmos { COSMOS_SCOPE } else { STORAGE_SCOPE };
+                let scope = if service == Service::Cosmos { COSMOS_SCOPE } else { STORAGE_SCOPE };
                 let token = source.get_token(&[scope]).await?;
                 Proof::Header(format!("Bearer {}", token.token.secret()))
             }
@@ -91,6 +103,37 @@ fn to_sign(request: &Request, account: &str) -> String {
         header(headers::MS_DATE),
         url.path(),
     )
+}
+
+/// The text that Shared Key signs for queues ("Authorize with Shared Key", blobs, queues and files):
+/// headers, those of the service's own in order, the path with the account before it, and the query
+/// decoded and in order.
+fn to_sign_for_queues(request: &Request, account: &str) -> String {
+    let header = |name| request.headers().get_optional_str(&name).unwrap_or_default();
+    let url = request.url();
+    let length = Some(header(headers::CONTENT_LENGTH)).filter(|length| *length != "0");
+    let mut own: Vec<(&str, &str)> = request
+        .headers()
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str().trim()))
+        .filter(|(name, _)| name.starts_with("x-ms-"))
+        .collect();
+    own.sort_unstable();
+    let mut query: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+    query.sort_unstable();
+    let mut text = format!(
+        "{}\n\n\n{}\n{}\n{}\n\n\n\n\n\n\n",
+        request.method(),
+        length.unwrap_or_default(),
+        header(headers::CONTENT_MD5),
+        header(headers::CONTENT_TYPE),
+    );
+    own.iter().for_each(|(name, value)| text.push_str(&format!("{name}:{value}\n")));
+    text.push_str(&format!("/{account}{}", url.path()));
+    query.iter().for_each(|(name, value)| {
+        text.push_str(&format!("\n{}:{value}", name.to_ascii_lowercase()));
+    });
+    text
 }
 
 impl fmt::Debug for Credential {
@@ -119,7 +162,7 @@ mod tests {
             request.insert_header(headers::CONTENT_TYPE, content_type);
         }
         let key = AccountKey::new("myaccount", KEY).unwrap();
-        match Credential::Key(key).prove(&request, "myaccount", false).await.unwrap() {
+        match Credential::Key(key).prove(&request, "myaccount", Service::Tables).await.unwrap() {
             Proof::Header(header) => header,
             Proof::Query(_) => unreachable!(),
         }

@@ -56,6 +56,16 @@ impl Endpoint {
         Self::parse(&format!("{protocol}://{account}.table.{suffix}"))
     }
 
+    /// Where the queues of the same account are, where its address tells.
+    #[cfg(feature = "azure-queue")]
+    pub(super) fn queues(&self) -> Option<Self> {
+        if self.url == Self::emulator().url {
+            return Some(Self { url: self.url.replace(":10002/", ":10001/"), ..self.clone() });
+        }
+        let (before, after) = self.url.split_once(".table.").filter(|_| !self.cosmos)?;
+        Some(Self { url: format!("{before}.queue.{after}"), ..self.clone() })
+    }
+
     /// The emulator at its usual address.
     pub(super) fn emulator() -> Self {
         Self {

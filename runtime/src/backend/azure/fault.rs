@@ -6,6 +6,7 @@ use time::OffsetDateTime;
 
 use super::{
     Account,
+    call::Effect,
     credential::Credential,
     transport::{Answer, Failure},
     wire::{Refusal, refusal},
@@ -14,13 +15,6 @@ use crate::{
     backend::NotSent,
     error::{Error, ErrorKind, ServiceCode},
 };
-
-/// Whether the request changes something: then an answer that is lost leaves the outcome open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Effect {
-    Reads,
-    Writes,
-}
 
 impl Account {
     /// The error of an answer that refuses.

@@ -7,12 +7,15 @@
 mod account;
 mod acl;
 mod apply;
+mod call;
 mod connection;
 mod credential;
 mod endpoint;
 mod fault;
 mod key;
 mod options;
+#[cfg(feature = "azure-queue")]
+mod queue;
 mod read;
 mod scan;
 mod tables;
@@ -24,6 +27,8 @@ use std::{fmt, sync::Arc};
 pub use acl::AccessPolicy;
 pub use key::AccountKey;
 pub use options::AzureOptions;
+#[cfg(feature = "azure-queue")]
+pub(crate) use queue::{Queues, Text};
 pub(crate) use wire::query_value;
 
 use self::account::Account;

@@ -28,6 +28,7 @@ use crate::error::{Error, ErrorKind, Result};
 #[derive(Clone)]
 pub struct AzureOptions {
     pub(super) endpoint: Option<Endpoint>,
+    pub(super) queues: Option<Endpoint>,
     pub(super) account: Option<String>,
     pub(super) credential: Credential,
     pub(super) timeout: Duration,
@@ -40,6 +41,7 @@ impl AzureOptions {
     fn new(credential: Credential) -> Self {
         Self {
             endpoint: None,
+            queues: None,
             account: None,
             credential,
             timeout: Duration::from_secs(30),
@@ -69,6 +71,7 @@ impl AzureOptions {
         };
         let mut options = Self::new(credential);
         options.endpoint = Some(settings.endpoint()?);
+        options.queues = settings.queues()?;
         options.account = settings.account;
         Ok(options)
     }
@@ -163,6 +166,18 @@ impl AzureOptions {
     /// `is_invalid` for what is not an http or https address.
     pub fn endpoint(mut self, endpoint: &str) -> Result<Self> {
         self.endpoint = Some(Endpoint::parse(endpoint)?);
+        Ok(self)
+    }
+
+    /// The whole queue endpoint, such as `http://127.0.0.1:10001/devstoreaccount1`; unless told, it is
+    /// that of the tables with `queue` in place of `table`.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for what is not an http or https address.
+    #[cfg(feature = "azure-queue")]
+    pub fn queue_endpoint(mut self, endpoint: &str) -> Result<Self> {
+        self.queues = Some(Endpoint::parse(endpoint)?);
         Ok(self)
     }
 

@@ -6,8 +6,8 @@ use azure_data_tables::Select;
 use serde::de::IgnoredAny;
 
 use super::{
-    account::{Account, Call},
-    fault::Effect,
+    account::Account,
+    call::{Call, Effect},
     wire,
 };
 use crate::{

@@ -5,8 +5,8 @@ use futures_util::StreamExt;
 use serde::de::IgnoredAny;
 
 use super::{
-    account::{Account, Call},
-    fault::Effect,
+    account::Account,
+    call::{Call, Effect},
     read::selected,
     wire::{self, Wanted},
 };

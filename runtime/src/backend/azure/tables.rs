@@ -3,8 +3,8 @@
 use futures_util::StreamExt;
 
 use super::{
-    account::{Account, Call},
-    fault::Effect,
+    account::Account,
+    call::{Call, Effect},
     wire,
 };
 use crate::{

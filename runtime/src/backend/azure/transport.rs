@@ -19,8 +19,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, TryStreamExt, stream};
 
 use super::{
-    account::Shared,
-    credential::{Credential, Proof},
+    credential::{Credential, Proof, Service},
     endpoint::Endpoint,
 };
 use crate::error::{BoxError, Error, ErrorKind, Result};
@@ -78,13 +77,16 @@ impl Answer {
     }
 }
 
+/// The exchange as it goes through a context, which wants to own what it keeps.
+pub(super) struct Shared(pub(super) Arc<Exchange>);
+
 /// The transport of one account.
 #[derive(Debug)]
 pub(super) struct Transport {
     client: Client,
     credential: Credential,
     account: String,
-    cosmos: bool,
+    service: Service,
 }
 
 #[derive(Debug)]
@@ -97,14 +99,14 @@ impl Transport {
     pub(super) fn new(
         endpoint: &Endpoint,
         account: String,
-        cosmos: bool,
+        service: Service,
         options: &super::AzureOptions,
     ) -> Result<Self> {
         let client = match &options.http_client {
             Some(client) => Client::Given(Arc::clone(client)),
             None => Client::Pooled(pooled(endpoint, options.connect_timeout)?),
         };
-        Ok(Self { client, credential: options.credential.clone(), account, cosmos })
+        Ok(Self { client, credential: options.credential.clone(), account, service })
     }
 
     async fn send(&self, exchange: &Exchange, request: &mut Request) -> Result<Answer, Failure> {
@@ -116,7 +118,7 @@ impl Transport {
             request.insert_header(headers::CONTENT_LENGTH, body.len().to_string());
             request.set_body(body.clone());
         }
-        let proof = self.credential.prove(request, &self.account, self.cosmos).await;
+        let proof = self.credential.prove(request, &self.account, self.service).await;
         match (&self.client, proof.map_err(|error| Failure::Token(error.into()))?) {
             (Client::Pooled(client), proof) => send_pooled(client, request, proof).await,
             (Client::Given(client), proof) => send_given(&**client, request, proof).await,

@@ -2,11 +2,11 @@
 
 use std::{collections::HashMap, collections::hash_map::Entry as Slot};
 
-use redb::{ReadableTable, Table, WriteTransaction};
+use redb::{ReadableTable, WriteTransaction};
 
 use super::{
     catalog::Catalog,
-    layout::{self, RowTable, rows_name},
+    layout::{self, RowTable, RowsTable, rows_name},
     put::{Change, put_all},
 };
 use crate::{
@@ -16,9 +16,6 @@ use crate::{
     error::Error,
     row::Row,
 };
-
-/// The rows of one table, as the writer sees them.
-pub(super) type RowsTable<'t> = Table<'t, &'static [u8], &'static [u8]>;
 
 /// Why a batch was not applied.
 pub(super) enum Refusal {

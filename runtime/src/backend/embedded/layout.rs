@@ -4,7 +4,7 @@
 use std::str::from_utf8;
 
 use bytes::Bytes;
-use redb::TableDefinition;
+use redb::{Table, TableDefinition};
 
 use crate::{edm::Ticks, key::BOUNDARY, row::Row};
 
@@ -21,6 +21,8 @@ pub(super) const TRASH: TableDefinition<'_, u64, ()> = TableDefinition::new("ent
 
 /// The rows of one table: [`encode_order`](crate::key::encode_order), then [`seal`].
 pub(super) type RowTable<'a> = TableDefinition<'a, &'static [u8], &'static [u8]>;
+/// The rows of one table, as the writer sees them.
+pub(super) type RowsTable<'t> = Table<'t, &'static [u8], &'static [u8]>;
 
 /// Keys of [`META`].
 pub(super) mod meta {

@@ -7,6 +7,7 @@ mod apply;
 mod catalog;
 mod chores;
 mod faults;
+mod job;
 mod layout;
 mod open;
 mod options;
@@ -29,11 +30,11 @@ use std::{
 };
 
 use faults::Place;
+use job::{Job, Write};
 pub use options::{Durability, EmbeddedOptions};
 use store::Store;
 use tokio::sync::{oneshot, watch};
 use view::Reading;
-use writer::{Job, Write};
 
 use super::{Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest, rules};
 use crate::{

@@ -2,10 +2,7 @@
 
 use redb::CursorError;
 
-use super::{
-    apply::RowsTable,
-    layout::{SEAL, seal},
-};
+use super::layout::{RowsTable, SEAL, seal};
 use crate::row::Row;
 
 /// What becomes of one address.

@@ -14,11 +14,11 @@ use super::{
     apply::{Group, Mark, Refusal, Wrote},
     catalog::{self, Catalog},
     faults::{Place, guarded},
+    job::{Answer, Write},
     layout::{self, CATALOG, META, RowTable, TRASH, meta, rows_name},
     open,
     options::{Durability, EmbeddedOptions},
     view::{Reading, View},
-    writer::{Answer, Write},
 };
 use crate::{
     backend::rules,

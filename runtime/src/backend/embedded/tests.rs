@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use tokio::sync::oneshot;
 
-use super::{Durability, EmbeddedOptions, Place, open, store::Store, writer::Write};
+use super::{Durability, EmbeddedOptions, Place, job::Write, open, store::Store};
 use crate::{batch::Batch, batch::Operation, row::Row};
 
 const DELAY: Duration = Duration::from_millis(20);

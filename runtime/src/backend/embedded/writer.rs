@@ -1,49 +1,18 @@
 //! The one thread that writes: it takes what waits, commits it together, and answers one by one.
 
-use std::sync::{
-    Arc,
-    mpsc::{Receiver, RecvTimeoutError, TryRecvError},
-};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 
-use tokio::sync::oneshot;
-
-use super::store::Store;
-use crate::{
-    batch::{Operation, Written},
-    error::{Error, Result},
+use super::{
+    job::{Job, Write},
+    store::Store,
 };
+use crate::error::Error;
 
 /// Batches of one transaction: enough to share a sync, few enough that the first does not wait long
 /// for the last.
 const GROUP_BATCHES: usize = 512;
 /// Bytes of one transaction, about.
 const GROUP_BYTES: usize = 8 * 1024 * 1024;
-
-/// What became of a batch; an error has the position of its operation, where it is of one.
-pub(super) type Answer = Result<Vec<Written>, (Option<usize>, Error)>;
-
-/// What the writer is asked to do.
-pub(super) enum Job {
-    Write(Write),
-    Create(String, oneshot::Sender<Result<()>>),
-    Delete(String, oneshot::Sender<Result<()>>),
-    Flush(oneshot::Sender<Result<()>>),
-    Compact(oneshot::Sender<Result<()>>),
-    Verify(oneshot::Sender<Result<()>>),
-}
-
-/// A batch that waits.
-pub(super) struct Write {
-    pub(super) table: String,
-    pub(super) operations: Arc<Vec<Operation>>,
-    pub(super) answer: oneshot::Sender<Answer>,
-}
-
-impl Write {
-    fn bytes(&self) -> usize {
-        self.operations.iter().map(|operation| operation.row().as_bytes().len()).sum()
-    }
-}
 
 /// Works until no handle is left.
 pub(super) fn run(mut store: Store, jobs: &Receiver<Job>) {

@@ -5,20 +5,28 @@ use crate::{
     edm::ValueRef,
     entity::{Kinds, derive_keys, gives_keys_of},
     error::Result,
+    key::Family,
     row::{ETag, Row},
 };
 
 /// The version of the primary that the copy was derived from.
-const VERSION: &str = "Src";
+pub(super) const VERSION: &str = "Src";
 /// The primary's keys, where the copy's do not give them.
-const PARTITION: &str = "SrcP";
-const ROW: &str = "SrcR";
+pub(super) const PARTITION: &str = "SrcP";
+pub(super) const ROW: &str = "SrcR";
 /// The primary's table, where primaries of several tables may share the copies' table.
-const TABLE: &str = "SrcT";
+pub(super) const TABLE: &str = "SrcT";
+/// The claim that it is reserved by.
+pub(super) const HELD: &str = "SrcC";
+/// The primary that it was taken over from, while it is reserved.
+pub(super) const FROM: &str = "SrcF";
+
+/// What a reader needs to tell whose a reservation is.
+pub(crate) const OF_OWNER: [&str; 5] = [PARTITION, ROW, TABLE, HELD, FROM];
 
 /// Whether a property of a copy elsewhere is the framework's.
 pub(crate) fn is_of_owner(property: &str) -> bool {
-    [VERSION, PARTITION, ROW, TABLE].contains(&property)
+    property == VERSION || OF_OWNER.contains(&property)
 }
 
 /// A primary, by its place.
@@ -29,19 +37,21 @@ pub(crate) struct Owner<'a> {
     pub(crate) row_key: &'a str,
 }
 
-/// The copy of that version of its primary.
+/// The copy of that version of its primary; `None`: of none that was committed yet.
 pub(crate) fn owned_copy(
     copy: &Row,
     Kinds { copy: family, primary, .. }: Kinds,
     owner: Owner<'_>,
-    version: &ETag,
+    version: Option<&ETag>,
 ) -> Result<Row> {
     let mut row = Row::build(copy.partition_key(), copy.row_key());
     let mut properties = copy.properties();
     while let Some((name, value)) = properties.next()? {
         row.put(&String::from_utf8_lossy(name), value);
     }
-    row.put(VERSION, ValueRef::String(&version.to_string()));
+    if let Some(version) = version {
+        row.put(VERSION, ValueRef::String(&version.to_string()));
+    }
     if !gives_keys_of(family, primary) {
         row.put(PARTITION, ValueRef::String(owner.partition_key));
         row.put(ROW, ValueRef::String(owner.row_key));
@@ -50,6 +60,35 @@ pub(crate) fn owned_copy(
         row.put(TABLE, ValueRef::String(&owner.table.to_ascii_lowercase()));
     }
     Ok(row.finish()?.encrypted_as(copy))
+}
+
+/// Whether a property says which version of its primary a copy is of.
+pub(crate) fn is_version(property: &[u8]) -> bool {
+    property == VERSION.as_bytes()
+}
+
+/// Whether the copy is of a primary in that table, as far as it says so.
+pub(crate) fn is_from_table(found: &Row, family: &Family, table: &str) -> Result<bool> {
+    Ok(match found.get(TABLE)? {
+        Some(ValueRef::String(of)) if family.table.is_some() => of.eq_ignore_ascii_case(table),
+        _ => true,
+    })
+}
+
+/// PartitionKey and RowKey of the primary whose copy it is; `None`: it does not say.
+pub(crate) fn keys_of_owner(
+    found: &Row,
+    Kinds { copy: family, primary, .. }: Kinds,
+) -> Result<Option<(String, String)>> {
+    if gives_keys_of(family, primary) {
+        return Ok(derive_keys(family, primary, (found.partition_key(), found.row_key())).ok());
+    }
+    Ok(match (found.get(PARTITION)?, found.get(ROW)?) {
+        (Some(ValueRef::String(partition_key)), Some(ValueRef::String(row_key))) => {
+            Some((partition_key.to_owned(), row_key.to_owned()))
+        }
+        _ => None,
+    })
 }
 
 /// Whether a row elsewhere is that primary's copy.

@@ -34,13 +34,18 @@ pub(crate) struct Name {
 }
 
 impl Name {
-    fn of(table: &str, copy: &CopyRow) -> Self {
+    /// The place of a row, which is a copy of a primary in that table or would be one.
+    pub(crate) fn of_row(table: &str, family: &Family, row: &Row) -> Self {
         Self {
-            index: [entity_type_of(copy.family), "#", copy.family.name].concat(),
-            table: copy.family.table.unwrap_or(table).to_owned(),
-            partition_key: copy.row.partition_key().to_owned(),
-            row_key: copy.row.row_key().to_owned(),
+            index: [entity_type_of(family), "#", family.name].concat(),
+            table: family.table.unwrap_or(table).to_owned(),
+            partition_key: row.partition_key().to_owned(),
+            row_key: row.row_key().to_owned(),
         }
+    }
+
+    fn of(table: &str, copy: &CopyRow) -> Self {
+        Self::of_row(table, copy.family, &copy.row)
     }
 
     /// The type and the index.
@@ -81,6 +86,13 @@ pub(crate) struct Destination {
     pub(crate) wanted: Option<Row>,
     /// Whether it was there, by the primary as it was.
     pub(crate) was_there: bool,
+}
+
+impl Destination {
+    /// Whether its key has to be claimed: it is new to the primary, and nobody else may have it.
+    pub(crate) fn is_claimed(&self) -> bool {
+        self.kinds.copy.unique && self.wanted.is_some() && !self.was_there
+    }
 }
 
 /// What a change concerns elsewhere, for one primary.
@@ -209,7 +221,7 @@ impl Dirty {
 
     /// The RowKey of its row.
     pub(crate) fn row_key(&self) -> String {
-        row_key_of(&self.primary)
+        dirty_key(&self.primary)
     }
 
     /// What records it: as an insert, which fails where earlier work is still open, or joined with
@@ -224,7 +236,7 @@ impl Dirty {
 
 /// The RowKey of the dirty row of a primary: a hash of the primary's where that would be too long,
 /// or would look like a hash.
-pub(crate) fn row_key_of(primary: &str) -> String {
+pub(crate) fn dirty_key(primary: &str) -> String {
     let is_like_hash = primary.strip_prefix(HASHED).is_some_and(|rest| {
         rest.len() == DIGITS && rest.bytes().all(|byte| byte.is_ascii_hexdigit())
     });
@@ -235,12 +247,17 @@ pub(crate) fn row_key_of(primary: &str) -> String {
     }
 }
 
+/// What records that some copies of a primary may be wrong.
+pub(crate) fn suspected(partition_key: &str, primary: &str, names: &[Name]) -> Result<Operation> {
+    row_of(partition_key, primary, names.iter()).map(Operation::insert_or_merge)
+}
+
 fn row_of<'n>(
     partition_key: &str,
     primary: &str,
     names: impl Iterator<Item = &'n Name>,
 ) -> Result<Row> {
-    let row_key = row_key_of(primary);
+    let row_key = dirty_key(primary);
     let mut row = Row::build(partition_key, &row_key);
     row.put(TYPE_NAME, ValueRef::String("entable.dirty"));
     row.put(FORMAT_NAME, ValueRef::Int32(FORMAT));

@@ -29,6 +29,8 @@ pub(crate) struct OpenMessage {
     /// Until when it waits after a failure.
     delayed: Option<Ticks>,
     pub(crate) is_done: bool,
+    /// With which error it is on its way to the poison table.
+    pub(crate) poison: Option<String>,
     /// Where there are receipts for it: table and PartitionKey.
     pub(crate) receipts: Vec<(String, String)>,
 }
@@ -93,6 +95,10 @@ impl OpenMessage {
                 _ => None,
             })
         };
+        let poison = match row.get("Poison")? {
+            Some(ValueRef::String(error)) => Some(error.to_owned()),
+            _ => None,
+        };
         let receipts = match row.get("Receipts")? {
             Some(ValueRef::String(text)) => serde_json::from_str(text).unwrap_or_default(),
             _ => Vec::new(),
@@ -107,6 +113,7 @@ impl OpenMessage {
             leased: time("Leased")?,
             delayed: time("Delayed")?,
             is_done: row.get("Done")? == Some(ValueRef::Boolean(true)),
+            poison,
             receipts,
             row,
         })
@@ -151,8 +158,27 @@ impl OpenMessage {
             row.put("Failures", ValueRef::Int32(self.failures.saturating_add(1)));
             row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH));
             row.put("Delayed", ValueRef::DateTime(until));
-            row.put("Error", ValueRef::String(error));
+            row.put("Error", ValueRef::String(short(error)));
         })
+    }
+
+    /// What gives it back after a failure that does not count.
+    pub(crate) fn postponed(
+        &self,
+        handle: Option<ETag>,
+        error: &str,
+        until: Ticks,
+    ) -> Result<Operation> {
+        self.merged(handle, |row| {
+            row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH));
+            row.put("Delayed", ValueRef::DateTime(until));
+            row.put("Error", ValueRef::String(short(error)));
+        })
+    }
+
+    /// What says that nobody shall have it any more, and why.
+    pub(crate) fn poisoned(&self, handle: Option<ETag>, error: &str) -> Result<Operation> {
+        self.merged(handle, |row| row.put("Poison", ValueRef::String(short(error))))
     }
 
     /// What gives it back without a failure.
@@ -181,6 +207,14 @@ impl OpenMessage {
         Operation::delete(self.row.partition_key(), self.row.row_key(), seen)
     }
 }
+
+/// As much of an error as is kept: whatever a handler says, the row has room for it.
+fn short(error: &str) -> &str {
+    error.get(..error.floor_char_boundary(ERROR_BYTES)).unwrap_or(error)
+}
+
+/// Bytes of an error that are kept.
+const ERROR_BYTES: usize = 4_000;
 
 /// A time some time after another.
 pub(crate) fn after(now: Ticks, wait: Duration) -> Ticks {

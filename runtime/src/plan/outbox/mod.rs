@@ -4,6 +4,7 @@
 //! Recorded is only *which* rows elsewhere may be wrong, never what they shall hold: whoever does
 //! the work asks the primary.
 
+mod claim;
 mod copy;
 mod dirty;
 mod fence;
@@ -12,8 +13,15 @@ mod listed;
 mod message;
 mod step;
 
-pub(crate) use copy::{Owner, holds_same, is_of_owner, is_of_version};
-pub(crate) use dirty::{Destination, Dirty, Name, OpenRow, dirty_rows};
+pub(crate) use claim::{
+    Claimed, OpenClaim, Place, claim_key, claim_of, claimed, from_of, is_alive, killed, place_of,
+    renamed, reserved, written,
+};
+pub(crate) use copy::{
+    OF_OWNER, Owner, holds_same, is_from_table, is_of_owner, is_of_version, is_owned, is_version,
+    keys_of_owner, owned_copy,
+};
+pub(crate) use dirty::{Destination, Dirty, Name, OpenRow, dirty_key, dirty_rows, suspected};
 pub(crate) use fence::{DIRECTORY, Fence, Marker, all_markers};
 pub(crate) use hash::hash128;
 pub(crate) use listed::{ListPlace, Listing, entry, entry_keys};
@@ -26,6 +34,8 @@ pub(crate) const RESERVED: &str = "~e";
 pub(crate) const RESERVED_END: &str = "~f";
 /// What the RowKey of a fence begins with: fences come first.
 pub(crate) const FENCE: &str = "~e0_";
+/// What the RowKey of a claim begins with.
+pub(crate) const CLAIM: &str = "~e1_";
 /// What the RowKey of a dirty row begins with.
 pub(crate) const DIRTY: &str = "~e2_";
 /// What the RowKey of a message begins with.

@@ -20,6 +20,8 @@ pub(crate) enum Step {
     Delete(Operation),
     /// It is not there, or is another primary's, and shall be so.
     Nothing,
+    /// It is claimed: nothing is to be done before the claim is settled.
+    Left,
     /// Another primary's copy has the place.
     Taken,
 }
@@ -35,10 +37,10 @@ pub(crate) fn step(
 ) -> Result<Step> {
     Ok(match (wanted, found) {
         (Some((copy, version)), None) => {
-            Step::Write(Operation::insert(owned_copy(copy, kinds, owner, version)?))
+            Step::Write(Operation::insert(owned_copy(copy, kinds, owner, Some(version))?))
         }
         (Some((copy, version)), Some(found)) if is_owned(found, kinds, owner)? => {
-            let copy = owned_copy(copy, kinds, owner, version)?;
+            let copy = owned_copy(copy, kinds, owner, Some(version))?;
             if may_skip(found, &copy, version)? {
                 return Ok(Step::Same);
             }

@@ -10,7 +10,7 @@ use crate::{
     entity::{Discriminator, EntityRows, Recognition, Schema, TableEntity, derived_rows},
     error::Result,
     key::{Family, FamilyKind},
-    plan::{LIST_MARKER, Tokens, head_key, ids_in},
+    plan::{LIST_MARKER, Tokens, head_key, ids_in, outbox::is_version},
     row::Row,
 };
 
@@ -230,6 +230,21 @@ impl Hashing {
         while let Some((name, edm, value)) = properties.raw()? {
             let name = Mixer(self.seed ^ u64::from(edm as u8)).bytes(name);
             all = all.wrapping_add(name.bytes(value).finish());
+        }
+        Ok(joined(key, all))
+    }
+
+    /// A copy elsewhere, whatever version of its primary it is of.
+    pub(super) fn elsewhere(self, table: &str, row: &Row) -> Result<u64> {
+        let (partition, key) = row.key_bytes().unwrap_or_default();
+        let key = self.bytes(partition, self.bytes(key, self.text(&table.to_ascii_lowercase(), 3)));
+        let mut all = key;
+        let mut properties = row.properties();
+        while let Some((name, edm, value)) = properties.raw()? {
+            if !is_version(name) {
+                let name = Mixer(self.seed ^ u64::from(edm as u8)).bytes(name);
+                all = all.wrapping_add(name.bytes(value).finish());
+            }
         }
         Ok(joined(key, all))
     }

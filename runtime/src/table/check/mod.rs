@@ -4,6 +4,7 @@
 //! Rows that match are taken out of a set of hashes as they are met, so that one scan and memory
 //! for the unmatched rows do; what stays is read again before it is reported.
 
+mod elsewhere;
 mod mark;
 mod repair;
 mod sweep;
@@ -16,6 +17,7 @@ use std::{
     sync::Arc,
 };
 
+use elsewhere::Elsewhere;
 pub(super) use repair::touch;
 pub use sweep::CheckProgress;
 use sweep::{Sweep, UNMATCHED};
@@ -26,6 +28,7 @@ use crate::{
     entity::TableEntity,
     error::Result,
     key::Family,
+    plan::outbox::Name,
     row::{ETag, Row},
 };
 
@@ -53,30 +56,57 @@ pub struct Finding {
     pub kind: FindingKind,
     /// The index or list.
     pub index: &'static str,
-    /// The partition.
+    /// The table of the copy.
+    pub table: String,
+    /// The partition of the copy.
     pub partition_key: String,
     /// The RowKey of the copy, or of the list's head.
     pub row_key: String,
+    /// The PartitionKey of the primary, where one is known.
+    pub primary_partition_key: Option<String>,
     /// The RowKey of the primary, where one is known.
     pub primary: Option<String>,
     /// Whether it is an entry of a list.
     is_entry: bool,
     /// The version of the copy that was found.
     etag: Option<ETag>,
+    /// Its place, where it is in another partition or table than its primary.
+    elsewhere: Option<Box<Name>>,
 }
 
 impl Finding {
-    /// A copy that holds something else than that primary derives.
-    pub(super) fn stale(family: &'static Family, copy: &Row, primary: &str) -> Self {
+    fn in_partition(
+        family: &'static Family,
+        table: &str,
+        (partition_key, row_key): (&str, &str),
+        kind: FindingKind,
+        primary: Option<&str>,
+    ) -> Self {
         Self {
-            kind: FindingKind::Stale,
+            kind,
             index: family.name,
-            partition_key: copy.partition_key().to_owned(),
-            row_key: copy.row_key().to_owned(),
-            primary: Some(primary.to_owned()),
+            table: table.to_owned(),
+            partition_key: partition_key.to_owned(),
+            row_key: row_key.to_owned(),
+            primary_partition_key: primary.map(|_| partition_key.to_owned()),
+            primary: primary.map(str::to_owned),
             is_entry: false,
-            etag: copy.etag(),
+            etag: None,
+            elsewhere: None,
         }
+    }
+
+    /// Whether it is in another partition or table than its primary: repair leaves the rest to
+    /// workers.
+    pub fn is_elsewhere(&self) -> bool {
+        self.elsewhere.is_some()
+    }
+
+    /// A copy that holds something else than that primary derives.
+    pub(super) fn stale(family: &'static Family, table: &str, copy: &Row, primary: &str) -> Self {
+        let keys = (copy.partition_key(), copy.row_key());
+        let stale = Self::in_partition(family, table, keys, FindingKind::Stale, Some(primary));
+        Self { etag: copy.etag(), ..stale }
     }
 }
 
@@ -100,16 +130,24 @@ impl<E: TableEntity> CheckReport<E> {
     /// Mends what was found, each under the versions that are read again for it; what another writer
     /// changed meanwhile is left to the next check. Gives back how many were mended.
     ///
+    /// Of copies elsewhere it is recorded that they may be wrong, and a worker mends them: nothing
+    /// is written there by a repair.
+    ///
     /// # Errors
     ///
     /// The backend's.
     pub async fn repair(&self) -> Result<u64> {
-        let mut mended = 0;
-        for finding in &self.findings {
-            mended += u64::from(repair::repair(&self.table, finding).await?);
-        }
-        Ok(mended)
+        mend(&self.table, &self.findings).await
     }
+}
+
+/// Mends findings; how many.
+async fn mend<E: TableEntity>(table: &Table<E>, findings: &[Finding]) -> Result<u64> {
+    let mut mended = elsewhere::mend(table, findings).await?;
+    for finding in findings.iter().filter(|finding| !finding.is_elsewhere()) {
+        mended += u64::from(repair::repair(table, finding).await?);
+    }
+    Ok(mended)
 }
 
 type OnProgress = Arc<dyn Fn(CheckProgress) + Send + Sync>;
@@ -120,6 +158,7 @@ pub struct Check<E> {
     table: Table<E>,
     on_progress: Option<OnProgress>,
     unmatched: usize,
+    waits: bool,
 }
 
 impl<E> fmt::Debug for Check<E> {
@@ -143,6 +182,14 @@ impl<E: TableEntity> Check<E> {
         self
     }
 
+    /// Does not look again at copies in other partitions and tables, which takes the flight: they
+    /// are counted as [`suspects`](CheckProgress::suspects), and nothing of them is reported or
+    /// mended.
+    pub fn without_waiting(mut self) -> Self {
+        self.waits = false;
+        self
+    }
+
     /// Gives every finding to `each` as soon as it is certain; memory stays bounded however many
     /// there are.
     ///
@@ -150,31 +197,60 @@ impl<E: TableEntity> Check<E> {
     ///
     /// The backend's; `is_decode` for a primary that does not fit its type.
     pub async fn for_each(self, mut each: impl FnMut(Finding)) -> Result<CheckProgress> {
-        let mut sweep = Sweep::new(&self.table, self.on_progress.clone(), self.unmatched);
-        let mut partition = sweep.next_partition().await?;
-        while let Some(suspects) = partition {
-            for finding in verify::findings(&self.table, suspects).await? {
-                each(finding);
-            }
-            partition = sweep.next_partition().await?;
+        let mut run = self.run();
+        while let Some(findings) = run.next().await? {
+            findings.into_iter().for_each(&mut each);
         }
-        Ok(sweep.progress())
+        Ok(run.progress())
     }
 
-    /// Checks and mends partition by partition. Gives back how many were mended.
+    /// Checks and mends as it goes. Gives back how many were mended, or recorded for workers.
     ///
     /// # Errors
     ///
     /// As [`for_each`](Self::for_each).
     pub async fn repair(self) -> Result<u64> {
-        let mut sweep = Sweep::new(&self.table, self.on_progress.clone(), self.unmatched);
-        let mut mended = 0;
-        while let Some(suspects) = sweep.next_partition().await? {
-            for finding in verify::findings(&self.table, suspects).await? {
-                mended += u64::from(repair::repair(&self.table, &finding).await?);
-            }
+        let (mut run, mut mended) = (self.run(), 0);
+        while let Some(findings) = run.next().await? {
+            mended += mend(&self.table, &findings).await?;
         }
         Ok(mended)
+    }
+
+    fn run(&self) -> Run<'_, E> {
+        let on_progress = self.on_progress.clone();
+        Run {
+            table: &self.table,
+            sweep: Sweep::new(&self.table, on_progress, self.unmatched, self.waits),
+            elsewhere: None,
+        }
+    }
+}
+
+/// A check on its way: partition by partition, then all copies elsewhere.
+struct Run<'t, E> {
+    table: &'t Table<E>,
+    sweep: Sweep<'t, E>,
+    elsewhere: Option<Elsewhere<'t, E>>,
+}
+
+impl<E: TableEntity> Run<'_, E> {
+    /// What is found next; `None`: all has been looked at.
+    async fn next(&mut self) -> Result<Option<Vec<Finding>>> {
+        if self.elsewhere.is_none() {
+            if let Some(suspects) = self.sweep.next_partition().await? {
+                return verify::findings(self.table, suspects).await.map(Some);
+            }
+            self.elsewhere = self.sweep.elsewhere();
+        }
+        match &mut self.elsewhere {
+            Some(elsewhere) => elsewhere.next_findings().await,
+            None => Ok(None),
+        }
+    }
+
+    fn progress(&self) -> CheckProgress {
+        self.elsewhere.as_ref().map_or(self.sweep.progress(), |elsewhere| elsewhere.progress)
     }
 }
 
@@ -205,6 +281,6 @@ impl<E: TableEntity> Table<E> {
     /// }
     /// ```
     pub fn check(&self) -> Check<E> {
-        Check { table: self.clone(), on_progress: None, unmatched: UNMATCHED }
+        Check { table: self.clone(), on_progress: None, unmatched: UNMATCHED, waits: true }
     }
 }

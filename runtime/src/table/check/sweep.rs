@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::{
     OnProgress,
+    elsewhere::Elsewhere,
     mark::{Hashes, Hashing, Met, met},
 };
 use crate::{
@@ -34,6 +35,11 @@ pub struct CheckProgress {
     pub primaries: u64,
     /// Partitions that are finished.
     pub partitions: u64,
+    /// Copies elsewhere that did not match, and for whose primary there is open work: workers do it.
+    pub pending: u64,
+    /// Copies elsewhere that did not match at a first look; those that did not a flight later are
+    /// findings.
+    pub suspects: u64,
 }
 
 /// The hashes of a partition that have no counterpart.
@@ -47,9 +53,9 @@ pub(super) struct Suspects {
 /// Part of a partition's hashes: those with that remainder. A row and what is derived for its key
 /// have the same, so that one window sees both.
 #[derive(Debug, Clone, Copy)]
-struct Window {
-    modulus: u64,
-    remainder: u64,
+pub(super) struct Window {
+    pub(super) modulus: u64,
+    pub(super) remainder: u64,
 }
 
 /// A scan of the table, partition by partition.
@@ -64,12 +70,20 @@ pub(super) struct Sweep<'t, E> {
     at_end: bool,
     /// Windows of the last partition that are still to be scanned.
     windows: Vec<(String, Window)>,
+    /// What compares the copies elsewhere, which sees the same rows.
+    elsewhere: Option<Elsewhere<'t, E>>,
     progress: CheckProgress,
 }
 
 impl<'t, E: TableEntity> Sweep<'t, E> {
-    pub(super) fn new(table: &'t Table<E>, on_progress: Option<OnProgress>, limit: usize) -> Self {
+    pub(super) fn new(
+        table: &'t Table<E>,
+        on_progress: Option<OnProgress>,
+        limit: usize,
+        waits: bool,
+    ) -> Self {
         Self {
+            elsewhere: Elsewhere::new(table, on_progress.clone(), limit, waits),
             table,
             on_progress,
             hashing: Hashing::new(),
@@ -84,6 +98,13 @@ impl<'t, E: TableEntity> Sweep<'t, E> {
 
     pub(super) fn progress(&self) -> CheckProgress {
         self.progress
+    }
+
+    /// What compares the copies elsewhere, when all partitions are done.
+    pub(super) fn elsewhere(&mut self) -> Option<Elsewhere<'t, E>> {
+        let mut elsewhere = self.elsewhere.take()?;
+        elsewhere.progress = self.progress;
+        Some(elsewhere)
     }
 
     /// The suspects of the next partition that has any.
@@ -113,6 +134,9 @@ impl<'t, E: TableEntity> Sweep<'t, E> {
             if partition != Some(unmatched.suspects.partition_key.as_bytes()) {
                 self.buffered.push_front(current);
                 break;
+            }
+            if let Some(elsewhere) = &mut self.elsewhere {
+                elsewhere.meet(&current).await?;
             }
             self.progress.primaries += u64::from(unmatched.meet::<E>(&current, &tokens)?);
             row = self.next_row().await?;
@@ -171,14 +195,14 @@ pub(super) async fn scan<E: TableEntity>(
 }
 
 /// The hashes of a partition that have met no counterpart yet.
-struct Unmatched {
-    suspects: Suspects,
-    window: Window,
+pub(super) struct Unmatched {
+    pub(super) suspects: Suspects,
+    pub(super) window: Window,
     limit: usize,
 }
 
 impl Unmatched {
-    fn new(partition_key: &str, hashing: Hashing, limit: usize) -> Self {
+    pub(super) fn new(partition_key: &str, hashing: Hashing, limit: usize) -> Self {
         let suspects = Suspects {
             partition_key: partition_key.to_owned(),
             hashes: Hashes::default(),
@@ -194,7 +218,7 @@ impl Unmatched {
         Ok(met.map_err(|error| at(row, error))? == Met::Primary)
     }
 
-    fn toggle(&mut self, hash: u64) {
+    pub(super) fn toggle(&mut self, hash: u64) {
         if hash % self.window.modulus != self.window.remainder {
             return;
         }

@@ -37,6 +37,16 @@ impl Suspect {
         let (family, row_key) = (self.family, self.row_key.clone());
         Self { family, row_key, id: None, derived_by: Vec::new(), found }
     }
+
+    fn finding(
+        &self,
+        table: &str,
+        partition_key: &str,
+        kind: FindingKind,
+        primary: Option<&str>,
+    ) -> Finding {
+        Finding::in_partition(self.family, table, (partition_key, &self.row_key), kind, primary)
+    }
 }
 
 /// What is certain to be wrong in a partition.
@@ -169,13 +179,8 @@ async fn contested<E: TableEntity>(
     }
     deriving.sort_unstable();
     let others = deriving.into_iter().skip(1).map(|(_, primary)| Finding {
-        kind: FindingKind::Contested,
-        index: suspect.family.name,
-        partition_key: partition_key.to_owned(),
-        row_key: suspect.row_key.clone(),
-        primary: Some(primary.to_owned()),
-        is_entry: false,
         etag: copy.as_ref().and_then(Row::etag),
+        ..suspect.finding(&table.name, partition_key, FindingKind::Contested, Some(primary))
     });
     Ok(others.collect())
 }
@@ -208,13 +213,9 @@ async fn read_again<E: TableEntity>(
         }
         let kind = after.mismatch::<E>(suspect, primary, &tokens)?;
         return Ok(kind.map(|kind| Finding {
-            kind,
-            index: suspect.family.name,
-            partition_key: partition_key.to_owned(),
-            row_key: suspect.row_key.clone(),
-            primary: Some(primary.to_owned()),
             is_entry: suspect.id.is_some(),
             etag: after.row.and_then(|row| row.etag()),
+            ..suspect.finding(&table.name, partition_key, kind, Some(primary))
         }));
     }
     Ok(None)
@@ -342,13 +343,8 @@ async fn orphans<E: TableEntity>(
         let etag = row.and_then(|row| row.etag());
         if etag.is_some() && etag == suspect.found {
             findings.push(Finding {
-                kind: FindingKind::Orphan,
-                index: suspect.family.name,
-                partition_key: partition_key.clone(),
-                row_key: suspect.row_key,
-                primary: None,
-                is_entry: false,
                 etag,
+                ..suspect.finding(&table.name, partition_key, FindingKind::Orphan, None)
             });
         }
     }

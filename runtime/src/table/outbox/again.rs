@@ -8,13 +8,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use tokio::sync::{Mutex, MutexGuard};
 
-use super::{Flight, Listed, find_lists, write_lists};
+use super::{Flight, Listed, derived, find_lists, write_lists};
 use crate::{
     backend::Read,
-    entity::{EntityRows, Schema},
     error::{Error, ErrorKind, Result},
     plan::outbox::{Dirty, ListPlace, Listing},
-    row::Row,
     table::{Client, backoff},
 };
 
@@ -44,19 +42,6 @@ impl Lanes {
             None => None,
         }
     }
-}
-
-/// Every row that a stored primary derives by a type, with the tokens of its keys.
-pub(crate) async fn derived(
-    client: &Client,
-    table: &str,
-    schema: &'static Schema,
-    primary: &Row,
-) -> Result<Option<EntityRows>> {
-    let plain = client.opened(table, primary.clone(), schema).await?;
-    let Some(rows) = (schema.derived)(&plain)? else { return Ok(None) };
-    let rows = client.tokens_of(schema).await?.fill(schema, rows)?;
-    Ok(Some(rows.encrypted_as(&plain)))
 }
 
 /// Makes one list what some primaries say now. `late`: their listings as they were to be written.

@@ -9,7 +9,7 @@ use crate::{
     plan::{
         Change, Effect,
         moving::{Journey, arriving, leaving, move_of, renewing, staying},
-        outbox::{receipt, receipt_key},
+        outbox::{Place, receipt, receipt_key},
     },
     row::Row,
     table::{Client, backoff, commit::commit_with},
@@ -90,6 +90,7 @@ impl Carry<'_> {
         let Journey { to_table, to_partition, to_row, .. } = self.journey;
         let effect = arriving(self.schema, source, self.journey, self.id).map_err(Stop::For)?;
         let mut notes = Notes { partition_key: to_partition.clone(), ..Notes::default() };
+        notes.from = Some(Place::new(self.table, self.partition_key, &self.journey.row_key));
         if self.client.outbox().guards.hold(Guard::Receipt) {
             notes.operations.push(receipt(to_partition, self.id)?);
         }

@@ -6,13 +6,16 @@ use std::collections::BTreeMap;
 use futures_util::future::try_join_all;
 
 use super::{
-    Flight, Guard, Lists, again::write_again, find_lists, is_settled, need_blobs, write_lists,
+    Flight, Guard, Lists, again::write_again, claims::Wish, find_lists, is_settled, need_blobs,
+    write_lists,
 };
 use crate::{
     backend::Read,
     batch::{Condition, Operation},
     error::{Error, ErrorKind, Result},
-    plan::outbox::{Destination, Dirty, ListPlace, Listing, Name, Owner, Step, step},
+    plan::outbox::{
+        Destination, Dirty, ListPlace, Listing, Name, Owner, Place, Step, claim_of, step,
+    },
     row::{ETag, Row},
     table::Client,
 };
@@ -25,6 +28,8 @@ pub(crate) struct Commit {
     entities: Vec<Entity>,
     /// The lists elsewhere as they were before the commit.
     lists: Lists,
+    /// The claim of the transaction.
+    claim: Option<String>,
 }
 
 /// What it concerns elsewhere for one primary.
@@ -51,7 +56,7 @@ impl Commit {
             let found = try_join_all(rows).await.ok();
             entities.push(Entity { dirty, found, version: None, recorded: None });
         }
-        Self { table: table.to_owned(), flight, entities, lists }
+        Self { table: table.to_owned(), flight, entities, lists, claim: None }
     }
 
     /// Refuses a change of lists that this client could not write.
@@ -66,6 +71,50 @@ impl Commit {
 
     pub(crate) fn dirty(&self) -> impl Iterator<Item = &Dirty> {
         self.entities.iter().map(|entity| &entity.dirty)
+    }
+
+    /// The keys that have to be claimed.
+    pub(super) fn wishes(&self) -> Vec<Wish> {
+        let of_entity = |(at, entity): (usize, &Entity)| {
+            let Dirty { primary, destinations, .. } = &entity.dirty;
+            let claimed = destinations.iter().enumerate().filter(|(_, one)| one.is_claimed());
+            let wishes = claimed.filter_map(|(place, Destination { name, kinds, wanted, .. })| {
+                let (name, primary, copy) = (name.clone(), primary.clone(), wanted.clone()?);
+                Some(Wish { at: (at, place), name, kinds: *kinds, primary, copy })
+            });
+            wishes.collect::<Vec<_>>()
+        };
+        self.entities.iter().enumerate().flat_map(of_entity).collect()
+    }
+
+    /// The primaries that leave a unique key.
+    pub(super) fn left(&self, table: &str, partition_key: &str) -> Vec<Place> {
+        let leaves = |entity: &&Entity| {
+            let mut destinations = entity.dirty.destinations.iter();
+            destinations.any(|one| one.kinds.copy.unique && one.wanted.is_none())
+        };
+        let place = |entity: &Entity| Place::new(table, partition_key, &entity.dirty.primary);
+        self.entities.iter().filter(leaves).map(place).collect()
+    }
+
+    /// Takes note of a reservation, which another primary of the transaction may have left.
+    pub(super) fn reserved(&mut self, at: (usize, usize), name: &Name, row: Row) {
+        for (entity_at, entity) in self.entities.iter_mut().enumerate() {
+            let Some(found) = &mut entity.found else { continue };
+            for (place, slot) in found.iter_mut().enumerate() {
+                let is_same = entity.dirty.destinations.get(place).is_some_and(|d| d.name == *name);
+                if (entity_at, place) == at {
+                    *slot = Some(row.clone());
+                } else if is_same {
+                    *slot = None;
+                }
+            }
+        }
+    }
+
+    /// Takes note of the claim.
+    pub(super) fn claimed_by(&mut self, id: &str) {
+        self.claim = Some(id.to_owned());
     }
 
     /// Takes note of what the commit made of a primary and its dirty row. `recorded`: the version of
@@ -173,6 +222,11 @@ impl Commit {
             false => read_row(client, name).await?,
         };
         let found = again.as_ref().or(found);
+        let claim = found.map(claim_of).transpose()?.flatten();
+        let is_left = client.outbox().guards.hold(Guard::ClaimLeft);
+        if is_left && claim.is_some() && claim != self.claim.as_deref() {
+            return Err(unread());
+        }
         let wanted = wanted.as_ref().zip(entity.version.as_ref());
         if destination.wanted.is_some() != wanted.is_some() {
             return Err(unread());
@@ -182,7 +236,7 @@ impl Commit {
             Step::Write(operation) => (operation, true),
             Step::Delete(operation) => (operation, false),
             Step::Same | Step::Nothing => return Ok(false),
-            Step::Taken => return Err(unread()),
+            Step::Left | Step::Taken => return Err(unread()),
         };
         let operation = guarded(client, operation)?;
         self.flight.write(client, &name.table, *kinds, operation).await?;

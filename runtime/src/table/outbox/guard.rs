@@ -30,10 +30,26 @@ pub enum Guard {
     /// An entry that was taken out of its list, or was not in it, is looked at again when nobody can
     /// write it any more.
     EntrySecondLook,
+    /// The transaction deletes its claim.
+    ClaimInTransaction,
+    /// A claim is called dead before its reservations are taken back.
+    ClaimKilled,
+    /// A claim is read after the reservation and before the primary.
+    ClaimBetween,
+    /// A reservation that is given up goes back to who holds its key.
+    ReleaseRestores,
+    /// A dead claim is removed when nobody can reserve by it any more.
+    ClaimSecondLook,
+    /// A claimed row is left alone while its claim is open.
+    ClaimLeft,
     /// An entity that was moved is deleted in the version that was carried over.
     LeaveVersion,
     /// What says that a message had its effect, or that a moved entity arrived.
     Receipt,
+    /// A check looks at open work before it takes a copy for wrong.
+    CheckOpenWork,
+    /// A check reports only what was so a flight before.
+    CheckTwice,
     /// Leases of messages: an economy, nothing depends on it.
     Lease,
     /// A dirty row that was removed under a pass is put back: an economy.

@@ -47,7 +47,7 @@ pub(crate) enum Listed {
 pub(crate) type Lists = BTreeMap<ListPlace, Result<FoundList>>;
 
 /// What was made of lists.
-pub(crate) type Written = BTreeMap<ListPlace, Result<Listed>>;
+pub(crate) type ListsWritten = BTreeMap<ListPlace, Result<Listed>>;
 
 /// Reads the lists at some places, once each.
 pub(crate) async fn find_lists(client: &Client, mut places: Vec<ListPlace>) -> Lists {
@@ -67,7 +67,7 @@ pub(crate) async fn write_lists(
     lists: &Lists,
     listings: &[&Listing],
     touch: bool,
-) -> Written {
+) -> ListsWritten {
     let mut deltas: BTreeMap<ListPlace, ListDelta> = BTreeMap::new();
     for listing in listings {
         let delta = deltas.entry(listing.name.list_place()).or_default();

@@ -5,40 +5,46 @@
 mod again;
 mod background;
 mod carry;
+mod claims;
+mod contend;
 mod fast;
 mod flight;
 mod guard;
 mod listing;
 mod options;
 mod register;
+mod settle;
 mod work;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use again::Lanes;
-pub(crate) use again::derived;
 use background::Background;
 pub(crate) use carry::{Carried, Carry};
+pub(crate) use claims::{Claims, is_definite};
+pub(crate) use contend::{Contender, Meeting};
 use fast::Commit;
 pub(crate) use fast::{guarded, read_row};
 pub(crate) use flight::Flight;
 pub use guard::Guard;
 pub(crate) use guard::Guards;
 pub(crate) use listing::{
-    Listed, Lists, Written, find_list, find_lists, is_settled, need_blobs, write_lists,
+    Listed, Lists, ListsWritten, find_list, find_lists, is_settled, need_blobs, write_lists,
 };
 pub use options::OutboxOptions;
 pub(crate) use options::SERVER_LIMIT;
 use register::Registrations;
+pub(crate) use settle::{derived, held_by, is_open, settle};
 pub(crate) use work::{Notes, Work};
 
 use crate::{
-    batch::{Batch, Operation},
+    batch::{Batch, Operation, Written},
     chance::Chance,
     clock::Clock,
     entity::{Kinds, Schema},
     error::{Error, ErrorKind, Result},
     plan::outbox::{Fence, Name},
+    queue::ServerClock,
     table::{Client, backoff},
 };
 
@@ -47,6 +53,8 @@ use crate::{
 pub(crate) struct Outbox {
     pub(crate) options: OutboxOptions,
     pub(crate) clock: Arc<dyn Clock>,
+    /// The store's time, as far as the client's queues have met it.
+    pub(crate) server: Arc<ServerClock>,
     pub(crate) chance: Chance,
     pub(crate) guards: Guards,
     pub(crate) background: Background,
@@ -65,6 +73,7 @@ impl Outbox {
     ) -> Self {
         Self {
             options,
+            server: Arc::new(ServerClock::new(clock.clone())),
             clock,
             chance,
             guards,
@@ -133,14 +142,15 @@ impl Outbox {
         self.registrations.forget(table, fence);
     }
 
-    /// Records open work in one partition, under a fence as everybody does.
+    /// Records open work in one partition, under a fence as everybody does; the answers for the
+    /// rows, and the fence's.
     pub(crate) async fn record(
         &self,
         client: &Client,
         table: &str,
         operations: Vec<Operation>,
-    ) -> Result<()> {
-        let Some(first) = operations.first() else { return Ok(()) };
+    ) -> Result<Vec<Written>> {
+        let Some(first) = operations.first() else { return Ok(Vec::new()) };
         let partition_key = first.row().partition_key().to_owned();
         for attempt in 0..backoff::ATTEMPTS {
             let fence = self.fence(client, table, &partition_key).await?;
@@ -155,7 +165,7 @@ impl Outbox {
                 Err(error) if error.code() == Some("ResourceNotFound") => {
                     self.closed(table, &fence);
                 }
-                answer => return answer.map(drop),
+                answer => return answer,
             }
             backoff::wait(client, attempt).await;
         }

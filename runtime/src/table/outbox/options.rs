@@ -32,6 +32,7 @@ pub struct OutboxOptions {
     pub(crate) lease: Duration,
     pub(crate) background: usize,
     pub(crate) poison_after: u32,
+    pub(crate) claim: Duration,
 }
 
 impl Default for OutboxOptions {
@@ -43,6 +44,7 @@ impl Default for OutboxOptions {
             lease: Self::LEASE,
             background: Self::BACKGROUND,
             poison_after: Self::POISON_AFTER,
+            claim: Self::CLAIM,
         }
     }
 }
@@ -62,6 +64,9 @@ impl OutboxOptions {
     pub const BACKGROUND: usize = 64;
     /// Failures for good after which work is put into the poison table.
     pub const POISON_AFTER: u32 = 5;
+    /// How old a claim on a unique value in another partition is before a worker takes it for that
+    /// of a writer that died.
+    pub const CLAIM: Duration = Duration::from_secs(5 * 60);
 
     /// In place of [`FLIGHT`](Self::FLIGHT).
     #[must_use]
@@ -97,6 +102,12 @@ impl OutboxOptions {
     #[must_use]
     pub fn poison_after(self, poison_after: u32) -> Self {
         Self { poison_after, ..self }
+    }
+
+    /// In place of [`CLAIM`](Self::CLAIM): a writer that is slower fails, with nothing written.
+    #[must_use]
+    pub fn claim(self, claim: Duration) -> Self {
+        Self { claim, ..self }
     }
 
     pub(crate) fn checked(self) -> Result<Self> {

@@ -2,14 +2,14 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use super::{Commit, Guard};
+use super::{Claims, Commit, Guard};
 use crate::{
     batch::{Operation, Written},
     entity::Pending,
-    error::Result,
+    error::{Error, Result},
     plan::{
         Effect, Role, Transaction,
-        outbox::{Fence, dirty_rows},
+        outbox::{Fence, Place, dirty_rows},
     },
     table::Client,
 };
@@ -25,6 +25,8 @@ pub(crate) struct Notes {
     pub(crate) operations: Vec<Operation>,
     /// Whether there are messages among them, which a fence has to stand for.
     pub(crate) has_messages: bool,
+    /// Where an entity comes from that moves here: its unique values come with it.
+    pub(crate) from: Option<Place>,
 }
 
 /// The rows of the outbox that go with a transaction.
@@ -36,6 +38,8 @@ pub(crate) struct Work<'n> {
     joined: HashSet<usize>,
     fence: Option<Fence>,
     registrations: u32,
+    /// Where an entity comes from that moves here.
+    from: Option<Place>,
 }
 
 impl<'n> Work<'n> {
@@ -58,7 +62,24 @@ impl<'n> Work<'n> {
             joined: HashSet::new(),
             fence: None,
             registrations: 0,
+            from: notes.from.clone(),
         }
+    }
+
+    /// Claims the keys that the effects take, and reserves them.
+    pub(crate) async fn claim(&mut self, client: &Client) -> Result<Option<Claims>> {
+        Claims::take(client, &self.table, &mut self.commit, self.from.clone()).await
+    }
+
+    /// The verb whose entity wants a row elsewhere.
+    pub(crate) fn verb_of(&self, effects: &[Arc<Effect>], error: &Error) -> Option<usize> {
+        let keys = error.keys()?;
+        let wants = |effect: &Arc<Effect>| {
+            let mut copies = effect.new.iter().flat_map(|rows| &rows.elsewhere);
+            copies.any(|copy| copy.row.keys() == keys)
+        };
+        // The last, where two of the transaction want it.
+        effects.iter().rposition(wants)
     }
 
     /// Adds the rows to a transaction: dirty rows, then the fence.
@@ -66,8 +87,13 @@ impl<'n> Work<'n> {
         &mut self,
         client: &Client,
         transaction: &mut Transaction,
+        claims: Option<&Claims>,
     ) -> Result<()> {
         self.commit.check(client)?;
+        if let Some(redeemed) = claims.map(|claims| claims.redeemed(client)).transpose()?.flatten()
+        {
+            transaction.record(Role::Claim, redeemed);
+        }
         let mut partition_key = None;
         for (at, dirty) in self.commit.dirty().enumerate() {
             let joined =

@@ -217,7 +217,12 @@ impl<E: TableEntity> Work<'_, E> {
             }
             match again(table, self.family, &item).await? {
                 Some(now) if now.primary.etag() == item.primary.etag() => {
-                    let finding = Finding::stale(self.family, &found, item.primary.row_key());
+                    let finding = Finding::stale(
+                        self.family,
+                        &self.table.name,
+                        &found,
+                        item.primary.row_key(),
+                    );
                     self.report.findings.push(finding);
                 }
                 now => left.extend(now),

@@ -20,5 +20,5 @@ pub(super) use decode::{page, row, table_names};
 pub(super) use encode::Json;
 pub(super) use error_body::{Refusal, refusal};
 pub(super) use filter::{Wanted, wanted};
-pub(super) use policies::{read_policies, write_policies};
+pub(super) use policies::{read_policies, unescaped, write_policies};
 pub(super) use time::{http_date, version};

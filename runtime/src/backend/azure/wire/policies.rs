@@ -76,7 +76,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// The text of an element, with the five named entities resolved.
-pub(super) fn unescaped(text: &str) -> String {
+pub(in crate::backend::azure) fn unescaped(text: &str) -> String {
     text.replace("&lt;", "<")
         .replace("&gt;", ">")
         .replace("&quot;", "\"")

@@ -4,7 +4,7 @@ use entable::prelude::*;
 #[table(
     partition_key = "{department}",
     row_key = "id_{id:06}",
-    index(ByName, partition_key = "{name}", row_key = "name_{department}", unique)
+    index(ByName, partition_key = "{name}", row_key = "name_{department}")
 )]
 struct Person {
     department: String,

@@ -1,0 +1,132 @@
+//! One look at a suspect, in this order: the copy, the dirty row, the primary.
+
+use super::{super::verify, side::Suspect};
+use crate::{
+    backend::Read,
+    entity::TableEntity,
+    error::Result,
+    plan::outbox::{Owner, dirty_key, holds_same, is_owned, owned_copy},
+    row::{ETag, Row},
+    table::{
+        Guard, Table,
+        check::{Finding, FindingKind},
+    },
+};
+
+/// What a look at a suspect shows.
+#[derive(Debug)]
+pub(super) enum Looked {
+    /// All is as it should be, or is told from the other side.
+    Right,
+    /// There is open work for it.
+    Pending,
+    Wrong(Held),
+}
+
+/// A suspect that looked wrong, and the versions in which it did.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) suspect: Suspect,
+    kind: FindingKind,
+    copy: Option<ETag>,
+    primary: Option<ETag>,
+}
+
+impl Held {
+    /// Whether everything stood still since.
+    pub(super) fn is_as(&self, before: &Self) -> bool {
+        self.kind == before.kind && self.copy == before.copy && self.primary == before.primary
+    }
+
+    pub(super) fn finding(self) -> Finding {
+        let Suspect { kinds, name, primary, .. } = self.suspect;
+        let (primary_partition_key, primary) = primary.unzip();
+        Finding {
+            kind: self.kind,
+            index: kinds.copy.name,
+            table: name.table.clone(),
+            partition_key: name.partition_key.clone(),
+            row_key: name.row_key.clone(),
+            primary_partition_key,
+            primary,
+            is_entry: false,
+            etag: self.copy,
+            elsewhere: Some(Box::new(name)),
+        }
+    }
+}
+
+/// Looks at a suspect.
+pub(super) async fn look<E: TableEntity>(table: &Table<E>, suspect: Suspect) -> Result<Looked> {
+    let copy = copy(table, &suspect).await?;
+    let Some((partition_key, row_key)) = &suspect.primary else {
+        // Nobody can say what it should be.
+        let Some(copy) = copy else { return Ok(Looked::Right) };
+        let (kind, copy) = (FindingKind::Orphan, copy.etag());
+        return Ok(Looked::Wrong(Held { suspect, kind, copy, primary: None }));
+    };
+    let dirty = dirty_key(row_key);
+    let open = Read { table: &table.name, partition_key, row_key: &dirty, select: None };
+    let looks_at_it = table.client.outbox().guards.hold(Guard::CheckOpenWork);
+    if looks_at_it && table.client.read(open).await?.is_some() {
+        return Ok(Looked::Pending);
+    }
+    let primary = verify::read(table, partition_key, row_key).await?;
+    let kind = mismatch(table, &suspect, copy.as_ref(), primary.as_ref()).await?;
+    // Each mismatch is told from one side only.
+    let is_told_here = |kind: &FindingKind| {
+        suspect.found == matches!(kind, FindingKind::Stale | FindingKind::Orphan)
+    };
+    Ok(match kind.filter(is_told_here) {
+        None => Looked::Right,
+        Some(kind) => {
+            let copy = copy.and_then(|copy| copy.etag());
+            let primary = primary.and_then(|primary| primary.etag());
+            Looked::Wrong(Held { suspect, kind, copy, primary })
+        }
+    })
+}
+
+async fn copy<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Result<Option<Row>> {
+    let name = &suspect.name;
+    let read = Read {
+        table: &name.table,
+        partition_key: &name.partition_key,
+        row_key: &name.row_key,
+        select: None,
+    };
+    match table.client.read(read).await {
+        Ok(Some(row)) => {
+            let opened = table.open_to_check_in(&name.table, vec![row]).await;
+            opened.map(|mut rows| rows.pop())
+        }
+        Err(error) if error.code() != Some("TableNotFound") => Err(error),
+        _ => Ok(None),
+    }
+}
+
+async fn mismatch<E: TableEntity>(
+    table: &Table<E>,
+    suspect: &Suspect,
+    found: Option<&Row>,
+    primary: Option<&Row>,
+) -> Result<Option<FindingKind>> {
+    let tokens = table.tokens().await?;
+    let Some(rows) = verify::derived_if_known::<E>(primary, &tokens)? else { return Ok(None) };
+    let copies = rows.into_iter().flat_map(|rows| rows.elsewhere);
+    let mut copies = copies.filter(|copy| suspect.name.is_of(&table.name, copy));
+    let wanted = copies.next();
+    let Some((partition_key, row_key)) = &suspect.primary else { return Ok(None) };
+    let owner = Owner { table: &table.name, partition_key, row_key };
+    Ok(match (wanted, found) {
+        (Some(_), None) => Some(FindingKind::Missing),
+        (None, Some(found)) if is_owned(found, suspect.kinds, owner)? => Some(FindingKind::Orphan),
+        (Some(copy), Some(found)) if is_owned(found, suspect.kinds, owner)? => {
+            let copy = owned_copy(&copy.row, suspect.kinds, owner, None)?;
+            (!holds_same(found, &copy)?).then_some(FindingKind::Stale)
+        }
+        // A row that says it is another's, or of nobody.
+        (Some(_), Some(_)) => Some(FindingKind::Contested),
+        (None, _) => None,
+    })
+}

@@ -1,0 +1,30 @@
+//! Queues in the client's own store.
+
+use std::sync::Arc;
+
+use super::Client;
+use crate::queue::{MessageQueue, TableQueue};
+
+impl Client {
+    /// A queue of messages in this client's store, in the table `EntableQueues`. It comes into being
+    /// with its first message.
+    pub fn queue(&self, name: impl Into<String>) -> MessageQueue {
+        let chance = self.outbox().chance.fork();
+        MessageQueue::of(Arc::new(self.table_queue(name)), chance)
+    }
+
+    /// The same as texts, to be told how many shards it has.
+    ///
+    /// ```
+    /// use entable::{Client, queue::MessageQueue};
+    ///
+    /// let client = Client::memory();
+    /// let queue = MessageQueue::over(client.table_queue("orders").shards(8));
+    /// assert_eq!(queue.name(), "orders");
+    /// ```
+    pub fn table_queue(&self, name: impl Into<String>) -> TableQueue {
+        let outbox = self.outbox();
+        let (clock, chance) = (outbox.server.clone(), outbox.chance.fork());
+        TableQueue::of(self.backend().clone(), name.into(), clock, chance)
+    }
+}

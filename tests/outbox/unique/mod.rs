@@ -1,0 +1,127 @@
+//! Values that are unique across partitions.
+
+mod verbs;
+
+use std::{sync::Arc, time::Duration};
+
+use entable::{
+    OutboxOptions, SteppedClock, Ticks,
+    backend::{
+        Memory,
+        layer::{Fault, Recorder},
+    },
+    prelude::*,
+};
+
+/// Two values of their own: by email in another partition, by badge in another table.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Staff",
+    partition_key = "empid_{department}",
+    row_key = "{id:06}",
+    index(ByEmail, partition_key = "email_{email:lower}", row_key = "email", unique),
+    index(
+        ByBadge,
+        table = "Badges",
+        partition_key = "{badge}",
+        row_key = "badge",
+        only(name),
+        unique,
+        when = Person::has_badge
+    )
+)]
+pub(super) struct Person {
+    pub(super) department: String,
+    pub(super) id: u32,
+    pub(super) name: String,
+    pub(super) email: String,
+    pub(super) badge: String,
+}
+
+impl Person {
+    fn has_badge(&self) -> bool {
+        self.badge != "none"
+    }
+}
+
+pub(super) fn person(id: u32, email: &str) -> Person {
+    Person {
+        department: "Sales".into(),
+        id,
+        name: format!("Person {id}"),
+        email: email.into(),
+        badge: "none".into(),
+    }
+}
+
+pub(super) struct World {
+    pub(super) clock: Arc<SteppedClock>,
+    pub(super) recorder: Recorder,
+    pub(super) fault: Fault,
+    pub(super) client: Client,
+    pub(super) staff: Table<Person>,
+}
+
+impl World {
+    pub(super) async fn new() -> Self {
+        let start = Ticks::new(630_000_000_000_000_000).unwrap();
+        let clock = Arc::new(SteppedClock::new(start));
+        let recorder = Recorder::around(Memory::with_clock(clock.clone()));
+        let fault = Fault::around(recorder.clone());
+        let builder = Client::builder().backend(fault.clone()).clock(clock.clone());
+        let client = builder.seed(7).build().unwrap();
+        let staff = client.table::<Person>();
+        staff.create().await.unwrap();
+        // Registrations are not what is counted here.
+        staff.insert(&person(999_999, "first@a.com")).await.unwrap();
+        client.wait_for_copies().await;
+        recorder.clear();
+        Self { clock, recorder, fault, client, staff }
+    }
+
+    pub(super) fn later(&self, time: Duration) {
+        self.clock.advance(time + Duration::from_secs(1));
+    }
+
+    pub(super) fn requests(&self) -> Vec<String> {
+        self.recorder.take().iter().map(ToString::to_string).collect()
+    }
+
+    pub(super) async fn rows(&self, table: &str, partition_key: &str) -> Vec<String> {
+        let rows = self.client.dynamic(table).query(Keys::partition(partition_key));
+        rows.collect().await.unwrap().iter().map(|row| row.row_key().to_owned()).collect()
+    }
+
+    /// The row of an email as it is.
+    pub(super) async fn reservation(&self, email: &str) -> Option<DynamicEntity> {
+        let partition_key = format!("email_{email}");
+        let row = self.client.dynamic("Staff").get(&partition_key, "email").await.unwrap();
+        row.map(Stored::into_inner)
+    }
+
+    /// What is open in the partition of the people.
+    pub(super) async fn open(&self) -> Vec<String> {
+        let rows = self.rows("Staff", "empid_Sales").await;
+        rows.into_iter().filter(|key| key.starts_with("~e") && !key.starts_with("~e0_")).collect()
+    }
+
+    /// What is left is done, and looked at once more.
+    pub(super) async fn recover(&self) {
+        self.client.wait_for_copies().await;
+        let worker = self.client.worker();
+        for _ in 0..4 {
+            worker.drain().await.unwrap();
+            self.later(OutboxOptions::FLIGHT);
+        }
+        worker.drain().await.unwrap();
+    }
+
+    pub(super) async fn ids(&self, email: &str) -> Vec<u32> {
+        let all = self.staff.query(Person::primary().department("Sales")).collect().await.unwrap();
+        all.iter().filter(|one| one.email == email).map(|one| one.id).collect()
+    }
+}
+
+pub(super) fn by_email(email: &str) -> Point<Person, entable::entity::FullCopy> {
+    Person::by_email().email(email)
+}

@@ -1,0 +1,6 @@
+//! Queues: what a queue in a table does, and workers on queues.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod fixture;
+mod table;
+mod worker;
