@@ -243,7 +243,7 @@ impl<E, T> Query<E, T> {
             self.request.take.zip(top).map(|(take, top)| take.div_ceil(u64::from(top.max(1))));
         Explain {
             class: self.request.class(),
-            table: self.request.table.clone(),
+            table: self.request.rows_table().to_owned(),
             filter,
             select: self.request.selected().unwrap_or_default(),
             top,

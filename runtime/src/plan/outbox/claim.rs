@@ -5,13 +5,13 @@
 
 use super::{
     CLAIM, FORMAT, FORMAT_NAME, Name, TYPE_NAME,
-    copy::{FROM, HELD, PARTITION, ROW, TABLE, VERSION},
+    copy::{FROM, HELD, TABLE, VERSION, keys_of_owner},
     hash128,
 };
 use crate::{
     batch::{Condition, Operation},
     edm::ValueRef,
-    entity::{Kinds, derive_keys, gives_keys_of},
+    entity::Kinds,
     error::{Error, ErrorKind, Result},
     row::{ETag, Row},
 };
@@ -155,21 +155,6 @@ pub(crate) fn place_of(row: &Row, kinds: Kinds, table: &str) -> Result<Option<Pl
     };
     let keys = keys_of_owner(row, kinds)?;
     Ok(keys.map(|(partition_key, row_key)| Place::new(table, &partition_key, &row_key)))
-}
-
-fn keys_of_owner(
-    row: &Row,
-    Kinds { copy: family, primary, .. }: Kinds,
-) -> Result<Option<(String, String)>> {
-    if gives_keys_of(family, primary) {
-        return Ok(derive_keys(family, primary, (row.partition_key(), row.row_key())).ok());
-    }
-    Ok(match (row.get(PARTITION)?, row.get(ROW)?) {
-        (Some(ValueRef::String(partition_key)), Some(ValueRef::String(row_key))) => {
-            Some((partition_key.to_owned(), row_key.to_owned()))
-        }
-        _ => None,
-    })
 }
 
 /// The row with the name of a claim, and of whom it was taken over from: of no version yet.
