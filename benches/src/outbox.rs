@@ -38,6 +38,19 @@ struct Employee {
     age: i32,
 }
 
+#[derive(Debug, Clone, TableEntity)]
+#[table(
+    name = "Accounts",
+    partition_key = "{region}",
+    row_key = "{id:06}",
+    index(ByName, partition_key = "name_{name}", row_key = "account", unique)
+)]
+struct Account {
+    region: String,
+    id: u32,
+    name: String,
+}
+
 fn employee(department: usize, id: usize) -> Employee {
     Employee {
         department: format!("d{department:04}"),
@@ -74,6 +87,13 @@ async fn requests() {
     let reads = recorder.requests().iter().filter(|request| request.is_read()).count();
     figure("outbox: reads of an update in place", reads as f64, "1");
     note("outbox: requests of an update in place", recorder.take().len());
+    let accounts = client.table::<Account>();
+    accounts.create().await.unwrap();
+    let account = |id: u32| Account { region: "eu".into(), id, name: format!("n{id}") };
+    accounts.insert(&account(0)).await.unwrap().wait_for_copies().await.unwrap();
+    recorder.clear();
+    accounts.insert(&account(1)).await.unwrap().wait_for_copies().await.unwrap();
+    figure("outbox: requests of an insert with a unique value", recorder.count() as f64, "5");
 }
 
 /// Every request that is not a write's own: registrations, looks, closings.

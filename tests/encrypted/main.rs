@@ -18,4 +18,7 @@ mod refusal;
 mod resolver;
 mod rotation;
 mod tokens;
+mod unique;
+mod upgrade;
+mod versions;
 mod whole;

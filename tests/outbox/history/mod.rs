@@ -46,7 +46,7 @@ fn options() -> OutboxOptions {
         .request_timeout(Duration::from_secs(8))
         .grace(Duration::from_secs(3))
         .lease(LEASE)
-        .claim(Duration::from_secs(30))
+        .claim(Duration::from_secs(8))
 }
 
 /// By how many hours the clocks of clients differ from the store's.

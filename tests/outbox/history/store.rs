@@ -109,6 +109,9 @@ impl Shared {
     }
 }
 
+/// The actor whose requests take no time and never fail.
+pub(super) const WATCHER: &str = "watcher";
+
 /// What becomes of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
@@ -160,6 +163,9 @@ impl Way {
 
     /// Time before a request arrives, and what becomes of it. A dead actor waits for ever.
     async fn fate(&self) -> Fate {
+        if self.actor == WATCHER {
+            return Fate::Good;
+        }
         if self.is_dead() {
             std::future::pending::<()>().await;
         }
@@ -175,7 +181,7 @@ impl Way {
     }
 
     async fn answered(&self) {
-        if self.shared.troubled().is_some() {
+        if self.actor != WATCHER && self.shared.troubled().is_some() {
             let pause = self.shared.random.lock().unwrap().pause(400);
             sleep(pause).await;
         }

@@ -1,6 +1,9 @@
 //! Values that are unique across partitions.
 
+mod lost;
+mod reading;
 mod verbs;
+mod worker;
 
 use std::{sync::Arc, time::Duration};
 
