@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use entable::{
-    OutboxOptions, SteppedClock, Ticks, backend::Memory, prelude::*, table::FindingKind,
+    Condition, OutboxOptions, SteppedClock, Ticks, backend::Memory, prelude::*, table::FindingKind,
 };
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
@@ -95,7 +95,7 @@ async fn entries_are_compared_and_mended() {
     let ids = r#"[["Sales","empid_000001"],["Sales","empid_000001"],["Sales","empid_000009"],["Finance","empid_000003"]]"#;
     world.set("Staff", "lastname_Jones", ids).await;
     let rows = world.client.dynamic("StaffByCity");
-    rows.delete("Bern", "ids", entable::Condition::Any).await.unwrap();
+    rows.delete("Bern", "ids", Condition::Any).await.unwrap();
     let expected = [
         told(FindingKind::Missing, "ByCity", "Bern", "Sales", 1),
         told(FindingKind::Missing, "ByCity", "Bern", "Sales", 2),
@@ -137,7 +137,7 @@ async fn other_entries_may_come_meanwhile() {
 async fn lists_of_either_kind_are_told_apart() {
     let world = World::new().await;
     let rows = world.client.dynamic("Staff");
-    rows.delete("Sales", "team_red", entable::Condition::Any).await.unwrap();
+    rows.delete("Sales", "team_red", Condition::Any).await.unwrap();
     let expected = [
         told(FindingKind::Missing, "ByTeam", "Sales", "Sales", 1),
         told(FindingKind::Missing, "ByTeam", "Sales", "Sales", 2),
