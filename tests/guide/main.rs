@@ -24,6 +24,7 @@ mod i_intra_partition_index;
 mod j_inter_partition_index;
 mod k_eventual;
 mod l_by_queue;
+mod l_elsewhere;
 mod l_index_entities;
 mod model;
 mod n_compound_key;

@@ -9,6 +9,7 @@
 
 mod check;
 mod check_kinds;
+mod check_lists;
 mod check_unique;
 mod copies;
 mod failures;
