@@ -8,11 +8,16 @@
 )]
 
 mod check;
+mod check_kinds;
+mod check_unique;
 mod copies;
+mod failures;
 mod fixture;
 mod history;
 mod lost;
 mod messages;
 mod moves;
+mod registrations;
+mod skew;
 mod unique;
 mod worker;

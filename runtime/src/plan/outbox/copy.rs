@@ -12,8 +12,8 @@ use crate::{
 /// The version of the primary that the copy was derived from.
 pub(super) const VERSION: &str = "Src";
 /// The primary's keys, where the copy's do not give them.
-pub(super) const PARTITION: &str = "SrcP";
-pub(super) const ROW: &str = "SrcR";
+const PARTITION: &str = "SrcP";
+const ROW: &str = "SrcR";
 /// The primary's table, where primaries of several tables may share the copies' table.
 pub(super) const TABLE: &str = "SrcT";
 /// The claim that it is reserved by.
@@ -72,22 +72,6 @@ pub(crate) fn is_from_table(found: &Row, family: &Family, table: &str) -> Result
     Ok(match found.get(TABLE)? {
         Some(ValueRef::String(of)) if family.table.is_some() => of.eq_ignore_ascii_case(table),
         _ => true,
-    })
-}
-
-/// PartitionKey and RowKey of the primary whose copy it is; `None`: it does not say.
-pub(crate) fn keys_of_owner(
-    found: &Row,
-    Kinds { copy: family, primary, .. }: Kinds,
-) -> Result<Option<(String, String)>> {
-    if gives_keys_of(family, primary) {
-        return Ok(derive_keys(family, primary, (found.partition_key(), found.row_key())).ok());
-    }
-    Ok(match (found.get(PARTITION)?, found.get(ROW)?) {
-        (Some(ValueRef::String(partition_key)), Some(ValueRef::String(row_key))) => {
-            Some((partition_key.to_owned(), row_key.to_owned()))
-        }
-        _ => None,
     })
 }
 
