@@ -4,6 +4,8 @@
 
 mod unique;
 
+mod queues;
+
 use std::path::Path;
 
 use entable::{
