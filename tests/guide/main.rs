@@ -25,6 +25,7 @@ mod j_inter_partition_index;
 mod k_by_queue;
 mod k_eventual;
 mod l_by_queue;
+mod l_elsewhere;
 mod l_index_entities;
 mod model;
 mod n_compound_key;

@@ -14,6 +14,7 @@ mod copies;
 mod failures;
 mod fixture;
 mod history;
+mod lists;
 mod lost;
 mod messages;
 mod moves;

@@ -136,7 +136,8 @@ impl Change {
     pub(crate) fn has_rows_elsewhere(&self) -> bool {
         match self {
             Self::Ready(effect) => {
-                effect.old.iter().chain(&effect.new).any(|rows| !rows.elsewhere.is_empty())
+                let mut rows = effect.old.iter().chain(&effect.new);
+                rows.any(|rows| !rows.elsewhere.is_empty() || !rows.listed.is_empty())
             }
             Self::Read { .. } | Self::Keyed(_) => false,
         }

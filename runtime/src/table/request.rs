@@ -190,6 +190,12 @@ impl Request {
         self.access.family.is_some_and(|family| family.kind == FamilyKind::List)
     }
 
+    /// The table of the rows that are read: of a list, where it has one of its own.
+    pub(super) fn rows_table(&self) -> &str {
+        let list = self.access.family.filter(|_| self.is_list());
+        list.and_then(|family| family.table).unwrap_or(&self.table)
+    }
+
     /// Rows of other types are left out by the service only where no bounds of the keys do it.
     fn type_condition(&self) -> Option<Filter> {
         let schema = self.schema?;
@@ -272,7 +278,7 @@ impl Request {
         let rows = self
             .client
             .scan(Scan {
-                table: &self.table,
+                table: self.rows_table(),
                 filter: &filter,
                 select: select.as_deref(),
                 top: self.top(cursor),
@@ -284,7 +290,8 @@ impl Request {
             Cursor { fingerprint, returned, mixed, at }
         });
         let vault = &self.client.vault;
-        let opened = vault.open(&self.table, rows.rows, self.reading(), select.as_deref()).await;
+        let opened =
+            vault.open(self.rows_table(), rows.rows, self.reading(), select.as_deref()).await;
         let mut opened = self.vouched(opened).await;
         if let Some(wanted) = self.after_opening().map_err(place)? {
             opened

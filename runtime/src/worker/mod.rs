@@ -8,6 +8,7 @@ mod close;
 mod directory;
 mod failure;
 mod handler;
+mod listed;
 mod messages;
 mod partition;
 mod pass;

@@ -75,6 +75,22 @@ pub(crate) fn is_from_table(found: &Row, family: &Family, table: &str) -> Result
     })
 }
 
+/// PartitionKey and RowKey of the primary whose copy it is; `None`: it does not say.
+pub(super) fn keys_of_owner(
+    found: &Row,
+    Kinds { copy: family, primary, .. }: Kinds,
+) -> Result<Option<(String, String)>> {
+    if gives_keys_of(family, primary) {
+        return Ok(derive_keys(family, primary, (found.partition_key(), found.row_key())).ok());
+    }
+    Ok(match (found.get(PARTITION)?, found.get(ROW)?) {
+        (Some(ValueRef::String(partition_key)), Some(ValueRef::String(row_key))) => {
+            Some((partition_key.to_owned(), row_key.to_owned()))
+        }
+        _ => None,
+    })
+}
+
 /// Whether a row elsewhere is that primary's copy.
 pub(crate) fn is_owned(
     found: &Row,

@@ -9,6 +9,7 @@ mod copy;
 mod dirty;
 mod fence;
 mod hash;
+mod listed;
 mod message;
 mod step;
 
@@ -23,6 +24,7 @@ pub(crate) use copy::{
 pub(crate) use dirty::{Destination, Dirty, Name, OpenRow, dirty_key, dirty_rows, suspected};
 pub(crate) use fence::{DIRECTORY, Fence, Marker, all_markers};
 pub(crate) use hash::hash128;
+pub(crate) use listed::{ListPlace, Listing, entry, entry_keys};
 pub(crate) use message::{OpenMessage, after, emitted, posted, receipt, receipt_key};
 pub(crate) use step::{Step, step};
 

@@ -239,7 +239,7 @@ impl Group {
 
     /// Its place, where work in other partitions is open as soon as it is written.
     pub(super) fn fenced(&self) -> Option<(String, String)> {
-        self.is_fenced.then(|| (self.table.clone(), self.partition_key.clone()))
+        (self.shared > 0).then(|| (self.table.clone(), self.partition_key.clone()))
     }
 
     fn has_lists(&self) -> bool {

@@ -2,6 +2,7 @@
 //!
 //! The rules, and why they are needed, are in `docs/outbox.md`.
 
+mod again;
 mod background;
 mod carry;
 mod claims;
@@ -9,6 +10,7 @@ mod contend;
 mod fast;
 mod flight;
 mod guard;
+mod listing;
 mod options;
 mod register;
 mod settle;
@@ -16,6 +18,7 @@ mod work;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use again::Lanes;
 use background::Background;
 pub(crate) use carry::{Carried, Carry};
 pub(crate) use claims::{Claims, is_definite};
@@ -25,6 +28,10 @@ pub(crate) use fast::{guarded, read_row};
 pub(crate) use flight::Flight;
 pub use guard::Guard;
 pub(crate) use guard::Guards;
+pub(crate) use listing::{
+    Listed, Lists, ListsWritten, blob_name, find_list, find_lists, is_settled, need_blobs,
+    write_lists,
+};
 pub use options::OutboxOptions;
 pub(crate) use options::SERVER_LIMIT;
 use register::Registrations;
@@ -52,6 +59,7 @@ pub(crate) struct Outbox {
     pub(crate) chance: Chance,
     pub(crate) guards: Guards,
     pub(crate) background: Background,
+    pub(crate) lanes: Lanes,
     registrations: Registrations,
     /// The types that this client has met.
     types: RwLock<Vec<&'static Schema>>,
@@ -71,6 +79,7 @@ impl Outbox {
             chance,
             guards,
             background: Background::default(),
+            lanes: Lanes::default(),
             registrations: Registrations::default(),
             types: RwLock::default(),
         }
@@ -99,6 +108,17 @@ impl Outbox {
             let schema: &'static Schema = schema;
             let kinds = schema.elsewhere_named(index)?;
             (schema.entity_type == entity_type).then_some((schema, kinds))
+        })
+    }
+
+    /// The type whose list a name in a dirty row means, where the list is known.
+    pub(crate) fn known_list(&self, name: &Name) -> Option<&'static Schema> {
+        let (entity_type, list, in_blob) = name.split_list()?;
+        let types = self.types.read().unwrap_or_else(PoisonError::into_inner);
+        types.iter().find_map(|schema| {
+            let schema: &'static Schema = schema;
+            let is_it = schema.entity_type == entity_type && schema.has_list(list, in_blob);
+            is_it.then_some(schema)
         })
     }
 

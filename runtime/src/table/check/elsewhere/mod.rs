@@ -179,7 +179,7 @@ impl<'t, E: TableEntity> Elsewhere<'t, E> {
         let mut looks = std::pin::pin!(looks);
         while let Some(looked) = looks.next().await {
             match looked? {
-                Looked::Wrong(wrong) => held.push(wrong),
+                Looked::Wrong(wrong) => held.push(*wrong),
                 Looked::Pending => self.progress.pending += 1,
                 Looked::Right => {}
             }

@@ -25,7 +25,7 @@ pub(super) enum Looked {
     Right,
     /// There is open work for it.
     Pending,
-    Wrong(Held),
+    Wrong(Box<Held>),
 }
 
 /// A suspect that looked wrong, and the versions in which it did.
@@ -72,7 +72,8 @@ pub(super) async fn look<E: TableEntity>(table: &Table<E>, suspect: Suspect) -> 
         // Nobody can say what it should be.
         let Some(copy) = copy else { return Ok(Looked::Right) };
         let (kind, copy) = (FindingKind::Orphan, copy.etag());
-        return Ok(Looked::Wrong(Held { suspect, kind, copy, primary: None }));
+        let held = Held { suspect, kind, copy, primary: None };
+        return Ok(Looked::Wrong(Box::new(held)));
     };
     let dirty = dirty_key(row_key);
     let open = Read { table: &table.name, partition_key, row_key: &dirty, select: None };
@@ -93,7 +94,7 @@ pub(super) async fn look<E: TableEntity>(table: &Table<E>, suspect: Suspect) -> 
         Some(kind) => {
             let copy = copy.and_then(|copy| copy.etag());
             let primary = primary.and_then(|primary| primary.etag());
-            Looked::Wrong(Held { suspect, kind, copy, primary })
+            Looked::Wrong(Box::new(Held { suspect, kind, copy, primary }))
         }
     })
 }
