@@ -76,7 +76,7 @@ pub(crate) fn is_from_table(found: &Row, family: &Family, table: &str) -> Result
 }
 
 /// PartitionKey and RowKey of the primary whose copy it is; `None`: it does not say.
-pub(super) fn keys_of_owner(
+pub(crate) fn keys_of_owner(
     found: &Row,
     Kinds { copy: family, primary, .. }: Kinds,
 ) -> Result<Option<(String, String)>> {
