@@ -4,6 +4,8 @@
 
 mod unique;
 
+mod queues;
+
 use std::path::Path;
 
 use entable::{
@@ -268,7 +270,7 @@ async fn every_verb_costs_the_least() {
 
 #[tokio::test]
 async fn the_docs_have_the_same_table() {
-    let text = table(&columns().await) + &unique::table().await;
+    let text = table(&columns().await) + &unique::table().await + &queues::section().await;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/costs.md");
     if std::env::var_os("ENTABLE_COSTS").is_some() {
         std::fs::write(&path, &text).unwrap();
