@@ -161,7 +161,10 @@ async fn l12_a_list_without_room_recommends_blobs() -> TestResult {
         let mut last = DynamicEntity::new("x", "tag_all~s9999");
         last.set("EntityType", "entable.list");
         for chunk in 0..14 {
-            last.set(&format!("Ids{chunk:02}"), format!("[\"page_{chunk:02}{}\"]", "p".repeat(32_700)));
+            last.set(
+                &format!("Ids{chunk:02}"),
+                format!("[\"page_{chunk:02}{}\"]", "p".repeat(32_700)),
+            );
         }
         store.other.dynamic("Pages").insert(&last).await?;
         store.requests();
