@@ -176,7 +176,7 @@ const LEAST: [([usize; 2], [usize; 2]); 8] = [
 ];
 
 /// The section of the docs.
-pub async fn section() -> String {
+pub(crate) async fn section() -> String {
     let (rows, blobs) = (InRows::measure().await, InBlobs::measure().await);
     let mut text = String::from(
         "\n## With a list elsewhere\n\n\

@@ -155,3 +155,32 @@ async fn a_swapped_copy_elsewhere_does_not_open() {
     let results = oslo.results().collect().await.unwrap();
     assert_eq!(results.iter().filter(|row| row.is_ok()).count(), 1);
 }
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "People",
+    partition_key = "p",
+    row_key = "{id:04}",
+    index(Away, table = "Cities", partition_key = "away", row_key = "{id:04}")
+)]
+struct Account {
+    id: u32,
+    #[table(encrypt, blind)]
+    iban: String,
+}
+
+#[tokio::test]
+async fn a_blind_column_finds_copies_in_a_table_of_their_own() {
+    let recorder = Recorder::around(Memory::new());
+    let client = open(&recorder, keyring(1)).await;
+    let accounts = client.table::<Account>();
+    for id in 1..4 {
+        accounts.insert(&Account { id, iban: format!("DE{id}") }).await.unwrap();
+    }
+    client.wait_for_copies().await;
+    let found = accounts.query(Account::away()).filter(Account::IBAN.eq("DE2"));
+    let found = found.collect().await.unwrap();
+    assert_eq!(found.iter().map(|account| account.id).collect::<Vec<_>>(), [2]);
+    // Nothing is left to be done for them.
+    assert_eq!(accounts.reencrypt().await.unwrap().rewritten, 0);
+}

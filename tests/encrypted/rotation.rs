@@ -200,3 +200,74 @@ async fn sealed_entities_are_sealed_again_as_wholes() {
     assert_eq!(alone.query(Contract::primary()).collect().await.unwrap().len(), 3);
     assert_eq!(alone.reencrypt().retired(key(1).id()).await.unwrap().rows, 0);
 }
+
+#[tokio::test]
+async fn a_row_that_is_too_large_when_sealed_is_told_and_stops_nothing() {
+    let recorder = Recorder::around(Memory::new());
+    let builder = || Client::builder().backend(recorder.clone()).keys(keyring(1));
+    let strict = builder().build().unwrap();
+    strict.create_table("Staff").await.unwrap();
+    for id in 0..6 {
+        let ssn = if id == 2 { "\u{4e2d}".repeat(32_760) } else { "s".into() };
+        strict.table::<Text>().insert(&Text { id, ssn }).await.unwrap();
+    }
+    let allowing = builder().plaintext(PlaintextPolicy::Allow).build().unwrap();
+    let report = allowing.table::<Secret>().reencrypt().await.unwrap();
+    assert_eq!((report.rewritten, report.failed.len()), (5, 1));
+    assert!(report.failed[0].error.is_too_large() && report.failed[0].row_key == "002");
+    let rows = strict.table::<Secret>().query(Secret::primary()).results().collect().await.unwrap();
+    assert_eq!(rows.iter().filter(|row| row.is_ok()).count(), 5);
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Staff", entity_type = "Text", partition_key = "p", row_key = "{id:03}")]
+struct Text {
+    id: u16,
+    ssn: String,
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Staff", entity_type = "Text", partition_key = "p", row_key = "{id:03}")]
+struct Secret {
+    id: u16,
+    #[table(encrypt)]
+    ssn: String,
+}
+
+#[tokio::test]
+async fn a_length_that_a_dynamic_writer_showed_is_hidden_again() {
+    #[derive(Debug, Clone, PartialEq, TableEntity)]
+    #[table(name = "Staff", partition_key = "p", row_key = "{id:03}")]
+    struct Padded {
+        id: u16,
+        #[table(encrypt(pad = 256))]
+        note: String,
+        #[table(encrypt(hide_none))]
+        bonus: Option<i64>,
+        age: i32,
+    }
+    let (client, _) = client().await;
+    let padded = client.table::<Padded>();
+    padded.insert(&Padded { id: 1, note: "n".into(), bonus: None, age: 1 }).await.unwrap();
+    padded.insert(&Padded { id: 2, note: "n".into(), bonus: Some(7), age: 1 }).await.unwrap();
+    let lengths = || async {
+        let mut lengths = Vec::new();
+        for row in all_stored(&client).await {
+            for name in ["Note", "Bonus"] {
+                let bytes = value(&row, name).unwrap();
+                lengths.push(bytes.as_bytes().unwrap().len() - 51);
+            }
+        }
+        lengths
+    };
+    // An absent value is as long as one that is there.
+    assert_eq!(lengths().await, [256, 32, 256, 32]);
+    let dynamic = client.dynamic("Staff");
+    let mut one = dynamic.get("p", "001").await.unwrap().unwrap();
+    one.set("Age", 2);
+    dynamic.replace(&one).await.unwrap();
+    assert_ne!(lengths().await, [256, 32, 256, 32]);
+    assert_eq!(padded.reencrypt().await.unwrap().rewritten, 1);
+    assert_eq!(lengths().await, [256, 32, 256, 32]);
+    assert_eq!(padded.reencrypt().await.unwrap().rewritten, 0);
+}

@@ -9,12 +9,17 @@
 
 mod blobs;
 mod check;
+mod check_kinds;
+mod check_unique;
 mod copies;
+mod failures;
 mod fixture;
 mod history;
 mod lists;
 mod lost;
 mod messages;
 mod moves;
+mod registrations;
+mod skew;
 mod unique;
 mod worker;

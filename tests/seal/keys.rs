@@ -36,6 +36,13 @@ fn a_text_gives_primary_and_earlier_keys() {
 }
 
 #[test]
+fn what_editors_add_unseen_is_no_mistake() {
+    let text = format!("\u{feff}entable-keyring 1\r\ndata default primary {A}\r\n\r\n");
+    let keys = Keyring::parse(&text).unwrap();
+    assert_eq!(keys.key_ids(&KeyScope::default_scope()), [id(0x42)]);
+}
+
+#[test]
 fn index_keys_have_versions_of_which_one_is_in_use() {
     let keys = ring(&format!("index default 1 other {A}\nindex default 2 current {B}")).unwrap();
     let scope = KeyScope::default_scope();
@@ -122,6 +129,8 @@ fn builders_refuse_what_texts_refuse() {
     assert_eq!(refused(builder().decrypt_only(&scope, &root)), ErrorKind::Invalid);
     assert_eq!(refused(builder().index(&scope, 2, &other)), ErrorKind::Invalid);
     assert_eq!(refused(builder().index_only(&scope, 1, &other)), ErrorKind::Invalid);
+    // Its tokens would say that they are of version 4.
+    assert_eq!(refused(builder().index_only(&scope, 0, &other)), ErrorKind::Invalid);
     assert!(builder().primary(&KeyScope::named("other"), &other).build().is_ok());
 }
 

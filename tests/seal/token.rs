@@ -60,3 +60,10 @@ fn short_tokens_are_as_short_as_asked_and_of_their_own() {
 fn debug_shows_the_version_only() {
     assert_eq!(format!("{:?}", index(0x43, 2)), "IndexKey { version: 2, .. }");
 }
+
+#[test]
+fn there_is_one_zero_as_comparisons_have_it() {
+    let token = |value| index(0x43, 1).token("People", "Rate", ValueRef::Double(value));
+    assert_eq!(token(0.0), token(-0.0));
+    assert_ne!(token(0.0), token(f64::MIN_POSITIVE));
+}

@@ -130,6 +130,9 @@ fn default(entry: &Entry) -> syn::Result<Option<Path>> {
     }
 }
 
+/// What a value whose absence is hidden is padded to unless told: every type of a fixed length.
+const HIDDEN: u32 = 32;
+
 /// `encrypt` or `encrypt(pad = 64, hide_none)`
 fn encrypt(entry: &Entry) -> syn::Result<Encrypt> {
     let mut read = Encrypt::default();
@@ -144,8 +147,10 @@ fn encrypt(entry: &Entry) -> syn::Result<Encrypt> {
             _ => inner.unknown("`encrypt`", &["pad", "hide_none"])?,
         }
     }
-    read.pad = pad.get().copied().unwrap_or_default();
     read.hide_none = hide_none.is_set();
+    // Without padding, the length alone would tell a null from a value.
+    let unless_told = if read.hide_none { HIDDEN } else { 0 };
+    read.pad = pad.get().copied().unwrap_or(unless_told);
     Ok(read)
 }
 

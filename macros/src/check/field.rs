@@ -82,16 +82,25 @@ fn plain_in_key(entity: &Entity, at: usize, field: &Field, errors: &mut Errors) 
     }
 }
 
-/// Only what can be absent can be hidden to be.
+/// Only what can be absent can be hidden to be, and nothing else may tell.
 pub(super) fn hidden(fields: &[Field], errors: &mut Errors) {
-    for field in fields.iter().filter(|field| field.storage == Storage::Json) {
-        if let (Some(span), true) =
-            (field.attr.encrypt.span(), field.attr.encrypt.get().is_some_and(|e| e.hide_none))
-        {
-            let name = &field.name;
+    for field in fields {
+        let name = &field.name;
+        let attr = &field.attr;
+        let Some(span) =
+            attr.encrypt.span().filter(|_| attr.encrypt.get().is_some_and(|e| e.hide_none))
+        else {
+            continue;
+        };
+        if field.storage == Storage::Json {
             errors.at(
                 span,
                 format!("`hide_none` on `{name}`, which is JSON text and so never absent: write `encrypt`"),
+            );
+        } else if attr.blind.is_set() {
+            errors.at(
+                span,
+                format!("`hide_none` on `{name}`, whose `blind` token is absent where the value is: leave one of them out"),
             );
         }
     }

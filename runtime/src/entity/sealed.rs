@@ -29,16 +29,16 @@ impl Schema {
         family.and_then(|family| family.table).unwrap_or(self.table)
     }
 
-    /// Whether keys of its rows have tokens of fields.
-    pub(crate) fn has_tokens(&self) -> bool {
+    /// Whether keys of its rows, in whatever version, have tokens of fields.
+    pub(crate) fn has_tokens(&'static self) -> bool {
         self.token_fields().next().is_some()
     }
 
-    /// The fields that keys have tokens of; one that several keys have comes several times.
-    pub(crate) fn token_fields(&self) -> impl Iterator<Item = &'static str> + use<> {
-        let families: &'static [Family] = self.families;
-        families
-            .iter()
+    /// The fields that keys have tokens of, in whatever version; one that several keys have comes
+    /// several times.
+    pub(crate) fn token_fields(&'static self) -> impl Iterator<Item = &'static str> {
+        self.versions()
+            .flat_map(|schema| schema.families)
             .flat_map(|family| family.partition.token_fields().chain(family.row.token_fields()))
     }
 

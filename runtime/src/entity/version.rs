@@ -47,11 +47,16 @@ pub fn older_version<Old: TableEntity, New: TableEntity>(
     };
     old.map(upgrade).transpose().map_err(|reason| {
         let message = format!(
-            "version {version} of `{}` cannot be read as version {}: {reason}",
+            "version {version} of `{}` cannot be read as version {}",
             New::SCHEMA.entity_type,
             New::SCHEMA.version
         );
-        Error::new(ErrorKind::Decode, message).with_source(reason)
+        // A reason may quote the values that it is about.
+        if [Old::SCHEMA, New::SCHEMA].iter().any(|schema| schema.is_sealed()) {
+            let message = format!("{message}; why is not shown, as it has encrypted fields");
+            return Error::new(ErrorKind::Decode, message);
+        }
+        Error::new(ErrorKind::Decode, format!("{message}: {reason}")).with_source(reason)
     })
 }
 
@@ -137,8 +142,8 @@ fn own_rows<E: TableEntity>(row: &Row, family: &'static Family) -> Result<Entity
     }
 }
 
-/// Every row that follows from a primary, by the version that wrote it; `None`: a row of another
-/// type.
+/// Every row that follows from a primary, by the version that wrote it, encrypted where the primary
+/// is; `None`: a row of another type.
 ///
 /// # Errors
 ///
@@ -148,7 +153,9 @@ pub fn derived_rows<E: TableEntity>(primary: &Row) -> Result<Option<EntityRows>>
     let family = E::SCHEMA.primary()?;
     match E::SCHEMA.recognize(primary, family)? {
         Recognition::Foreign(_) | Recognition::Unmarked => Ok(None),
-        Recognition::Ours | Recognition::Version(_) => stored_rows::<E>(primary, family).map(Some),
+        Recognition::Ours | Recognition::Version(_) => {
+            Ok(Some(stored_rows::<E>(primary, family)?.encrypted_as(primary)))
+        }
     }
 }
 

@@ -143,6 +143,17 @@ impl Change {
         }
     }
 
+    /// The rows that it shares with others of its transaction: a fence, and a claim where it takes
+    /// unique values elsewhere.
+    pub(crate) fn shared_rows(&self) -> usize {
+        let Self::Ready(effect) = self else { return 0 };
+        let mut copies = effect.old.iter().chain(&effect.new).flat_map(|rows| &rows.elsewhere);
+        match copies.any(|copy| copy.family.unique) {
+            true => 2,
+            false => usize::from(self.has_rows_elsewhere()),
+        }
+    }
+
     /// Whether it could change a list, which other entities of the partition share.
     pub(crate) fn may_write_lists(&self) -> bool {
         match self {

@@ -70,14 +70,16 @@ impl Tokens {
         Err(missing(property))
     }
 
-    /// The rows of an entity, with the tokens in their keys.
+    /// The rows of an entity, of whichever version, with the tokens in their keys.
     pub(crate) fn fill(&self, schema: &'static Schema, rows: EntityRows) -> Result<EntityRows> {
         if !schema.has_tokens() {
             return Ok(rows);
         }
         let made = self.of_row(schema, &rows.primary)?;
-        let family = schema.primary()?;
-        let primary = rekeyed(&rows.primary, family, &made)?;
+        let mut primary = rows.primary;
+        for version in schema.versions() {
+            primary = rekeyed(&primary, version.primary()?, &made)?;
+        }
         let keyed = |copy: CopyRow| {
             Ok(CopyRow { row: rekeyed(&copy.row, copy.family, &made)?, family: copy.family })
         };
@@ -123,7 +125,11 @@ impl Tokens {
             return Ok(row_key.to_owned());
         }
         let made = self.of_row(schema, copy)?;
-        Ok(filled(&schema.primary()?.row, row_key, &made))
+        let mut row_key = row_key.to_owned();
+        for version in schema.versions() {
+            row_key = filled(&version.primary()?.row, &row_key, &made);
+        }
+        Ok(row_key)
     }
 
     /// The path with the tokens of the values that it was given.

@@ -79,7 +79,7 @@ impl IndexKey {
             field.as_bytes(),
         ]);
         let mut bytes = Zeroizing::new(Vec::with_capacity(canonical::plain_len(Some(value))));
-        canonical::write(&mut bytes, value);
+        canonical::write(&mut bytes, as_compared(value));
         let mut code = [0; 16];
         // HMAC takes keys of any length.
         if let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key.as_slice()) {
@@ -88,6 +88,15 @@ impl IndexKey {
             code.iter_mut().zip(whole).for_each(|(code, byte)| *code = byte);
         }
         code
+    }
+}
+
+/// A value as comparisons see it: there is one zero.
+fn as_compared(value: ValueRef<'_>) -> ValueRef<'_> {
+    match value {
+        // The sum of both zeros is the positive one.
+        ValueRef::Double(v) => ValueRef::Double(v + 0.0),
+        other => other,
     }
 }
 

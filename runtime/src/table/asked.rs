@@ -2,11 +2,11 @@
 
 use super::{
     blind::{has_blind, no_token},
-    request::Request,
+    request::{Request, SYSTEM},
 };
 use crate::{
     edm::Value,
-    entity::Access,
+    entity::{Access, Discriminator},
     error::{Error, ErrorKind, Result},
     filter::Filter,
 };
@@ -21,22 +21,37 @@ impl Request {
         }
     }
 
-    /// A condition without a type: refused where it is known to ask for what is stored encrypted.
-    pub(super) fn untyped<'c>(&self, condition: &'c Filter) -> Result<&'c Filter> {
-        let mut refused = Ok(condition);
+    /// Refuses a condition that is known to ask for what is stored encrypted.
+    pub(super) fn check_plain(&self, condition: &Filter) -> Result<()> {
+        let mut refused = Ok(());
         condition.properties(&mut |property| {
             let is_declared = || {
                 self.members.is_some_and(|members| {
                     members.schemas().iter().any(|schema| schema.sealed_column(property).is_some())
                 })
             };
-            let partition_key = self.access.keys.partition.as_deref().unwrap_or_default();
-            if is_declared() || self.client.vault.chooses(partition_key, "", property) {
+            if is_declared() || self.is_chosen(property) {
                 let message = "the property is stored encrypted, which a filter cannot look into; compare it after it was read";
                 refused = Err(Error::new(ErrorKind::Invalid, message).in_property(property));
             }
         });
         refused
+    }
+
+    /// Whether the client chooses to encrypt a property, as far as the path tells of its rows. A
+    /// column that the entity declares so has conditions of its own.
+    fn is_chosen(&self, property: &str) -> bool {
+        let marker = match self.schema.map(|schema| schema.discriminator) {
+            Some(Discriminator::Property(name)) => name,
+            Some(Discriminator::RowKey) => "",
+            None => "EntityType",
+        };
+        let is_declared = self.schema.is_some_and(|of| of.sealed_column(property).is_some());
+        let partition_key = self.access.keys.partition.as_deref().unwrap_or_default();
+        !is_declared
+            && property != marker
+            && !SYSTEM.contains(&property)
+            && self.client.vault.chooses(partition_key, "", property)
     }
 
     /// The path with the tokens of its keys.

@@ -4,7 +4,7 @@ use super::{
     Client,
     blind::{self, Token},
     vault::Reading,
-    vouched::{may_be_claimed, with_owner},
+    vouched::{claimed_family, with_owner},
 };
 use crate::{
     access::CostClass,
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The properties that a reader needs beside its own: keys, Timestamp, and the type.
-const SYSTEM: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
+pub(super) const SYSTEM: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
 
 /// What stands for a token where a query is told.
 pub(super) const SOME_TOKEN: &str = "<token>";
@@ -152,8 +152,9 @@ impl Request {
         for condition in conditions {
             let condition = match self.schema {
                 Some(_) => plan::key_conditions(condition, access)?,
-                None => self.untyped(condition)?.clone(),
+                None => condition.clone(),
             };
+            self.check_plain(&condition)?;
             filter = filter.and_all(blind::widened(&condition, token)?);
         }
         Ok(filter)
@@ -224,41 +225,6 @@ impl Request {
             _ => self.access.family,
         };
         Some(with_owner(with_system(columns, self.schema), family))
-    }
-
-    /// The rows as readers may see them: one that is claimed is asked for.
-    async fn vouched(&self, rows: Vec<Result<Row>>) -> Vec<Result<Row>> {
-        let family = self.access.family.filter(|family| may_be_claimed(family));
-        let has_claimed = match self.members {
-            Some(members) => self.copies && claimed_family(members).is_some(),
-            None => family.is_some(),
-        };
-        if !has_claimed {
-            return rows;
-        }
-        let mut vouched = Vec::with_capacity(rows.len());
-        for row in rows {
-            match row {
-                Ok(row) => vouched.extend(self.vouched_row(family, row).await.transpose()),
-                Err(error) => vouched.push(Err(error)),
-            }
-        }
-        vouched
-    }
-
-    async fn vouched_row(&self, family: Option<&'static Family>, row: Row) -> Result<Option<Row>> {
-        let known = match (self.schema.zip(family), self.members) {
-            (Some(known), _) => Some(known),
-            (None, Some(members)) => members.claim(&row)?.and_then(|claim| {
-                let schema = members.schemas().get(claim.member())?;
-                Some((*schema, claim.family()))
-            }),
-            (None, None) => None,
-        };
-        match known {
-            Some((schema, family)) => self.client.vouched(&self.table, schema, family, row).await,
-            None => Ok(Some(row)),
-        }
     }
 
     pub(super) fn class(&self) -> CostClass {
@@ -365,12 +331,6 @@ impl Request {
 /// other names, and a row is vouched for as a whole.
 pub(super) fn is_read_whole(schema: &'static Schema) -> bool {
     schema.older.is_some() || schema.sealed
-}
-
-/// A kind of copies of the set whose rows may be claimed.
-fn claimed_family(members: &'static Members) -> Option<&'static Family> {
-    let families = members.schemas().iter().flat_map(|schema| schema.families);
-    families.into_iter().find(|family| may_be_claimed(family))
 }
 
 fn has_sealed(members: &'static Members) -> bool {

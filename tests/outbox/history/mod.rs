@@ -14,7 +14,7 @@ mod unique;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use entable::{Guard, OutboxOptions, prelude::*};
-use store::{Random, Shared, VirtualClock, Way};
+use store::{Random, Shared, SkewedClock, VirtualClock, Way};
 use tokio::time::sleep;
 use tray::Tray;
 
@@ -49,8 +49,11 @@ fn options() -> OutboxOptions {
         .request_timeout(Duration::from_secs(8))
         .grace(Duration::from_secs(3))
         .lease(LEASE)
-        .claim(Duration::from_secs(30))
+        .claim(Duration::from_secs(8))
 }
+
+/// By how many hours the clocks of clients differ from the store's.
+const SKEW: [i64; 7] = [0, 9, -5, 0, -11, 14, 2];
 
 /// The clients of one history.
 struct World {
@@ -69,7 +72,7 @@ impl World {
         let builder = Client::builder()
             .backend(way.clone())
             .blobs(Arc::new(Tray(way)))
-            .clock(self.clock.clone())
+            .clock(Arc::new(SkewedClock(self.clock.clone(), SKEW[number as usize % SKEW.len()])))
             .outbox(options())
             .seed(self.seed.wrapping_mul(131).wrapping_add(number));
         let builder = match self.without {

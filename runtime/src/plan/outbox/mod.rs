@@ -19,7 +19,7 @@ pub(crate) use claim::{
 };
 pub(crate) use copy::{
     OF_OWNER, Owner, holds_same, is_from_table, is_of_owner, is_of_version, is_owned, is_version,
-    keys_of_owner, owned_copy,
+    owned_copy,
 };
 pub(crate) use dirty::{Destination, Dirty, Name, OpenRow, dirty_key, dirty_rows, suspected};
 pub(crate) use fence::{DIRECTORY, Fence, Marker, all_markers};

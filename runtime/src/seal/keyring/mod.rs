@@ -264,6 +264,10 @@ impl KeyringBuilder {
     }
 
     fn token(mut self, scope: &KeyScope, version: u32, root: &RootKey, is_current: bool) -> Self {
+        // A token tells the version modulo four, counted from 1.
+        if version == 0 {
+            return self.refuse(scope, "has an index key of version 0, they count from 1");
+        }
         let keys = self.scopes.entry(scope.clone()).or_default();
         if is_current && keys.current.replace(version).is_some() {
             return self.refuse(scope, "has two current index keys");
@@ -292,8 +296,8 @@ impl KeyringBuilder {
     ///
     /// # Errors
     ///
-    /// `is_invalid` for two primaries or two current index keys in a scope, and for a key that is
-    /// given twice.
+    /// `is_invalid` for two primaries or two current index keys in a scope, for a key that is given
+    /// twice, and for an index key of version 0.
     pub fn build(self) -> Result<Keyring> {
         match self.fault {
             Some(fault) => Err(fault),

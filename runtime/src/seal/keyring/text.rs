@@ -27,6 +27,8 @@ const HEADER: &str = "entable-keyring 1";
 pub(super) fn parse(text: &str) -> Result<KeyringBuilder> {
     let mut ring = Keyring::builder();
     let mut has_header = false;
+    // Some editors put a byte order mark before a text, which nobody sees.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {

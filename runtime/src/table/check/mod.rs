@@ -271,8 +271,12 @@ impl<E: TableEntity> IntoFuture for Check<E> {
 impl<E: TableEntity> Table<E> {
     /// Compares every copy and every list of this entity with the primaries that they follow from.
     ///
-    /// One scan of the table where everything matches; what does not is read again before it is
-    /// reported, so that a writer at work is never taken for a mistake.
+    /// One scan of the table where everything matches, and of each other table with copies; what does
+    /// not is read again before it is reported, so that a writer at work is never taken for a mistake.
+    /// Copies in other partitions and tables that do not match are read again after
+    /// [`OutboxOptions::FLIGHT`](crate::OutboxOptions::FLIGHT), 5 minutes unless told, for which the
+    /// check waits once, or once for each 10,000 of them;
+    /// [`without_waiting`](Check::without_waiting) leaves that out.
     ///
     /// ```ignore
     /// let report = staff.check().await?;

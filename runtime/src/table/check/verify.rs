@@ -265,7 +265,7 @@ pub(in crate::table) fn derived<E: TableEntity>(
     let Some(row) = primary else { return Ok(None) };
     let rows = derived_rows::<E>(row)
         .and_then(|rows| rows.map(|rows| tokens.fill(E::SCHEMA, rows)).transpose());
-    rows.map(|rows| rows.map(|rows| rows.encrypted_as(row))).map_err(|error| at(row, error))
+    rows.map_err(|error| at(row, error))
 }
 
 /// The same; `None`: the primary is of a version that this program does not know, and what that

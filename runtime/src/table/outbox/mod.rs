@@ -138,6 +138,16 @@ impl Outbox {
         self.registrations.fence(client, table, partition_key).await
     }
 
+    /// Registers for many partitions, those that are not registered yet.
+    pub(crate) async fn prepare(&self, client: &Client, places: Vec<(String, String)>) {
+        self.registrations.prepare(client, places).await;
+    }
+
+    /// Whether this client is registered for a partition.
+    pub(crate) fn is_registered(&self, table: &str, partition_key: &str) -> bool {
+        self.registrations.has(table, partition_key)
+    }
+
     /// Forgets a registration that was closed.
     pub(crate) fn closed(&self, table: &str, fence: &Fence) {
         self.registrations.forget(table, fence);

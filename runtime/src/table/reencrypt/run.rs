@@ -170,6 +170,10 @@ impl<E: TableEntity> Reencrypt<E> {
             Box::pin(self.group(table, rows, report)).await?;
             return Ok(rest);
         }
+        if let (true, Some(row)) = (error.is_too_large(), rows.pop()) {
+            report.failed.push(unsealed(&row, error));
+            return Ok(Vec::new());
+        }
         let raced = error.is_precondition_failed() || error.is_not_found();
         if !raced || at >= rows.len() || attempt >= backoff::ATTEMPTS * 4 {
             return Err(error);

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 
 use super::Vault;
+#[cfg(feature = "encrypt")]
+use crate::key::Family;
 use crate::{
     batch::{Operation, Verb},
     edm::ValueRef,
@@ -83,12 +85,11 @@ impl Vault {
         }
         let mut intent =
             Intent { each: self.each(row, schema, is_elsewhere, &columns)?, ..Intent::default() };
-        if matches!(verb, Verb::Insert | Verb::Replace | Verb::InsertOrReplace) {
-            for name in row.encrypted() {
-                let is_declared = columns.iter().any(|column| *column.name == **name);
-                if !is_declared && row.get(name)?.is_none() {
-                    intent.absent.push((Cow::Owned(name.to_string()), How::default()));
-                }
+        let is_whole = matches!(verb, Verb::Insert | Verb::Replace | Verb::InsertOrReplace);
+        // A type says which of its absent values are hidden; of other rows nobody else knows.
+        for name in row.encrypted().iter().filter(|_| is_whole && declared.is_none()) {
+            if row.get(name)?.is_none() {
+                intent.absent.push((Cow::Owned(name.to_string()), How::default()));
             }
         }
         if let Some((schema, family)) = declared {
@@ -111,19 +112,13 @@ impl Vault {
         columns: &[SealedColumn],
     ) -> Result<Vec<Option<How>>> {
         let (partition_key, row_key) = (row.partition_key(), row.row_key());
-        let discriminator = match schema.map(|schema| schema.discriminator) {
-            Some(Discriminator::Property(name)) => name,
-            Some(Discriminator::RowKey) => "",
-            None => "EntityType",
-        };
         let mut each = Vec::new();
         let mut properties = row.properties();
         while let Some((name, _)) = properties.next()? {
             let name = text_of(name)?;
             let how = match columns.iter().find(|column| column.name == name) {
                 Some(column) => Some(How::of(column)),
-                None if name == discriminator => None,
-                None if is_elsewhere && is_of_owner(name) => None,
+                None if stays_plain(schema, is_elsewhere, name) => None,
                 None => {
                     let is_wanted = row.encrypted().iter().any(|known| **known == *name)
                         || self.chooses(partition_key, row_key, name);
@@ -133,6 +128,31 @@ impl Vault {
             each.push(how);
         }
         Ok(each)
+    }
+}
+
+/// Whether the property says what the row is or whose: workers and queries look into it.
+fn stays_plain(schema: Option<&'static Schema>, is_elsewhere: bool, name: &str) -> bool {
+    let discriminator = match schema.map(|schema| schema.discriminator) {
+        Some(Discriminator::Property(name)) => name,
+        Some(Discriminator::RowKey) => "",
+        None => "EntityType",
+    };
+    name == discriminator || is_elsewhere && is_of_owner(name)
+}
+
+#[cfg(feature = "encrypt")]
+impl Vault {
+    /// Whether the client chooses to encrypt a property of an entity's row.
+    pub(super) fn chooses_of(
+        &self,
+        schema: &'static Schema,
+        family: &Family,
+        row: &Row,
+        name: &str,
+    ) -> bool {
+        !stays_plain(Some(schema), family.elsewhere, name)
+            && self.chooses(row.partition_key(), row.row_key(), name)
     }
 }
 

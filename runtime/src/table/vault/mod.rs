@@ -6,6 +6,8 @@
 
 #[cfg(feature = "encrypt")]
 mod fetch;
+#[cfg(feature = "encrypt")]
+mod index;
 mod intent;
 mod open;
 #[cfg(feature = "encrypt")]

@@ -49,6 +49,16 @@ impl Reading {
         }
     }
 
+    /// Whether keys of what is read have tokens.
+    #[cfg(feature = "encrypt")]
+    pub(super) fn has_tokens(self) -> bool {
+        match self {
+            Self::Typed(schema) => schema.has_tokens(),
+            Self::Members(members) => members.schemas().iter().any(|schema| schema.has_tokens()),
+            Self::Untyped => false,
+        }
+    }
+
     /// What is declared, in the order of the members.
     pub(super) fn sheets(self) -> Vec<Sheet> {
         let schemas: Cow<'static, [&'static Schema]> = match self {

@@ -3,16 +3,17 @@
 use super::{
     Vault, keyless,
     open::{Known, Reading, Sheet},
+    unseal::is_ours,
 };
 use crate::{
     batch::{Condition, Operation},
     edm::ValueRef,
-    entity::{SEAL, Schema},
+    entity::{SEAL, Schema, SealedColumn},
     error::Result,
     key::Family,
     plan::Home,
     row::Row,
-    seal::{DataKey, IndexKey, is_envelope, key_id_of, seal_key_id_of},
+    seal::{DataKey, IndexKey, is_envelope, key_id_of, seal_key_id_of, sealed_len},
     table::vault::Placed,
 };
 
@@ -20,6 +21,8 @@ use crate::{
 struct Now<'k> {
     key: &'k DataKey,
     index: Option<&'k IndexKey>,
+    /// Whether the client chooses a property that nothing declares.
+    chosen: &'k (dyn Fn(&str) -> bool + Sync),
 }
 
 impl Vault {
@@ -43,8 +46,12 @@ impl Vault {
         let sheet = Sheet { schema, columns: schema.sealed_columns() };
         let has_tokens = sheet.columns.iter().any(|column| column.companion.is_some());
         let index = if has_tokens { Some(self.index_key(None).await?) } else { None };
-        let now = Now { key: &key, index: index.as_deref() };
-        if !is_sealed_otherwise(stored, &sheet, &now)? && index.is_none() {
+        let chosen = |name: &str| {
+            !is_ours(name, Some(&sheet)) && self.chooses_of(schema, family, stored, name)
+        };
+        let now = Now { key: &key, index: index.as_deref(), chosen: &chosen };
+        let is_opened = index.is_some() || sheet.columns.iter().any(is_padded);
+        if !is_opened && !is_sealed_otherwise(stored, &sheet, &now)? {
             return Ok(None);
         }
         let plain = self.open_one(table, stored.clone(), reading, None).await?;
@@ -88,7 +95,7 @@ fn is_sealed_otherwise(stored: &Row, sheet: &Sheet, now: &Now<'_>) -> Result<boo
             ValueRef::Binary(bytes) if is_envelope(bytes) => {
                 key_id_of(bytes)? != Some(now.key.id())
             }
-            _ => sheet.columns.iter().any(|column| column.name == name),
+            _ => sheet.columns.iter().any(|column| column.name == name) || (now.chosen)(name),
         };
         if is_other {
             return Ok(true);
@@ -140,14 +147,17 @@ fn is_stale(
     now: &Now<'_>,
 ) -> Result<bool> {
     let column = sheet.columns.iter().find(|column| column.name == name);
-    let sealed = match stored.get(name)? {
-        Some(ValueRef::Binary(bytes)) if is_envelope(bytes) => Some(key_id_of(bytes)?),
+    let envelope = match stored.get(name)? {
+        Some(ValueRef::Binary(bytes)) if is_envelope(bytes) => Some(bytes),
         _ => None,
     };
+    let sealed = envelope.map(key_id_of).transpose()?;
     let Some(column) = column else {
-        return Ok(sealed.is_some_and(|id| id != Some(now.key.id())));
+        return Ok(sealed.map_or_else(|| (now.chosen)(name), |id| id != Some(now.key.id())));
     };
-    if sealed != Some(Some(now.key.id())) {
+    if sealed != Some(Some(now.key.id()))
+        || envelope.is_some_and(|bytes| is_of_other_length(column, Some(value), bytes))
+    {
         return Ok(true);
     }
     let (Some((companion, chars)), Some(index)) = (&column.companion, now.index) else {
@@ -158,13 +168,23 @@ fn is_stale(
     Ok(stored.get(companion)? != Some(ValueRef::String(&token)))
 }
 
-/// Whether an absent value is sealed with another key: there is nothing to merge.
+fn is_padded(column: &SealedColumn) -> bool {
+    column.sealed.pad > 1
+}
+
+/// Whether a padded value has not the length that it would have now: a writer that knows no padding
+/// wrote it, or it was declared otherwise.
+fn is_of_other_length(column: &SealedColumn, value: Option<ValueRef<'_>>, envelope: &[u8]) -> bool {
+    is_padded(column) && envelope.len() != sealed_len(value, column.sealed.pad as usize)
+}
+
+/// Whether an absent value is not sealed as it would be now: there is nothing to merge.
 fn hides_stale(stored: &Row, plain: &Row, sheet: &Sheet, now: &Now<'_>) -> Result<bool> {
     for column in &sheet.columns {
         let name: &str = &column.name;
         if plain.get(name)?.is_none()
             && let Some(ValueRef::Binary(bytes)) = stored.get(name)?
-            && key_id_of(bytes)? != Some(now.key.id())
+            && (key_id_of(bytes)? != Some(now.key.id()) || is_of_other_length(column, None, bytes))
         {
             return Ok(true);
         }

@@ -3,6 +3,7 @@
 use super::{
     PlaintextPolicy, Vault,
     fetch::Keyring,
+    index::IndexKeys,
     intent::text_of,
     keyless,
     open::{Known, Reading, Sheet},
@@ -11,10 +12,9 @@ use crate::{
     edm::{Value, ValueRef},
     entity::SEAL,
     error::{Error, Result, SealFault},
-    key::Family,
-    plan::Tokens,
+    key::{Family, FamilyKind},
     row::Row,
-    seal::{Place, is_envelope, key_id_of, properties_of, seal_key_id_of, token_version},
+    seal::{Place, is_envelope, key_id_of, properties_of, seal_key_id_of},
 };
 
 impl Vault {
@@ -28,7 +28,7 @@ impl Vault {
         reading: Reading,
         select: Option<&[String]>,
     ) -> Vec<Result<Row>> {
-        let has_tokens = matches!(reading, Reading::Typed(schema) if schema.has_tokens());
+        let has_tokens = reading.has_tokens();
         if self.keys.is_none() && !reading.has_sealed() && !has_tokens {
             return rows.into_iter().map(Ok).collect();
         }
@@ -46,6 +46,7 @@ impl Vault {
         }
         keys.fetch(self).await;
         let page = Page { vault: self, table, sheets: &sheets, keys: &keys, select };
+        let mut index = IndexKeys::of(self);
         let mut opened = Vec::with_capacity(rows.len());
         for (row, known) in rows.into_iter().zip(known) {
             let (partition_key, row_key) =
@@ -53,31 +54,13 @@ impl Vault {
             let mut plain = known.and_then(|known| page.open(row, known).map(|row| (row, known)));
             if let (Ok((row, Known::Declared(at, Some(family)))), true) = (&plain, has_tokens)
                 && let Some(sheet) = sheets.get(*at)
-                && let Err(error) = self.check_tokens(sheet, family, row).await
+                && let Err(error) = index.check(sheet.schema, family, row).await
             {
                 plain = Err(error);
             }
             opened.push(plain.map(|(row, _)| row).map_err(|e| e.at_keys(&partition_key, &row_key)));
         }
         opened
-    }
-
-    /// Tokens in the row's keys are made again from its values and compared.
-    async fn check_tokens(&self, sheet: &Sheet, family: &'static Family, row: &Row) -> Result<()> {
-        let keys = [(&family.partition, row.partition_key()), (&family.row, row.row_key())];
-        let first = keys.iter().find_map(|(template, key)| {
-            template.tokens(key).unwrap_or_default().first().map(|(_, token)| (*token).to_owned())
-        });
-        let Some(token) = first else { return Ok(()) };
-        let current = self.index_key(None).await?;
-        let key = match token_version(&token) {
-            Some(version) if version != current.version() % 4 => {
-                let behind = (current.version() + 4 - version) % 4;
-                self.index_key(Some(current.version().saturating_sub(behind))).await?
-            }
-            _ => current,
-        };
-        Tokens::with(key).check(sheet.schema, family, row)
     }
 }
 
@@ -167,6 +150,34 @@ impl Page<'_> {
                 None => {}
             }
         }
+        self.check_chosen(sheet, family, row)
+    }
+
+    /// What the client chooses to encrypt is sealed too.
+    fn check_chosen(
+        &self,
+        sheet: &Sheet,
+        family: Option<&'static Family>,
+        row: &Row,
+    ) -> Result<()> {
+        let Some(family) = family.filter(|family| family.kind != FamilyKind::List) else {
+            return Ok(());
+        };
+        if self.vault.encrypt_if.is_none() {
+            return Ok(());
+        }
+        let mut properties = row.properties();
+        while let Some((name, value)) = properties.next()? {
+            let name = text_of(name)?;
+            let is_sealed = matches!(value, ValueRef::Binary(bytes) if is_envelope(bytes));
+            if !is_sealed
+                && !is_ours(name, Some(sheet))
+                && self.vault.chooses_of(sheet.schema, family, row, name)
+            {
+                let message = "the client's `encrypt_if` chooses the property, and the stored value is plain: a client without it wrote the row, or somebody put the value there; `PlaintextPolicy::Allow` reads plain values during a migration";
+                return Err(Error::seal(SealFault::NotEncrypted, message).in_property(name));
+            }
+        }
         Ok(())
     }
 
@@ -236,7 +247,7 @@ fn needs_work(row: &Row, sheet: Option<&Sheet>) -> Result<bool> {
 }
 
 /// Whether the property is the framework's: a token, or what vouches for the row.
-fn is_ours(name: &str, sheet: Option<&Sheet>) -> bool {
+pub(super) fn is_ours(name: &str, sheet: Option<&Sheet>) -> bool {
     let Some(sheet) = sheet else { return false };
     let is_companion = |column: &crate::entity::SealedColumn| {
         column.companion.as_ref().is_some_and(|(companion, _)| companion == name)

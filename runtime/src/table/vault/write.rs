@@ -71,11 +71,11 @@ impl Vault {
             if intent.is_nothing() {
                 return Ok(placed.operation);
             }
-            let table = match placed.home {
-                Home::Entity(schema, family) => schema.table_of(Some(family)),
-                Home::Untyped | Home::Framework => table,
+            let (table, own) = match placed.home {
+                Home::Entity(schema, family) => (schema.table_of(Some(family)), schema.table),
+                Home::Untyped | Home::Framework => (table, table),
             };
-            let sealer = Sealer { table, key: &key, index: index.as_deref() };
+            let sealer = Sealer { table, own, key: &key, index: index.as_deref() };
             let row = sealer.row(placed.operation.row(), &intent)?;
             Ok(placed.operation.with_row(row))
         });
@@ -117,6 +117,8 @@ impl Vault {
 #[cfg(feature = "encrypt")]
 struct Sealer<'k> {
     table: &'k str,
+    /// The table that tokens are of: the entity's, for a copy in a table of its own too.
+    own: &'k str,
     key: &'k DataKey,
     index: Option<&'k IndexKey>,
 }
@@ -164,7 +166,7 @@ impl Sealer<'_> {
         if let (Some((name, chars)), Some(value), Some(index)) = (&how.companion, value, self.index)
         {
             let token =
-                index.short_token(self.table, place.property, value, chars.saturating_mul(BITS));
+                index.short_token(self.own, place.property, value, chars.saturating_mul(BITS));
             out.put(name, ValueRef::String(&token));
         }
         Ok(())

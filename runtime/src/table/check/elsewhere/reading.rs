@@ -1,11 +1,16 @@
-//! One look at a suspect, in this order: the copy, the dirty row, the primary.
+//! One look at a suspect, in this order: the copy, who claims it, the dirty row, the primary.
 
 use super::{super::verify, side::Suspect};
 use crate::{
     backend::Read,
     entity::TableEntity,
     error::Result,
-    plan::outbox::{Owner, dirty_key, holds_same, is_owned, owned_copy},
+    plan::{
+        moving::move_of,
+        outbox::{
+            Owner, claim_key, claim_of, dirty_key, holds_same, is_owned, owned_copy, place_of,
+        },
+    },
     row::{ETag, Row},
     table::{
         Guard, Table,
@@ -59,6 +64,10 @@ impl Held {
 /// Looks at a suspect.
 pub(super) async fn look<E: TableEntity>(table: &Table<E>, suspect: Suspect) -> Result<Looked> {
     let copy = copy(table, &suspect).await?;
+    let looks_at_it = table.client.outbox().guards.hold(Guard::CheckOpenWork);
+    if looks_at_it && is_claimed(table, &suspect, copy.as_ref()).await? {
+        return Ok(Looked::Pending);
+    }
     let Some((partition_key, row_key)) = &suspect.primary else {
         // Nobody can say what it should be.
         let Some(copy) = copy else { return Ok(Looked::Right) };
@@ -67,11 +76,13 @@ pub(super) async fn look<E: TableEntity>(table: &Table<E>, suspect: Suspect) -> 
     };
     let dirty = dirty_key(row_key);
     let open = Read { table: &table.name, partition_key, row_key: &dirty, select: None };
-    let looks_at_it = table.client.outbox().guards.hold(Guard::CheckOpenWork);
     if looks_at_it && table.client.read(open).await?.is_some() {
         return Ok(Looked::Pending);
     }
     let primary = verify::read(table, partition_key, row_key).await?;
+    if looks_at_it && primary.as_ref().map(move_of).transpose()?.flatten().is_some() {
+        return Ok(Looked::Pending);
+    }
     let kind = mismatch(table, &suspect, copy.as_ref(), primary.as_ref()).await?;
     // Each mismatch is told from one side only.
     let is_told_here = |kind: &FindingKind| {
@@ -85,6 +96,28 @@ pub(super) async fn look<E: TableEntity>(table: &Table<E>, suspect: Suspect) -> 
             Looked::Wrong(Held { suspect, kind, copy, primary })
         }
     })
+}
+
+/// Whether it is reserved by a claim that may still become true, or has to be settled.
+async fn is_claimed<E: TableEntity>(
+    table: &Table<E>,
+    suspect: &Suspect,
+    copy: Option<&Row>,
+) -> Result<bool> {
+    let Some(copy) = copy else { return Ok(false) };
+    let Some(claim) = claim_of(copy)? else { return Ok(false) };
+    let Some(place) = place_of(copy, suspect.kinds, &table.name)? else { return Ok(false) };
+    let claim = claim_key(claim);
+    let read = Read {
+        table: &place.table,
+        partition_key: &place.partition_key,
+        row_key: &claim,
+        select: None,
+    };
+    match table.client.read(read).await {
+        Err(error) if error.code() == Some("TableNotFound") => Ok(false),
+        read => Ok(read?.is_some()),
+    }
 }
 
 async fn copy<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Result<Option<Row>> {

@@ -7,7 +7,7 @@ use crate::{
     key::{Family, FamilyKind},
     plan::{
         Tokens,
-        outbox::{Name, Owner, is_from_table, keys_of_owner, owned_copy},
+        outbox::{Name, Owner, is_from_table, owned_copy, place_of},
     },
     row::Row,
     table::Table,
@@ -114,7 +114,8 @@ impl Side<'_> {
     pub(super) fn suspect(&self, table: &str) -> Result<Suspect> {
         let primary = match self.primary {
             Some(row) => Some((row.partition_key().to_owned(), row.row_key().to_owned())),
-            None => keys_of_owner(self.copy, self.kinds)?,
+            None => place_of(self.copy, self.kinds, table)?
+                .map(|place| (place.partition_key, place.row_key)),
         };
         Ok(Suspect {
             kinds: self.kinds,

@@ -1,0 +1,126 @@
+//! Versions of an entity whose encrypted fields come, go and are named anew.
+
+use entable::{Row, prelude::*};
+
+use crate::fixture::{all_stored, client, stored, value};
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Staff",
+    entity_type = "Note",
+    partition_key = "p",
+    row_key = "{id:04}",
+    index(ByText, row_key = "t_{text:hmac}_{id:04}")
+)]
+struct NoteV1 {
+    id: u32,
+    #[table(encrypt, blind)]
+    text: String,
+    #[table(encrypt)]
+    gone: String,
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Staff",
+    entity_type = "Note",
+    version = 2,
+    upgrade_from(NoteV1),
+    partition_key = "p",
+    row_key = "{id:04}",
+    index(ByText, row_key = "t_{body:hmac}_{id:04}")
+)]
+struct Note {
+    id: u32,
+    #[table(encrypt, blind)]
+    body: String,
+    #[table(encrypt(pad = 64))]
+    added: Option<String>,
+}
+
+impl From<NoteV1> for Note {
+    fn from(old: NoteV1) -> Self {
+        Self { id: old.id, body: old.text, added: None }
+    }
+}
+
+fn names(row: &Row) -> Vec<String> {
+    row.to_bag().unwrap().iter().map(|(name, _)| name.to_owned()).collect()
+}
+
+#[tokio::test]
+async fn nothing_of_an_earlier_version_stays_on_the_row() {
+    let (client, _) = client().await;
+    for id in 1..4 {
+        let old = NoteV1 { id, text: format!("t{id}"), gone: "secret".into() };
+        client.table::<NoteV1>().insert(&old).await.unwrap();
+    }
+    let notes = client.table::<Note>();
+    // Copies of both versions have the tokens of their own fields.
+    assert!(notes.check().await.unwrap().is_clean());
+    assert_eq!(notes.get(Note::primary().id(1)).await.unwrap().unwrap().body, "t1");
+    notes.patch(Note::primary().id(2), Note::patch().added("new")).await.unwrap();
+    assert!(notes.upgrade_all().await.unwrap().is_complete());
+    for row in all_stored(&client).await {
+        let added = row.row_key().ends_with("0002").then_some("Added");
+        let wanted = ["EntityType", "Body", "BodyBlind"].into_iter().chain(added);
+        let (mut names, mut wanted): (Vec<_>, Vec<_>) = (names(&row), wanted.collect());
+        names.sort_unstable();
+        wanted.sort_unstable();
+        assert_eq!(names, wanted, "{}", row.row_key());
+    }
+    let found = notes.query(Note::primary()).filter(Note::BODY.eq("t3")).collect().await.unwrap();
+    assert_eq!(found.len(), 1);
+    assert!(notes.check().await.unwrap().is_clean());
+}
+
+#[tokio::test]
+async fn an_absence_that_is_hidden_stays_so_where_nothing_is_declared() {
+    #[derive(Debug, Clone, PartialEq, TableEntity)]
+    #[table(name = "Staff", partition_key = "p", row_key = "{id:03}")]
+    struct Hiding {
+        id: u16,
+        #[table(encrypt(hide_none))]
+        bonus: Option<i64>,
+        age: i32,
+    }
+    let (client, _) = client().await;
+    let hiding = client.table::<Hiding>();
+    hiding.insert(&Hiding { id: 1, bonus: None, age: 1 }).await.unwrap();
+    let dynamic = client.dynamic("Staff");
+    let mut one = dynamic.get("p", "001").await.unwrap().unwrap();
+    one.set("Age", 2);
+    dynamic.replace(&one).await.unwrap();
+    assert!(value(&stored(&client, "p", "001").await, "Bonus").is_some());
+    assert_eq!(hiding.get(Hiding::primary().id(1)).await.unwrap().unwrap().age, 2);
+}
+
+#[tokio::test]
+async fn a_conversion_that_fails_quotes_no_value() {
+    #[derive(Debug, TableEntity)]
+    #[table(
+        name = "Staff",
+        entity_type = "Note",
+        version = 2,
+        upgrade_from(NoteV1),
+        partition_key = "p",
+        row_key = "{id:04}"
+    )]
+    struct Strict {
+        id: u32,
+        #[table(encrypt)]
+        text: String,
+    }
+    impl TryFrom<NoteV1> for Strict {
+        type Error = String;
+        fn try_from(old: NoteV1) -> Result<Self, String> {
+            Err(format!("`{}` is too short", old.text))
+        }
+    }
+    let (client, _) = client().await;
+    let old = NoteV1 { id: 1, text: "canary".into(), gone: "x".into() };
+    client.table::<NoteV1>().insert(&old).await.unwrap();
+    let error = client.table::<Strict>().get(Strict::primary().id(1)).await.unwrap_err();
+    assert!(error.is_decode() && !format!("{error:?} {error:#?}").contains("canary"), "{error:?}");
+    let _ = |strict: Strict| (strict.id, strict.text);
+}
