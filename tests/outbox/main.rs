@@ -7,6 +7,7 @@
     clippy::indexing_slicing
 )]
 
+mod blobs;
 mod check;
 mod check_kinds;
 mod check_lists;
