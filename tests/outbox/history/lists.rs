@@ -266,9 +266,6 @@ fn is_right_after_every_history<M: Member>() {
         Err(_) => (0..if is_long() { 20_000 } else { 300 }).collect(),
     };
     for seed in seeds {
-        if seed > 0 && seed % 1_000 == 0 {
-            println!("{}: {seed} histories", M::SCHEMA.table);
-        }
         if let Err(wrong) = run::<M>(seed, None) {
             panic!("seed {seed} (replay with ENTABLE_SEED={seed}): {wrong}");
         }
