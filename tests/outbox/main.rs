@@ -8,6 +8,7 @@
     clippy::indexing_slicing
 )]
 
+mod blobs;
 mod check;
 mod check_kinds;
 mod check_lists;

@@ -3,5 +3,6 @@
 
 mod conformance;
 mod fixture;
+mod history;
 mod table;
 mod worker;

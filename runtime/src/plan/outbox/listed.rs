@@ -19,7 +19,8 @@ const IN_BLOB: &str = "#blob";
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ListPlace {
     pub(crate) in_blob: bool,
-    /// The table of its rows, in lower case; the primary's for a blob.
+    /// The table of its rows; the primary's for a blob. In the case in which it was named: a table
+    /// that is named in two ways is two places, which only costs a race.
     pub(crate) table: String,
     pub(crate) partition_key: String,
     pub(crate) row_key: String,
@@ -77,7 +78,7 @@ impl Name {
     pub(crate) fn list_place(&self) -> ListPlace {
         ListPlace {
             in_blob: self.index.ends_with(IN_BLOB),
-            table: self.table.to_ascii_lowercase(),
+            table: self.table.clone(),
             partition_key: self.partition_key.clone(),
             row_key: self.row_key.clone(),
         }
