@@ -1,6 +1,7 @@
 //! Access paths by key, and what they cost.
 
 use std::{
+    cmp::Ordering,
     fmt,
     ops::{Bound, RangeBounds},
 };
@@ -46,6 +47,11 @@ impl CostClass {
             (Some(_), None, false) => Self::PartitionScan,
         }
     }
+}
+
+/// The service's order of keys: by UTF-16 units.
+fn cmp_keys(a: &str, b: &str) -> Ordering {
+    a.encode_utf16().cmp(b.encode_utf16())
 }
 
 impl fmt::Display for CostClass {
@@ -139,6 +145,22 @@ impl Keys {
             }
             _ => None,
         }
+    }
+
+    /// Whether a row with those keys is among them.
+    pub(crate) fn hold(&self, partition_key: &str, row_key: &str) -> bool {
+        let is_above = match &self.lower {
+            Bound::Included(lower) => cmp_keys(lower, row_key).is_le(),
+            Bound::Excluded(lower) => cmp_keys(lower, row_key).is_lt(),
+            Bound::Unbounded => true,
+        };
+        let is_below = match &self.upper {
+            Bound::Included(upper) => cmp_keys(row_key, upper).is_le(),
+            Bound::Excluded(upper) => cmp_keys(row_key, upper).is_lt(),
+            Bound::Unbounded => true,
+        };
+        let is_there = self.partition.as_ref().is_none_or(|partition| partition == partition_key);
+        is_there && is_above && is_below
     }
 
     /// The filter that selects exactly these rows.

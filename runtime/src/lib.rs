@@ -30,6 +30,9 @@ pub mod queue;
 // Floor 5: leave to use a table, made without a request.
 #[cfg(feature = "azure")]
 pub mod sas;
+// Floor 5 too: what is too large for rows.
+#[cfg(feature = "blob")]
+mod blob;
 // Floor 5 too: the first that awaits.
 pub mod table;
 // Floor 6: work that goes on by itself.
@@ -46,6 +49,9 @@ pub mod prelude;
 pub use crate::backend::azure::{AccessPolicy, AccountKey, Azure, AzureOptions};
 #[cfg(feature = "azure-queue")]
 pub use crate::queue::AzureQueue;
+#[cfg(feature = "blob")]
+pub use object_store;
+
 #[cfg(feature = "encrypt")]
 pub use crate::seal::{
     CachedKeys, DataKey, IndexKey, KeyId, KeyProvider, KeyScope, Keyring, KeyringBuilder, RootKey,

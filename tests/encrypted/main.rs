@@ -7,6 +7,7 @@
 )]
 
 mod canary;
+mod check_elsewhere;
 mod elsewhere;
 mod fixture;
 #[cfg(feature = "legacy-encryption")]
@@ -17,6 +18,7 @@ mod refusal;
 mod resolver;
 mod rotation;
 mod tokens;
+mod unique;
 mod upgrade;
 mod versions;
 mod whole;

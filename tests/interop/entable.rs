@@ -1,4 +1,5 @@
-//! This crate's side: `entable-interop create|write <table>`, `entable-interop read <table> <writer>`.
+//! This crate's side: `entable-interop create|write <table>`, `entable-interop read <table> <writer>`,
+//! `entable-interop send|receive <queue>`.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,10 +8,14 @@
     reason = "a test: it asserts and says what it did"
 )]
 
+use std::time::Duration;
+
 use entable::{
-    Azure, AzureOptions, Batch, Condition, Filter, Operation, Row, Ticks, ValueRef,
+    Azure, AzureOptions, AzureQueue, Batch, Condition, Filter, Message, MessageQueue, Operation,
+    Row, Ticks, ValueRef,
     backend::{Backend, Read, Scan, TableRequest},
 };
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 const AWKWARD: &str = "o'brien %25+é😀";
@@ -75,15 +80,45 @@ async fn read(azure: &Azure, table: &str, writer: &str) {
     assert_eq!(found.to_bag().unwrap(), expected.to_bag().unwrap());
 }
 
+#[derive(Debug, PartialEq, Serialize, Deserialize, Message)]
+#[table(name = "Interop", version = 1)]
+struct Interop {
+    id: u32,
+    text: String,
+}
+
+async fn send(queue: &MessageQueue) {
+    queue.send(&Interop { id: 0, text: TEXT.to_owned() }).await.unwrap();
+}
+
+/// Both forms are read; one message goes to the queue of poison.
+async fn receive(queue: &MessageQueue) {
+    let port = queue.port();
+    let mut received = port.receive(32, Duration::from_secs(60)).await.unwrap();
+    received.sort_by_key(|one| one.body().contains("\"id\":2"));
+    assert_eq!(received.len(), 2);
+    for (message, id) in received.iter().zip([1, 2]) {
+        let body: serde_json::Value = serde_json::from_str(message.body()).unwrap();
+        let body: Interop = serde_json::from_value(body["body"].clone()).unwrap();
+        assert_eq!(body, Interop { id, text: TEXT.to_owned() });
+    }
+    port.poison(&received[0], "").await.unwrap();
+    port.delete(&received[1]).await.unwrap();
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let connection = std::env::var("ENTABLE_AZURITE").unwrap();
-    let azure = Azure::new(AzureOptions::from_connection_string(&connection).unwrap()).unwrap();
+    let options = AzureOptions::from_connection_string(&connection).unwrap();
+    let azure = Azure::new(options.clone()).unwrap();
     let table = &arguments[1];
+    let queue = || MessageQueue::over(AzureQueue::new(options, table).unwrap());
     match arguments[0].as_str() {
         "create" => drop(azure.tables(TableRequest::Create(table)).await.unwrap()),
         "write" => write(&azure, table).await,
+        "send" => send(&queue()).await,
+        "receive" => receive(&queue()).await,
         _ => read(&azure, table, &arguments[2]).await,
     }
     println!("entable: {}", arguments.join(" "));

@@ -7,12 +7,20 @@
     clippy::indexing_slicing
 )]
 
+mod blobs;
 mod check;
+mod check_kinds;
+mod check_lists;
+mod check_unique;
 mod copies;
+mod failures;
 mod fixture;
 mod history;
+mod lists;
 mod lost;
 mod messages;
 mod moves;
+mod registrations;
+mod skew;
 mod unique;
 mod worker;

@@ -1,6 +1,8 @@
 //! Queues: what a queue in a table does, and workers on queues.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod conformance;
 mod fixture;
+mod history;
 mod table;
 mod worker;

@@ -30,7 +30,7 @@ fn employee(id: u32) -> Employee {
 }
 
 #[tokio::test]
-async fn copies_in_other_partitions_are_left_alone() -> Result<(), Error> {
+async fn what_is_wrong_in_the_partition_is_mended_whatever_stands_elsewhere() -> Result<(), Error> {
     let client = Client::memory();
     let staff = client.table::<Employee>();
     staff.create().await?;

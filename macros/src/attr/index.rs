@@ -14,6 +14,8 @@ pub(crate) struct IndexAttr {
     pub(crate) row_key: Slot<LitStr>,
     pub(crate) partition_key: Slot<LitStr>,
     pub(crate) table: Slot<LitStr>,
+    /// Whether a list is kept in blobs.
+    pub(crate) in_blob: Slot<()>,
     pub(crate) unique: Slot<()>,
     pub(crate) when: Slot<Path>,
     /// Fields of a partial copy.
@@ -46,6 +48,7 @@ impl IndexAttr {
             row_key: Slot::default(),
             partition_key: Slot::default(),
             table: Slot::default(),
+            in_blob: Slot::default(),
             unique: Slot::default(),
             when: Slot::default(),
             only: Slot::default(),
@@ -64,7 +67,8 @@ impl IndexAttr {
             ("row_key", _) => self.row_key.set(key, entry.string()),
             ("partition_key", _) => self.partition_key.set(key, entry.string()),
             ("table", _) => self.table.set(key, entry.string()),
-            ("in_blob", true) => entry.not_yet(),
+            ("in_blob", true) => self.in_blob.set(key, entry.flag()),
+            ("in_blob", false) => entry.for_lists(),
             ("unique", false) => self.unique.set(key, entry.flag()),
             ("when", false) => self.when.set(key, entry.path()),
             ("only", false) => self.only.set(key, entry.names()),
@@ -76,6 +80,11 @@ impl IndexAttr {
 }
 
 impl Entry {
+    /// The error for a copy that shall be kept where only lists are.
+    fn for_lists(&self) -> syn::Result<()> {
+        self.error("a copy is a row of a table; what is kept in blobs is a `list(..)`".to_owned())
+    }
+
     fn as_name(&self) -> Option<Ident> {
         matches!(self.value, Given::Nothing).then(|| self.key.clone())
     }

@@ -35,10 +35,13 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         copy_properties(entity, family, marker + owner)
     });
     let apart = apart(entity);
+    let blobs = entity.families.iter().filter(|family| family.in_blob).map(|family| {
+        quote_spanned! { family.name.span() => const _: () = _rt::assert_blobs(); }
+    });
     let older = older(entity);
     let hidden = hidden(&entity.fields);
     let flattened = entity.fields.iter().filter_map(|field| flattened(entity, field));
-    quote! { #(#separated)* #(#covers)* #properties #(#copies)* #apart #older #hidden #(#flattened)* }
+    quote! { #(#separated)* #(#covers)* #properties #(#copies)* #apart #(#blobs)* #older #hidden #(#flattened)* }
 }
 
 /// Only what can be absent can be hidden to be.
@@ -117,7 +120,9 @@ fn copy_properties(entity: &Entity, family: &Family, marker: usize) -> TokenStre
 fn apart(entity: &Entity) -> TokenStream {
     let families = entity.families.iter().enumerate();
     let pairs = families.flat_map(|(at, later)| {
-        entity.families.iter().take(at).map(move |earlier| (earlier, later))
+        let earlier = entity.families.iter().take(at);
+        // A blob is never a row.
+        earlier.filter(|one| one.in_blob == later.in_blob).map(move |earlier| (earlier, later))
     });
     let asserts = pairs.map(|(earlier, later)| {
         let (first, second) = (family_constant(earlier), family_constant(later));

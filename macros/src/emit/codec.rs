@@ -206,7 +206,7 @@ fn walk(entity: &Entity) -> TokenStream {
             })?;
         });
     }
-    if entity.families.iter().any(|family| family.is_elsewhere) {
+    if entity.copies().any(|family| family.is_elsewhere) {
         // Whose copy it is, and of which version.
         named.push(quote! { b"Src" | b"SrcP" | b"SrcR" | b"SrcT" => {} });
     }

@@ -96,6 +96,19 @@ fn further(entity: &Entity, family: &Family) -> TokenStream {
                 __rows.#place.push(_rt::CopyRow { family: #constant, row: __copy });
             }
         }
+        FamilyKind::List if family.is_elsewhere => {
+            let partition_key = key::partition_key(entity, family, key::of_self);
+            let row_key = key::row_key(entity, family, key::of_self);
+            quote! {
+                #partition_key
+                #row_key
+                __rows.listed.push(_rt::Listed {
+                    family: #constant,
+                    partition_key: __partition_key,
+                    row_key: __row_key,
+                });
+            }
+        }
         FamilyKind::List => {
             let row_key = key::row_key(entity, family, key::of_self);
             quote! {

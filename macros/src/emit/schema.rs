@@ -101,7 +101,7 @@ fn family(family: &Family, index: usize, entity: &Entity) -> TokenStream {
             Storage::Flattened(prefix) => Some(format!("{prefix}*")),
             Storage::Skipped | Storage::Extra => None,
         });
-    let (unique, elsewhere) = (family.unique, family.is_elsewhere);
+    let (unique, elsewhere, in_blob) = (family.unique, family.is_elsewhere, family.in_blob);
     let table = match &family.table {
         Some(table) => quote! { _rt::Some(#table) },
         None => quote! { _rt::None },
@@ -119,6 +119,7 @@ fn family(family: &Family, index: usize, entity: &Entity) -> TokenStream {
             unique: #unique,
             table: #table,
             elsewhere: #elsewhere,
+            in_blob: #in_blob,
         }
     }
 }

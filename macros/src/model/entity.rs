@@ -219,6 +219,7 @@ fn primary(
         row: row?,
         table: None,
         is_elsewhere: false,
+        in_blob: false,
         holds: vec![true; fields.len()],
         unique: false,
         when: None,
@@ -247,17 +248,19 @@ fn index(
         .filter(|literal| partition.is_some_and(|partition| partition.text != literal.value()));
     let other_table =
         attr.table.get().filter(|literal| !literal.value().eq_ignore_ascii_case(table));
-    if let (true, Some(literal)) = (attr.is_list, other_partition.or(other_table)) {
-        errors.at(literal.span(), "a list in another partition or table is not supported yet");
+    if let (true, Some(literal)) = (attr.in_blob.is_set(), attr.table.get()) {
+        let message = "a list in blobs is in no table: leave `table` or `in_blob` out";
+        errors.at(literal.span(), message);
     }
     let own_partition = other_partition.map(|literal| Key::new(literal, fields, errors));
     let mut family = Family {
         name: attr.name.clone(),
         kind: if attr.is_list { FamilyKind::List } else { FamilyKind::Copy },
-        is_elsewhere: other_partition.is_some() || other_table.is_some(),
+        is_elsewhere: other_partition.is_some() || other_table.is_some() || attr.in_blob.is_set(),
+        in_blob: attr.in_blob.is_set(),
         partition: own_partition.or_else(|| partition.cloned())?,
         row: row?,
-        table: other_table.cloned(),
+        table: other_table.filter(|_| !attr.in_blob.is_set()).cloned(),
         holds: held(attr, fields, errors),
         unique: attr.unique.is_set(),
         when: attr.when.get().cloned(),

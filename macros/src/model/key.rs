@@ -63,6 +63,8 @@ pub(crate) struct Family {
     pub(crate) table: Option<LitStr>,
     /// Whether its rows are in another partition or table than the primary.
     pub(crate) is_elsewhere: bool,
+    /// Whether it is kept in blobs.
+    pub(crate) in_blob: bool,
     /// Which fields its rows hold, in their keys or as properties.
     pub(crate) holds: Vec<bool>,
     pub(crate) unique: bool,

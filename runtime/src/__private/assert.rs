@@ -43,6 +43,15 @@ pub const fn assert_apart(a: &Family, b: &Family, message: &'static str) {
     }
 }
 
+/// Refuses the expansion of a list in blobs in a program without them.
+#[track_caller]
+#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+pub const fn assert_blobs() {
+    if !cfg!(feature = "blob") {
+        panic!("a list in blobs needs the feature `blob` of the crate `entable`");
+    }
+}
+
 /// Refuses the expansion where a date form that was taken to give its field back does not.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]

@@ -4,7 +4,7 @@ mod assert;
 mod json;
 
 pub use assert::{
-    assert_apart, assert_covers, assert_optional, assert_properties, assert_separated,
+    assert_apart, assert_blobs, assert_covers, assert_optional, assert_properties, assert_separated,
 };
 pub use json::{JsonCodec, JsonField};
 
@@ -30,10 +30,10 @@ pub use crate::{
     entity::{
         Access, Blind, Column, ColumnSchema, Companion, Comparable, CopyRow, Discriminator, Draft,
         DynamicEntity, Encrypted, EntityRows, Flattened, FromRow, FullCopy, FullView, Holds, Json,
-        ListEntry, ListRows, Message, PartialCopy, Partition, Patch, Path, PathBuilder, Plain,
-        Point, PrimaryRow, Projection, Properties, PropertyWriter, Range, ReadColumn, Scan, Schema,
-        Sealed, Stored, TableEntity, UpgradeFrom, View, Within, assert_flattened, derived_rows,
-        older_owner, older_rows, older_version,
+        ListEntry, ListRows, Listed, Message, PartialCopy, Partition, Patch, Path, PathBuilder,
+        Plain, Point, PrimaryRow, Projection, Properties, PropertyWriter, Range, ReadColumn, Scan,
+        Schema, Sealed, Stored, TableEntity, UpgradeFrom, View, Within, assert_flattened,
+        derived_rows, older_owner, older_rows, older_version,
         set::{
             Aggregate, Claim, EntitySet, Folding, KeyForm, Many, Marker, Members, One, OtherRow,
             Set, SetMember, Variant, assert_members_apart, assert_older, assert_same_type,

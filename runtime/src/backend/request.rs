@@ -12,12 +12,20 @@ pub struct Capabilities {
     pub ordered: bool,
     /// Whether rows outlive the process.
     pub durable: bool,
+    /// Whether its tables are this process's alone: nobody else can write them meanwhile.
+    pub exclusive: bool,
 }
 
 impl Capabilities {
     /// The capabilities of a backend that keeps order.
     pub const fn new(name: &'static str, durable: bool) -> Self {
-        Self { name, ordered: true, durable }
+        Self { name, ordered: true, durable, exclusive: false }
+    }
+
+    /// The same for tables of one process alone.
+    #[must_use]
+    pub const fn exclusive(self) -> Self {
+        Self { exclusive: true, ..self }
     }
 
     /// The same without a promise of order.

@@ -16,6 +16,9 @@
 //! # }
 //! ```
 //!
+//! What queues promise is in [`queue`], with numbers of its own, and tried by [`queue_suite!`].
+//!
+//! [`queue_suite!`]: crate::queue_suite
 //! [`for_each_promise!`]: crate::for_each_promise
 //! [`conformance_suite!`]: crate::conformance_suite
 //! [`choice_suite!`]: crate::choice_suite
@@ -40,11 +43,13 @@ pub mod limit;
 mod list;
 pub mod order;
 pub mod page;
+pub mod queue;
 pub mod select;
 mod setup;
 mod suite;
 pub mod table;
 pub mod value;
 
+pub use queue::QueueSetup;
 pub use setup::Setup;
 pub use suite::{PROMISES, keeps};

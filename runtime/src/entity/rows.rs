@@ -13,12 +13,20 @@ pub struct EntityRows {
     pub elsewhere: Vec<CopyRow>,
     /// Its entries in index entities.
     pub entries: Vec<ListEntry>,
+    /// The lists elsewhere that it is in.
+    pub listed: Vec<Listed>,
 }
 
 impl EntityRows {
     /// The rows of an entity without copies and lists.
     pub const fn only(primary: Row) -> Self {
-        Self { primary, copies: Vec::new(), elsewhere: Vec::new(), entries: Vec::new() }
+        Self {
+            primary,
+            copies: Vec::new(),
+            elsewhere: Vec::new(),
+            entries: Vec::new(),
+            listed: Vec::new(),
+        }
     }
 }
 
@@ -51,6 +59,28 @@ pub struct ListEntry {
     pub row_key: String,
     /// The RowKey of the entity.
     pub id: String,
+}
+
+/// An index entity in another partition or table, or in a blob: where it is. Its entry is what leads
+/// to the entity.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// The list.
+    pub family: &'static Family,
+    /// The PartitionKey of the list's head row.
+    pub partition_key: String,
+    /// The RowKey of the list's head row.
+    pub row_key: String,
+}
+
+impl PartialEq for Listed {
+    fn eq(&self, other: &Self) -> bool {
+        let place = |listed: &Self| (listed.family.table, listed.family.in_blob);
+        self.family.name == other.family.name
+            && place(self) == place(other)
+            && self.partition_key == other.partition_key
+            && self.row_key == other.row_key
+    }
 }
 
 impl PartialEq for ListEntry {

@@ -248,9 +248,22 @@ impl Schema {
     pub(crate) fn elsewhere_named(&'static self, name: &str) -> Option<Kinds> {
         self.versions().find_map(|schema| {
             let families: &'static [Family] = schema.families;
-            let copy = families.iter().find(|family| family.elsewhere && family.name == name)?;
+            let copy = families.iter().find(|family| {
+                family.elsewhere && family.kind == FamilyKind::Copy && family.name == name
+            })?;
             Some(Kinds { copy, primary: families.first()?, schema: self })
         })
+    }
+
+    /// Whether it, or an older version, has that list in another partition or table, or in blobs.
+    pub(crate) fn has_list(&'static self, name: &str, in_blob: bool) -> bool {
+        let is_it = |family: &Family| {
+            family.kind == FamilyKind::List
+                && family.elsewhere
+                && family.in_blob == in_blob
+                && family.name == name
+        };
+        self.versions().any(|schema| schema.families.iter().any(is_it))
     }
 
     /// Whether a copy, a list or a condition may depend on that property.

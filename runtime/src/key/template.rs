@@ -113,6 +113,8 @@ pub struct Family {
     pub table: Option<&'static str>,
     /// Whether its rows are in another partition or table than the primary.
     pub elsewhere: bool,
+    /// Whether it is kept in blobs, not rows.
+    pub in_blob: bool,
 }
 
 impl Family {

@@ -136,9 +136,21 @@ impl Change {
     pub(crate) fn has_rows_elsewhere(&self) -> bool {
         match self {
             Self::Ready(effect) => {
-                effect.old.iter().chain(&effect.new).any(|rows| !rows.elsewhere.is_empty())
+                let mut rows = effect.old.iter().chain(&effect.new);
+                rows.any(|rows| !rows.elsewhere.is_empty() || !rows.listed.is_empty())
             }
             Self::Read { .. } | Self::Keyed(_) => false,
+        }
+    }
+
+    /// The rows that it shares with others of its transaction: a fence, and a claim where it takes
+    /// unique values elsewhere.
+    pub(crate) fn shared_rows(&self) -> usize {
+        let Self::Ready(effect) = self else { return 0 };
+        let mut copies = effect.old.iter().chain(&effect.new).flat_map(|rows| &rows.elsewhere);
+        match copies.any(|copy| copy.family.unique) {
+            true => 2,
+            false => usize::from(self.has_rows_elsewhere()),
         }
     }
 

@@ -26,9 +26,20 @@ const SPILL: &str = "~s";
 /// Spill rows that a head may count: what the four digits of their keys can number.
 const MOST_SPILLS: usize = 9999;
 
+/// What the ids of a list are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Ids {
+    /// RowKeys, in the list's own partition.
+    #[default]
+    RowKeys,
+    /// What leads to entities anywhere, each an array of texts; handled as JSON.
+    Anywhere,
+}
+
 /// What the entities of a transaction change in one list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ListDelta {
+    pub(crate) of: Ids,
     pub(crate) add: Vec<String>,
     pub(crate) remove: Vec<String>,
 }
@@ -37,6 +48,7 @@ pub(crate) struct ListDelta {
 #[derive(Debug, Clone)]
 pub(crate) struct StoredList {
     head: Row,
+    of: Ids,
     /// The ids of the head and of each spill row; `None`: the row is not there.
     rows: Vec<Option<Vec<String>>>,
     pub(crate) ids: Vec<String>,
@@ -44,21 +56,21 @@ pub(crate) struct StoredList {
 
 impl StoredList {
     /// A list from its head row; spills are added with [`extend`](Self::extend).
-    pub(crate) fn of(head: Row) -> Result<Self> {
+    pub(crate) fn of(head: Row, of: Ids) -> Result<Self> {
         let spills = match head.get("Spills")? {
             Some(ValueRef::Int32(count)) => usize::try_from(count).unwrap_or(0).min(MOST_SPILLS),
             _ => 0,
         };
-        let ids = ids_of(&head)?;
+        let ids = ids_of(&head, of)?;
         let mut rows = vec![None; spills + 1];
         if let Some(first) = rows.first_mut() {
             *first = Some(ids.clone());
         }
-        Ok(Self { head, rows, ids })
+        Ok(Self { head, of, rows, ids })
     }
 
     pub(crate) fn extend(&mut self, spill: &Row) -> Result<()> {
-        let ids = ids_of(spill)?;
+        let ids = ids_of(spill, self.of)?;
         self.ids.extend(ids.iter().cloned());
         let number = spill.row_key().rsplit_once(SPILL).and_then(|(_, digits)| digits.parse().ok());
         let slot = number.and_then(|number: usize| self.rows.get_mut(number));
@@ -94,14 +106,15 @@ impl StoredList {
             *is_changed = true;
         }
         let all: Vec<String> = rows.iter().flat_map(|(ids, _)| ids).cloned().collect();
-        if chunks_of(&all).len() <= CHUNKS {
+        if chunks_of(&all, self.of).len() <= CHUNKS {
             return if all.is_empty() { Vec::new() } else { vec![Some(all)] };
         }
         let last = rows.pop().unwrap_or_default();
         let mut changed: Vec<Option<Vec<String>>> =
             rows.into_iter().map(|(ids, is_changed)| is_changed.then_some(ids)).collect();
         if last.1 {
-            changed.extend(chunks_of(&last.0).chunks(CHUNKS).map(|row| Some(row.concat())));
+            let chunks = chunks_of(&last.0, self.of);
+            changed.extend(chunks.chunks(CHUNKS).map(|row| Some(row.concat())));
         } else {
             changed.push(None);
         }
@@ -118,17 +131,18 @@ impl StoredList {
     }
 }
 
-fn ids_of(row: &Row) -> Result<Vec<String>> {
+/// What one row of a list holds, in that form.
+pub(crate) fn ids_of(row: &Row, of: Ids) -> Result<Vec<String>> {
     let mut ids = Vec::new();
     for chunk in 0..CHUNKS {
         let name = chunk_name(chunk);
         let Some(value) = row.get(&name)? else { break };
         let parsed: Option<Vec<String>> = match value {
-            ValueRef::String(text) => serde_json::from_str(text).ok(),
+            ValueRef::String(text) => of.parse(text),
             _ => None,
         };
         let parsed = parsed.ok_or_else(|| {
-            Error::new(ErrorKind::Decode, "expected a JSON array of row keys")
+            Error::new(ErrorKind::Decode, "expected a JSON array of what leads to entities")
                 .at_keys(row.partition_key(), row.row_key())
                 .in_property(&name)
         })?;
@@ -152,7 +166,7 @@ pub(crate) fn head_key(row_key: &str) -> &str {
 
 /// The ids that one row of a list holds.
 pub(crate) fn ids_in(row: &Row) -> Result<Vec<String>> {
-    ids_of(row)
+    ids_of(row, Ids::RowKeys)
 }
 
 /// The keys of the first and the last spill row.
@@ -166,7 +180,30 @@ impl ListDelta {
     }
 
     /// The operations that bring a list to what it has to be, all guarded by the head's version.
+    ///
+    /// # Errors
+    ///
+    /// `is_too_large` where the list has more rows than can be numbered, or than a transaction takes
+    /// at once.
     pub(crate) fn operations(
+        &self,
+        (partition_key, row_key): (&str, &str),
+        current: Option<&StoredList>,
+    ) -> Result<Vec<Operation>> {
+        let operations = self.all_operations((partition_key, row_key), current)?;
+        let is_numbered = |operation: &Operation| {
+            let spill = operation.row().row_key().rsplit_once(SPILL);
+            spill.is_none_or(|(_, number)| number.len() <= MOST_SPILLS.to_string().len())
+        };
+        if operations.len() > limits::BATCH_OPERATIONS || !operations.iter().all(is_numbered) {
+            let message = "the ids of the list take more rows than a transaction can write: keep the list in blobs, `list(.., in_blob)`";
+            let error = Error::new(ErrorKind::TooLarge, message);
+            return Err(error.at_keys(partition_key, row_key));
+        }
+        Ok(operations)
+    }
+
+    fn all_operations(
         &self,
         (partition_key, row_key): (&str, &str),
         current: Option<&StoredList>,
@@ -175,12 +212,13 @@ impl ListDelta {
             if self.add.is_empty() {
                 return Ok(Vec::new());
             }
-            let rows = chunks_of(&self.add);
+            let rows = chunks_of(&self.add, self.of);
             let rows: Vec<_> = rows.chunks(CHUNKS).map(<[_]>::concat).collect();
             let spills = rows.len().saturating_sub(1);
             let rows = rows.iter().enumerate();
             return rows
                 .map(|(at, ids)| {
+                    let ids = (ids.as_slice(), self.of);
                     row_of(partition_key, row_key, at, spills, ids).map(Operation::insert)
                 })
                 .collect();
@@ -191,7 +229,7 @@ impl ListDelta {
         let mut operations = Vec::new();
         for (at, ids) in rows.iter().enumerate() {
             let Some(ids) = ids else { continue };
-            let row = row_of(partition_key, row_key, at, spills, ids)?;
+            let row = row_of(partition_key, row_key, at, spills, (ids, self.of))?;
             operations.push(match at {
                 0 => Operation::replace(row, guard.clone()),
                 _ => Operation::insert_or_replace(row),
@@ -216,7 +254,7 @@ fn row_of(
     head: &str,
     at: usize,
     spills: usize,
-    ids: &[String],
+    (ids, of): (&[String], Ids),
 ) -> Result<Row> {
     let key = if at == 0 { head.to_owned() } else { spill_key(head, at) };
     let mut row = Row::build(partition_key, &key);
@@ -224,23 +262,40 @@ fn row_of(
     if at == 0 && spills > 0 {
         row.put("Spills", ValueRef::Int32(i32::try_from(spills).unwrap_or(i32::MAX)));
     }
-    for (chunk, ids) in chunks_of(ids).iter().enumerate() {
-        let ids: Vec<String> = ids.iter().map(|id| json_of(id)).collect();
+    for (chunk, ids) in chunks_of(ids, of).iter().enumerate() {
+        let ids: Vec<String> = ids.iter().map(|id| of.json(id)).collect();
         row.put(&chunk_name(chunk), ValueRef::String(&format!("[{}]", ids.join(","))));
     }
     row.finish()
 }
 
-fn json_of(id: &str) -> String {
-    serde_json::Value::String(id.to_owned()).to_string()
+impl Ids {
+    /// An id as it stands in the array.
+    fn json(self, id: &str) -> String {
+        match self {
+            Self::RowKeys => serde_json::Value::String(id.to_owned()).to_string(),
+            Self::Anywhere => id.to_owned(),
+        }
+    }
+
+    /// The ids of an array.
+    fn parse(self, array: &str) -> Option<Vec<String>> {
+        match self {
+            Self::RowKeys => serde_json::from_str(array).ok(),
+            Self::Anywhere => {
+                let ids: Vec<Vec<String>> = serde_json::from_str(array).ok()?;
+                Some(ids.into_iter().map(|id| serde_json::Value::from(id).to_string()).collect())
+            }
+        }
+    }
 }
 
 /// The ids in pieces whose JSON arrays are each below the limit of a property; one piece at least.
-fn chunks_of(ids: &[String]) -> Vec<Vec<String>> {
+fn chunks_of(ids: &[String], of: Ids) -> Vec<Vec<String>> {
     let mut chunks = vec![Vec::new()];
     let mut units = 1;
     for id in ids {
-        let added = limits::utf16_units(&json_of(id)) + 1;
+        let added = limits::utf16_units(&of.json(id)) + 1;
         if units + added > limits::STRING_UNITS {
             chunks.push(Vec::new());
             units = 1;

@@ -6,7 +6,7 @@ use super::Effect;
 use crate::{
     batch::{Condition, Operation},
     edm::ValueRef,
-    entity::{EntityRows, Message, Recognition, Schema, Stored, TableEntity},
+    entity::{EntityRows, Message, Recognition, Schema, Stored, TableEntity, entity_of},
     error::{Error, ErrorKind, Result},
     row::Row,
 };
@@ -124,8 +124,10 @@ pub(crate) fn departing<E: TableEntity>(
     stays(row)?;
     let wanted = (**stored).to_row().map_err(place)?;
     let arrived = with_keys(row, wanted.partition_key(), wanted.row_key(), None)?;
-    let derived = (E::SCHEMA.derived)(&arrived).map_err(place)?;
-    if !derived.is_some_and(|rows| rows.primary.holds_same(&wanted)) {
+    // What the entity does not know travels with it, such as where it came from before.
+    let entity = E::SCHEMA.primary().and_then(|family| entity_of::<E>(&arrived, family));
+    let carried = entity.and_then(|entity| entity.to_row()).map_err(place)?;
+    if !carried.holds_same(&wanted) {
         return refused(
             "a move changes nothing but the fields that the keys hold; write other changes with `replace` first",
         );

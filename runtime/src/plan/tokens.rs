@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::seal::IndexKey;
 use crate::{
     edm::ValueRef,
-    entity::{Access, CopyRow, EntityRows, ListEntry, Schema},
+    entity::{Access, CopyRow, EntityRows, ListEntry, Listed, Schema},
     error::{Error, ErrorKind, Result, SealFault},
     key::{Family, HELD, Template},
     row::Row,
@@ -93,8 +93,14 @@ impl Tokens {
             id: primary.row_key().to_owned(),
             family: entry.family,
         });
+        let listed = rows.listed.into_iter().map(|listed| Listed {
+            partition_key: filled(&listed.family.partition, &listed.partition_key, &made),
+            row_key: filled(&listed.family.row, &listed.row_key, &made),
+            family: listed.family,
+        });
+        let listed = listed.collect();
         let (copies, entries) = (copies.collect::<Result<_>>()?, entries.collect());
-        Ok(EntityRows { primary, copies, elsewhere, entries })
+        Ok(EntityRows { primary, copies, elsewhere, entries, listed })
     }
 
     /// The tokens of the fields that a row holds.

@@ -17,12 +17,19 @@ use crate::{
 pub(super) struct Account {
     azure: Azure,
     retry: Retry,
+    #[cfg(feature = "azure-queue")]
+    policy: RetryPolicy,
 }
 
 impl Account {
     pub(super) fn new(azure: Azure, policy: Option<RetryPolicy>) -> Self {
         let policy = policy.unwrap_or(RetryPolicy::never());
-        Self { retry: Retry::around(azure.clone(), policy), azure }
+        Self {
+            retry: Retry::around(azure.clone(), policy.clone()),
+            azure,
+            #[cfg(feature = "azure-queue")]
+            policy,
+        }
     }
 }
 
@@ -114,6 +121,29 @@ impl Client {
             Box::pin(azure.set_access_policies(table, policies))
         };
         account.retry.ensure(set, || Box::pin(holds())).await
+    }
+
+    /// A queue of messages in this client's account, as an Azure Storage queue.
+    ///
+    /// ```
+    /// use entable::{AzureOptions, Client};
+    ///
+    /// let client = Client::azure(AzureOptions::emulator())?;
+    /// assert_eq!(client.azure_queue("archive")?.name(), "archive");
+    /// assert!(Client::memory().azure_queue("archive").unwrap_err().is_unsupported());
+    /// # Ok::<(), entable::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `is_unsupported` for a client that is not of an account; `is_invalid` for what is no queue's
+    /// name, or where the account's address does not tell that of its queues.
+    #[cfg(feature = "azure-queue")]
+    pub fn azure_queue(&self, name: impl Into<String>) -> Result<crate::MessageQueue> {
+        let account = self.account("there are no Azure Storage queues")?;
+        let (queues, policy) = (account.azure.queues()?, account.policy.clone());
+        let queue = crate::AzureQueue::of(queues, name.into(), policy)?;
+        Ok(crate::MessageQueue::over(queue))
     }
 
     fn account(&self, what: &str) -> Result<&Account> {

@@ -43,6 +43,8 @@ pub struct ClientBuilder {
     seed: Option<u64>,
     guards: Guards,
     vault: Vault,
+    #[cfg(feature = "blob")]
+    blobs: Option<Arc<dyn object_store::ObjectStore>>,
 }
 
 impl ClientBuilder {
@@ -133,6 +135,29 @@ impl ClientBuilder {
         self
     }
 
+    /// Where lists in blobs are kept: a store of the crate `object_store`, of a cloud, in memory, or
+    /// a directory. All programs that use the same tables have to be given the same.
+    ///
+    /// A directory cannot replace a blob under a version, so that one process has to do all the
+    /// writing: the one that holds the embedded store.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use entable::{backend::Memory, object_store::memory::InMemory, prelude::*};
+    ///
+    /// let blobs = Arc::new(InMemory::new());
+    /// let client = Client::builder().backend(Memory::new()).blobs(blobs).build()?;
+    /// # let _ = client;
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[cfg(feature = "blob")]
+    #[must_use]
+    pub fn blobs(mut self, store: Arc<dyn object_store::ObjectStore>) -> Self {
+        self.blobs = Some(store);
+        self
+    }
+
     /// How work in other partitions is done.
     #[must_use]
     pub fn outbox(mut self, options: OutboxOptions) -> Self {
@@ -170,7 +195,8 @@ impl ClientBuilder {
     /// # Errors
     ///
     /// `is_invalid` where no backend was given, or times that leave none for work in other
-    /// partitions.
+    /// partitions; `is_unsupported` for blobs in a directory beside tables that other processes may
+    /// write.
     pub fn build(self) -> Result<Client> {
         let Some(backend) = self.backend else {
             let message = "a client needs a backend: call `backend(..)`";
@@ -182,6 +208,14 @@ impl ClientBuilder {
             Some(policy) => Arc::new(Retry::around(backend, policy)),
             None => backend,
         };
+        #[cfg(feature = "blob")]
+        let blobs = match self.blobs {
+            Some(store) => {
+                let tables = backend.capabilities();
+                Some(crate::blob::Blobs::of(store, tables.exclusive, tables.name)?)
+            }
+            None => None,
+        };
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
         let chance = self.seed.map_or_else(Chance::default, Chance::seeded);
         let outbox = Outbox::new(self.outbox.checked()?, clock, chance, self.guards);
@@ -191,6 +225,8 @@ impl ClientBuilder {
             account,
             outbox: Arc::new(outbox),
             vault: Arc::new(self.vault),
+            #[cfg(feature = "blob")]
+            blobs,
         })
     }
 }

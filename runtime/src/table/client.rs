@@ -44,6 +44,8 @@ pub struct Client {
     pub(super) account: Option<Account>,
     pub(super) outbox: Arc<Outbox>,
     pub(super) vault: Arc<Vault>,
+    #[cfg(feature = "blob")]
+    pub(super) blobs: Option<crate::blob::Blobs>,
 }
 
 impl Client {
@@ -88,7 +90,18 @@ impl Client {
             account: None,
             outbox: Arc::new(outbox),
             vault: Arc::default(),
+            #[cfg(feature = "blob")]
+            blobs: None,
         }
+    }
+
+    /// Whether it has a place for blobs.
+    pub(crate) const fn has_blobs(&self) -> bool {
+        #[cfg(feature = "blob")]
+        let has_blobs = self.blobs.is_some();
+        #[cfg(not(feature = "blob"))]
+        let has_blobs = false;
+        has_blobs
     }
 
     /// What it keeps for its work in other partitions.

@@ -24,7 +24,7 @@ use crate::{
     filter::Filter,
     key::Family,
     limits::BATCH_OPERATIONS,
-    plan::{Change, Effect, Role, StoredList, Transaction, list_deltas, spill_bounds},
+    plan::{Change, Effect, Ids, Role, StoredList, Transaction, list_deltas, spill_bounds},
     row::Row,
 };
 
@@ -215,10 +215,20 @@ pub(super) async fn read_list(
     partition_key: &str,
     row_key: &str,
 ) -> Result<Option<StoredList>> {
+    read_list_of(client, table, (partition_key, row_key), Ids::RowKeys).await
+}
+
+/// The same for a list of such ids.
+pub(super) async fn read_list_of(
+    client: &Client,
+    table: &str,
+    (partition_key, row_key): (&str, &str),
+    of: Ids,
+) -> Result<Option<StoredList>> {
     let head = Read { table, partition_key, row_key, select: None };
     let Some(mut row) = client.read(head).await? else { return Ok(None) };
     for attempt in 0..backoff::ATTEMPTS {
-        let mut list = StoredList::of(row)?;
+        let mut list = StoredList::of(row, of)?;
         if list.spills() == 0 {
             return Ok(Some(list));
         }

@@ -205,7 +205,11 @@ impl<E: TableEntity> Table<E> {
         P::View: Queried<E>,
     {
         let access = path.access();
-        let table = self.table_of(access.family).to_owned();
+        // A list leads to entities in this table, wherever it is itself.
+        let table = match access.family {
+            Some(family) if family.kind == FamilyKind::List => self.name.clone(),
+            family => self.table_of(family).to_owned(),
+        };
         let request = Request::new(self.client.clone(), table, access);
         <P::View as Queried<E>>::query(TypedRequest(request))
     }
@@ -221,7 +225,7 @@ impl<E: TableEntity> Table<E> {
     {
         let request = Request::new(self.client.clone(), self.name.clone(), path.access())
             .with_tokens(Some(E::SCHEMA));
-        lists::points(&request).await.map_err(|error| error.in_table(&self.name))
+        lists::points::<E>(&request).await.map_err(|error| error.in_table(&self.name))
     }
 
     /// The entities on several paths: a query each, some at a time.

@@ -4,7 +4,7 @@ use super::{
     Client,
     blind::{self, Token},
     vault::Reading,
-    vouched::{may_be_claimed, with_owner},
+    vouched::{claimed_family, with_owner},
 };
 use crate::{
     access::CostClass,
@@ -190,6 +190,12 @@ impl Request {
         self.access.family.is_some_and(|family| family.kind == FamilyKind::List)
     }
 
+    /// The table of the rows that are read: of a list, where it has one of its own.
+    pub(super) fn rows_table(&self) -> &str {
+        let list = self.access.family.filter(|_| self.is_list());
+        list.and_then(|family| family.table).unwrap_or(&self.table)
+    }
+
     /// Rows of other types are left out by the service only where no bounds of the keys do it.
     fn type_condition(&self) -> Option<Filter> {
         let schema = self.schema?;
@@ -219,41 +225,6 @@ impl Request {
             _ => self.access.family,
         };
         Some(with_owner(with_system(columns, self.schema), family))
-    }
-
-    /// The rows as readers may see them: one that is claimed is asked for.
-    async fn vouched(&self, rows: Vec<Result<Row>>) -> Vec<Result<Row>> {
-        let family = self.access.family.filter(|family| may_be_claimed(family));
-        let has_claimed = match self.members {
-            Some(members) => self.copies && claimed_family(members).is_some(),
-            None => family.is_some(),
-        };
-        if !has_claimed {
-            return rows;
-        }
-        let mut vouched = Vec::with_capacity(rows.len());
-        for row in rows {
-            match row {
-                Ok(row) => vouched.extend(self.vouched_row(family, row).await.transpose()),
-                Err(error) => vouched.push(Err(error)),
-            }
-        }
-        vouched
-    }
-
-    async fn vouched_row(&self, family: Option<&'static Family>, row: Row) -> Result<Option<Row>> {
-        let known = match (self.schema.zip(family), self.members) {
-            (Some(known), _) => Some(known),
-            (None, Some(members)) => members.claim(&row)?.and_then(|claim| {
-                let schema = members.schemas().get(claim.member())?;
-                Some((*schema, claim.family()))
-            }),
-            (None, None) => None,
-        };
-        match known {
-            Some((schema, family)) => self.client.vouched(&self.table, schema, family, row).await,
-            None => Ok(Some(row)),
-        }
     }
 
     pub(super) fn class(&self) -> CostClass {
@@ -307,7 +278,7 @@ impl Request {
         let rows = self
             .client
             .scan(Scan {
-                table: &self.table,
+                table: self.rows_table(),
                 filter: &filter,
                 select: select.as_deref(),
                 top: self.top(cursor),
@@ -319,7 +290,8 @@ impl Request {
             Cursor { fingerprint, returned, mixed, at }
         });
         let vault = &self.client.vault;
-        let opened = vault.open(&self.table, rows.rows, self.reading(), select.as_deref()).await;
+        let opened =
+            vault.open(self.rows_table(), rows.rows, self.reading(), select.as_deref()).await;
         let mut opened = self.vouched(opened).await;
         if let Some(wanted) = self.after_opening().map_err(place)? {
             opened
@@ -359,12 +331,6 @@ impl Request {
 /// other names, and a row is vouched for as a whole.
 pub(super) fn is_read_whole(schema: &'static Schema) -> bool {
     schema.older.is_some() || schema.sealed
-}
-
-/// A kind of copies of the set whose rows may be claimed.
-fn claimed_family(members: &'static Members) -> Option<&'static Family> {
-    let families = members.schemas().iter().flat_map(|schema| schema.families);
-    families.into_iter().find(|family| may_be_claimed(family))
 }
 
 fn has_sealed(members: &'static Members) -> bool {

@@ -1,9 +1,9 @@
 //! Reading through a unique index in another partition: a row that is claimed is what its primary
 //! says by now, or nothing.
 
-use super::{Client, outbox::held_by};
+use super::{Client, outbox::held_by, request::Request};
 use crate::{
-    entity::Schema,
+    entity::{Schema, set::Members},
     error::Result,
     key::Family,
     plan::outbox::{Name, OF_OWNER, claim_of, from_of, place_of},
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Whether rows of the family may be reservations.
-pub(super) fn may_be_claimed(family: &Family) -> bool {
+fn may_be_claimed(family: &Family) -> bool {
     family.unique && family.elsewhere
 }
 
@@ -54,4 +54,47 @@ impl Client {
         }
         Ok(None)
     }
+}
+
+impl Request {
+    /// The rows as readers may see them: one that is claimed is asked for.
+    pub(super) async fn vouched(&self, rows: Vec<Result<Row>>) -> Vec<Result<Row>> {
+        let family = self.access.family.filter(|family| may_be_claimed(family));
+        let has_claimed = match self.members {
+            Some(members) => self.copies && claimed_family(members).is_some(),
+            None => family.is_some(),
+        };
+        if !has_claimed {
+            return rows;
+        }
+        let mut vouched = Vec::with_capacity(rows.len());
+        for row in rows {
+            match row {
+                Ok(row) => vouched.extend(self.vouched_row(family, row).await.transpose()),
+                Err(error) => vouched.push(Err(error)),
+            }
+        }
+        vouched
+    }
+
+    async fn vouched_row(&self, family: Option<&'static Family>, row: Row) -> Result<Option<Row>> {
+        let known = match (self.schema.zip(family), self.members) {
+            (Some(known), _) => Some(known),
+            (None, Some(members)) => members.claim(&row)?.and_then(|claim| {
+                let schema = members.schemas().get(claim.member())?;
+                Some((*schema, claim.family()))
+            }),
+            (None, None) => None,
+        };
+        match known {
+            Some((schema, family)) => self.client.vouched(&self.table, schema, family, row).await,
+            None => Ok(Some(row)),
+        }
+    }
+}
+
+/// A kind of copies of the set whose rows may be claimed.
+pub(super) fn claimed_family(members: &'static Members) -> Option<&'static Family> {
+    let families = members.schemas().iter().flat_map(|schema| schema.families);
+    families.into_iter().find(|family| may_be_claimed(family))
 }

@@ -77,6 +77,8 @@ impl Worker {
                 let seen = Condition::on(version);
                 let operation = killed(aged.row.partition_key(), &claim.id, seen)?;
                 version = self.client.apply_one(table, operation).await?.etag;
+            } else {
+                wait = left(outbox.options.claim + outbox.options.flight);
             }
         }
         let is_over = wait.is_zero() || !outbox.guards.hold(Guard::ClaimSecondLook);

@@ -8,6 +8,7 @@ mod close;
 mod directory;
 mod failure;
 mod handler;
+mod listed;
 mod messages;
 mod partition;
 mod pass;
@@ -163,9 +164,12 @@ impl Worker {
     /// The function that messages of a type are handed to.
     ///
     /// It is called at least once for each message, in no order, and maybe by several workers at
-    /// once; what it does inside [`Context::once`] takes place once. An error, a panic, or more time
-    /// than the [`lease`](Self::lease) is a failure; after some failures the message is put into the
-    /// poison table.
+    /// once; what it does inside [`Context::once`] takes place once.
+    ///
+    /// An error that passes, itself or among its sources, does not count: throttling, the network, lost
+    /// races, lost answers; the message comes again, later each time. Any other error, a panic, or more
+    /// time than the [`lease`](Self::lease) counts; after some of these
+    /// ([`POISON_AFTER`](crate::OutboxOptions::POISON_AFTER)) the message is put into the poison table.
     #[must_use]
     pub fn on<M, F, T>(mut self, handler: F) -> Self
     where

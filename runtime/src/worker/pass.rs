@@ -13,14 +13,14 @@ use crate::{
     plan::{
         moving::move_of,
         outbox::{
-            Name, OpenRow, Owner, Place, Step, claim_of, from_of, holds_same, is_of_version,
-            place_of, step,
+            Listing, Name, OpenRow, Owner, Place, Step, claim_of, entry, from_of, holds_same,
+            is_of_version, place_of, step,
         },
     },
     row::Row,
     table::{
         Guard,
-        outbox::{Contender, Flight, Meeting, derived, guarded, is_open, read_row},
+        outbox::{Contender, Flight, Guards, Meeting, derived, guarded, is_open, read_row},
     },
 };
 
@@ -51,7 +51,7 @@ pub(super) struct Open {
 
 /// What was done with one row elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Done {
+pub(super) enum Done {
     /// It is there, written under condition by this pass.
     Written,
     Deleted,
@@ -60,6 +60,35 @@ enum Done {
     /// Nothing: it is claimed, or on its way to another primary.
     Left,
     Unknown,
+}
+
+/// A pass whose lists elsewhere are still to be written.
+#[derive(Debug)]
+pub(super) struct Half {
+    open: OpenRow,
+    /// Its age was told before the pass began, and is more by now.
+    pub(super) second_look: bool,
+    pub(super) done: Vec<Done>,
+    pub(super) listings: Vec<Listing>,
+}
+
+impl Half {
+    /// What became of the pass, where everything was done.
+    pub(super) fn passed(self, guards: Guards) -> Passed {
+        let Self { open, second_look, done, .. } = self;
+        let wrote = done.iter().any(|done| matches!(done, Done::Written | Done::Deleted));
+        if done.contains(&Done::Left) {
+            return Passed::Claimed;
+        }
+        if done.contains(&Done::Unknown) {
+            return Passed::Unknown;
+        }
+        let is_sure = second_look || !guards.hold(Guard::SecondLook);
+        if is_sure || done.iter().all(|done| *done == Done::Written) {
+            return Passed::Done(Open { open, wrote });
+        }
+        Passed::Waits(open, wrote)
+    }
 }
 
 /// What a primary derives, by type.
@@ -71,18 +100,17 @@ struct Derived<'p> {
 impl Worker {
     /// Makes a pass over a dirty row.
     pub(super) async fn pass(&self, table: &str, aged: &Aged) -> Passed {
-        match self.try_pass(table, aged).await {
-            Ok(passed) => passed,
-            Err(error) if is_raced(&error) => Passed::Raced,
-            Err(error) if error.is_unrecognized_entity() => Passed::Unknown,
-            Err(error) => Passed::Failed(aged.clone(), error),
+        let flight = Flight::begin(&self.client);
+        match self.half(table, aged, flight).await {
+            Ok(half) => half.passed(self.client.outbox().guards),
+            Err(error) => Passed::failed(aged, error),
         }
     }
 
-    async fn try_pass(&self, table: &str, aged: &Aged) -> Result<Passed> {
+    /// A pass but for the lists elsewhere that the dirty row names: those are read before, and
+    /// written after it.
+    pub(super) async fn half(&self, table: &str, aged: &Aged, flight: Flight) -> Result<Half> {
         let guards = self.client.outbox().guards;
-        let flight = Flight::begin(&self.client);
-        // Its age was told before the pass began, and is more by now.
         let second_look = aged.age.is_some_and(|age| age >= self.client.outbox().options.flight);
         let open = OpenRow::of(aged.row.clone())?;
         let primary_read = self.read_primary(table, &open);
@@ -102,8 +130,12 @@ impl Worker {
             claimed = self.claimed(table, &open, &found).await?;
         }
         let derived = self.derived(table, &open, primary.as_ref()).await?;
-        let mut steps = Vec::new();
+        let (mut steps, mut listings) = (Vec::new(), Vec::new());
         for ((name, found), is_claimed) in open.names.iter().zip(&found).zip(claimed) {
+            if let Some(schema) = self.list_of(name) {
+                listings.push(derived.listing(schema, table, &open, name));
+                continue;
+            }
             let step = match is_claimed {
                 true => Some(Step::Left),
                 false => self.step(table, &open, name, found.as_ref(), &derived)?,
@@ -113,18 +145,7 @@ impl Worker {
         let own = Place::new(table, open.row.partition_key(), &open.primary);
         let done = steps.into_iter().map(|(name, step)| self.take(flight, &own, name, step));
         let done = try_join_all(done).await?;
-        if done.contains(&Done::Left) {
-            return Ok(Passed::Claimed);
-        }
-        let wrote = done.iter().any(|done| matches!(done, Done::Written | Done::Deleted));
-        if done.contains(&Done::Unknown) {
-            return Ok(Passed::Unknown);
-        }
-        let is_sure = second_look || !guards.hold(Guard::SecondLook);
-        if is_sure || done.iter().all(|done| *done == Done::Written) {
-            return Ok(Passed::Done(Open { open, wrote }));
-        }
-        Ok(Passed::Waits(open, wrote))
+        Ok(Half { open, second_look, done, listings })
     }
 
     async fn read_primary(&self, table: &str, open: &OpenRow) -> Result<Option<Row>> {
@@ -142,7 +163,9 @@ impl Worker {
     ) -> Result<Derived<'p>> {
         let mut rows: Vec<(&'static Schema, Option<EntityRows>)> = Vec::new();
         for name in &open.names {
-            let Some((schema, _)) = self.client.outbox().known(name) else { continue };
+            let outbox = self.client.outbox();
+            let copy = outbox.known(name).map(|(schema, _)| schema);
+            let Some(schema) = copy.or_else(|| outbox.known_list(name)) else { continue };
             if rows.iter().any(|(known, _)| std::ptr::eq(*known, schema)) {
                 continue;
             }
@@ -160,6 +183,12 @@ impl Worker {
             return Ok(None);
         }
         read_row(&self.client, name).await
+    }
+
+    /// The type whose list the name means, where this client can write it.
+    fn list_of(&self, name: &Name) -> Option<&'static Schema> {
+        let can_write = !name.list_place().in_blob || self.client.has_blobs();
+        self.client.outbox().known_list(name).filter(|_| can_write)
     }
 
     /// What has to be done with a row elsewhere; `None`: this program does not know its index.
@@ -201,7 +230,7 @@ impl Worker {
         found: &[Option<Row>],
     ) -> Result<Vec<bool>> {
         let own = Place::new(table, open.row.partition_key(), &open.primary);
-        let is_left = self.client.outbox().guards.hold(Guard::ClaimLeft);
+        let leaves = self.client.outbox().guards.hold(Guard::ClaimLeft);
         let mut claimed = Vec::with_capacity(found.len());
         for (name, found) in open.names.iter().zip(found) {
             let known = self.client.outbox().known(name);
@@ -212,10 +241,15 @@ impl Worker {
             };
             let owner = place_of(found, kinds, table)?;
             let is_own = owner.is_some_and(|owner| owner.is(&own));
-            let is_from = from_of(found)?.is_some_and(|from| from.is(&own));
-            let is_open = is_own && is_left && is_open(&self.client, &own, id).await?;
-            // One that was taken over from it comes back by its claim, or not at all.
-            claimed.push(is_open || (is_from && !is_own));
+            let from = from_of(found)?;
+            let is_left = is_own
+                && leaves
+                && match is_open(&self.client, &own, id).await? {
+                    Some(is_alive) => is_alive || from.is_some(),
+                    None => false,
+                };
+            // One that was taken over is settled with its claim, and only so.
+            claimed.push(is_left || (!is_own && from.is_some_and(|from| from.is(&own))));
         }
         Ok(claimed)
     }
@@ -286,6 +320,35 @@ impl Derived<'_> {
         let Some(copy) = copy else { return Ok(None) };
         let Some(primary) = schema.primary_of(copy.family) else { return Ok(None) };
         Ok(Some((Kinds { copy: copy.family, primary, schema }, copy.row.clone())))
+    }
+}
+
+impl Derived<'_> {
+    /// Whether the primary shall be in a list elsewhere, and as what.
+    fn listing(
+        &self,
+        schema: &'static Schema,
+        table: &str,
+        open: &OpenRow,
+        name: &Name,
+    ) -> Listing {
+        let known = self.rows.iter().find(|(known, _)| std::ptr::eq(*known, schema));
+        let rows = known.and_then(|(_, rows)| rows.as_ref());
+        let mut listed = rows.iter().flat_map(|rows| &rows.listed);
+        let wanted = listed.any(|listed| name.is_of_list(table, listed));
+        let owner =
+            Owner { table, partition_key: open.row.partition_key(), row_key: &open.primary };
+        Listing { entry: entry(owner, schema, name), name: name.clone(), wanted }
+    }
+}
+
+impl Passed {
+    pub(super) fn failed(aged: &Aged, error: Error) -> Self {
+        match error {
+            error if is_raced(&error) => Self::Raced,
+            error if error.is_unrecognized_entity() => Self::Unknown,
+            error => Self::Failed(aged.clone(), error),
+        }
     }
 }
 

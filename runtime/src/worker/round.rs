@@ -130,10 +130,7 @@ impl Worker {
         visit.unknown = partition.unknown;
         let rows = partition.dirty.iter().cloned();
         let rows: Vec<_> = rows.filter(|aged| self.is_due(table, aged, due, &mut visit)).collect();
-        let passes = stream::iter(rows)
-            .map(|aged| async move { self.pass(table, &aged).await })
-            .buffer_unordered(ROWS);
-        let passed: Vec<Passed> = passes.collect().await;
+        let passed = self.passes(table, rows).await;
         self.settle(table, passed, &mut round, &mut visit).await;
         self.claims(&partition, &mut round, &mut visit).await;
         self.messages(&partition, due, &mut round, &mut visit).await;

@@ -1,6 +1,8 @@
-// The JavaScript SDK's side: `interop.mjs write <table>`, `interop.mjs read <table> <writer>`.
+// The JavaScript SDKs' side: `interop.mjs write <table>`, `interop.mjs read <table> <writer>`,
+// `interop.mjs send|receive|poison <queue>`.
 import assert from "node:assert/strict";
 import { TableClient, odata } from "@azure/data-tables";
+import { QueueServiceClient } from "@azure/storage-queue";
 
 const AWKWARD = "o'brien %25+é😀";
 const GUID = "01234567-89ab-cdef-0123-456789abcdef";
@@ -63,5 +65,32 @@ async function read() {
   assert.equal(rows, 4);
 }
 
-await (verb === "write" ? write() : read());
+const queue = (name) =>
+  QueueServiceClient.fromConnectionString(process.env.ENTABLE_AZURITE).getQueueClient(name);
+const message = (id) => JSON.stringify({ type: "Interop", version: 1, body: { id, text: TEXT } });
+const decoded = (one) => JSON.parse(Buffer.from(one.messageText, "base64").toString("utf8"));
+
+// As Azure Functions do it, and as this SDK does it by itself.
+async function send() {
+  const texts = [Buffer.from(message(1), "utf8").toString("base64"), message(2)];
+  for (const text of texts) await queue(name).sendMessage(text, { messageTimeToLive: -1 });
+}
+
+async function receive() {
+  const { receivedMessageItems } = await queue(name).receiveMessages({ visibilityTimeout: 60 });
+  assert.equal(receivedMessageItems.length, 1);
+  const [one] = receivedMessageItems;
+  assert.ok(one.expiresOn.getUTCFullYear() >= 9999, `it expires: ${one.expiresOn}`);
+  const { id, ...rest } = decoded(one);
+  assert.match(id, /^[0-9a-f]{24}$/);
+  assert.deepEqual(rest, { format: 1, type: "Interop", version: 1, body: { id: 0, text: TEXT } });
+  await queue(name).deleteMessage(one.messageId, one.popReceipt);
+}
+
+async function poison() {
+  const { peekedMessageItems } = await queue(`${name}-poison`).peekMessages();
+  assert.deepEqual(decoded(peekedMessageItems[0]).body.id, 1);
+}
+
+await { write, read, send, receive, poison }[verb]();
 console.log(`javascript: ${verb} ${writer ?? ""}`);

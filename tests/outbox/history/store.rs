@@ -14,6 +14,7 @@ use entable::{
     backend::{
         Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
     },
+    object_store::memory::InMemory,
     prelude::*,
 };
 use tokio::time::{Instant, sleep};
@@ -59,15 +60,26 @@ impl Clock for VirtualClock {
     }
 }
 
+/// A client's own clock, hours before or after the store's.
+#[derive(Debug)]
+pub(super) struct SkewedClock(pub(super) Arc<VirtualClock>, pub(super) i64);
+
+impl Clock for SkewedClock {
+    fn now(&self) -> Ticks {
+        Ticks::new(self.0.now().get() + self.1 * 36_000_000_000).unwrap()
+    }
+}
+
 /// What all actors share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) memory: Memory,
+    pub(super) blobs: InMemory,
     random: Mutex<Random>,
     /// Of how many requests three are troubled; `None`: all are good.
     trouble: Mutex<Option<u64>>,
     /// Requests that are given up and still to be carried out.
-    late: AtomicUsize,
+    pub(super) late: AtomicUsize,
     pub(super) log: Mutex<Vec<String>>,
 }
 
@@ -75,6 +87,7 @@ impl Shared {
     pub(super) fn new(seed: u64, clock: Arc<VirtualClock>) -> Arc<Self> {
         Arc::new(Self {
             memory: Memory::with_clock(clock),
+            blobs: InMemory::new(),
             random: Mutex::new(Random(seed ^ 0x0073_746f_7265)),
             trouble: Mutex::new(None),
             late: AtomicUsize::new(0),
@@ -94,14 +107,17 @@ impl Shared {
         self.late.load(Ordering::SeqCst)
     }
 
-    fn draw(&self, bound: u64) -> u64 {
+    pub(super) fn draw(&self, bound: u64) -> u64 {
         self.random.lock().unwrap().below(bound)
     }
 }
 
+/// The actor whose requests take no time and never fail.
+pub(super) const WATCHER: &str = "watcher";
+
 /// What becomes of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+pub(super) enum Fate {
     Good,
     /// Not carried out.
     Refused,
@@ -149,7 +165,10 @@ impl Way {
     }
 
     /// Time before a request arrives, and what becomes of it. A dead actor waits for ever.
-    async fn fate(&self) -> Fate {
+    pub(super) async fn fate(&self) -> Fate {
+        if self.actor == WATCHER {
+            return Fate::Good;
+        }
         if self.is_dead() {
             std::future::pending::<()>().await;
         }
@@ -164,27 +183,27 @@ impl Way {
         }
     }
 
-    async fn answered(&self) {
-        if self.shared.troubled().is_some() {
+    pub(super) async fn answered(&self) {
+        if self.actor != WATCHER && self.shared.troubled().is_some() {
             let pause = self.shared.random.lock().unwrap().pause(400);
             sleep(pause).await;
         }
     }
 
-    fn note(&self, batch: &Batch, outcome: &str) {
+    pub(super) fn say(&self, what: &str) {
         let at = Instant::now();
+        self.shared.log.lock().unwrap().push(format!("{at:?} {} {what}", self.actor));
+    }
+
+    fn note(&self, batch: &Batch, outcome: &str) {
         let operations: Vec<String> = batch
             .operations()
             .iter()
             .map(|operation| format!("{:?} {}", operation.verb(), operation.row().row_key()))
             .collect();
-        self.shared.log.lock().unwrap().push(format!(
-            "{at:?} {} {} {}: {} -> {outcome}",
-            self.actor,
-            batch.table(),
-            batch.partition_key(),
-            operations.join(", ")
-        ));
+        let (table, partition_key) = (batch.table(), batch.partition_key());
+        let operations = operations.join(", ");
+        self.say(&format!("{table} {partition_key}: {operations} -> {outcome}"));
     }
 
     async fn apply_now(&self, batch: &Batch, note: &str) -> Result<Vec<Written>, Error> {

@@ -1,6 +1,9 @@
 //! Values that are unique across partitions.
 
+mod lost;
+mod reading;
 mod verbs;
+mod worker;
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,12 +33,12 @@ use entable::{
         when = Person::has_badge
     )
 )]
-pub(super) struct Person {
-    pub(super) department: String,
-    pub(super) id: u32,
-    pub(super) name: String,
-    pub(super) email: String,
-    pub(super) badge: String,
+pub(crate) struct Person {
+    pub(crate) department: String,
+    pub(crate) id: u32,
+    pub(crate) name: String,
+    pub(crate) email: String,
+    pub(crate) badge: String,
 }
 
 impl Person {
@@ -44,7 +47,7 @@ impl Person {
     }
 }
 
-pub(super) fn person(id: u32, email: &str) -> Person {
+pub(crate) fn person(id: u32, email: &str) -> Person {
     Person {
         department: "Sales".into(),
         id,
@@ -54,16 +57,16 @@ pub(super) fn person(id: u32, email: &str) -> Person {
     }
 }
 
-pub(super) struct World {
-    pub(super) clock: Arc<SteppedClock>,
-    pub(super) recorder: Recorder,
-    pub(super) fault: Fault,
-    pub(super) client: Client,
-    pub(super) staff: Table<Person>,
+pub(crate) struct World {
+    pub(crate) clock: Arc<SteppedClock>,
+    pub(crate) recorder: Recorder,
+    pub(crate) fault: Fault,
+    pub(crate) client: Client,
+    pub(crate) staff: Table<Person>,
 }
 
 impl World {
-    pub(super) async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let start = Ticks::new(630_000_000_000_000_000).unwrap();
         let clock = Arc::new(SteppedClock::new(start));
         let recorder = Recorder::around(Memory::with_clock(clock.clone()));
@@ -79,34 +82,34 @@ impl World {
         Self { clock, recorder, fault, client, staff }
     }
 
-    pub(super) fn later(&self, time: Duration) {
+    pub(crate) fn later(&self, time: Duration) {
         self.clock.advance(time + Duration::from_secs(1));
     }
 
-    pub(super) fn requests(&self) -> Vec<String> {
+    pub(crate) fn requests(&self) -> Vec<String> {
         self.recorder.take().iter().map(ToString::to_string).collect()
     }
 
-    pub(super) async fn rows(&self, table: &str, partition_key: &str) -> Vec<String> {
+    pub(crate) async fn rows(&self, table: &str, partition_key: &str) -> Vec<String> {
         let rows = self.client.dynamic(table).query(Keys::partition(partition_key));
         rows.collect().await.unwrap().iter().map(|row| row.row_key().to_owned()).collect()
     }
 
     /// The row of an email as it is.
-    pub(super) async fn reservation(&self, email: &str) -> Option<DynamicEntity> {
+    pub(crate) async fn reservation(&self, email: &str) -> Option<DynamicEntity> {
         let partition_key = format!("email_{email}");
         let row = self.client.dynamic("Staff").get(&partition_key, "email").await.unwrap();
         row.map(Stored::into_inner)
     }
 
     /// What is open in the partition of the people.
-    pub(super) async fn open(&self) -> Vec<String> {
+    pub(crate) async fn open(&self) -> Vec<String> {
         let rows = self.rows("Staff", "empid_Sales").await;
         rows.into_iter().filter(|key| key.starts_with("~e") && !key.starts_with("~e0_")).collect()
     }
 
     /// What is left is done, and looked at once more.
-    pub(super) async fn recover(&self) {
+    pub(crate) async fn recover(&self) {
         self.client.wait_for_copies().await;
         let worker = self.client.worker();
         for _ in 0..4 {
@@ -116,12 +119,12 @@ impl World {
         worker.drain().await.unwrap();
     }
 
-    pub(super) async fn ids(&self, email: &str) -> Vec<u32> {
+    pub(crate) async fn ids(&self, email: &str) -> Vec<u32> {
         let all = self.staff.query(Person::primary().department("Sales")).collect().await.unwrap();
         all.iter().filter(|one| one.email == email).map(|one| one.id).collect()
     }
 }
 
-pub(super) fn by_email(email: &str) -> Point<Person, entable::entity::FullCopy> {
+pub(crate) fn by_email(email: &str) -> Point<Person, entable::entity::FullCopy> {
     Person::by_email().email(email)
 }

@@ -183,7 +183,7 @@ impl Drop for Embedded {
 #[deny(clippy::missing_trait_methods)]
 impl Backend for Embedded {
     fn capabilities(&self) -> Capabilities {
-        Capabilities::new("embedded", true)
+        Capabilities::new("embedded", true).exclusive()
     }
 
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {

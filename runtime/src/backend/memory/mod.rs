@@ -240,7 +240,7 @@ impl Table {
 #[deny(clippy::missing_trait_methods)]
 impl Backend for Memory {
     fn capabilities(&self) -> Capabilities {
-        Capabilities::new("memory", false)
+        Capabilities::new("memory", false).exclusive()
     }
 
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {

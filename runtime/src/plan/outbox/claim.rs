@@ -5,13 +5,13 @@
 
 use super::{
     CLAIM, FORMAT, FORMAT_NAME, Name, TYPE_NAME,
-    copy::{FROM, HELD},
+    copy::{FROM, HELD, TABLE, VERSION, keys_of_owner},
     hash128,
 };
 use crate::{
     batch::{Condition, Operation},
     edm::ValueRef,
-    entity::{Kinds, derive_keys, gives_keys_of},
+    entity::Kinds,
     error::{Error, ErrorKind, Result},
     row::{ETag, Row},
 };
@@ -147,27 +147,14 @@ pub(crate) fn from_of(row: &Row) -> Result<Option<Place>> {
 
 /// The primary that a row elsewhere says it is a copy of; `table`: where primaries of an index
 /// without a table of its own are.
-pub(crate) fn place_of(
-    row: &Row,
-    Kinds { copy: family, primary, .. }: Kinds,
-    table: &str,
-) -> Result<Option<Place>> {
-    use super::copy::{PARTITION, ROW, TABLE};
-    let text = |name: &str| match row.get(name) {
-        Ok(Some(ValueRef::String(text))) => Some(text.to_owned()),
-        _ => None,
+pub(crate) fn place_of(row: &Row, kinds: Kinds, table: &str) -> Result<Option<Place>> {
+    let table = match (kinds.copy.table, row.get(TABLE)?) {
+        (None, _) => table,
+        (Some(_), Some(ValueRef::String(table))) => table,
+        (Some(_), _) => return Ok(None),
     };
-    let table = match family.table {
-        Some(_) => text(TABLE),
-        None => Some(table.to_owned()),
-    };
-    let keys = if gives_keys_of(family, primary) {
-        derive_keys(family, primary, (row.partition_key(), row.row_key())).ok()
-    } else {
-        text(PARTITION).zip(text(ROW))
-    };
-    let place = table.zip(keys);
-    Ok(place.map(|(table, (partition_key, row_key))| Place { table, partition_key, row_key }))
+    let keys = keys_of_owner(row, kinds)?;
+    Ok(keys.map(|(partition_key, row_key)| Place::new(table, &partition_key, &row_key)))
 }
 
 /// The row with the name of a claim, and of whom it was taken over from: of no version yet.
@@ -175,10 +162,7 @@ pub(crate) fn reserved(copy: &Row, id: &str, from: Option<&Place>) -> Result<Row
     let mut row = Row::build(copy.partition_key(), copy.row_key());
     let mut properties = copy.properties();
     while let Some((name, value)) = properties.next()? {
-        if name != super::copy::VERSION.as_bytes()
-            && name != HELD.as_bytes()
-            && name != FROM.as_bytes()
-        {
+        if name != VERSION.as_bytes() && name != HELD.as_bytes() && name != FROM.as_bytes() {
             row.put(&String::from_utf8_lossy(name), value);
         }
     }

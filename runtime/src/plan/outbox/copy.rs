@@ -12,8 +12,8 @@ use crate::{
 /// The version of the primary that the copy was derived from.
 pub(super) const VERSION: &str = "Src";
 /// The primary's keys, where the copy's do not give them.
-pub(super) const PARTITION: &str = "SrcP";
-pub(super) const ROW: &str = "SrcR";
+const PARTITION: &str = "SrcP";
+const ROW: &str = "SrcR";
 /// The primary's table, where primaries of several tables may share the copies' table.
 pub(super) const TABLE: &str = "SrcT";
 /// The claim that it is reserved by.

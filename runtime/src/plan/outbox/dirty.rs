@@ -1,10 +1,12 @@
 //! Dirty rows: which rows elsewhere may be wrong, one row for each primary.
 
-use super::{DIRTY, FORMAT, FORMAT_NAME, TYPE_NAME, fence::text, hash128};
+use super::{
+    DIRTY, FORMAT, FORMAT_NAME, Listing, Owner, TYPE_NAME, fence::text, hash128, listed::listings,
+};
 use crate::{
     batch::{Operation, Verb},
     edm::ValueRef,
-    entity::{CopyRow, EntityRows, Kinds, Schema},
+    entity::{CopyRow, EntityRows, Kinds, Listed, Schema},
     error::{Error, ErrorKind, Result},
     key::Family,
     limits,
@@ -100,6 +102,7 @@ pub(crate) struct Dirty {
     /// The primary's RowKey.
     pub(crate) primary: String,
     pub(crate) destinations: Vec<Destination>,
+    pub(crate) listings: Vec<Listing>,
 }
 
 /// What effects in one table concern elsewhere. Copies that stay as they are are left out: what was
@@ -113,20 +116,26 @@ fn of_effect(effect: &Effect, table: &str) -> Vec<Dirty> {
     let copies =
         |rows: Option<&EntityRows>| rows.map(|rows| rows.elsewhere.clone()).unwrap_or_default();
     let (old, new) = (copies(effect.old.as_ref()), copies(effect.new.as_ref()));
-    if old.is_empty() && new.is_empty() {
-        return Vec::new();
-    }
+    let (old_rows, new_rows) = (effect.old.as_ref(), effect.new.as_ref());
     let is_one = effect.primary.len() == 1;
     let dirty = effect.primary.iter().filter_map(|operation| {
-        let destinations = match operation.verb() {
-            Verb::Delete => destinations(schema, table, &old, &[]),
-            _ if is_one => destinations(schema, table, &old, &new),
-            _ => destinations(schema, table, &[], &new),
+        let (partition_key, row_key) = operation.row().keys();
+        let owner = Owner { table, partition_key, row_key };
+        let (destinations, listings) = match operation.verb() {
+            Verb::Delete => {
+                (destinations(schema, table, &old, &[]), listings(schema, owner, old_rows, None))
+            }
+            _ if is_one => (
+                destinations(schema, table, &old, &new),
+                listings(schema, owner, old_rows, new_rows),
+            ),
+            _ => (destinations(schema, table, &[], &new), listings(schema, owner, None, new_rows)),
         };
-        (!destinations.is_empty()).then(|| Dirty {
+        (!destinations.is_empty() || !listings.is_empty()).then(|| Dirty {
             partition_key: operation.row().partition_key().to_owned(),
             primary: operation.row().row_key().to_owned(),
             destinations,
+            listings,
         })
     });
     dirty.collect()
@@ -189,7 +198,25 @@ impl Dirty {
             partition_key: primary.partition_key().to_owned(),
             primary: primary.row_key().to_owned(),
             destinations: vec![destination],
+            listings: Vec::new(),
         })
+    }
+
+    /// The record of a primary in one list elsewhere.
+    pub(crate) fn naming_list(
+        schema: &'static Schema,
+        table: &str,
+        primary: &Row,
+        listed: &Listed,
+    ) -> Self {
+        let (partition_key, row_key) = primary.keys();
+        let owner = Owner { table, partition_key, row_key };
+        Self {
+            partition_key: partition_key.to_owned(),
+            primary: row_key.to_owned(),
+            destinations: Vec::new(),
+            listings: vec![Listing::of(schema, owner, listed, true)],
+        }
     }
 
     /// The RowKey of its row.
@@ -200,8 +227,9 @@ impl Dirty {
     /// What records it: as an insert, which fails where earlier work is still open, or joined with
     /// that.
     pub(crate) fn recorded(&self, joined: bool) -> Result<Operation> {
-        let names = self.destinations.iter().map(|destination| &destination.name);
-        let row = row_of(&self.partition_key, &self.primary, names)?;
+        let copies = self.destinations.iter().map(|destination| &destination.name);
+        let lists = self.listings.iter().map(|listing| &listing.name);
+        let row = row_of(&self.partition_key, &self.primary, copies.chain(lists))?;
         Ok(if joined { Operation::insert_or_merge(row) } else { Operation::insert(row) })
     }
 }

@@ -9,6 +9,7 @@ mod copy;
 mod dirty;
 mod fence;
 mod hash;
+mod listed;
 mod message;
 mod step;
 
@@ -18,11 +19,12 @@ pub(crate) use claim::{
 };
 pub(crate) use copy::{
     OF_OWNER, Owner, holds_same, is_from_table, is_of_owner, is_of_version, is_owned, is_version,
-    keys_of_owner, owned_copy,
+    owned_copy,
 };
 pub(crate) use dirty::{Destination, Dirty, Name, OpenRow, dirty_key, dirty_rows, suspected};
 pub(crate) use fence::{DIRECTORY, Fence, Marker, all_markers};
 pub(crate) use hash::hash128;
+pub(crate) use listed::{ListPlace, Listing, entry, entry_keys};
 pub(crate) use message::{OpenMessage, after, emitted, posted, receipt, receipt_key};
 pub(crate) use step::{Step, step};
 

@@ -189,8 +189,8 @@ pub(super) struct Group {
     bytes: usize,
     /// When its first change came.
     since: Instant,
-    /// Whether a fence goes with it.
-    is_fenced: bool,
+    /// Rows that go with it once: a fence, a claim.
+    shared: usize,
 }
 
 impl Group {
@@ -203,20 +203,14 @@ impl Group {
             rows: HashSet::new(),
             operations: 0,
             bytes: 0,
-            is_fenced: false,
+            shared: 0,
             since: Instant::now(),
         }
     }
 
     /// Whether a change fits beside the others: by count, by bytes, and by its row.
-    fn takes(
-        &self,
-        row_key: &str,
-        has_rows_elsewhere: bool,
-        (operations, bytes): (usize, usize),
-    ) -> bool {
-        let fence = usize::from(self.is_fenced || has_rows_elsewhere);
-        self.operations + operations + fence <= BATCH_OPERATIONS
+    fn takes(&self, row_key: &str, shared: usize, (operations, bytes): (usize, usize)) -> bool {
+        self.operations + operations + self.shared.max(shared) <= BATCH_OPERATIONS
             && self.bytes + bytes < REQUEST_BYTES - REQUEST_BYTES / 64
             && !self.rows.contains(row_key)
     }
@@ -228,7 +222,7 @@ impl Group {
         item: Item,
         (operations, bytes): (usize, usize),
     ) {
-        self.is_fenced |= change.has_rows_elsewhere();
+        self.shared = self.shared.max(change.shared_rows());
         self.rows.insert(row_key);
         self.changes.push(change);
         self.items.push(item);
@@ -241,6 +235,11 @@ impl Group {
         self.table == other.table
             && self.partition_key == other.partition_key
             && (self.has_lists() || other.has_lists() || !self.rows.is_disjoint(&other.rows))
+    }
+
+    /// Its place, where work in other partitions is open as soon as it is written.
+    pub(super) fn fenced(&self) -> Option<(String, String)> {
+        (self.shared > 0).then(|| (self.table.clone(), self.partition_key.clone()))
     }
 
     fn has_lists(&self) -> bool {
@@ -299,7 +298,7 @@ impl Groups {
             }
             Entry::Occupied(open) => {
                 let group = open.into_mut();
-                if !group.takes(&row_key, change.has_rows_elsewhere(), size) {
+                if !group.takes(&row_key, change.shared_rows(), size) {
                     let next = Group::new(&group.table, &group.partition_key);
                     ready.push(std::mem::replace(group, next));
                 }
@@ -326,6 +325,11 @@ impl Groups {
         let overdue: Vec<Group> = overdue.map(|(_, group)| group).collect();
         self.rows -= overdue.iter().map(|group| group.items.len()).sum::<usize>();
         overdue
+    }
+
+    /// The places of those with work in other partitions.
+    pub(super) fn fenced(&self) -> impl Iterator<Item = (String, String)> {
+        self.open.values().filter_map(Group::fenced)
     }
 
     /// All groups, as they are.

@@ -28,6 +28,9 @@ use crate::{
     },
 };
 
+/// Partitions that wait for more changes and are registered together.
+const REGISTERED: usize = 1_600;
+
 /// What a run works with.
 pub(super) struct Work {
     pub(super) client: Client,
@@ -91,9 +94,7 @@ impl Run {
         };
         match placed {
             Ok(ready) => {
-                for group in ready {
-                    self.send(group).await;
-                }
+                self.send_all(ready).await;
             }
             Err(error) => {
                 self.fail(item, error.in_table(&table));
@@ -115,9 +116,8 @@ impl Run {
             {
                 return item;
             }
-            for group in self.groups.overdue(linger) {
-                self.send(group).await;
-            }
+            let overdue = self.groups.overdue(linger);
+            self.send_all(overdue).await;
         }
         self.beside(input).await
     }
@@ -133,6 +133,27 @@ impl Run {
             }
         }
         input.await
+    }
+
+    /// Sends groups. Where one needs a registration for its partition, those that wait for more
+    /// changes are registered with it: they will need one, and many cost little more than one.
+    async fn send_all(&mut self, groups: Vec<Group>) {
+        let outbox = self.work.client.outbox();
+        let is_new = |(table, key): &(String, String)| !outbox.is_registered(table, key);
+        let mut places: Vec<_> = groups.iter().filter_map(Group::fenced).filter(is_new).collect();
+        if !places.is_empty() {
+            let waiting = self.groups.fenced().filter(is_new);
+            places.extend(waiting.take(REGISTERED));
+            places.sort_unstable();
+            places.dedup();
+            if places.len() > 1 {
+                let prepared = prepare(self.work.client.clone(), places);
+                self.beside(prepared).await;
+            }
+        }
+        for group in groups {
+            self.send(group).await;
+        }
     }
 
     /// Sends a group, when there is room and no transaction in flight writes one of its rows.
@@ -185,9 +206,8 @@ impl Run {
     }
 
     async fn settle(&mut self) {
-        for group in self.groups.drain() {
-            self.send(group).await;
-        }
+        let rest = self.groups.drain();
+        self.send_all(rest).await;
         while !self.flights.is_empty() {
             self.land().await;
         }
@@ -220,6 +240,13 @@ impl Run {
         self.report.failed.sort_by_key(|failure| failure.index);
         self.report
     }
+}
+
+fn prepare(
+    client: Client,
+    places: Vec<(String, String)>,
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(async move { client.outbox().prepare(&client, places).await })
 }
 
 /// Sends a group. A change that fails is taken out and the others are sent again; a group whose

@@ -1,14 +1,21 @@
 //! The writer's own way: rows elsewhere are written right after the commit, under the versions that
 //! were read before it. Whatever fails is left to a worker.
 
+use std::collections::BTreeMap;
+
 use futures_util::future::try_join_all;
 
-use super::{Flight, Guard, claims::Wish};
+use super::{
+    Flight, Guard, Lists, again::write_again, claims::Wish, contend::Left, find_lists, is_settled,
+    need_blobs, write_lists,
+};
 use crate::{
     backend::Read,
     batch::{Condition, Operation},
     error::{Error, ErrorKind, Result},
-    plan::outbox::{Destination, Dirty, Name, Owner, Place, Step, claim_of, step},
+    plan::outbox::{
+        Destination, Dirty, ListPlace, Listing, Name, Owner, Place, Step, claim_of, step,
+    },
     row::{ETag, Row},
     table::Client,
 };
@@ -19,6 +26,8 @@ pub(crate) struct Commit {
     table: String,
     flight: Flight,
     entities: Vec<Entity>,
+    /// The lists elsewhere as they were before the commit.
+    lists: Lists,
     /// The claim of the transaction.
     claim: Option<String>,
 }
@@ -39,13 +48,21 @@ impl Commit {
     /// Reads the rows elsewhere that are there by the primaries as they were.
     pub(crate) async fn prepare(client: &Client, table: &str, dirty: Vec<Dirty>) -> Self {
         let flight = Flight::begin(client);
+        let listings = dirty.iter().flat_map(|dirty| &dirty.listings);
+        let lists = find_lists(client, places(listings)).await;
         let mut entities = Vec::new();
         for dirty in dirty {
             let rows = dirty.destinations.iter().map(|destination| found(client, destination));
             let found = try_join_all(rows).await.ok();
             entities.push(Entity { dirty, found, version: None, recorded: None });
         }
-        Self { table: table.to_owned(), flight, entities, claim: None }
+        Self { table: table.to_owned(), flight, entities, lists, claim: None }
+    }
+
+    /// Refuses a change of lists that this client could not write.
+    pub(crate) fn check(&self, client: &Client) -> Result<()> {
+        let mut listings = self.dirty().flat_map(|dirty| &dirty.listings);
+        listings.try_for_each(|listing| need_blobs(client, &listing.name.list_place()))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -70,14 +87,16 @@ impl Commit {
         self.entities.iter().enumerate().flat_map(of_entity).collect()
     }
 
-    /// The primaries that leave a unique key.
-    pub(super) fn left(&self, table: &str, partition_key: &str) -> Vec<Place> {
-        let leaves = |entity: &&Entity| {
-            let mut destinations = entity.dirty.destinations.iter();
-            destinations.any(|one| one.kinds.copy.unique && one.wanted.is_none())
+    /// The unique keys that primaries leave.
+    pub(super) fn left(&self, table: &str, partition_key: &str) -> Vec<Left> {
+        let of_entity = |entity: &Entity| {
+            let place = Place::new(table, partition_key, &entity.dirty.primary);
+            let leaves = |one: &&Destination| one.kinds.copy.unique && one.wanted.is_none();
+            let left = entity.dirty.destinations.iter().filter(leaves);
+            let left = left.map(|one| Left { place: place.clone(), name: Some(one.name.clone()) });
+            left.collect::<Vec<_>>()
         };
-        let place = |entity: &Entity| Place::new(table, partition_key, &entity.dirty.primary);
-        self.entities.iter().filter(leaves).map(place).collect()
+        self.entities.iter().flat_map(of_entity).collect()
     }
 
     /// Takes note of a reservation, which another primary of the transaction may have left.
@@ -111,13 +130,61 @@ impl Commit {
 
     /// Writes the rows elsewhere.
     pub(crate) async fn finish(self, client: Client) -> Result<()> {
+        let (settled, failure) = self.finish_lists(&client).await;
         for entity in &self.entities {
-            self.finish_entity(&client, entity).await?;
+            self.finish_entity(&client, entity, &settled).await?;
         }
-        Ok(())
+        failure.map_or(Ok(()), Err)
     }
 
-    async fn finish_entity(&self, client: &Client, entity: &Entity) -> Result<()> {
+    /// Writes every list elsewhere once, for all entities. Those listings that need no further
+    /// look, and the first failure.
+    async fn finish_lists(&self, client: &Client) -> (Vec<&Listing>, Option<Error>) {
+        let by_entity = || {
+            let dirty = self.entities.iter().map(|entity| &entity.dirty);
+            dirty.flat_map(|dirty| dirty.listings.iter().map(move |listing| (dirty, listing)))
+        };
+        let all: Vec<&Listing> = by_entity().map(|(_, listing)| listing).collect();
+        let is_first = client.outbox().guards.hold(Guard::DestinationFirst);
+        let again = match is_first {
+            true => None,
+            false => Some(find_lists(client, places(all.iter().copied())).await),
+        };
+        let lists = again.as_ref().unwrap_or(&self.lists);
+        let written = write_lists(client, self.flight, lists, &all, true).await;
+        let (mut settled, mut failure) = (Vec::new(), None);
+        let mut late: BTreeMap<ListPlace, Vec<(&Dirty, &Listing)>> = BTreeMap::new();
+        for (dirty, listing) in by_entity() {
+            let place = listing.name.list_place();
+            match written.get(&place) {
+                Some(Ok(listed)) if is_settled(client, listing, *listed) => settled.push(listing),
+                Some(Ok(_)) => {}
+                Some(Err(error)) if error.is_raced() && is_first => {
+                    late.entry(place).or_default().push((dirty, listing));
+                }
+                Some(Err(error)) => failure = Some(error.clone()),
+                None => failure = Some(unread()),
+            }
+        }
+        for (place, late) in late {
+            match write_again(client, &self.table, &place, &late).await {
+                Ok((now, listed)) => {
+                    let now = now.iter().zip(&late);
+                    let done = now.filter(|(now, _)| is_settled(client, now, listed));
+                    settled.extend(done.map(|(_, (_, listing))| *listing));
+                }
+                Err(error) => failure = Some(error),
+            }
+        }
+        (settled, failure)
+    }
+
+    async fn finish_entity(
+        &self,
+        client: &Client,
+        entity: &Entity,
+        settled: &[&Listing],
+    ) -> Result<()> {
         let Some(found) = &entity.found else { return Err(unread()) };
         let destinations = entity.dirty.destinations.iter().zip(found);
         let written = try_join_all(destinations.map(|(destination, found)| {
@@ -125,7 +192,11 @@ impl Commit {
         }))
         .await?;
         let Some(recorded) = &entity.recorded else { return Ok(()) };
-        if !written.into_iter().all(|written| written) {
+        let is_settled =
+            |listing: &Listing| settled.iter().any(|settled| std::ptr::eq(*settled, listing));
+        if !written.into_iter().all(|written| written)
+            || !entity.dirty.listings.iter().all(is_settled)
+        {
             return Ok(());
         }
         let condition = match client.outbox().guards.hold(Guard::DirtyVersion) {
@@ -173,6 +244,10 @@ impl Commit {
         self.flight.write(client, &name.table, *kinds, operation).await?;
         Ok(is_there)
     }
+}
+
+fn places<'l>(listings: impl Iterator<Item = &'l Listing>) -> Vec<ListPlace> {
+    listings.map(|listing| listing.name.list_place()).collect()
 }
 
 /// The operation, without its condition where a simulation leaves that out.

@@ -25,6 +25,11 @@ pub enum Guard {
     DirtyVersion,
     /// What was not written by oneself is looked at again when nobody can write it any more.
     SecondLook,
+    /// An entry that is in its list already is written once more.
+    EntryWritten,
+    /// An entry that was taken out of its list, or was not in it, is looked at again when nobody can
+    /// write it any more.
+    EntrySecondLook,
     /// The transaction deletes its claim.
     ClaimInTransaction,
     /// A claim is called dead before its reservations are taken back.

@@ -2,6 +2,7 @@
 //!
 //! The rules, and why they are needed, are in `docs/outbox.md`.
 
+mod again;
 mod background;
 mod carry;
 mod claims;
@@ -9,6 +10,7 @@ mod contend;
 mod fast;
 mod flight;
 mod guard;
+mod listing;
 mod options;
 mod register;
 mod settle;
@@ -16,6 +18,7 @@ mod work;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use again::Lanes;
 use background::Background;
 pub(crate) use carry::{Carried, Carry};
 pub(crate) use claims::{Claims, is_definite};
@@ -25,6 +28,10 @@ pub(crate) use fast::{guarded, read_row};
 pub(crate) use flight::Flight;
 pub use guard::Guard;
 pub(crate) use guard::Guards;
+pub(crate) use listing::{
+    Listed, Lists, ListsWritten, blob_name, find_list, find_lists, is_settled, need_blobs,
+    write_lists,
+};
 pub use options::OutboxOptions;
 pub(crate) use options::SERVER_LIMIT;
 use register::Registrations;
@@ -52,6 +59,7 @@ pub(crate) struct Outbox {
     pub(crate) chance: Chance,
     pub(crate) guards: Guards,
     pub(crate) background: Background,
+    pub(crate) lanes: Lanes,
     registrations: Registrations,
     /// The types that this client has met.
     types: RwLock<Vec<&'static Schema>>,
@@ -71,6 +79,7 @@ impl Outbox {
             chance,
             guards,
             background: Background::default(),
+            lanes: Lanes::default(),
             registrations: Registrations::default(),
             types: RwLock::default(),
         }
@@ -102,6 +111,17 @@ impl Outbox {
         })
     }
 
+    /// The type whose list a name in a dirty row means, where the list is known.
+    pub(crate) fn known_list(&self, name: &Name) -> Option<&'static Schema> {
+        let (entity_type, list, in_blob) = name.split_list()?;
+        let types = self.types.read().unwrap_or_else(PoisonError::into_inner);
+        types.iter().find_map(|schema| {
+            let schema: &'static Schema = schema;
+            let is_it = schema.entity_type == entity_type && schema.has_list(list, in_blob);
+            is_it.then_some(schema)
+        })
+    }
+
     /// The type of that name, in its newest version, where it is known.
     pub(crate) fn type_named(&self, entity_type: &str) -> Option<&'static Schema> {
         let types = self.types.read().unwrap_or_else(PoisonError::into_inner);
@@ -116,6 +136,16 @@ impl Outbox {
         partition_key: &str,
     ) -> Result<Fence> {
         self.registrations.fence(client, table, partition_key).await
+    }
+
+    /// Registers for many partitions, those that are not registered yet.
+    pub(crate) async fn prepare(&self, client: &Client, places: Vec<(String, String)>) {
+        self.registrations.prepare(client, places).await;
+    }
+
+    /// Whether this client is registered for a partition.
+    pub(crate) fn is_registered(&self, table: &str, partition_key: &str) -> bool {
+        self.registrations.has(table, partition_key)
     }
 
     /// Forgets a registration that was closed.

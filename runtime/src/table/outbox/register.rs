@@ -1,16 +1,19 @@
 //! Registrations: that a process may leave open work in a partition.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, PoisonError},
 };
 
+use futures_util::{StreamExt, stream};
 use tokio::{sync::OnceCell, time::Instant};
 
 use super::Guard;
 use crate::{
+    batch::Batch,
     edm::Ticks,
     error::{Error, Result},
+    limits::BATCH_OPERATIONS,
     plan::outbox::{DIRECTORY, Fence},
     table::Client,
 };
@@ -21,6 +24,9 @@ const ATTEMPTS: u32 = 4;
 /// Registrations that are kept without asking whether they are still in use.
 const KEPT: usize = 4096;
 
+/// Fences that are put up at a time, where many are.
+const RAISED_AT_ONCE: usize = 32;
+
 /// The registrations of a client, by table and partition.
 #[derive(Debug, Default)]
 pub(crate) struct Registrations(Mutex<HashMap<(String, String), Registration>>);
@@ -28,8 +34,26 @@ pub(crate) struct Registrations(Mutex<HashMap<(String, String), Registration>>);
 /// A registration; tasks that need it at once wait for the one that makes it.
 #[derive(Debug)]
 struct Registration {
-    fence: Arc<OnceCell<Fence>>,
+    slot: Arc<Slot>,
     used: Instant,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    made: OnceCell<Fence>,
+    /// A fence that stands, and whose marker could not be put into the directory: the next attempt
+    /// goes on with it, so that a directory that is down does not fill partitions with fences.
+    raised: Mutex<Option<Fence>>,
+}
+
+impl Slot {
+    fn raised(&self) -> Option<Fence> {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn raise(&self, fence: &Fence) {
+        *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(fence.clone());
+    }
 }
 
 impl Registrations {
@@ -40,12 +64,48 @@ impl Registrations {
         table: &str,
         partition_key: &str,
     ) -> Result<Fence> {
-        let cell = self.cell(client, table, partition_key);
-        let made = cell.get_or_try_init(|| register(client, table, partition_key)).await;
-        made.cloned()
+        let slot = self.slot(client, table, partition_key);
+        let made = slot.made.get_or_try_init(|| register(client, table, partition_key, &slot));
+        made.await.cloned()
     }
 
-    fn cell(&self, client: &Client, table: &str, partition_key: &str) -> Arc<OnceCell<Fence>> {
+    /// Registers for many partitions at once: the markers of one shard go together. What fails is
+    /// left to those who need it.
+    pub(crate) async fn prepare(&self, client: &Client, places: Vec<(String, String)>) {
+        let mut slots = Vec::new();
+        for (table, key) in places {
+            let slot = self.slot(client, &table, &key);
+            if !slot.made.initialized() {
+                slots.push((table, key, slot));
+            }
+        }
+        let raised = stream::iter(slots).map(|(table, key, slot)| async move {
+            let fence = raise_for(client, &table, &key, &slot).await.ok()?;
+            Some((table, fence, slot))
+        });
+        let raised = raised.buffer_unordered(RAISED_AT_ONCE).filter_map(std::future::ready);
+        let mut shards: BTreeMap<String, Vec<(String, Fence, Arc<Slot>)>> = BTreeMap::new();
+        for one in raised.collect::<Vec<_>>().await {
+            shards.entry(one.1.shard.clone()).or_default().push(one);
+        }
+        for shard in shards.into_values() {
+            for together in shard.chunks(BATCH_OPERATIONS) {
+                let marked = mark_together(client, together).await;
+                for (_, fence, slot) in together.iter().filter(|_| marked.is_ok()) {
+                    drop(slot.made.set(fence.clone()));
+                }
+            }
+        }
+    }
+
+    /// Whether the client has a registration for a partition.
+    pub(crate) fn has(&self, table: &str, partition_key: &str) -> bool {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (table.to_ascii_lowercase(), partition_key.to_owned());
+        all.get(&key).is_some_and(|registration| registration.slot.made.initialized())
+    }
+
+    fn slot(&self, client: &Client, table: &str, partition_key: &str) -> Arc<Slot> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if all.len() > KEPT {
@@ -55,22 +115,22 @@ impl Registrations {
         }
         let key = (table.to_ascii_lowercase(), partition_key.to_owned());
         let registration =
-            all.entry(key).or_insert_with(|| Registration { fence: Arc::default(), used: now });
+            all.entry(key).or_insert_with(|| Registration { slot: Arc::default(), used: now });
         registration.used = now;
-        registration.fence.clone()
+        registration.slot.clone()
     }
 
     /// Forgets a registration that was closed.
     pub(crate) fn forget(&self, table: &str, closed: &Fence) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (table.to_ascii_lowercase(), closed.partition_key.clone());
-        if all.get(&key).is_some_and(|registration| registration.fence.get() == Some(closed)) {
+        if all.get(&key).is_some_and(|registration| registration.slot.made.get() == Some(closed)) {
             all.remove(&key);
         }
     }
 }
 
-async fn register(client: &Client, table: &str, partition_key: &str) -> Result<Fence> {
+async fn register(client: &Client, table: &str, partition_key: &str, slot: &Slot) -> Result<Fence> {
     let outbox = client.outbox();
     if !outbox.guards.hold(Guard::FenceFirst) {
         let fence = new_fence(client, table, partition_key);
@@ -78,9 +138,42 @@ async fn register(client: &Client, table: &str, partition_key: &str) -> Result<F
         client.apply_one(table, fence.raised()?).await?;
         return Ok(fence);
     }
-    let fence = raise(client, table, partition_key).await?;
+    let fence = raise_for(client, table, partition_key, slot).await?;
     mark(client, table, &fence).await?;
     Ok(fence)
+}
+
+/// The fence that an earlier attempt put up, or a new one.
+async fn raise_for(
+    client: &Client,
+    table: &str,
+    partition_key: &str,
+    slot: &Slot,
+) -> Result<Fence> {
+    if let Some(fence) = slot.raised() {
+        return Ok(fence);
+    }
+    let fence = raise(client, table, partition_key).await?;
+    slot.raise(&fence);
+    Ok(fence)
+}
+
+/// Puts the markers of one shard into the directory; one by one where some are there already, or it
+/// is not known.
+async fn mark_together(client: &Client, fences: &[(String, Fence, Arc<Slot>)]) -> Result<()> {
+    if fences.len() > 1 {
+        let mut batch = Batch::new(DIRECTORY);
+        for (table, fence, _) in fences {
+            batch.push(fence.marked(table)?)?;
+        }
+        if client.apply(&batch).await.is_ok() {
+            return Ok(());
+        }
+    }
+    for (table, fence, _) in fences {
+        mark(client, table, fence).await?;
+    }
+    Ok(())
 }
 
 fn new_fence(client: &Client, table: &str, partition_key: &str) -> Fence {

@@ -89,6 +89,7 @@ impl<'n> Work<'n> {
         transaction: &mut Transaction,
         claims: Option<&Claims>,
     ) -> Result<()> {
+        self.commit.check(client)?;
         if let Some(redeemed) = claims.map(|claims| claims.redeemed(client)).transpose()?.flatten()
         {
             transaction.record(Role::Claim, redeemed);

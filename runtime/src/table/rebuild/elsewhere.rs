@@ -1,10 +1,10 @@
-//! An index in another partition: the rows that it needs are recorded beside their primaries, and
-//! workers write them.
+//! An index or a list in another partition: the rows that it needs are recorded beside their
+//! primaries, and workers write them.
 
 use crate::{
-    entity::TableEntity,
+    entity::{EntityRows, Schema, TableEntity},
     error::Result,
-    key::Family,
+    key::{Family, FamilyKind},
     limits::BATCH_OPERATIONS,
     plan::outbox::Dirty,
     row::Row,
@@ -28,13 +28,28 @@ pub(super) async fn record<E: TableEntity>(
             let rows = (E::SCHEMA.derived)(primary)
                 .and_then(|rows| rows.map(|rows| tokens.fill(E::SCHEMA, rows)).transpose());
             let rows = rows.map_err(|error| at(primary, error))?;
-            let copies = rows.into_iter().flat_map(|rows| rows.elsewhere);
-            let copy = copies.into_iter().find(|copy| copy.family.index == family.index);
-            let dirty = copy.and_then(|copy| Dirty::naming(E::SCHEMA, &table.name, primary, &copy));
+            let dirty =
+                rows.and_then(|rows| naming(E::SCHEMA, &table.name, primary, &rows, family));
             operations.extend(dirty.map(|dirty| dirty.recorded(true)).transpose()?);
         }
         recorded += u64::try_from(operations.len()).unwrap_or(u64::MAX);
         table.client.outbox().record(&table.client, &table.name, operations).await?;
     }
     Ok(recorded)
+}
+
+/// The record of what a primary has in an index or a list elsewhere, if it has anything in it.
+fn naming(
+    schema: &'static Schema,
+    table: &str,
+    primary: &Row,
+    rows: &EntityRows,
+    family: &'static Family,
+) -> Option<Dirty> {
+    if family.kind == FamilyKind::List {
+        let listed = rows.listed.iter().find(|listed| listed.family.index == family.index)?;
+        return Some(Dirty::naming_list(schema, table, primary, listed));
+    }
+    let copy = rows.elsewhere.iter().find(|copy| copy.family.index == family.index)?;
+    Dirty::naming(schema, table, primary, copy)
 }

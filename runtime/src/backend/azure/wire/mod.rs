@@ -20,5 +20,7 @@ pub(super) use decode::{page, row, table_names};
 pub(super) use encode::Json;
 pub(super) use error_body::{Refusal, refusal};
 pub(super) use filter::{Wanted, wanted};
-pub(super) use policies::{read_policies, unescaped, write_policies};
+#[cfg(feature = "azure-queue")]
+pub(super) use policies::unescaped;
+pub(super) use policies::{read_policies, write_policies};
 pub(super) use time::{http_date, version};

@@ -4,7 +4,7 @@ use entable::prelude::*;
 #[table(
     partition_key = "{department}",
     row_key = "id_{id:06}",
-    list(ByName, partition_key = "{name}", row_key = "list_{name}")
+    list(ByName, partition_key = "{name}", row_key = "{name}")
 )]
 struct Person {
     department: String,

@@ -1,0 +1,135 @@
+//! Secret values that are unique across partitions: by their tokens, in rows that are sealed.
+
+use entable::{
+    Error, ErrorKind, OutboxOptions, SteppedClock, Ticks,
+    backend::{
+        Memory,
+        layer::{Fault, On, Recorder, Trouble},
+    },
+    prelude::*,
+};
+use std::{sync::Arc, time::Duration};
+
+use crate::fixture::keyring;
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "People",
+    partition_key = "p_{department}",
+    row_key = "e_{id:04}",
+    seal,
+    index(BySsn, partition_key = "ssn_{ssn:hmac}", row_key = "is", unique),
+    index(
+        ByBadge,
+        table = "Badges",
+        partition_key = "{badge}",
+        row_key = "is",
+        unique,
+        only(note)
+    )
+)]
+struct Person {
+    department: String,
+    id: u32,
+    badge: String,
+    #[table(encrypt)]
+    ssn: String,
+    #[table(encrypt(hide_none))]
+    note: Option<String>,
+}
+
+fn person(id: u32, ssn: &str) -> Person {
+    let (department, ssn) = ("Sales".into(), ssn.into());
+    Person { department, id, badge: format!("b{id}"), ssn, note: None }
+}
+
+struct World {
+    clock: Arc<SteppedClock>,
+    recorder: Recorder,
+    fault: Fault,
+    client: Client,
+    people: Table<Person>,
+}
+
+async fn world() -> World {
+    let clock = Arc::new(SteppedClock::new(Ticks::new(630_000_000_000_000_000).unwrap()));
+    let recorder = Recorder::around(Memory::with_clock(clock.clone()));
+    let fault = Fault::around(recorder.clone());
+    let builder = Client::builder().backend(fault.clone()).clock(clock.clone());
+    let client = builder.keys(keyring(1)).build().unwrap();
+    let people = client.table::<Person>();
+    people.create().await.unwrap();
+    World { clock, recorder, fault, client, people }
+}
+
+#[tokio::test]
+async fn a_secret_is_unique_and_stays_one() {
+    let world = world().await;
+    let people = &world.people;
+    people.insert(&person(1, "123-45-0001")).await.unwrap();
+    let mut second = people.insert(&person(2, "123-45-0002")).await.unwrap();
+    world.client.wait_for_copies().await;
+    let error = people.insert(&person(3, "123-45-0001")).await.unwrap_err();
+    assert!(error.is_unique_violation(), "{error}");
+    assert_eq!(error.holder(), Some(("p_Sales", "e_0001")));
+    let found = people.get(Person::by_ssn().ssn("123-45-0001")).await.unwrap().unwrap();
+    assert_eq!(*found, person(1, "123-45-0001"));
+    second.ssn = "123-45-0003".into();
+    second.note = Some("moved".into());
+    let second = people.replace(&second).await.unwrap();
+    world.client.wait_for_copies().await;
+    let found = people.get(Person::by_ssn().ssn("123-45-0003")).await.unwrap().unwrap();
+    assert_eq!(*found, *second);
+    assert!(people.get(Person::by_ssn().ssn("123-45-0002")).await.unwrap().is_none());
+    people.insert(&person(4, "123-45-0002")).await.unwrap();
+    let told = format!("{:?} {error:?} {error}", world.recorder.requests());
+    assert!(!told.contains("123-45"), "{told}");
+}
+
+/// A writer dies at each of its requests; what it left is read, taken over and cleared away.
+#[tokio::test]
+async fn sealed_reservations_are_read_and_taken_over() {
+    for requests in 0..9 {
+        let world = world().await;
+        world.people.insert(&person(9, "123-45-0009")).await.unwrap();
+        world.client.wait_for_copies().await;
+        for request in requests..requests + 40 {
+            let lost = Error::new(ErrorKind::Backend, "connection lost");
+            world.fault.inject(On::Any, request, Trouble::Before(lost));
+        }
+        let _ = world.people.insert(&person(1, "123-45-0001")).await;
+        world.client.wait_for_copies().await;
+        world.fault.clear();
+        let at = Person::primary().department("Sales").id(1);
+        let is_there = world.people.get(at.clone()).await.unwrap().is_some();
+        let found = world.people.get(Person::by_ssn().ssn("123-45-0001")).await.unwrap();
+        assert_eq!(found.map(|one| one.id), is_there.then_some(1), "{requests}");
+        let worker = world.client.worker();
+        for _ in 0..3 {
+            world.clock.advance(OutboxOptions::CLAIM + Duration::from_secs(1));
+            worker.drain().await.unwrap();
+        }
+        assert_eq!(worker.stats().open, 0, "{requests}");
+        // The same entity with the same secret, whether it is there or not.
+        let again = Person { note: Some("again".into()), ..person(1, "123-45-0001") };
+        world.people.upsert(&again).await.unwrap();
+        world.client.wait_for_copies().await;
+        let found = world.people.get(Person::by_ssn().ssn("123-45-0001")).await.unwrap().unwrap();
+        assert_eq!(*found, again, "{requests}");
+        let other = world.people.insert(&person(5, "123-45-0001")).await.unwrap_err();
+        assert_eq!(other.holder(), Some(("p_Sales", "e_0001")), "{requests}");
+    }
+}
+
+/// An insert that fails takes a row over and gives it back: what it held is there again.
+#[tokio::test]
+async fn what_is_given_back_opens() {
+    let world = world().await;
+    world.people.insert(&person(1, "123-45-0001")).await.unwrap();
+    world.client.wait_for_copies().await;
+    let again = Person { note: Some("again".into()), ..person(1, "123-45-0001") };
+    let error = world.people.insert(&again).await.unwrap_err();
+    assert!(error.is_conflict() && !error.is_unique_violation());
+    let found = world.people.get(Person::by_ssn().ssn("123-45-0001")).await.unwrap().unwrap();
+    assert_eq!(*found, person(1, "123-45-0001"));
+}

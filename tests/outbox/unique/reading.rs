@@ -1,0 +1,88 @@
+//! Reading through a unique index while values are claimed.
+
+use entable::{
+    Error, ErrorKind,
+    backend::layer::{On, Trouble},
+    prelude::*,
+};
+
+use super::{Person, World, by_email, person};
+
+#[derive(Debug, Projection)]
+#[table(of = Person)]
+struct Name {
+    name: String,
+}
+
+#[derive(Debug, EntitySet)]
+enum StaffRow {
+    Person(Person),
+}
+
+/// A store in which an insert died after a number of requests, and its value.
+async fn died_after(requests: usize) -> World {
+    let world = World::new().await;
+    // All requests from then on fail.
+    for request in requests..requests + 40 {
+        let lost = Error::new(ErrorKind::Backend, "connection lost");
+        world.fault.inject(On::Any, request, Trouble::Before(lost));
+    }
+    let _ = world.staff.insert(&person(1, "don@a.com")).await;
+    world.client.wait_for_copies().await;
+    world.fault.clear();
+    world.requests();
+    world
+}
+
+async fn through_the_index(world: &World) -> Vec<String> {
+    let staff = &world.staff;
+    let mut names = Vec::new();
+    names.extend(staff.get(by_email("don@a.com")).await.unwrap().map(|one| one.name.clone()));
+    let one = staff.get_as::<Name>(by_email("don@a.com")).await.unwrap();
+    names.extend(one.map(|one| one.name.clone()));
+    let query = staff.query(by_email("don@a.com"));
+    names.extend(query.collect().await.unwrap().iter().map(|one| one.name.clone()));
+    let some = query.select::<Name>().collect().await.unwrap();
+    names.extend(some.iter().map(|one| one.name.clone()));
+    let set = world.client.set::<StaffRow>("Staff");
+    let rows = set.query(Keys::partition("email_don@a.com")).include_copies().collect().await;
+    names.extend(rows.unwrap().iter().map(|row| match &**row {
+        StaffRow::Person(person) => person.name.clone(),
+    }));
+    names
+}
+
+#[tokio::test]
+async fn a_value_that_is_only_reserved_is_not_handed_out() {
+    let world = died_after(2).await;
+    assert!(world.reservation("don@a.com").await.unwrap().get("SrcC").is_some());
+    assert!(through_the_index(&world).await.is_empty());
+    let before = world.recorder.take().len();
+    assert!(before > 0);
+    assert!(world.staff.get(by_email("don@a.com")).await.unwrap().is_none());
+    assert_eq!(world.requests().len(), 2, "the row and its primary");
+}
+
+#[tokio::test]
+async fn a_value_whose_transaction_came_is_handed_out_at_once() {
+    let world = died_after(3).await;
+    assert!(world.reservation("don@a.com").await.unwrap().get("SrcC").is_some());
+    assert_eq!(through_the_index(&world).await, ["Person 1"; 5]);
+}
+
+#[tokio::test]
+async fn what_a_dead_writer_reserved_is_free_when_its_claim_is_dead() {
+    let world = died_after(2).await;
+    let error = world.staff.insert(&person(2, "don@a.com")).await.unwrap_err();
+    assert!(error.is_unique_violation() && error.message().contains("pending"), "{error}");
+    assert_eq!(error.holder(), Some(("empid_Sales", "000001")));
+    let worker = world.client.worker();
+    assert_eq!(worker.drain().await.unwrap().open, 1, "claims are open work");
+    world.later(entable::OutboxOptions::CLAIM);
+    worker.drain().await.unwrap();
+    world.staff.insert(&person(2, "don@a.com")).await.unwrap();
+    world.recover().await;
+    let found = world.staff.get(by_email("don@a.com")).await.unwrap().unwrap();
+    assert_eq!(found.id, 2);
+    assert!(world.open().await.is_empty());
+}
