@@ -5,11 +5,14 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
+    clippy::duplicated_attributes,
     clippy::indexing_slicing
 )]
 
+mod blobs;
 mod check;
 mod check_kinds;
+mod check_lists;
 mod check_unique;
 mod copies;
 mod failures;

@@ -131,7 +131,8 @@ impl StoredList {
     }
 }
 
-fn ids_of(row: &Row, of: Ids) -> Result<Vec<String>> {
+/// What one row of a list holds, in that form.
+pub(crate) fn ids_of(row: &Row, of: Ids) -> Result<Vec<String>> {
     let mut ids = Vec::new();
     for chunk in 0..CHUNKS {
         let name = chunk_name(chunk);
@@ -179,7 +180,30 @@ impl ListDelta {
     }
 
     /// The operations that bring a list to what it has to be, all guarded by the head's version.
+    ///
+    /// # Errors
+    ///
+    /// `is_too_large` where the list has more rows than can be numbered, or than a transaction takes
+    /// at once.
     pub(crate) fn operations(
+        &self,
+        (partition_key, row_key): (&str, &str),
+        current: Option<&StoredList>,
+    ) -> Result<Vec<Operation>> {
+        let operations = self.all_operations((partition_key, row_key), current)?;
+        let is_numbered = |operation: &Operation| {
+            let spill = operation.row().row_key().rsplit_once(SPILL);
+            spill.is_none_or(|(_, number)| number.len() <= MOST_SPILLS.to_string().len())
+        };
+        if operations.len() > limits::BATCH_OPERATIONS || !operations.iter().all(is_numbered) {
+            let message = "the ids of the list take more rows than a transaction can write: keep the list in blobs, `list(.., in_blob)`";
+            let error = Error::new(ErrorKind::TooLarge, message);
+            return Err(error.at_keys(partition_key, row_key));
+        }
+        Ok(operations)
+    }
+
+    fn all_operations(
         &self,
         (partition_key, row_key): (&str, &str),
         current: Option<&StoredList>,

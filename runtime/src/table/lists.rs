@@ -5,7 +5,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use super::{
     commit::read_list,
     decode::{at, decode_required},
-    outbox::find_list,
+    outbox::{blob_name, find_list},
     request::Request,
 };
 use crate::{
@@ -53,7 +53,7 @@ async fn ids<E: TableEntity>(
             Some(family) => {
                 let place = ListPlace {
                     in_blob: family.in_blob,
-                    table: request.rows_table().to_ascii_lowercase(),
+                    table: request.rows_table().to_owned(),
                     partition_key,
                     row_key,
                 };
@@ -69,10 +69,7 @@ async fn ids<E: TableEntity>(
         };
         return Ok((keys, None));
     }
-    if elsewhere.is_some_and(|family| family.in_blob) {
-        let message = "a list in blobs is found by all of its key: give every part of it";
-        return Err(Error::new(ErrorKind::Unsupported, message));
-    }
+    blob_of(request)?;
     let (page, next) = request.page(cursor).await?;
     let mut ids = Vec::new();
     for row in page {
@@ -88,6 +85,18 @@ async fn ids<E: TableEntity>(
         }
     }
     Ok((ids, next))
+}
+
+/// The name of the blob that a request reads, if it reads one.
+pub(super) fn blob_of(request: &Request) -> Result<Option<String>> {
+    if !request.family().is_some_and(|family| family.in_blob) {
+        return Ok(None);
+    }
+    let Some((partition_key, row_key)) = request.access.keys.as_point() else {
+        let message = "a list in blobs is found by all of its key: give every part of it";
+        return Err(Error::new(ErrorKind::Unsupported, message));
+    };
+    blob_name(request.rows_table(), partition_key, row_key).map(Some)
 }
 
 /// The keys of the entities of this table in a list elsewhere.

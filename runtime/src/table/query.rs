@@ -234,10 +234,12 @@ impl<E, T> Query<E, T> {
 
     /// What the query will ask, without asking it.
     pub fn explain(&self) -> Explain {
-        let (filter, fault) = match self.request.filter() {
-            Ok(filter) => (filter.to_string().replace(HELD, SOME_TOKEN), None),
-            Err(error) => (String::new(), Some(error)),
-        };
+        let blob = lists::blob_of(&self.request);
+        let (filter, fault) =
+            match self.request.filter().and_then(|filter| blob.clone().map(|_| filter)) {
+                Ok(filter) => (filter.to_string().replace(HELD, SOME_TOKEN), None),
+                Err(error) => (String::new(), Some(error)),
+            };
         let top = self.request.top(None);
         let pages =
             self.request.take.zip(top).map(|(take, top)| take.div_ceil(u64::from(top.max(1))));
@@ -248,6 +250,8 @@ impl<E, T> Query<E, T> {
             select: self.request.selected().unwrap_or_default(),
             top,
             estimated_requests: pages.unwrap_or(1).max(1),
+            reads_each: self.request.is_list(),
+            blob: blob.ok().flatten(),
             fault,
         }
     }

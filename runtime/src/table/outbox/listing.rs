@@ -36,6 +36,7 @@ pub(crate) enum Listed {
     /// It is there, written under condition, and can go.
     Written,
     /// It is there, written under condition, and is never deleted.
+    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "of blobs"))]
     Kept,
     /// Its rows were deleted: it was empty.
     Gone,
@@ -122,6 +123,17 @@ fn without_blobs() -> Error {
     let message =
         "the list is kept in blobs, and the client has none: `Client::builder().blobs(..)`";
     Error::new(ErrorKind::Unsupported, message)
+}
+
+/// What the blob of a list is called.
+#[cfg(feature = "blob")]
+pub(crate) fn blob_name(table: &str, partition_key: &str, row_key: &str) -> Result<String> {
+    list_name(table, partition_key, row_key).map(|name| name.to_string())
+}
+
+#[cfg(not(feature = "blob"))]
+pub(crate) fn blob_name(_: &str, _: &str, _: &str) -> Result<String> {
+    Err(without_blobs())
 }
 
 #[cfg(feature = "blob")]

@@ -29,7 +29,8 @@ pub(crate) use flight::Flight;
 pub use guard::Guard;
 pub(crate) use guard::Guards;
 pub(crate) use listing::{
-    Listed, Lists, ListsWritten, find_list, find_lists, is_settled, need_blobs, write_lists,
+    Listed, Lists, ListsWritten, blob_name, find_list, find_lists, is_settled, need_blobs,
+    write_lists,
 };
 pub use options::OutboxOptions;
 pub(crate) use options::SERVER_LIMIT;
