@@ -2,9 +2,9 @@
 //! `docs/costs.md`, which `ENTABLE_COSTS=write` writes again.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod unique;
-
+mod lists;
 mod queues;
+mod unique;
 
 use std::path::Path;
 
@@ -270,7 +270,8 @@ async fn every_verb_costs_the_least() {
 
 #[tokio::test]
 async fn the_docs_have_the_same_table() {
-    let text = table(&columns().await) + &unique::table().await + &queues::section().await;
+    let elsewhere = unique::table().await + &lists::section().await + &queues::section().await;
+    let text = table(&columns().await) + &elsewhere;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/costs.md");
     if std::env::var_os("ENTABLE_COSTS").is_some() {
         std::fs::write(&path, &text).unwrap();

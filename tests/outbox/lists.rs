@@ -8,7 +8,6 @@ use entable::{
         Memory,
         layer::{Fault, Recorder},
     },
-    object_store::{GetOptions, ObjectStore, local::LocalFileSystem, memory::InMemory},
     prelude::*,
 };
 
@@ -18,7 +17,7 @@ use entable::{
     partition_key = "{department}",
     row_key = "empid_{id:06}",
     list(ByLastName, partition_key = "lastname_{last_name}", row_key = "ids"),
-    list(ByCity, table = "StaffByCity", partition_key = "{city}", row_key = "ids")
+    list(ByCity, table = "StaffByCity", partition_key = "{city}", row_key = "all")
 )]
 struct Clerk {
     department: String,
@@ -98,7 +97,7 @@ async fn a_list_elsewhere_has_entities_of_all_partitions() {
     assert_eq!(found.iter().map(|one| one.id).collect::<Vec<_>>(), [152, 7]);
     let found = world.staff.query(Clerk::by_city().city("Bern")).collect().await.unwrap();
     assert_eq!(found.len(), 2);
-    assert_eq!(world.rows("StaffByCity", "Bern").await, ["ids"]);
+    assert_eq!(world.rows("StaffByCity", "Bern").await, ["all"]);
 }
 
 #[tokio::test]
@@ -122,83 +121,129 @@ async fn renames_and_deletes_are_followed_and_confirmed_later() {
     assert_eq!((stats.open, stats.waiting), (0, 0));
 }
 
-#[derive(Debug, Clone, PartialEq, TableEntity)]
-#[table(
-    name = "Crew",
-    partition_key = "{department}",
-    row_key = "empid_{id:06}",
-    list(ByLastName, partition_key = "everywhere", row_key = "name_{last_name}", in_blob),
-    list(ByRole, row_key = "role_{role}", in_blob)
-)]
-struct Sailor {
-    department: String,
-    id: u32,
-    last_name: String,
-    role: String,
-}
-
-fn sailor(department: &str, id: u32, last_name: &str) -> Sailor {
-    let (department, last_name) = (department.to_owned(), last_name.to_owned());
-    Sailor { department, id, last_name, role: "cook".into() }
-}
-
-async fn text(store: &dyn ObjectStore, name: &str) -> String {
-    let blob = store.get_opts(&name.into(), GetOptions::default()).await.unwrap();
-    String::from_utf8(blob.bytes().await.unwrap().to_vec()).unwrap()
-}
-
-async fn is_kept_in(store: Arc<dyn ObjectStore>) {
-    let client = Client::builder().backend(Memory::new()).blobs(store.clone()).build().unwrap();
-    let crew = client.table::<Sailor>();
-    crew.create().await.unwrap();
-    let jones = || Sailor::by_last_name().last_name("Jones");
-    assert!(crew.keys(jones()).await.unwrap().is_empty());
-    for one in [sailor("Sales", 1, "Jones"), sailor("Finance", 2, "Jones")] {
-        crew.insert(&one).await.unwrap().wait_for_copies().await.unwrap();
+#[tokio::test]
+async fn a_worker_writes_one_list_once_for_all_changes_of_a_partition() {
+    let world = World::with(OutboxOptions::default().background(0)).await;
+    for id in 0..40 {
+        world.staff.insert(&clerk("Sales", id, "Jones")).await.unwrap();
     }
-    let found = crew.query(jones()).collect().await.unwrap();
-    assert_eq!(found.iter().map(|one| one.id).collect::<Vec<_>>(), [2, 1], "sorted by their keys");
-    let lines = text(&*store, "crew/everywhere/name_!jones.jsonl").await;
-    let lines: Vec<&str> = lines.lines().collect();
-    assert_eq!(lines[1..], [r#"["Finance","empid_000002"]"#, r#"["Sales","empid_000001"]"#]);
-    assert!(lines[0].starts_with(r#"{"EntityType":"entable.list","Format":1,"Table":"crew","PartitionKey":"everywhere","RowKey":"name_Jones","Beat":""#), "{}", lines[0]);
-    let cooks = crew.keys(Sailor::by_role().department("Sales").role("cook")).await.unwrap();
-    assert_eq!(cooks.len(), 1);
-    for one in found {
-        crew.delete(&one).await.unwrap();
-        client.wait_for_copies().await;
+    world.requests();
+    let stats = world.client.worker().drain().await.unwrap();
+    assert_eq!((stats.open, stats.applied), (0, 40));
+    let requests = world.requests();
+    let lists = |what: &str| requests.iter().filter(|request| request.starts_with(what)).count();
+    assert_eq!(lists("apply Staff lastname_Jones"), 1, "{requests:#?}");
+    assert_eq!(lists("apply StaffByCity Bern"), 1);
+    assert_eq!(world.named("Jones").await.len(), 40);
+}
+
+#[tokio::test]
+async fn writers_of_one_client_that_meet_at_a_list_all_get_into_it() {
+    let world = World::new().await;
+    let writers = (0..30).map(|id| {
+        let staff = world.staff.clone();
+        async move {
+            let stored = staff.insert(&clerk(&format!("D{}", id % 5), id, "Jones")).await.unwrap();
+            stored.wait_for_copies().await
+        }
+    });
+    let done = futures_util::future::join_all(writers).await;
+    assert!(done.iter().all(Result::is_ok), "{done:?}");
+    assert_eq!(world.named("Jones").await.len(), 30);
+}
+
+#[tokio::test]
+async fn bulk_writes_and_row_keys_that_change_are_followed() {
+    let world = World::new().await;
+    let all: Vec<Clerk> =
+        (0..120).map(|id| clerk(["Sales", "Law"][id % 2], id as u32, "Jones")).collect();
+    world.staff.bulk().insert_all(&all).await.unwrap().into_result().unwrap();
+    world.client.wait_for_copies().await;
+    world.client.worker().drain().await.unwrap();
+    assert_eq!(world.named("Jones").await.len(), 120);
+    let mut one =
+        world.staff.get(Clerk::primary().department("Sales").id(0)).await.unwrap().unwrap();
+    one.id = 999;
+    world.staff.replace(&one).await.unwrap().wait_for_copies().await.unwrap();
+    let named = world.named("Jones").await;
+    assert!(named.contains(&key("Sales", 999)) && !named.contains(&key("Sales", 0)));
+    assert_eq!(named.len(), 120);
+}
+
+#[tokio::test]
+async fn a_moved_entity_is_in_the_list_from_its_new_place() {
+    let world = World::new().await;
+    let mut one = world.staff.insert(&clerk("Sales", 1, "Jones")).await.unwrap();
+    one.wait_for_copies().await.unwrap();
+    one.department = "Law".into();
+    world.staff.move_to(&one, &world.staff).await.unwrap().wait().await.unwrap();
+    let worker = world.client.worker();
+    worker.drain().await.unwrap();
+    world.later(OutboxOptions::FLIGHT);
+    worker.drain().await.unwrap();
+    assert_eq!(world.named("Jones").await, [key("Law", 1)]);
+}
+
+#[tokio::test]
+async fn a_list_over_old_data_is_rebuilt() {
+    /// The same rows before the lists were declared.
+    #[derive(Debug, Clone, TableEntity)]
+    #[table(
+        name = "Staff",
+        partition_key = "{department}",
+        row_key = "empid_{id:06}",
+        entity_type = "Clerk"
+    )]
+    struct Old {
+        department: String,
+        id: u32,
+        last_name: String,
+        city: String,
+        age: i32,
     }
-    assert!(crew.keys(jones()).await.unwrap().is_empty());
-    let lines = text(&*store, "crew/everywhere/name_!jones.jsonl").await;
-    assert_eq!(lines.lines().count(), 1, "an emptied list stays, as an empty one");
-    let worker = client.worker();
-    let done = worker.drain().await.unwrap();
-    assert_eq!(
-        (done.open, done.waiting),
-        (0, 0),
-        "a blob that is never deleted needs no second look"
+    let world = World::new().await;
+    let old = world.client.table::<Old>();
+    for id in 0..3 {
+        let Clerk { department, id, last_name, city, age } = clerk("Sales", id, "Jones");
+        old.insert(&Old { department, id, last_name, city, age }).await.unwrap();
+    }
+    assert!(world.named("Jones").await.is_empty());
+    let report = world.staff.rebuild(Clerk::by_last_name()).await.unwrap();
+    assert_eq!(report.written, 3);
+    world.client.worker().drain().await.unwrap();
+    assert_eq!(world.named("Jones").await.len(), 3);
+    assert!(
+        world.staff.check().await.unwrap().is_clean(),
+        "lists elsewhere are none of its matter"
     );
 }
 
 #[tokio::test]
-async fn lists_are_kept_in_blobs_under_versions() {
-    is_kept_in(Arc::new(InMemory::new())).await;
+async fn a_list_with_a_table_of_its_own_serves_entities_of_several_tables() {
+    let world = World::new().await;
+    let archive = world.client.table_named::<Clerk>("Archive");
+    archive.create().await.unwrap();
+    world.staff.insert(&clerk("Sales", 1, "Jones")).await.unwrap().wait_for_copies().await.unwrap();
+    let old = archive.insert(&clerk("Sales", 1, "Jones")).await.unwrap();
+    old.wait_for_copies().await.unwrap();
+    let row = world.client.dynamic("StaffByCity").get("Bern", "all").await.unwrap().unwrap();
+    let ids = r#"[["Sales","empid_000001"],["Sales","empid_000001","archive"]]"#;
+    assert_eq!(row.str("Ids00").unwrap(), ids);
+    let bern = || Clerk::by_city().city("Bern");
+    assert_eq!(archive.keys(bern()).await.unwrap().len(), 1);
+    archive.delete(&old).await.unwrap();
+    world.client.wait_for_copies().await;
+    assert!(archive.keys(bern()).await.unwrap().is_empty());
+    assert_eq!(world.staff.query(bern()).collect().await.unwrap().len(), 1);
 }
 
 #[tokio::test]
-async fn lists_are_kept_in_a_directory_beside_tables_of_one_process() {
-    let directory = tempfile::tempdir().unwrap();
-    is_kept_in(Arc::new(LocalFileSystem::new_with_prefix(directory.path()).unwrap())).await;
-}
-
-#[tokio::test]
-async fn a_client_without_blobs_refuses_before_it_writes() {
-    let client = Client::memory();
-    let crew = client.table::<Sailor>();
-    crew.create().await.unwrap();
-    let error = crew.insert(&sailor("Sales", 1, "Jones")).await.unwrap_err();
-    assert!(error.is_unsupported() && error.to_string().contains("blobs(..)"), "{error}");
-    assert!(crew.query(Sailor::scan()).collect().await.unwrap().is_empty());
-    let error = crew.keys(Sailor::by_last_name().last_name("Jones")).await.unwrap_err();
-    assert!(error.is_unsupported(), "{error}");
+async fn a_program_that_does_not_know_the_list_leaves_the_work_alone() {
+    let world = World::with(OutboxOptions::default().background(0)).await;
+    world.staff.insert(&clerk("Sales", 1, "Jones")).await.unwrap();
+    let other = Client::builder().backend(world.recorder.clone()).clock(world.clock.clone());
+    let stats = other.build().unwrap().worker().drain().await.unwrap();
+    assert_eq!((stats.unknown, stats.poisoned), (1, 0));
+    assert_eq!(world.client.worker().drain().await.unwrap().open, 0);
+    assert_eq!(world.named("Jones").await.len(), 1);
 }

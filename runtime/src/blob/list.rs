@@ -48,8 +48,10 @@ impl BlobList {
             // Another program's: left alone.
             return Err(Error::new(ErrorKind::UnrecognizedEntity, message));
         }
-        let keys = (&header.table, &header.partition_key, &header.row_key);
-        if keys != (&place.table, &place.partition_key, &place.row_key) {
+        let is_here = header.table.eq_ignore_ascii_case(&place.table)
+            && header.partition_key == place.partition_key
+            && header.row_key == place.row_key;
+        if !is_here {
             let message = format!(
                 "the blob is the list ({}, {}, {}): another program put it here",
                 header.table.escape_debug(),
@@ -76,7 +78,7 @@ pub(crate) fn changed(
     let header = Header {
         entity_type: LIST_MARKER.to_owned(),
         format: FORMAT,
-        table: place.table.clone(),
+        table: place.table.to_ascii_lowercase(),
         partition_key: place.partition_key.clone(),
         row_key: place.row_key.clone(),
         beat,

@@ -53,7 +53,7 @@ async fn ids<E: TableEntity>(
             Some(family) => {
                 let place = ListPlace {
                     in_blob: family.in_blob,
-                    table: request.rows_table().to_ascii_lowercase(),
+                    table: request.rows_table().to_owned(),
                     partition_key,
                     row_key,
                 };

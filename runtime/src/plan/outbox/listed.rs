@@ -19,7 +19,8 @@ const IN_BLOB: &str = "#blob";
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ListPlace {
     pub(crate) in_blob: bool,
-    /// The table of its rows, in lower case; the primary's for a blob.
+    /// The table of its rows; the primary's for a blob. In the case in which it was named: a table
+    /// that is named in two ways is two places, which only costs a race.
     pub(crate) table: String,
     pub(crate) partition_key: String,
     pub(crate) row_key: String,
@@ -44,12 +45,23 @@ impl Listing {
 
 impl Name {
     fn of_list(schema: &Schema, table: &str, listed: &Listed) -> Self {
-        let kind = if listed.family.in_blob { IN_BLOB } else { IN_ROWS };
+        let keys = (listed.partition_key.as_str(), listed.row_key.as_str());
+        Self::of_list_at(schema, table, listed.family, keys)
+    }
+
+    /// The list with these keys, of a type whose primaries are in that table.
+    pub(crate) fn of_list_at(
+        schema: &Schema,
+        table: &str,
+        family: &Family,
+        (partition_key, row_key): (&str, &str),
+    ) -> Self {
+        let kind = if family.in_blob { IN_BLOB } else { IN_ROWS };
         Self {
-            index: [schema.entity_type, "#", listed.family.name, kind].concat(),
-            table: listed.family.table.unwrap_or(table).to_owned(),
-            partition_key: listed.partition_key.clone(),
-            row_key: listed.row_key.clone(),
+            index: [schema.entity_type, "#", family.name, kind].concat(),
+            table: family.table.unwrap_or(table).to_owned(),
+            partition_key: partition_key.to_owned(),
+            row_key: row_key.to_owned(),
         }
     }
 
@@ -66,7 +78,7 @@ impl Name {
     pub(crate) fn list_place(&self) -> ListPlace {
         ListPlace {
             in_blob: self.index.ends_with(IN_BLOB),
-            table: self.table.to_ascii_lowercase(),
+            table: self.table.clone(),
             partition_key: self.partition_key.clone(),
             row_key: self.row_key.clone(),
         }

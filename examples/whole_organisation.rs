@@ -1,0 +1,83 @@
+//! Everybody of one last name in the whole organisation: lists outside the partitions of those who
+//! are in them, in rows and in blobs.
+//!
+//! No transaction spans partitions, so that these lists follow a moment later, and for sure: the
+//! transaction of the change records which lists it concerns.
+
+use std::sync::Arc;
+
+use entable::{backend::Embedded, object_store::local::LocalFileSystem, prelude::*};
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Staff",
+    partition_key = "{department}",
+    row_key = "empid_{id:06}",
+    // Thousands of people: one row for each name, in a partition of its own.
+    list(ByLastName, partition_key = "lastname_{last_name}", row_key = "ids"),
+    // Or in a table of its own.
+    list(ByCity, table = "StaffByCity", partition_key = "{city}", row_key = "all"),
+    // Millions: a blob for each country.
+    list(ByCountry, partition_key = "countries", row_key = "{country}", in_blob)
+)]
+struct Employee {
+    department: String,
+    id: u32,
+    last_name: String,
+    city: String,
+    country: String,
+}
+
+fn employee(department: &str, id: u32, last_name: &str) -> Employee {
+    let [department, last_name] = [department, last_name].map(str::to_owned);
+    Employee { department, id, last_name, city: "Bern".into(), country: "CH".into() }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let directory = std::env::temp_dir().join(format!("entable-lists-{}", std::process::id()));
+    std::fs::create_dir_all(&directory)?;
+    let result = run(&directory).await;
+    std::fs::remove_dir_all(&directory)?;
+    result
+}
+
+async fn run(directory: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
+    // A directory will do beside the embedded store, which one process has to itself; beside tables
+    // in the cloud the blobs are in the cloud, too.
+    let client = Client::builder()
+        .backend(Embedded::open(directory.join("staff.db"))?)
+        .blobs(Arc::new(LocalFileSystem::new_with_prefix(directory)?))
+        .build()?;
+    let staff: Table<Employee> = client.table();
+    staff.create_if_missing().await?;
+    for (department, id) in [("Sales", 152), ("Finance", 7), ("Marketing", 42)] {
+        let stored = staff.insert(&employee(department, id, "Jones")).await?;
+        stored.wait_for_copies().await?;
+    }
+
+    // Who is in a list: one request. The entities: one more for each, side by side.
+    let keys = staff.keys(Employee::by_last_name().last_name("Jones")).await?;
+    let keys: Vec<&str> = keys.iter().map(|point| point.partition_key()).collect();
+    assert_eq!(keys, ["Sales", "Finance", "Marketing"]);
+    let jones = staff.query(Employee::by_city().city("Bern")).collect().await?;
+    assert_eq!(jones.len(), 3);
+    let query = staff.query(Employee::by_country().country("CH"));
+    assert!(query.explain().to_string().contains("blob=staff/countries/!c!h.jsonl"));
+    assert_eq!(query.collect().await?.len(), 3);
+    let blob = std::fs::read_to_string(directory.join("staff/countries/!c!h.jsonl"))?;
+    assert!(blob.lines().any(|line| line == r#"["Finance","empid_000007"]"#));
+
+    // A change of the name is one of two lists.
+    let mut one = jones.into_iter().next().ok_or("there is one")?;
+    one.last_name = "Hall".into();
+    staff.replace(&one).await?.wait_for_copies().await?;
+    let jones = staff.query(Employee::by_last_name().last_name("Jones")).collect().await?;
+    assert_eq!(jones.len(), 2);
+
+    // What a writer could not finish, a worker does: any number of them, in any process.
+    let stats = client.worker().drain().await?;
+    assert_eq!(stats.open, 0);
+    assert_eq!(stats.waiting, 1, "that the list was left is confirmed later");
+    Ok(())
+}

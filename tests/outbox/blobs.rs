@@ -1,0 +1,221 @@
+//! Lists in blobs: of a store that replaces under versions, and of a directory.
+
+use std::sync::Arc;
+
+use entable::{
+    OutboxOptions,
+    backend::{
+        Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
+    },
+    object_store::{GetOptions, ObjectStore, PutOptions, local::LocalFileSystem, memory::InMemory},
+    prelude::*,
+};
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Crew",
+    partition_key = "{department}",
+    row_key = "empid_{id:06}",
+    list(ByLastName, partition_key = "everywhere", row_key = "name_{last_name}", in_blob)
+)]
+struct Sailor {
+    department: String,
+    id: u32,
+    last_name: String,
+}
+
+fn sailor(department: &str, id: u32, last_name: &str) -> Sailor {
+    let (department, last_name) = (department.to_owned(), last_name.to_owned());
+    Sailor { department, id, last_name }
+}
+
+async fn text(store: &dyn ObjectStore, name: &str) -> String {
+    let blob = store.get_opts(&name.into(), GetOptions::default()).await.unwrap();
+    String::from_utf8(blob.bytes().await.unwrap().to_vec()).unwrap()
+}
+
+async fn is_kept_in(store: Arc<dyn ObjectStore>) {
+    let client = Client::builder().backend(Memory::new()).blobs(store.clone()).build().unwrap();
+    let crew = client.table::<Sailor>();
+    crew.create().await.unwrap();
+    let jones = || Sailor::by_last_name().last_name("Jones");
+    assert!(crew.keys(jones()).await.unwrap().is_empty());
+    for one in [sailor("Sales", 1, "Jones"), sailor("Finance", 2, "Jones")] {
+        crew.insert(&one).await.unwrap().wait_for_copies().await.unwrap();
+    }
+    let found = crew.query(jones()).collect().await.unwrap();
+    assert_eq!(found.iter().map(|one| one.id).collect::<Vec<_>>(), [2, 1], "sorted by their keys");
+    let lines = text(&*store, "crew/everywhere/name_!jones.jsonl").await;
+    let lines: Vec<&str> = lines.lines().collect();
+    assert_eq!(lines[1..], [r#"["Finance","empid_000002"]"#, r#"["Sales","empid_000001"]"#]);
+    assert!(lines[0].starts_with(r#"{"EntityType":"entable.list","Format":1,"Table":"crew","PartitionKey":"everywhere","RowKey":"name_Jones","Beat":""#), "{}", lines[0]);
+    for one in found {
+        crew.delete(&one).await.unwrap();
+        client.wait_for_copies().await;
+    }
+    assert!(crew.keys(jones()).await.unwrap().is_empty());
+    let lines = text(&*store, "crew/everywhere/name_!jones.jsonl").await;
+    assert_eq!(lines.lines().count(), 1, "an emptied list stays, as an empty one");
+    let worker = client.worker();
+    let done = worker.drain().await.unwrap();
+    assert_eq!(
+        (done.open, done.waiting),
+        (0, 0),
+        "a blob that is never deleted needs no second look"
+    );
+}
+
+#[tokio::test]
+async fn lists_are_kept_in_blobs_under_versions() {
+    is_kept_in(Arc::new(InMemory::new())).await;
+}
+
+#[tokio::test]
+async fn lists_are_kept_in_a_directory_beside_tables_of_one_process() {
+    let directory = tempfile::tempdir().unwrap();
+    is_kept_in(Arc::new(LocalFileSystem::new_with_prefix(directory.path()).unwrap())).await;
+}
+
+#[tokio::test]
+async fn a_client_without_blobs_refuses_before_it_writes() {
+    let client = Client::memory();
+    let crew = client.table::<Sailor>();
+    crew.create().await.unwrap();
+    let error = crew.insert(&sailor("Sales", 1, "Jones")).await.unwrap_err();
+    assert!(error.is_unsupported() && error.to_string().contains("blobs(..)"), "{error}");
+    assert!(crew.query(Sailor::scan()).collect().await.unwrap().is_empty());
+    let error = crew.keys(Sailor::by_last_name().last_name("Jones")).await.unwrap_err();
+    assert!(error.is_unsupported(), "{error}");
+}
+
+#[tokio::test]
+async fn a_worker_without_blobs_leaves_that_work_alone() {
+    let memory = Arc::new(Memory::new());
+    let blobs = Arc::new(InMemory::new());
+    let options = OutboxOptions::default().background(0);
+    let builder = Client::builder().backend(memory.clone()).outbox(options).blobs(blobs);
+    let client = builder.build().unwrap();
+    let crew = client.table::<Sailor>();
+    crew.create().await.unwrap();
+    crew.insert(&sailor("Sales", 1, "Jones")).await.unwrap();
+    let without = Client::builder().backend(memory).build().unwrap();
+    let stats = without.worker().with::<Sailor>().drain().await.unwrap();
+    assert_eq!((stats.unknown, stats.poisoned), (1, 0));
+    assert_eq!(client.worker().drain().await.unwrap().open, 0);
+    assert_eq!(crew.keys(Sailor::by_last_name().last_name("Jones")).await.unwrap().len(), 1);
+}
+
+/// A store that other processes may write, too.
+#[derive(Debug)]
+struct Elsewhere(Memory);
+
+impl Backend for Elsewhere {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new("far", true)
+    }
+
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<entable::Row>, Error>> {
+        self.0.read(request)
+    }
+
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+        self.0.scan(request)
+    }
+
+    fn apply<'a>(
+        &'a self,
+        batch: &'a entable::Batch,
+    ) -> BoxFuture<'a, Result<Vec<entable::Written>, Error>> {
+        self.0.apply(batch)
+    }
+
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames, Error>> {
+        self.0.tables(request)
+    }
+}
+
+#[test]
+fn a_directory_is_refused_beside_tables_of_several_processes() {
+    let directory = tempfile::tempdir().unwrap();
+    let blobs = Arc::new(LocalFileSystem::new_with_prefix(directory.path()).unwrap());
+    let builder = Client::builder().backend(Elsewhere(Memory::new())).blobs(blobs);
+    let error = builder.build().unwrap_err();
+    assert!(error.is_unsupported() && error.to_string().contains("embedded store"), "{error}");
+}
+
+#[tokio::test]
+async fn writers_in_a_directory_never_overwrite_each_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let memory = Arc::new(Memory::new());
+    // Two clients of one process, each with a store of its own over the directory.
+    let mut writers = Vec::new();
+    for number in 0..2 {
+        let blobs = Arc::new(LocalFileSystem::new_with_prefix(directory.path()).unwrap());
+        let client = Client::builder().backend(memory.clone()).blobs(blobs).build().unwrap();
+        client.table::<Sailor>().create_if_missing().await.unwrap();
+        writers.extend((0..15).map(|id| {
+            let crew = client.table::<Sailor>();
+            tokio::spawn(async move {
+                let one = sailor(&format!("D{number}"), id, "Jones");
+                crew.insert(&one).await.unwrap().wait_for_copies().await
+            })
+        }));
+    }
+    for writer in writers {
+        let _ = writer.await.unwrap();
+    }
+    let blobs = Arc::new(LocalFileSystem::new_with_prefix(directory.path()).unwrap());
+    let client = Client::builder().backend(memory).blobs(blobs).build().unwrap();
+    let crew = client.table::<Sailor>();
+    client.worker().drain().await.unwrap();
+    assert_eq!(crew.keys(Sailor::by_last_name().last_name("Jones")).await.unwrap().len(), 30);
+}
+
+#[tokio::test]
+async fn a_blob_in_a_form_that_is_not_known_is_left_alone() {
+    let (memory, blobs) = (Arc::new(Memory::new()), Arc::new(InMemory::new()));
+    let client = Client::builder().backend(memory).blobs(blobs.clone()).build().unwrap();
+    let crew = client.table::<Sailor>();
+    crew.create().await.unwrap();
+    let newer = r#"{"EntityType":"entable.list","Format":2,"Table":"crew","PartitionKey":"everywhere","RowKey":"name_Jones","Beat":""}"#;
+    let name = "crew/everywhere/name_!jones.jsonl".into();
+    blobs.put_opts(&name, newer.into(), PutOptions::default()).await.unwrap();
+    let stored = crew.insert(&sailor("Sales", 1, "Jones")).await.unwrap();
+    assert!(stored.wait_for_copies().await.is_err());
+    let stats = client.worker().drain().await.unwrap();
+    assert_eq!((stats.unknown, stats.poisoned), (1, 0));
+    assert_eq!(text(&*blobs, name.as_ref()).await, newer);
+    let error = crew.keys(Sailor::by_last_name().last_name("Jones")).await.unwrap_err();
+    assert!(error.is_unrecognized_entity(), "{error}");
+}
+
+/// A list that is not told otherwise is of the primary's partition, in a blob as well.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Cooks",
+    partition_key = "{ship}",
+    row_key = "cook_{id:06}",
+    list(ByDish, row_key = "dish_{dish}", in_blob)
+)]
+struct Cook {
+    ship: String,
+    id: u32,
+    dish: String,
+}
+
+#[tokio::test]
+async fn a_list_of_one_partition_may_be_a_blob() {
+    let blobs = Arc::new(InMemory::new());
+    let client = Client::builder().backend(Memory::new()).blobs(blobs.clone()).build().unwrap();
+    let cooks = client.table::<Cook>();
+    cooks.create().await.unwrap();
+    for (ship, id) in [("Ada", 1), ("Bea", 1)] {
+        let cook = Cook { ship: ship.into(), id, dish: "soup".into() };
+        cooks.insert(&cook).await.unwrap().wait_for_copies().await.unwrap();
+    }
+    let of_ada = cooks.keys(Cook::by_dish().ship("Ada").dish("soup")).await.unwrap();
+    assert_eq!(of_ada.len(), 1);
+    assert!(text(&*blobs, "cooks/!ada/dish_soup.jsonl").await.contains("cook_000001"));
+    let error = cooks.query(Cook::by_dish().ship("Ada")).collect().await.unwrap_err();
+    assert!(error.is_unsupported() && error.to_string().contains("every part"), "{error}");
+}
