@@ -3,6 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod lists;
+mod queues;
 mod unique;
 
 use std::path::Path;
@@ -269,7 +270,7 @@ async fn every_verb_costs_the_least() {
 
 #[tokio::test]
 async fn the_docs_have_the_same_table() {
-    let elsewhere = unique::table().await + &lists::section().await;
+    let elsewhere = unique::table().await + &lists::section().await + &queues::section().await;
     let text = table(&columns().await) + &elsewhere;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/costs.md");
     if std::env::var_os("ENTABLE_COSTS").is_some() {

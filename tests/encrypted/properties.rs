@@ -254,3 +254,31 @@ async fn sets_aggregates_and_dynamic_entities_see_plain_values() {
     dynamic.replace(&read).await.unwrap();
     assert_eq!(*client.table::<Employee>().get(point(1)).await.unwrap().unwrap(), employee(1));
 }
+
+#[tokio::test]
+async fn an_upsert_that_merges_hides_what_is_absent() {
+    #[derive(Debug, Clone, PartialEq, TableEntity)]
+    #[table(name = "Staff", partition_key = "p", row_key = "{id:03}")]
+    struct Hiding {
+        id: u16,
+        #[table(encrypt(hide_none))]
+        bonus: Option<i64>,
+        age: i32,
+    }
+    let (client, recorder) = client().await;
+    let hiding = client.table::<Hiding>();
+    let with = |id, bonus, age| Hiding { id, bonus, age };
+    hiding.upsert_merge(&with(1, None, 1)).await.unwrap();
+    hiding.insert(&with(2, Some(7), 1)).await.unwrap();
+    hiding.upsert_merge(&with(2, None, 2)).await.unwrap();
+    let mut egt = client.atomic();
+    egt.upsert_merge(&with(3, None, 3)).unwrap();
+    egt.commit().await.unwrap();
+    let all = hiding.query(Hiding::primary()).collect().await.unwrap();
+    let all: Vec<_> = all.into_iter().map(Stored::into_inner).collect();
+    assert_eq!(all, [with(1, None, 1), with(2, Some(7), 2), with(3, None, 3)]);
+    // Where nothing is absent, nothing has to be known.
+    recorder.clear();
+    hiding.upsert_merge(&with(1, Some(1), 1)).await.unwrap();
+    assert_eq!(recorder.count(), 1);
+}

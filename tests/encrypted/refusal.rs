@@ -292,6 +292,18 @@ async fn a_page_needs_each_key_once_and_a_key_that_is_down_spoils_its_rows_only(
 }
 
 #[tokio::test]
+async fn partitions_of_one_scope_share_a_question() {
+    let store = Store::new(keyring(1));
+    let client = Client::builder().backend(Memory::new()).keys(store.clone()).build().unwrap();
+    client.create_table("Staff").await.unwrap();
+    let note = |id: u16| Note { tenant: format!("t{id}"), id, text: "x".into() };
+    client.bulk().insert_all((0..20).map(note)).await.unwrap();
+    store.asked.store(0, SeqCst);
+    let all = client.table::<Note>().query(Note::scan()).collect().await.unwrap();
+    assert_eq!((all.len(), store.asked.load(SeqCst)), (20, 1));
+}
+
+#[tokio::test]
 async fn destroying_the_keys_of_a_scope_destroys_its_values_and_no_others() {
     let memory = Recorder::around(Memory::new());
     let client =

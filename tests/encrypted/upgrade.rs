@@ -124,3 +124,43 @@ async fn a_conversion_that_fails_quotes_no_value() {
     assert!(error.is_decode() && !format!("{error:?} {error:#?}").contains("canary"), "{error:?}");
     let _ = |strict: Strict| (strict.id, strict.text);
 }
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Staff", entity_type = "Bonus", partition_key = "p", row_key = "{id:03}")]
+struct BonusV1 {
+    id: u16,
+    #[table(encrypt)]
+    amount: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Staff",
+    entity_type = "Bonus",
+    version = 2,
+    upgrade_from(BonusV1),
+    partition_key = "p",
+    row_key = "{id:03}"
+)]
+struct Bonus {
+    id: u16,
+    #[table(encrypt)]
+    sum: Option<i64>,
+    age: i32,
+}
+
+impl From<BonusV1> for Bonus {
+    fn from(old: BonusV1) -> Self {
+        Self { id: old.id, sum: Some(old.amount), age: 1 }
+    }
+}
+
+#[tokio::test]
+async fn an_upsert_that_merges_brings_an_older_version_up() {
+    let (client, _) = client().await;
+    client.table::<BonusV1>().insert(&BonusV1 { id: 1, amount: 7 }).await.unwrap();
+    let bonuses = client.table::<Bonus>();
+    bonuses.upsert_merge(&Bonus { id: 1, sum: None, age: 2 }).await.unwrap();
+    let read = bonuses.get(Bonus::primary().id(1)).await.unwrap().unwrap();
+    assert_eq!((read.sum, read.age), (Some(7), 2));
+}

@@ -4,12 +4,14 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::duplicated_attributes,
     clippy::indexing_slicing
 )]
 
 mod blobs;
 mod check;
 mod check_kinds;
+mod check_lists;
 mod check_unique;
 mod copies;
 mod failures;

@@ -18,7 +18,9 @@ const OWNER: [&str; 6] = ["Src", "SrcP", "SrcR", "SrcT", "SrcC", "SrcF"];
 pub(super) fn count(entity: &Entity, errors: &mut Errors) {
     let within = entity.families.iter().filter(|family| !family.is_elsewhere).count();
     let recorded = if within < entity.families.len() { OUTBOX_ROWS } else { 0 };
-    let rows = within + recorded;
+    // A claim stands for all unique values of a transaction.
+    let is_claimed = entity.families.iter().any(|family| family.is_elsewhere && family.unique);
+    let rows = within + recorded + usize::from(is_claimed);
     if let (true, Some(family)) = (rows > OPERATIONS, entity.families.last()) {
         let message = format!(
             "the entity has {rows} rows with its copies, a transaction has at most {OPERATIONS} operations"

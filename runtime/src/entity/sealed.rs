@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::{ColumnSchema, Schema, Sealed};
+#[cfg(feature = "encrypt")]
 use crate::key::Family;
 
 /// The property that vouches for all others of a row, where an entity asks for it.
@@ -49,6 +50,23 @@ impl Schema {
             collect("", self.columns, &mut found);
         }
         found
+    }
+
+    /// The properties of its rows, in whatever version, that hold tokens of others or vouch for the
+    /// row: no program sees them.
+    #[cfg(feature = "encrypt")]
+    pub(crate) fn unseen(&'static self) -> Vec<Cow<'static, str>> {
+        let mut unseen: Vec<Cow<'static, str>> = Vec::new();
+        for version in self.versions() {
+            let seal = version.sealed.then_some(Cow::Borrowed(SEAL));
+            let columns = version.sealed_columns().into_iter();
+            let tokens = columns.filter_map(|column| Some(column.companion?.0));
+            // What was a token's name may be a field's by now.
+            let is_seen =
+                |name: &str| version.version < self.version && self.column(name).is_some();
+            unseen.extend(tokens.chain(seal).filter(|name| !is_seen(name)));
+        }
+        unseen
     }
 
     /// The sealed column of that name.

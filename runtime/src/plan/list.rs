@@ -131,7 +131,8 @@ impl StoredList {
     }
 }
 
-fn ids_of(row: &Row, of: Ids) -> Result<Vec<String>> {
+/// What one row of a list holds, in that form.
+pub(crate) fn ids_of(row: &Row, of: Ids) -> Result<Vec<String>> {
     let mut ids = Vec::new();
     for chunk in 0..CHUNKS {
         let name = chunk_name(chunk);

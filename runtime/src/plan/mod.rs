@@ -21,7 +21,7 @@ pub(crate) use change::{Change, Effect};
 pub(crate) use holder::Holders;
 pub(crate) use home::Home;
 pub(crate) use list::{
-    Ids, ListDelta, MARKER as LIST_MARKER, StoredList, head_key, ids_in, spill_bounds,
+    Ids, ListDelta, MARKER as LIST_MARKER, StoredList, head_key, ids_in, ids_of, spill_bounds,
 };
 pub(crate) use read::key_conditions;
 pub(crate) use size::hidden;

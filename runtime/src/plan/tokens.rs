@@ -9,7 +9,7 @@ use crate::{
     edm::ValueRef,
     entity::{Access, CopyRow, EntityRows, ListEntry, Listed, Schema},
     error::{Error, ErrorKind, Result, SealFault},
-    key::{Family, Template},
+    key::{Family, HELD, Template},
     row::Row,
 };
 
@@ -80,8 +80,11 @@ impl Tokens {
         for version in schema.versions() {
             primary = rekeyed(&primary, version.primary()?, &made)?;
         }
+        check_made(schema.primary()?, &primary)?;
         let keyed = |copy: CopyRow| {
-            Ok(CopyRow { row: rekeyed(&copy.row, copy.family, &made)?, family: copy.family })
+            let row = rekeyed(&copy.row, copy.family, &made)?;
+            check_made(copy.family, &row)?;
+            Ok(CopyRow { row, family: copy.family })
         };
         let elsewhere = rows.elsewhere.into_iter().map(keyed).collect::<Result<_>>()?;
         let copies = rows.copies.into_iter().map(keyed);
@@ -171,6 +174,19 @@ fn filled(template: &Template, key: &str, made: &Made) -> String {
         made.iter().find(|(known, _)| *known == field).map(|(_, token)| token.as_str())
     };
     template.with_tokens(key, token).unwrap_or_else(|| key.to_owned())
+}
+
+/// Refuses a key in which the place of a token is still held: nothing is stored under it.
+fn check_made(family: &Family, row: &Row) -> Result<()> {
+    for (template, key) in [(&family.partition, row.partition_key()), (&family.row, row.row_key())]
+    {
+        let tokens = template.tokens(key).unwrap_or_default();
+        if let Some((field, _)) = tokens.iter().find(|(_, token)| *token == HELD) {
+            let message = "the key has a token of this field, and the row does not hold the field";
+            return Err(Error::new(ErrorKind::Decode, message).in_property(field));
+        }
+    }
+    Ok(())
 }
 
 fn missing(field: &str) -> Error {

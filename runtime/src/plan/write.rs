@@ -5,9 +5,9 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use super::{Change, Effect, Holders, Tokens, moving::stays};
+use super::{Change, Effect, Holders, Tokens, hidden, moving::stays};
 use crate::{
-    batch::{Condition, Operation},
+    batch::{Condition, Operation, Verb},
     edm::Bag,
     entity::{Access, EntityRows, Patch, Recognition, Stored, TableEntity, entity_of, stored_rows},
     error::{Error, ErrorKind, Result, ServiceCode},
@@ -112,12 +112,22 @@ pub(crate) fn upsert<E: TableEntity>(entity: &E) -> Result<Change> {
     })
 }
 
+/// Whether the row can be merged with whatever is there: not onto an older version, whose properties
+/// are others, and not where an absence is hidden, which is another write for a new row.
+fn merges_blindly<E: TableEntity>(row: &Row) -> Result<bool> {
+    if !is_alone::<E>() || is_whole::<E>() || E::SCHEMA.older.is_some() {
+        return Ok(false);
+    }
+    let columns = E::SCHEMA.sealed_columns();
+    Ok(hidden(&columns, row, Verb::Insert, E::SCHEMA.primary()?)?.is_empty())
+}
+
 /// Create, or set the entity's properties on what is there.
 pub(crate) fn upsert_merge<E: TableEntity>(entity: &E) -> Result<Change> {
     let new = prepared(entity)?;
     keyed::<E>(move |tokens| {
         let new = tokens.fill(E::SCHEMA, new.clone())?;
-        if is_alone::<E>() && !is_whole::<E>() {
+        if merges_blindly::<E>(&new.primary)? {
             let row = new.primary;
             let merge = Operation::insert_or_merge(row.clone());
             return Ok(Change::ready(alone::<E>(merge, Some(row))));

@@ -19,7 +19,7 @@ pub(crate) use envelope::{Envelope, Receipts};
 pub use handle::MessageQueue;
 pub(crate) use now::ServerClock;
 pub use received::{Poison, Received};
-pub use table::TableQueue;
+pub use table::{QueueGuard, TableQueue};
 
 use crate::{
     backend::BoxFuture,

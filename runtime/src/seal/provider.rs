@@ -57,6 +57,7 @@ impl fmt::Display for KeyScope {
 /// * A key that the scope does not have is [`SealFault::KeyNotFound`] from `get`, and
 ///   `KeyUnavailable` that is not retryable from `primary` and `index`; a store that does not answer
 ///   is `KeyUnavailable` that is retryable.
+/// * It answers in bounded time: reads and writes wait for it, and bound nothing themselves.
 ///
 /// [`SealFault::KeyNotFound`]: crate::SealFault::KeyNotFound
 pub trait KeyProvider: Send + Sync + fmt::Debug + 'static {

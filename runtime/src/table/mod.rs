@@ -31,6 +31,7 @@ mod resolve;
 mod run;
 mod set;
 mod taken;
+mod transfer;
 mod upgrade;
 mod variants;
 mod vouched;
@@ -59,6 +60,7 @@ pub use rebuild::{Rebuild, RebuildProgress, RebuildReport};
 #[cfg(feature = "encrypt")]
 pub use reencrypt::{Reencrypt, ReencryptProgress, ReencryptReport, Unsealed};
 pub use set::{SetOf, SetTable, reread_set};
+pub use transfer::Target;
 pub use upgrade::Upgrade;
 pub use variants::{other_removal, other_replacement, removal_of, replacement_of};
 pub use vault::PlaintextPolicy;

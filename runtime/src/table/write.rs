@@ -38,9 +38,10 @@ impl<E: TableEntity> Table<E> {
     /// Creates the entity or sets its properties on what is there; absent properties stay.
     ///
     /// A field that is `None` may have a value in the store, which the answer does not tell. An
-    /// entity with copies or lists is read before it is written, so what is returned is what is
-    /// stored; any other costs one blind request, and what is returned has such fields as they were
-    /// sent: [`get`](Self::get) it before [`replace`](Self::replace), which would remove them.
+    /// entity with copies or lists, with older versions, with `seal`, or with an absent field whose
+    /// absence is hidden, is read before it is written, so what is returned is what is stored; any
+    /// other costs one blind request, and what is returned has such fields as they were sent:
+    /// [`get`](Self::get) it before [`replace`](Self::replace), which would remove them.
     ///
     /// # Errors
     ///

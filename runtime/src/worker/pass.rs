@@ -230,7 +230,7 @@ impl Worker {
         found: &[Option<Row>],
     ) -> Result<Vec<bool>> {
         let own = Place::new(table, open.row.partition_key(), &open.primary);
-        let is_left = self.client.outbox().guards.hold(Guard::ClaimLeft);
+        let leaves = self.client.outbox().guards.hold(Guard::ClaimLeft);
         let mut claimed = Vec::with_capacity(found.len());
         for (name, found) in open.names.iter().zip(found) {
             let known = self.client.outbox().known(name);
@@ -241,10 +241,15 @@ impl Worker {
             };
             let owner = place_of(found, kinds, table)?;
             let is_own = owner.is_some_and(|owner| owner.is(&own));
-            let is_from = from_of(found)?.is_some_and(|from| from.is(&own));
-            let is_open = is_own && is_left && is_open(&self.client, &own, id).await?;
-            // One that was taken over from it comes back by its claim, or not at all.
-            claimed.push(is_open || (is_from && !is_own));
+            let from = from_of(found)?;
+            let is_left = is_own
+                && leaves
+                && match is_open(&self.client, &own, id).await? {
+                    Some(is_alive) => is_alive || from.is_some(),
+                    None => false,
+                };
+            // One that was taken over is settled with its claim, and only so.
+            claimed.push(is_left || (!is_own && from.is_some_and(|from| from.is(&own))));
         }
         Ok(claimed)
     }

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use super::{
     FLIGHT, LEASE, World, is_long,
-    store::{Random, Shared, VirtualClock},
+    store::{Random, Shared, VirtualClock, Way},
 };
 
 /// An entity whose lists are kept in one way or another.
@@ -151,7 +151,7 @@ async fn write<M: Member>(staff: Table<M>, mut random: Random, is_narrow: bool) 
     }
 }
 
-async fn history<M: Member>(seed: u64, without: Option<Guard>) -> Result<(), String> {
+async fn history<M: Member>(seed: u64, without: Option<Guard>, checks: bool) -> Result<(), String> {
     let clock = Arc::new(VirtualClock::new());
     let world = World { shared: Shared::new(seed, clock.clone()), clock, seed, without };
     let quiet = world.client("quiet", 0, None);
@@ -174,9 +174,18 @@ async fn history<M: Member>(seed: u64, without: Option<Guard>) -> Result<(), Str
         let time = Duration::from_secs(random.below(300));
         actors.push(tokio::spawn(async move { worker.run(sleep(time)).await }));
     }
+    let checked = checks.then(|| {
+        let way = Way::new(&world.shared, "checker", None).reading_well();
+        tokio::spawn(check(world.client_by(way, 6).table::<M>()))
+    });
     sleep(Duration::from_secs(400)).await;
     for actor in actors {
         actor.abort();
+    }
+    match checked.map(|checked| (checked.is_finished(), checked)) {
+        Some((true, checked)) => return Err(checked.await.unwrap()),
+        Some((false, checked)) => checked.abort(),
+        None => {}
     }
     world.shared.trouble(None);
     while world.shared.late() > 0 {
@@ -186,6 +195,18 @@ async fn history<M: Member>(seed: u64, without: Option<Guard>) -> Result<(), Str
         let log = world.shared.log.lock().unwrap().join("\n");
         format!("{wrong}\n{log}")
     })
+}
+
+/// Checks for ever; what is reported, since nothing is ever wrong for good.
+async fn check<M: Member>(staff: Table<M>) -> String {
+    loop {
+        sleep(Duration::from_secs(7)).await;
+        if let Ok(report) = staff.check().await
+            && let Some(finding) = report.findings.first()
+        {
+            return format!("{finding:?} is no mistake");
+        }
+    }
 }
 
 /// Workers do what is left; then every list is right and nothing is left.
@@ -252,12 +273,16 @@ async fn wanted<M: Member>(client: &Client) -> Lists {
 }
 
 fn run<M: Member>(seed: u64, without: Option<Guard>) -> Result<(), String> {
+    played::<M>(seed, without, false)
+}
+
+fn played<M: Member>(seed: u64, without: Option<Guard>, checks: bool) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .unwrap();
-    runtime.block_on(history::<M>(seed, without))
+    runtime.block_on(history::<M>(seed, without, checks))
 }
 
 fn is_right_after_every_history<M: Member>() {
@@ -275,6 +300,24 @@ fn is_right_after_every_history<M: Member>() {
 #[test]
 fn lists_in_rows_are_right_after_every_history() {
     is_right_after_every_history::<Clerk>();
+}
+
+#[test]
+fn no_check_reports_what_is_only_late() {
+    for seed in 0..if is_long() { 20_000 } else { 150 } {
+        if let Err(wrong) = played::<Clerk>(seed, None, true) {
+            panic!("seed {seed}: {wrong}");
+        }
+    }
+}
+
+#[test]
+fn a_check_of_lists_looks_twice() {
+    for guard in [Guard::CheckOpenWork, Guard::CheckTwice] {
+        let wrong = (0..4_000).find(|seed| played::<Clerk>(*seed, Some(guard), true).is_err());
+        println!("{guard:?}: seed {wrong:?}");
+        assert!(wrong.is_some(), "no history needs it");
+    }
 }
 
 #[test]

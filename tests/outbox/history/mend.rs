@@ -82,6 +82,22 @@ async fn mend(client: Client, mut random: Random, damaged: Damaged) -> Result<()
     }
 }
 
+/// Writes to several partitions at once, which registers for them together.
+async fn load(staff: Table<Employee>, mut random: Random) {
+    for _ in 0..3 {
+        sleep(Duration::from_millis(random.below(120_000))).await;
+        let email = ["a", "b", "c"][random.below(3) as usize];
+        let all = [("P", 0), ("P", 1), ("Q", 0), ("Q", 1)].map(|(department, id)| Employee {
+            department: department.into(),
+            id,
+            email: email.into(),
+            team: "x".into(),
+            visits: 0,
+        });
+        drop(staff.bulk().insert_all(all).await);
+    }
+}
+
 async fn history(seed: u64, without: Option<Guard>) -> Result<(), String> {
     let clock = Arc::new(VirtualClock::new());
     let world = World { shared: Shared::new(seed, clock.clone()), clock, seed, without };
@@ -105,6 +121,10 @@ async fn history(seed: u64, without: Option<Guard>) -> Result<(), String> {
                 own.below(2);
             }
         }));
+    }
+    if !is_narrow {
+        let staff = world.client("loader", 3, None).table();
+        actors.push(tokio::spawn(load(staff, own(3))));
     }
     let lives = (random.below(3) == 0).then(|| random.below(80));
     let worker = world.client("worker", 4, lives).worker();

@@ -171,6 +171,22 @@ async fn a_transaction_hands_values_over() {
 }
 
 #[tokio::test]
+async fn who_leaves_one_value_keeps_the_other() {
+    let world = World::new().await;
+    let mut stored = world.staff.insert(&badged(1, "a@a.com", "b1")).await.unwrap();
+    world.client.wait_for_copies().await;
+    stored.badge = "b2".into();
+    let mut egt = world.staff.atomic();
+    egt.replace(&stored).unwrap().insert(&badged(2, "a@a.com", "b1")).unwrap();
+    let error = egt.commit().await.unwrap_err();
+    assert_eq!((error.index(), error.failed_index()), (Some("ByEmail"), Some(1)));
+    assert_eq!(error.holder(), Some(("empid_Sales", "000001")));
+    assert_eq!(holder(&world, "a@a.com").await, Some(1));
+    let error = world.staff.insert(&badged(3, "c@a.com", "b1")).await.unwrap_err();
+    assert_eq!(error.holder(), Some(("empid_Sales", "000001")), "nothing was handed over");
+}
+
+#[tokio::test]
 async fn a_transaction_has_a_value_once() {
     let world = World::new().await;
     let mut egt = world.staff.atomic();

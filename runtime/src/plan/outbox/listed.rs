@@ -45,12 +45,23 @@ impl Listing {
 
 impl Name {
     fn of_list(schema: &Schema, table: &str, listed: &Listed) -> Self {
-        let kind = if listed.family.in_blob { IN_BLOB } else { IN_ROWS };
+        let keys = (listed.partition_key.as_str(), listed.row_key.as_str());
+        Self::of_list_at(schema, table, listed.family, keys)
+    }
+
+    /// The list with these keys, of a type whose primaries are in that table.
+    pub(crate) fn of_list_at(
+        schema: &Schema,
+        table: &str,
+        family: &Family,
+        (partition_key, row_key): (&str, &str),
+    ) -> Self {
+        let kind = if family.in_blob { IN_BLOB } else { IN_ROWS };
         Self {
-            index: [schema.entity_type, "#", listed.family.name, kind].concat(),
-            table: listed.family.table.unwrap_or(table).to_owned(),
-            partition_key: listed.partition_key.clone(),
-            row_key: listed.row_key.clone(),
+            index: [schema.entity_type, "#", family.name, kind].concat(),
+            table: family.table.unwrap_or(table).to_owned(),
+            partition_key: partition_key.to_owned(),
+            row_key: row_key.to_owned(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{
-    ATTEMPTS, TABLE, TableQueue, is_unknown,
+    ATTEMPTS, QueueGuard, TABLE, TableQueue, is_unknown,
     row::{Place, Receipt, check_body},
     take::distinct,
 };
@@ -78,19 +78,29 @@ impl TableQueue {
         receipt: &Receipt,
         change: Vec<Operation>,
     ) -> Result<Option<ETag>> {
-        let mut attempt = 0;
+        let (mut attempt, mut doubt) = (0, None);
         loop {
             attempt += 1;
             let error = match self.apply(change.clone()).await {
                 Ok(mut written) => return Ok(written.pop().and_then(|one| one.etag)),
                 Err(error) => error,
             };
-            if !is_unknown(&error) {
-                return Err(if error.is_raced() { lease_lost(message.id()) } else { error });
+            let is_mine = Instant::now() < message.until();
+            match doubt.take() {
+                // Gone by the attempt before, or, where others may have it, by anybody's.
+                Some(_) if error.is_raced() && is_mine => return Ok(None),
+                Some(doubt) if error.is_raced() => return Err(doubt),
+                None if error.is_raced() => return Err(lease_lost(message.id())),
+                _ if !is_unknown(&error) => return Err(error),
+                _ => {}
             }
+            if !self.holds(QueueGuard::LookedInto) {
+                return Ok(None);
+            }
+            let error = in_doubt(error);
             match self.look_again(message, receipt).await {
                 Ok(Look::Done) => return Ok(None),
-                Ok(Look::Unchanged) if attempt < ATTEMPTS => {}
+                Ok(Look::Unchanged) if attempt < ATTEMPTS => doubt = Some(error),
                 _ => return Err(error),
             }
         }
@@ -121,4 +131,13 @@ impl TableQueue {
         let message = "the message is not among those put aside any more";
         Err(Error::new(ErrorKind::NotFound, message).with_source(error))
     }
+}
+
+/// The error of a change that may have been carried out.
+fn in_doubt(error: Error) -> Error {
+    if error.is_ambiguous() {
+        return error;
+    }
+    let message = "the answer was lost, the message may have been changed; it comes again if not";
+    Error::new(ErrorKind::Ambiguous, message).with_source(error)
 }

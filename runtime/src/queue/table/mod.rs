@@ -5,11 +5,13 @@
 //! wins. The steps are written down in `docs/queues.md`.
 
 mod change;
+mod guard;
 mod row;
 mod take;
 
 use std::{fmt, sync::Arc, time::Duration};
 
+pub use guard::QueueGuard;
 use row::{Found, Letter, Place, all_poison, check_body};
 
 use super::{
@@ -55,6 +57,7 @@ pub struct TableQueue {
     shards: u32,
     clock: Arc<ServerClock>,
     chance: Arc<Chance>,
+    without: Option<QueueGuard>,
 }
 
 impl TableQueue {
@@ -70,7 +73,7 @@ impl TableQueue {
         clock: Arc<ServerClock>,
         chance: Chance,
     ) -> Self {
-        Self { backend, name, shards: 1, clock, chance: Arc::new(chance) }
+        Self { backend, name, shards: 1, clock, chance: Arc::new(chance), without: None }
     }
 
     /// Spreads the messages over so many partitions, at most 100: 1 unless told. One takes some 500
@@ -81,6 +84,18 @@ impl TableQueue {
     #[must_use]
     pub fn shards(self, shards: u32) -> Self {
         Self { shards: shards.clamp(1, SHARDS), ..self }
+    }
+
+    /// Leaves a guard out, to show what goes wrong then. For tests.
+    #[cfg(feature = "conformance")]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn without_guard(self, guard: QueueGuard) -> Self {
+        Self { without: Some(guard), ..self }
+    }
+
+    fn holds(&self, guard: QueueGuard) -> bool {
+        self.without != Some(guard)
     }
 
     /// The shards, in an order that is another one each time.

@@ -5,12 +5,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{
-    TABLE, TableQueue, is_unknown,
+    QueueGuard, TABLE, TableQueue, is_unknown,
     row::{Found, Letter, Place, Receipt, due_by, is_of_holder},
 };
 use crate::{
     backend::Read,
-    batch::{Batch, Operation},
+    batch::{Batch, Operation, Written},
     edm::Ticks,
     error::{Error, Result},
     queue::{
@@ -95,7 +95,8 @@ impl TableQueue {
             let filter = due_by(shard, now);
             let page = self.scan(&filter, most, from.as_ref()).await?;
             for row in &page.rows {
-                let found = Found::of(row)?.filter(|found| found.is_visible(page.date));
+                let date = page.date.filter(|_| self.holds(QueueGuard::HiddenByStore));
+                let found = Found::of(row)?.filter(|found| found.is_visible(date));
                 visible.extend(found);
             }
             visible.truncate(most);
@@ -132,7 +133,11 @@ impl TableQueue {
             batch.push(insert)?;
             moved.push((letter, due));
         }
-        let written = self.backend.apply(&batch).await.map_err(|error| error.in_table(TABLE));
+        let written = match self.holds(QueueGuard::Moved) {
+            true => self.backend.apply(&batch).await,
+            false => self.copy_then_delete(&batch).await,
+        };
+        let written = written.map_err(|error| error.in_table(TABLE));
         let etags: Vec<Option<ETag>> = match written {
             Ok(written) => written.into_iter().skip(1).step_by(2).map(|one| one.etag).collect(),
             Err(error) if is_unknown(&error) => vec![None; moved.len()],
@@ -151,6 +156,21 @@ impl TableQueue {
             received.push(Received::new(letter.id, letter.body, letter.count, until, receipt));
         }
         Ok(received)
+    }
+
+    /// What is wrong: two requests in place of one transaction.
+    async fn copy_then_delete(&self, batch: &Batch) -> Result<Vec<Written>> {
+        let mut written = Vec::new();
+        for operation in batch.operations().iter().rev() {
+            let one = Batch::single(TABLE, operation.clone())?;
+            match self.backend.apply(&one).await {
+                Err(error) if !error.is_raced() => return Err(error),
+                Err(_) => written.push(Written { status: 404, etag: None }),
+                Ok(more) => written.extend(more),
+            }
+        }
+        written.reverse();
+        Ok(written)
     }
 
     /// The version of a row that this holder put there.

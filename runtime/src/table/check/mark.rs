@@ -184,6 +184,7 @@ fn listed(
 
 fn is_list(row: &Row, family: &Family) -> Result<bool> {
     Ok(row.get("EntityType")? == Some(ValueRef::String(LIST_MARKER))
+        && family.partition.matches(row.partition_key())
         && family.row.matches(head_key(row.row_key())))
 }
 
@@ -247,6 +248,17 @@ impl Hashing {
             }
         }
         Ok(joined(key, all))
+    }
+
+    /// An entry of a list elsewhere; `times`: how often the row held it before.
+    pub(super) fn entry_elsewhere(
+        self,
+        (table, partition_key, head): (&str, &str, &str),
+        entry: &str,
+        times: u64,
+    ) -> u64 {
+        let place = self.text(head, self.text(partition_key, self.text(table, 4)));
+        joined(place, self.text(entry, place)) ^ (times << AGAIN)
     }
 
     fn entry(self, head: &str, id: &str) -> u64 {

@@ -278,11 +278,32 @@ impl<E: TableEntity> Table<E> {
     /// check waits once, or once for each 10,000 of them;
     /// [`without_waiting`](Check::without_waiting) leaves that out.
     ///
-    /// ```ignore
+    /// ```
+    /// use entable::{prelude::*, table::FindingKind};
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(
+    ///     name = "Staff",
+    ///     partition_key = "{department}",
+    ///     row_key = "empid_{id:06}",
+    ///     index(ByName, row_key = "name_{name}_{id:06}")
+    /// )]
+    /// pub struct Employee { pub department: String, pub id: u32, pub name: String }
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let client = Client::memory();
+    /// let staff = client.table::<Employee>();
+    /// staff.create().await?;
+    /// staff.insert(&Employee { department: "Sales".into(), id: 223, name: "Jones".into() }).await?;
+    /// // Another program removes a copy.
+    /// client.dynamic("Staff").delete("Sales", "name_Jones_000223", entable::Condition::Any).await?;
+    ///
     /// let report = staff.check().await?;
-    /// if !report.is_clean() {
-    ///     report.repair().await?;
-    /// }
+    /// assert_eq!(report.findings[0].kind, FindingKind::Missing);
+    /// assert_eq!(report.repair().await?, 1);
+    /// assert!(staff.check().await?.is_clean());
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn check(&self) -> Check<E> {
         Check { table: self.clone(), on_progress: None, unmatched: UNMATCHED, waits: true }

@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 
 use super::{
     Commit, Flight, Guard,
-    contend::{Contender, Meeting},
+    contend::{Contender, Left, Meeting},
     read_row, settle,
 };
 use crate::{
@@ -45,7 +45,7 @@ pub(crate) struct Claims {
     /// The version of its row.
     version: Option<ETag>,
     wishes: Vec<Wish>,
-    heirs_of: Vec<Place>,
+    heirs_of: Vec<Left>,
     flight: Flight,
     /// Whether what became of a reservation is unknown.
     is_unsure: bool,
@@ -88,7 +88,7 @@ impl Claims {
             }
         }
         let mut heirs_of = commit.left(table, &partition_key);
-        heirs_of.extend(from);
+        heirs_of.extend(from.map(|place| Left { place, name: None }));
         let flight = Flight::begin(client);
         let (id, version) = put_up(client, table, &partition_key, &wishes).await?;
         let (table, is_unsure) = (table.to_owned(), false);

@@ -23,13 +23,21 @@ pub(crate) enum Meeting {
     Violation(Error),
 }
 
+/// A primary that leaves a key.
+#[derive(Debug, Clone)]
+pub(crate) struct Left {
+    pub(crate) place: Place,
+    /// Which one; `None`: all that it has, since it moves.
+    pub(crate) name: Option<Name>,
+}
+
 /// Who wants a key, and in place of whom: primaries that leave it in the same transaction, or that
 /// move there.
 pub(crate) struct Contender<'c> {
     pub(crate) client: &'c Client,
     pub(crate) table: &'c str,
     pub(crate) place: &'c Place,
-    pub(crate) heirs_of: &'c [Place],
+    pub(crate) heirs_of: &'c [Left],
     pub(crate) name: &'c Name,
     pub(crate) kinds: Kinds,
 }
@@ -42,7 +50,7 @@ impl Contender<'_> {
         };
         let is_own = owner.is(self.place);
         if let Some(id) = claim_of(found)?
-            && is_open(self.client, &owner, id).await?
+            && is_open(self.client, &owner, id).await? == Some(true)
         {
             let pending = "the entity `{}`, whose write is pending";
             return Ok(match is_own || self.is_heir_of(&owner) {
@@ -50,12 +58,12 @@ impl Contender<'_> {
                 false => Meeting::Pending(self.held(&owner, pending)),
             });
         }
-        if is_own {
-            return Ok(Meeting::Adopt(from_of(found)?));
+        let from = from_of(found)?;
+        if is_own && from.is_none() {
+            return Ok(Meeting::Adopt(None));
         }
-        let mut owners = vec![owner];
-        owners.extend(from_of(found)?);
-        for owner in owners {
+        // One that was taken over, and whose claim is dead, is still of whom it was taken from.
+        for owner in [owner].into_iter().chain(from) {
             if !self.holds(&owner).await? {
                 continue;
             }
@@ -70,7 +78,8 @@ impl Contender<'_> {
     }
 
     fn is_heir_of(&self, owner: &Place) -> bool {
-        self.heirs_of.iter().any(|place| place.is(owner))
+        let leaves = |left: &Left| left.name.as_ref().is_none_or(|name| name == self.name);
+        self.heirs_of.iter().any(|left| left.place.is(owner) && leaves(left))
     }
 
     async fn holds(&self, owner: &Place) -> Result<bool> {

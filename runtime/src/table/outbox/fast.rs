@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use futures_util::future::try_join_all;
 
 use super::{
-    Flight, Guard, Lists, again::write_again, claims::Wish, find_lists, is_settled, need_blobs,
-    write_lists,
+    Flight, Guard, Lists, again::write_again, claims::Wish, contend::Left, find_lists, is_settled,
+    need_blobs, write_lists,
 };
 use crate::{
     backend::Read,
@@ -87,14 +87,16 @@ impl Commit {
         self.entities.iter().enumerate().flat_map(of_entity).collect()
     }
 
-    /// The primaries that leave a unique key.
-    pub(super) fn left(&self, table: &str, partition_key: &str) -> Vec<Place> {
-        let leaves = |entity: &&Entity| {
-            let mut destinations = entity.dirty.destinations.iter();
-            destinations.any(|one| one.kinds.copy.unique && one.wanted.is_none())
+    /// The unique keys that primaries leave.
+    pub(super) fn left(&self, table: &str, partition_key: &str) -> Vec<Left> {
+        let of_entity = |entity: &Entity| {
+            let place = Place::new(table, partition_key, &entity.dirty.primary);
+            let leaves = |one: &&Destination| one.kinds.copy.unique && one.wanted.is_none();
+            let left = entity.dirty.destinations.iter().filter(leaves);
+            let left = left.map(|one| Left { place: place.clone(), name: Some(one.name.clone()) });
+            left.collect::<Vec<_>>()
         };
-        let place = |entity: &Entity| Place::new(table, partition_key, &entity.dirty.primary);
-        self.entities.iter().filter(leaves).map(place).collect()
+        self.entities.iter().flat_map(of_entity).collect()
     }
 
     /// Takes note of a reservation, which another primary of the transaction may have left.

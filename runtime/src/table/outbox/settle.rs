@@ -66,12 +66,11 @@ pub(crate) async fn held_by(
     Ok(Some(Held { kinds, copy: copy.row, version }))
 }
 
-/// Whether the transaction of a claim in the partition of a primary may still come.
-pub(crate) async fn is_open(client: &Client, place: &Place, id: &str) -> Result<bool> {
-    match read_place(client, place, &claim_key(id)).await? {
-        Some(claim) => is_alive(&claim),
-        None => Ok(false),
-    }
+/// Whether the transaction of a claim in the partition of a primary may still come; `None`: the
+/// claim is gone.
+pub(crate) async fn is_open(client: &Client, place: &Place, id: &str) -> Result<Option<bool>> {
+    let claim = read_place(client, place, &claim_key(id)).await?;
+    claim.as_ref().map(is_alive).transpose()
 }
 
 /// A row of the partition of a primary; a table that is gone has none.

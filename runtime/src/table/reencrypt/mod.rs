@@ -51,7 +51,8 @@ pub struct ReencryptReport {
     pub rows: u64,
     /// Rows that were sealed again.
     pub rewritten: u64,
-    /// Rows that do not open, or whose keys cannot be had: they are as they were.
+    /// Rows that do not open, whose keys cannot be had, or that are too large when sealed: they are as
+    /// they were.
     pub failed: Vec<Unsealed>,
 }
 
@@ -103,8 +104,9 @@ impl<E> fmt::Debug for Reencrypt<E> {
 
 impl<E: TableEntity> Table<E> {
     /// Seals every row of the entity again whose values are not sealed with the keys in use: after
-    /// a new key became the primary one in *every* process, or after a field became encrypted
-    /// (under [`PlaintextPolicy::Allow`](crate::PlaintextPolicy::Allow), which reads what is plain).
+    /// a new key became the primary one in *every* process, after a field became encrypted or was
+    /// chosen by `encrypt_if` (under [`PlaintextPolicy::Allow`](crate::PlaintextPolicy::Allow), which
+    /// reads what is plain), after a `pad` was declared otherwise.
     ///
     /// It scans the table; [`retired`](Reencrypt::retired) has the store look for the rows of a key.
     ///

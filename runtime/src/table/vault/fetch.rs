@@ -1,6 +1,6 @@
 //! The keys that a page of rows needs, each asked for once.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use futures_util::future::join_all;
 
@@ -16,7 +16,9 @@ use crate::{
 /// Keys by scope and id; those that cannot be had are errors of the rows that need them.
 #[derive(Debug, Default)]
 pub(super) struct Keyring {
-    scopes: Vec<(String, KeyScope)>,
+    scopes: Vec<KeyScope>,
+    /// The place of each partition's scope.
+    partitions: HashMap<String, usize>,
     wanted: Vec<(usize, KeyId)>,
     found: Vec<Result<Arc<DataKey>>>,
 }
@@ -25,11 +27,16 @@ impl Keyring {
     /// The place of a partition's scope.
     fn scope(&mut self, vault: &Vault, partition_key: &str) -> Option<usize> {
         let keys = vault.keys.as_ref()?;
-        let known = self.scopes.iter().rposition(|(key, _)| key == partition_key);
-        Some(known.unwrap_or_else(|| {
-            self.scopes.push((partition_key.to_owned(), keys.scope_of(partition_key)));
+        if let Some(at) = self.partitions.get(partition_key) {
+            return Some(*at);
+        }
+        let scope = keys.scope_of(partition_key);
+        let at = self.scopes.iter().position(|known| *known == scope).unwrap_or_else(|| {
+            self.scopes.push(scope);
             self.scopes.len() - 1
-        }))
+        });
+        self.partitions.insert(partition_key.to_owned(), at);
+        Some(at)
     }
 
     /// Notes the keys that a row needs.
@@ -53,18 +60,18 @@ impl Keyring {
     /// Asks for all of them at once.
     pub(super) async fn fetch(&mut self, vault: &Vault) {
         let Some(keys) = &vault.keys else { return };
-        let asked = self.wanted.iter().filter_map(|(scope, id)| {
-            let (_, scope) = self.scopes.get(*scope)?;
-            Some(keys.get(scope, *id))
-        });
+        let asked = self
+            .wanted
+            .iter()
+            .filter_map(|(scope, id)| Some(keys.get(self.scopes.get(*scope)?, *id)));
         self.found = join_all(asked).await;
     }
 
     /// The key of that id for the rows of a partition.
     pub(super) fn key(&self, partition_key: &str, id: KeyId) -> Result<&DataKey> {
-        let scope = self.scopes.iter().rposition(|(key, _)| key == partition_key);
+        let scope = self.partitions.get(partition_key);
         let at =
-            self.wanted.iter().position(|(known, wanted)| Some(*known) == scope && *wanted == id);
+            self.wanted.iter().position(|(known, wanted)| Some(known) == scope && *wanted == id);
         match at.and_then(|at| self.found.get(at)) {
             Some(Ok(key)) => Ok(key),
             Some(Err(error)) => Err(error.clone()),

@@ -27,6 +27,20 @@ pub(crate) enum Reading {
 pub(super) struct Sheet {
     pub(super) schema: &'static Schema,
     pub(super) columns: Vec<SealedColumn>,
+    /// Properties that programs do not see.
+    #[cfg(feature = "encrypt")]
+    pub(super) unseen: Vec<Cow<'static, str>>,
+}
+
+impl Sheet {
+    pub(super) fn of(schema: &'static Schema) -> Self {
+        Self {
+            schema,
+            columns: schema.sealed_columns(),
+            #[cfg(feature = "encrypt")]
+            unseen: schema.unseen(),
+        }
+    }
 }
 
 /// What a row is to the reader.
@@ -66,8 +80,7 @@ impl Reading {
             Self::Members(members) => Cow::Borrowed(members.schemas()),
             Self::Untyped => Cow::Borrowed(&[]),
         };
-        let sheet = |schema: &&'static Schema| Sheet { schema, columns: schema.sealed_columns() };
-        schemas.iter().map(sheet).collect()
+        schemas.iter().map(|schema| Sheet::of(schema)).collect()
     }
 
     /// What a row is.

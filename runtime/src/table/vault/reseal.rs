@@ -43,7 +43,7 @@ impl Vault {
         let family = family.map_or(schema.primary(), Ok)?;
         let keys = self.keys.as_ref().ok_or_else(|| keyless("rows are to be encrypted again"))?;
         let key = keys.primary(&keys.scope_of(stored.partition_key())).await?;
-        let sheet = Sheet { schema, columns: schema.sealed_columns() };
+        let sheet = Sheet::of(schema);
         let has_tokens = sheet.columns.iter().any(|column| column.companion.is_some());
         let index = if has_tokens { Some(self.index_key(None).await?) } else { None };
         let chosen = |name: &str| {

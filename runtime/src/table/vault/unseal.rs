@@ -248,9 +248,5 @@ fn needs_work(row: &Row, sheet: Option<&Sheet>) -> Result<bool> {
 
 /// Whether the property is the framework's: a token, or what vouches for the row.
 pub(super) fn is_ours(name: &str, sheet: Option<&Sheet>) -> bool {
-    let Some(sheet) = sheet else { return false };
-    let is_companion = |column: &crate::entity::SealedColumn| {
-        column.companion.as_ref().is_some_and(|(companion, _)| companion == name)
-    };
-    (sheet.schema.sealed && name == SEAL) || sheet.columns.iter().any(is_companion)
+    sheet.is_some_and(|sheet| sheet.unseen.iter().any(|unseen| unseen == name))
 }

@@ -1,9 +1,10 @@
-//! Copies in other partitions and tables, compared with their primaries.
+//! Copies in other partitions and tables, and entries of lists there, compared with their primaries.
 //!
 //! Like those in the primary's partition they are taken out of a set of hashes as they meet. What is
 //! left is read again: the copy, the dirty row, the primary; what looks wrong then is held, and
 //! reported only if all is as it was when nobody can write any more what was read before.
 
+mod listed;
 mod mend;
 mod reading;
 mod side;
@@ -161,7 +162,7 @@ impl<'t, E: TableEntity> Elsewhere<'t, E> {
         for row in &rows {
             sides(self.table, &name, row, &tokens, |side| {
                 if known.hashes.contains(&side.hash(known.hashing, &name)?) {
-                    suspects.push(side.suspect(&self.table.name)?);
+                    suspects.push(side.suspect(&self.table.name));
                 }
                 Ok(())
             })
@@ -179,7 +180,7 @@ impl<'t, E: TableEntity> Elsewhere<'t, E> {
         let mut looks = std::pin::pin!(looks);
         while let Some(looked) = looks.next().await {
             match looked? {
-                Looked::Wrong(wrong) => held.push(wrong),
+                Looked::Wrong(wrong) => held.push(*wrong),
                 Looked::Pending => self.progress.pending += 1,
                 Looked::Right => {}
             }

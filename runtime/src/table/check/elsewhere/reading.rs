@@ -1,9 +1,13 @@
 //! One look at a suspect, in this order: the copy, who claims it, the dirty row, the primary.
 
-use super::{super::verify, side::Suspect};
+use super::{
+    super::verify,
+    listed,
+    side::{Kind, Suspect},
+};
 use crate::{
     backend::Read,
-    entity::TableEntity,
+    entity::{EntityRows, Kinds, TableEntity},
     error::Result,
     plan::{
         moving::move_of,
@@ -25,7 +29,7 @@ pub(super) enum Looked {
     Right,
     /// There is open work for it.
     Pending,
-    Wrong(Held),
+    Wrong(Box<Held>),
 }
 
 /// A suspect that looked wrong, and the versions in which it did.
@@ -44,17 +48,21 @@ impl Held {
     }
 
     pub(super) fn finding(self) -> Finding {
-        let Suspect { kinds, name, primary, .. } = self.suspect;
+        let Suspect { kind, name, primary, .. } = self.suspect;
+        let (family, is_entry) = match kind {
+            Kind::Copy(kinds) => (kinds.copy, false),
+            Kind::Entry(family) => (family, true),
+        };
         let (primary_partition_key, primary) = primary.unzip();
         Finding {
             kind: self.kind,
-            index: kinds.copy.name,
+            index: family.name,
             table: name.table.clone(),
             partition_key: name.partition_key.clone(),
             row_key: name.row_key.clone(),
             primary_partition_key,
             primary,
-            is_entry: false,
+            is_entry,
             etag: self.copy,
             elsewhere: Some(Box::new(name)),
         }
@@ -63,7 +71,13 @@ impl Held {
 
 /// Looks at a suspect.
 pub(super) async fn look<E: TableEntity>(table: &Table<E>, suspect: Suspect) -> Result<Looked> {
-    let copy = copy(table, &suspect).await?;
+    let (copy, times) = match (suspect.kind, &suspect.primary) {
+        // A list changes with every entity in it: its version says nothing.
+        (Kind::Entry(_), Some((partition_key, row_key))) => {
+            (None, listed::times(table, &suspect.name, (partition_key, row_key)).await?)
+        }
+        _ => (copy(table, &suspect).await?, 0),
+    };
     let looks_at_it = table.client.outbox().guards.hold(Guard::CheckOpenWork);
     if looks_at_it && is_claimed(table, &suspect, copy.as_ref()).await? {
         return Ok(Looked::Pending);
@@ -72,7 +86,8 @@ pub(super) async fn look<E: TableEntity>(table: &Table<E>, suspect: Suspect) -> 
         // Nobody can say what it should be.
         let Some(copy) = copy else { return Ok(Looked::Right) };
         let (kind, copy) = (FindingKind::Orphan, copy.etag());
-        return Ok(Looked::Wrong(Held { suspect, kind, copy, primary: None }));
+        let held = Held { suspect, kind, copy, primary: None };
+        return Ok(Looked::Wrong(Box::new(held)));
     };
     let dirty = dirty_key(row_key);
     let open = Read { table: &table.name, partition_key, row_key: &dirty, select: None };
@@ -83,7 +98,14 @@ pub(super) async fn look<E: TableEntity>(table: &Table<E>, suspect: Suspect) -> 
     if looks_at_it && primary.as_ref().map(move_of).transpose()?.flatten().is_some() {
         return Ok(Looked::Pending);
     }
-    let kind = mismatch(table, &suspect, copy.as_ref(), primary.as_ref()).await?;
+    let tokens = table.tokens().await?;
+    let rows = verify::derived_if_known::<E>(primary.as_ref(), &tokens)?;
+    let kind = match (rows, suspect.kind) {
+        // What an unknown version derives is not for this program to say.
+        (None, _) => None,
+        (Some(rows), Kind::Entry(_)) => listed::mismatch(table, &suspect.name, times, rows),
+        (Some(rows), Kind::Copy(kinds)) => mismatch(table, &suspect, kinds, copy.as_ref(), rows)?,
+    };
     // Each mismatch is told from one side only.
     let is_told_here = |kind: &FindingKind| {
         suspect.found == matches!(kind, FindingKind::Stale | FindingKind::Orphan)
@@ -93,7 +115,7 @@ pub(super) async fn look<E: TableEntity>(table: &Table<E>, suspect: Suspect) -> 
         Some(kind) => {
             let copy = copy.and_then(|copy| copy.etag());
             let primary = primary.and_then(|primary| primary.etag());
-            Looked::Wrong(Held { suspect, kind, copy, primary })
+            Looked::Wrong(Box::new(Held { suspect, kind, copy, primary }))
         }
     })
 }
@@ -105,8 +127,10 @@ async fn is_claimed<E: TableEntity>(
     copy: Option<&Row>,
 ) -> Result<bool> {
     let Some(copy) = copy else { return Ok(false) };
-    let Some(claim) = claim_of(copy)? else { return Ok(false) };
-    let Some(place) = place_of(copy, suspect.kinds, &table.name)? else { return Ok(false) };
+    let (Some(claim), Kind::Copy(kinds)) = (claim_of(copy)?, suspect.kind) else {
+        return Ok(false);
+    };
+    let Some(place) = place_of(copy, kinds, &table.name)? else { return Ok(false) };
     let claim = claim_key(claim);
     let read = Read {
         table: &place.table,
@@ -138,14 +162,13 @@ async fn copy<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Result<Opt
     }
 }
 
-async fn mismatch<E: TableEntity>(
+fn mismatch<E: TableEntity>(
     table: &Table<E>,
     suspect: &Suspect,
+    kinds: Kinds,
     found: Option<&Row>,
-    primary: Option<&Row>,
+    rows: Option<EntityRows>,
 ) -> Result<Option<FindingKind>> {
-    let tokens = table.tokens().await?;
-    let Some(rows) = verify::derived_if_known::<E>(primary, &tokens)? else { return Ok(None) };
     let copies = rows.into_iter().flat_map(|rows| rows.elsewhere);
     let mut copies = copies.filter(|copy| suspect.name.is_of(&table.name, copy));
     let wanted = copies.next();
@@ -153,9 +176,9 @@ async fn mismatch<E: TableEntity>(
     let owner = Owner { table: &table.name, partition_key, row_key };
     Ok(match (wanted, found) {
         (Some(_), None) => Some(FindingKind::Missing),
-        (None, Some(found)) if is_owned(found, suspect.kinds, owner)? => Some(FindingKind::Orphan),
-        (Some(copy), Some(found)) if is_owned(found, suspect.kinds, owner)? => {
-            let copy = owned_copy(&copy.row, suspect.kinds, owner, None)?;
+        (None, Some(found)) if is_owned(found, kinds, owner)? => Some(FindingKind::Orphan),
+        (Some(copy), Some(found)) if is_owned(found, kinds, owner)? => {
+            let copy = owned_copy(&copy.row, kinds, owner, None)?;
             (!holds_same(found, &copy)?).then_some(FindingKind::Stale)
         }
         // A row that says it is another's, or of nobody.

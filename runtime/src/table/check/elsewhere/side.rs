@@ -1,6 +1,7 @@
-//! The two sides of a match: a copy that a primary derives elsewhere, and one that is there.
+//! The two sides of a match: what a primary derives elsewhere, a copy or an entry of a list, and what
+//! is there.
 
-use super::super::mark::Hashing;
+use super::{super::mark::Hashing, listed};
 use crate::{
     entity::{CopyRow, Kinds, Recognition, Schema, TableEntity, derived_rows},
     error::Result,
@@ -13,12 +14,12 @@ use crate::{
     table::Table,
 };
 
-/// Whether an entity, in any version, has copies in other partitions or tables.
+/// Whether an entity, in any version, has copies or lists in other partitions or tables.
 pub(super) fn has_copies_elsewhere(schema: &'static Schema) -> bool {
-    schema.versions().any(|schema| families(schema).next().is_some())
+    schema.versions().any(|schema| copies(schema).chain(listed::lists(schema)).next().is_some())
 }
 
-fn families(schema: &'static Schema) -> impl Iterator<Item = &'static Family> {
+fn copies(schema: &'static Schema) -> impl Iterator<Item = &'static Family> {
     let families: &'static [Family] = schema.families;
     families.iter().filter(|family| family.elsewhere && family.kind == FamilyKind::Copy)
 }
@@ -26,29 +27,44 @@ fn families(schema: &'static Schema) -> impl Iterator<Item = &'static Family> {
 /// The tables with the entity's rows, its own first.
 pub(super) fn tables<E: TableEntity>(table: &Table<E>) -> Vec<String> {
     let mut all = vec![table.name.to_string()];
-    for family in E::SCHEMA.versions().flat_map(families) {
-        if let Some(name) = family.table
-            && !all.iter().any(|known| known.eq_ignore_ascii_case(name))
-        {
-            all.push(name.to_owned());
+    for schema in E::SCHEMA.versions() {
+        for name in copies(schema).chain(listed::lists(schema)).filter_map(|family| family.table) {
+            if !all.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+                all.push(name.to_owned());
+            }
         }
     }
     all
 }
 
-/// One side of a match.
-pub(super) struct Side<'r> {
-    kinds: Kinds,
-    /// The copy that is there, or that is derived, as it is whatever version it is of.
-    copy: &'r Row,
-    /// The primary that derives it; `None`: the copy is there.
-    primary: Option<&'r Row>,
+/// What may match.
+pub(super) enum What<'r> {
+    /// A copy as it is whatever version it is of.
+    Copy { kinds: Kinds, row: &'r Row },
+    /// An entry of a list, and how often its row holds it before.
+    Entry { family: &'static Family, name: &'r Name, entry: &'r str, times: u64 },
 }
 
-/// A copy that has no counterpart.
+/// One side of a match.
+pub(super) struct Side<'r> {
+    pub(super) what: What<'r>,
+    /// PartitionKey and RowKey of its primary; of a copy that is there, by what it says.
+    pub(super) primary: Option<(&'r str, &'r str)>,
+    /// Whether it is there, rather than derived.
+    pub(super) found: bool,
+}
+
+/// What a suspect is.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind {
+    Copy(Kinds),
+    Entry(&'static Family),
+}
+
+/// A copy, or an entry, that has no counterpart.
 #[derive(Debug, Clone)]
 pub(super) struct Suspect {
-    pub(super) kinds: Kinds,
+    pub(super) kind: Kind,
     pub(super) name: Name,
     /// PartitionKey and RowKey of the primary, where one is known.
     pub(super) primary: Option<(String, String)>,
@@ -56,7 +72,7 @@ pub(super) struct Suspect {
     pub(super) found: bool,
 }
 
-/// Gives every copy elsewhere that a row of that table is or derives to `each`.
+/// Gives all that a row of that table is or derives elsewhere to `each`.
 pub(super) fn sides<E: TableEntity>(
     table: &Table<E>,
     at_table: &str,
@@ -65,29 +81,47 @@ pub(super) fn sides<E: TableEntity>(
     mut each: impl FnMut(Side<'_>) -> Result<()>,
 ) -> Result<()> {
     let is_own = at_table.eq_ignore_ascii_case(&table.name);
+    let is_here =
+        |family: &Family| family.table.map_or(is_own, |name| name.eq_ignore_ascii_case(at_table));
     for schema in E::SCHEMA.versions() {
         if is_own && schema.recognize(row, schema.primary()?)? == Recognition::Ours {
             return derived::<E>(table, row, tokens, &mut each);
         }
-        for copy in families(schema) {
-            let is_here = copy.table.map_or(is_own, |name| name.eq_ignore_ascii_case(at_table));
-            if is_here && schema.recognize(row, copy)? == Recognition::Ours {
-                let side = kinds::<E>(copy).map(|kinds| Side { kinds, copy: row, primary: None });
-                return match side {
-                    Some(side) if is_from_table(row, copy, &table.name)? => each(side),
-                    _ => Ok(()),
-                };
+        for copy in copies(schema).filter(|family| is_here(family)) {
+            if schema.recognize(row, copy)? == Recognition::Ours {
+                return found::<E>(table, row, copy, &mut each);
+            }
+        }
+        for list in listed::lists(schema).filter(|family| is_here(family)) {
+            if listed::found(table, row, list, &mut each)? {
+                return Ok(());
             }
         }
     }
     Ok(())
 }
 
+/// A copy of a primary of this table that is there.
+fn found<E: TableEntity>(
+    table: &Table<E>,
+    row: &Row,
+    copy: &'static Family,
+    each: &mut impl FnMut(Side<'_>) -> Result<()>,
+) -> Result<()> {
+    let Some(kinds) = kinds::<E>(copy) else { return Ok(()) };
+    if !is_from_table(row, copy, &table.name)? {
+        return Ok(());
+    }
+    let place = place_of(row, kinds, &table.name)?;
+    let primary = place.as_ref().map(|place| (&*place.partition_key, &*place.row_key));
+    each(Side { what: What::Copy { kinds, row }, primary, found: true })
+}
+
 fn kinds<E: TableEntity>(copy: &'static Family) -> Option<Kinds> {
     Some(Kinds { copy, primary: E::SCHEMA.primary_of(copy)?, schema: E::SCHEMA })
 }
 
-/// Every copy that a primary derives elsewhere.
+/// Every copy and every entry that a primary derives elsewhere.
 fn derived<E: TableEntity>(
     table: &Table<E>,
     primary: &Row,
@@ -95,33 +129,39 @@ fn derived<E: TableEntity>(
     each: &mut impl FnMut(Side<'_>) -> Result<()>,
 ) -> Result<()> {
     let Some(rows) = derived_rows::<E>(primary)? else { return Ok(()) };
-    let (partition_key, row_key) = (primary.partition_key(), primary.row_key());
+    let rows = tokens.fill(E::SCHEMA, rows)?;
+    let (partition_key, row_key) = primary.keys();
     let owner = Owner { table: &table.name, partition_key, row_key };
-    for CopyRow { family, row } in &tokens.fill(E::SCHEMA, rows)?.elsewhere {
+    for CopyRow { family, row } in &rows.elsewhere {
         let Some(kinds) = kinds::<E>(family) else { continue };
-        let copy = owned_copy(row, kinds, owner, None)?;
-        each(Side { kinds, copy: &copy, primary: Some(primary) })?;
+        let row = &owned_copy(row, kinds, owner, None)?;
+        let what = What::Copy { kinds, row };
+        each(Side { what, primary: Some(primary.keys()), found: false })?;
     }
-    Ok(())
+    listed::derived(table, primary, &rows, each)
 }
 
 impl Side<'_> {
     pub(super) fn hash(&self, hashing: Hashing, at_table: &str) -> Result<u64> {
-        hashing.elsewhere(self.kinds.copy.table.unwrap_or(at_table), self.copy)
+        match self.what {
+            What::Copy { kinds, row } => {
+                hashing.elsewhere(kinds.copy.table.unwrap_or(at_table), row)
+            }
+            What::Entry { name, entry, times, .. } => {
+                let table = name.table.to_ascii_lowercase();
+                let place = (&*table, &*name.partition_key, &*name.row_key);
+                Ok(hashing.entry_elsewhere(place, entry, times))
+            }
+        }
     }
 
     /// What is looked at again, of an entity in that table.
-    pub(super) fn suspect(&self, table: &str) -> Result<Suspect> {
-        let primary = match self.primary {
-            Some(row) => Some((row.partition_key().to_owned(), row.row_key().to_owned())),
-            None => place_of(self.copy, self.kinds, table)?
-                .map(|place| (place.partition_key, place.row_key)),
+    pub(super) fn suspect(&self, table: &str) -> Suspect {
+        let (kind, name) = match self.what {
+            What::Copy { kinds, row } => (Kind::Copy(kinds), Name::of_row(table, kinds.copy, row)),
+            What::Entry { family, name, .. } => (Kind::Entry(family), name.clone()),
         };
-        Ok(Suspect {
-            kinds: self.kinds,
-            name: Name::of_row(table, self.kinds.copy, self.copy),
-            primary,
-            found: self.primary.is_none(),
-        })
+        let primary = self.primary.map(|(partition, row)| (partition.to_owned(), row.to_owned()));
+        Suspect { kind, name, primary, found: self.found }
     }
 }

@@ -1,0 +1,96 @@
+//! A flow that begins outside a table: "archive employee 456" waits in a queue, and a worker takes
+//! the employee out of a table and into a directory.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use entable::{Queue, backend::BoxFuture, prelude::*, table::Target};
+use object_store::{ObjectStore, ObjectStoreExt, local::LocalFileSystem};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TableEntity)]
+#[table(name = "Current", partition_key = "{department}", row_key = "empid_{id:06}")]
+struct Employee {
+    department: String,
+    id: u32,
+    name: String,
+}
+
+#[derive(Debug, Serialize, Deserialize, Message)]
+#[table(name = "ArchiveEmployee", version = 1)]
+struct ArchiveEmployee {
+    department: String,
+    id: u32,
+}
+
+/// Where archived employees go: a directory here, a container of blobs by another `ObjectStore`.
+#[derive(Clone)]
+struct Archive(Arc<dyn ObjectStore>);
+
+impl Target<Employee> for Archive {
+    /// The same name each time, so that it does no harm to be done again.
+    fn put<'a>(&'a self, one: &'a Stored<Employee>) -> BoxFuture<'a, Result<(), BoxError>> {
+        Box::pin(async move {
+            let path = format!("{}/{:06}.json", one.department, one.id);
+            self.0.put(&path.into(), serde_json::to_vec(&**one)?.into()).await?;
+            Ok(())
+        })
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), BoxError> {
+    let directory = tempfile::tempdir()?;
+    let file = |name: &str| -> PathBuf { directory.path().join(name) };
+    let archive = Archive(Arc::new(LocalFileSystem::new_with_prefix(directory.path())?));
+
+    let client = Client::memory();
+    let current = client.table::<Employee>();
+    current.create().await?;
+    for (id, name) in [(456, "Don Jones"), (457, "Ann Hall")] {
+        let department = "Sales".to_owned();
+        current.insert(&Employee { department, id, name: name.to_owned() }).await?;
+    }
+
+    // Somebody asks. The queue is rows of a table, on every store; `client.azure_queue(..)` is one of
+    // Azure Storage, and the rest is the same.
+    let queue = client.queue("archive");
+    queue.send(&ArchiveEmployee { department: "Sales".into(), id: 456 }).await?;
+
+    // A worker died with the message, once: it is hidden for a while, and then anybody's again.
+    let doomed = queue.port().receive(1, Duration::from_secs(1)).await?;
+    assert_eq!((doomed.len(), doomed[0].dequeue_count()), (1, 1));
+    assert!(queue.port().receive(1, Duration::from_secs(1)).await?.is_empty());
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+
+    // First into the directory, then out of the table, then the message goes. Done again from any
+    // point, it ends the same.
+    let target = archive.clone();
+    let worker = client.worker().queue(&queue).on(move |cx, message: ArchiveEmployee| {
+        let target = target.clone();
+        async move {
+            assert_eq!(cx.attempts(), 2, "the first one died");
+            let point = Employee::primary().department(&*message.department).id(message.id);
+            cx.client().table::<Employee>().transfer(point, &target).await?;
+            Ok(())
+        }
+    });
+    let stats = worker.drain().await?;
+    assert_eq!((stats.applied, stats.poisoned), (1, 0));
+    assert!(current.get(Employee::primary().department("Sales").id(456)).await?.is_none());
+    assert!(current.get(Employee::primary().department("Sales").id(457)).await?.is_some());
+    let archived: Employee = serde_json::from_slice(&std::fs::read(file("Sales/000456.json"))?)?;
+    assert_eq!(archived.name, "Don Jones");
+
+    // A message that nobody can handle is put aside after five deliveries, and kept.
+    queue.send(&ArchiveEmployee { department: "Sales".into(), id: 457 }).await?;
+    let worker = client
+        .worker()
+        .queue(&queue)
+        .on(|_, _: ArchiveEmployee| async { Err("the archive is read-only".into()) });
+    assert_eq!(worker.drain().await?.poisoned, 1);
+    let poison = queue.poisoned(10).await?;
+    assert_eq!(poison[0].reason(), Some("the archive is read-only"));
+    queue.requeue(&poison[0]).await?;
+    assert!(queue.poisoned(10).await?.is_empty());
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! Taking an entity out of its table to wherever: another table, a blob, a file, a search index.
+
+use super::{Table, backoff};
+use crate::{
+    backend::BoxFuture,
+    entity::{Point, Stored, TableEntity},
+    error::{BoxError, Error, ErrorKind, Result},
+};
+
+/// Where entities are put that leave their table: see [`Table::transfer`].
+///
+/// A table is one. What is to be one besides needs no more than an "insert or replace" of its own:
+///
+/// ```
+/// use std::{path::PathBuf, sync::Arc};
+/// use entable::{backend::BoxFuture, prelude::*, table::Target};
+///
+/// #[derive(TableEntity)]
+/// #[table(name = "Current", partition_key = "{department}", row_key = "empid_{id:06}")]
+/// struct Employee { department: String, id: u32, name: String }
+///
+/// struct Directory(PathBuf);
+///
+/// impl Target<Employee> for Directory {
+///     fn put<'a>(&'a self, one: &'a Stored<Employee>) -> BoxFuture<'a, Result<(), BoxError>> {
+///         let path = self.0.join(format!("{:06}", one.id));
+///         Box::pin(async move { Ok(std::fs::write(path, &one.name)?) })
+///     }
+/// }
+///
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// # let path = std::env::temp_dir().join(format!("entable-{}", std::process::id()));
+/// # std::fs::create_dir_all(&path)?;
+/// let client = Client::memory();
+/// let current = client.table::<Employee>();
+/// current.create().await?;
+/// current.insert(&Employee { department: "Sales".into(), id: 456, name: "Don".into() }).await?;
+/// let point = || Employee::primary().department("Sales").id(456);
+/// assert!(current.transfer(point(), &Directory(path.clone())).await?);
+/// assert!(!current.transfer(point(), &Directory(path.clone())).await?, "it is not here any more");
+/// assert!(current.get(point()).await?.is_none());
+/// assert_eq!(std::fs::read_to_string(path.join("000456"))?, "Don");
+/// # std::fs::remove_dir_all(&path)?;
+/// # Ok::<(), BoxError>(()) })?;
+/// # Ok::<(), BoxError>(())
+/// ```
+pub trait Target<E>: Send + Sync {
+    /// Creates the entity there, or puts it in place of what is there: again and again, without harm.
+    fn put<'a>(&'a self, entity: &'a Stored<E>) -> BoxFuture<'a, Result<(), BoxError>>;
+}
+
+impl<E: TableEntity + Send + Sync> Target<E> for Table<E> {
+    fn put<'a>(&'a self, entity: &'a Stored<E>) -> BoxFuture<'a, Result<(), BoxError>> {
+        Box::pin(async move { Ok(self.upsert(&**entity).await.map(drop)?) })
+    }
+}
+
+impl<E: TableEntity> Table<E> {
+    /// Reads an entity, puts it into the target, and deletes it here in the version that was put:
+    /// `true`. `false`: it was not here, and nothing was done.
+    ///
+    /// It is in the target before it is gone from here, so that there is no moment at which it is in
+    /// neither. To be called from the handler of a message, which is handed over again until all is
+    /// done: done again from any point, it ends the same. One that changes on the way is put again,
+    /// as changed.
+    ///
+    /// [`move_to`](Self::move_to) is the same for tables, with a mark that keeps writers off
+    /// meanwhile; here none is, and a put that comes later than the deletion, from a worker that was
+    /// given up, is for the target to refuse.
+    ///
+    /// # Errors
+    ///
+    /// `is_rejected` where the target failed, with its error as the source; `is_contended` where the
+    /// entity kept changing.
+    pub async fn transfer(&self, point: Point<E>, target: &impl Target<E>) -> Result<bool> {
+        for attempt in 0..backoff::ATTEMPTS {
+            let Some(entity) = self.get(point.clone()).await? else { return Ok(false) };
+            target.put(&entity).await.map_err(|cause| {
+                let message = format!("the entity was not put into the target: {cause}");
+                Error::new(ErrorKind::Rejected, message).with_source(cause).in_table(&self.name)
+            })?;
+            match self.delete(&entity).await {
+                Ok(()) => return Ok(true),
+                // It changed: what was put is not what is here.
+                Err(error) if error.is_precondition_failed() => {}
+                // Another worker has done the same.
+                Err(error) if error.is_raced() => return Ok(false),
+                Err(error) => return Err(error),
+            }
+            backoff::wait(&self.client, attempt).await;
+        }
+        Err(backoff::contended().in_table(&self.name))
+    }
+}

@@ -1,0 +1,63 @@
+//! Requests of queues in tables, and the part of `docs/costs.md` about them.
+
+use std::time::Duration;
+
+use entable::{
+    Client, Queue,
+    backend::{
+        Memory,
+        layer::{Recorder, Request},
+    },
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Requests that read, requests that write, operations in the latter.
+fn cost(requests: &[Request]) -> (usize, usize, usize) {
+    let writes = requests.iter().filter(|request| request.is_apply()).count();
+    let operations = requests.iter().map(Request::operations).sum();
+    (requests.len() - writes, writes, operations)
+}
+
+/// What each step took, after asserting that it is the least.
+pub(crate) async fn section() -> String {
+    let recorder = Recorder::around(Memory::new());
+    let client = Client::builder().backend(recorder.clone()).build().unwrap();
+    let queue = client.table_queue("letters");
+    queue.send("first", Duration::ZERO).await.unwrap();
+    let first = queue.receive(1, MINUTE).await.unwrap();
+    queue.delete(&first[0]).await.unwrap();
+    recorder.clear();
+    let mut text = String::from(
+        "\n## Queues in tables\n\n\
+         For one shard; a client asks for the store's time once, one read more. On Azure Storage\n\
+         queues each is one request, putting aside and putting back are three.\n\n\
+         | step | reads | writes | operations |\n|---|---|---|---|\n",
+    );
+    let mut told = |step: &str, least: (usize, usize, usize)| {
+        let taken = cost(&recorder.take());
+        assert_eq!(taken, least, "{step}");
+        text.push_str(&format!("| {step} | {} | {} | {} |\n", taken.0, taken.1, taken.2));
+    };
+    for _ in 0..33 {
+        queue.send("a", Duration::ZERO).await.unwrap();
+    }
+    told("send, 33 messages", (0, 33, 33));
+    let all = queue.receive(32, MINUTE).await.unwrap();
+    told("receive 32", (1, 1, 64));
+    let mut received = queue.receive(32, MINUTE).await.unwrap();
+    told("receive 1", (1, 1, 2));
+    assert!(queue.receive(32, MINUTE).await.unwrap().is_empty());
+    told("receive where all are hidden", (1, 0, 0));
+    queue.extend(&mut received[0], MINUTE, None).await.unwrap();
+    told("extend", (0, 1, 2));
+    queue.delete(&received[0]).await.unwrap();
+    told("delete", (0, 1, 1));
+    queue.poison(&all[0], "why").await.unwrap();
+    told("put aside", (0, 1, 2));
+    let poison = queue.poisoned(10).await.unwrap();
+    told("list what was put aside", (1, 0, 0));
+    queue.requeue(&poison[0]).await.unwrap();
+    told("put back", (0, 1, 2));
+    text
+}
