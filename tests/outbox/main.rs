@@ -4,6 +4,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::duplicated_attributes,
     clippy::indexing_slicing
 )]
 

@@ -176,7 +176,7 @@ async fn history(seed: u64, without: Option<QueueGuard>) -> Result<(), String> {
     let mut actors = Vec::new();
     // In every other history senders have no troubles: a message that is sent again after it was
     // handled comes again, and is not the receivers' fault.
-    let is_strict = seed % 2 == 0;
+    let is_strict = seed.is_multiple_of(2);
     if !is_strict {
         world.shared.trouble(Some(16));
     }

@@ -118,11 +118,6 @@ impl World {
         }
         worker.drain().await.unwrap();
     }
-
-    pub(crate) async fn ids(&self, email: &str) -> Vec<u32> {
-        let all = self.staff.query(Person::primary().department("Sales")).collect().await.unwrap();
-        all.iter().filter(|one| one.email == email).map(|one| one.id).collect()
-    }
 }
 
 pub(crate) fn by_email(email: &str) -> Point<Person, entable::entity::FullCopy> {
