@@ -105,7 +105,8 @@ impl ClientBuilder {
         self
     }
 
-    /// What becomes of a plain value where an encrypted one is declared: refused, unless told.
+    /// What becomes of a plain value where an encrypted one is declared, or chosen by
+    /// [`encrypt_if`](Self::encrypt_if): refused, unless told.
     #[must_use]
     pub fn plaintext(mut self, policy: PlaintextPolicy) -> Self {
         self.vault.plaintext = policy;
@@ -116,7 +117,10 @@ impl ClientBuilder {
     /// RowKey and property of each one that is written, of dynamic entities as well. It is not asked
     /// for the property that says a row's type.
     ///
-    /// Readers need the keys alone: a stored value says itself that it is encrypted.
+    /// Readers need the keys alone: a stored value says itself that it is encrypted. A client that has
+    /// the closure also refuses plain values of what it chooses, wherever it reads a type, unless
+    /// [`plaintext`](Self::plaintext) allows them. A client that writes without it, and without having
+    /// read the row, writes plain values.
     ///
     /// ```
     /// use entable::{Client, backend::Memory};
