@@ -10,5 +10,6 @@
 mod conformance;
 mod fixture;
 mod history;
+mod races;
 mod table;
 mod worker;

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    queue::{Envelope, MessageQueue, Queue, Receipts, Received},
+    queue::{Envelope, LONGEST, MessageQueue, Queue, Receipts, Received},
 };
 
 /// How long a message of a type that this program does not know is left to others.
@@ -200,9 +200,7 @@ impl Worker {
         match handled {
             Ok(()) => self.finish_received(port, message, envelope, receipts).await,
             Err(Failure::Passing(error)) => {
-                let chance = self.client.outbox().chance.number();
-                let tries = i32::try_from(envelope.skipped).unwrap_or(i32::MAX);
-                let wait = back_off(tries, chance, error.retry_after());
+                let wait = self.wait_for(&error, envelope.skipped, due);
                 envelope.skipped = envelope.skipped.saturating_add(1);
                 let noted = envelope.with_receipts(receipts).text()?;
                 port.extend(message, wait, Some(&noted)).await?;
@@ -218,6 +216,17 @@ impl Worker {
                 Ok(Handled::Failed)
             }
         }
+    }
+
+    /// How long a message waits after a failure that passes. Who drains tries again at once, and
+    /// waits between its rounds.
+    fn wait_for(&self, error: &Error, tries: u32, due: Due) -> Duration {
+        if due == Due::Everything {
+            return Duration::ZERO;
+        }
+        let chance = self.client.outbox().chance.number();
+        let tries = i32::try_from(tries).unwrap_or(i32::MAX);
+        back_off(tries, chance, error.retry_after()).min(LONGEST)
     }
 
     /// A message that was handled is deleted; one with receipts stays, hidden and as done, as long as
