@@ -11,5 +11,6 @@ mod conformance;
 mod fixture;
 mod history;
 mod races;
+mod strange;
 mod table;
 mod worker;

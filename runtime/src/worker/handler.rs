@@ -41,13 +41,7 @@ impl Handlers {
         T: Future<Output = Result<(), BoxError>> + Send + 'static,
     {
         let call = move |context: Context, body: &str| match serde_json::from_str::<M>(body) {
-            Ok(message) => {
-                // Whatever a handler does before its first wait is done within its future.
-                match std::panic::catch_unwind(AssertUnwindSafe(|| handler(context, message))) {
-                    Ok(handled) => handled.boxed(),
-                    Err(_) => std::future::ready(Err("the handler panicked".into())).boxed(),
-                }
-            }
+            Ok(message) => handler(context, message).boxed(),
             Err(cause) => {
                 let text = format!("the message cannot be read: {cause}");
                 std::future::ready(Err(text.into())).boxed()
@@ -78,7 +72,10 @@ impl Handlers {
         let Some(handler) = self.0.get(name) else {
             return counted("there is no handler for the message");
         };
-        let handled = AssertUnwindSafe((handler.call)(context, body)).catch_unwind();
+        // Within the future is what comes before the handler's own: reading the message, too, is the
+        // program's code.
+        let handled = async { (handler.call)(context, body).await };
+        let handled = AssertUnwindSafe(handled).catch_unwind();
         match timeout(lease, handled).await {
             Ok(Ok(Ok(()))) => Ok(()),
             Ok(Ok(Err(error))) => Err(Failure::of(error)),
