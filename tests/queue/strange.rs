@@ -92,3 +92,30 @@ async fn a_message_that_panics_when_it_is_read_is_poison() {
     assert_eq!((stats.applied, stats.poisoned), (1, 1), "{stats:?}");
     assert_eq!(queue.poisoned(1).await.unwrap()[0].reason(), Some("the handler panicked"));
 }
+
+/// A row that is damaged, by whoever wrote it, holds no other message up, and is told at last.
+#[tokio::test]
+async fn a_damaged_row_holds_nothing_up() {
+    let world = World::new();
+    let client = world.client(0);
+    let queue = client.table_queue("letters").shards(2);
+    queue.send("first", Duration::ZERO).await.unwrap();
+    for shard in ["letters_00", "letters_01"] {
+        let mut row = DynamicEntity::new(shard, "q_0000000000000000001_bad");
+        row.set("Format", 1);
+        row.set("DequeueCount", 0);
+        client.dynamic("EntableQueues").insert(&row).await.unwrap();
+    }
+    for message in ["second", "third"] {
+        queue.send(message, Duration::ZERO).await.unwrap();
+    }
+    let mut got = Vec::new();
+    while got.len() < 3 {
+        let received = queue.receive(1, MINUTE).await.unwrap();
+        got.extend(received.iter().map(|message| message.body().to_owned()));
+    }
+    got.sort_unstable();
+    assert_eq!(got, ["first", "second", "third"]);
+    let error = queue.receive(32, MINUTE).await.unwrap_err();
+    assert!(error.is_decode() && error.to_string().contains("bad"), "{error}");
+}

@@ -236,7 +236,7 @@ impl Queue for AzureQueue {
     }
 
     fn capabilities(&self) -> QueueCapabilities {
-        QueueCapabilities { name: "azure", receive: RECEIVE, keeps_reason: false }
+        QueueCapabilities::new("azure", RECEIVE)
     }
 
     fn send<'a>(&'a self, body: &'a str, delay: Duration) -> BoxFuture<'a, Result<String>> {

@@ -157,7 +157,7 @@ impl Context {
             let message = "the lease of the message is over";
             return Err(Error::new(ErrorKind::Contended, message));
         }
-        let place = egt.place();
+        let place = egt.place().await?;
         if let Some(place) = &place {
             let mut receipts = self.receipts.lock().unwrap_or_else(PoisonError::into_inner);
             if !receipts.contains(place) {
