@@ -5,7 +5,10 @@ use std::time::Duration;
 use entable::{Queue, prelude::*};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::fixture::{MINUTE, World};
+use crate::{
+    fixture::{MINUTE, World},
+    worker::{Visits, visit, visits},
+};
 
 #[derive(Debug, Serialize, Deserialize, Message)]
 #[table(name = "Letter", version = 1)]
@@ -118,4 +121,24 @@ async fn a_damaged_row_holds_nothing_up() {
     assert_eq!(got, ["first", "second", "third"]);
     let error = queue.receive(32, MINUTE).await.unwrap_err();
     assert!(error.is_decode() && error.to_string().contains("bad"), "{error}");
+}
+
+/// A second effect in one partition would be taken for the first one.
+#[tokio::test]
+async fn a_second_effect_in_one_partition_is_refused() {
+    let client = World::new().client(0);
+    client.table::<Visits>().create().await.unwrap();
+    let queue = client.queue("letters");
+    queue.send(&Letter { text: "hello".into() }).await.unwrap();
+    let worker = client.worker().queue(&queue).on(|cx, _: Letter| async move {
+        visit(&cx, 1).await?;
+        visit(&cx, 2).await?;
+        visit(&cx, 1).await?;
+        Ok(())
+    });
+    let stats = worker.drain().await.unwrap();
+    assert_eq!(stats.poisoned, 1, "{stats:?}");
+    let reason = queue.poisoned(1).await.unwrap()[0].reason().unwrap().to_owned();
+    assert!(reason.contains("one effect in a partition"), "{reason}");
+    assert_eq!((visits(&client, 1).await, visits(&client, 2).await), (1, 1));
 }
