@@ -163,8 +163,11 @@ impl Worker {
         }
         let context = Context::new(&self.client, message, self.lease);
         let (name, body) = (&message.name, &message.body);
-        match self.handlers.handle(context.clone(), name, body, self.lease).await {
-            Ok(()) => self.finish(table, message, handle, &context.receipts()).await,
+        let handled = self.handlers.handle(context.clone(), name, body, self.lease).await;
+        // Where its effects took place is known next time as well, whatever the handler does then.
+        let message = &message.clone().with_receipts(context.receipts());
+        match handled {
+            Ok(()) => self.finish(table, message, handle, &message.receipts).await,
             Err(Failure::Passing(error)) => self.postpone(table, message, handle, error, now).await,
             Err(Failure::Counted(error)) => {
                 self.give_back(table, message, handle, &error, now).await

@@ -158,8 +158,8 @@ impl TableQueue {
                 Err(error) if error.code() == Some("TableNotFound") && attempt < ATTEMPTS => {
                     self.create().await?;
                 }
-                // The id is this message's alone. A table that is being deleted is a conflict, too.
-                Err(error) if error.code() == Some("EntityAlreadyExists") => return Ok(()),
+                // The id is this message's alone.
+                Err(error) if error.is_there() => return Ok(()),
                 Err(error) if is_unknown(&error) && attempt < ATTEMPTS => {}
                 Err(error) => return Err(error),
             }
