@@ -181,7 +181,7 @@ impl Writer {
 
     /// Two entities of one partition exchange their values in one transaction.
     async fn exchange(&mut self, one: &Person) {
-        let first = if one.id % 2 == 0 { one.id } else { one.id - 1 };
+        let first = one.id & !1;
         let at = |id| Person::primary().department(&*one.department).id(id);
         let both = (self.staff.get(at(first)).await, self.staff.get(at(first + 1)).await);
         let (Ok(Some(mut a)), Ok(Some(mut b))) = both else { return };
@@ -204,7 +204,7 @@ impl Writer {
         let mut stored = self.known[at].clone();
         let before = (stored.department.clone(), stored.id);
         if self.random.below(3) == 0 {
-            stored.id = if stored.id % 2 == 0 { stored.id + 1 } else { stored.id - 1 };
+            stored.id ^= 1;
         } else {
             stored.email.clone_from(&one.email);
         }

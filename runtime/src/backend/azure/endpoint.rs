@@ -59,8 +59,9 @@ impl Endpoint {
     /// Where the queues of the same account are, where its address tells.
     #[cfg(feature = "azure-queue")]
     pub(super) fn queues(&self) -> Option<Self> {
-        if self.url == Self::emulator().url {
-            return Some(Self { url: self.url.replace(":10002/", ":10001/"), ..self.clone() });
+        let emulator = self.url.strip_suffix(EMULATOR_ACCOUNT);
+        if let Some(host) = emulator.and_then(|url| url.strip_suffix(":10002/")) {
+            return Some(Self { url: format!("{host}:10001/{EMULATOR_ACCOUNT}"), ..self.clone() });
         }
         let (before, after) = self.url.split_once(".table.").filter(|_| !self.cosmos)?;
         Some(Self { url: format!("{before}.queue.{after}"), ..self.clone() })
@@ -150,6 +151,22 @@ mod tests {
             Endpoint::of_account("https", "a", "core.chinacloudapi.cn").unwrap().url,
             "https://a.table.core.chinacloudapi.cn"
         );
+    }
+
+    #[cfg(feature = "azure-queue")]
+    #[test]
+    fn the_tables_address_tells_that_of_the_queues() {
+        let queues = |url: &str| Endpoint::parse(url).unwrap().queues().map(|found| found.url);
+        assert_eq!(
+            queues("https://me.table.core.windows.net").as_deref(),
+            Some("https://me.queue.core.windows.net")
+        );
+        assert_eq!(
+            Endpoint::emulator().queues().unwrap().url,
+            "http://127.0.0.1:10001/devstoreaccount1"
+        );
+        assert_eq!(queues("http://127.0.0.1:1234/devstoreaccount1"), None);
+        assert_eq!(queues("https://a.table.cosmos.azure.com"), None);
     }
 
     #[test]
