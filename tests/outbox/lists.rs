@@ -9,6 +9,7 @@ use entable::{
         layer::{Fault, Recorder},
     },
     prelude::*,
+    table::{Finding, FindingKind},
 };
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
