@@ -224,3 +224,39 @@ async fn a_move_that_never_can_be_is_given_up() {
     assert!(poisoned[0].error.contains("closed for writing"), "{}", poisoned[0].error);
     current.upsert(&employee(456)).await.unwrap();
 }
+
+#[tokio::test]
+async fn an_entity_moves_on_when_its_last_move_is_over() {
+    let mut met_both = 0;
+    for request in 0..24 {
+        let (world, current, archive) = archive_world().await;
+        let stored = current.insert(&employee(456)).await.unwrap();
+        world.client.worker().drain().await.unwrap();
+        current.move_to(&stored, &archive).await.unwrap();
+        let lost = || Error::new(ErrorKind::Backend, "connection lost");
+        for at in request..request + 60 {
+            world.fault.inject(On::Any, at, Trouble::Before(lost()));
+        }
+        let _ = world.client.worker().drain().await;
+        world.fault.clear();
+        if places(&world).await != (true, true) {
+            continue;
+        }
+        met_both += 1;
+        let point = || Employee::primary().department("Sales").id(456);
+        let arrived = archive.get(point()).await.unwrap().unwrap();
+        // Back, before it has left for good: nothing begins.
+        let error = archive.move_to(&arrived, &current).await.unwrap_err();
+        assert!(error.is_conflict() && error.to_string().contains("moving"), "{error}");
+        for _ in 0..3 {
+            world.client.worker().drain().await.unwrap();
+            world.later(OutboxOptions::FLIGHT);
+        }
+        assert_eq!(places(&world).await, (false, true));
+        let arrived = archive.get(point()).await.unwrap().unwrap();
+        archive.move_to(&arrived, &current).await.unwrap();
+        world.client.worker().drain().await.unwrap();
+        assert_eq!(places(&world).await, (true, false));
+    }
+    assert!(met_both > 0, "no request is between arriving and leaving");
+}
