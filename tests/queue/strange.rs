@@ -142,3 +142,19 @@ async fn a_second_effect_in_one_partition_is_refused() {
     assert!(reason.contains("one effect in a partition"), "{reason}");
     assert_eq!((visits(&client, 1).await, visits(&client, 2).await), (1, 1));
 }
+
+/// A lease that is shorter than a queue can hide a message is the handler's all the same.
+#[tokio::test(start_paused = true)]
+async fn a_short_lease_is_the_handlers() {
+    let client = World::new().client(0);
+    let queue = client.queue("letters");
+    queue.send(&Letter { text: "hello".into() }).await.unwrap();
+    let worker = client.worker().lease(Duration::from_millis(200)).queue(&queue);
+    let worker = worker.on(|cx, _: Letter| async move {
+        let time = if cx.attempts() == 1 { 500 } else { 100 };
+        tokio::time::sleep(Duration::from_millis(time)).await;
+        Ok(())
+    });
+    let stats = worker.drain().await.unwrap();
+    assert_eq!((stats.applied, stats.retried, stats.poisoned), (1, 1, 0), "{stats:?}");
+}

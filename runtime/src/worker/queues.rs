@@ -23,6 +23,9 @@ use crate::{
 /// How long a message of a type that this program does not know is left to others.
 const SKIP: Duration = Duration::from_secs(60);
 
+/// The shortest time that a queue hides a message for when it is received.
+const SHORTEST: Duration = Duration::from_secs(1);
+
 /// What became of a message.
 enum Handled {
     /// It is gone, or done.
@@ -107,7 +110,9 @@ impl Worker {
 
     async fn receive(&self, queue: &MessageQueue, most: usize) -> Result<Vec<Received>> {
         let most = most.min(queue.port().capabilities().receive);
-        let received = queue.port().receive(most, self.lease).await?;
+        // A handler may be told to be quicker than any queue hides its message.
+        let hidden = self.lease.clamp(SHORTEST, LONGEST);
+        let received = queue.port().receive(most, hidden).await?;
         let memory = &mut *self.memory();
         memory.stats.received += u64::try_from(received.len()).unwrap_or(0);
         still_unknown(&mut memory.unknown);
@@ -245,7 +250,7 @@ impl Worker {
         } else {
             let done = envelope.handled(receipts).text()?;
             let flight = self.client.outbox().options.flight;
-            port.extend(message, flight, Some(&done)).await?;
+            port.extend(message, flight.min(LONGEST), Some(&done)).await?;
         }
         Ok(Handled::Done)
     }
