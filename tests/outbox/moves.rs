@@ -58,7 +58,7 @@ async fn an_employee_is_archived() {
     assert_eq!(world.markers().await, 0);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_crash_at_any_step_leaves_the_employee_in_one_table_in_the_end() {
     // Requests of the worker, one of which fails, before or after it was carried out; then it dies.
     for request in 0..24 {
@@ -170,7 +170,7 @@ async fn more_than_the_keys_does_not_move() {
     assert!(world.staff.move_to(&stored, &world.staff).await.unwrap_err().is_invalid());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_entity_moves_on_when_its_last_move_is_over() {
     let mut met_both = 0;
     for request in 0..24 {
