@@ -105,6 +105,11 @@ async fn try_once(
     .await?;
     let lists = read_lists(client, table, &effects).await?;
     let mut work = Work::of(client, table, &effects, notes).await;
+    if work.claims() {
+        // Nothing is reserved for a transaction that is too large.
+        let planned = Transaction::of(&effects, &lists, &HashSet::new())?.operations.len();
+        check_room(table, planned + work.operations())?;
+    }
     let claims = match work.claim(client).await {
         Ok(claims) => claims,
         // Another write of the same entity is under way.
@@ -262,16 +267,20 @@ async fn scan_all(client: &Client, table: &str, filter: &Filter) -> Result<Vec<R
     }
 }
 
+fn check_room(table: &str, operations: usize) -> Result<()> {
+    if operations <= BATCH_OPERATIONS {
+        return Ok(());
+    }
+    let message = format!(
+        "an entity group transaction has at most {BATCH_OPERATIONS} operations, copies, lists and the outbox included, and this makes {operations}"
+    );
+    let error = Error::new(ErrorKind::TooLarge, message);
+    Err(error.with_code(ServiceCode::InvalidInput).in_table(table))
+}
+
 async fn send(client: &Client, table: &str, transaction: &Transaction) -> Result<Vec<Written>> {
     let operations = &transaction.operations;
-    if operations.len() > BATCH_OPERATIONS {
-        let message = format!(
-            "an entity group transaction has at most {BATCH_OPERATIONS} operations, copies, lists and the outbox included, and this makes {}",
-            operations.len()
-        );
-        let error = Error::new(ErrorKind::TooLarge, message);
-        return Err(error.with_code(ServiceCode::InvalidInput).in_table(table));
-    }
+    check_room(table, operations.len())?;
     let placed = operations.iter().zip(&transaction.homes);
     let placed = placed.map(|(operation, home)| Placed::new(operation.clone(), *home)).collect();
     client.write(table, placed).await

@@ -7,7 +7,7 @@ use crate::{
     edm::ValueRef,
     error::{Error, ErrorKind, Result},
     filter::Filter,
-    plan::outbox::{MESSAGE, OpenRow, hash128, posted},
+    plan::outbox::{CLAIM, MESSAGE, OpenRow, hash128, posted},
     row::{ETag, Row},
 };
 
@@ -38,7 +38,8 @@ pub struct Poisoned {
 }
 
 impl Poisoned {
-    /// The RowKey of the row of the outbox: of the primary after `~e2_`, or of the message.
+    /// The RowKey of the row of the outbox: of the primary after `~e2_`, of a claim on
+    /// unique values, or of the message.
     pub fn row_key(&self) -> &str {
         self.open.row_key()
     }
@@ -159,6 +160,9 @@ impl Worker {
     pub async fn requeue(&self, poisoned: &Poisoned) -> Result<()> {
         let operation = match poisoned.message() {
             Some(_) => posted(&poisoned.open, &poisoned.partition_key)?,
+            None if poisoned.row_key().starts_with(CLAIM) => {
+                Operation::insert(poisoned.open.clone())
+            }
             None => OpenRow::of(poisoned.open.clone())?.recorded()?,
         };
         self.put_back(&poisoned.table, operation).await?;

@@ -86,3 +86,23 @@ async fn what_a_dead_writer_reserved_is_free_when_its_claim_is_dead() {
     assert_eq!(found.id, 2);
     assert!(world.open().await.is_empty());
 }
+
+#[tokio::test]
+async fn a_condition_is_met_by_what_the_primary_says() {
+    let world = World::new().await;
+    world.staff.insert(&person(1, "don@a.com")).await.unwrap().wait_for_copies().await.unwrap();
+    // Another write of the entity has reserved the value anew, and its transaction did not come.
+    let rows = world.client.dynamic("Staff");
+    let mut row = rows.get("email_don@a.com", "email").await.unwrap().unwrap();
+    row.set("SrcC", "ffffffffffffffffffffffff");
+    row.set("Name", "Else");
+    rows.replace(&row).await.unwrap();
+    let named = |name: &str| {
+        let found = world.staff.query(Person::by_email().email("don@a.com"));
+        found.filter(Person::NAME.eq(name))
+    };
+    assert_eq!(named("Else").collect().await.unwrap().len(), 0);
+    let all = world.staff.query(Person::by_email().email("don@a.com")).collect().await.unwrap();
+    assert_eq!(all.len(), 1);
+    assert_eq!(all[0].name, "Person 1");
+}

@@ -13,8 +13,8 @@ use crate::{
     entity::Kinds,
     error::{Error, ErrorKind, Result},
     plan::outbox::{
-        Claimed, Name, Owner, Place, claim_key, claim_of, claimed, killed, owned_copy, renamed,
-        reserved, written,
+        Claimed, MOST_CLAIMED, Name, Owner, Place, claim_key, claim_of, claimed, killed,
+        owned_copy, renamed, reserved, written,
     },
     row::{ETag, Row},
     table::{Client, backoff},
@@ -80,6 +80,13 @@ impl Claims {
         };
         if wishes.is_empty() {
             return Ok(None);
+        }
+        if wishes.len() > MOST_CLAIMED {
+            let message = format!(
+                "a transaction takes at most {MOST_CLAIMED} unique values in other partitions, and this takes {}",
+                wishes.len()
+            );
+            return Err(Error::new(ErrorKind::TooLarge, message).in_table(table));
         }
         for (at, wish) in wishes.iter().enumerate() {
             if let Some(earlier) = wishes.iter().take(at).find(|earlier| earlier.name == wish.name)
