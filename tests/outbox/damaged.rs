@@ -63,3 +63,21 @@ async fn a_damaged_claim_is_put_aside() {
     assert_eq!(world.open().await, ["~e1_damaged"]);
     assert!(world.staff.get(by_email("a@a.com")).await.unwrap().is_some());
 }
+
+#[tokio::test]
+async fn damaged_poison_is_handed_out_with_the_rest() {
+    let world = World::new().await;
+    let damaged = row("Sales", "~e2_empid_000001", "entable.dirty").with("D_1", "no JSON");
+    world.client.dynamic("Staff").insert(&damaged).await.unwrap();
+    world.staff.insert(&employee(2)).await.unwrap();
+    let worker = world.client.worker();
+    worker.drain().await.unwrap();
+    let poison = world.client.dynamic("EntablePoison");
+    poison.insert(&DynamicEntity::new("1", "0")).await.unwrap();
+    let all = worker.poisoned().await.unwrap();
+    let [broken, other] = &all[..] else { panic!("{all:?}") };
+    assert!(broken.error.contains("lacks the text"), "{}", broken.error);
+    assert_eq!(other.row_key(), "~e2_empid_000001");
+    let error = worker.requeue(broken).await.unwrap_err();
+    assert!(error.is_decode() && error.to_string().contains("where it belongs"), "{error}");
+}

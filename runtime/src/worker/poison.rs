@@ -156,8 +156,14 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// The backend's.
+    /// The backend's; `is_decode` where the poisoned row is damaged.
     pub async fn requeue(&self, poisoned: &Poisoned) -> Result<()> {
+        if poisoned.table.is_empty() || poisoned.row_key().is_empty() {
+            let (partition_key, row_key) = poisoned.row.keys();
+            let message = "the poisoned row does not say where it belongs: mend it, or delete it";
+            let error = Error::new(ErrorKind::Decode, message).in_table(TABLE);
+            return Err(error.at_keys(partition_key, row_key));
+        }
         let operation = match poisoned.message() {
             Some(_) => posted(&poisoned.open, &poisoned.partition_key)?,
             None if poisoned.row_key().starts_with(CLAIM) => {
@@ -178,16 +184,18 @@ impl Worker {
 impl Poisoned {
     fn of(row: Row) -> Result<Self> {
         let mut own: [String; 4] = Default::default();
+        let mut lacks = None;
         for (name, slot) in OWN.into_iter().zip(&mut own) {
             match row.get(name)? {
                 Some(ValueRef::String(text)) => text.clone_into(slot),
-                _ => {
-                    let message = "a poisoned row lacks a text";
-                    return Err(Error::new(ErrorKind::Decode, message).in_property(name));
-                }
+                // It is damaged: it is handed out as far as it can be read, and the others with it.
+                _ => lacks = Some(name),
             }
         }
-        let [table, partition_key, row_key, error] = own;
+        let [table, partition_key, row_key, mut error] = own;
+        if let Some(name) = lacks {
+            error = format!("the poisoned row lacks the text `{name}`; {error}");
+        }
         let mut open = Row::build(&partition_key, &row_key);
         let mut properties = row.properties();
         while let Some((name, value)) = properties.next()? {
