@@ -81,3 +81,18 @@ async fn damaged_poison_is_handed_out_with_the_rest() {
     let error = worker.requeue(broken).await.unwrap_err();
     assert!(error.is_decode() && error.to_string().contains("where it belongs"), "{error}");
 }
+
+#[tokio::test]
+async fn a_damaged_message_is_put_aside() {
+    let world = World::new().await;
+    world.staff.insert(&employee(1)).await.unwrap();
+    let message = row("Sales", "~e3_damaged", "entable.message");
+    world.client.dynamic("Staff").insert(&message).await.unwrap();
+    let worker = world.client.worker();
+    let stats = worker.drain().await.unwrap();
+    assert_eq!((stats.open, stats.unknown, stats.poisoned), (0, 0, 1));
+    let [poisoned] = &worker.poisoned().await.unwrap()[..] else { panic!("one is poisoned") };
+    assert_eq!(poisoned.row_key(), "~e3_damaged");
+    assert!(worker.requeue(poisoned).await.unwrap_err().is_decode());
+    assert_eq!(worker.poisoned().await.unwrap().len(), 1, "nothing is lost");
+}

@@ -7,7 +7,7 @@ use crate::{
     edm::ValueRef,
     error::{Error, ErrorKind, Result},
     filter::Filter,
-    plan::outbox::{CLAIM, MESSAGE, OpenRow, hash128, posted},
+    plan::outbox::{CLAIM, DIRTY, MESSAGE, OpenRow, hash128, posted},
     row::{ETag, Row},
 };
 
@@ -158,18 +158,13 @@ impl Worker {
     ///
     /// The backend's; `is_decode` where the poisoned row is damaged.
     pub async fn requeue(&self, poisoned: &Poisoned) -> Result<()> {
-        if poisoned.table.is_empty() || poisoned.row_key().is_empty() {
-            let (partition_key, row_key) = poisoned.row.keys();
-            let message = "the poisoned row does not say where it belongs: mend it, or delete it";
-            let error = Error::new(ErrorKind::Decode, message).in_table(TABLE);
-            return Err(error.at_keys(partition_key, row_key));
-        }
+        let key = poisoned.row_key();
         let operation = match poisoned.message() {
+            _ if poisoned.table.is_empty() => return Err(poisoned.is_damaged()),
             Some(_) => posted(&poisoned.open, &poisoned.partition_key)?,
-            None if poisoned.row_key().starts_with(CLAIM) => {
-                Operation::insert(poisoned.open.clone())
-            }
-            None => OpenRow::of(poisoned.open.clone())?.recorded()?,
+            None if key.starts_with(CLAIM) => Operation::insert(poisoned.open.clone()),
+            None if key.starts_with(DIRTY) => OpenRow::of(poisoned.open.clone())?.recorded()?,
+            None => return Err(poisoned.is_damaged()),
         };
         self.put_back(&poisoned.table, operation).await?;
         let seen = Condition::on(poisoned.row.etag());
@@ -182,6 +177,14 @@ impl Worker {
 }
 
 impl Poisoned {
+    fn is_damaged(&self) -> Error {
+        let (partition_key, row_key) = self.row.keys();
+        let message =
+            "the poisoned row does not say where it belongs, or what it is: mend it, or delete it";
+        let error = Error::new(ErrorKind::Decode, message).in_table(TABLE);
+        error.at_keys(partition_key, row_key)
+    }
+
     fn of(row: Row) -> Result<Self> {
         let mut own: [String; 4] = Default::default();
         let mut lacks = None;
