@@ -2,6 +2,7 @@
 #![allow(
     missing_docs,
     clippy::unwrap_used,
+    clippy::duplicated_attributes,
     clippy::indexing_slicing,
     reason = "tests stop where something is wrong"
 )]

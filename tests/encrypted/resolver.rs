@@ -165,7 +165,11 @@ async fn what_was_chosen_stays_encrypted_whatever_another_client_does() {
     table.update(at(1), renamed).await.unwrap();
     table.patch(at(1), Copied::patch().c("e")).await.unwrap();
     let all = table.query(Copied::primary().pk("IT"));
-    other.bulk().update_all(all, |row| Ok(row.b = Some(7))).await.unwrap().into_result().unwrap();
+    let changed = other.bulk().update_all(all, |row| {
+        row.b = Some(7);
+        Ok(())
+    });
+    changed.await.unwrap().into_result().unwrap();
     assert_eq!(plain(&other).await, [""; 0]);
 
     for row_key in ["c_c_003", "s_003"] {

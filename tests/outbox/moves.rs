@@ -58,7 +58,7 @@ async fn an_employee_is_archived() {
     assert_eq!(world.markers().await, 0);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_crash_at_any_step_leaves_the_employee_in_one_table_in_the_end() {
     // Requests of the worker, one of which fails, before or after it was carried out; then it dies.
     for request in 0..24 {
@@ -168,4 +168,40 @@ async fn more_than_the_keys_does_not_move() {
     stored.department = "Marketing".into();
     stored.age += 1;
     assert!(world.staff.move_to(&stored, &world.staff).await.unwrap_err().is_invalid());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_entity_moves_on_when_its_last_move_is_over() {
+    let mut met_both = 0;
+    for request in 0..24 {
+        let (world, current, archive) = archive_world().await;
+        let stored = current.insert(&employee(456)).await.unwrap();
+        world.client.worker().drain().await.unwrap();
+        current.move_to(&stored, &archive).await.unwrap();
+        let lost = || Error::new(ErrorKind::Backend, "connection lost");
+        for at in request..request + 60 {
+            world.fault.inject(On::Any, at, Trouble::Before(lost()));
+        }
+        let _ = world.client.worker().drain().await;
+        world.fault.clear();
+        if places(&world).await != (true, true) {
+            continue;
+        }
+        met_both += 1;
+        let point = || Employee::primary().department("Sales").id(456);
+        let arrived = archive.get(point()).await.unwrap().unwrap();
+        // Back, before it has left for good: nothing begins.
+        let error = archive.move_to(&arrived, &current).await.unwrap_err();
+        assert!(error.is_conflict() && error.to_string().contains("moving"), "{error}");
+        for _ in 0..3 {
+            world.client.worker().drain().await.unwrap();
+            world.later(OutboxOptions::FLIGHT);
+        }
+        assert_eq!(places(&world).await, (false, true));
+        let arrived = archive.get(point()).await.unwrap().unwrap();
+        archive.move_to(&arrived, &current).await.unwrap();
+        world.client.worker().drain().await.unwrap();
+        assert_eq!(places(&world).await, (true, false));
+    }
+    assert!(met_both > 0, "no request is between arriving and leaving");
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Effect;
+use super::{Effect, outbox::Place};
 use crate::{
     batch::{Condition, Operation},
     edm::ValueRef,
@@ -13,7 +13,7 @@ use crate::{
 
 /// The property of a row that is on its way: the id of the move.
 const MOVING: &str = "EntableMoving";
-/// The property of a row that arrived: the id of the move, and the version that was carried over.
+/// The property of a row that arrived: an [`Arrival`], and the version that was carried over.
 const MOVED_BY: &str = "EntableMovedBy";
 
 /// Where an entity goes.
@@ -42,33 +42,49 @@ pub(crate) fn move_of(row: &Row) -> Result<Option<&str>> {
 
 /// Refuses a row that is on its way.
 pub(super) fn stays(current: &Row) -> Result<()> {
-    if move_of(current)?.is_none() {
-        return Ok(());
+    match move_of(current)? {
+        None => Ok(()),
+        Some(_) => Err(on_its_way(current)),
     }
-    let error = Error::new(ErrorKind::Conflict, ON_ITS_WAY);
-    Err(error.at_keys(current.partition_key(), current.row_key()))
+}
+
+/// The error for a row that takes part in a move.
+pub(crate) fn on_its_way(row: &Row) -> Error {
+    Error::new(ErrorKind::Conflict, ON_ITS_WAY).at_keys(row.partition_key(), row.row_key())
 }
 
 const ON_ITS_WAY: &str =
-    "the entity is moving to another partition or table; wait until it has arrived there";
+    "the entity is moving between partitions or tables; wait until the move is over";
 
 /// Whether a row was refused because it is on its way.
 pub(crate) fn is_on_its_way(error: &Error) -> bool {
     error.is_conflict() && error.message() == ON_ITS_WAY
 }
 
-/// What a row that arrived says of its move.
-fn arrival(id: &str, source: &Row) -> String {
-    let version = source.etag().map(|etag| etag.to_string()).unwrap_or_default();
-    format!("{id} {version}")
+/// The move that a row arrived by, and where it came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    pub(crate) id: String,
+    pub(crate) from: Place,
 }
 
-/// Whether a row arrived by that move.
-fn has_moved_by(row: &Row, id: &str) -> Result<bool> {
-    Ok(match row.get(MOVED_BY)? {
-        Some(ValueRef::String(text)) => text.split_once(' ').is_some_and(|(by, _)| by == id),
-        _ => false,
-    })
+impl Arrival {
+    /// The move that a row arrived by, if any.
+    pub(crate) fn of(row: &Row) -> Result<Option<Self>> {
+        let Some(ValueRef::String(text)) = row.get(MOVED_BY)? else { return Ok(None) };
+        let parsed: Option<[String; 5]> = serde_json::from_str(text).ok();
+        Ok(parsed.map(|[id, table, partition_key, row_key, _]| Self {
+            id,
+            from: Place { table, partition_key, row_key },
+        }))
+    }
+
+    fn text(&self, source: &Row) -> String {
+        let version = source.etag().map(|etag| etag.to_string()).unwrap_or_default();
+        let Place { table, partition_key, row_key } = &self.from;
+        serde_json::Value::from(vec![&*self.id, table, partition_key, row_key, &version])
+            .to_string()
+    }
 }
 
 /// The row under other keys, or the same, with one of the moves' properties and without the other.
@@ -144,8 +160,8 @@ pub(crate) fn departing<E: TableEntity>(
 }
 
 /// The source as it is where it arrives.
-fn arrived(source: &Row, journey: &Journey, id: &str) -> Result<Row> {
-    let own = arrival(id, source);
+fn arrived(source: &Row, journey: &Journey, arrival: &Arrival) -> Result<Row> {
+    let own = arrival.text(source);
     with_keys(source, &journey.to_partition, &journey.to_row, Some((MOVED_BY, &own)))
 }
 
@@ -160,9 +176,9 @@ pub(crate) fn arriving(
     schema: &'static Schema,
     source: &Row,
     journey: &Journey,
-    id: &str,
+    arrival: &Arrival,
 ) -> Result<Effect> {
-    let row = arrived(source, journey, id)?;
+    let row = arrived(source, journey, arrival)?;
     let new = Some(rows_of(schema, &row)?);
     Ok(Effect { new, ..primary_alone(schema, Operation::insert(row)) })
 }
@@ -174,14 +190,14 @@ pub(crate) fn renewing(
     source: &Row,
     target: &Row,
     journey: &Journey,
-    id: &str,
+    arrival: &Arrival,
 ) -> Result<Option<Effect>> {
-    let own = arrival(id, source);
-    if !has_moved_by(target, id)? || target.get(MOVED_BY)? == Some(ValueRef::String(&own)) {
+    let is_other = Arrival::of(target)?.as_ref() != Some(arrival);
+    if is_other || target.get(MOVED_BY)? == Some(ValueRef::String(&arrival.text(source))) {
         return Ok(None);
     }
     let mut bag = target.to_bag()?;
-    for (name, value) in arrived(source, journey, id)?.to_bag()?.iter() {
+    for (name, value) in arrived(source, journey, arrival)?.to_bag()?.iter() {
         bag.set(name, value.clone());
     }
     let mut row = Row::build(target.partition_key(), target.row_key());

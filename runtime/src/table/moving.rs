@@ -6,12 +6,13 @@ use super::{
     outbox::{Carried, Carry, Notes},
 };
 use crate::{
+    backend::Read,
     entity::{Pending, Stored, TableEntity},
     error::{Error, ErrorKind, Result},
     plan::{
         Change,
-        moving::departing,
-        outbox::{emitted, posted},
+        moving::{Arrival, departing, move_of, on_its_way},
+        outbox::{Place, emitted, posted},
     },
 };
 
@@ -65,7 +66,7 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// `is_precondition_failed` where the entity changed since it was read, `is_not_found` where it
-    /// is gone, `is_conflict` where it is on its way already; `is_invalid` where more than the
+    /// is gone, `is_conflict` where it is on its way already, or its last move is not over; `is_invalid` where more than the
     /// fields of the keys is changed, or nothing is.
     pub async fn move_to(&self, stored: &Stored<E>, target: &Self) -> Result<Moving> {
         let place = |error: Error| error.in_table(&self.name);
@@ -82,6 +83,7 @@ impl<E: TableEntity> Table<E> {
             let replaced = self.replace(stored).await?;
             return Ok(Moving { pending: replaced.pending().clone() });
         }
+        self.has_arrived(stored).await.map_err(place)?;
         let message = posted(&emitted(&id, &journey)?, stored.partition_key())?;
         let notes = Notes {
             partition_key: stored.partition_key().to_owned(),
@@ -111,5 +113,20 @@ impl<E: TableEntity> Table<E> {
         };
         let outbox = self.client.outbox();
         Ok(Moving { pending: outbox.background.begin(outbox.options.background, carried) })
+    }
+    /// Refuses an entity whose last move is not over: what is changed where it came from would not
+    /// find it any more.
+    async fn has_arrived(&self, stored: &Stored<E>) -> Result<()> {
+        let Some(Arrival { id, from }) = Arrival::of(stored.row())? else { return Ok(()) };
+        let Place { table, partition_key, row_key } = &from;
+        let read = Read { table, partition_key, row_key, select: None };
+        let left = match self.client.read(read).await {
+            Err(error) if error.code() == Some("TableNotFound") => None,
+            read => read?,
+        };
+        match left.as_ref().map(move_of).transpose()?.flatten() {
+            Some(other) if other == id => Err(on_its_way(stored.row())),
+            _ => Ok(()),
+        }
     }
 }

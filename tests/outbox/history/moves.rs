@@ -194,7 +194,7 @@ fn failing(guard: Guard, known: u64, most: u64) -> Option<u64> {
 
 #[test]
 fn entities_and_messages_come_through_every_history() {
-    play(&seeds(&[581], 200, 20_000), |seed| run(seed, None));
+    play(&seeds(&[581, 30_001, 30_009, 30_081], 200, 20_000), |seed| run(seed, None));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use entable::{Guard, prelude::*};
 use tokio::time::sleep;
 
 use super::{
-    FLIGHT, LEASE, World, is_long,
+    FLIGHT, LEASE, World, is_long, play, seeds,
     store::{Random, Shared, VirtualClock, WATCHER},
 };
 
@@ -398,36 +398,13 @@ fn run(seed: u64, without: Option<Guard>) -> Result<(), String> {
 
 #[test]
 fn values_are_unique_in_every_history() {
-    let long = std::env::var("ENTABLE_LONG").ok();
-    let seeds = match (std::env::var("ENTABLE_SEED"), long) {
-        (Ok(seed), _) => {
-            let seed = seed.parse().unwrap();
-            seed..seed + 1
-        }
-        // From that seed on.
-        (Err(_), Some(from)) => from.parse().unwrap_or(0)..50_000,
-        (Err(_), None) => 0..300,
-    };
-    for seed in seeds {
-        if let Err(wrong) = run(seed, None) {
-            panic!("seed {seed} (replay with ENTABLE_SEED={seed}): {wrong}");
-        }
-        if is_long() && seed % 100 == 0 {
-            println!("seed {seed}");
-        }
-    }
+    play(&seeds(&[10_001], 300, 20_000), |seed| run(seed, None));
 }
 
 /// A history that fails without the guard; the one that did before is tried first.
 fn failing(guard: Guard, known: u64) -> Option<u64> {
     let most = if is_long() { 100_000 } else { 6_000 };
-    std::iter::once(known).chain(0..most).find(|seed| match run(*seed, Some(guard)) {
-        Ok(()) => false,
-        Err(wrong) => {
-            println!("{}", wrong.split('\n').next().unwrap_or_default());
-            true
-        }
-    })
+    std::iter::once(known).chain(0..most).find(|seed| run(*seed, Some(guard)).is_err())
 }
 
 macro_rules! needed {

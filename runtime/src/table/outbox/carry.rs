@@ -8,7 +8,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     plan::{
         Change, Effect,
-        moving::{Journey, arriving, leaving, move_of, renewing, staying},
+        moving::{Arrival, Journey, arriving, leaving, move_of, renewing, staying},
         outbox::{Place, receipt, receipt_key},
     },
     row::Row,
@@ -88,9 +88,11 @@ impl Carry<'_> {
 
     async fn arrive(&self, flight: Flight, source: &Row) -> Result<(), Stop> {
         let Journey { to_table, to_partition, to_row, .. } = self.journey;
-        let effect = arriving(self.schema, source, self.journey, self.id).map_err(Stop::For)?;
+        let from = Place::new(self.table, self.partition_key, &self.journey.row_key);
+        let arrival = Arrival { id: self.id.to_owned(), from };
+        let effect = arriving(self.schema, source, self.journey, &arrival).map_err(Stop::For)?;
         let mut notes = Notes { partition_key: to_partition.clone(), ..Notes::default() };
-        notes.from = Some(Place::new(self.table, self.partition_key, &self.journey.row_key));
+        notes.from = Some(arrival.from.clone());
         if self.client.outbox().guards.hold(Guard::Receipt) {
             notes.operations.push(receipt(to_partition, self.id)?);
         }
@@ -107,7 +109,7 @@ impl Carry<'_> {
         }
         // It arrived before; a writer that knows nothing of moves may have changed the source since.
         let Some(target) = self.read(to_table, to_partition, to_row).await? else { return Ok(()) };
-        match renewing(self.schema, source, &target, self.journey, self.id)? {
+        match renewing(self.schema, source, &target, self.journey, &arrival)? {
             None => Ok(()),
             Some(effect) => {
                 self.commit(flight, to_table, effect, &Notes::default()).await.map_err(Stop::Now)
