@@ -7,7 +7,10 @@ use entable::{
     backend::{
         Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
     },
-    object_store::{GetOptions, ObjectStore, PutOptions, local::LocalFileSystem, memory::InMemory},
+    object_store::{
+        GetOptions, ObjectStore, PutOptions, limit::LimitStore, local::LocalFileSystem,
+        memory::InMemory, prefix::PrefixStore,
+    },
     prelude::*,
 };
 
@@ -74,6 +77,9 @@ async fn lists_are_kept_in_blobs_under_versions() {
 async fn lists_are_kept_in_a_directory_beside_tables_of_one_process() {
     let directory = tempfile::tempdir().unwrap();
     is_kept_in(Arc::new(LocalFileSystem::new_with_prefix(directory.path()).unwrap())).await;
+    let directory = tempfile::tempdir().unwrap();
+    let files = LocalFileSystem::new_with_prefix(directory.path()).unwrap();
+    is_kept_in(Arc::new(LimitStore::new(files, 4))).await;
 }
 
 #[tokio::test]
@@ -141,6 +147,10 @@ fn a_directory_is_refused_beside_tables_of_several_processes() {
     let builder = Client::builder().backend(Elsewhere(Memory::new())).blobs(blobs);
     let error = builder.build().unwrap_err();
     assert!(error.is_unsupported() && error.to_string().contains("embedded store"), "{error}");
+    let files = LocalFileSystem::new_with_prefix(directory.path()).unwrap();
+    let blobs = Arc::new(PrefixStore::new(files, "lists"));
+    let builder = Client::builder().backend(Elsewhere(Memory::new())).blobs(blobs);
+    assert!(builder.build().unwrap_err().is_unsupported(), "behind a prefix too");
 }
 
 #[tokio::test]

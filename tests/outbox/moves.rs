@@ -61,7 +61,7 @@ async fn an_employee_is_archived() {
     assert_eq!(world.markers().await, 0);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_crash_at_any_step_leaves_the_employee_in_one_table_in_the_end() {
     // Requests of the worker, one of which fails, before or after it was carried out; then it dies.
     for request in 0..24 {
@@ -225,7 +225,7 @@ async fn a_move_that_never_can_be_is_given_up() {
     current.upsert(&employee(456)).await.unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_entity_moves_on_when_its_last_move_is_over() {
     let mut met_both = 0;
     for request in 0..24 {

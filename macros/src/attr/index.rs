@@ -69,7 +69,11 @@ impl IndexAttr {
             ("table", _) => self.table.set(key, entry.string()),
             ("in_blob", true) => self.in_blob.set(key, entry.flag()),
             ("in_blob", false) => entry.for_lists(),
-            ("unique", false) => self.unique.set(key, entry.flag()),
+            ("unique", false) => {
+                // What is given wrongly is given all the same: what it stands for is not missed too.
+                self.unique.set(key, Ok(()))?;
+                entry.flag()
+            }
             ("when", false) => self.when.set(key, entry.path()),
             ("only", false) => self.only.set(key, entry.names()),
             ("except", false) => self.except.set(key, entry.names()),

@@ -20,7 +20,8 @@ pub(crate) use self::{
 };
 use crate::error::{Error, ErrorKind, Result, ServiceCode};
 
-/// What stores of a directory are called: they do not replace under a version.
+/// What stores of a directory are called, themselves or inside of one that adds a prefix or a limit:
+/// they do not replace under a version.
 const DIRECTORY: &str = "LocalFileSystem";
 
 /// Where a client keeps blobs.
@@ -54,7 +55,7 @@ impl Blobs {
     ///
     /// `is_unsupported` for a directory that several processes may write.
     pub(crate) fn of(store: Arc<dyn ObjectStore>, alone: bool, backend: &str) -> Result<Self> {
-        let is_local = store.to_string().starts_with(DIRECTORY);
+        let is_local = format!("{store:?}").contains(DIRECTORY);
         if is_local && !alone {
             let message = format!(
                 "blobs in a directory cannot be replaced under a version, and other processes may write beside this one with the {backend} store: take blobs of a cloud, or the embedded store"

@@ -60,11 +60,17 @@ pub(super) async fn commit_with(
     notes: &Notes,
 ) -> Result<Landed> {
     let changes = &keyed(client, table, changes).await?;
+    let mut busy = None;
     for attempt in 0..backoff::ATTEMPTS {
-        if let Some(landed) = try_once(client, table, changes, notes).await? {
-            return Ok(landed);
+        match try_once(client, table, changes, notes).await? {
+            Attempt::Landed(landed) => return Ok(landed),
+            Attempt::Raced => busy = None,
+            Attempt::Busy(error) => busy = Some(error),
         }
         backoff::wait(client, attempt).await;
+    }
+    if let Some(busy) = busy {
+        return Err(busy);
     }
     let (partition_key, row_key) = changes.first().map(Change::keys).unwrap_or_default();
     Err(backoff::contended().in_table(table).at_keys(partition_key, row_key))
@@ -89,7 +95,16 @@ pub(super) async fn keyed<'c>(
     keyed.collect::<Result<_>>().map(Cow::Owned)
 }
 
-/// Reads, plans and sends; `None`: another writer was first on an internal row.
+/// What became of one attempt.
+enum Attempt {
+    Landed(Landed),
+    /// Another writer was first on an internal row.
+    Raced,
+    /// Another write of the same entity is under way, or died.
+    Busy(Error),
+}
+
+/// Reads, plans and sends.
 ///
 /// A copy that was not there to be deleted is left out of the same plan only: a writer that creates
 /// it moves the primary's version as well, and a new plan from that version deletes it.
@@ -98,17 +113,21 @@ async fn try_once(
     table: &str,
     changes: &[Change],
     notes: &Notes,
-) -> Result<Option<Landed>> {
+) -> Result<Attempt> {
     let effects = try_join_all(
         changes.iter().enumerate().map(|(verb, change)| effect(client, table, verb, change)),
     )
     .await?;
     let lists = read_lists(client, table, &effects).await?;
     let mut work = Work::of(client, table, &effects, notes).await;
+    if work.claims() {
+        // Nothing is reserved for a transaction that is too large.
+        let planned = Transaction::of(&effects, &lists, &HashSet::new())?.operations.len();
+        check_room(table, planned + work.operations())?;
+    }
     let claims = match work.claim(client).await {
         Ok(claims) => claims,
-        // Another write of the same entity is under way.
-        Err(error) if error.is_contended() => return Ok(None),
+        Err(error) if error.is_contended() => return Ok(Attempt::Busy(error)),
         Err(error) => {
             return Err(match work.verb_of(&effects, &error) {
                 Some(verb) if error.is_unique_violation() => error.at_operation(verb),
@@ -121,7 +140,7 @@ async fn try_once(
     if let (Some(claims), Ok(None) | Err(_)) = (&claims, &landed) {
         claims.release(client, landed.as_ref().err().is_none_or(is_definite)).await;
     }
-    landed
+    Ok(landed?.map_or(Attempt::Raced, Attempt::Landed))
 }
 
 /// What is known before anything is sent.
@@ -262,16 +281,20 @@ async fn scan_all(client: &Client, table: &str, filter: &Filter) -> Result<Vec<R
     }
 }
 
+fn check_room(table: &str, operations: usize) -> Result<()> {
+    if operations <= BATCH_OPERATIONS {
+        return Ok(());
+    }
+    let message = format!(
+        "an entity group transaction has at most {BATCH_OPERATIONS} operations, copies, lists and the outbox included, and this makes {operations}"
+    );
+    let error = Error::new(ErrorKind::TooLarge, message);
+    Err(error.with_code(ServiceCode::InvalidInput).in_table(table))
+}
+
 async fn send(client: &Client, table: &str, transaction: &Transaction) -> Result<Vec<Written>> {
     let operations = &transaction.operations;
-    if operations.len() > BATCH_OPERATIONS {
-        let message = format!(
-            "an entity group transaction has at most {BATCH_OPERATIONS} operations, copies, lists and the outbox included, and this makes {}",
-            operations.len()
-        );
-        let error = Error::new(ErrorKind::TooLarge, message);
-        return Err(error.with_code(ServiceCode::InvalidInput).in_table(table));
-    }
+    check_room(table, operations.len())?;
     let placed = operations.iter().zip(&transaction.homes);
     let placed = placed.map(|(operation, home)| Placed::new(operation.clone(), *home)).collect();
     client.write(table, placed).await

@@ -102,7 +102,7 @@ pub(super) fn blob_of(request: &Request) -> Result<Option<String>> {
 /// The keys of the entities of this table in a list elsewhere.
 fn keys_of<E: TableEntity>(request: &Request, family: &Family, ids: &[String]) -> Vec<Keys> {
     let table = &request.table;
-    ids.iter().filter_map(|id| entry_keys(id, table, E::SCHEMA.table, family)).collect()
+    ids.iter().filter_map(|id| entry_keys(id, table, E::SCHEMA, family)).collect()
 }
 
 /// One page of the entities in lists: a point read each, in the order of the ids. An id whose

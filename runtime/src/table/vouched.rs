@@ -5,6 +5,7 @@ use super::{Client, outbox::held_by, request::Request};
 use crate::{
     entity::{Schema, set::Members},
     error::Result,
+    filter::Filter,
     key::Family,
     plan::outbox::{Name, OF_OWNER, claim_of, from_of, place_of},
     row::Row,
@@ -87,8 +88,16 @@ impl Request {
             (None, None) => None,
         };
         match known {
-            Some((schema, family)) => self.client.vouched(&self.table, schema, family, row).await,
-            None => Ok(Some(row)),
+            Some((schema, family)) if claim_of(&row)?.is_some() => {
+                let row = self.client.vouched(&self.table, schema, family, row).await?;
+                // What was reserved met the conditions; what the primary says may not.
+                let wanted = match self.schema {
+                    Some(_) => self.condition_on(family)?,
+                    None => Filter::all(self.conditions.clone()),
+                };
+                Ok(row.map(|row| Ok(wanted.matches(&row)?.then_some(row))).transpose()?.flatten())
+            }
+            _ => Ok(Some(row)),
         }
     }
 }

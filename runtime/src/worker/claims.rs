@@ -55,7 +55,13 @@ impl Worker {
                 }
                 Err(error) => {
                     visit.again_in(Duration::ZERO);
-                    self.failed_for_now(error, round);
+                    match self.failed(&partition.table, aged, error).await {
+                        Ok(gone) => {
+                            visit.leave(u64::from(gone));
+                            round.moved += 1;
+                        }
+                        Err(error) => self.failed_for_now(error, round),
+                    }
                 }
             }
         }

@@ -4,12 +4,7 @@
 //! meanwhile changes that version. Then the marker, which has nothing to stand for any more.
 
 use super::{Worker, directory::is_gone, partition::Partition};
-use crate::{
-    batch::Condition,
-    error::Result,
-    plan::outbox::{Fence, Marker},
-    table::Guard,
-};
+use crate::{batch::Condition, error::Result, plan::outbox::Marker, table::Guard};
 
 impl Worker {
     /// Takes down what stands for no open work. Gives back the markers that have to go: PartitionKey
@@ -20,10 +15,9 @@ impl Worker {
         markers: &[Marker],
     ) -> Result<Vec<(String, String)>> {
         let mut closed = Vec::new();
-        let fences: Vec<Fence> =
-            partition.fences.iter().map(|aged| Fence::of(&aged.row)).collect::<Result<_>>()?;
         for marker in markers {
-            if !fences.iter().any(|fence| fence.id == marker.id) {
+            let mut fences = partition.fences.iter().map(|(fence, _)| &fence.id);
+            if !fences.any(|id| *id == marker.id) && !partition.unread.contains(&marker.id) {
                 closed.push((marker.shard.clone(), marker.row_key.clone()));
             }
         }
@@ -31,7 +25,7 @@ impl Worker {
             return Ok(closed);
         }
         let lease = self.client.outbox().options.lease;
-        for (fence, aged) in fences.iter().zip(&partition.fences) {
+        for (fence, aged) in &partition.fences {
             if aged.age.is_none_or(|age| age < lease) {
                 continue;
             }

@@ -17,25 +17,34 @@ use crate::{
 pub(super) type Found = BTreeMap<(String, String), Vec<Marker>>;
 
 /// One page of the directory.
-pub(super) async fn page(
-    client: &Client,
-    from: Option<&Continuation>,
-) -> Result<(Found, Option<Continuation>)> {
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    pub(super) found: Found,
+    /// Rows that do not say which partition they stand for: they hold up nothing else.
+    pub(super) unread: u64,
+    pub(super) next: Option<Continuation>,
+}
+
+/// Reads one page of the directory.
+pub(super) async fn page(client: &Client, from: Option<&Continuation>) -> Result<Page> {
     let filter = all_markers();
     let scan = Scan { table: DIRECTORY, filter: &filter, select: None, top: None, from };
     let page = match client.scan(scan).await {
         Ok(page) => page,
         // Nobody has registered yet.
-        Err(error) if error.code() == Some("TableNotFound") => return Ok((Found::new(), None)),
+        Err(error) if error.code() == Some("TableNotFound") => return Ok(Page::default()),
         Err(error) => return Err(error),
     };
-    let mut found = Found::new();
+    let (mut found, mut unread) = (Found::new(), 0);
     for row in &page.rows {
-        let marker = Marker::of(row)?;
+        let Ok(marker) = Marker::of(row) else {
+            unread += 1;
+            continue;
+        };
         let key = (marker.table.clone(), marker.partition_key.clone());
         found.entry(key).or_default().push(marker);
     }
-    Ok((found, page.next))
+    Ok(Page { found, unread, next: page.next })
 }
 
 impl Worker {

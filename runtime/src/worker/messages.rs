@@ -61,10 +61,15 @@ impl Worker {
                     taken.push(message);
                 }
                 Ok(_) => {}
-                Err(error) => {
-                    visit.unknown += 1;
-                    round.fail(error);
-                }
+                // Nobody can handle it: it is damaged.
+                Err(error) => match self.failed(&partition.table, aged, error).await {
+                    Ok(gone) => {
+                        visit.again_in(Duration::ZERO);
+                        visit.unknown += u64::from(!gone);
+                        round.moved += 1;
+                    }
+                    Err(error) => self.failed_for_now(error, round),
+                },
             }
         }
         let (table, date) = (partition.table.as_str(), partition.date);

@@ -106,6 +106,8 @@ struct Memory {
     visits: BTreeMap<(String, String), Visit>,
     /// Messages of queues that nobody here knows, and when they were met.
     unknown: BTreeMap<String, Instant>,
+    /// Rows of the directory that could not be read when it was looked at last.
+    unread_markers: u64,
     /// Failures for good, by row.
     failures: BTreeMap<Place, (Option<ETag>, u32)>,
     stats: WorkerStats,
@@ -197,7 +199,7 @@ impl Worker {
     pub fn stats(&self) -> WorkerStats {
         let memory = &mut *self.memory();
         let mut stats = memory.visits.values().fold(memory.stats.clone(), WorkerStats::with);
-        stats.unknown += queues::still_unknown(&mut memory.unknown);
+        stats.unknown += queues::still_unknown(&mut memory.unknown) + memory.unread_markers;
         stats
     }
 

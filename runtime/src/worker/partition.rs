@@ -7,7 +7,9 @@ use crate::{
     backend::Scan,
     edm::Ticks,
     error::Result,
-    plan::outbox::{CLAIM, DIRTY, FENCE, MESSAGE, RECEIPT, RESERVED, RESERVED_END, is_known},
+    plan::outbox::{
+        CLAIM, DIRTY, FENCE, Fence, MESSAGE, RECEIPT, RESERVED, RESERVED_END, is_known,
+    },
     row::Row,
     table::Client,
 };
@@ -23,7 +25,9 @@ pub(super) struct Aged {
 #[derive(Debug, Default)]
 pub(super) struct Partition {
     pub(super) table: String,
-    pub(super) fences: Vec<Aged>,
+    pub(super) fences: Vec<(Fence, Aged)>,
+    /// Fences that do not name their markers, by their registrations: they stand, and are left alone.
+    pub(super) unread: Vec<String>,
     pub(super) claims: Vec<Aged>,
     pub(super) dirty: Vec<Aged>,
     pub(super) messages: Vec<Aged>,
@@ -59,7 +63,10 @@ impl Partition {
         let key = aged.row.row_key();
         let is_known = is_known(&aged.row)?;
         if key.starts_with(FENCE) && is_known {
-            self.fences.push(aged);
+            match Fence::of(&aged.row) {
+                Ok(fence) => self.fences.push((fence, aged)),
+                Err(_) => self.unread.extend(key.strip_prefix(FENCE).map(str::to_owned)),
+            }
         } else if key.starts_with(CLAIM) && is_known {
             self.claims.push(aged);
         } else if key.starts_with(DIRTY) && is_known {

@@ -7,7 +7,7 @@ use crate::{
     edm::ValueRef,
     error::{Error, ErrorKind, Result},
     filter::Filter,
-    plan::outbox::{MESSAGE, OpenRow, hash128, posted, short},
+    plan::outbox::{CLAIM, DIRTY, MESSAGE, OpenRow, hash128, posted, short},
     row::{ETag, Row},
 };
 
@@ -38,7 +38,8 @@ pub struct Poisoned {
 }
 
 impl Poisoned {
-    /// The RowKey of the row of the outbox: of the primary after `~e2_`, or of the message.
+    /// The RowKey of the row of the outbox: of the primary after `~e2_`, of a claim on
+    /// unique values, or of the message.
     pub fn row_key(&self) -> &str {
         self.open.row_key()
     }
@@ -155,11 +156,15 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// The backend's.
+    /// The backend's; `is_decode` where the poisoned row is damaged.
     pub async fn requeue(&self, poisoned: &Poisoned) -> Result<()> {
+        let key = poisoned.row_key();
         let operation = match poisoned.message() {
+            _ if poisoned.table.is_empty() => return Err(poisoned.is_damaged()),
             Some(_) => posted(&poisoned.open, &poisoned.partition_key)?,
-            None => OpenRow::of(poisoned.open.clone())?.recorded()?,
+            None if key.starts_with(CLAIM) => Operation::insert(poisoned.open.clone()),
+            None if key.starts_with(DIRTY) => OpenRow::of(poisoned.open.clone())?.recorded()?,
+            None => return Err(poisoned.is_damaged()),
         };
         self.put_back(&poisoned.table, operation).await?;
         let seen = Condition::on(poisoned.row.etag());
@@ -172,18 +177,28 @@ impl Worker {
 }
 
 impl Poisoned {
+    fn is_damaged(&self) -> Error {
+        let (partition_key, row_key) = self.row.keys();
+        let message =
+            "the poisoned row does not say where it belongs, or what it is: mend it, or delete it";
+        let error = Error::new(ErrorKind::Decode, message).in_table(TABLE);
+        error.at_keys(partition_key, row_key)
+    }
+
     fn of(row: Row) -> Result<Self> {
         let mut own: [String; 4] = Default::default();
+        let mut lacks = None;
         for (name, slot) in OWN.into_iter().zip(&mut own) {
             match row.get(name)? {
                 Some(ValueRef::String(text)) => text.clone_into(slot),
-                _ => {
-                    let message = "a poisoned row lacks a text";
-                    return Err(Error::new(ErrorKind::Decode, message).in_property(name));
-                }
+                // It is damaged: it is handed out as far as it can be read, and the others with it.
+                _ => lacks = Some(name),
             }
         }
-        let [table, partition_key, row_key, error] = own;
+        let [table, partition_key, row_key, mut error] = own;
+        if let Some(name) = lacks {
+            error = format!("the poisoned row lacks the text `{name}`; {error}");
+        }
         let mut open = Row::build(&partition_key, &row_key);
         let mut properties = row.properties();
         while let Some((name, value)) = properties.next()? {

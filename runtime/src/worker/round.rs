@@ -61,17 +61,19 @@ impl Worker {
     /// Works through the directory once.
     pub(super) async fn round(&self, due: Due) -> Result<Round> {
         let mut round = Round::default();
-        let (mut met, mut from) = (BTreeSet::new(), None);
+        let (mut met, mut unread, mut from) = (BTreeSet::new(), 0, None);
         loop {
-            let (found, next) = directory::page(&self.client, from.as_ref()).await?;
-            met.extend(found.keys().cloned());
-            round.add(self.work_on(found, due).await);
-            match next {
+            let page = directory::page(&self.client, from.as_ref()).await?;
+            met.extend(page.found.keys().cloned());
+            unread += page.unread;
+            round.add(self.work_on(page.found, due).await);
+            match page.next {
                 Some(next) => from = Some(next),
                 None => break,
             }
         }
         let memory = &mut *self.memory();
+        memory.unread_markers = unread;
         memory.visits.retain(|partition, _| met.contains(partition));
         memory.looked.retain(|(table, key, _), _| met.contains(&(table.clone(), key.clone())));
         memory.failures.retain(|(table, key, _), _| met.contains(&(table.clone(), key.clone())));
@@ -127,7 +129,8 @@ impl Worker {
             Err(error) => return Err(error),
         };
         let (mut round, mut visit) = (Round::default(), Visit::default());
-        visit.unknown = partition.unknown;
+        visit.unknown =
+            partition.unknown + u64::try_from(partition.unread.len()).unwrap_or(u64::MAX);
         let rows = partition.dirty.iter().cloned();
         let rows: Vec<_> = rows.filter(|aged| self.is_due(table, aged, due, &mut visit)).collect();
         let passed = self.passes(table, rows).await;

@@ -13,7 +13,8 @@ pub struct WorkerStats {
     pub open: u64,
     /// Rows whose work is done, and that wait until nobody can undo it any more.
     pub waiting: u64,
-    /// Rows of types or messages that this program does not know.
+    /// Rows of types or messages that this program does not know, and rows of the directory, and
+    /// fences, that are damaged: each holds up nothing but itself.
     pub unknown: u64,
     /// The age of the oldest row that was open.
     pub oldest: Option<Duration>,

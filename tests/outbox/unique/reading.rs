@@ -1,7 +1,7 @@
 //! Reading through a unique index while values are claimed.
 
 use entable::{
-    Error, ErrorKind,
+    Error, ErrorKind, OutboxOptions,
     backend::layer::{On, Trouble},
     prelude::*,
 };
@@ -78,11 +78,43 @@ async fn what_a_dead_writer_reserved_is_free_when_its_claim_is_dead() {
     assert_eq!(error.holder(), Some(("empid_Sales", "000001")));
     let worker = world.client.worker();
     assert_eq!(worker.drain().await.unwrap().open, 1, "claims are open work");
-    world.later(entable::OutboxOptions::CLAIM);
+    world.later(OutboxOptions::CLAIM);
     worker.drain().await.unwrap();
     world.staff.insert(&person(2, "don@a.com")).await.unwrap();
     world.recover().await;
     let found = world.staff.get(by_email("don@a.com")).await.unwrap().unwrap();
     assert_eq!(found.id, 2);
     assert!(world.open().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_condition_is_met_by_what_the_primary_says() {
+    let world = World::new().await;
+    world.staff.insert(&person(1, "don@a.com")).await.unwrap().wait_for_copies().await.unwrap();
+    // Another write of the entity has reserved the value anew, and its transaction did not come.
+    let rows = world.client.dynamic("Staff");
+    let mut row = rows.get("email_don@a.com", "email").await.unwrap().unwrap();
+    row.set("SrcC", "ffffffffffffffffffffffff");
+    row.set("Name", "Else");
+    rows.replace(&row).await.unwrap();
+    let named = |name: &str| {
+        let found = world.staff.query(Person::by_email().email("don@a.com"));
+        found.filter(Person::NAME.eq(name))
+    };
+    assert_eq!(named("Else").collect().await.unwrap().len(), 0);
+    let all = world.staff.query(Person::by_email().email("don@a.com")).collect().await.unwrap();
+    assert_eq!(all.len(), 1);
+    assert_eq!(all[0].name, "Person 1");
+}
+
+#[tokio::test]
+async fn who_writes_again_after_a_crash_is_told_what_is_in_the_way() {
+    // The claim and the reservation came, the transaction did not.
+    let world = died_after(2).await;
+    let error = world.staff.insert(&person(1, "don@a.com")).await.unwrap_err();
+    assert!(error.is_contended());
+    assert!(error.to_string().contains("a worker clears it away after the claim time"), "{error}");
+    world.later(OutboxOptions::CLAIM);
+    world.recover().await;
+    world.staff.insert(&person(1, "don@a.com")).await.unwrap();
 }

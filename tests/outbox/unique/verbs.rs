@@ -239,3 +239,47 @@ async fn a_value_moves_with_its_entity() {
     assert!(world.staff.insert(&badged(2, "b@a.com", "b1")).await.is_err());
     assert!(world.staff.insert(&badged(2, "a@a.com", "b2")).await.is_ok());
 }
+
+/// An entity with more values than others.
+#[derive(Debug, Clone, TableEntity)]
+#[table(
+    name = "Staff",
+    partition_key = "car_{fleet}",
+    row_key = "car_{id:06}",
+    index(A, partition_key = "a_{id:06}", row_key = "car", unique, only(fleet)),
+    index(B, partition_key = "b_{id:06}", row_key = "car", unique, only(fleet)),
+    index(C, partition_key = "c_{id:06}", row_key = "car", unique, only(fleet)),
+    index(D, partition_key = "d_{id:06}", row_key = "car", unique, only(fleet)),
+    index(F, partition_key = "f_{id:06}", row_key = "car", unique, only(fleet)),
+    index(G, partition_key = "g_{id:06}", row_key = "car", unique, only(fleet))
+)]
+struct Car {
+    fleet: String,
+    id: u32,
+}
+
+#[tokio::test]
+async fn what_has_no_room_is_refused_before_anything_is_reserved() {
+    let world = World::new().await;
+    let mut egt = world.client.atomic();
+    for id in 0..50 {
+        egt.insert(&person(id, &format!("a{id}@a.com"))).unwrap();
+    }
+    let error = egt.commit().await.unwrap_err();
+    assert!(error.is_too_large());
+    assert!(error.to_string().contains("and this makes 102"), "{error}");
+    assert_eq!(world.requests(), [""; 0]);
+
+    let cars = (0..45).map(|id| Car { fleet: "Bern".into(), id });
+    let mut egt = world.client.atomic();
+    for car in cars.clone() {
+        egt.insert(&car).unwrap();
+    }
+    let error = egt.commit().await.unwrap_err();
+    assert!(error.is_too_large());
+    let expected = "at most 249 unique values in other partitions, and this takes 270";
+    assert!(error.to_string().contains(expected), "{error}");
+    assert_eq!(world.requests(), [""; 0]);
+    let report = world.client.bulk().insert_all(cars).await.unwrap();
+    assert_eq!((report.done, report.failed.len()), (45, 0));
+}

@@ -13,6 +13,7 @@ use crate::{
     edm::ValueRef,
     entity::Kinds,
     error::{Error, ErrorKind, Result},
+    limits::PROPERTIES,
     row::{ETag, Row},
 };
 
@@ -20,6 +21,9 @@ use crate::{
 const NAME: &str = "C_";
 /// The property of a claim that cannot become true any more.
 const DEAD: &str = "Dead";
+
+/// Keys that one claim has room for, beside its type and format, and what calls it dead.
+pub(crate) const MOST_CLAIMED: usize = PROPERTIES - 3;
 
 /// A primary, by its place.
 #[derive(Debug, Clone, PartialEq, Eq)]

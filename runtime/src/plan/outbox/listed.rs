@@ -127,12 +127,12 @@ pub(crate) fn entry(owner: Owner<'_>, schema: &Schema, name: &Name) -> String {
     serde_json::Value::from(texts).to_string()
 }
 
-/// The keys that an entry leads to, where it is of an entity in that table; `declared`: the table
-/// that the type declares.
+/// The keys that an entry leads to, where it is of an entity of that type in that table: several types
+/// may share a list, as long as their keys tell them apart.
 pub(crate) fn entry_keys(
     entry: &str,
     table: &str,
-    declared: &str,
+    schema: &'static Schema,
     family: &Family,
 ) -> Option<(String, String)> {
     let texts: Vec<String> = serde_json::from_str(entry).ok()?;
@@ -143,7 +143,10 @@ pub(crate) fn entry_keys(
     };
     let is_here = match (family.table, of) {
         (None, None) => true,
-        (_, of) => of.unwrap_or(declared).eq_ignore_ascii_case(table),
+        (_, of) => of.unwrap_or(schema.table).eq_ignore_ascii_case(table),
     };
-    is_here.then(|| (partition_key.clone(), row_key.clone()))
+    let is_key =
+        |family: &Family| family.partition.matches(partition_key) && family.row.matches(row_key);
+    let is_ours = schema.versions().any(|version| version.primary().is_ok_and(is_key));
+    (is_here && is_ours).then(|| (partition_key.clone(), row_key.clone()))
 }

@@ -14,8 +14,8 @@ mod message;
 mod step;
 
 pub(crate) use claim::{
-    Claimed, OpenClaim, Place, claim_key, claim_of, claimed, from_of, is_alive, killed, place_of,
-    renamed, reserved, written,
+    Claimed, MOST_CLAIMED, OpenClaim, Place, claim_key, claim_of, claimed, from_of, is_alive,
+    killed, place_of, renamed, reserved, written,
 };
 pub(crate) use copy::{
     OF_OWNER, Owner, holds_same, is_from_table, is_of_owner, is_of_version, is_owned, is_version,

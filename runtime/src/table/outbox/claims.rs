@@ -13,8 +13,8 @@ use crate::{
     entity::Kinds,
     error::{Error, ErrorKind, Result},
     plan::outbox::{
-        Claimed, Name, Owner, Place, claim_key, claim_of, claimed, killed, owned_copy, renamed,
-        reserved, written,
+        Claimed, MOST_CLAIMED, Name, Owner, Place, claim_key, claim_of, claimed, killed,
+        owned_copy, renamed, reserved, written,
     },
     row::{ETag, Row},
     table::{Client, backoff},
@@ -80,6 +80,13 @@ impl Claims {
         };
         if wishes.is_empty() {
             return Ok(None);
+        }
+        if wishes.len() > MOST_CLAIMED {
+            let message = format!(
+                "a transaction takes at most {MOST_CLAIMED} unique values in other partitions, and this takes {}",
+                wishes.len()
+            );
+            return Err(Error::new(ErrorKind::TooLarge, message).in_table(table));
         }
         for (at, wish) in wishes.iter().enumerate() {
             if let Some(earlier) = wishes.iter().take(at).find(|earlier| earlier.name == wish.name)
@@ -165,7 +172,7 @@ impl Claims {
                 Meeting::Violation(error) | Meeting::Pending(error) => {
                     return Err(Refused::For(error));
                 }
-                Meeting::Busy => return Err(Refused::For(busy())),
+                Meeting::Busy => return Err(Refused::For(busy(wish))),
                 Meeting::Remove(operation) => {
                     match self.send(client, wish, operation).await {
                         Err(error) if !error.is_raced() => return Err(Refused::For(error)),
@@ -185,7 +192,8 @@ impl Claims {
                 _ => backoff::wait(client, attempt).await,
             }
         }
-        Err(Refused::For(backoff::contended()))
+        let Name { table, partition_key, row_key, .. } = &wish.name;
+        Err(Refused::For(backoff::contended().in_table(table).at_keys(partition_key, row_key)))
     }
 
     async fn send(
@@ -305,9 +313,14 @@ pub(crate) fn is_definite(error: &Error) -> bool {
     !error.is_ambiguous() && !error.is_backend() && !error.is_throttled()
 }
 
-fn busy() -> Error {
-    let message = "another write of the entity that takes the same key is under way";
+fn busy(wish: &Wish) -> Error {
+    let message = format!(
+        "another write of the entity takes the same key of index `{}` and is under way; where its writer died a worker clears it away after the claim time",
+        wish.kinds.copy.name
+    );
     Error::new(ErrorKind::Contended, message)
+        .in_table(&wish.name.table)
+        .at_keys(&wish.name.partition_key, &wish.name.row_key)
 }
 
 /// Two entities of the transaction take one key.

@@ -98,7 +98,12 @@ pub(crate) async fn settle(
     };
     for attempt in 0..backoff::ATTEMPTS {
         let flight = Flight::begin(client);
-        let Some(found) = read_row(client, name).await? else { return Ok(()) };
+        let found = match read_row(client, name).await {
+            // Nothing is reserved in a table that is gone.
+            Err(error) if error.code() == Some("TableNotFound") => return Ok(()),
+            found => found?,
+        };
+        let Some(found) = found else { return Ok(()) };
         if claim_of(&found)? != Some(id) {
             return Ok(());
         }

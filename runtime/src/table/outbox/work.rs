@@ -66,6 +66,16 @@ impl<'n> Work<'n> {
         }
     }
 
+    /// Whether the effects take keys that have to be claimed.
+    pub(crate) fn claims(&self) -> bool {
+        !self.commit.wishes().is_empty()
+    }
+
+    /// How many operations are recorded beside the effects' own, the claim and the fence included.
+    pub(crate) fn operations(&self) -> usize {
+        self.commit.dirty().count() + self.notes.operations.len() + 2
+    }
+
     /// Claims the keys that the effects take, and reserves them.
     pub(crate) async fn claim(&mut self, client: &Client) -> Result<Option<Claims>> {
         Claims::take(client, &self.table, &mut self.commit, self.from.clone()).await

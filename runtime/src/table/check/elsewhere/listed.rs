@@ -58,7 +58,7 @@ pub(super) fn found<E: TableEntity>(
     let name = Name::of_list_at(E::SCHEMA, &table.name, family, keys);
     let mut seen: HashMap<String, u64> = HashMap::new();
     for entry in ids_of(row, Ids::Anywhere)? {
-        let primary = entry_keys(&entry, &table.name, E::SCHEMA.table, family);
+        let primary = entry_keys(&entry, &table.name, E::SCHEMA, family);
         let Some((partition_key, row_key)) = primary else { continue };
         let times = seen.entry(entry.clone()).or_default();
         let what = What::Entry { family, entry: &entry, name: &name, times: *times };

@@ -91,7 +91,7 @@ impl<'t, E: TableEntity> Elsewhere<'t, E> {
             unmatched.toggle(side.hash(hashing, at_table)?);
             Ok(())
         })
-        .map_err(|error| at(row, error))
+        .map_err(|error| at(row, error).in_table(at_table))
     }
 
     /// What is certain to be wrong among the next suspects; `None`: there are no more.
