@@ -13,6 +13,7 @@ mod elsewhere;
 mod fixture;
 #[cfg(feature = "legacy-encryption")]
 mod legacy;
+mod messages;
 mod moved;
 mod properties;
 mod refusal;

@@ -10,7 +10,10 @@ use std::{
 
 use entable::{
     OutboxOptions, Worker,
-    backend::layer::{On, Trouble},
+    backend::{
+        Backend, Memory, TableRequest,
+        layer::{On, Trouble},
+    },
     prelude::*,
 };
 use serde::{Deserialize, Serialize};
@@ -278,4 +281,26 @@ async fn a_handler_that_hangs_holds_the_others_up_for_its_lease_at_most() {
     worker.run(tokio::time::sleep(Duration::from_millis(5_500))).await;
     assert_eq!(done.load(Ordering::SeqCst), 30);
     assert_eq!(worker.stats().applied, 30);
+}
+
+/// What the service says while it deletes a table is a conflict, and does not mean that a row is there.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_lost_while_the_poison_table_is_being_deleted() {
+    let memory = Memory::new().deleting_takes(Duration::from_secs(40));
+    memory.tables(TableRequest::Create("Gone")).await.unwrap();
+    memory.tables(TableRequest::Delete("Gone")).await.unwrap();
+    let deleted = memory.tables(TableRequest::Create("Gone")).await.unwrap_err();
+    assert_eq!((deleted.is_conflict(), deleted.code()), (true, Some("TableBeingDeleted")));
+    let world = World::with(OutboxOptions::default().poison_after(1)).await;
+    emit(&world, &Welcome { id: 1 }).await;
+    // Taken, marked; then the poison table is on its way out.
+    world.fault.inject(On::Apply, 2, Trouble::Before(deleted.clone()));
+    let (worker, _) = failing(&world, u32::MAX, |_| "for good".into());
+    assert_eq!(worker.drain().await.unwrap().poisoned, 1);
+    assert_eq!(worker.poisoned().await.unwrap().len(), 1, "it is in no table");
+    // Nor is a message of a queue sent that is nowhere.
+    let queue = world.client.queue("letters");
+    queue.send(&Farewell { id: 1 }).await.unwrap();
+    world.fault.inject(On::Apply, 0, Trouble::Before(deleted));
+    assert!(queue.send(&Farewell { id: 2 }).await.unwrap_err().is_conflict());
 }

@@ -5,6 +5,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::duplicated_attributes,
+    clippy::print_stdout,
     clippy::indexing_slicing
 )]
 

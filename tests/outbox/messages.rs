@@ -198,3 +198,25 @@ async fn a_message_alone_is_told_its_partition() {
     egt.commit().await.unwrap();
     assert_eq!(world.open().await.len(), 1);
 }
+
+/// An effect that took place before its handler failed leaves nothing behind, though the handler
+/// does not ask for it again.
+#[tokio::test]
+async fn the_receipt_of_an_earlier_try_goes_too() {
+    let world = World::new().await;
+    emit(&world, 1).await;
+    let worker = world.client.worker().on(|cx, message: Welcome| async move {
+        if cx.attempts() > 1 {
+            return Ok(());
+        }
+        visit(&cx, message.id).await?;
+        Err("the worker died".into())
+    });
+    let stats = worker.drain().await.unwrap();
+    assert_eq!((stats.applied, stats.retried), (1, 1), "{stats:?}");
+    world.later(OutboxOptions::FLIGHT);
+    worker.drain().await.unwrap();
+    assert_eq!(visits(&world, 1).await, 1);
+    let left = world.rows("Staff", "Visits").await;
+    assert!(!left.iter().any(|key| key.starts_with("~e4_")), "{left:?}");
+}

@@ -1,8 +1,11 @@
 //! Moves to other partitions and tables: the guide's archive, and Sales to Marketing.
 
 use entable::{
-    OutboxOptions,
-    backend::layer::{On, Trouble},
+    Batch, OutboxOptions, Row, Written,
+    backend::{
+        Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
+        layer::{On, Trouble},
+    },
     prelude::*,
 };
 
@@ -168,6 +171,58 @@ async fn more_than_the_keys_does_not_move() {
     stored.department = "Marketing".into();
     stored.age += 1;
     assert!(world.staff.move_to(&stored, &world.staff).await.unwrap_err().is_invalid());
+}
+
+/// A store that takes nothing in one table, and says that it never will.
+#[derive(Debug)]
+struct Refusing(Memory);
+
+impl Backend for Refusing {
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
+    }
+
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+        self.0.read(request)
+    }
+
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+        self.0.scan(request)
+    }
+
+    fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>, Error>> {
+        if batch.table() == "Archive" {
+            let refused = Error::new(ErrorKind::Rejected, "the account is closed for writing");
+            return Box::pin(async move { Err(refused) });
+        }
+        self.0.apply(batch)
+    }
+
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames, Error>> {
+        self.0.tables(request)
+    }
+}
+
+/// What fails for good every time is put aside, and the entity is free again.
+#[tokio::test]
+async fn a_move_that_never_can_be_is_given_up() {
+    let store = Refusing(Memory::new());
+    let outbox = OutboxOptions::default().background(0);
+    let client = Client::builder().backend(store).outbox(outbox).build().unwrap();
+    let (current, archive) =
+        (client.table_named::<Employee>("Current"), client.table_named::<Employee>("Archive"));
+    current.create().await.unwrap();
+    archive.create().await.unwrap();
+    let stored = current.insert(&employee(456)).await.unwrap();
+    current.move_to(&stored, &archive).await.unwrap();
+    assert!(current.upsert(&employee(456)).await.unwrap_err().is_conflict());
+    let worker = client.worker();
+    let stats = worker.drain().await.unwrap();
+    assert_eq!((stats.poisoned, stats.open), (1, 0), "{stats:?}");
+    let poisoned = worker.poisoned().await.unwrap();
+    assert_eq!(poisoned[0].message(), Some("entable.move"));
+    assert!(poisoned[0].error.contains("closed for writing"), "{}", poisoned[0].error);
+    current.upsert(&employee(456)).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

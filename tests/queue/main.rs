@@ -10,5 +10,7 @@
 mod conformance;
 mod fixture;
 mod history;
+mod races;
+mod strange;
 mod table;
 mod worker;

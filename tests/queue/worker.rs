@@ -15,26 +15,26 @@ use crate::fixture::{MINUTE, World};
 
 #[derive(Debug, Serialize, Deserialize, Message)]
 #[table(name = "Welcome", version = 2)]
-struct Welcome {
-    id: u32,
+pub(crate) struct Welcome {
+    pub(crate) id: u32,
     #[serde(default)]
-    number: Option<u64>,
+    pub(crate) number: Option<u64>,
 }
 
 #[derive(Debug, Serialize, Deserialize, Message)]
 #[table(name = "Farewell", version = 1)]
 struct Farewell {
-    id: u32,
+    pub(crate) id: u32,
 }
 
 #[derive(Debug, TableEntity)]
 #[table(name = "Visits", partition_key = "{id:06}", row_key = "count")]
-struct Visits {
-    id: u32,
-    count: i64,
+pub(crate) struct Visits {
+    pub(crate) id: u32,
+    pub(crate) count: i64,
 }
 
-async fn visit(cx: &Context, id: u32) -> Result<bool, Error> {
+pub(crate) async fn visit(cx: &Context, id: u32) -> Result<bool, Error> {
     let visits = cx.client().table::<Visits>();
     let mut egt = visits.atomic();
     match visits.get(Visits::primary().id(id)).await? {
@@ -49,7 +49,7 @@ async fn visit(cx: &Context, id: u32) -> Result<bool, Error> {
     cx.once(egt).await
 }
 
-async fn visits(client: &Client, id: u32) -> i64 {
+pub(crate) async fn visits(client: &Client, id: u32) -> i64 {
     let visits = client.table::<Visits>().get(Visits::primary().id(id)).await.unwrap();
     visits.map_or(0, |visits| visits.count)
 }

@@ -123,9 +123,20 @@ predicates! {
 }
 
 impl Error {
+    /// Whether the row is there already that was to be inserted.
+    pub(crate) fn is_there(&self) -> bool {
+        self.is_conflict() && self.is_of_row()
+    }
+
+    /// Whether it says something of a row, and not that there is no table.
+    fn is_of_row(&self) -> bool {
+        let tables = [ServiceCode::TableNotFound, ServiceCode::TableBeingDeleted];
+        !tables.iter().any(|code| self.code() == Some(code.as_str()))
+    }
+
     /// Whether another writer was first with a row: changed, created or deleted it.
     pub(crate) fn is_raced(&self) -> bool {
-        let is_row = self.code() != Some(ServiceCode::TableNotFound.as_str());
-        is_row && (self.is_not_found() || self.is_conflict() || self.is_precondition_failed())
+        self.is_of_row()
+            && (self.is_not_found() || self.is_conflict() || self.is_precondition_failed())
     }
 }

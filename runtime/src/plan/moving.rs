@@ -218,6 +218,11 @@ pub(crate) fn leaving(schema: &'static Schema, source: &Row) -> Result<Effect> {
 
 /// A move that cannot be: the entity stays, and can be written again.
 pub(crate) fn staying(schema: &'static Schema, source: &Row) -> Result<Effect> {
+    Ok(primary_alone(schema, unmarked(source)?))
+}
+
+/// The row without the mark of its move.
+pub(crate) fn unmarked(source: &Row) -> Result<Operation> {
     let row = with_keys(source, source.partition_key(), source.row_key(), None)?;
-    Ok(primary_alone(schema, Operation::replace(row, guard(source))))
+    Ok(Operation::replace(row, guard(source)))
 }

@@ -24,6 +24,8 @@ const BODY: usize = TEXT / 4 * 3;
 const RECEIVE: usize = 32;
 /// What the name of the queue of poison messages ends with, as Azure Functions have it.
 const POISON: &str = "-poison";
+/// What is put before the receipt of a message whose text is no base64: it stays as it came.
+const PLAIN: &str = "plain:";
 /// How long a message is kept to oneself while it is put aside or back.
 const WHILE: Duration = Duration::from_secs(30);
 /// Looks for a message among those that were put aside.
@@ -106,9 +108,7 @@ impl AzureQueue {
             Err(error) if is_missing(&error) => return Ok(Vec::new()),
             got => got?,
         };
-        let received =
-            |one: Text| Received::new(one.id, decoded(one.text), one.count, until, one.receipt);
-        Ok(got.into_iter().map(received).collect())
+        Ok(got.into_iter().map(|one| received(one, until)).collect())
     }
 
     async fn hide(
@@ -118,19 +118,20 @@ impl AzureQueue {
         body: Option<&str>,
     ) -> Result<()> {
         check_time("a visibility timeout", Duration::ZERO, visibility)?;
-        let text = encoded(body.unwrap_or(message.body()))?;
+        let text = body.map_or_else(|| text_of(message), encoded)?;
         let until = Instant::now() + visibility;
         let updated = {
-            let place = (message.id(), message.receipt());
+            let place = place(message);
             self.again(|| Box::pin(self.queues.update(&self.name, place, &text, visibility))).await
         };
         let receipt = updated.map_err(|error| lost(error, message))?;
-        message.extended(until, receipt, body);
+        let is_plain = body.is_none() && is_plain(message);
+        message.extended(until, if is_plain { [PLAIN, &receipt].concat() } else { receipt }, body);
         Ok(())
     }
 
     async fn remove(&self, queue: &str, message: &Received) -> Result<()> {
-        let place = (message.id(), message.receipt());
+        let place = place(message);
         let deleted = self.again(|| Box::pin(self.queues.delete(queue, place))).await;
         deleted.map_err(|error| lost(error, message))
     }
@@ -140,7 +141,7 @@ impl AzureQueue {
         let mut kept = message.clone();
         // Whoever does not have it does nothing.
         self.hide(&mut kept, WHILE, None).await?;
-        self.put(&self.poison, &encoded(message.body())?, Duration::ZERO).await?;
+        self.put(&self.poison, &text_of(message)?, Duration::ZERO).await?;
         self.remove(&self.name, &kept).await
     }
 
@@ -155,7 +156,8 @@ impl AzureQueue {
         };
         let poison = |one: Text| {
             let place = one.id.clone();
-            Poison::new(one.id, decoded(one.text), one.count, None, place)
+            let body = decoded(&one.text).unwrap_or(one.text);
+            Poison::new(one.id, body, one.count, None, place)
         };
         Ok(found.into_iter().map(poison).collect())
     }
@@ -178,7 +180,7 @@ impl AzureQueue {
         }
         let done = match &found {
             Some(found) => {
-                let put = self.put(&self.name, &encoded(found.body())?, Duration::ZERO).await;
+                let put = self.put(&self.name, &text_of(found)?, Duration::ZERO).await;
                 match put {
                     Ok(_) => self.remove(&self.poison, found).await,
                     Err(error) => Err(error),
@@ -191,7 +193,7 @@ impl AzureQueue {
         };
         for other in &others {
             // Visible again by itself a little later, where this fails.
-            let (text, place) = (encoded(other.body())?, (other.id(), other.receipt()));
+            let (text, place) = (text_of(other)?, place(other));
             let _ = self.queues.update(&self.poison, place, &text, Duration::ZERO).await;
         }
         done
@@ -209,10 +211,35 @@ fn encoded(body: &str) -> Result<String> {
     Err(Error::new(ErrorKind::TooLarge, message))
 }
 
-/// The body of a text; one that is not base64 of UTF-8 is what some other program sent as it is.
-fn decoded(text: String) -> String {
-    let bytes = STANDARD.decode(text.trim()).ok();
-    bytes.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or(text)
+/// The body of a text; `None`: it is not base64 of UTF-8, and what some other program sent as it is.
+fn decoded(text: &str) -> Option<String> {
+    String::from_utf8(STANDARD.decode(text.trim()).ok()?).ok()
+}
+
+/// A message of a text.
+fn received(one: Text, until: Instant) -> Received {
+    match decoded(&one.text) {
+        Some(body) => Received::new(one.id, body, one.count, until, one.receipt),
+        None => {
+            let receipt = [PLAIN, &one.receipt].concat();
+            Received::new(one.id, one.text, one.count, until, receipt)
+        }
+    }
+}
+
+fn is_plain(message: &Received) -> bool {
+    message.receipt().starts_with(PLAIN)
+}
+
+/// The id and the service's receipt.
+fn place(message: &Received) -> (&str, &str) {
+    let receipt = message.receipt();
+    (message.id(), receipt.strip_prefix(PLAIN).unwrap_or(receipt))
+}
+
+/// The text of a message that was received, as it came.
+fn text_of(message: &Received) -> Result<String> {
+    if is_plain(message) { Ok(message.body().to_owned()) } else { encoded(message.body()) }
 }
 
 fn is_missing(error: &Error) -> bool {
@@ -236,7 +263,7 @@ impl Queue for AzureQueue {
     }
 
     fn capabilities(&self) -> QueueCapabilities {
-        QueueCapabilities { name: "azure", receive: RECEIVE, keeps_reason: false }
+        QueueCapabilities::new("azure", RECEIVE)
     }
 
     fn send<'a>(&'a self, body: &'a str, delay: Duration) -> BoxFuture<'a, Result<String>> {
@@ -270,5 +297,33 @@ impl Queue for AzureQueue {
 
     fn requeue<'a>(&'a self, poison: &'a Poison) -> BoxFuture<'a, Result<()>> {
         Box::pin(self.put_back(poison))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn came(text: &str) -> Received {
+        let text = text.to_owned();
+        let one = Text { id: "1".into(), receipt: "Yz==".into(), count: 1, text };
+        received(one, Instant::now())
+    }
+
+    #[test]
+    fn a_text_goes_on_as_it_came() {
+        let texts = [
+            STANDARD.encode("{}"),
+            // Of other programs: plain, longer than what is sent from here, and bytes.
+            r#"{"type":"Letter"}"#.to_owned(),
+            "<>".repeat(TEXT / 2),
+            STANDARD.encode([0xff, 0xfe, 0x00]),
+        ];
+        for text in texts {
+            let message = came(&text);
+            assert_eq!(text_of(&message).unwrap(), text);
+            assert_eq!(place(&message), ("1", "Yz=="));
+        }
+        assert_eq!(came(&STANDARD.encode("{}")).body(), "{}");
     }
 }

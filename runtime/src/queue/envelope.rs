@@ -1,5 +1,7 @@
 //! Messages of the program's own types as texts. The format is written down in `docs/queues.md`.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -10,6 +12,13 @@ use crate::{
 
 /// The version of the envelope's format.
 const FORMAT: u32 = 1;
+
+/// The members that this program writes itself.
+const OWN: [&str; 8] = ["format", "id", "type", "version", "body", "skipped", "done", "receipts"];
+
+/// What a message is longer by than it has to be: room for what workers note on it, in queues
+/// that it only just fits into.
+const ROOM: &str = "                        ";
 
 /// Where receipts of a message are: table and PartitionKey.
 pub(crate) type Receipts = Vec<(String, String)>;
@@ -37,7 +46,12 @@ pub(crate) struct Envelope {
     pub(crate) done: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) receipts: Receipts,
+    /// What other programs, or later formats, have beside; it is kept.
+    #[serde(skip)]
+    others: Members,
 }
+
+type Members = BTreeMap<String, Box<RawValue>>;
 
 const fn first() -> u32 {
     1
@@ -64,12 +78,18 @@ impl Envelope {
             skipped: 0,
             done: false,
             receipts: Vec::new(),
+            others: Members::new(),
         })
     }
 
     /// The envelope of a text.
     pub(crate) fn parse(text: &str) -> Result<Self> {
-        serde_json::from_str(text).map_err(|cause| {
+        let parsed = || {
+            let mut others: Members = serde_json::from_str(text)?;
+            others.retain(|name, _| !OWN.contains(&name.as_str()));
+            Ok(Self { others, ..serde_json::from_str(text)? })
+        };
+        parsed().map_err(|cause: serde_json::Error| {
             let message = "the text is not a message: an object with `type`, `version` and `body`";
             Error::new(ErrorKind::Decode, message).with_source(cause)
         })
@@ -92,12 +112,27 @@ impl Envelope {
 
     /// The same for a message that was handled: its body is not needed any more.
     pub(crate) fn handled(self, receipts: Receipts) -> Self {
-        Self { body: None, done: true, receipts, ..self }
+        Self { body: None, done: true, receipts, others: Members::new(), ..self }
+    }
+
+    /// The text of a message that is sent: workers can note on it how often they left it, whatever
+    /// its length.
+    pub(crate) fn sent(&self) -> Result<String> {
+        Ok(self.text()? + ROOM)
     }
 
     /// The text.
     pub(crate) fn text(&self) -> Result<String> {
-        serde_json::to_string(self).map_err(|cause| {
+        let written = || {
+            let own = serde_json::to_string(self)?;
+            if self.others.is_empty() {
+                return Ok(own);
+            }
+            let mut all: Members = serde_json::from_str(&own)?;
+            all.extend(self.others.clone());
+            serde_json::to_string(&all)
+        };
+        written().map_err(|cause: serde_json::Error| {
             Error::new(ErrorKind::Invalid, "the message cannot be written as JSON")
                 .with_source(cause)
         })

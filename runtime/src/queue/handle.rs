@@ -75,7 +75,7 @@ impl MessageQueue {
     /// As [`send`](Self::send); `is_invalid` for more than [`LONGEST`](crate::queue::LONGEST).
     pub async fn send_after<M: Message>(&self, message: &M, delay: Duration) -> Result<String> {
         let envelope = Envelope::of(self.chance.id(), message)?;
-        self.port.send(&envelope.text()?, delay).await?;
+        self.port.send(&envelope.sent()?, delay).await?;
         Ok(envelope.id)
     }
 

@@ -38,6 +38,19 @@ pub struct QueueCapabilities {
     pub keeps_reason: bool,
 }
 
+impl QueueCapabilities {
+    /// The capabilities of a queue that keeps no reasons: for implementations of [`Queue`].
+    pub const fn new(name: &'static str, receive: usize) -> Self {
+        Self { name, receive, keeps_reason: false }
+    }
+
+    /// The same for one that keeps why messages were put aside.
+    #[must_use]
+    pub const fn with_reasons(self) -> Self {
+        Self { keeps_reason: true, ..self }
+    }
+}
+
 /// The longest time that a message may be hidden for: when it is sent, received or extended.
 pub const LONGEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 

@@ -186,9 +186,15 @@ impl Atomic {
         self
     }
 
-    /// Its table and partition, where they are known.
-    pub(crate) fn place(&self) -> Option<(String, String)> {
-        self.table.clone().zip(self.known.partition_key.clone())
+    /// Its table and partition, with the tokens of its keys; `None` for one of nothing.
+    pub(crate) async fn place(&self) -> Result<Option<(String, String)>> {
+        let Some(table) = self.table.clone() else { return Ok(None) };
+        let changes = keyed(&self.client, &table, &self.changes).await?;
+        let partition_key = match &changes {
+            Cow::Owned(changes) => changes.first().map(|change| change.keys().0.to_owned()),
+            Cow::Borrowed(_) => self.known.partition_key.clone(),
+        };
+        Ok(partition_key.map(|partition_key| (table, partition_key)))
     }
 
     /// The rows of the outbox that go with it.

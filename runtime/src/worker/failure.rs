@@ -51,7 +51,8 @@ fn causes<'e>(
 
 fn is_passing(cause: &(dyn StdError + 'static)) -> bool {
     if let Some(error) = cause.downcast_ref::<Error>() {
-        return is_passing_kind(error) || is_on_its_way(error);
+        let is_over_soon = error.code() == Some("TableBeingDeleted");
+        return is_passing_kind(error) || is_over_soon || is_on_its_way(error);
     }
     if let Some(error) = cause.downcast_ref::<io::Error>() {
         return is_of_network(error.kind());

@@ -18,6 +18,7 @@ use crate::{
     entity::Message,
     error::{BoxError, Error, ErrorKind, Result},
     plan::outbox::{OpenMessage, receipt_key},
+    queue::Receipts,
     table::{Atomic, Client},
 };
 
@@ -41,13 +42,7 @@ impl Handlers {
         T: Future<Output = Result<(), BoxError>> + Send + 'static,
     {
         let call = move |context: Context, body: &str| match serde_json::from_str::<M>(body) {
-            Ok(message) => {
-                // Whatever a handler does before its first wait is done within its future.
-                match std::panic::catch_unwind(AssertUnwindSafe(|| handler(context, message))) {
-                    Ok(handled) => handled.boxed(),
-                    Err(_) => std::future::ready(Err("the handler panicked".into())).boxed(),
-                }
-            }
+            Ok(message) => handler(context, message).boxed(),
             Err(cause) => {
                 let text = format!("the message cannot be read: {cause}");
                 std::future::ready(Err(text.into())).boxed()
@@ -78,7 +73,10 @@ impl Handlers {
         let Some(handler) = self.0.get(name) else {
             return counted("there is no handler for the message");
         };
-        let handled = AssertUnwindSafe((handler.call)(context, body)).catch_unwind();
+        // Within the future is what comes before the handler's own: reading the message, too, is the
+        // program's code.
+        let handled = async { (handler.call)(context, body).await };
+        let handled = AssertUnwindSafe(handled).catch_unwind();
         match timeout(lease, handled).await {
             Ok(Ok(Ok(()))) => Ok(()),
             Ok(Ok(Err(error))) => Err(Failure::of(error)),
@@ -96,7 +94,9 @@ pub struct Context {
     attempts: u32,
     /// When the message is anybody's again.
     until: Instant,
-    receipts: Arc<Mutex<Vec<(String, String)>>>,
+    receipts: Arc<Mutex<Receipts>>,
+    /// Where an effect took place for certain, this time or before.
+    settled: Arc<Mutex<Receipts>>,
 }
 
 impl fmt::Debug for Context {
@@ -113,6 +113,7 @@ impl Context {
             attempts: u32::try_from(message.attempts).unwrap_or(0).saturating_add(1),
             until: Instant::now() + lease,
             receipts: Arc::new(Mutex::new(message.receipts.clone())),
+            settled: Arc::default(),
         }
     }
 
@@ -122,10 +123,10 @@ impl Context {
         id: String,
         attempts: u32,
         until: Instant,
-        receipts: Vec<(String, String)>,
+        receipts: Receipts,
     ) -> Self {
         let receipts = Arc::new(Mutex::new(receipts));
-        Self { client: client.clone(), id, attempts, until, receipts }
+        Self { client: client.clone(), id, attempts, until, receipts, settled: Arc::default() }
     }
 
     /// The client of the worker.
@@ -143,7 +144,7 @@ impl Context {
         self.attempts
     }
 
-    pub(super) fn receipts(&self) -> Vec<(String, String)> {
+    pub(super) fn receipts(&self) -> Receipts {
         self.receipts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -154,31 +155,53 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// Those of [`Atomic::commit`].
+    /// Those of [`Atomic::commit`]; `is_invalid` for a second effect in one partition, of which nobody
+    /// could say whether it took place.
     pub async fn once(&self, egt: Atomic) -> Result<bool> {
         if Instant::now() >= self.until {
             let message = "the lease of the message is over";
             return Err(Error::new(ErrorKind::Contended, message));
         }
-        let place = egt.place();
-        if let Some(place) = &place {
-            let mut receipts = self.receipts.lock().unwrap_or_else(PoisonError::into_inner);
-            if !receipts.contains(place) {
-                receipts.push(place.clone());
-            }
+        let Some(place) = egt.place().await? else {
+            return egt.effect_of_message(&self.id).commit().await.map(|_| true);
+        };
+        if has(&self.settled, &place) {
+            return Err(second(&place));
         }
-        let Err(error) = egt.effect_of_message(&self.id).commit().await else { return Ok(true) };
-        let Some((table, partition_key)) = place else { return Err(error) };
-        let row_key = receipt_key(&self.id);
-        let read =
-            Read { table: &table, partition_key: &partition_key, row_key: &row_key, select: None };
-        match self.client.read(read).await {
+        put(&self.receipts, &place);
+        let is_first = match egt.effect_of_message(&self.id).commit().await {
+            Ok(_) => true,
+            Err(error) => self.took_place(&place, error).await?,
+        };
+        put(&self.settled, &place);
+        Ok(is_first)
+    }
+
+    /// `false` where a transaction failed because it took place before; its error otherwise.
+    async fn took_place(&self, place: &(String, String), error: Error) -> Result<bool> {
+        let ((table, partition_key), row_key) = (place, &*receipt_key(&self.id));
+        match self.client.read(Read { table, partition_key, row_key, select: None }).await {
             Ok(Some(_)) => Ok(false),
             // Whether it took place before is not known: the message comes again.
             Err(unread) if !unread.is_not_found() => Err(unread),
             _ => Err(error),
         }
     }
+}
+
+fn has(places: &Mutex<Receipts>, place: &(String, String)) -> bool {
+    places.lock().unwrap_or_else(PoisonError::into_inner).contains(place)
+}
+
+fn put(places: &Mutex<Receipts>, place: &(String, String)) {
+    if !has(places, place) {
+        places.lock().unwrap_or_else(PoisonError::into_inner).push(place.clone());
+    }
+}
+
+fn second((table, partition_key): &(String, String)) -> Error {
+    let message = "a message has one effect in a partition, and this is the second; put both into one transaction";
+    Error::new(ErrorKind::Invalid, message).in_table(table).at_keys(partition_key, "")
 }
 
 impl fmt::Debug for Handlers {

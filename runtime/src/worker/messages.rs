@@ -7,7 +7,7 @@ use futures_util::{StreamExt, stream};
 use super::{
     Worker,
     directory::is_gone,
-    failure::{Failure, back_off},
+    failure::{Failure, back_off, is_permanent},
     handler::Context,
     partition::{Aged, Partition},
     round::{Due, ROWS, Round},
@@ -39,6 +39,8 @@ enum Handled {
     /// Its handler failed for a reason that passes; how long it waits.
     Postponed(Error, Duration),
     Poisoned,
+    /// It is about what a newer program wrote.
+    Unknown,
     /// Somebody else has it.
     Raced,
 }
@@ -97,6 +99,10 @@ impl Worker {
                     visit.again_in(wait);
                     self.failed_for_now(error, round);
                 }
+                Ok(Handled::Unknown) => {
+                    visit.leave(1);
+                    visit.unknown += 1;
+                }
                 Ok(Handled::Raced) => round.raced += 1,
                 Err(error) => self.failed_for_now(error, round),
             }
@@ -149,6 +155,7 @@ impl Worker {
         }
         if let Some(error) = &message.poison {
             // Whoever said so came no further.
+            self.let_go(table, message).await?;
             self.put_aside(table, &message.row, message.row.etag(), error).await?;
             return Ok(Handled::Poisoned);
         }
@@ -157,12 +164,15 @@ impl Worker {
             return Ok(Handled::Raced);
         };
         if message.name == Journey::NAME {
-            return self.carry(table, message, handle).await;
+            return self.carry(table, message, handle, now).await;
         }
         let context = Context::new(&self.client, message, self.lease);
         let (name, body) = (&message.name, &message.body);
-        match self.handlers.handle(context.clone(), name, body, self.lease).await {
-            Ok(()) => self.finish(table, message, handle, &context.receipts()).await,
+        let handled = self.handlers.handle(context.clone(), name, body, self.lease).await;
+        // Where its effects took place is known next time as well, whatever the handler does then.
+        let message = &message.clone().with_receipts(context.receipts());
+        match handled {
+            Ok(()) => self.finish(table, message, handle, &message.receipts).await,
             Err(Failure::Passing(error)) => self.postpone(table, message, handle, error, now).await,
             Err(Failure::Counted(error)) => {
                 self.give_back(table, message, handle, &error, now).await
@@ -190,16 +200,10 @@ impl Worker {
         table: &str,
         message: &OpenMessage,
         handle: Option<ETag>,
+        now: Ticks,
     ) -> Result<Handled> {
         let (journey, Some(schema)) = self.journey(message)? else { return Ok(Handled::Raced) };
-        let carry = Carry {
-            client: &self.client,
-            table,
-            partition_key: message.row.partition_key(),
-            id: &message.id,
-            schema,
-            journey: &journey,
-        };
+        let carry = self.carry_of(table, message, &journey, schema);
         match tokio::time::timeout(self.lease, carry.run()).await {
             Ok(Ok(Carried::Moved)) => {
                 let receipts = [(journey.to_table.clone(), journey.to_partition.clone())];
@@ -209,12 +213,43 @@ impl Worker {
                 self.put_aside(table, &message.row, handle, &error.to_string()).await?;
                 Ok(Handled::Poisoned)
             }
+            Ok(Err(error)) if error.is_unrecognized_entity() => {
+                self.change(table, message.released(handle)?).await?;
+                Ok(Handled::Unknown)
+            }
+            Ok(Err(error)) if is_permanent(&error) => {
+                self.give_back(table, message, handle, &error.to_string(), now).await
+            }
             Ok(Err(error)) => {
                 // What may pass is no failure of the message.
                 self.change(table, message.released(handle)?).await?;
                 Err(error)
             }
             Err(_) => Ok(Handled::Raced),
+        }
+    }
+
+    fn carry_of<'a>(
+        &'a self,
+        table: &'a str,
+        message: &'a OpenMessage,
+        journey: &'a Journey,
+        schema: &'static Schema,
+    ) -> Carry<'a> {
+        let (client, partition_key) = (&self.client, message.row.partition_key());
+        Carry { client, table, partition_key, id: &message.id, schema, journey }
+    }
+
+    /// Lets go of the entity of a move that failed for good: it can be written again where it is,
+    /// unless it arrived already.
+    async fn let_go(&self, table: &str, message: &OpenMessage) -> Result<()> {
+        if !self.knows_move(message) {
+            return Ok(());
+        }
+        let (journey, Some(schema)) = self.journey(message)? else { return Ok(()) };
+        match self.carry_of(table, message, &journey, schema).give_up().await {
+            Err(error) if !is_permanent(&error) => Err(error),
+            _ => Ok(()),
         }
     }
 
@@ -280,6 +315,7 @@ impl Worker {
     ) -> Result<Handled> {
         let marked = self.change(table, message.poisoned(handle, error)?).await?;
         let Some(version) = marked else { return Ok(Handled::Raced) };
+        self.let_go(table, message).await?;
         self.put_aside(table, &message.row, version, error).await?;
         Ok(Handled::Poisoned)
     }

@@ -7,7 +7,7 @@ use crate::{
     edm::ValueRef,
     error::{Error, ErrorKind, Result},
     filter::Filter,
-    plan::outbox::{CLAIM, DIRTY, MESSAGE, OpenRow, hash128, posted},
+    plan::outbox::{CLAIM, DIRTY, MESSAGE, OpenRow, hash128, posted, short},
     row::{ETag, Row},
 };
 
@@ -98,7 +98,7 @@ impl Worker {
         while let Some((name, value)) = properties.next()? {
             poisoned.put(&String::from_utf8_lossy(name), value);
         }
-        for (name, value) in OWN.into_iter().zip([table, partition_key, row_key, error]) {
+        for (name, value) in OWN.into_iter().zip([table, partition_key, row_key, short(error)]) {
             poisoned.put(name, ValueRef::String(value));
         }
         self.poison(Operation::insert(poisoned.finish()?)).await?;
@@ -115,7 +115,7 @@ impl Worker {
                 self.client.create_table_if_missing(TABLE).await?;
                 self.client.apply_one(TABLE, operation).await.map(drop)
             }
-            Err(error) if !error.is_conflict() => Err(error),
+            Err(error) if !error.is_there() => Err(error),
             _ => Ok(()),
         }
     }

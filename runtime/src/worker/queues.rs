@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    queue::{Envelope, MessageQueue, Queue, Receipts, Received},
+    queue::{Envelope, LONGEST, MessageQueue, Queue, Receipts, Received},
 };
 
 /// How long a message of a type that this program does not know is left to others.
@@ -108,7 +108,9 @@ impl Worker {
     async fn receive(&self, queue: &MessageQueue, most: usize) -> Result<Vec<Received>> {
         let most = most.min(queue.port().capabilities().receive);
         let received = queue.port().receive(most, self.lease).await?;
-        self.memory().stats.received += u64::try_from(received.len()).unwrap_or(0);
+        let memory = &mut *self.memory();
+        memory.stats.received += u64::try_from(received.len()).unwrap_or(0);
+        still_unknown(&mut memory.unknown);
         Ok(received)
     }
 
@@ -200,12 +202,10 @@ impl Worker {
         match handled {
             Ok(()) => self.finish_received(port, message, envelope, receipts).await,
             Err(Failure::Passing(error)) => {
-                let chance = self.client.outbox().chance.number();
-                let tries = i32::try_from(envelope.skipped).unwrap_or(i32::MAX);
-                let wait = back_off(tries, chance, error.retry_after());
+                let wait = self.wait_for(&error, envelope.skipped, due);
                 envelope.skipped = envelope.skipped.saturating_add(1);
-                let noted = envelope.with_receipts(receipts).text()?;
-                port.extend(message, wait, Some(&noted)).await?;
+                let noted = [envelope.text()?, envelope.with_receipts(receipts).text()?];
+                hide(port, message, wait, &noted).await?;
                 Err(error)
             }
             Err(Failure::Counted(reason)) if count >= most => {
@@ -214,10 +214,21 @@ impl Worker {
             Err(Failure::Counted(_)) => {
                 let wait = if due == Due::Everything { Duration::ZERO } else { DELAY * count };
                 let noted = envelope.with_receipts(receipts).text()?;
-                port.extend(message, wait, Some(&noted)).await?;
+                hide(port, message, wait, &[noted]).await?;
                 Ok(Handled::Failed)
             }
         }
+    }
+
+    /// How long a message waits after a failure that passes. Who drains tries again at once, and
+    /// waits between its rounds.
+    fn wait_for(&self, error: &Error, tries: u32, due: Due) -> Duration {
+        if due == Due::Everything {
+            return Duration::ZERO;
+        }
+        let chance = self.client.outbox().chance.number();
+        let tries = i32::try_from(tries).unwrap_or(i32::MAX);
+        back_off(tries, chance, error.retry_after()).min(LONGEST)
     }
 
     /// A message that was handled is deleted; one with receipts stays, hidden and as done, as long as
@@ -246,10 +257,26 @@ impl Worker {
         message: &mut Received,
         noted: Option<&Envelope>,
     ) -> Result<Handled> {
-        let text = noted.map(Envelope::text).transpose()?;
-        port.extend(message, SKIP, text.as_deref()).await?;
+        let noted: Vec<String> = noted.iter().map(|noted| noted.text()).collect::<Result<_>>()?;
+        hide(port, message, SKIP, &noted).await?;
         Ok(Handled::Unknown)
     }
+}
+
+/// Hides a message for some time, with the last of these texts that there is room for.
+async fn hide(
+    port: &dyn Queue,
+    message: &mut Received,
+    wait: Duration,
+    noted: &[String],
+) -> Result<()> {
+    for text in noted.iter().rev() {
+        match port.extend(message, wait, Some(text)).await {
+            Err(error) if error.is_too_large() => {}
+            hidden => return hidden,
+        }
+    }
+    port.extend(message, wait, None).await
 }
 
 async fn put_aside(port: &dyn Queue, message: &Received, reason: &str) -> Result<Handled, Error> {

@@ -77,7 +77,7 @@ impl Worker {
     /// Records open work again, under a fence as everybody does.
     pub(super) async fn put_back(&self, table: &str, operation: Operation) -> Result<()> {
         match self.client.outbox().record(&self.client, table, vec![operation]).await {
-            Err(error) if !error.is_conflict() => Err(error),
+            Err(error) if !error.is_there() => Err(error),
             _ => Ok(()),
         }
     }

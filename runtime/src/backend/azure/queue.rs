@@ -13,7 +13,7 @@ use super::{
     call::{Call, Effect},
     credential::Service,
     transport::Answer,
-    wire::{query_value, unescaped},
+    wire::{escaped, query_value, unescaped},
 };
 use crate::error::{Error, ErrorKind, Result};
 
@@ -146,9 +146,9 @@ fn path(queue: &str, id: &str) -> String {
     format!("{queue}/messages/{}", query_value(id))
 }
 
-/// The body of a message; its text is base64 and needs no escapes.
+/// The body of a message.
 fn body(text: &str) -> String {
-    format!("<QueueMessage><MessageText>{text}</MessageText></QueueMessage>")
+    format!("<QueueMessage><MessageText>{}</MessageText></QueueMessage>", escaped(text))
 }
 
 /// The messages of an answer.

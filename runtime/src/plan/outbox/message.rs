@@ -119,6 +119,11 @@ impl OpenMessage {
         })
     }
 
+    /// The same with where its receipts are.
+    pub(crate) fn with_receipts(self, receipts: Vec<(String, String)>) -> Self {
+        Self { receipts, ..self }
+    }
+
     /// Whether somebody has it at that time.
     pub(crate) fn is_leased(&self, now: Ticks) -> bool {
         self.leased.is_some_and(|until| now < until)
@@ -159,6 +164,9 @@ impl OpenMessage {
             row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH));
             row.put("Delayed", ValueRef::DateTime(until));
             row.put("Error", ValueRef::String(short(error)));
+            if !self.receipts.is_empty() {
+                row.put("Receipts", ValueRef::String(&text_of(&self.receipts)));
+            }
         })
     }
 
@@ -173,6 +181,9 @@ impl OpenMessage {
             row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH));
             row.put("Delayed", ValueRef::DateTime(until));
             row.put("Error", ValueRef::String(short(error)));
+            if !self.receipts.is_empty() {
+                row.put("Receipts", ValueRef::String(&text_of(&self.receipts)));
+            }
         })
     }
 
@@ -192,12 +203,9 @@ impl OpenMessage {
         handle: Option<ETag>,
         receipts: &[(String, String)],
     ) -> Result<Operation> {
-        let text = serde_json::Value::from_iter(
-            receipts.iter().map(|(table, key)| serde_json::Value::from(vec![table.as_str(), key])),
-        );
         self.merged(handle, |row| {
             row.put("Done", ValueRef::Boolean(true));
-            row.put("Receipts", ValueRef::String(&text.to_string()));
+            row.put("Receipts", ValueRef::String(&text_of(receipts)));
         })
     }
 
@@ -208,8 +216,14 @@ impl OpenMessage {
     }
 }
 
+/// Receipts as a text.
+fn text_of(receipts: &[(String, String)]) -> String {
+    let texts = receipts.iter().map(|(table, key)| serde_json::Value::from(vec![&**table, key]));
+    serde_json::Value::from_iter(texts).to_string()
+}
+
 /// As much of an error as is kept: whatever a handler says, the row has room for it.
-fn short(error: &str) -> &str {
+pub(crate) fn short(error: &str) -> &str {
     error.get(..error.floor_char_boundary(ERROR_BYTES)).unwrap_or(error)
 }
 

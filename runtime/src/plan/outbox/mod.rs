@@ -25,7 +25,7 @@ pub(crate) use dirty::{Destination, Dirty, Name, OpenRow, dirty_key, dirty_rows,
 pub(crate) use fence::{DIRECTORY, Fence, Marker, all_markers};
 pub(crate) use hash::hash128;
 pub(crate) use listed::{ListPlace, Listing, entry, entry_keys};
-pub(crate) use message::{OpenMessage, after, emitted, posted, receipt, receipt_key};
+pub(crate) use message::{OpenMessage, after, emitted, posted, receipt, receipt_key, short};
 pub(crate) use step::{Step, step};
 
 /// What the RowKeys of all rows of the outbox begin with.

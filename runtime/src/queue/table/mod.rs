@@ -155,9 +155,11 @@ impl TableQueue {
             attempt += 1;
             match self.apply(vec![operation.clone()]).await {
                 Ok(_) => return Ok(()),
-                Err(error) if error.code() == Some("TableNotFound") => self.create().await?,
+                Err(error) if error.code() == Some("TableNotFound") && attempt < ATTEMPTS => {
+                    self.create().await?;
+                }
                 // The id is this message's alone.
-                Err(error) if error.is_conflict() => return Ok(()),
+                Err(error) if error.is_there() => return Ok(()),
                 Err(error) if is_unknown(&error) && attempt < ATTEMPTS => {}
                 Err(error) => return Err(error),
             }
@@ -230,7 +232,7 @@ impl Queue for TableQueue {
     }
 
     fn capabilities(&self) -> QueueCapabilities {
-        QueueCapabilities { name: "table", receive: RECEIVE, keeps_reason: true }
+        QueueCapabilities::new("table", RECEIVE).with_reasons()
     }
 
     fn send<'a>(&'a self, body: &'a str, delay: Duration) -> BoxFuture<'a, Result<String>> {

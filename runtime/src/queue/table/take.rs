@@ -35,7 +35,7 @@ impl TableQueue {
     ) -> Result<Vec<Received>> {
         check_name(&self.name)?;
         check_time("a visibility timeout", Duration::from_secs(1), visibility)?;
-        let mut received = Vec::new();
+        let (mut received, mut damaged) = (Vec::new(), None);
         for shard in self.all_shards() {
             if received.len() >= most {
                 break;
@@ -44,10 +44,15 @@ impl TableQueue {
                 Ok(more) => received.extend(more),
                 // What was taken is not lost for an error elsewhere.
                 Err(_) if !received.is_empty() => break,
+                // What cannot be read holds nothing up, and is told where there is nothing else.
+                Err(error) if error.is_decode() => damaged = Some(error),
                 Err(error) => return Err(error),
             }
         }
-        Ok(received)
+        match damaged {
+            Some(error) if received.is_empty() => Err(error),
+            _ => Ok(received),
+        }
     }
 
     async fn take_from(
@@ -91,13 +96,16 @@ impl TableQueue {
     /// The messages of a shard that are visible.
     async fn look(&self, shard: &str, most: usize) -> Result<Vec<Found>> {
         let (mut visible, mut from, mut now) = (Vec::new(), None, self.clock.now());
+        let mut damaged = None;
         for _ in 0..PAGES {
             let filter = due_by(shard, now);
             let page = self.scan(&filter, most, from.as_ref()).await?;
             for row in &page.rows {
                 let date = page.date.filter(|_| self.holds(QueueGuard::HiddenByStore));
-                let found = Found::of(row)?.filter(|found| found.is_visible(date));
-                visible.extend(found);
+                match Found::of(row) {
+                    Ok(found) => visible.extend(found.filter(|found| found.is_visible(date))),
+                    Err(error) => damaged = Some(error),
+                }
             }
             visible.truncate(most);
             let corrected = self.clock.now();
@@ -111,7 +119,10 @@ impl TableQueue {
                 None => break,
             }
         }
-        Ok(visible)
+        match damaged {
+            Some(error) if visible.is_empty() => Err(error),
+            _ => Ok(visible),
+        }
     }
 
     /// Takes all of the messages, or as many of the first as one transaction holds, or none.

@@ -8,7 +8,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     plan::{
         Change, Effect,
-        moving::{Arrival, Journey, arriving, leaving, move_of, renewing, staying},
+        moving::{Arrival, Journey, arriving, leaving, move_of, renewing, staying, unmarked},
         outbox::{Place, receipt, receipt_key},
     },
     row::Row,
@@ -58,6 +58,32 @@ impl Carry<'_> {
         }
         let message = "the entity kept changing while it was moved";
         Err(Error::new(ErrorKind::Contended, message).in_table(self.table))
+    }
+
+    /// Gives the move up: where nothing arrived yet the entity stays, and can be written again. Its
+    /// row is taken as it is: it may be what cannot be read.
+    pub(crate) async fn give_up(&self) -> Result<()> {
+        let (table, partition_key, row_key) =
+            (self.table, self.partition_key, &*self.journey.row_key);
+        let read = Read { table, partition_key, row_key, select: None };
+        let Some(source) = self.client.read(read).await? else { return Ok(()) };
+        if !matches!(move_of(&source), Ok(Some(id)) if id == self.id) || self.has_arrived().await? {
+            return Ok(());
+        }
+        let operation = unmarked(&source)?;
+        match self.client.apply_one(table, operation).await {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    async fn has_arrived(&self) -> Result<bool> {
+        let Journey { to_table: table, to_partition: partition_key, .. } = self.journey;
+        let row_key = &*receipt_key(self.id);
+        match self.client.read(Read { table, partition_key, row_key, select: None }).await {
+            Err(error) if error.code() == Some("TableNotFound") => Ok(false),
+            receipt => Ok(receipt?.is_some()),
+        }
     }
 
     /// The entity where it was, as long as it is on this way.

@@ -212,7 +212,7 @@ async fn mark(client: &Client, table: &str, fence: &Fence) -> Result<()> {
             Err(error) if error.code() == Some("TableNotFound") && attempt < ATTEMPTS => {
                 client.create_table_if_missing(DIRECTORY).await?;
             }
-            Err(error) if error.is_conflict() => return Ok(()),
+            Err(error) if error.is_there() => return Ok(()),
             Err(error) if is_lost(&error) && attempt < ATTEMPTS => {}
             Err(error) => return Err(error),
         }

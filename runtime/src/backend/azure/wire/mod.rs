@@ -21,6 +21,6 @@ pub(super) use encode::Json;
 pub(super) use error_body::{Refusal, refusal};
 pub(super) use filter::{Wanted, wanted};
 #[cfg(feature = "azure-queue")]
-pub(super) use policies::unescaped;
+pub(super) use policies::{escaped, unescaped};
 pub(super) use policies::{read_policies, write_policies};
 pub(super) use time::{http_date, version};
