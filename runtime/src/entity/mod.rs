@@ -27,7 +27,7 @@ pub use column::{Column, Flattened, FlattenedAs, Predicate, ReadColumn, ReadPart
 pub use draft::Draft;
 pub use dynamic::DynamicEntity;
 pub use kind::{Blind, Comparable, Encrypted, Equated, Json, Plain};
-pub use message::Message;
+pub use message::{Message, MessageBody};
 pub use names::assert_flattened;
 pub use patch::Patch;
 pub use path::{Access, Partition, Path, PathBuilder, Point, Range, Scan};
