@@ -1,8 +1,8 @@
 //! Plain rows as values of the types that are asked for.
 
 use super::{
+    claimable::with_owner,
     request::{is_read_whole, with_system},
-    vouched::with_owner,
 };
 use crate::{
     entity::{FromRow, Recognition, Stored, TableEntity, read_version},

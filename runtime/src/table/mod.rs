@@ -9,6 +9,7 @@ mod blind;
 mod builder;
 mod bulk;
 mod check;
+mod claimable;
 mod client;
 mod commit;
 mod decode;

@@ -3,8 +3,8 @@
 use super::{
     Client,
     blind::{self, Token},
+    claimable::{claimed_family, with_owner},
     vault::Reading,
-    vouched::{claimed_family, with_owner},
 };
 use crate::{
     access::CostClass,

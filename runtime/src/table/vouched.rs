@@ -1,28 +1,20 @@
 //! Reading through a unique index in another partition: a row that is claimed is what its primary
 //! says by now, or nothing.
 
-use super::{Client, outbox::held_by, request::Request};
+use super::{
+    Client,
+    claimable::{claimed_family, may_be_claimed},
+    outbox::held_by,
+    request::Request,
+};
 use crate::{
-    entity::{Schema, set::Members},
+    entity::Schema,
     error::Result,
     filter::Filter,
     key::Family,
-    plan::outbox::{Name, OF_OWNER, claim_of, from_of, place_of},
+    plan::outbox::{Name, claim_of, from_of, place_of},
     row::Row,
 };
-
-/// Whether rows of the family may be reservations.
-fn may_be_claimed(family: &Family) -> bool {
-    family.unique && family.elsewhere
-}
-
-/// The properties with what tells whose a reservation is, where rows of the family may be some.
-pub(super) fn with_owner(mut columns: Vec<String>, family: Option<&'static Family>) -> Vec<String> {
-    if family.is_some_and(may_be_claimed) {
-        columns.extend(OF_OWNER.map(str::to_owned));
-    }
-    columns
-}
 
 impl Client {
     /// A plain row of that family as readers may see it; `None`: nobody holds its key. A row without
@@ -100,10 +92,4 @@ impl Request {
             _ => Ok(Some(row)),
         }
     }
-}
-
-/// A kind of copies of the set whose rows may be claimed.
-pub(super) fn claimed_family(members: &'static Members) -> Option<&'static Family> {
-    let families = members.schemas().iter().flat_map(|schema| schema.families);
-    families.into_iter().find(|family| may_be_claimed(family))
 }

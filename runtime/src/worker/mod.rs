@@ -5,6 +5,7 @@
 
 mod claims;
 mod close;
+mod derived;
 mod directory;
 mod failure;
 mod handler;

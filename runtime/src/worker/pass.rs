@@ -5,22 +5,19 @@
 
 use futures_util::future::try_join_all;
 
-use super::{Worker, partition::Aged};
+use super::{Worker, derived::Derived, partition::Aged};
 use crate::{
     backend::Read,
-    entity::{EntityRows, Kinds, Schema},
+    entity::Schema,
     error::{Error, ErrorKind, Result},
-    plan::{
-        moving::move_of,
-        outbox::{
-            Listing, Name, OpenRow, Owner, Place, Step, claim_of, entry, from_of, holds_same,
-            is_of_version, place_of, step,
-        },
+    plan::outbox::{
+        Listing, Name, OpenRow, Owner, Place, Step, claim_of, from_of, holds_same, is_of_version,
+        place_of, step,
     },
     row::Row,
     table::{
         Guard,
-        outbox::{Contender, Flight, Guards, Meeting, derived, guarded, is_open, read_row},
+        outbox::{Contender, Flight, Guards, Meeting, guarded, is_open, read_row},
     },
 };
 
@@ -91,12 +88,6 @@ impl Half {
     }
 }
 
-/// What a primary derives, by type.
-struct Derived<'p> {
-    primary: Option<&'p Row>,
-    rows: Vec<(&'static Schema, Option<EntityRows>)>,
-}
-
 impl Worker {
     /// Makes a pass over a dirty row.
     pub(super) async fn pass(&self, table: &str, aged: &Aged) -> Passed {
@@ -151,31 +142,6 @@ impl Worker {
     async fn read_primary(&self, table: &str, open: &OpenRow) -> Result<Option<Row>> {
         let (partition_key, row_key) = (open.row.partition_key(), open.primary.as_str());
         self.client.read(Read { table, partition_key, row_key, select: None }).await
-    }
-
-    /// What the primary derives by each type that the dirty row names: from its plain form, with the
-    /// tokens of its keys.
-    async fn derived<'p>(
-        &self,
-        table: &str,
-        open: &OpenRow,
-        primary: Option<&'p Row>,
-    ) -> Result<Derived<'p>> {
-        let mut rows: Vec<(&'static Schema, Option<EntityRows>)> = Vec::new();
-        for name in &open.names {
-            let outbox = self.client.outbox();
-            let copy = outbox.known(name).map(|(schema, _)| schema);
-            let Some(schema) = copy.or_else(|| outbox.known_list(name)) else { continue };
-            if rows.iter().any(|(known, _)| std::ptr::eq(*known, schema)) {
-                continue;
-            }
-            let of_primary = match primary {
-                Some(primary) => derived(&self.client, table, schema, primary).await?,
-                None => None,
-            };
-            rows.push((schema, of_primary));
-        }
-        Ok(Derived { primary, rows })
     }
 
     async fn read_elsewhere(&self, name: &Name) -> Result<Option<Row>> {
@@ -278,9 +244,7 @@ impl Worker {
         self.memory().stats.written += 1;
         Ok(done)
     }
-}
 
-impl Worker {
     /// Why a row cannot be written that another primary has. One that nobody holds the key of any
     /// more goes, and the pass is made again.
     async fn contested(&self, flight: Flight, own: &Place, name: &Name) -> Result<Error> {
@@ -298,47 +262,6 @@ impl Worker {
             }
             Meeting::Adopt(_) | Meeting::Busy | Meeting::Pending(_) => again(),
         })
-    }
-}
-
-impl Derived<'_> {
-    /// Whether the primary is on its way to another place.
-    fn is_moving(&self) -> Result<bool> {
-        Ok(self.primary.map(move_of).transpose()?.flatten().is_some())
-    }
-
-    /// What the primary derives for a place, with the kinds of rows of the version that it is in.
-    fn wanted(
-        &self,
-        schema: &'static Schema,
-        name: &Name,
-        table: &str,
-    ) -> Result<Option<(Kinds, Row)>> {
-        let known = self.rows.iter().find(|(known, _)| std::ptr::eq(*known, schema));
-        let rows = known.and_then(|(_, rows)| rows.as_ref());
-        let copy = rows.and_then(|rows| rows.elsewhere.iter().find(|copy| name.is_of(table, copy)));
-        let Some(copy) = copy else { return Ok(None) };
-        let Some(primary) = schema.primary_of(copy.family) else { return Ok(None) };
-        Ok(Some((Kinds { copy: copy.family, primary, schema }, copy.row.clone())))
-    }
-}
-
-impl Derived<'_> {
-    /// Whether the primary shall be in a list elsewhere, and as what.
-    fn listing(
-        &self,
-        schema: &'static Schema,
-        table: &str,
-        open: &OpenRow,
-        name: &Name,
-    ) -> Listing {
-        let known = self.rows.iter().find(|(known, _)| std::ptr::eq(*known, schema));
-        let rows = known.and_then(|(_, rows)| rows.as_ref());
-        let mut listed = rows.iter().flat_map(|rows| &rows.listed);
-        let wanted = listed.any(|listed| name.is_of_list(table, listed));
-        let owner =
-            Owner { table, partition_key: open.row.partition_key(), row_key: &open.primary };
-        Listing { entry: entry(owner, schema, name), name: name.clone(), wanted }
     }
 }
 
