@@ -12,7 +12,7 @@ use futures_util::{StreamExt, future::BoxFuture};
 use tokio::time::sleep;
 
 use super::{
-    FLIGHT, LEASE, World, is_long,
+    FLIGHT, LEASE, World, is_long, play, seeds,
     store::{Random, Shared, VirtualClock, Way},
 };
 
@@ -286,15 +286,7 @@ fn played<M: Member>(seed: u64, without: Option<Guard>, checks: bool) -> Result<
 }
 
 fn is_right_after_every_history<M: Member>() {
-    let seeds: Vec<u64> = match std::env::var("ENTABLE_SEED") {
-        Ok(seed) => vec![seed.parse().unwrap()],
-        Err(_) => (0..if is_long() { 20_000 } else { 300 }).collect(),
-    };
-    for seed in seeds {
-        if let Err(wrong) = run::<M>(seed, None) {
-            panic!("seed {seed} (replay with ENTABLE_SEED={seed}): {wrong}");
-        }
-    }
+    play(&seeds(&[], 300, 20_000), |seed| run::<M>(seed, None));
 }
 
 #[test]
@@ -304,11 +296,7 @@ fn lists_in_rows_are_right_after_every_history() {
 
 #[test]
 fn no_check_reports_what_is_only_late() {
-    for seed in 0..if is_long() { 20_000 } else { 150 } {
-        if let Err(wrong) = played::<Clerk>(seed, None, true) {
-            panic!("seed {seed}: {wrong}");
-        }
-    }
+    play(&seeds(&[], 150, 20_000), |seed| played::<Clerk>(seed, None, true));
 }
 
 #[test]
