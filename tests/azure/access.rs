@@ -14,7 +14,9 @@ use crate::emulator::{apply, connection, read, row, table};
 /// The emulator's options with a signature in place of the key.
 fn with(sas: &entable::sas::SasToken) -> Azure {
     let connection = connection().unwrap();
-    let endpoint = connection.split("TableEndpoint=").nth(1).unwrap().trim_end_matches(';');
+    let endpoint = connection.split("TableEndpoint=").nth(1).unwrap();
+    // The emulator's queues may be named behind it.
+    let endpoint = endpoint.split(';').next().unwrap();
     Azure::new(AzureOptions::from_sas(&sas.to_url(endpoint)).unwrap()).unwrap()
 }
 
