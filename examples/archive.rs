@@ -57,7 +57,7 @@ async fn main() -> Result<(), Error> {
     // The change and the message about it: both or neither.
     let mut stored = stored;
     stored.name = "Don Jones (left)".into();
-    let mut egt = client.atomic();
+    let mut egt = client.transaction();
     egt.replace(&stored)?.emit(&EmployeeLeft { department: don.department.clone() })?;
     egt.commit().await?;
 
@@ -65,7 +65,7 @@ async fn main() -> Result<(), Error> {
     // however often the message comes.
     let worker = client.worker().on(|cx, left: EmployeeLeft| async move {
         let leavers = cx.client().table::<Leavers>();
-        let mut egt = leavers.atomic();
+        let mut egt = leavers.transaction();
         match leavers.get(Leavers::primary().department(&*left.department)).await? {
             Some(mut leavers) => {
                 leavers.count += 1;

@@ -52,7 +52,7 @@ async fn main() -> Result<(), Error> {
 
     // The same partition: an employee comes with the first review, or not at all.
     for id in [123, 124] {
-        let mut egt = client.atomic();
+        let mut egt = client.transaction();
         let hall = Employee { department: "Sales".into(), id, last_name: "Hall".into() };
         egt.insert(&hall)?.insert(&review(id, 2012))?;
         egt.commit().await?;

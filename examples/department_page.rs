@@ -67,7 +67,7 @@ async fn main() -> Result<(), Error> {
     let employee =
         |id, name: &str| Employee { department: department(), id, last_name: name.into() };
     let review = |year, rating| Review { department: department(), id: 2, year, rating };
-    let mut egt = client.atomic();
+    let mut egt = client.transaction();
     egt.insert(&Department { name: department(), employees: 2 })?
         .insert(&employee(1, "Hall"))?
         .insert(&employee(2, "Cao"))?
@@ -86,7 +86,7 @@ async fn main() -> Result<(), Error> {
     // What was read as `Stored` is written back under the version that was read.
     let mut department = page.department;
     department.employees += 1;
-    let mut egt = client.atomic();
+    let mut egt = client.transaction();
     egt.insert(&employee(3, "Kwok"))?.replace(&department)?;
     egt.commit().await?;
     assert_eq!(pages.load(Keys::partition("Sales")).await?.employees.len(), 3);

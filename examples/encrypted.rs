@@ -73,7 +73,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // A merge of one encrypted property, without a read.
     let point = || Patient::primary().clinic("north").id(2);
-    patients.patch(point(), Patient::patch().diagnosis("sprained ankle")).await?;
+    patients.patch_at(point(), Patient::patch().diagnosis("sprained ankle")).await?;
 
     // Without keys there are only bytes.
     let stranger = Client::builder().backend(store.clone()).build()?;

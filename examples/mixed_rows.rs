@@ -86,7 +86,7 @@ async fn main() -> Result<(), Error> {
         first_name: "Jun".into(),
         last_name: "Cao".into(),
     };
-    let mut egt = staff.atomic();
+    let mut egt = staff.transaction();
     egt.insert(&StaffRow::from(Department { name: "Sales".into(), employees: 2 }))?
         .insert(&StaffRow::from(jun.clone()))?;
     egt.commit().await?;

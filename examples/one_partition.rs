@@ -30,12 +30,12 @@ async fn hire(client: &Client, employee: &Employee) -> Result<(), Error> {
     let department = Department::primary().name(&employee.department);
     let Some(mut department) = departments.get(department).await? else {
         let name = employee.department.clone();
-        let mut egt = client.atomic();
+        let mut egt = client.transaction();
         egt.insert(&Department { name, employees: 1 })?.insert(employee)?;
         return egt.commit().await.map(drop);
     };
     department.employees += 1;
-    let mut egt = client.atomic();
+    let mut egt = client.transaction();
     egt.replace(&department)?.insert(employee)?;
     egt.commit().await.map(drop)
 }
@@ -69,7 +69,7 @@ async fn main() -> Result<(), Error> {
     assert_eq!(types, [Some("Department"), Some("Employee"), Some("Employee")]);
 
     // A transaction stays in one partition; that is known before anything is sent.
-    let mut egt = client.atomic();
+    let mut egt = client.transaction();
     egt.insert(&employee(3, "Miller"))?;
     let elsewhere = Employee { department: "Marketing".into(), ..employee(4, "Baker") };
     let refused = egt.insert(&elsewhere).err();

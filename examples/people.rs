@@ -77,7 +77,7 @@ async fn main() -> Result<(), Error> {
         Employee { region: region(), id: 1, person: person("Don", "de"), salary: Some(4_000.0) };
     let jun = Customer { region: region(), id: 1, person: person("Jun", "fr"), credit: 10.0 };
     let people = client.set::<AnyPerson>("Person");
-    let mut egt = people.atomic();
+    let mut egt = people.transaction();
     egt.insert(&AnyPerson::from(don))?.insert(&AnyPerson::from(jun))?;
     egt.commit().await?;
 

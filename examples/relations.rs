@@ -69,7 +69,7 @@ async fn main() -> Result<(), Error> {
         office: office.clone(),
         manager: manager.clone(),
     };
-    let mut egt = client.atomic();
+    let mut egt = client.transaction();
     egt.insert(&sales)?;
     for id in 1..=90 {
         egt.insert(&employee(id))?;

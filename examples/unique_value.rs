@@ -62,7 +62,7 @@ async fn main() -> Result<(), Error> {
 
     // Who changes the address leaves the old one to others.
     let patch = Account::patch().email("donald@contoso.com");
-    accounts.patch(at("eu", 1), patch).await?;
+    accounts.patch_at(at("eu", 1), patch).await?;
     client.wait_for_copies().await;
     accounts.insert(&account("us", 7, "Donna", "don@contoso.com")).await?;
 
@@ -73,7 +73,7 @@ async fn main() -> Result<(), Error> {
         return Ok(());
     };
     std::mem::swap(&mut don.email, &mut jun.email);
-    let mut both = client.atomic();
+    let mut both = client.transaction();
     both.replace(&don)?.replace(&jun)?;
     both.commit().await?.wait_for_copies().await.ok();
 

@@ -50,7 +50,7 @@ async fn run(directory: &std::path::Path) -> Result<(), Box<dyn std::error::Erro
         .blobs(Arc::new(LocalFileSystem::new_with_prefix(directory)?))
         .build()?;
     let staff: Table<Employee> = client.table();
-    staff.create_if_missing().await?;
+    staff.create_if_not_exists().await?;
     for (department, id) in [("Sales", 152), ("Finance", 7), ("Marketing", 42)] {
         let stored = staff.insert(&employee(department, id, "Jones")).await?;
         stored.wait_for_copies().await?;

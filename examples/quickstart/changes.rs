@@ -23,7 +23,7 @@ async fn all_or_nothing(flights: &Table<Flight>, told: &mut Told) -> Result<(), 
     let cancelled = flights.get(day().flight(623)).await?.ok_or("there is no such flight")?;
     let mut relief = Flight { flight: 8623, ..cancelled.clone().into_inner() };
     (relief.dep_time, relief.dep_delay) = (Some(1630), Some(29));
-    let mut egt = flights.atomic();
+    let mut egt = flights.transaction();
     egt.insert(&relief)?.delete(&cancelled)?;
     let done = egt.commit().await?;
     println!("   {}", line(&relief));
@@ -32,7 +32,7 @@ async fn all_or_nothing(flights: &Table<Flight>, told: &mut Told) -> Result<(), 
 
     told.ask("Two more, one of which is there: neither is written", "one transaction");
     let another = Flight { flight: 8624, ..relief.clone() };
-    let mut egt = flights.atomic();
+    let mut egt = flights.transaction();
     egt.insert(&another)?.insert(&relief)?;
     let error = egt.commit().await.err().ok_or("the second insert conflicts")?;
     println!("   refused: {error}");

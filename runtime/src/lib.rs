@@ -79,8 +79,8 @@ pub use crate::{
     queue::{MessageQueue, Queue},
     row::{ETag, Row, RowBuilder},
     table::{
-        Atomic, Bulk, BulkReport, Client, ClientBuilder, DynamicTable, Explain, Lookup,
-        OutboxOptions, PlaintextPolicy, Progress, Query, SetOf, SetTable, Table, Upgrade,
+        Bulk, BulkReport, Client, ClientBuilder, DynamicTable, Explain, Lookup, OutboxOptions,
+        PlaintextPolicy, Progress, Query, SetOf, SetTable, Table, Transaction, Upgrade,
     },
     worker::{Context, Poisoned, Worker, WorkerStats},
 };

@@ -11,8 +11,8 @@ pub use crate::{
     },
     queue::MessageQueue,
     table::{
-        Atomic, Bulk, BulkReport, Client, DynamicTable, Explain, Lookup, Query, SetOf, SetTable,
-        Table, Upgrade,
+        Bulk, BulkReport, Client, DynamicTable, Explain, Lookup, Query, SetOf, SetTable, Table,
+        Transaction, Upgrade,
     },
 };
 pub use entable_macros::{EdmEnum, EntitySet, Message, Projection, Properties, TableEntity};

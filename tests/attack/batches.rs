@@ -32,14 +32,14 @@ fn person(id: u32) -> Person {
 #[tokio::test]
 async fn a_transaction_has_at_most_a_hundred_operations() -> Result<(), Error> {
     let (client, staff) = staff().await;
-    let mut egt = client.atomic();
+    let mut egt = client.transaction();
     for id in 0..100 {
         egt.insert(&employee(id))?;
     }
     let error = egt.insert(&employee(100)).unwrap_err();
     assert!(error.is_too_large() && error.failed_index() == Some(100), "{error}");
     assert_eq!(egt.commit().await?.len(), 100);
-    let mut egt = staff.atomic();
+    let mut egt = staff.transaction();
     for id in 0..50 {
         egt.insert(&person(id))?;
     }
@@ -54,9 +54,9 @@ async fn a_transaction_has_at_most_a_hundred_operations() -> Result<(), Error> {
 #[tokio::test]
 async fn what_cannot_be_together_is_refused_where_it_is_added() -> Result<(), Error> {
     let (client, staff) = staff().await;
-    let mut egt = client.atomic();
+    let mut egt = client.transaction();
     egt.insert(&employee(1))?.insert(&employee(2))?;
-    let error = egt.upsert(&employee(1)).unwrap_err();
+    let error = egt.insert_or_replace(&employee(1)).unwrap_err();
     assert_eq!((error.code(), error.failed_index()), (Some("InvalidDuplicateRow"), Some(2)));
     assert!(error.to_string().contains("operations 0 and 2"), "{error}");
     let error = egt.insert(&Employee { department: "Ops".into(), ..employee(3) }).unwrap_err();
@@ -65,9 +65,9 @@ async fn what_cannot_be_together_is_refused_where_it_is_added() -> Result<(), Er
     egt.insert(&Review { department: "Sales".into(), id: 1, year: 2014, rating: None })?;
     assert_eq!(egt.len(), 3);
     assert_eq!(egt.commit().await?.len(), 3);
-    assert_eq!(client.atomic().commit().await?.len(), 0);
-    assert_eq!(staff.atomic().commit().await?.len(), 0);
-    let mut egt = client.atomic();
+    assert_eq!(client.transaction().commit().await?.len(), 0);
+    assert_eq!(staff.transaction().commit().await?.len(), 0);
+    let mut egt = client.transaction();
     egt.insert(&employee(10))?.insert(&employee(2))?.insert(&employee(11))?;
     let error = egt.commit().await.unwrap_err();
     assert!(error.is_conflict() && error.failed_index() == Some(1), "{error}");
@@ -79,8 +79,8 @@ async fn what_cannot_be_together_is_refused_where_it_is_added() -> Result<(), Er
 #[tokio::test]
 async fn a_table_that_was_named_is_the_one_in_the_error() -> Result<(), Error> {
     let archive: Table<Employee> = Client::memory().table_named("Archive");
-    archive.create_if_missing().await?;
-    let mut egt = archive.atomic();
+    archive.create_if_not_exists().await?;
+    let mut egt = archive.transaction();
     egt.insert(&employee(1))?;
     let error = egt.insert(&employee(1)).unwrap_err();
     assert_eq!(error.table(), Some("Archive"), "{error}");
@@ -140,7 +140,7 @@ async fn progress_tells_of_rows_that_were_never_sent() -> Result<(), Error> {
 async fn one_entity_twice_keeps_its_order() -> Result<(), Error> {
     let (_, staff) = staff().await;
     let rows = (0..1000).map(|n| Employee { age: n, ..employee(u32::try_from(n).unwrap() % 7) });
-    let report = staff.bulk().concurrency(16).upsert_all(rows).await?;
+    let report = staff.bulk().concurrency(16).insert_or_replace_all(rows).await?;
     assert_eq!(report.done, 1000);
     for id in 0..7 {
         let age = staff.get(point(id)).await?.unwrap().age;
@@ -193,7 +193,7 @@ async fn update_all_changes_every_row_once() -> Result<(), Error> {
     let mut calls = 0;
     let race = tokio::spawn(async move {
         for id in (0..500).step_by(5) {
-            other.patch(point(id), Employee::patch().note("raced")).await.unwrap();
+            other.patch_at(point(id), Employee::patch().note("raced")).await.unwrap();
         }
     });
     let query = staff.query(Employee::scan()).page_size(50);
@@ -259,14 +259,14 @@ async fn two_entities_swap_their_index_keys_in_one_transaction() -> Result<(), E
     std::mem::swap(&mut one.email, &mut two.email);
     let error = people.replace(&one).await.unwrap_err();
     assert!(error.is_unique_violation() && error.index() == Some("ByEmail"), "{error}");
-    let mut egt = people.atomic();
+    let mut egt = people.transaction();
     egt.replace(&one)?.replace(&two)?;
     egt.commit().await?;
     assert_eq!(exact(&people).await[0], (1, "P2@x.com".into()));
     let three = people.get(at(3)).await?.unwrap();
     let mut four = people.get(at(4)).await?.unwrap();
     four.email = three.email.clone();
-    let mut egt = people.atomic();
+    let mut egt = people.transaction();
     egt.delete(&three)?.replace(&four)?;
     egt.commit().await?;
     assert_eq!(exact(&people).await.len(), 4);
@@ -276,7 +276,7 @@ async fn two_entities_swap_their_index_keys_in_one_transaction() -> Result<(), E
     people.replace(&five).await?;
     people.update(at(50), |p| Ok(p.email = "NEW@X.com".into())).await?;
     assert_eq!(exact(&people).await[3], (50, "NEW@X.com".into()));
-    people.patch(at(50), Person::patch().email("last@x.com")).await?;
+    people.patch_at(at(50), Person::patch().email("last@x.com")).await?;
     assert_eq!(exact(&people).await[3], (50, "last@x.com".into()));
     Ok(())
 }

@@ -145,7 +145,7 @@ async fn a_holder_that_leaves_while_it_is_looked_up_is_no_orphan() {
 async fn what_a_merge_gives_back_is_what_is_stored() {
     let (_, table, _) = club().await;
     table.insert(&Member { note: Some("first".into()), ..member(1) }).await.unwrap();
-    let merged = table.upsert_merge(&Member { age: 50, ..member(1) }).await.unwrap();
+    let merged = table.insert_or_merge(&Member { age: 50, ..member(1) }).await.unwrap();
     assert_eq!((merged.age, merged.note.as_deref()), (50, Some("first")));
     let read = table.get(at(1)).await.unwrap().unwrap();
     assert_eq!((&*read, read.etag()), (&*merged, merged.etag()));
@@ -165,7 +165,7 @@ async fn keys_go_round_in_one_transaction() {
         members.push(table.insert(&member(id)).await.unwrap());
     }
     // Each takes the email and the nick of the next; the last one leaves, and its id is taken over.
-    let mut egt = table.atomic();
+    let mut egt = table.transaction();
     for (at, member) in members.iter_mut().take(3).enumerate() {
         member.email = format!("m{}@x.com", at + 2);
         member.nick = format!("nick{}", at + 2);
@@ -193,7 +193,7 @@ async fn an_entity_moves_to_a_key_that_another_leaves() {
     let second = table.insert(&member(2)).await.unwrap();
     // The id of the one that is deleted: its row is written twice, which one transaction cannot.
     first.id = 2;
-    let mut egt = table.atomic();
+    let mut egt = table.transaction();
     egt.delete(&second).unwrap().replace(&first).unwrap();
     let error = egt.commit().await.unwrap_err();
     assert_eq!(error.code(), Some("InvalidDuplicateRow"), "{error}");

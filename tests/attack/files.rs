@@ -8,7 +8,7 @@ use crate::{Employee, employee, point};
 
 async fn filled(path: &Path) -> Result<Client, Error> {
     let client = Client::open(path)?;
-    client.table::<Employee>().create_if_missing().await?;
+    client.table::<Employee>().create_if_not_exists().await?;
     Ok(client)
 }
 
@@ -144,7 +144,7 @@ fn a_client_works_after_its_first_runtime_is_gone() {
     for id in 1..=3 {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            staff.create_if_missing().await.unwrap();
+            staff.create_if_not_exists().await.unwrap();
             staff.insert(&employee(id)).await.unwrap();
             assert_eq!(staff.query(Employee::scan()).collect().await.unwrap().len(), id as usize);
         });

@@ -100,19 +100,19 @@ async fn a_copy_that_does_not_fit_writes_nothing() {
     let mut stored = table.insert(&bag(248, 1)).await.unwrap();
     stored.more = bag(249, 1).more;
     assert!(table.replace(&stored).await.unwrap_err().is_too_large());
-    let mut egt = table.atomic();
+    let mut egt = table.transaction();
     egt.insert(&Bag { id: 2, name: "other".into(), ..bag(1, 1) }).unwrap();
     egt.replace(&stored).unwrap();
     let error = egt.commit().await.unwrap_err();
     assert!(error.is_too_large(), "{error}");
     assert_eq!(error.failed_index(), Some(1));
     let all = [Bag { id: 3, name: "third".into(), ..bag(1, 1) }, bag(249, 1)];
-    let report = table.bulk().upsert_all(&all).await.unwrap();
+    let report = table.bulk().insert_or_replace_all(&all).await.unwrap();
     assert_eq!((report.done, report.failed.len()), (1, 1));
     assert_eq!(report.failed[0].index, 1);
     assert!(table.check().await.unwrap().is_clean());
     // What is copied may not make the transaction too large either: it is told, not cut.
-    let mut egt = table.atomic();
+    let mut egt = table.transaction();
     for id in 11..=15 {
         let wide = Bag { id, name: format!("n{id}"), ..bag(14, 32_000) };
         if let Err(error) = egt.insert(&wide) {

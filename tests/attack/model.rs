@@ -60,13 +60,13 @@ pub(crate) struct Contact {
 pub(crate) async fn staff() -> (Client, Table<Employee>) {
     let client = Client::memory();
     let staff: Table<Employee> = client.table();
-    staff.create_if_missing().await.unwrap();
+    staff.create_if_not_exists().await.unwrap();
     (client, staff)
 }
 
 pub(crate) async fn table<E: TableEntity>() -> Table<E> {
     let table = Client::memory().table();
-    table.create_if_missing().await.unwrap();
+    table.create_if_not_exists().await.unwrap();
     table
 }
 

@@ -123,7 +123,7 @@ async fn foreign_rows_are_skipped_and_named() -> Result<(), Error> {
     let client = Client::builder().backend(recorder.clone()).build()?;
     let staff: Table<Employee> = client.table();
     let reviews: Table<Review> = client.table();
-    staff.create_if_missing().await?;
+    staff.create_if_not_exists().await?;
     for id in 1..=30 {
         for year in 2010..2015 {
             let department = "Sales".into();

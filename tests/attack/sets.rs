@@ -47,7 +47,7 @@ async fn members_may_be_called_anything() -> Result<(), Error> {
     client.create_table("Staff").await?;
     let staff = client.set::<hostile::Row>("Staff");
     let all = hostile::all();
-    let mut egt = staff.atomic();
+    let mut egt = staff.transaction();
     for (row, _) in &all {
         egt.insert(row)?;
     }

@@ -78,7 +78,7 @@ async fn fields_may_be_called_what_they_like() -> Result<(), Error> {
     assert_eq!(*all.get(step.clone().keys(3)).await?.unwrap(), names());
     let found = all.query(step).filter(Names::TYPE.eq("t") & Names::FN.eq(1)).collect().await?;
     assert_eq!(found.len(), 1);
-    all.patch(
+    all.patch_at(
         Names::primary().query(1).from("f").filter("g_h").self_(true).keys(3),
         Names::patch().set(9).remove_into().clone(4).remove_fn(),
     )

@@ -171,12 +171,12 @@ async fn everything_moves_into_tasks_and_structs() -> Result<(), Error> {
             tokio::spawn(async move {
                 staff.insert(&employee(id)).await?;
                 staff.update(point(id), |e| Ok(e.age += 1)).await?;
-                staff.patch(point(id), Employee::patch().salary(1.0)).await?;
+                staff.patch_at(point(id), Employee::patch().salary(1.0)).await?;
                 staff.get_many([point(id), point(1)]).await?;
-                let mut egt = staff.atomic();
-                egt.delete_at(point(id))?.upsert(&employee(id + 1000))?;
+                let mut egt = staff.transaction();
+                egt.delete_at(point(id))?.insert_or_replace(&employee(id + 1000))?;
                 egt.commit().await?;
-                staff.bulk().upsert_all(vec![employee(id)]).await?;
+                staff.bulk().insert_or_replace_all(vec![employee(id)]).await?;
                 staff.query_many([Employee::primary().department("Sales")]).collect().await
             })
         })

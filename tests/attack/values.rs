@@ -77,9 +77,10 @@ async fn what_does_not_fit_is_refused_with_its_name() -> Result<(), Error> {
         (Values { json: (0..9000).map(|n| (n.to_string(), None)).collect(), ..value(1) }, "Json"),
     ];
     for (row, property) in refused {
-        for error in
-            [values.insert(&row).await.unwrap_err(), values.upsert(&row).await.unwrap_err()]
-        {
+        for error in [
+            values.insert(&row).await.unwrap_err(),
+            values.insert_or_replace(&row).await.unwrap_err(),
+        ] {
             assert!(error.is_invalid() || error.is_too_large(), "{error}");
             assert_eq!(error.property(), Some(property), "{error}");
             assert_eq!(error.table(), Some("Values"), "{error}");
@@ -87,7 +88,7 @@ async fn what_does_not_fit_is_refused_with_its_name() -> Result<(), Error> {
         }
     }
     for error in [
-        values.patch(at(1), Values::patch().long(u64::MAX)).await.unwrap_err(),
+        values.patch_at(at(1), Values::patch().long(u64::MAX)).await.unwrap_err(),
         values
             .query(Values::primary())
             .filter(Values::LONG.eq(u64::MAX))
@@ -97,7 +98,7 @@ async fn what_does_not_fit_is_refused_with_its_name() -> Result<(), Error> {
     ] {
         assert_eq!((error.property(), error.table()), (Some("Long"), Some("Values")), "{error}");
     }
-    let error = values.patch(at(1), Values::patch().text("x".repeat(32_769))).await.unwrap_err();
+    let error = values.patch_at(at(1), Values::patch().text("x".repeat(32_769))).await.unwrap_err();
     assert_eq!((error.property(), error.is_too_large()), (Some("Text"), true), "{error}");
     let fits = Values {
         text: Some("x".repeat(32_768)),
@@ -179,16 +180,16 @@ async fn an_entity_over_a_mebibyte_is_refused_before_it_is_sent() -> Result<(), 
     values.insert(&Values { extra: extra(16), ..value(1) }).await?;
     let rows =
         (1..=30).map(|id| Values { extra: extra(if id == 7 { 17 } else { 16 }), ..value(id) });
-    let report = values.bulk().upsert_all(rows).await?;
+    let report = values.bulk().insert_or_replace_all(rows).await?;
     assert_eq!((report.done, report.failed.len(), report.failed[0].index), (29, 1, 6));
-    let mut egt = values.atomic();
+    let mut egt = values.transaction();
     let big = |id| Values { extra: extra(16), ..value(id) };
     for id in 1..=3 {
-        egt.upsert(&big(id))?;
+        egt.insert_or_replace(&big(id))?;
     }
     let mut refused = None;
     for id in 4..=9 {
-        if let Err(error) = egt.upsert(&big(id)) {
+        if let Err(error) = egt.insert_or_replace(&big(id)) {
             refused = Some((id, error));
             break;
         }

@@ -43,21 +43,21 @@ async fn a_replace_with_other_keys_moves_within_the_partition_only() -> Result<(
 async fn a_merge_keeps_what_is_absent() -> Result<(), Error> {
     let (_, staff) = staff().await;
     staff.insert(&Employee { salary: Some(1.0), note: Some("n".into()), ..employee(1) }).await?;
-    staff.upsert_merge(&Employee { age: 50, ..employee(1) }).await?;
+    staff.insert_or_merge(&Employee { age: 50, ..employee(1) }).await?;
     let don = staff.get(point(1)).await?.unwrap();
     assert_eq!((don.age, don.salary, don.note.as_deref()), (50, Some(1.0), Some("n")));
-    staff.patch(point(1), Employee::patch().age(51).remove_salary().note("m")).await?;
+    staff.patch_at(point(1), Employee::patch().age(51).remove_salary().note("m")).await?;
     let don = staff.get(point(1)).await?.unwrap();
     assert_eq!((don.age, don.salary, don.note.as_deref()), (51, None, Some("m")));
-    staff.patch(point(1), Employee::patch().salary(2.0).remove_salary()).await?;
+    staff.patch_at(point(1), Employee::patch().salary(2.0).remove_salary()).await?;
     assert_eq!(staff.get(point(1)).await?.unwrap().salary, None);
-    staff.patch(point(1), Employee::patch().remove_salary().salary(2.0)).await?;
+    staff.patch_at(point(1), Employee::patch().remove_salary().salary(2.0)).await?;
     assert_eq!(staff.get(point(1)).await?.unwrap().salary, Some(2.0), "the last word counts");
-    let error = staff.patch(point(1), Employee::patch()).await.unwrap_err();
+    let error = staff.patch_at(point(1), Employee::patch()).await.unwrap_err();
     assert!(error.is_invalid() && error.keys().is_some(), "{error}");
-    let error = staff.patch(point(5), Employee::patch().age(1)).await.unwrap_err();
+    let error = staff.patch_at(point(5), Employee::patch().age(1)).await.unwrap_err();
     assert!(error.is_not_found() && error.keys() == Some(("Sales", "empid_000005")), "{error}");
-    let error = staff.patch(point(5), Employee::patch().remove_note()).await.unwrap_err();
+    let error = staff.patch_at(point(5), Employee::patch().remove_note()).await.unwrap_err();
     assert!(error.is_not_found() && error.keys() == Some(("Sales", "empid_000005")), "{error}");
     Ok(())
 }
@@ -118,7 +118,7 @@ async fn a_missing_table_is_not_a_missing_entity() -> Result<(), Error> {
         staff.insert(&employee(1)).await.map(drop).unwrap_err(),
         staff.delete_at(point(1)).await.map(drop).unwrap_err(),
         staff.update(point(1), |_| Ok(())).await.map(drop).unwrap_err(),
-        staff.patch(point(1), Employee::patch().age(1)).await.map(drop).unwrap_err(),
+        staff.patch_at(point(1), Employee::patch().age(1)).await.map(drop).unwrap_err(),
         staff.query(Employee::scan()).collect().await.map(drop).unwrap_err(),
         staff.bulk().insert_all([employee(1)]).await?.into_result().unwrap_err(),
         staff.delete_table().await.unwrap_err(),
@@ -128,7 +128,7 @@ async fn a_missing_table_is_not_a_missing_entity() -> Result<(), Error> {
     }
     for name in ["", "ab", "1abc", "a-b", "tables", "Tables", "é23", &"x".repeat(64), "a b c"] {
         let table: Table<Employee> = Client::memory().table_named(name);
-        let error = table.create_if_missing().await.unwrap_err();
+        let error = table.create_if_not_exists().await.unwrap_err();
         assert!(error.is_invalid() || error.is_too_large(), "{error}");
     }
     Ok(())

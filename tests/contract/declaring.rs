@@ -137,7 +137,7 @@ const _: () = {
     is_send_sync_clone::<Filter>();
     is_send_sync_clone::<Error>();
     is_send_sync_clone::<Bulk>();
-    is_send::<Atomic>();
+    is_send::<Transaction>();
 };
 
 #[tokio::test]
@@ -145,12 +145,12 @@ async fn clients_are_opened_in_one_line() -> Result<(), Error> {
     let directory = tempfile::tempdir().unwrap();
     let client = Client::memory();
     let staff: Table<Employee> = client.table();
-    assert!(staff.create_if_missing().await?);
-    assert!(!staff.create_if_missing().await?);
+    assert!(staff.create_if_not_exists().await?);
+    assert!(!staff.create_if_not_exists().await?);
     let archive: Table<Employee> = client.table_named("Archive");
-    archive.create_if_missing().await?;
+    archive.create_if_not_exists().await?;
     let client = Client::open(directory.path().join("staff.db"))?;
-    client.table::<Employee>().create_if_missing().await?;
+    client.table::<Employee>().create_if_not_exists().await?;
     let client = Client::builder().backend(entable::backend::Memory::new()).build()?;
     assert!(client.tables().await?.is_empty());
     assert!(Client::builder().build().unwrap_err().is_invalid());

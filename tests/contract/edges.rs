@@ -150,7 +150,7 @@ async fn a_bulk_upsert_reads_every_entity_once() -> TestResult {
         let rows = |age| (1..=120).map(move |id| Employee { age, ..employee(id, "Jones") });
         staff.bulk().insert_all(rows(30)).await?.into_result()?;
         store.requests();
-        staff.bulk().upsert_all(rows(31)).await?.into_result()?;
+        staff.bulk().insert_or_replace_all(rows(31)).await?.into_result()?;
         let requests = store.requests();
         let reads = requests.iter().filter(|request| request.is_read()).count();
         assert_eq!(reads, 120, "the list does not change and is not read");
@@ -205,13 +205,13 @@ async fn a_copy_that_is_behind_is_not_written() -> TestResult {
         let mut stale = staff.get(path()).await?.unwrap();
         assert_eq!(stale.index(), Some("ByEmail"));
         let point = Employee::primary().department("Sales").id(1);
-        staff.patch(point.clone(), Employee::patch().age(50)).await?;
+        staff.patch_at(point.clone(), Employee::patch().age(50)).await?;
         stale.first_name = "Dan".into();
         let error = staff.replace(&stale).await.unwrap_err();
         assert!(error.is_precondition_failed());
         assert_eq!(error.status(), Some(412));
         assert!(staff.delete(&stale).await.unwrap_err().is_precondition_failed());
-        let mut egt = staff.atomic();
+        let mut egt = staff.transaction();
         egt.delete(&stale)?;
         let error = egt.commit().await.unwrap_err();
         assert!(error.is_precondition_failed() && error.failed_index() == Some(0));
@@ -245,7 +245,7 @@ async fn verbs_that_read_first_repeat_when_another_writer_was_first() -> TestRes
             });
         };
         race(50);
-        staff.patch(point(), Employee::patch().email("new@x")).await?;
+        staff.patch_at(point(), Employee::patch().email("new@x")).await?;
         let read = staff.get(point()).await?.unwrap();
         assert_eq!((read.age, read.email.as_str()), (50, "new@x"), "nothing is lost");
         race(51);
@@ -258,9 +258,9 @@ async fn verbs_that_read_first_repeat_when_another_writer_was_first() -> TestRes
         let read = staff.get(point()).await?.unwrap();
         assert_eq!((read.age, read.last_name.as_str()), (51, "Smith"));
         race(52);
-        staff.upsert(&employee(1, "Jones")).await?;
+        staff.insert_or_replace(&employee(1, "Jones")).await?;
         race(53);
-        staff.upsert_merge(&Employee { salary: None, ..employee(1, "Jones") }).await?;
+        staff.insert_or_merge(&Employee { salary: None, ..employee(1, "Jones") }).await?;
         race(54);
         staff.replace_any(&employee(1, "Jones")).await?;
         race(55);
@@ -300,22 +300,22 @@ async fn unknown_properties_are_kept_where_there_is_a_place_for_them() -> TestRe
 async fn transactions_of_nothing_and_of_copies_that_meet() -> TestResult {
     on_both(async |store| {
         let staff = store.table::<Employee>().await;
-        assert!(staff.atomic().commit().await?.is_empty());
+        assert!(staff.transaction().commit().await?.is_empty());
         assert_eq!(store.count(), 0);
-        let mut egt = staff.atomic();
+        let mut egt = staff.transaction();
         egt.insert(&employee(1, "Jones"))?.insert(&employee(2, "Jones"))?;
         let done = egt.commit().await?;
         assert_eq!(done.len(), 2);
         let mut one = staff.get(Employee::primary().department("Sales").id(1)).await?.unwrap();
         let mut two = staff.get(Employee::primary().department("Sales").id(2)).await?.unwrap();
         std::mem::swap(&mut one.email, &mut two.email);
-        let mut egt = staff.atomic();
+        let mut egt = staff.transaction();
         egt.replace(&one)?.replace(&two)?;
         egt.commit().await?;
         let swapped = Employee::by_email().department("Sales").email("jones1@contoso.com");
         assert_eq!(staff.get(swapped).await?.unwrap().id, 2);
         let same = Employee { email: one.email.clone(), ..employee(3, "Jones") };
-        let mut egt = staff.atomic();
+        let mut egt = staff.transaction();
         egt.insert(&employee(4, "Jones"))?.insert(&same)?;
         let error = egt.commit().await.unwrap_err();
         assert!(error.is_unique_violation() && error.failed_index() == Some(1), "{error}");
@@ -383,11 +383,11 @@ async fn dynamic_rows_are_written_under_conditions() -> TestResult {
         let stale = row.clone();
         let next = row.i32("Count")? + 1;
         row.set("Count", next);
-        let row = any.merge(&row).await?;
+        let row = any.patch(&row).await?;
         assert_eq!(any.get("p", "r").await?.unwrap().i32("Count")?, 154);
         let mut late = stale.clone();
         late.set("Count", 0);
-        assert!(any.merge(&late).await.unwrap_err().is_precondition_failed());
+        assert!(any.patch(&late).await.unwrap_err().is_precondition_failed());
         assert!(any.delete("p", "r", Condition::Match(stale.etag())).await.is_err());
         any.delete("p", "r", Condition::Match(row.etag())).await?;
         Ok(())

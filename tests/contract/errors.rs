@@ -36,7 +36,7 @@ async fn an_error_names_its_place_and_the_services_code() -> TestResult {
         assert_eq!(long.code(), Some("PropertyValueTooLarge"));
 
         let missing = Employee::primary().department("Sales").id(9);
-        let missing = staff.patch(missing, Employee::patch().age(1)).await.unwrap_err();
+        let missing = staff.patch_at(missing, Employee::patch().age(1)).await.unwrap_err();
         assert!(missing.is_not_found());
         assert_eq!((missing.code(), missing.status()), (Some("ResourceNotFound"), Some(404)));
         let nowhere = store.client.table_named::<Employee>("Nowhere");

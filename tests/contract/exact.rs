@@ -77,8 +77,8 @@ async fn verb(people: &Table<Person>, dice: &mut Dice) -> Result<(), Error> {
     let point = Person::primary().city("Rome").id(person.id);
     match dice.roll(12) {
         0 | 1 => people.insert(&person).await.map(drop),
-        2 => people.upsert(&person).await.map(drop),
-        3 => people.upsert_merge(&person).await.map(drop),
+        2 => people.insert_or_replace(&person).await.map(drop),
+        3 => people.insert_or_merge(&person).await.map(drop),
         4 => people.replace_any(&person).await.map(drop),
         5 => {
             let Some(mut read) = people.get(point).await? else { return Ok(()) };
@@ -93,7 +93,7 @@ async fn verb(people: &Table<Person>, dice: &mut Dice) -> Result<(), Error> {
                 2 => Person::patch().email(dice.email()).note("patched"),
                 _ => Person::patch().note("only"),
             };
-            people.patch(point, patch).await.map(drop)
+            people.patch_at(point, patch).await.map(drop)
         }
         7 => {
             let changed = person.clone();
@@ -114,13 +114,13 @@ async fn verb(people: &Table<Person>, dice: &mut Dice) -> Result<(), Error> {
             people.replace(&read).await.map(drop)
         }
         10 => {
-            let mut egt = people.atomic();
+            let mut egt = people.transaction();
             for _ in 0..=dice.roll(3) {
                 let person = dice.person();
                 let point = Person::primary().city("Rome").id(person.id);
                 let added = match dice.roll(4) {
                     0 => egt.insert(&person),
-                    1 => egt.upsert(&person),
+                    1 => egt.insert_or_replace(&person),
                     2 => egt.patch::<Person>(point, Person::patch().email(dice.email())),
                     _ => egt.delete_at(point),
                 };
@@ -133,7 +133,7 @@ async fn verb(people: &Table<Person>, dice: &mut Dice) -> Result<(), Error> {
             let bulk = people.bulk();
             let report = match dice.roll(2) {
                 0 => bulk.insert_all(many).await,
-                _ => bulk.upsert_all(many).await,
+                _ => bulk.insert_or_replace_all(many).await,
             };
             report.map(drop)
         }

@@ -9,7 +9,7 @@ use crate::{
 
 async fn filled(client: &Client) -> Result<Table<Employee>, Error> {
     let staff: Table<Employee> = client.table();
-    staff.create_if_missing().await?;
+    staff.create_if_not_exists().await?;
     let names = ["Jones", "Smith", "Abel"];
     let rows = (1..=9).map(|id| {
         let name = names[id as usize % 3];

@@ -27,9 +27,9 @@ async fn one_entity_goes_through_every_verb() -> TestResult {
         don.age = 36;
         let don = staff.replace(&don).await?;
         assert_ne!(don.etag(), inserted);
-        staff.upsert(&e).await?;
-        staff.upsert_merge(&e).await?;
-        staff.patch(point.clone(), Employee::patch().age(35).remove_salary()).await?;
+        staff.insert_or_replace(&e).await?;
+        staff.insert_or_merge(&e).await?;
+        staff.patch_at(point.clone(), Employee::patch().age(35).remove_salary()).await?;
         assert!(staff.replace(&don).await.unwrap_err().is_precondition_failed());
         let don = staff
             .update(point.clone(), |e| {
@@ -63,13 +63,13 @@ async fn a_transaction_is_all_or_nothing() -> TestResult {
         let employee_ = employee(223, "Hall");
         department.employee_count += 1;
 
-        let mut egt = client.atomic();
+        let mut egt = client.transaction();
         egt.insert(&employee_)?.replace(&department)?;
         let done = egt.commit().await?;
         assert_eq!(done.len(), 2);
         assert!(done.iter().all(|written| written.etag.is_some()));
 
-        let mut egt = staff.atomic();
+        let mut egt = staff.transaction();
         egt.insert(&employee(224, "Cao"))?.insert(&employee_)?;
         let error = egt.commit().await.unwrap_err();
         assert_eq!(error.failed_index(), Some(1));
@@ -77,7 +77,7 @@ async fn a_transaction_is_all_or_nothing() -> TestResult {
         assert_eq!(error.status(), Some(409));
         assert!(staff.get(Employee::primary().department("Sales").id(224)).await?.is_none());
 
-        let mut egt = client.atomic();
+        let mut egt = client.transaction();
         let elsewhere = Employee { department: "Marketing".into(), ..employee(1, "Cao") };
         let error = egt.insert(&employee_)?.insert(&elsewhere).unwrap_err();
         assert!(error.is_invalid());
@@ -109,7 +109,7 @@ async fn many_are_written_in_bulk() -> TestResult {
         assert_eq!((report.done, report.failed.len(), report.failed[0].index), (10, 1, 0));
         assert!(report.failed[0].error.is_conflict());
         let older = (1..=160).map(|id| Employee { age: 50, ..employee(id, "Jones") });
-        let report = client.bulk().upsert_all(older).await?;
+        let report = client.bulk().insert_or_replace_all(older).await?;
         assert_eq!(report.done, 160, "{:?}", report.failed.first());
         let query =
             staff.query(Employee::primary().department("Sales")).filter(Employee::AGE.eq(50));

@@ -143,9 +143,9 @@ macro_rules! person {
                 count();
                 told!("`delete`", staff.delete(&third).await.unwrap());
                 let both = [Self::new(10, "Miller"), Self::new(11, "Miller")];
-                let mut egt = staff.atomic();
+                let mut egt = staff.transaction();
                 egt.insert(&both[0]).unwrap().insert(&both[1]).unwrap();
-                told!("`Atomic`, two `insert`s into one list", egt.commit().await.unwrap());
+                told!("`Transaction`, two `insert`s into one list", egt.commit().await.unwrap());
                 let path = || Self::by_last_name().last_name("Miller");
                 told!("`keys`", assert_eq!(staff.keys(path()).await.unwrap().len(), 2));
                 told!(

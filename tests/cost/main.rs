@@ -169,14 +169,14 @@ async fn measure<P: Person>(shape: Shape) -> Vec<Line> {
     // A key that moves is two rows: one goes, one comes.
     told("`replace`, every key changes", 2 * lists, 1 + 2 * copies + 2 * lists);
 
-    staff.patch(P::at(2), P::aged(50)).await.unwrap();
+    staff.patch_at(P::at(2), P::aged(50)).await.unwrap();
     let reads = usize::from(copies > 0);
-    told("`patch`, no key changes", reads, 1 + copies);
-    staff.patch(P::at(2), P::renamed("Brown")).await.unwrap();
+    told("`patch_at`, no key changes", reads, 1 + copies);
+    staff.patch_at(P::at(2), P::renamed("Brown")).await.unwrap();
     let patched = recorder.requests();
     recorder.clear();
     let least = Cost { reads: look + 2 * lists, writes: 1, operations: 1 + 2 * copies + 2 * lists };
-    lines.push(Line { verb: "`patch`, every key changes", cost: cost(&patched), least });
+    lines.push(Line { verb: "`patch_at`, every key changes", cost: cost(&patched), least });
     let mut told = |verb, reads, operations| {
         let least = Cost { reads, writes: 1, operations };
         lines.push(Line { verb, cost: cost(&recorder.take()), least });
@@ -191,14 +191,14 @@ async fn measure<P: Person>(shape: Shape) -> Vec<Line> {
         .unwrap();
     told("`update`, no key changes", 1, 1 + copies);
 
-    staff.upsert(&P::new(3, "Brown")).await.unwrap();
-    told("`upsert` of a new one", look + lists, 1 + copies + lists);
+    staff.insert_or_replace(&P::new(3, "Brown")).await.unwrap();
+    told("`insert_or_replace` of a new one", look + lists, 1 + copies + lists);
     let mut person = P::new(3, "Brown");
     *person.age() += 1;
-    staff.upsert(&person).await.unwrap();
-    told("`upsert`, no key changes", look, 1 + copies);
-    staff.upsert_merge(&P::new(3, "Brown")).await.unwrap();
-    told("`upsert_merge`, no key changes", look, 1 + copies);
+    staff.insert_or_replace(&person).await.unwrap();
+    told("`insert_or_replace`, no key changes", look, 1 + copies);
+    staff.insert_or_merge(&P::new(3, "Brown")).await.unwrap();
+    told("`insert_or_merge`, no key changes", look, 1 + copies);
     staff.replace_any(&person).await.unwrap();
     told("`replace_any`, no key changes", look, 1 + copies);
 
@@ -209,10 +209,10 @@ async fn measure<P: Person>(shape: Shape) -> Vec<Line> {
     staff.delete_at(P::at(2)).await.unwrap();
     told("`delete_at`, the last in its lists", look + lists, 1 + copies + lists);
 
-    let mut egt = staff.atomic();
+    let mut egt = staff.transaction();
     egt.insert(&P::new(10, "Miller")).unwrap().insert(&P::new(11, "Miller")).unwrap();
     egt.commit().await.unwrap();
-    told("`Atomic`, two `insert`s into the same lists", lists, 2 * (1 + copies) + lists);
+    told("`Transaction`, two `insert`s into the same lists", lists, 2 * (1 + copies) + lists);
 
     let people: Vec<P> = (20..30).map(|id| P::new(id, "Young")).collect();
     staff.bulk().insert_all(&people).await.unwrap().into_result().unwrap();

@@ -74,10 +74,10 @@ async fn measured() -> Vec<Line> {
     store.told("`replace`, another value").await;
     assert!(staff.insert(&person(4, "jun@a.com", "")).await.unwrap_err().is_unique_violation());
     store.told("`insert`, the value is taken").await;
-    let mut egt = client.atomic();
+    let mut egt = client.transaction();
     egt.insert(&person(5, "e5@a.com", "")).unwrap().insert(&person(6, "e6@a.com", "")).unwrap();
     egt.commit().await.unwrap();
-    store.told("`Atomic`, two `insert`s").await;
+    store.told("`Transaction`, two `insert`s").await;
     staff.delete(&first).await.unwrap();
     store.told("`delete`").await;
     let path = Person::by_email().department("Sales").email("jun@a.com");
@@ -108,7 +108,7 @@ async fn a_unique_value_costs_the_least() {
         ("`replace`, the value stays", 2, 2),
         ("`replace`, another value", 4, 2),
         ("`insert`, the value is taken", 5, 0),
-        ("`Atomic`, two `insert`s", 4, 4),
+        ("`Transaction`, two `insert`s", 4, 4),
         ("`delete`", 2, 1),
         ("`get` by the value", 1, 0),
     ];

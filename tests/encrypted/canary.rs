@@ -145,8 +145,8 @@ async fn values_that_cannot_be_stored(client: &Client, shown: &mut Shown) {
     ];
     for bad in &bad {
         shown.error(&people.insert(bad).await.unwrap_err());
-        shown.error(&people.upsert_merge(bad).await.unwrap_err());
-        let mut egt = client.atomic();
+        shown.error(&people.insert_or_merge(bad).await.unwrap_err());
+        let mut egt = client.transaction();
         match egt.insert(bad).map(drop) {
             Err(error) => shown.error(&error),
             Ok(()) => shown.error(&egt.commit().await.unwrap_err()),
@@ -157,7 +157,7 @@ async fn values_that_cannot_be_stored(client: &Client, shown: &mut Shown) {
     }
     for patch in [Person::patch().ssn(secret()), Person::patch().pin(secret())] {
         shown.debug(&patch);
-        shown.error(&people.patch(at(), patch).await.unwrap_err());
+        shown.error(&people.patch_at(at(), patch).await.unwrap_err());
     }
 }
 
@@ -191,7 +191,7 @@ async fn values_that_are_written(client: &Client, recorder: &Recorder, shown: &m
     let query = people.query(Person::primary()).filter(!condition.clone() | condition);
     recorder.clear();
     people.insert(&fine(1)).await.unwrap();
-    people.patch(at(), Person::patch().pin(Loud(format!("z{CANARY}")))).await.unwrap();
+    people.patch_at(at(), Person::patch().pin(Loud(format!("z{CANARY}")))).await.unwrap();
     assert_eq!(query.collect().await.unwrap().len(), 1);
     shown.error(&people.insert(&fine(1)).await.unwrap_err());
     shown.error(&people.insert(&Person { ssn: fine(1).ssn, ..fine(2) }).await.unwrap_err());
@@ -202,7 +202,7 @@ async fn values_that_are_written(client: &Client, recorder: &Recorder, shown: &m
     assert!(dynamic.str("Ssn").unwrap().contains(CANARY));
     shown.debug(&dynamic);
     dynamic.set("Plain", 1);
-    let mut egt = client.dynamic("Staff").atomic();
+    let mut egt = client.dynamic("Staff").transaction();
     egt.replace(&dynamic).unwrap();
     shown.debug(&egt);
     egt.commit().await.unwrap();
@@ -232,7 +232,7 @@ async fn values_that_cannot_be_read(client: &Client, shown: &mut Shown) {
             "Pin" => Quiet { pin: hidden(), ..fine },
             _ => Quiet { notes: format!("[\"{CANARY}\"]"), ..fine },
         };
-        quiet.upsert(&one).await.unwrap();
+        quiet.insert_or_replace(&one).await.unwrap();
         let error = people.get(Person::primary().id(2)).await.unwrap_err();
         assert_eq!((error.is_decode(), error.property()), (true, Some(name)), "{error}");
         shown.error(&error);

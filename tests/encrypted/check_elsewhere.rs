@@ -59,7 +59,7 @@ async fn sealed_copies_are_compared_and_mended() {
     for (name, value) in other.properties().clone() {
         foreign.set(&name, value);
     }
-    cities.upsert(&foreign).await.unwrap();
+    cities.insert_or_replace(&foreign).await.unwrap();
     // A copy of a value that the entity does not have any more.
     let all = client.dynamic("People").query(Filter::parse("PartitionKey ge 'ssn_'").unwrap());
     let all = all.allow_scan().collect().await.unwrap();
@@ -68,7 +68,7 @@ async fn sealed_copies_are_compared_and_mended() {
     for (name, value) in token.properties().clone() {
         orphan.set(&name, value);
     }
-    client.dynamic("People").upsert(&orphan).await.unwrap();
+    client.dynamic("People").insert_or_replace(&orphan).await.unwrap();
 
     let report = people.check().await.unwrap();
     let mut kinds: Vec<_> =

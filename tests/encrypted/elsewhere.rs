@@ -43,8 +43,8 @@ fn person(id: u32) -> Person {
 
 async fn open(recorder: &Recorder, keys: Keyring) -> Client {
     let client = Client::builder().backend(recorder.clone()).keys(keys).build().unwrap();
-    client.create_table_if_missing("People").await.unwrap();
-    client.create_table_if_missing("Cities").await.unwrap();
+    client.create_table_if_not_exists("People").await.unwrap();
+    client.create_table_if_not_exists("Cities").await.unwrap();
     client
 }
 
@@ -100,7 +100,7 @@ async fn a_worker_with_keys_finishes_what_a_writer_left() {
     let people = client.table::<Person>();
     people.insert(&person(1)).await.unwrap();
     let patch = Person::patch().note("changed");
-    people.patch(Person::primary().department("Sales").id(1), patch).await.unwrap();
+    people.patch_at(Person::primary().department("Sales").id(1), patch).await.unwrap();
     assert!(people.query(by_ssn("123-45-0001")).collect().await.unwrap().is_empty());
     // A worker without keys leaves the work to one that has them.
     let keyless = Client::builder().backend(recorder.clone()).build().unwrap();

@@ -91,13 +91,13 @@ async fn legacy_rows_become_modern_ones_under_if_match() {
     let mut read = dynamic.get("Sales", "00001").await.unwrap().unwrap();
     read.set("Age", 1_i64);
     recorder.clear();
-    let error = dynamic.merge(&read).await.unwrap_err();
+    let error = dynamic.patch(&read).await.unwrap_err();
     assert_eq!((error.is_unsupported(), recorder.count()), (true, 0));
 
     // A value that was merged in the meantime by a program of this crate is kept.
     let point = Alone::primary().department("Sales").id(1);
     let patch = Alone::patch().first_name("Augusta");
-    client.table::<Alone>().patch(point, patch).await.unwrap();
+    client.table::<Alone>().patch_at(point, patch).await.unwrap();
 
     let report = people.migrate_legacy(keys()).await.unwrap();
     assert_eq!((report.rewritten, report.is_complete()), (1, true), "{report:?}");

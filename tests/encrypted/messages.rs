@@ -34,7 +34,7 @@ async fn an_effect_under_a_token_takes_place_once() {
     let worker = client.worker().queue(&queue).on(move |cx, _: Welcome| {
         let failed = failed.clone();
         async move {
-            let mut egt = cx.client().table::<User>().atomic();
+            let mut egt = cx.client().table::<User>().transaction();
             egt.insert(&User { email: "a@b".into(), visits: 1 })?;
             let is_first = cx.once(egt).await?;
             assert_ne!(is_first, failed.load(Ordering::SeqCst));

@@ -93,14 +93,14 @@ async fn changes_are_told_by_plain_values_so_that_kept_copies_are_not_sent() {
 async fn every_verb_writes_encrypted_values() {
     let (client, _) = client().await;
     let staff = client.table::<Employee>();
-    staff.upsert(&employee(1)).await.unwrap();
-    staff.upsert_merge(&Employee { salary: None, ..employee(1) }).await.unwrap();
+    staff.insert_or_replace(&employee(1)).await.unwrap();
+    staff.insert_or_merge(&Employee { salary: None, ..employee(1) }).await.unwrap();
     let merged = staff.get(point(1)).await.unwrap().unwrap();
     assert_eq!(merged.salary, Some(5000.5));
 
     let patch = Employee::patch().ssn("987-65-4321").bonus(9_i64);
-    staff.patch(point(1), patch).await.unwrap();
-    staff.patch(point(1), Employee::patch().remove_salary().remove_bonus()).await.unwrap();
+    staff.patch_at(point(1), patch).await.unwrap();
+    staff.patch_at(point(1), Employee::patch().remove_salary().remove_bonus()).await.unwrap();
     staff
         .update(point(1), |e| {
             e.notes.push("tall".into());
@@ -115,8 +115,8 @@ async fn every_verb_writes_encrypted_values() {
     assert_eq!(value(&row, "Salary"), None);
     assert_eq!(value(&row, "Bonus").unwrap().edm_type(), EdmType::Binary);
 
-    let mut egt = client.atomic();
-    egt.insert(&employee(2)).unwrap().patch(point(1), Employee::patch().ssn("1")).unwrap();
+    let mut egt = client.transaction();
+    egt.insert(&employee(2)).unwrap().patch_at(point(1), Employee::patch().ssn("1")).unwrap();
     egt.commit().await.unwrap();
     staff.replace_any(&Employee { ssn: "2".into(), ..employee(2) }).await.unwrap();
     let report = client.bulk().insert_all((10..40).map(employee)).await.unwrap();
@@ -144,12 +144,12 @@ async fn a_patch_of_an_encrypted_field_is_one_merge() {
     table.insert(&Simple { id: 1, ssn: Some("a".into()), age: 1 }).await.unwrap();
     let before = stored(&client, "p", "001").await;
     recorder.clear();
-    table.patch(Simple::primary().id(1), Simple::patch().age(2)).await.unwrap();
+    table.patch_at(Simple::primary().id(1), Simple::patch().age(2)).await.unwrap();
     assert_eq!(recorder.count(), 1);
     let after = stored(&client, "p", "001").await;
     assert_eq!(value(&before, "Ssn"), value(&after, "Ssn"), "untouched values stay as they are");
     recorder.clear();
-    table.patch(Simple::primary().id(1), Simple::patch().ssn("b")).await.unwrap();
+    table.patch_at(Simple::primary().id(1), Simple::patch().ssn("b")).await.unwrap();
     assert_eq!(recorder.count(), 1);
     let read = table.get(Simple::primary().id(1)).await.unwrap().unwrap();
     assert_eq!((read.ssn.as_deref(), read.age), (Some("b"), 2));
@@ -192,7 +192,7 @@ async fn flattened_members_and_text_of_any_length_are_encrypted() {
     recorder.clear();
     let error = table.insert(&payee(3, None, 65_485)).await.unwrap_err();
     assert_eq!((error.is_too_large(), error.property(), recorder.count()), (true, Some("Long"), 0));
-    let mut egt = client.atomic();
+    let mut egt = client.transaction();
     assert!(egt.insert(&payee(3, None, 65_485)).unwrap_err().is_too_large());
     // Sizes are those of what is sent: 4 MiB of sealed values are not put into one transaction.
     let report =
@@ -244,7 +244,7 @@ async fn sets_aggregates_and_dynamic_entities_see_plain_values() {
     let mut read = dynamic.get("Sales", "other").await.unwrap().unwrap();
     assert_eq!(read.str("Ssn").unwrap(), "777");
     read.set("Plain", 2).set("Ssn", "888");
-    let read = dynamic.merge(&read).await.unwrap();
+    let read = dynamic.patch(&read).await.unwrap();
     let read = dynamic.replace(&read).await.unwrap();
     assert_eq!(read.str("Ssn").unwrap(), "888");
     let row = stored(&client, "Sales", "other").await;
@@ -268,17 +268,17 @@ async fn an_upsert_that_merges_hides_what_is_absent() {
     let (client, recorder) = client().await;
     let hiding = client.table::<Hiding>();
     let with = |id, bonus, age| Hiding { id, bonus, age };
-    hiding.upsert_merge(&with(1, None, 1)).await.unwrap();
+    hiding.insert_or_merge(&with(1, None, 1)).await.unwrap();
     hiding.insert(&with(2, Some(7), 1)).await.unwrap();
-    hiding.upsert_merge(&with(2, None, 2)).await.unwrap();
-    let mut egt = client.atomic();
-    egt.upsert_merge(&with(3, None, 3)).unwrap();
+    hiding.insert_or_merge(&with(2, None, 2)).await.unwrap();
+    let mut egt = client.transaction();
+    egt.insert_or_merge(&with(3, None, 3)).unwrap();
     egt.commit().await.unwrap();
     let all = hiding.query(Hiding::primary()).collect().await.unwrap();
     let all: Vec<_> = all.into_iter().map(Stored::into_inner).collect();
     assert_eq!(all, [with(1, None, 1), with(2, Some(7), 2), with(3, None, 3)]);
     // Where nothing is absent, nothing has to be known.
     recorder.clear();
-    hiding.upsert_merge(&with(1, Some(1), 1)).await.unwrap();
+    hiding.insert_or_merge(&with(1, Some(1), 1)).await.unwrap();
     assert_eq!(recorder.count(), 1);
 }

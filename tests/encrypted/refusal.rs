@@ -34,9 +34,15 @@ async fn without_keys_nothing_is_written_and_nothing_is_handed_out() {
     recorder.clear();
     let staff = keyless.table::<Employee>();
     for error in [
-        staff.upsert(&employee(2)).await.unwrap_err(),
-        staff.patch(point(1), Employee::patch().ssn("9")).await.unwrap_err(),
-        keyless.bulk().upsert_all([employee(2)]).await.unwrap().into_result().unwrap_err(),
+        staff.insert_or_replace(&employee(2)).await.unwrap_err(),
+        staff.patch_at(point(1), Employee::patch().ssn("9")).await.unwrap_err(),
+        keyless
+            .bulk()
+            .insert_or_replace_all([employee(2)])
+            .await
+            .unwrap()
+            .into_result()
+            .unwrap_err(),
         staff.get(point(1)).await.unwrap_err(),
         staff.query(Employee::primary().department("Sales")).collect().await.unwrap_err(),
     ] {

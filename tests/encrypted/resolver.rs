@@ -163,7 +163,7 @@ async fn what_was_chosen_stays_encrypted_whatever_another_client_does() {
         Ok(())
     };
     table.update(at(1), renamed).await.unwrap();
-    table.patch(at(1), Copied::patch().c("e")).await.unwrap();
+    table.patch_at(at(1), Copied::patch().c("e")).await.unwrap();
     let all = table.query(Copied::primary().pk("IT"));
     let changed = other.bulk().update_all(all, |row| {
         row.b = Some(7);

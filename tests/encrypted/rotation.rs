@@ -43,7 +43,7 @@ async fn rows_and_copies_of_a_retired_key_are_sealed_again() {
     before.bulk().insert_all((0..120).map(employee)).await.unwrap();
     let after = open(&recorder, both(2, 1));
     let staff = after.table::<Employee>();
-    staff.upsert(&employee(500)).await.unwrap();
+    staff.insert_or_replace(&employee(500)).await.unwrap();
     recorder.clear();
     let report = staff.reencrypt().retired(key(1).id()).await.unwrap();
     // Primary, full copy and partial copy of each; the one of the new key is not even read.

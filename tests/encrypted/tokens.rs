@@ -97,9 +97,9 @@ async fn a_changed_value_moves_the_copy_and_a_taken_one_is_a_unique_violation() 
     copy.age = 31;
     people.replace(&copy).await.unwrap();
     let point = Person::primary().department("Sales").id(1);
-    people.patch(point.clone(), Person::patch().ssn("newer").name("Smith")).await.unwrap();
+    people.patch_at(point.clone(), Person::patch().ssn("newer").name("Smith")).await.unwrap();
     assert_eq!(people.get(by_ssn("newer")).await.unwrap().unwrap().age, 31);
-    let error = people.patch(point, Person::patch().ssn("123-45-0002")).await.unwrap_err();
+    let error = people.patch_at(point, Person::patch().ssn("123-45-0002")).await.unwrap_err();
     assert_eq!((error.is_unique_violation(), error.index()), (true, Some("BySsn")));
     assert!(!format!("{error:?} {error}").contains("123-45"), "{error}");
     let smith = Person::by_name().department("Sales").name("Smith");
@@ -162,8 +162,8 @@ async fn a_primary_key_may_be_a_token() {
         })
         .await
         .unwrap();
-    users.patch(at("a@b"), User::patch().visits(5)).await.unwrap();
-    users.upsert_merge(&User { visits: 6, ..user("a@b") }).await.unwrap();
+    users.patch_at(at("a@b"), User::patch().visits(5)).await.unwrap();
+    users.insert_or_merge(&User { visits: 6, ..user("a@b") }).await.unwrap();
     let mut read = users.get(at("a@b")).await.unwrap().unwrap();
     read.visits = 7;
     let read = users.replace(&read).await.unwrap();
@@ -172,14 +172,15 @@ async fn a_primary_key_may_be_a_token() {
     assert_eq!(all[0].visits, 7);
     let many = users.get_many([at("x"), at("a@b")]).await.unwrap();
     assert!(many[0].is_none() && many[1].is_some());
-    let mut egt = client.atomic();
+    let mut egt = client.transaction();
     egt.insert(&user("new")).unwrap().insert(&user("other")).unwrap();
     let error = egt.commit().await.unwrap_err();
     assert_eq!((error.is_invalid(), error.failed_index()), (true, Some(1)));
-    let mut egt = client.atomic();
+    let mut egt = client.transaction();
     egt.insert(&user("new")).unwrap();
     egt.commit().await.unwrap();
-    let report = client.bulk().upsert_all((0..20).map(|n| user(&n.to_string()))).await.unwrap();
+    let report =
+        client.bulk().insert_or_replace_all((0..20).map(|n| user(&n.to_string()))).await.unwrap();
     assert!(report.is_complete());
     assert_eq!(client.bulk().delete_all([at("3"), at("none")]).await.unwrap().done, 2);
     let mut changed = users.get(at("4")).await.unwrap().unwrap();
@@ -341,9 +342,9 @@ async fn a_blind_column_finds_equal_values_by_its_companion() {
     assert_eq!((ages.len(), ages[0].age), (1, 30));
     // A patch keeps value and token together.
     let nine = Account::primary().id(9);
-    accounts.patch(nine, Account::patch().iban("new").remove_level()).await.unwrap();
+    accounts.patch_at(nine, Account::patch().iban("new").remove_level()).await.unwrap();
     assert_eq!(query(Account::IBAN.eq("new")).collect().await.unwrap().len(), 1);
     assert_eq!(value(&stored(&client, "p", "0009").await, "LevelBlind"), None);
-    accounts.patch(Account::primary().id(8), Account::patch().level(3)).await.unwrap();
+    accounts.patch_at(Account::primary().id(8), Account::patch().level(3)).await.unwrap();
     assert!(accounts.check().await.unwrap().is_clean());
 }

@@ -112,7 +112,7 @@ async fn sealed_reservations_are_read_and_taken_over() {
         assert_eq!(worker.stats().open, 0, "{requests}");
         // The same entity with the same secret, whether it is there or not.
         let again = Person { note: Some("again".into()), ..person(1, "123-45-0001") };
-        world.people.upsert(&again).await.unwrap();
+        world.people.insert_or_replace(&again).await.unwrap();
         world.client.wait_for_copies().await;
         let found = world.people.get(Person::by_ssn().ssn("123-45-0001")).await.unwrap().unwrap();
         assert_eq!(*found, again, "{requests}");

@@ -59,7 +59,7 @@ async fn nothing_of_an_earlier_version_stays_on_the_row() {
     // Copies of both versions have the tokens of their own fields.
     assert!(notes.check().await.unwrap().is_clean());
     assert_eq!(notes.get(Note::primary().id(1)).await.unwrap().unwrap().body, "t1");
-    notes.patch(Note::primary().id(2), Note::patch().added("new")).await.unwrap();
+    notes.patch_at(Note::primary().id(2), Note::patch().added("new")).await.unwrap();
     assert!(notes.upgrade_all().await.unwrap().is_complete());
     for row in all_stored(&client).await {
         let added = row.row_key().ends_with("0002").then_some("Added");
@@ -160,7 +160,7 @@ async fn an_upsert_that_merges_brings_an_older_version_up() {
     let (client, _) = client().await;
     client.table::<BonusV1>().insert(&BonusV1 { id: 1, amount: 7 }).await.unwrap();
     let bonuses = client.table::<Bonus>();
-    bonuses.upsert_merge(&Bonus { id: 1, sum: None, age: 2 }).await.unwrap();
+    bonuses.insert_or_merge(&Bonus { id: 1, sum: None, age: 2 }).await.unwrap();
     let read = bonuses.get(Bonus::primary().id(1)).await.unwrap().unwrap();
     assert_eq!((read.sum, read.age), (Some(7), 2));
 }

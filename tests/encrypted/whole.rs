@@ -68,9 +68,9 @@ async fn a_part_of_a_sealed_entity_is_written_with_the_whole() {
     let table = client.table::<Contract>();
     table.insert(&contract(1)).await.unwrap();
     recorder.clear();
-    table.patch(Contract::primary().id(1), Contract::patch().amount(2.5)).await.unwrap();
+    table.patch_at(Contract::primary().id(1), Contract::patch().amount(2.5)).await.unwrap();
     assert_eq!(recorder.count(), 2, "read, then a guarded replace");
-    table.upsert_merge(&Contract { note: None, ..contract(1) }).await.unwrap();
+    table.insert_or_merge(&Contract { note: None, ..contract(1) }).await.unwrap();
     let read = table.get(Contract::primary().id(1)).await.unwrap().unwrap();
     assert_eq!((read.amount, read.note.as_deref()), (1.5, Some("n")));
     table

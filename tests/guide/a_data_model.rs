@@ -103,7 +103,7 @@ async fn a05_every_read_and_write_carries_the_etag() -> TestResult {
         assert!(read.etag().to_string().starts_with("W/\"datetime'"), "{}", read.etag());
         let queried = staff.query(Worker::primary().department("Sales")).first().await?.unwrap();
         assert_eq!(queried.etag(), inserted.etag());
-        let patched = staff.patch(point(), Worker::patch().age(1)).await?;
+        let patched = staff.patch_at(point(), Worker::patch().age(1)).await?;
         let etag = patched.etag.unwrap();
         assert_ne!(etag, inserted.etag());
         let guard = Condition::Match(etag);
@@ -312,7 +312,7 @@ async fn a14_a_table_goes_in_one_request() -> TestResult {
         let staff = store.client.table::<Worker>();
         staff.create().await?;
         assert!(staff.create().await.unwrap_err().is_conflict());
-        assert!(!staff.create_if_missing().await?);
+        assert!(!staff.create_if_not_exists().await?);
         staff.bulk().insert_all((1..=300).map(worker)).await?.into_result()?;
         store.requests();
         staff.delete_table().await?;
@@ -464,7 +464,7 @@ async fn a21_a_users_entities_share_a_partition_and_a_transaction() -> TestResul
     on_both(async |store| {
         store.table::<Profile>().await;
         let user = Uuid::from_u128(7);
-        let mut egt = store.client.atomic();
+        let mut egt = store.client.transaction();
         egt.insert(&Profile { user, name: "Ann".into() })?.insert(&Order { user, number: 1 })?;
         egt.commit().await?;
         assert_eq!(store.count(), 1);

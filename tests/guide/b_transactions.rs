@@ -20,9 +20,9 @@ async fn b01_when_one_operation_fails_none_is_visible() -> TestResult {
         let old = staff.insert(&worker(3)).await?;
         let mut changed = old.clone();
         changed.age = Some(99);
-        let mut egt = store.client.atomic();
+        let mut egt = store.client.transaction();
         egt.insert(&worker(1))?.replace(&changed)?.insert(&worker(2))?;
-        let mut failing = store.client.atomic();
+        let mut failing = store.client.transaction();
         failing.insert(&worker(4))?.delete(&old)?.insert(&worker(1))?;
         egt.commit().await?;
         assert!(failing.commit().await.unwrap_err().is_precondition_failed());
@@ -46,7 +46,7 @@ struct Elsewhere {
 async fn b02_another_partition_or_table_is_refused_before_any_request() -> TestResult {
     on_both(async |store| {
         store.table::<Worker>().await;
-        let mut egt = store.client.atomic();
+        let mut egt = store.client.transaction();
         egt.insert(&worker(1))?;
         let marketing = Worker { department: "Marketing".into(), ..worker(2) };
         let error = egt.insert(&marketing).unwrap_err();
@@ -67,7 +67,7 @@ async fn b02_another_partition_or_table_is_refused_before_any_request() -> TestR
 async fn b03_a_hundred_operations_and_no_more() -> TestResult {
     on_both(async |store| {
         store.table::<Worker>().await;
-        let mut egt = store.client.atomic();
+        let mut egt = store.client.transaction();
         for id in 0..100 {
             egt.insert(&worker(id))?;
         }
@@ -78,7 +78,7 @@ async fn b03_a_hundred_operations_and_no_more() -> TestResult {
         assert_eq!(store.count(), 1);
 
         let staff = store.table::<Employee>().await;
-        let mut egt = staff.atomic();
+        let mut egt = staff.transaction();
         for id in 1000..1050 {
             egt.insert(&Employee { last_name: format!("L{id}"), ..employee(id, "Jones") })?;
         }
@@ -94,7 +94,7 @@ async fn b03_a_hundred_operations_and_no_more() -> TestResult {
 async fn b04_the_payload_stays_below_four_mebibytes() -> TestResult {
     on_both(async |store| {
         store.table::<Blobs>().await;
-        let mut egt = store.client.atomic();
+        let mut egt = store.client.transaction();
         let blob = |id| {
             let part = vec![7; 60_000];
             Blobs { id, a: part.clone(), b: part.clone(), c: part.clone(), d: part }
@@ -131,9 +131,9 @@ struct Blobs {
 async fn b05_an_entity_is_written_once_in_a_transaction() -> TestResult {
     on_both(async |store| {
         store.table::<Worker>().await;
-        let mut egt = store.client.atomic();
+        let mut egt = store.client.transaction();
         egt.insert(&worker(1))?.insert(&worker(2))?.insert(&worker(3))?;
-        let error = egt.upsert(&worker(2)).unwrap_err();
+        let error = egt.insert_or_replace(&worker(2)).unwrap_err();
         assert_eq!(error.code(), Some("InvalidDuplicateRow"));
         let text = error.to_string();
         assert!(text.contains("operations 1 and 3"), "{text}");
@@ -150,7 +150,7 @@ async fn b06_transactions_that_share_a_key_wait_and_others_run_together() -> Tes
         // The same entity three times over: the last one stays.
         let rows =
             (0..3).flat_map(|age| (0..80).map(move |id| Worker { age: Some(age), ..worker(id) }));
-        staff.bulk().concurrency(8).upsert_all(rows).await?.into_result()?;
+        staff.bulk().concurrency(8).insert_or_replace_all(rows).await?.into_result()?;
         let found = staff.query(Worker::primary().department("Sales")).collect().await?;
         assert!(found.len() == 80 && found.iter().all(|worker| worker.age == Some(2)));
 
@@ -159,7 +159,7 @@ async fn b06_transactions_that_share_a_key_wait_and_others_run_together() -> Tes
         (0..8).for_each(|nth| store.fault.inject(On::Apply, nth, Trouble::Delay(slow)));
         let rows = (0..8).map(|d| Worker { department: format!("D{d}"), ..worker(1) });
         let begun = Instant::now();
-        staff.bulk().concurrency(8).upsert_all(rows).await?.into_result()?;
+        staff.bulk().concurrency(8).insert_or_replace_all(rows).await?.into_result()?;
         assert!(begun.elapsed() < slow * 5, "{:?}", begun.elapsed());
         Ok(())
     })
@@ -170,7 +170,7 @@ async fn b06_transactions_that_share_a_key_wait_and_others_run_together() -> Tes
 async fn b08_one_transaction_holds_several_types() -> TestResult {
     on_both(async |store| {
         store.table::<Employee>().await;
-        let mut egt = store.client.atomic();
+        let mut egt = store.client.transaction();
         egt.insert(&employee(223, "Jones"))?
             .insert(&department("Sales"))?
             .insert(&review(223, 2012))?;
@@ -203,12 +203,12 @@ async fn b09_all_six_kinds_of_write_mix() -> TestResult {
         let six = staff.insert(&worker(6)).await?;
         two.age = Some(2);
         store.requests();
-        let mut egt = store.client.atomic();
+        let mut egt = store.client.transaction();
         egt.insert(&worker(1))?
             .replace(&two)?
             .patch::<Worker>(Worker::primary().department("Sales").id(3), Worker::patch().age(3))?
-            .upsert(&worker(4))?
-            .upsert_merge(&worker(5))?
+            .insert_or_replace(&worker(4))?
+            .insert_or_merge(&worker(5))?
             .delete(&six)?;
         let done = egt.commit().await?;
         let requests = store.requests();
@@ -235,7 +235,7 @@ async fn b10_the_error_says_which_operation_failed() -> TestResult {
     on_both(async |store| {
         let staff = store.table::<Worker>().await;
         staff.insert(&worker(7)).await?;
-        let mut egt = store.client.atomic();
+        let mut egt = store.client.transaction();
         for id in 0..20 {
             egt.insert(&worker(id))?;
         }
@@ -248,7 +248,7 @@ async fn b10_the_error_says_which_operation_failed() -> TestResult {
         // With copies the position is still the caller's.
         let departments = store.client.table::<Department>();
         departments.insert(&department("Sales")).await?;
-        let mut egt = store.client.atomic();
+        let mut egt = store.client.transaction();
         egt.insert(&employee(100, "Jones"))?
             .insert(&employee(101, "Jones"))?
             .insert(&department("Sales"))?;
@@ -296,7 +296,7 @@ async fn b11_another_department_is_a_move() -> TestResult {
         let staff = store.table::<Mover>().await;
         let mut one = staff.insert(&Mover { department: "Sales".into(), id: 7 }).await?;
         one.department = "Marketing".into();
-        let mut egt = store.client.atomic();
+        let mut egt = store.client.transaction();
         let error = egt.replace(&one).unwrap_err();
         assert!(error.is_invalid() && error.to_string().contains("move_to"), "{error}");
         assert!(staff.replace(&one).await.unwrap_err().to_string().contains("move_to"));

@@ -42,7 +42,7 @@ async fn f03_one_entity_for_each_partition() -> TestResult {
     on_both(async |store| {
         let devices = store.table::<Device>().await;
         let device = |id| Device { id, name: "lamp".into() };
-        let mut egt = store.client.atomic();
+        let mut egt = store.client.transaction();
         egt.insert(&device(1))?;
         assert!(egt.insert(&device(2)).unwrap_err().is_invalid());
         egt.commit().await?;
@@ -133,7 +133,7 @@ async fn f06_updates_and_deletes_go_by_key_without_a_search() -> TestResult {
         staff.bulk().insert_all((1..=3).map(worker)).await?.into_result()?;
         store.requests();
         let point = |id: u32| Worker::primary().department("Sales").id(id);
-        staff.patch(point(1), Worker::patch().age(40)).await?;
+        staff.patch_at(point(1), Worker::patch().age(40)).await?;
         staff.delete_at(point(2)).await?;
         let requests = store.requests();
         assert_eq!(requests.len(), 2);

@@ -60,7 +60,7 @@ async fn g01_encrypted_on_insert_replace_and_upsert() -> TestResult {
         let mut don = staff.insert(&jones()).await?;
         don.first_name = "Donald".into();
         let don = staff.replace(&don).await?;
-        staff.upsert(&don).await?;
+        staff.insert_or_replace(&don).await?;
         assert_eq!(store.count(), 3, "encryption asks for nothing more");
         let row = raw(&store, "Sales", "empid_000223").await;
         assert_eq!(binary(&row, "Email"), Some(true));
@@ -100,7 +100,7 @@ async fn g03_text_comes_back_as_text() -> TestResult {
         staff.create().await?;
         for email in ["", "Z\u{fc}rich \u{1d11e}", &"\u{65e5}".repeat(32_000)] {
             let employee = Employee { email: email.into(), ..jones() };
-            staff.upsert(&employee).await?;
+            staff.insert_or_replace(&employee).await?;
             assert_eq!(*staff.get(point()).await?.unwrap(), employee);
         }
         Ok(())
@@ -228,7 +228,7 @@ async fn g10_g11_a_merge_is_safe_and_reads_nothing() -> TestResult {
             .build()?;
         let later = Client::builder().backend(store.recorder.clone()).keys(keys).build()?;
         store.requests();
-        later.table().patch(point(), Employee::patch().email("new@contoso.com")).await?;
+        later.table().patch_at(point(), Employee::patch().email("new@contoso.com")).await?;
         assert_eq!(store.count(), 1);
         let don = later.table().get(point()).await?.unwrap();
         assert_eq!((don.email.as_str(), don.salary), ("new@contoso.com", Some(5000.0)));

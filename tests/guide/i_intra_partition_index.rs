@@ -315,9 +315,9 @@ async fn i16_a_changed_email_moves_its_copy() -> TestResult {
 
         // Every other verb keeps the copy as well.
         let point = || Clerk::primary().department("Sales").id(1);
-        staff.patch(point(), Clerk::patch().email("patched@x")).await?;
+        staff.patch_at(point(), Clerk::patch().email("patched@x")).await?;
         assert!(store.row_keys("Staff", "Sales").await.contains(&"email_patched@x".to_owned()));
-        staff.upsert(&clerk(1, "upserted@x")).await?;
+        staff.insert_or_replace(&clerk(1, "upserted@x")).await?;
         staff
             .update(point(), |e| {
                 e.email = "updated@x".into();

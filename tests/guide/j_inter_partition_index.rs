@@ -42,7 +42,7 @@ fn employee(id: u32, first_name: &str, email: &str) -> Employee {
 
 async fn staff(store: &Store) -> Result<Table<Employee>, Error> {
     let staff = store.client.table::<Employee>();
-    staff.create_if_missing().await?;
+    staff.create_if_not_exists().await?;
     for one in [
         employee(223, "Jun", "jonesj@contoso.com"),
         employee(150, "Ann", "annj@contoso.com"),
@@ -125,7 +125,7 @@ async fn j06_j07_ranges_come_in_the_order_of_each_index() -> TestResult {
 async fn j08_an_email_has_one_row_which_no_transaction_shares_with_the_entity() -> TestResult {
     on_both(async |store| {
         let staff = store.client.table::<Employee>();
-        staff.create_if_missing().await?;
+        staff.create_if_not_exists().await?;
         store.recorder.clear();
         let jun = employee(223, "Jun", "jonesj@contoso.com");
         let stored = staff.insert(&jun).await?;

@@ -155,7 +155,7 @@ async fn k06_a_change_between_the_steps_is_not_lost() -> TestResult {
                 self.0.put(one).await?;
                 if self.2.fetch_add(1, Ordering::SeqCst) == 0 {
                     let married = Employee::patch().last_name("Hall".to_owned());
-                    self.1.patch(point(), married).await?;
+                    self.1.patch_at(point(), married).await?;
                 }
                 Ok(())
             })
@@ -221,7 +221,7 @@ async fn k11_workers_on_one_queue_lose_and_double_nothing() -> TestResult {
             store.other.worker().queue(&queue).on(|cx, message: ArchiveEmployee| async move {
                 let counts = cx.client().table::<Count>();
                 let name = format!("c{}", message.id);
-                let mut egt = counts.atomic();
+                let mut egt = counts.transaction();
                 match counts.get(Count::primary().name(&*name)).await? {
                     Some(mut count) => {
                         count.value += 1;

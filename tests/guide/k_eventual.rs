@@ -35,8 +35,8 @@ fn point() -> Point<Employee> {
 
 async fn tables(client: &Client) -> Result<(Table<Employee>, Table<Employee>), Error> {
     let (current, archive) = (client.table::<Employee>(), client.table_named("Archive"));
-    current.create_if_missing().await?;
-    archive.create_if_missing().await?;
+    current.create_if_not_exists().await?;
+    archive.create_if_not_exists().await?;
     for table in [&current, &archive] {
         table.delete_at(point()).await?;
     }
@@ -47,7 +47,7 @@ async fn tables(client: &Client) -> Result<(Table<Employee>, Table<Employee>), E
 async fn asked(store: &Store) -> Result<(Table<Employee>, Table<Employee>), Error> {
     let (current, archive) = tables(&store.client).await?;
     let one = Employee { department: "Sales".into(), id: 456, last_name: "Jones".into() };
-    let mut egt = current.atomic();
+    let mut egt = current.transaction();
     let ask = ArchiveEmployee { department: "Sales".into(), id: 456 };
     egt.insert(&one)?.emit(&ask)?;
     egt.commit().await?;
@@ -68,7 +68,7 @@ async fn archive(cx: Context, message: ArchiveEmployee) -> Result<(), BoxError> 
     let archive = cx.client().table_named::<Employee>("Archive");
     let point = Employee::primary().department(&*message.department).id(message.id);
     if let Some(one) = current.get(point.clone()).await? {
-        archive.upsert(&one).await?;
+        archive.insert_or_replace(&one).await?;
         current.delete_at(point).await?;
     }
     Ok(())
@@ -241,7 +241,7 @@ async fn k11_several_workers_lose_and_double_nothing() -> TestResult {
     async fn counted(cx: Context, message: ArchiveEmployee) -> Result<(), BoxError> {
         let counts = cx.client().table::<Count>();
         let name = format!("c{}", message.id % 3);
-        let mut egt = counts.atomic();
+        let mut egt = counts.transaction();
         match counts.get(Count::primary().name(&*name)).await? {
             Some(mut count) => {
                 count.value += 1;
@@ -256,9 +256,9 @@ async fn k11_several_workers_lose_and_double_nothing() -> TestResult {
     }
     on_both(async |store| {
         let (current, _) = tables(&store.client).await?;
-        store.client.table::<Count>().create_if_missing().await?;
+        store.client.table::<Count>().create_if_not_exists().await?;
         for id in 0..12 {
-            let mut egt = current.atomic();
+            let mut egt = current.transaction();
             let message = ArchiveEmployee { department: "Sales".into(), id };
             egt.in_partition(format!("d{}", id % 4))?.emit(&message)?;
             egt.commit().await?;

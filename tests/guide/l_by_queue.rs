@@ -60,8 +60,8 @@ async fn follow(cx: Context, message: NameChanged) -> Result<(), BoxError> {
 async fn l15_a_list_in_another_partition_is_kept_by_a_queue() -> TestResult {
     on_both(async |store| {
         let (staff, names) = (store.client.table::<Clerk>(), store.client.table::<Namesakes>());
-        staff.create_if_missing().await?;
-        names.create_if_missing().await?;
+        staff.create_if_not_exists().await?;
+        names.create_if_not_exists().await?;
         let ids = async |last_name: &str| -> Result<Option<Vec<u32>>, Error> {
             let list = names.get(Namesakes::primary().last_name(last_name)).await?;
             Ok(list.map(|list| list.ids.clone()))
@@ -69,7 +69,7 @@ async fn l15_a_list_in_another_partition_is_kept_by_a_queue() -> TestResult {
         for (department, id) in [("Sales", 1), ("Finance", 2)] {
             let clerk = Clerk { department: department.into(), id, last_name: "Jones".into() };
             let last_names = vec!["Jones".into()];
-            let mut egt = staff.atomic();
+            let mut egt = staff.transaction();
             let changed = NameChanged { department: department.into(), id, last_names };
             egt.insert(&clerk)?.emit(&changed)?;
             egt.commit().await?;
@@ -89,7 +89,7 @@ async fn l15_a_list_in_another_partition_is_kept_by_a_queue() -> TestResult {
             id: 1,
             last_names: vec!["Jones".into(), "Hall".into()],
         };
-        let mut egt = staff.atomic();
+        let mut egt = staff.transaction();
         egt.replace(&jones)?.emit(&changed)?;
         egt.commit().await?;
         worker.drain().await?;

@@ -57,7 +57,7 @@ async fn l03_one_blob_for_each_last_name_has_pairs_of_keys() -> TestResult {
         let backend = store.client.backend().clone();
         let client = Client::builder().backend(backend).blobs(blobs.clone()).build()?;
         let staff = client.table::<InBlobs>();
-        staff.create_if_missing().await?;
+        staff.create_if_not_exists().await?;
         for (department, id) in [("Sales", 152), ("Finance", 7), ("Sales", 3)] {
             let last_name = if id == 3 { "Hall" } else { "Jones" }.to_owned();
             let one = InBlobs { department: department.into(), id, last_name };
@@ -117,7 +117,7 @@ async fn l10_a_list_that_is_behind_hands_out_nobody_who_left() -> TestResult {
         let behind = OutboxOptions::default().background(0);
         let client = Client::builder().backend(backend).outbox(behind).build()?;
         let staff = client.table::<Clerk>();
-        staff.create_if_missing().await?;
+        staff.create_if_not_exists().await?;
         let jones = || Clerk::by_last_name().last_name("Jones");
         let mut one = staff.insert(&clerk("Sales", 1, "Jones")).await?;
         staff.insert(&clerk("Sales", 2, "Jones")).await?;

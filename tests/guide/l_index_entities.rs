@@ -214,7 +214,7 @@ async fn l08_a_changed_name_is_three_operations_under_three_versions() -> TestRe
         let other = store.other.table::<Clerk>();
         let point = Clerk::primary().department("Sales").id(2);
         store.before_next_write(async move {
-            other.patch(point, Clerk::patch().age(99)).await.unwrap();
+            other.patch_at(point, Clerk::patch().age(99)).await.unwrap();
         });
         assert!(staff.replace(&stale).await.unwrap_err().is_precondition_failed());
         let before = state(&store).await;

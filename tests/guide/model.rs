@@ -147,7 +147,7 @@ pub fn sample_department() -> SampleDepartment {
 /// The sample table, filled in another order than that of its keys.
 pub async fn sample(client: &Client) -> Result<(), Error> {
     let employees = client.table::<SampleEmployee>();
-    employees.create_if_missing().await?;
+    employees.create_if_not_exists().await?;
     for employee in sample_employees() {
         employees.insert(&employee).await?;
     }

@@ -148,10 +148,10 @@ async fn n07_employee_and_review_in_one_transaction() -> TestResult {
     on_both(async |store| {
         let staff = store.table::<Employee>().await;
         let reviews = store.client.table::<Review>();
-        let mut egt = store.client.atomic();
+        let mut egt = store.client.transaction();
         egt.insert(&employee(123, "Jones"))?.insert(&review(123, 2012))?;
         egt.commit().await?;
-        let mut egt = store.client.atomic();
+        let mut egt = store.client.transaction();
         egt.insert(&employee(124, "Smith"))?.insert(&review(123, 2012))?;
         assert_eq!(egt.commit().await.unwrap_err().failed_index(), Some(1));
         assert!(staff.get(Employee::primary().department("Sales").id(124)).await?.is_none());

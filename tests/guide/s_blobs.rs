@@ -46,7 +46,7 @@ async fn add(staff: &Table<Employee>, blobs: &Blobs, id: u32, photo: &str) -> Te
 async fn remove(staff: &Table<Employee>, id: u32) -> TestResult {
     let one = staff.get(point(id)).await?.ok_or("it is there")?;
     let message = DropPhoto { department: "Sales".into(), id, photo: one.photo.clone() };
-    let mut egt = staff.atomic();
+    let mut egt = staff.transaction();
     egt.delete(&one)?.emit(&message)?;
     egt.commit().await?;
     Ok(())

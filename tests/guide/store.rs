@@ -60,7 +60,7 @@ impl Store {
     /// The table of an entity, created; the log is empty afterwards.
     pub async fn table<E: TableEntity>(&self) -> Table<E> {
         let table = self.client.table::<E>();
-        table.create_if_missing().await.unwrap();
+        table.create_if_not_exists().await.unwrap();
         self.recorder.clear();
         table
     }

@@ -40,7 +40,7 @@ async fn w03_every_write_is_conditional_unless_told() -> TestResult {
         let staff = store.table::<Worker>().await;
         let stale = staff.insert(&worker(1)).await?;
         assert!(staff.insert(&worker(1)).await.unwrap_err().is_conflict());
-        staff.patch(point(), Worker::patch().age(50)).await?;
+        staff.patch_at(point(), Worker::patch().age(50)).await?;
         let errors = [staff.replace(&stale).await.map(drop), staff.delete(&stale).await];
         for error in errors {
             let error = error.unwrap_err();
@@ -50,9 +50,9 @@ async fn w03_every_write_is_conditional_unless_told() -> TestResult {
         }
         let raw = store.client.dynamic("Staff");
         let mut stale = raw.get("Sales", "empid_000001").await?.unwrap();
-        staff.patch(point(), Worker::patch().age(51)).await?;
+        staff.patch_at(point(), Worker::patch().age(51)).await?;
         stale.set("LastName", "Smith");
-        assert!(raw.merge(&stale).await.unwrap_err().is_precondition_failed());
+        assert!(raw.patch(&stale).await.unwrap_err().is_precondition_failed());
         assert!(raw.replace(&stale).await.unwrap_err().is_precondition_failed());
         assert_eq!(*staff.get(point()).await?.unwrap(), Worker { age: Some(51), ..worker(1) });
         Ok(())
@@ -65,11 +65,11 @@ async fn w04_the_checks_can_be_bypassed() -> TestResult {
     on_both(async |store| {
         let staff = store.table::<Worker>().await;
         let stale = staff.insert(&worker(1)).await?;
-        staff.patch(point(), Worker::patch().age(50)).await?;
+        staff.patch_at(point(), Worker::patch().age(50)).await?;
         let replaced = staff.replace_any(&stale).await?;
         assert_eq!(replaced.age, Some(34));
-        staff.patch(point(), Worker::patch().age(60)).await?;
-        staff.upsert(&stale).await?;
+        staff.patch_at(point(), Worker::patch().age(60)).await?;
+        staff.insert_or_replace(&stale).await?;
         assert_eq!(staff.get(point()).await?.unwrap().age, Some(34));
         store.client.dynamic("Staff").delete("Sales", "empid_000001", Condition::Any).await?;
         staff.insert(&worker(1)).await?;
@@ -87,7 +87,7 @@ async fn richer(store: &Store) -> Result<(), Error> {
         .with("Age", 34)
         .with("Email", "jones@contoso.com")
         .with("Badge", "gold");
-    store.client.dynamic("Staff").upsert(&entity).await.map(drop)
+    store.client.dynamic("Staff").insert_or_replace(&entity).await.map(drop)
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn w07_merge_sends_what_it_sets_and_leaves_the_rest() -> TestResult {
         let staff = store.table::<Worker>().await;
         richer(&store).await?;
         store.requests();
-        staff.patch(point(), Worker::patch().last_name("Smith")).await?;
+        staff.patch_at(point(), Worker::patch().last_name("Smith")).await?;
         let requests = store.requests();
         assert_eq!(requests.len(), 1);
         assert_eq!(requests[0].verbs(), [Verb::Merge]);
@@ -121,14 +121,14 @@ async fn w07_merge_sends_what_it_sets_and_leaves_the_rest() -> TestResult {
         let merged = raw().await?.unwrap();
         assert_eq!(merged.str("LastName")?, "Smith");
         assert_eq!((merged.i32("Age")?, merged.str("Badge")?), (34, "gold"));
-        staff.upsert_merge(&Worker { age: None, email: None, ..worker(1) }).await?;
+        staff.insert_or_merge(&Worker { age: None, email: None, ..worker(1) }).await?;
         let merged = raw().await?.unwrap();
         assert_eq!(merged.str("LastName")?, "Jones");
         assert_eq!(merged.i32("Age")?, 34, "None is left out: the stored value stays");
         assert_eq!(merged.str("Badge")?, "gold");
         let mut bag = merged;
         bag.set("Badge", "silver");
-        store.client.dynamic("Staff").merge(&bag).await?;
+        store.client.dynamic("Staff").patch(&bag).await?;
         assert_eq!(raw().await?.unwrap().properties().len(), 5);
         Ok(())
     })
@@ -144,8 +144,8 @@ async fn w08_replace_and_merge_need_the_entity() -> TestResult {
         let errors = [
             staff.replace(&gone).await.map(drop),
             staff.replace_any(&gone).await.map(drop),
-            staff.patch(point(), Worker::patch().age(1)).await.map(drop),
-            staff.patch(point(), Worker::patch().remove_age()).await.map(drop),
+            staff.patch_at(point(), Worker::patch().age(1)).await.map(drop),
+            staff.patch_at(point(), Worker::patch().remove_age()).await.map(drop),
             staff.update(point(), |_| Ok(())).await.map(drop),
             staff.delete(&gone).await,
         ];
@@ -161,14 +161,14 @@ async fn w08_replace_and_merge_need_the_entity() -> TestResult {
 }
 
 #[tokio::test]
-async fn w09_upserts_create_and_change() -> TestResult {
+async fn w09_insert_or_verbs_create_and_change() -> TestResult {
     on_both(async |store| {
         let staff = store.table::<Worker>().await;
-        staff.upsert(&worker(1)).await?;
-        staff.upsert_merge(&worker(2)).await?;
+        staff.insert_or_replace(&worker(1)).await?;
+        staff.insert_or_merge(&worker(2)).await?;
         let sparse = |id| Worker { age: None, ..worker(id) };
-        let replaced = staff.upsert(&sparse(1)).await?;
-        let merged = staff.upsert_merge(&sparse(2)).await?;
+        let replaced = staff.insert_or_replace(&sparse(1)).await?;
+        let merged = staff.insert_or_merge(&sparse(2)).await?;
         assert_eq!((replaced.status(), merged.status()), (204, 204));
         let found = staff.query(Worker::primary().department("Sales")).collect().await?;
         assert_eq!(found[0].age, None, "insert or replace");

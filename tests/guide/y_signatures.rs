@@ -128,7 +128,7 @@ async fn y04_permissions_and_times_bind() -> TestResult {
     let found = reader.get(at(1)).await?.unwrap();
     let refused = [
         reader.insert(&worker(2)).await.map(drop),
-        reader.upsert(&worker(2)).await.map(drop),
+        reader.insert_or_replace(&worker(2)).await.map(drop),
         reader.replace(&found).await.map(drop),
         reader.delete(&found).await,
     ];
@@ -308,7 +308,7 @@ async fn y07_a_range_lets_in_what_is_inside_alone() -> TestResult {
     some.delete_at(at(101)).await?;
     for id in [99, 200] {
         assert!(some.get(at(id)).await.unwrap_err().is_denied());
-        let error = some.upsert(&worker(id)).await.unwrap_err();
+        let error = some.insert_or_replace(&worker(id)).await.unwrap_err();
         assert!(error.is_denied() && error.to_string().contains("does not cover"), "{error}");
     }
     assert!(some.insert(&marketing(150)).await.unwrap_err().is_denied());

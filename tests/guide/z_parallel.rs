@@ -152,9 +152,9 @@ async fn z06_asynchronous_enumeration_is_a_stream() -> TestResult {
 async fn z07_a_write_says_status_and_version() -> TestResult {
     on_both(async |store| {
         let staff = store.table::<Worker>().await;
-        let first = staff.upsert(&worker(1)).await?;
+        let first = staff.insert_or_replace(&worker(1)).await?;
         assert_eq!(Stored::status(&first), 204);
-        let second = staff.upsert(&Worker { age: Some(50), ..worker(1) }).await?;
+        let second = staff.insert_or_replace(&Worker { age: Some(50), ..worker(1) }).await?;
         assert_eq!(Stored::status(&second), 204);
         assert_ne!(Stored::etag(&first), Stored::etag(&second));
         let read = staff.get(Worker::primary().department("Sales").id(1)).await?.unwrap();

@@ -162,7 +162,7 @@ async fn writers_in_a_directory_never_overwrite_each_other() {
     for number in 0..2 {
         let blobs = Arc::new(LocalFileSystem::new_with_prefix(directory.path()).unwrap());
         let client = Client::builder().backend(memory.clone()).blobs(blobs).build().unwrap();
-        client.table::<Sailor>().create_if_missing().await.unwrap();
+        client.table::<Sailor>().create_if_not_exists().await.unwrap();
         writers.extend((0..15).map(|id| {
             let crew = client.table::<Sailor>();
             tokio::spawn(async move {

@@ -36,7 +36,7 @@ async fn damage(world: &World) {
     let orphan = DynamicEntity::new("email_nobody@contoso.com", "at_Sales_000009")
         .with("EntityType", "Employee#ByEmail")
         .with("Src", "W/\"1\"");
-    staff.upsert(&orphan).await.unwrap();
+    staff.insert_or_replace(&orphan).await.unwrap();
     let orphan = DynamicEntity::new("Smith", "name_Sales_00000005")
         .with("EntityType", "Employee#ByName")
         .with("Src", "W/\"1\"")
@@ -44,7 +44,7 @@ async fn damage(world: &World) {
         .with("SrcR", "empid_000005")
         .with("SrcT", "staff")
         .with("Age", 1);
-    names.upsert(&orphan).await.unwrap();
+    names.insert_or_replace(&orphan).await.unwrap();
 }
 
 type Told = (FindingKind, &'static str, String, String, Option<String>);
@@ -164,13 +164,13 @@ async fn what_does_not_stand_still_is_not_reported() {
     for (name, value) in copy.properties().clone() {
         late.set(name, value);
     }
-    rows.upsert(&late).await.unwrap();
+    rows.insert_or_replace(&late).await.unwrap();
     let mut again = rows.get(&email(3).0, &email(3).1).await.unwrap().unwrap();
     again.set("Age", 98);
     rows.replace(&again).await.unwrap();
     let mut touched = rows.get("Sales", "empid_000002").await.unwrap().unwrap();
     touched.set("Visits", 0_i64);
-    rows.merge(&touched).await.unwrap();
+    rows.patch(&touched).await.unwrap();
     let report = check.await.unwrap();
     let mut found: Vec<_> = report.findings.iter().map(|f| (f.index, f.kind)).collect();
     found.sort_by_key(|(index, kind)| (*index, format!("{kind:?}")));
@@ -259,7 +259,7 @@ async fn a_lost_table_of_copies_is_all_missing() {
 async fn copies_of_another_table_are_not_ones_own() {
     let world = filled().await;
     let archive = world.client.table_named::<Employee>("Archive");
-    archive.create_if_missing().await.unwrap();
+    archive.create_if_not_exists().await.unwrap();
     let one = Employee { department: "Old".into(), ..employee(7) };
     archive.insert(&one).await.unwrap().wait_for_copies().await.unwrap();
     assert_eq!(world.rows("StaffByName", "Jones").await.len(), 6);

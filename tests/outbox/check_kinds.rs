@@ -117,7 +117,7 @@ async fn a_condition_says_whether_a_copy_is_missing_or_nobodys() {
     for (name, value) in copy.properties().clone() {
         child.set(&name, value);
     }
-    rows.upsert(&child).await.unwrap();
+    rows.insert_or_replace(&child).await.unwrap();
     let expected = [
         (FindingKind::Missing, "Adults", "at_Sales_000001".to_owned()),
         (FindingKind::Orphan, "Adults", "at_Sales_000002".to_owned()),
@@ -200,7 +200,7 @@ async fn a_row_on_its_way_is_pending_and_its_copies_follow() {
         left.set(&name, value);
     }
     left.set("SrcP", "Sales");
-    towns.upsert(&left).await.unwrap();
+    towns.insert_or_replace(&left).await.unwrap();
     let expected = [(FindingKind::Orphan, "ByTown", "Sales_000001".to_owned())];
     assert_eq!(world.findings().await, expected);
     world.mend().await;

@@ -38,7 +38,7 @@ async fn values_are_compared_and_mended() {
     for (name, value) in left.properties().clone() {
         orphan.set(&name, value);
     }
-    rows.upsert(&orphan).await.unwrap();
+    rows.insert_or_replace(&orphan).await.unwrap();
     let primary = |id: u32| Some(format!("{id:06}"));
     let expected = [
         (FindingKind::Stale, "B2".to_owned(), primary(2)),
@@ -71,11 +71,11 @@ async fn a_claimed_value_is_pending() {
     }
     reserved.set("SrcR", "000009");
     reserved.set("SrcC", "c1");
-    rows.upsert(&reserved).await.unwrap();
+    rows.insert_or_replace(&reserved).await.unwrap();
     let claim = DynamicEntity::new("empid_Sales", "~e1_c1")
         .with("EntityType", "entable.claim")
         .with("Format", 1);
-    rows.upsert(&claim).await.unwrap();
+    rows.insert_or_replace(&claim).await.unwrap();
     let report = world.staff.check().await.unwrap();
     assert!(report.is_clean());
     assert_eq!((report.progress.pending, report.progress.suspects), (1, 0));
@@ -110,7 +110,7 @@ async fn a_value_that_two_have_is_contested() {
     assert_eq!(world.staff.get(by_email("a@a.com")).await.unwrap().unwrap().id, 1);
     // Another value mends it.
     let path = Person::primary().department("Sales").id(2);
-    world.staff.patch(path, Person::patch().email("d@a.com")).await.unwrap();
+    world.staff.patch_at(path, Person::patch().email("d@a.com")).await.unwrap();
     world.recover().await;
     world.later(OutboxOptions::FLIGHT);
     assert!(told(&world).await.is_empty());

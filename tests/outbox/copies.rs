@@ -126,11 +126,11 @@ async fn a_deleted_entity_leaves_no_copies() {
 async fn every_verb_is_followed_by_the_copies() {
     let world = World::new().await;
     let point = || Employee::primary().department("Sales").id(1);
-    world.staff.upsert(&employee(1)).await.unwrap();
+    world.staff.insert_or_replace(&employee(1)).await.unwrap();
     world.client.wait_for_copies().await;
-    world.staff.upsert(&Employee { age: 35, ..employee(1) }).await.unwrap();
+    world.staff.insert_or_replace(&Employee { age: 35, ..employee(1) }).await.unwrap();
     world.client.wait_for_copies().await;
-    world.staff.patch(point(), Employee::patch().age(36)).await.unwrap();
+    world.staff.patch_at(point(), Employee::patch().age(36)).await.unwrap();
     world.client.wait_for_copies().await;
     world
         .staff
@@ -146,7 +146,7 @@ async fn every_verb_is_followed_by_the_copies() {
     let by_email = || Employee::by_email().email("jones1@contoso.com").department("Sales").id(1);
     let found = world.staff.get(by_email()).await.unwrap().unwrap();
     assert_eq!((found.age, found.visits), (37, 9));
-    let mut egt = world.client.atomic();
+    let mut egt = world.client.transaction();
     egt.insert(&employee(2)).unwrap().delete_at(point()).unwrap();
     egt.commit().await.unwrap().wait_for_copies().await.unwrap();
     assert!(world.staff.get(by_email()).await.unwrap().is_none());

@@ -47,7 +47,7 @@ impl std::error::Error for Unwelcome {
 }
 
 async fn emit<M: Serialize + Message>(world: &World, message: &M) {
-    let mut egt = world.staff.atomic();
+    let mut egt = world.staff.transaction();
     egt.in_partition("Sales").unwrap().emit(message).unwrap();
     egt.commit().await.unwrap();
 }
@@ -153,7 +153,7 @@ async fn an_entity_on_its_way_is_waited_for() {
     let world = World::left_to_workers().await;
     let stored = world.staff.insert(&employee(1)).await.unwrap();
     let archive = world.client.table_named::<crate::fixture::Employee>("Archive");
-    archive.create_if_missing().await.unwrap();
+    archive.create_if_not_exists().await.unwrap();
     drop(world.staff.move_to(&stored, &archive).await.unwrap());
     emit(&world, &Welcome { id: 1 }).await;
     let tries = Arc::new(AtomicU32::new(0));
@@ -163,7 +163,7 @@ async fn an_entity_on_its_way_is_waited_for() {
         let staff = staff.clone();
         async move {
             let point = crate::fixture::Employee::primary().department("Sales").id(1);
-            staff.patch(point, crate::fixture::Employee::patch().age(40)).await?;
+            staff.patch_at(point, crate::fixture::Employee::patch().age(40)).await?;
             Ok(())
         }
     });

@@ -20,7 +20,7 @@ struct Welcome {
 }
 
 async fn emit(world: &World, id: u32) {
-    let mut egt = world.client.atomic();
+    let mut egt = world.client.transaction();
     egt.insert(&employee(id)).unwrap().emit(&Welcome { id }).unwrap();
     egt.commit().await.unwrap().wait_for_copies().await.unwrap();
 }
@@ -29,7 +29,7 @@ async fn emit(world: &World, id: u32) {
 async fn visit(context: &Context, id: u32) -> Result<bool, Error> {
     let table = context.client().table::<Employee>();
     let point = Employee::primary().department("Visits").id(id);
-    let mut egt = table.atomic();
+    let mut egt = table.transaction();
     match table.get(point).await? {
         Some(mut stored) => {
             stored.visits += 1;
@@ -72,7 +72,7 @@ async fn a_message_is_stored_with_the_change_and_handed_over() {
 async fn a_change_that_fails_stores_no_message() {
     let world = World::new().await;
     emit(&world, 1).await;
-    let mut egt = world.client.atomic();
+    let mut egt = world.client.transaction();
     egt.insert(&employee(1)).unwrap().emit(&Welcome { id: 9 }).unwrap();
     let error = egt.commit().await.unwrap_err();
     assert!(error.is_conflict() && error.failed_index() == Some(0), "{error}");
@@ -190,10 +190,10 @@ async fn poison_is_put_aside_and_can_be_put_back() {
 #[tokio::test]
 async fn a_message_alone_is_told_its_partition() {
     let world = World::new().await;
-    let mut egt = world.client.atomic();
+    let mut egt = world.client.transaction();
     egt.emit(&Welcome { id: 1 }).unwrap();
     assert!(egt.commit().await.unwrap_err().is_invalid());
-    let mut egt = world.staff.atomic();
+    let mut egt = world.staff.transaction();
     egt.in_partition("Sales").unwrap().emit(&Welcome { id: 1 }).unwrap();
     egt.commit().await.unwrap();
     assert_eq!(world.open().await.len(), 1);

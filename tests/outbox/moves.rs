@@ -25,7 +25,7 @@ async fn archive_world() -> (World, Table<Employee>, Table<Employee>) {
     let archive = world.client.table_named::<Employee>("Archive");
     current.create().await.unwrap();
     archive.create().await.unwrap();
-    world.client.create_table_if_missing("EntableDirectory").await.unwrap();
+    world.client.create_table_if_not_exists("EntableDirectory").await.unwrap();
     (world, current, archive)
 }
 
@@ -37,7 +37,7 @@ async fn an_employee_is_archived() {
     current.move_to(&stored, &archive).await.unwrap();
     // The message waits; a typed writer keeps off.
     assert_eq!(places(&world).await, (true, false));
-    let error = current.upsert(&employee(456)).await.unwrap_err();
+    let error = current.insert_or_replace(&employee(456)).await.unwrap_err();
     assert!(error.is_conflict() && error.to_string().contains("moving"), "{error}");
     let worker = world.client.worker();
     worker.drain().await.unwrap();
@@ -109,7 +109,7 @@ async fn a_place_that_is_taken_leaves_the_employee_where_it_was() {
     );
     assert_eq!(places(&world).await, (true, true));
     // Nothing is lost, and it can be written again.
-    current.upsert(&employee(456)).await.unwrap();
+    current.insert_or_replace(&employee(456)).await.unwrap();
 }
 
 #[tokio::test]
@@ -155,7 +155,7 @@ async fn a_change_by_an_unknowing_writer_on_the_way_is_not_lost() {
     assert_eq!(places(&world).await, (true, true));
     let rows = world.client.dynamic("Current");
     let patch = DynamicEntity::new("Sales", "empid_000456").with("Age", 77);
-    rows.upsert_merge(&patch).await.unwrap();
+    rows.insert_or_merge(&patch).await.unwrap();
     world.later(OutboxOptions::LEASE);
     worker.drain().await.unwrap();
     assert_eq!(places(&world).await, (false, true));
@@ -215,14 +215,14 @@ async fn a_move_that_never_can_be_is_given_up() {
     archive.create().await.unwrap();
     let stored = current.insert(&employee(456)).await.unwrap();
     current.move_to(&stored, &archive).await.unwrap();
-    assert!(current.upsert(&employee(456)).await.unwrap_err().is_conflict());
+    assert!(current.insert_or_replace(&employee(456)).await.unwrap_err().is_conflict());
     let worker = client.worker();
     let stats = worker.drain().await.unwrap();
     assert_eq!((stats.poisoned, stats.open), (1, 0), "{stats:?}");
     let poisoned = worker.poisoned().await.unwrap();
     assert_eq!(poisoned[0].message(), Some("entable.move"));
     assert!(poisoned[0].error.contains("closed for writing"), "{}", poisoned[0].error);
-    current.upsert(&employee(456)).await.unwrap();
+    current.insert_or_replace(&employee(456)).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

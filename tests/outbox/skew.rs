@@ -100,7 +100,7 @@ async fn partitions_are_closed_by_the_stores_clock() {
 async fn a_message_is_leased_by_the_stores_clock() {
     for (first, second) in [(-7, 7), (7, -7)] {
         let world = World::new().await;
-        let mut egt = world.staff.atomic();
+        let mut egt = world.staff.transaction();
         egt.in_partition("Sales").unwrap().emit(&Welcome { id: 1 }).unwrap();
         egt.commit().await.unwrap();
         let calls = Arc::new(AtomicU32::new(0));
@@ -183,7 +183,7 @@ async fn several_processes_share_one_store() {
     let writers = processes.iter().enumerate().map(|(at, process)| async move {
         let staff = process.table::<Employee>();
         for id in 0..20 {
-            let mut egt = staff.atomic();
+            let mut egt = staff.transaction();
             let one = employee(at as u32 * 100 + id);
             egt.insert(&one).unwrap().emit(&Welcome { id }).unwrap();
             egt.commit().await.unwrap();

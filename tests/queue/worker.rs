@@ -36,7 +36,7 @@ pub(crate) struct Visits {
 
 pub(crate) async fn visit(cx: &Context, id: u32) -> Result<bool, Error> {
     let visits = cx.client().table::<Visits>();
-    let mut egt = visits.atomic();
+    let mut egt = visits.transaction();
     match visits.get(Visits::primary().id(id)).await? {
         Some(mut stored) => {
             stored.count += 1;

@@ -12,7 +12,7 @@ async fn a_property_is_changed_without_knowing_the_type() -> Result<(), Error> {
     let stale = found.clone();
     let count = found.i32("EmployeeCount")?;
     found.set("EmployeeCount", count + 1);
-    staff.merge(&found).await?;
+    staff.patch(&found).await?;
     assert_eq!(recorder.count(), 2);
     let Some(Request::Apply { operations, .. }) = recorder.requests().last().cloned() else {
         panic!("{recorder}")
@@ -22,7 +22,7 @@ async fn a_property_is_changed_without_knowing_the_type() -> Result<(), Error> {
     assert_eq!(*row, StaffRow::Department(Department { employee_count: 2, ..department() }));
     let mut stale = stale;
     stale.set("EmployeeCount", 9);
-    assert!(staff.merge(&stale).await.unwrap_err().is_precondition_failed());
+    assert!(staff.patch(&stale).await.unwrap_err().is_precondition_failed());
 
     let employee = staff.get("Sales", "empid_000223").await?.unwrap();
     let error = employee.i32("EmployeeCount").unwrap_err();
@@ -103,7 +103,7 @@ async fn a_merge_removes_nothing_and_says_so() -> Result<(), Error> {
     let mut found = staff.get("Sales", "department").await?.unwrap();
     found.remove("EmployeeCount");
     recorder.clear();
-    let error = staff.merge(&found).await.unwrap_err();
+    let error = staff.patch(&found).await.unwrap_err();
     assert!(error.is_invalid());
     assert_eq!(
         error.to_string(),
@@ -123,13 +123,13 @@ async fn an_entity_is_written_back_where_it_was_read() -> Result<(), Error> {
     let mut found = staff.get("Sales", "department").await?.unwrap();
     *found = DynamicEntity::new("Sales", "empid_000223").with("Age", 1);
     recorder.clear();
-    for error in [staff.replace(&found).await.unwrap_err(), staff.merge(&found).await.unwrap_err()]
+    for error in [staff.replace(&found).await.unwrap_err(), staff.patch(&found).await.unwrap_err()]
     {
         assert!(error.is_invalid());
         assert_eq!(error.keys(), Some(("Sales", "department")));
         assert!(error.message().contains("`empid_000223`"), "{error}");
     }
-    assert!(staff.atomic().replace(&found).is_err());
+    assert!(staff.transaction().replace(&found).is_err());
     assert_eq!(recorder.count(), 0);
     Ok(())
 }

@@ -90,7 +90,7 @@ pub async fn client() -> (Recorder, Client) {
 /// An employee, the department and two reviews.
 pub async fn staffed() -> (Recorder, Client) {
     let (recorder, client) = client().await;
-    let mut egt = client.atomic();
+    let mut egt = client.transaction();
     egt.insert(&employee(223)).unwrap().insert(&department()).unwrap();
     egt.insert(&review(223, 2012)).unwrap().insert(&review(223, 2013)).unwrap();
     egt.commit().await.unwrap();

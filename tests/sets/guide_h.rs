@@ -83,7 +83,7 @@ async fn h01_many_departments_with_many_employees() -> Result<(), Error> {
 #[tokio::test]
 async fn h02_department_and_employees_share_a_partition() -> Result<(), Error> {
     let (recorder, client) = client(&["Staff"]).await;
-    let mut egt = client.atomic();
+    let mut egt = client.transaction();
     egt.insert(&department(2))?.insert(&employee(1))?.insert(&employee(2))?;
     egt.commit().await?;
     assert_eq!(recorder.count(), 1);
@@ -101,13 +101,13 @@ async fn h03_an_employee_and_the_count_in_one_transaction() -> Result<(), Error>
     let stale = sales.clone();
     sales.employee_count += 1;
     recorder.clear();
-    let mut egt = client.atomic();
+    let mut egt = client.transaction();
     egt.insert(&employee(1))?.replace(&sales)?;
     egt.commit().await?;
     assert_eq!(recorder.count(), 1);
     let mut stale = stale;
     stale.employee_count += 1;
-    let mut egt = client.atomic();
+    let mut egt = client.transaction();
     egt.insert(&employee(2))?.replace(&stale)?;
     let error = egt.commit().await.unwrap_err();
     assert!(error.is_precondition_failed());
@@ -124,7 +124,7 @@ async fn h04_an_employee_does_not_move_by_a_transaction() -> Result<(), Error> {
     let staff = client.table::<Employee>();
     let mut moved = staff.insert(&employee(1)).await?;
     moved.department = "Marketing".into();
-    let error = client.atomic().replace(&moved).unwrap_err();
+    let error = client.transaction().replace(&moved).unwrap_err();
     assert!(error.is_invalid() && error.to_string().contains("move_to"), "{error}");
     Ok(())
 }
@@ -153,7 +153,7 @@ async fn h05_types_in_different_tables_and_stores() -> Result<(), Error> {
     elsewhere.create_table("Departments").await?;
     elsewhere.table::<apart::Department>().insert(&apart::department()).await?;
     client.table::<apart::Department>().insert(&apart::department()).await?;
-    let mut egt = client.atomic();
+    let mut egt = client.transaction();
     let error = egt.insert(&employee(1))?.insert(&apart::department()).unwrap_err();
     assert!(error.is_invalid());
     assert!(error.to_string().contains("stays in one table"), "{error}");
@@ -257,7 +257,7 @@ async fn h11_one_to_one_by_reference() -> Result<(), Error> {
         departments.query(apart::Department::primary()).filter(managed).collect().await?.len(),
         1
     );
-    departments.upsert(&apart::department()).await?;
+    departments.insert_or_replace(&apart::department()).await?;
     let sales = departments.get(apart::Department::primary().name("Sales")).await?.unwrap();
     assert_eq!(sales.manager, None);
     Ok(())
@@ -337,7 +337,7 @@ async fn h14_two_concrete_types_of_one_base() -> Result<(), Error> {
     let don = Employee { region: "eu".into(), id: 1, person: person("Don"), salary: None };
     let jun = Customer { region: "eu".into(), id: 1, person: person("Jun"), credit: 10.0 };
     let people = client.set::<AnyPerson>("Person");
-    let mut egt = people.atomic();
+    let mut egt = people.transaction();
     egt.insert(&AnyPerson::from(don.clone()))?.insert(&AnyPerson::from(jun.clone()))?;
     egt.commit().await?;
     recorder.clear();

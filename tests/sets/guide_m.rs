@@ -44,7 +44,7 @@ async fn staffed() -> (Recorder, Client) {
     let client = Client::builder().backend(recorder.clone()).build().unwrap();
     client.create_table("Staff").await.unwrap();
     let contact = Contact { first_name: "Don".into(), email: "donh@contoso.com".into() };
-    let mut egt = client.atomic();
+    let mut egt = client.transaction();
     let don = Employee { department: "Sales".into(), id: 1, contact: contact.clone(), age: 34 };
     let sales = Department { name: "Sales".into(), manager_id: 1, manager: contact };
     egt.insert(&don).unwrap().insert(&sales).unwrap();
@@ -87,7 +87,7 @@ async fn m04_both_copies_change_in_one_transaction() -> Result<(), Error> {
     page.department.manager = don.contact.clone();
     let stale = page.department.clone();
     recorder.clear();
-    let mut egt = client.atomic();
+    let mut egt = client.transaction();
     egt.replace(don)?.replace(&page.department)?;
     egt.commit().await?;
     assert_eq!(recorder.count(), 1);
@@ -95,7 +95,7 @@ async fn m04_both_copies_change_in_one_transaction() -> Result<(), Error> {
     assert_eq!(page.department.manager, page.employees[0].contact);
     let mut don = page.employees[0].clone();
     don.contact.email = "other@contoso.com".into();
-    let mut egt = client.atomic();
+    let mut egt = client.transaction();
     egt.replace(&don)?.replace(&stale)?;
     assert!(egt.commit().await.unwrap_err().is_precondition_failed());
     let page = client.set::<Page>("Staff").load(Keys::partition("Sales")).await?;

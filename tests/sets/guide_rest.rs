@@ -22,7 +22,7 @@ async fn d05_a_summary_is_kept_in_the_same_transaction() -> Result<(), Error> {
     for id in 1..=3 {
         summary.employees += 1;
         summary.ages += i64::from(employee(id).age);
-        let mut egt = client.atomic();
+        let mut egt = client.transaction();
         egt.insert(&employee(id))?.replace(&summary)?;
         egt.commit().await?;
         summary = summaries.get(Summary::primary().department("Sales")).await?.unwrap();

@@ -178,7 +178,7 @@ async fn x06_the_type_has_a_version() -> Result<(), Error> {
     let mut row = dynamic.get("Sales", "empid_000001").await?.unwrap();
     assert_eq!(row.str("EntityType")?, "Employee.v2");
     row.set("EntityType", "Employee.v3");
-    dynamic.merge(&row).await?;
+    dynamic.patch(&row).await?;
     let error = staff.get(point()).await.unwrap_err();
     assert!(error.is_unrecognized_entity());
     assert_eq!(error.entity_type(), Some("Employee.v3"));
@@ -314,10 +314,10 @@ async fn x15_updating_needs_no_type() -> Result<(), Error> {
     let mut found = dynamic.get("Sales", "department").await?.unwrap();
     let count = found.i32("EmployeeCount")?;
     found.set("EmployeeCount", count + 1);
-    dynamic.merge(&found).await?;
+    dynamic.patch(&found).await?;
     assert_eq!(recorder.count(), 2);
     assert!(matches!(&recorder.requests()[1], Request::Apply { .. }));
-    assert!(dynamic.merge(&found).await.unwrap_err().is_precondition_failed());
+    assert!(dynamic.patch(&found).await.unwrap_err().is_precondition_failed());
     let found = dynamic.get("Sales", "department").await?.unwrap();
     assert_eq!((found.i32("EmployeeCount")?, found.str("EntityType")?), (2, "Department"));
     let employee = dynamic.get("Sales", "empid_000223").await?.unwrap();

@@ -235,7 +235,7 @@ async fn a_list_with_a_bad_entity_has_the_others() -> Result<(), Error> {
     let dynamic = client.dynamic("Staff");
     let mut bad = dynamic.get("Sales", "empid_000002").await?.unwrap();
     bad.set("Age", "old");
-    dynamic.merge(&bad).await?;
+    dynamic.patch(&bad).await?;
     let jones = Employee::by_last_name().department("Sales").last_name("Jones");
     let listed = client.table::<Employee>().query(jones);
     assert!(listed.collect().await.unwrap_err().is_decode());

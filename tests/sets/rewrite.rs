@@ -198,7 +198,7 @@ async fn a_row_that_cannot_be_converted_stops_no_upgrade() -> Result<(), Error> 
     }
     let mut bad = client.dynamic("Staff").get("Sales", "e0009").await?.unwrap();
     bad.set("Age", "29");
-    client.dynamic("Staff").merge(&bad).await?;
+    client.dynamic("Staff").patch(&bad).await?;
     let report = workers.upgrade_all().await?;
     assert_eq!((report.done, report.failed.len()), (1, 0), "{report:?}");
     assert!(workers.get(Worker::primary().department("Sales").id(9)).await?.is_some());
@@ -332,14 +332,15 @@ async fn a_value_of_another_variant_is_not_written_over_a_row() -> Result<(), Er
         changed("note", DynamicEntity::new("Sales", "other").into()),
         changed("note", DynamicEntity::new("Marketing", "note").into()),
     ] {
-        let error = staff.atomic().replace(&stored).unwrap_err();
+        let error = staff.transaction().replace(&stored).unwrap_err();
         assert!(error.is_invalid(), "{error}");
         assert_eq!(error.keys(), Some((stored.partition_key(), stored.row_key())));
         if stored.row_key() != "note" || matches!(*stored, AnyRow::Department(_)) {
-            assert!(staff.atomic().delete(&stored).unwrap_err().is_invalid());
+            assert!(staff.transaction().delete(&stored).unwrap_err().is_invalid());
         }
     }
-    let said = staff.atomic().replace(&changed("empid_000223", department().into())).unwrap_err();
+    let said =
+        staff.transaction().replace(&changed("empid_000223", department().into())).unwrap_err();
     assert_eq!(
         said.message(),
         "the row was read as `Employee`, and the value is a `Department` now; delete the one and insert the other"

@@ -92,10 +92,12 @@ async fn a_narrowed_row_is_written() -> Result<(), Error> {
 async fn values_of_a_set_are_written() -> Result<(), Error> {
     let (recorder, client) = client().await;
     let staff = client.set::<AnyRow>("Staff");
-    let mut egt = staff.atomic();
+    let mut egt = staff.transaction();
     egt.insert(&AnyRow::Employee(employee(1)))?
         .insert(&AnyRow::Department(department()))?
-        .upsert(&AnyRow::from(DynamicEntity::new("Sales", "note").with("Text", "hello")))?;
+        .insert_or_replace(&AnyRow::from(
+            DynamicEntity::new("Sales", "note").with("Text", "hello"),
+        ))?;
     egt.commit().await?;
     assert_eq!(recorder.count(), 2, "the list of the employee is read: {recorder}");
     let report = staff.bulk().insert_all((2..=4).map(|id| AnyRow::from(employee(id)))).await?;
@@ -116,7 +118,7 @@ async fn values_of_a_set_are_written() -> Result<(), Error> {
             "review_000001_2012"
         ]
     );
-    let mut egt = staff.atomic();
+    let mut egt = staff.transaction();
     for row in &mut rows {
         match &mut **row {
             AnyRow::Employee(employee) => employee.age += 1,

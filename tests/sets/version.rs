@@ -218,7 +218,7 @@ async fn writing_stores_the_current_version_and_its_copies() -> Result<(), Error
 #[tokio::test]
 async fn patching_and_deleting_know_the_old_rows() -> Result<(), Error> {
     let (_, staff) = staff().await;
-    staff.patch(point(1), Employee::patch().last_name("Jones")).await?;
+    staff.patch_at(point(1), Employee::patch().last_name("Jones")).await?;
     let patched = staff.get(point(1)).await?.unwrap();
     assert_eq!(*patched, Employee { last_name: "Jones".into(), ..current(1) });
     staff.delete_at(point(2)).await?;

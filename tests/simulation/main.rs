@@ -139,7 +139,7 @@ async fn damage(client: &Client, random: &mut Random) {
                 let orphan = DynamicEntity::new(PARTITION, "adult_000077")
                     .with("EntityType", "Person#Adult")
                     .with("Age", 30);
-                rows.upsert(&orphan).await.unwrap();
+                rows.insert_or_replace(&orphan).await.unwrap();
             }
         }
     }

@@ -21,7 +21,7 @@ pub(crate) struct Writer {
 #[derive(Debug, Clone)]
 enum Intent {
     Insert(Person),
-    Upsert(Person),
+    InsertOrReplace(Person),
     /// The version that was read, and what is put in its place; `None`: it is deleted.
     Put {
         loaded: Stored<Person>,
@@ -88,12 +88,12 @@ impl Writer {
                 self.put(result, &Intent::Insert(person), from);
             }
             2 => {
-                let result = self.table.upsert(&person).await;
-                self.put(result, &Intent::Upsert(person), from);
+                let result = self.table.insert_or_replace(&person).await;
+                self.put(result, &Intent::InsertOrReplace(person), from);
             }
             3 => {
-                let result = self.table.upsert_merge(&person).await;
-                self.put(result, &Intent::Upsert(person), from);
+                let result = self.table.insert_or_merge(&person).await;
+                self.put(result, &Intent::InsertOrReplace(person), from);
             }
             4 => {
                 if let Ok(Some(stored)) = self.table.get(Self::point(id)).await {
@@ -112,7 +112,7 @@ impl Writer {
             8 => self.patch(person, from).await,
             9 => self.update(id, from).await,
             10 => self.delete(id, from).await,
-            11 => self.atomic(from).await,
+            11 => self.transaction(from).await,
             12 => self.bulk(from).await,
             _ => self.look().await,
         }
@@ -145,7 +145,7 @@ impl Writer {
             2 => Person::patch().last_name(person.last_name.clone()),
             _ => Person::patch().email(person.email.clone()),
         };
-        let result = self.table.patch(Self::point(person.id), patch).await;
+        let result = self.table.patch_at(Self::point(person.id), patch).await;
         let intent = Intent::Change { row_key: person.row_key(), to: person };
         self.judge_result(&result, &intent, from);
     }
@@ -186,8 +186,8 @@ impl Writer {
         }
     }
 
-    async fn atomic(&mut self, from: usize) {
-        let mut egt = self.table.atomic();
+    async fn transaction(&mut self, from: usize) {
+        let mut egt = self.table.transaction();
         let mut intents: Vec<Intent> = Vec::new();
         let mut taken: Vec<u32> = Vec::new();
         for _ in 0..=self.random.below(3) {
@@ -216,8 +216,8 @@ impl Writer {
                     egt.delete_at(Self::point(id)).map(drop)
                 }
                 (3, _) => {
-                    let added = egt.upsert(&person).map(drop);
-                    intents.push(Intent::Upsert(person));
+                    let added = egt.insert_or_replace(&person).map(drop);
+                    intents.push(Intent::InsertOrReplace(person));
                     added
                 }
                 _ => {
@@ -250,12 +250,12 @@ impl Writer {
         let kind = self.random.below(3);
         let report = match kind {
             0 => bulk.insert_all(&people).await,
-            1 => bulk.upsert_all(&people).await,
+            1 => bulk.insert_or_replace_all(&people).await,
             _ => bulk.delete_all(people.iter().map(|person| Self::point(person.id))).await,
         };
         let intent = |person: &Person| match kind {
             0 => Intent::Insert(person.clone()),
-            1 => Intent::Upsert(person.clone()),
+            1 => Intent::InsertOrReplace(person.clone()),
             _ => Intent::Remove { row_key: person.row_key(), must_exist: false },
         };
         let intents: Vec<Intent> = people.iter().map(intent).collect();
@@ -320,7 +320,7 @@ impl Writer {
         let was_absent = |row_key: &str| states(row_key).iter().any(Option::is_none);
         match intent {
             Intent::Insert(person) => error.is_conflict() && was_there(&person.row_key()),
-            Intent::Upsert(_) => false,
+            Intent::InsertOrReplace(_) => false,
             Intent::Put { loaded, new } => {
                 let row_key = other_key(loaded_id(loaded));
                 let is_other = |state: &State| match loaded.index() {
@@ -372,7 +372,7 @@ fn loaded_id(loaded: &Stored<Person>) -> u32 {
 impl Intent {
     fn creates(&self) -> Option<String> {
         match self {
-            Self::Insert(person) | Self::Upsert(person) => Some(person.row_key()),
+            Self::Insert(person) | Self::InsertOrReplace(person) => Some(person.row_key()),
             Self::Put { new: Some(person), .. } => Some(person.row_key()),
             _ => None,
         }
@@ -381,7 +381,7 @@ impl Intent {
     /// Whose key of an index it would be.
     fn wants(&self, index: &str) -> Option<(String, String)> {
         match self {
-            Self::Insert(person) | Self::Upsert(person) => {
+            Self::Insert(person) | Self::InsertOrReplace(person) => {
                 Some((person.row_key(), person.key_in(index)))
             }
             Self::Put { new: Some(person), .. } => Some((person.row_key(), person.key_in(index))),

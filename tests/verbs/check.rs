@@ -218,7 +218,7 @@ async fn order_of_properties_and_rows_of_others_do_not_matter() -> Result<(), Er
     for (name, value) in properties.into_iter().rev() {
         turned.set(name, value.clone());
     }
-    rows.upsert(&turned).await?;
+    rows.insert_or_replace(&turned).await?;
     let report = staff.check().await?;
     assert!(report.is_clean(), "{:?}", report.findings);
     assert_eq!(report.progress.partitions, 2);

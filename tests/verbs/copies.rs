@@ -51,7 +51,7 @@ async fn staff() -> (Recorder, Table<Person>) {
     let recorder = Recorder::around(Memory::new());
     let client = Client::builder().backend(recorder.clone()).build().unwrap();
     let staff = client.table::<Person>();
-    staff.create_if_missing().await.unwrap();
+    staff.create_if_not_exists().await.unwrap();
     recorder.clear();
     (recorder, staff)
 }
@@ -95,7 +95,7 @@ async fn copies_follow_the_primary() -> Result<(), Error> {
         rows(&staff).await,
         ["email_smith@contoso.com", "empid_000001", "lastname_Smith", "name_Smith_000001"]
     );
-    staff.patch(Person::primary().department("Sales").id(1), Person::patch().age(40)).await?;
+    staff.patch_at(Person::primary().department("Sales").id(1), Person::patch().age(40)).await?;
     assert!(rows(&staff).await.contains(&"adult_000001".to_owned()));
     assert!(staff.delete(&smith).await.unwrap_err().is_precondition_failed());
     staff.delete_at(Person::primary().department("Sales").id(1)).await?;
@@ -133,7 +133,7 @@ async fn a_list_gives_ids_and_entities() -> Result<(), Error> {
     let found = staff.query(jones()).collect().await?;
     assert_eq!(found.iter().map(|p| p.id).collect::<Vec<_>>(), [152, 7, 30]);
     assert_eq!(recorder.count(), 4);
-    let mut egt = staff.atomic();
+    let mut egt = staff.transaction();
     egt.insert(&person(8, "Jones"))?.insert(&person(9, "Jones"))?;
     egt.commit().await?;
     assert_eq!(staff.keys(jones()).await?.len(), 5);
@@ -149,7 +149,7 @@ async fn two_entities_swap_their_email() -> Result<(), Error> {
     let mut a = staff.insert(&person(1, "Jones")).await?;
     let mut b = staff.insert(&person(2, "Smith")).await?;
     std::mem::swap(&mut a.email, &mut b.email);
-    let mut egt = staff.atomic();
+    let mut egt = staff.transaction();
     egt.replace(&a)?.replace(&b)?;
     egt.commit().await?;
     let found = staff.get(Person::by_email().department("Sales").email(b.email.clone())).await?;

@@ -79,8 +79,8 @@ async fn the_holder_is_named_by_every_verb() -> Result<(), Error> {
         let mut third = employee(3);
         clash(&mut third);
         assert_held(&staff.insert(&third).await.unwrap_err(), index, row_key);
-        assert_held(&staff.upsert(&third).await.unwrap_err(), index, row_key);
-        assert_held(&staff.upsert_merge(&third).await.unwrap_err(), index, row_key);
+        assert_held(&staff.insert_or_replace(&third).await.unwrap_err(), index, row_key);
+        assert_held(&staff.insert_or_merge(&third).await.unwrap_err(), index, row_key);
         let mut changed = second.clone();
         clash(&mut changed);
         assert_held(&staff.replace(&changed).await.unwrap_err(), index, row_key);
@@ -91,14 +91,14 @@ async fn the_holder_is_named_by_every_verb() -> Result<(), Error> {
         });
         let updated = updated.await;
         assert_held(&updated.unwrap_err(), index, row_key);
-        let mut egt = staff.atomic();
+        let mut egt = staff.transaction();
         egt.insert(&employee(4))?.replace(&changed)?.insert(&employee(5))?;
         let error = egt.commit().await.unwrap_err();
         assert_held(&error, index, row_key);
         assert_eq!(error.failed_index(), Some(1));
         assert_eq!(rows(&staff).await, before, "nothing is written");
     }
-    let error = staff.patch(point(), Employee::patch().badge(1_u16)).await.unwrap_err();
+    let error = staff.patch_at(point(), Employee::patch().badge(1_u16)).await.unwrap_err();
     assert_held(&error, "ByBadge", "badge_00001");
     Ok(())
 }
@@ -130,7 +130,7 @@ async fn two_of_one_transaction_name_each_other() -> Result<(), Error> {
         clash(&mut third);
         // The key is free: who had it goes in the same transaction.
         let first = staff.query(Employee::primary().department("Sales/North")).first().await?;
-        let mut egt = staff.atomic();
+        let mut egt = staff.transaction();
         egt.insert(&second)?.delete(&first.unwrap())?.insert(&third)?;
         let error = egt.commit().await.unwrap_err();
         assert!(error.is_unique_violation(), "{error}");

@@ -79,21 +79,21 @@ macro_rules! acts {
             act!("replace_any", client, {
                 client.table().replace_any(&$kind { age: 50, ..$new(1) }).await.map(drop)
             }),
-            act!("upsert of a new one", client, {
-                client.table().upsert(&$new(4)).await.map(drop)
+            act!("insert_or_replace of a new one", client, {
+                client.table().insert_or_replace(&$new(4)).await.map(drop)
             }),
-            act!("upsert", client, {
+            act!("insert_or_replace", client, {
                 client
                     .table()
-                    .upsert(&$kind { last_name: "Smith".into(), ..$new(1) })
+                    .insert_or_replace(&$kind { last_name: "Smith".into(), ..$new(1) })
                     .await
                     .map(drop)
             }),
-            act!("upsert_merge", client, {
-                client.table().upsert_merge(&$kind { age: 50, ..$new(1) }).await.map(drop)
+            act!("insert_or_merge", client, {
+                client.table().insert_or_merge(&$kind { age: 50, ..$new(1) }).await.map(drop)
             }),
             act!("patch", client, {
-                client.table::<$kind>().patch(point(1), $kind::patch().age(50)).await.map(drop)
+                client.table::<$kind>().patch_at(point(1), $kind::patch().age(50)).await.map(drop)
             }),
             act!("update", client, {
                 let add = |one: &mut $kind| {
@@ -115,18 +115,18 @@ macro_rules! acts {
                 let mut one = there(client, 1).await?;
                 let two = there(client, 2).await?;
                 one.age += 1;
-                let mut egt = client.atomic();
+                let mut egt = client.transaction();
                 egt.insert(&$new(4))?.replace(&one)?.delete(&two)?;
-                egt.upsert(&$new(5))?.patch(point(3), $kind::patch().age(60))?;
+                egt.insert_or_replace(&$new(5))?.patch_at(point(3), $kind::patch().age(60))?;
                 egt.commit().await.map(drop)
             }),
             act!("bulk insert", client, {
                 let new = [$new(4), $new(5), $kind { department: "Other".into(), ..$new(6) }];
                 client.bulk().insert_all(new).await?.into_result().map(drop)
             }),
-            act!("bulk upsert", client, {
+            act!("bulk insert_or_replace", client, {
                 let new = [$kind { age: 50, ..$new(1) }, $new(4)];
-                client.bulk().upsert_all(new).await?.into_result().map(drop)
+                client.bulk().insert_or_replace_all(new).await?.into_result().map(drop)
             }),
             act!("bulk delete", client, {
                 let gone = [there(client, 1).await?, there(client, 2).await?];

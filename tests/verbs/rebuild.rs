@@ -148,8 +148,8 @@ async fn a_writer_works_on_beside_a_rebuild() -> Result<(), Error> {
                 tokio::task::yield_now().await;
                 match id % 3 {
                     0 => drop(staff.delete_at(point).await?),
-                    1 => drop(staff.patch(point, Person::patch().last_name("Brown")).await?),
-                    _ => drop(staff.upsert(&person(id, "Miller")).await?),
+                    1 => drop(staff.patch_at(point, Person::patch().last_name("Brown")).await?),
+                    _ => drop(staff.insert_or_replace(&person(id, "Miller")).await?),
                 }
             }
         }

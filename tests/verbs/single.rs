@@ -47,7 +47,7 @@ async fn staff() -> (Recorder, Table<Employee>) {
     let recorder = Recorder::around(Memory::new());
     let client = Client::builder().backend(recorder.clone()).build().unwrap();
     let staff = client.table::<Employee>();
-    staff.create_if_missing().await.unwrap();
+    staff.create_if_not_exists().await.unwrap();
     recorder.clear();
     (recorder, staff)
 }
@@ -72,9 +72,9 @@ async fn every_verb_is_one_request() -> Result<(), Error> {
     let read = staff.get(point()).await?.unwrap();
     requests(1);
     assert_eq!((&*read, read.etag()), (&*don, don.etag()));
-    staff.patch(point(), Employee::patch().age(35).salary(10.5)).await?;
+    staff.patch_at(point(), Employee::patch().age(35).salary(10.5)).await?;
     requests(1);
-    staff.patch(point(), Employee::patch().remove_salary()).await?;
+    staff.patch_at(point(), Employee::patch().remove_salary()).await?;
     requests(2);
     let don = staff
         .update(point(), |e| {
@@ -86,8 +86,8 @@ async fn every_verb_is_one_request() -> Result<(), Error> {
     assert_eq!((don.age, don.salary), (36, None));
     assert_eq!(staff.get_as::<Contact>(point()).await?.unwrap().id, 223);
     requests(1);
-    staff.upsert(&employee(224, 1)).await?;
-    staff.upsert_merge(&employee(225, 1)).await?;
+    staff.insert_or_replace(&employee(224, 1)).await?;
+    staff.insert_or_merge(&employee(225, 1)).await?;
     staff.replace_any(&employee(225, 2)).await?;
     staff.delete(&don).await?;
     assert!(!staff.delete_at(point()).await?);

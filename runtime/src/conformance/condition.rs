@@ -86,7 +86,7 @@ pub async fn any_version_replaces(s: &Setup) {
 }
 
 /// 3: the two upserts have no condition and take any version.
-pub async fn upserts_take_any_version(s: &Setup) {
+pub async fn insert_or_replace_takes_any_version(s: &Setup) {
     stale(s).await;
     for write in [Operation::insert_or_merge, Operation::insert_or_replace] {
         assert_eq!(s.one(write(bare("p", "r"))).await.expect("written").status, 204);

@@ -96,31 +96,31 @@ pub async fn merge_is_case_sensitive(s: &Setup) {
 
 /// 3: insert-or-replace creates a missing entity, 204.
 pub async fn insert_or_replace_creates(s: &Setup) {
-    let upsert = Operation::insert_or_replace(row("p", "r", &old()));
-    assert_eq!(s.one(upsert).await.expect("created").status, 204);
+    let insert_or_replace = Operation::insert_or_replace(row("p", "r", &old()));
+    assert_eq!(s.one(insert_or_replace).await.expect("created").status, 204);
     assert_eq!(s.properties("p", "r").await, expected(&old()));
 }
 
 /// 3: insert-or-replace puts an entity in place of the existing one, 204.
 pub async fn insert_or_replace_replaces(s: &Setup) {
     s.given("p", "r", &old()).await;
-    let upsert = Operation::insert_or_replace(row("p", "r", &[("Set", 2.into())]));
-    assert_eq!(s.one(upsert).await.expect("replaced").status, 204);
+    let insert_or_replace = Operation::insert_or_replace(row("p", "r", &[("Set", 2.into())]));
+    assert_eq!(s.one(insert_or_replace).await.expect("replaced").status, 204);
     assert_eq!(s.properties("p", "r").await, expected(&[("Set", 2.into())]));
 }
 
 /// 3: insert-or-merge creates a missing entity, 204.
 pub async fn insert_or_merge_creates(s: &Setup) {
-    let upsert = Operation::insert_or_merge(row("p", "r", &old()));
-    assert_eq!(s.one(upsert).await.expect("created").status, 204);
+    let insert_or_replace = Operation::insert_or_merge(row("p", "r", &old()));
+    assert_eq!(s.one(insert_or_replace).await.expect("created").status, 204);
     assert_eq!(s.properties("p", "r").await, expected(&old()));
 }
 
 /// 3: insert-or-merge sets properties of an existing entity, 204.
 pub async fn insert_or_merge_merges(s: &Setup) {
     s.given("p", "r", &old()).await;
-    let upsert = Operation::insert_or_merge(row("p", "r", &[("Set", 2.into())]));
-    assert_eq!(s.one(upsert).await.expect("merged").status, 204);
+    let insert_or_replace = Operation::insert_or_merge(row("p", "r", &[("Set", 2.into())]));
+    assert_eq!(s.one(insert_or_replace).await.expect("merged").status, 204);
     let now = [("Kept", 1.into()), ("Set", 2.into())];
     assert_eq!(s.properties("p", "r").await, expected(&now));
 }

@@ -18,7 +18,7 @@ macro_rules! for_each_promise {
                 delete_without_table
             }
             condition {
-                any_version_replaces upserts_take_any_version versions_chain version_as_text
+                any_version_replaces insert_or_replace_takes_any_version versions_chain version_as_text
                 versions_are_unique timestamps_rise versions_differ_across_delete
                 reading_keeps_the_version versions_are_per_entity timestamp_is_recent
                 replace_matching replace_stale replace_stale_changes_nothing

@@ -28,8 +28,9 @@ pub(crate) use size::hidden;
 #[cfg(feature = "encrypt")]
 pub(crate) use tokens::BITS;
 pub(crate) use tokens::Tokens;
-pub(crate) use transaction::{Role, Transaction, list_deltas};
-pub(crate) use untyped::{delete_row, insert_row, replace_row, same_keys, upsert_row};
+pub(crate) use transaction::{Role, TransactionPlan, list_deltas};
+pub(crate) use untyped::{delete_row, insert_or_replace_row, insert_row, replace_row, same_keys};
 pub(crate) use write::{
-    delete, delete_at, insert, patch, replace, replace_any, replace_by, upsert, upsert_merge,
+    delete, delete_at, insert, insert_or_merge, insert_or_replace, patch, patch_at, replace,
+    replace_any, replace_by,
 };

@@ -39,7 +39,7 @@ pub(crate) enum Role {
 
 /// The operations of a transaction, and whose they are.
 #[derive(Debug, Default)]
-pub(crate) struct Transaction {
+pub(crate) struct TransactionPlan {
     pub(crate) operations: Vec<Operation>,
     pub(crate) roles: Vec<Role>,
     /// Whose rows they write.
@@ -47,7 +47,7 @@ pub(crate) struct Transaction {
     rows: HashMap<String, usize>,
 }
 
-impl Transaction {
+impl TransactionPlan {
     /// The transaction of these effects, in the caller's order. `lists`: what was read of every
     /// list that they change; `missing`: old copies that are known not to be there.
     pub(crate) fn of(

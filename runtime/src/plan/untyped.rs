@@ -36,7 +36,7 @@ pub(crate) fn insert_row(row: Row) -> Change {
 }
 
 /// Create the row of an entity without a type, or put it in place of what is there.
-pub(crate) fn upsert_row(row: Row) -> Change {
+pub(crate) fn insert_or_replace_row(row: Row) -> Change {
     Change::ready(Effect::alone(None, Operation::insert_or_replace(row.clone()), Some(row)))
 }
 

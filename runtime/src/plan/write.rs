@@ -95,7 +95,7 @@ fn alone<E: TableEntity>(operation: Operation, row: Option<Row>) -> Effect {
 }
 
 /// Create, or put in place of what is there.
-pub(crate) fn upsert<E: TableEntity>(entity: &E) -> Result<Change> {
+pub(crate) fn insert_or_replace<E: TableEntity>(entity: &E) -> Result<Change> {
     let new = prepared(entity)?;
     keyed::<E>(move |tokens| {
         let new = tokens.fill(E::SCHEMA, new.clone())?;
@@ -123,7 +123,7 @@ fn merges_blindly<E: TableEntity>(row: &Row) -> Result<bool> {
 }
 
 /// Create, or set the entity's properties on what is there.
-pub(crate) fn upsert_merge<E: TableEntity>(entity: &E) -> Result<Change> {
+pub(crate) fn insert_or_merge<E: TableEntity>(entity: &E) -> Result<Change> {
     let new = prepared(entity)?;
     keyed::<E>(move |tokens| {
         let new = tokens.fill(E::SCHEMA, new.clone())?;
@@ -184,43 +184,82 @@ pub(crate) fn replace_any<E: TableEntity>(entity: &E) -> Result<Change> {
     })
 }
 
-/// Set and remove some properties.
-pub(crate) fn patch<E: TableEntity>(access: &Access, patch: Patch<E>) -> Result<Change> {
+/// Sets and removes some properties of the version that was read.
+pub(crate) fn patch<E: TableEntity>(stored: &Stored<E>, patch: Patch<E>) -> Result<Change> {
+    let (loaded, copy) = (stored.row().clone(), stored.copy());
+    let (set, removed) = patch.into_changes().map_err(|error| at(&loaded, error))?;
+    keyed::<E>(move |tokens| {
+        let Some(family) = copy else {
+            return patched_version::<E>(&loaded, &set, &removed, tokens).map(Change::ready);
+        };
+        let (set, removed, kept) = (set.clone(), removed.clone(), tokens.clone());
+        through_copy::<E>(&loaded, family, tokens, move |current| {
+            patched_version::<E>(current, &set, &removed, &kept)
+        })
+    })
+}
+
+/// Sets and removes some properties of the entity with these keys, in whatever version it is.
+pub(crate) fn patch_at<E: TableEntity>(access: &Access, patch: Patch<E>) -> Result<Change> {
     let (partition_key, row_key) = access.point()?;
     let (set, removed) =
         patch.into_changes().map_err(|error| error.at_keys(partition_key, row_key))?;
     let access = access.clone();
     keyed::<E>(move |tokens| {
         let access = tokens.path(E::SCHEMA, &access)?;
-        patched_at::<E>(access.point()?, set.clone(), removed.clone(), tokens.clone())
+        let (partition_key, row_key) = access.point()?;
+        if is_one_merge::<E>(&set, &removed) {
+            let row = bag_row(partition_key, row_key, &set)?;
+            return Ok(Change::ready(alone::<E>(Operation::merge(row, Condition::Any), None)));
+        }
+        let wanted = bag_row(partition_key, row_key, &Bag::new())?;
+        let (keys, set, removed) = (wanted.clone(), set.clone(), removed.clone());
+        let tokens = tokens.clone();
+        Ok(read::<E>(&keys, true, move |current| {
+            let Some(current) = current else { return Err(missing::<E>(&wanted)) };
+            rewritten::<E>(current, &set, &removed, &tokens)
+        }))
     })
 }
 
-fn patched_at<E: TableEntity>(
-    (partition_key, row_key): (&str, &str),
-    set: Bag,
-    removed: Vec<&'static str>,
-    tokens: Tokens,
-) -> Result<Change> {
-    // A blind merge would put properties of this version onto a row of an older one.
-    let is_blind = removed.is_empty() && E::SCHEMA.older.is_none() && !is_whole::<E>();
-    if is_blind && !touches_copies::<E>(&set) {
-        let row = bag_row(partition_key, row_key, &set)?;
-        return Ok(Change::ready(alone::<E>(Operation::merge(row, Condition::Any), None)));
+/// Returns whether a patch is one merge of what it sets, without a look at the row.
+fn is_one_merge<E: TableEntity>(set: &Bag, removed: &[&str]) -> bool {
+    // A merge cannot remove a property, would put properties of this version onto a row of an older
+    // one, and breaks the seal of a whole row.
+    let can_merge = removed.is_empty() && E::SCHEMA.older.is_none() && !is_whole::<E>();
+    can_merge && !touches_copies::<E>(set)
+}
+
+/// Returns the effect of a patch on the version `current`: a merge where one is enough.
+fn patched_version<E: TableEntity>(
+    current: &Row,
+    set: &Bag,
+    removed: &[&str],
+    tokens: &Tokens,
+) -> Result<Effect> {
+    if !is_one_merge::<E>(set, removed) {
+        return rewritten::<E>(current, set, removed, tokens);
     }
-    let wanted = bag_row(partition_key, row_key, &Bag::new())?;
-    let keys = wanted.clone();
-    Ok(read::<E>(&keys, true, move |current| {
-        let Some(current) = current else { return Err(missing::<E>(&wanted)) };
-        let current_form = brought_up::<E>(current)?;
-        let row = patched(&current_form, &set, &removed)?.encrypted_as(current);
-        if is_alone::<E>() && row.row_key() == current.row_key() {
-            let guard = Condition::on(current.etag());
-            return Ok(alone::<E>(Operation::replace(row.clone(), guard), Some(row)));
-        }
-        let rows = rows_of::<E>(&row, &tokens)?;
-        guarded::<E>(current, EntityRows { primary: row, ..rows }, &tokens)
-    }))
+    stays(current)?;
+    let row = bag_row(current.partition_key(), current.row_key(), set)?.encrypted_as(current);
+    Ok(alone::<E>(Operation::merge(row, Condition::on(current.etag())), None))
+}
+
+/// Returns the effect that replaces `current` by itself with a patch applied.
+fn rewritten<E: TableEntity>(
+    current: &Row,
+    set: &Bag,
+    removed: &[&str],
+    tokens: &Tokens,
+) -> Result<Effect> {
+    let current_form = brought_up::<E>(current)?;
+    let row = patched(&current_form, set, removed)?.encrypted_as(current);
+    if is_alone::<E>() && row.row_key() == current.row_key() {
+        let guard = Condition::on(current.etag());
+        return Ok(alone::<E>(Operation::replace(row.clone(), guard), Some(row)));
+    }
+    let rows = rows_of::<E>(&row, tokens)?;
+    guarded::<E>(current, EntityRows { primary: row, ..rows }, tokens)
 }
 
 /// Whether a set property is one that a copy, a list or a condition may depend on.

@@ -18,7 +18,7 @@ use crate::{
 };
 
 letters! {
-    /// What a signature allows in a table. An upsert needs both `ADD` and `UPDATE`.
+    /// What a signature allows in a table. An insert_or_replace needs both `ADD` and `UPDATE`.
     TablePermissions;
     /// Read and query rows.
     READ = 1 'r';

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 #[cfg(feature = "azure")]
 use super::account::Account;
 use super::{
-    Atomic, Bulk, ClientBuilder, DynamicTable, SetTable, Table,
+    Bulk, ClientBuilder, DynamicTable, SetTable, Table, Transaction,
     outbox::{Guards, Outbox, OutboxOptions},
     vault::{Placed, Reading, Vault},
 };
@@ -32,7 +32,7 @@ use crate::{
 ///
 /// # tokio::runtime::Runtime::new()?.block_on(async {
 /// let client = Client::memory();
-/// client.create_table_if_missing("Staff").await?;
+/// client.create_table_if_not_exists("Staff").await?;
 /// assert_eq!(client.tables().await?, ["Staff"]);
 /// # Ok::<(), Error>(()) })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -142,8 +142,8 @@ impl Client {
     }
 
     /// An entity group transaction in the table of the first entity that is added: all or nothing.
-    pub fn atomic(&self) -> Atomic {
-        Atomic::new(self.clone(), None)
+    pub fn transaction(&self) -> Transaction {
+        Transaction::new(self.clone(), None)
     }
 
     /// Many writes, grouped into as few transactions as they fit in; not atomic as a whole.
@@ -176,7 +176,7 @@ impl Client {
     /// # Errors
     ///
     /// `is_invalid` for a name that the service refuses.
-    pub async fn create_table_if_missing(&self, name: &str) -> Result<bool> {
+    pub async fn create_table_if_not_exists(&self, name: &str) -> Result<bool> {
         match self.create_table(name).await {
             Ok(()) => Ok(true),
             Err(error) if error.code() == Some("TableAlreadyExists") => Ok(false),

@@ -24,7 +24,7 @@ use crate::{
     filter::Filter,
     key::Family,
     limits::BATCH_OPERATIONS,
-    plan::{Change, Effect, Ids, Role, StoredList, Transaction, list_deltas, spill_bounds},
+    plan::{Change, Effect, Ids, Role, StoredList, TransactionPlan, list_deltas, spill_bounds},
     row::Row,
 };
 
@@ -122,7 +122,7 @@ async fn try_once(
     let mut work = Work::of(client, table, &effects, notes).await;
     if work.claims() {
         // Nothing is reserved for a transaction that is too large.
-        let planned = Transaction::of(&effects, &lists, &HashSet::new())?.operations.len();
+        let planned = TransactionPlan::of(&effects, &lists, &HashSet::new())?.operations.len();
         check_room(table, planned + work.operations())?;
     }
     let claims = match work.claim(client).await {
@@ -162,7 +162,7 @@ impl Planned<'_> {
         let Self { table, changes, effects, lists } = *self;
         let mut missing = HashSet::new();
         loop {
-            let mut transaction = Transaction::of(effects, lists, &missing)?;
+            let mut transaction = TransactionPlan::of(effects, lists, &missing)?;
             work.record(client, &mut transaction, claims).await?;
             let failure = match send(client, table, &transaction).await {
                 Ok(written) => {
@@ -292,7 +292,7 @@ fn check_room(table: &str, operations: usize) -> Result<()> {
     Err(error.with_code(ServiceCode::InvalidInput).in_table(table))
 }
 
-async fn send(client: &Client, table: &str, transaction: &Transaction) -> Result<Vec<Written>> {
+async fn send(client: &Client, table: &str, transaction: &TransactionPlan) -> Result<Vec<Written>> {
     let operations = &transaction.operations;
     check_room(table, operations.len())?;
     let placed = operations.iter().zip(&transaction.homes);
@@ -302,7 +302,7 @@ async fn send(client: &Client, table: &str, transaction: &Transaction) -> Result
 
 fn outcomes(
     effects: &[Arc<Effect>],
-    transaction: &Transaction,
+    transaction: &TransactionPlan,
     written: &[Written],
 ) -> Vec<Outcome> {
     let results = transaction.results(effects.len());
@@ -335,7 +335,7 @@ enum Failed<'t> {
 }
 
 impl<'t> Failed<'t> {
-    fn of(error: &Error, transaction: &'t Transaction, changes: &[Change]) -> Self {
+    fn of(error: &Error, transaction: &'t TransactionPlan, changes: &[Change]) -> Self {
         let at = match error.failed_index() {
             Some(at) => at,
             None if transaction.operations.len() == 1 => 0,

@@ -1,7 +1,7 @@
 //! A table without a type: keys, filters and bags of properties.
 
 use super::{
-    Atomic, Bulk, BulkChange, BulkVerb, Client, Query, Rewritable, Writable, backoff,
+    Bulk, BulkChange, BulkVerb, Client, Query, Rewritable, Transaction, Writable, backoff,
     decode::at,
     request::Request,
     vault::{Placed, Reading},
@@ -167,7 +167,7 @@ impl DynamicTable {
     /// # Errors
     ///
     /// The backend's.
-    pub async fn upsert(&self, entity: &DynamicEntity) -> Result<Stored<DynamicEntity>> {
+    pub async fn insert_or_replace(&self, entity: &DynamicEntity) -> Result<Stored<DynamicEntity>> {
         self.put(entity, Operation::insert_or_replace).await
     }
 
@@ -176,7 +176,7 @@ impl DynamicTable {
     /// # Errors
     ///
     /// The backend's.
-    pub async fn upsert_merge(&self, entity: &DynamicEntity) -> Result<Stored<DynamicEntity>> {
+    pub async fn insert_or_merge(&self, entity: &DynamicEntity) -> Result<Stored<DynamicEntity>> {
         self.put(entity, Operation::insert_or_merge).await
     }
 
@@ -198,7 +198,7 @@ impl DynamicTable {
     ///
     /// `is_precondition_failed` where the row changed since; `is_invalid` where a property was taken
     /// out, which no merge does.
-    pub async fn merge(&self, stored: &Stored<DynamicEntity>) -> Result<Stored<DynamicEntity>> {
+    pub async fn patch(&self, stored: &Stored<DynamicEntity>) -> Result<Stored<DynamicEntity>> {
         if stored.row().get(LEGACY)?.is_some() {
             let message = "the row is encrypted by an earlier storage library, whose format a merge breaks; replace the whole row, or take the table over with `migrate_legacy`";
             return Err(Error::new(ErrorKind::Unsupported, message)
@@ -235,7 +235,7 @@ impl DynamicTable {
     /// # Errors
     ///
     /// `is_not_found` where there is no such entity; `is_rejected` where `change` says no;
-    /// `is_contended` where other writers kept winning; as [`merge`](Self::merge).
+    /// `is_contended` where other writers kept winning; as [`patch`](Self::patch).
     pub async fn update(
         &self,
         partition_key: &str,
@@ -252,7 +252,7 @@ impl DynamicTable {
                 let message = format!("the change of the entity was not accepted: {reason}");
                 place(Error::new(ErrorKind::Rejected, message).with_source(reason))
             })?;
-            match self.merge(&stored).await {
+            match self.patch(&stored).await {
                 Err(error) if error.is_precondition_failed() => {
                     backoff::wait(&self.client, attempt).await
                 }
@@ -291,8 +291,8 @@ impl DynamicTable {
     }
 
     /// An entity group transaction in this table.
-    pub fn atomic(&self) -> Atomic {
-        Atomic::new(self.client.clone(), Some(self.name.clone()))
+    pub fn transaction(&self) -> Transaction {
+        Transaction::new(self.client.clone(), Some(self.name.clone()))
     }
 
     /// Many writes to this table.
@@ -321,7 +321,7 @@ impl Writable for DynamicEntity {
         let row = self.to_row()?;
         Ok(BulkChange(match verb {
             BulkVerb::Insert => plan::insert_row(row),
-            BulkVerb::Upsert => plan::upsert_row(row),
+            BulkVerb::InsertOrReplace => plan::insert_or_replace_row(row),
         }))
     }
 }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::{
-    Atomic, Bulk, Client, Query, QueryMany, lists,
+    Bulk, Client, Query, QueryMany, Transaction, lists,
     query::{Queried, TypedRequest},
     request::Request,
     vault::Reading,
@@ -77,7 +77,7 @@ impl<E: TableEntity> Table<E> {
     async fn create_further(&self) -> Result<()> {
         let families: &'static [Family] = E::SCHEMA.families;
         for table in families.iter().filter_map(|family| family.table) {
-            self.client.create_table_if_missing(table).await?;
+            self.client.create_table_if_not_exists(table).await?;
         }
         Ok(())
     }
@@ -87,8 +87,8 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// `is_invalid` for a name that the service refuses.
-    pub async fn create_if_missing(&self) -> Result<bool> {
-        let created = self.client.create_table_if_missing(&self.name).await?;
+    pub async fn create_if_not_exists(&self) -> Result<bool> {
+        let created = self.client.create_table_if_not_exists(&self.name).await?;
         self.create_further().await?;
         Ok(created)
     }
@@ -238,8 +238,8 @@ impl<E: TableEntity> Table<E> {
     }
 
     /// An entity group transaction in this table.
-    pub fn atomic(&self) -> Atomic {
-        Atomic::new(self.client.clone(), Some(self.name.clone()))
+    pub fn transaction(&self) -> Transaction {
+        Transaction::new(self.client.clone(), Some(self.name.clone()))
     }
 
     /// Many writes to this table.

@@ -3,7 +3,7 @@
 #[cfg(feature = "azure")]
 mod account;
 mod asked;
-mod atomic;
+mod transaction;
 pub(crate) mod backoff;
 mod blind;
 mod builder;
@@ -40,7 +40,6 @@ mod vouched;
 pub(crate) mod vault;
 mod write;
 
-pub use atomic::{Atomic, Committed};
 pub use builder::ClientBuilder;
 pub use bulk::{
     Bulk, BulkChange, BulkReport, BulkVerb, Deletable, Failure, Progress, Rewritable, Writable,
@@ -61,6 +60,7 @@ pub use rebuild::{Rebuild, RebuildProgress, RebuildReport};
 #[cfg(feature = "encrypt")]
 pub use reencrypt::{Reencrypt, ReencryptProgress, ReencryptReport, Unsealed};
 pub use set::{SetOf, SetTable, reread_set};
+pub use transaction::{Committed, Transaction};
 pub use transfer::Target;
 pub use upgrade::Upgrade;
 pub use variants::{other_removal, other_replacement, removal_of, replacement_of};

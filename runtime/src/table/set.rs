@@ -5,7 +5,7 @@ use std::{fmt, marker::PhantomData};
 use futures_util::TryStreamExt;
 
 use super::{
-    Atomic, Bulk, Client, Condition, Query, Selection, Writable, decode::at, request::Request,
+    Bulk, Client, Condition, Query, Selection, Transaction, Writable, decode::at, request::Request,
     vault::Reading,
 };
 use crate::{
@@ -43,7 +43,7 @@ use crate::{
 /// let client = Client::memory();
 /// client.create_table("Staff").await?;
 /// let staff = client.set::<StaffRow>("Staff");
-/// let mut egt = staff.atomic();
+/// let mut egt = staff.transaction();
 /// egt.insert(&Employee { department: "Sales".into(), id: 223, age: 34 })?
 ///     .insert(&Department { name: "Sales".into(), employee_count: 1 })?;
 /// egt.commit().await?;
@@ -86,8 +86,8 @@ impl<S: Set> SetTable<S> {
     }
 
     /// An entity group transaction in this table.
-    pub fn atomic(&self) -> Atomic {
-        Atomic::new(self.client.clone(), Some(self.name.clone()))
+    pub fn transaction(&self) -> Transaction {
+        Transaction::new(self.client.clone(), Some(self.name.clone()))
     }
 
     /// Many writes to this table.
@@ -138,7 +138,7 @@ impl<S: EntitySet> SetTable<S> {
     where
         S: Writable,
     {
-        let mut egt = self.atomic();
+        let mut egt = self.transaction();
         egt.insert(value).map_err(Error::without_operation)?;
         egt.commit().await.map(drop).map_err(Error::without_operation)
     }
@@ -147,13 +147,13 @@ impl<S: EntitySet> SetTable<S> {
     ///
     /// # Errors
     ///
-    /// As [`Table::upsert`](super::Table::upsert).
-    pub async fn upsert(&self, value: &S) -> Result<()>
+    /// As [`Table::insert_or_replace`](super::Table::insert_or_replace).
+    pub async fn insert_or_replace(&self, value: &S) -> Result<()>
     where
         S: Writable,
     {
-        let mut egt = self.atomic();
-        egt.upsert(value).map_err(Error::without_operation)?;
+        let mut egt = self.transaction();
+        egt.insert_or_replace(value).map_err(Error::without_operation)?;
         egt.commit().await.map(drop).map_err(Error::without_operation)
     }
 }

@@ -51,7 +51,7 @@ pub trait Target<E>: Send + Sync {
 
 impl<E: TableEntity + Send + Sync> Target<E> for Table<E> {
     fn put<'a>(&'a self, entity: &'a Stored<E>) -> BoxFuture<'a, Result<(), BoxError>> {
-        Box::pin(async move { Ok(self.upsert(&**entity).await.map(drop)?) })
+        Box::pin(async move { Ok(self.insert_or_replace(&**entity).await.map(drop)?) })
     }
 }
 

@@ -31,8 +31,8 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// As [`insert`](Self::insert), without the conflict.
-    pub async fn upsert(&self, entity: &E) -> Result<Stored<E>> {
-        self.put(plan::upsert(entity)).await
+    pub async fn insert_or_replace(&self, entity: &E) -> Result<Stored<E>> {
+        self.put(plan::insert_or_replace(entity)).await
     }
 
     /// Creates the entity or sets its properties on what is there; absent properties stay.
@@ -45,9 +45,9 @@ impl<E: TableEntity> Table<E> {
     ///
     /// # Errors
     ///
-    /// As [`upsert`](Self::upsert).
-    pub async fn upsert_merge(&self, entity: &E) -> Result<Stored<E>> {
-        self.put(plan::upsert_merge(entity)).await
+    /// As [`insert_or_replace`](Self::insert_or_replace).
+    pub async fn insert_or_merge(&self, entity: &E) -> Result<Stored<E>> {
+        self.put(plan::insert_or_merge(entity)).await
     }
 
     /// Puts the entity in place of the version that was read: properties that it does not have are
@@ -72,20 +72,57 @@ impl<E: TableEntity> Table<E> {
         self.put(plan::replace_any(entity)).await
     }
 
-    /// Sets some properties and removes others.
+    /// Sets some properties of the version that was read and removes others.
     ///
-    /// A patch that only sets is one merge, in whatever version the entity is, unless a copy
-    /// depends on what it sets; otherwise the row is read and the version that was read replaced,
-    /// again where another writer was first. The entity's own `validate` sees whole entities only
-    /// and is not asked.
+    /// A patch that only sets is one merge under the ETag of `stored`, unless a copy depends on what
+    /// it sets; otherwise the row is replaced under that ETag, together with its copies. Changes that
+    /// were made to the value inside `stored` are not written. `validate` of the entity sees whole
+    /// entities only and is not called.
     ///
     /// # Errors
     ///
-    /// `is_not_found` where there is no such entity; `is_contended` where other writers kept
-    /// winning.
-    pub async fn patch(&self, point: Point<E>, patch: E::Patch) -> Result<Written> {
+    /// Fails with `is_precondition_failed` if the row changed since it was read, and with
+    /// `is_not_found` if it is gone.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    /// pub struct Employee { pub department: String, pub id: u32, pub age: i32 }
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let staff = Client::memory().table::<Employee>();
+    /// staff.create().await?;
+    /// let don = staff.insert(&Employee { department: "Sales".into(), id: 223, age: 34 }).await?;
+    ///
+    /// staff.patch(&don, Employee::patch().age(35)).await?;
+    /// // `don` still has the ETag from before the first patch.
+    /// let late = staff.patch(&don, Employee::patch().age(36)).await.unwrap_err();
+    /// assert!(late.is_precondition_failed());
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn patch(&self, stored: &Stored<E>, patch: E::Patch) -> Result<Written> {
         let patch: Patch<E> = patch.into();
-        let (outcome, _) = self.write(plan::patch(point.as_access(), patch)).await?;
+        let (outcome, _) = self.write(plan::patch(stored, patch)).await?;
+        outcome.written.ok_or_else(no_answer)
+    }
+
+    /// Sets some properties of the entity at `point` and removes others, whatever its ETag.
+    ///
+    /// A patch that only sets is one merge under no condition, unless a copy depends on what it
+    /// sets; otherwise the row is read and replaced under the ETag that was read, and read again if
+    /// another writer changed it in between. `validate` of the entity sees whole entities only and
+    /// is not called.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_not_found` if there is no such entity, and with `is_contended` if other writers
+    /// changed it at every try.
+    pub async fn patch_at(&self, point: Point<E>, patch: E::Patch) -> Result<Written> {
+        let patch: Patch<E> = patch.into();
+        let (outcome, _) = self.write(plan::patch_at(point.as_access(), patch)).await?;
         outcome.written.ok_or_else(no_answer)
     }
 

@@ -19,7 +19,7 @@ use crate::{
     error::{BoxError, Error, ErrorKind, Result},
     plan::outbox::{OpenMessage, receipt_key},
     queue::Receipts,
-    table::{Atomic, Client},
+    table::{Client, Transaction},
 };
 
 /// The handlers of a worker, by the name of the message.
@@ -155,9 +155,9 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// Those of [`Atomic::commit`]; `is_invalid` for a second effect in one partition, of which nobody
+    /// Those of [`Transaction::commit`]; `is_invalid` for a second effect in one partition, of which nobody
     /// could say whether it took place.
-    pub async fn once(&self, egt: Atomic) -> Result<bool> {
+    pub async fn once(&self, egt: Transaction) -> Result<bool> {
         if Instant::now() >= self.until {
             let message = "the lease of the message is over";
             return Err(Error::new(ErrorKind::Contended, message));

@@ -112,7 +112,7 @@ impl Worker {
     async fn poison(&self, operation: Operation) -> Result<()> {
         match self.client.apply_one(TABLE, operation.clone()).await {
             Err(error) if error.code() == Some("TableNotFound") => {
-                self.client.create_table_if_missing(TABLE).await?;
+                self.client.create_table_if_not_exists(TABLE).await?;
                 self.client.apply_one(TABLE, operation).await.map(drop)
             }
             Err(error) if !error.is_there() => Err(error),

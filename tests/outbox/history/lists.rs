@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use entable::{
-    Atomic, Guard,
+    Guard, Transaction,
     object_store::{GetOptions, ObjectStore},
     prelude::*,
 };
@@ -25,7 +25,7 @@ trait Member: TableEntity + Clone + Send + Sync + Unpin {
     fn change(&mut self, other: &Self);
     fn send(&mut self, department: &str);
     fn rename(&self, staff: Table<Self>) -> BoxFuture<'static, ()>;
-    fn both(staff: &Table<Self>, one: &Self, other: &Self) -> Atomic;
+    fn both(staff: &Table<Self>, one: &Self, other: &Self) -> Transaction;
     /// Where its lists are.
     fn lists(&self) -> Vec<String>;
 }
@@ -72,12 +72,12 @@ macro_rules! member {
 
             fn rename(&self, staff: Table<Self>) -> BoxFuture<'static, ()> {
                 let (point, patch) = (self.point(), Self::patch().name(&*self.name));
-                Box::pin(async move { drop(staff.patch(point, patch).await) })
+                Box::pin(async move { drop(staff.patch_at(point, patch).await) })
             }
 
-            fn both(staff: &Table<Self>, one: &Self, other: &Self) -> Atomic {
-                let mut egt = staff.atomic();
-                egt.upsert(one).unwrap().upsert(other).unwrap();
+            fn both(staff: &Table<Self>, one: &Self, other: &Self) -> Transaction {
+                let mut egt = staff.transaction();
+                egt.insert_or_replace(one).unwrap().insert_or_replace(other).unwrap();
                 egt
             }
 
@@ -122,7 +122,7 @@ async fn write<M: Member>(staff: Table<M>, mut random: Random, is_narrow: bool) 
     for _ in 0..6 {
         let one: M = someone(&mut random, is_narrow);
         match random.below(if is_narrow { 5 } else { 10 }) {
-            0 => known.extend(staff.upsert(&one).await),
+            0 => known.extend(staff.insert_or_replace(&one).await),
             1 => known.extend(staff.insert(&one).await),
             2 | 3 => drop(staff.delete_at(one.point()).await),
             4 | 5 => one.rename(staff.clone()).await,

@@ -58,7 +58,7 @@ async fn damage(client: Client, mut random: Random, damaged: Damaged) {
             row.set("Team", format!("wrong{}", random.below(3)));
             row.remove("Email");
         }
-        drop(rows.upsert(&row).await);
+        drop(rows.insert_or_replace(&row).await);
     }
 }
 

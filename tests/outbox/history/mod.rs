@@ -104,23 +104,23 @@ async fn write(staff: Table<Employee>, mut random: Random, is_narrow: bool) {
         }
         let point = Employee::primary().department(&*one.department).id(one.id);
         match random.below(if is_narrow { 2 } else { 8 }) {
-            0 | 1 => known.extend(staff.upsert(&one).await),
+            0 | 1 => known.extend(staff.insert_or_replace(&one).await),
             2 => known.extend(staff.insert(&one).await),
             3 => drop(staff.delete_at(point).await),
-            4 => drop(staff.patch(point, Employee::patch().email(one.email)).await),
+            4 => drop(staff.patch_at(point, Employee::patch().email(one.email)).await),
             5 if !known.is_empty() => {
                 let mut stored = known[random.below(known.len() as u64) as usize].clone();
                 (stored.email, stored.team) = (one.email, one.team);
                 known.extend(staff.replace(&stored).await);
             }
             6 => {
-                let mut egt = staff.atomic();
+                let mut egt = staff.transaction();
                 let other = Employee { id: 1 - one.id, ..someone(&mut random) };
                 let other = Employee { department: one.department.clone(), ..other };
-                egt.upsert(&one).unwrap().upsert(&other).unwrap();
+                egt.insert_or_replace(&one).unwrap().insert_or_replace(&other).unwrap();
                 drop(egt.commit().await);
             }
-            _ => drop(staff.patch(point, Employee::patch().visits(one.visits)).await),
+            _ => drop(staff.patch_at(point, Employee::patch().visits(one.visits)).await),
         }
         let pause = random.pause(if is_narrow { 1_500 } else { 4_000 });
         sleep(pause).await;

@@ -41,7 +41,7 @@ async fn travel(client: Client, mut random: Random, name: &'static str, marks: M
             let rows = client.dynamic("Staff");
             if let Ok(Some(mut row)) = rows.get(place, &format!("empid_{id:03}")).await {
                 row.set(&mark, true);
-                if rows.merge(&row).await.is_ok() {
+                if rows.patch(&row).await.is_ok() {
                     marks.lock().unwrap().insert((id, mark));
                 }
             }
@@ -59,7 +59,7 @@ async fn travel(client: Client, mut random: Random, name: &'static str, marks: M
 async fn add(cx: Context, message: Add) -> Result<(), BoxError> {
     let table = cx.client().table::<Count>();
     let point = Count::primary().place("sum").id(message.id);
-    let mut egt = table.atomic();
+    let mut egt = table.transaction();
     match table.get(point).await? {
         Some(mut count) => {
             count.value += 1;
@@ -76,7 +76,7 @@ async fn add(cx: Context, message: Add) -> Result<(), BoxError> {
 /// Emits messages beside a row for each, which tells afterwards what was committed.
 async fn emit(client: Client, name: u8) {
     for step in 0..3 {
-        let mut egt = client.atomic();
+        let mut egt = client.transaction();
         let one = Count { place: "emitted".into(), id: name * 10 + step, value: 0 };
         egt.insert(&one).unwrap().emit(&Add { id: one.id % 2 }).unwrap();
         drop(egt.commit().await);

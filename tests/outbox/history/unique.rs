@@ -131,7 +131,7 @@ impl Writer {
                     self.known.extend(answer);
                 }
                 2 => {
-                    let answer = self.staff.upsert(&one).await;
+                    let answer = self.staff.insert_or_replace(&one).await;
                     self.note(at, &answer, Some(Some(one.clone())));
                     self.known.extend(answer);
                 }
@@ -145,13 +145,14 @@ impl Writer {
                     self.note(at, &answer, is_known.then_some(None));
                 }
                 4 => {
-                    let answer = self.staff.patch(point, Person::patch().email(&*one.email)).await;
+                    let answer =
+                        self.staff.patch_at(point, Person::patch().email(&*one.email)).await;
                     let now = self.changed(at, |person| person.email.clone_from(&one.email));
                     self.note(at, &answer, now);
                 }
                 5 => {
                     let visits = one.visits;
-                    let answer = self.staff.patch(point, Person::patch().visits(visits)).await;
+                    let answer = self.staff.patch_at(point, Person::patch().visits(visits)).await;
                     let now = self.changed(at, |person| person.visits = visits);
                     self.note(at, &answer, now);
                 }
@@ -186,7 +187,7 @@ impl Writer {
         let both = (self.staff.get(at(first)).await, self.staff.get(at(first + 1)).await);
         let (Ok(Some(mut a)), Ok(Some(mut b))) = both else { return };
         (a.email, b.email) = (b.email.clone(), a.email.clone());
-        let mut egt = self.staff.atomic();
+        let mut egt = self.staff.transaction();
         // One that is moving is refused at once.
         if egt.replace(&a).and_then(|egt| egt.replace(&b)).is_err() {
             return;

@@ -39,10 +39,14 @@ fn acts() -> Vec<Act> {
     }
     vec![
         act!("insert", s, s.insert(&badged(3, "c@a.com", "b3")).await.map(drop)),
-        act!("upsert", s, s.upsert(&badged(1, "c@a.com", "b3")).await.map(drop)),
-        act!("upsert_merge", s, s.upsert_merge(&person(1, "c@a.com")).await.map(drop)),
+        act!(
+            "insert_or_replace",
+            s,
+            s.insert_or_replace(&badged(1, "c@a.com", "b3")).await.map(drop)
+        ),
+        act!("insert_or_merge", s, s.insert_or_merge(&person(1, "c@a.com")).await.map(drop)),
         act!("replace_any", s, s.replace_any(&badged(1, "c@a.com", "b3")).await.map(drop)),
-        act!("patch", s, s.patch(point(1), Person::patch().email("c@a.com")).await.map(drop)),
+        act!("patch", s, s.patch_at(point(1), Person::patch().email("c@a.com")).await.map(drop)),
         act!("update", s, {
             let change = |one: &mut Person| {
                 one.email = "c@a.com".into();
@@ -68,12 +72,12 @@ fn acts() -> Vec<Act> {
         act!("an exchange", s, {
             let (mut a, mut b) = (there(s, 1).await?, there(s, 2).await?);
             (a.email, b.email) = (b.email.clone(), a.email.clone());
-            let mut egt = s.atomic();
+            let mut egt = s.transaction();
             egt.replace(&a)?.replace(&b)?;
             egt.commit().await.map(drop)
         }),
         act!("two at once", s, {
-            let mut egt = s.atomic();
+            let mut egt = s.transaction();
             egt.insert(&badged(3, "c@a.com", "b3"))?.insert(&badged(4, "d@a.com", "b4"))?;
             egt.commit().await.map(drop)
         }),

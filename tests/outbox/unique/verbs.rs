@@ -85,14 +85,14 @@ async fn a_value_that_stays_is_a_copy_like_others() {
 async fn every_verb_takes_and_frees_values() {
     let world = World::new().await;
     let staff = &world.staff;
-    staff.upsert(&person(1, "a@a.com")).await.unwrap();
+    staff.insert_or_replace(&person(1, "a@a.com")).await.unwrap();
     assert_eq!(holder(&world, "a@a.com").await, Some(1));
-    staff.upsert(&person(1, "b@a.com")).await.unwrap();
+    staff.insert_or_replace(&person(1, "b@a.com")).await.unwrap();
     assert_eq!(holder(&world, "b@a.com").await, Some(1));
     assert_eq!(holder(&world, "a@a.com").await, None);
-    staff.upsert_merge(&person(1, "a@a.com")).await.unwrap();
+    staff.insert_or_merge(&person(1, "a@a.com")).await.unwrap();
     assert_eq!(holder(&world, "a@a.com").await, Some(1), "what was left is taken again");
-    staff.patch(point(1), Person::patch().email("c@a.com")).await.unwrap();
+    staff.patch_at(point(1), Person::patch().email("c@a.com")).await.unwrap();
     assert_eq!(holder(&world, "c@a.com").await, Some(1));
     let change = |one: &mut Person| {
         one.email = "d@a.com".into();
@@ -106,10 +106,10 @@ async fn every_verb_takes_and_frees_values() {
     assert_eq!(holder(&world, "f@a.com").await, Some(1));
     staff.insert(&person(2, "e@a.com")).await.unwrap();
     assert_eq!(holder(&world, "e@a.com").await, Some(2), "a value that was left is free");
-    let taken = staff.patch(point(1), Person::patch().email("e@a.com")).await.unwrap_err();
+    let taken = staff.patch_at(point(1), Person::patch().email("e@a.com")).await.unwrap_err();
     assert_eq!(taken.holder(), Some(("empid_Sales", "000002")));
     staff.delete_at(point(2)).await.unwrap();
-    staff.patch(point(1), Person::patch().email("e@a.com")).await.unwrap();
+    staff.patch_at(point(1), Person::patch().email("e@a.com")).await.unwrap();
     assert_eq!(holder(&world, "e@a.com").await, Some(1));
     let stored = staff.get(point(1)).await.unwrap().unwrap();
     staff.delete(&stored).await.unwrap();
@@ -143,7 +143,7 @@ async fn a_transaction_hands_values_over() {
     let mut b = staff.insert(&person(2, "b@a.com")).await.unwrap();
     world.client.wait_for_copies().await;
     (a.email, b.email) = (b.email.clone(), a.email.clone());
-    let mut egt = staff.atomic();
+    let mut egt = staff.transaction();
     egt.replace(&a).unwrap().replace(&b).unwrap();
     egt.commit().await.unwrap();
     assert_eq!(holder(&world, "a@a.com").await, Some(2));
@@ -153,12 +153,12 @@ async fn a_transaction_hands_values_over() {
     a.id = 3;
     staff.replace(&a).await.unwrap();
     assert_eq!(holder(&world, "b@a.com").await, Some(3));
-    let mut egt = staff.atomic();
+    let mut egt = staff.transaction();
     egt.delete_at::<Person>(point(3)).unwrap().insert(&person(4, "b@a.com")).unwrap();
     egt.commit().await.unwrap();
     assert_eq!(holder(&world, "b@a.com").await, Some(4));
     // What was taken over goes back where the transaction fails.
-    let mut egt = staff.atomic();
+    let mut egt = staff.transaction();
     egt.delete_at::<Person>(point(4)).unwrap().insert(&person(5, "b@a.com")).unwrap();
     egt.insert(&person(2, "c@a.com")).unwrap();
     let error = egt.commit().await.unwrap_err();
@@ -176,7 +176,7 @@ async fn who_leaves_one_value_keeps_the_other() {
     let mut stored = world.staff.insert(&badged(1, "a@a.com", "b1")).await.unwrap();
     world.client.wait_for_copies().await;
     stored.badge = "b2".into();
-    let mut egt = world.staff.atomic();
+    let mut egt = world.staff.transaction();
     egt.replace(&stored).unwrap().insert(&badged(2, "a@a.com", "b1")).unwrap();
     let error = egt.commit().await.unwrap_err();
     assert_eq!((error.index(), error.failed_index()), (Some("ByEmail"), Some(1)));
@@ -189,7 +189,7 @@ async fn who_leaves_one_value_keeps_the_other() {
 #[tokio::test]
 async fn a_transaction_has_a_value_once() {
     let world = World::new().await;
-    let mut egt = world.staff.atomic();
+    let mut egt = world.staff.transaction();
     egt.insert(&person(1, "a@a.com")).unwrap().insert(&person(2, "A@a.com")).unwrap();
     let error = egt.commit().await.unwrap_err();
     assert!(error.is_unique_violation());
@@ -261,7 +261,7 @@ struct Car {
 #[tokio::test]
 async fn what_has_no_room_is_refused_before_anything_is_reserved() {
     let world = World::new().await;
-    let mut egt = world.client.atomic();
+    let mut egt = world.client.transaction();
     for id in 0..50 {
         egt.insert(&person(id, &format!("a{id}@a.com"))).unwrap();
     }
@@ -271,7 +271,7 @@ async fn what_has_no_room_is_refused_before_anything_is_reserved() {
     assert_eq!(world.requests(), [""; 0]);
 
     let cars = (0..45).map(|id| Car { fleet: "Bern".into(), id });
-    let mut egt = world.client.atomic();
+    let mut egt = world.client.transaction();
     for car in cars.clone() {
         egt.insert(&car).unwrap();
     }

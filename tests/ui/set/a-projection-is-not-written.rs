@@ -18,7 +18,7 @@ pub enum Row {
     Id(Id),
 }
 
-pub fn write(egt: &mut Atomic, row: &Row) -> Result<(), Error> {
+pub fn write(egt: &mut Transaction, row: &Row) -> Result<(), Error> {
     egt.insert(row).map(drop)
 }
 

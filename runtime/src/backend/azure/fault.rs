@@ -124,7 +124,7 @@ impl Account {
                 "the SAS does not cover this table, key range, address or time"
             }
             (Code::AuthorizationPermissionMismatch, Credential::Sas(_)) => {
-                "the SAS does not permit this operation; an upsert needs both add and update"
+                "the SAS does not permit this operation; an insert_or_replace needs both add and update"
             }
             (Code::AuthorizationResourceTypeMismatch, Credential::Sas(_)) => {
                 "the account SAS does not cover this kind of resource"

@@ -22,7 +22,7 @@ pub enum BulkVerb {
     /// Create.
     Insert,
     /// Create, or put in place of what is there.
-    Upsert,
+    InsertOrReplace,
 }
 
 /// A change of one entity, for a bulk write: made by what implements [`Writable`] and
@@ -65,7 +65,7 @@ impl<W: Writable + ?Sized> Writable for &W {
 pub fn bulk_change<E: TableEntity>(entity: &E, verb: BulkVerb) -> Result<BulkChange> {
     match verb {
         BulkVerb::Insert => plan::insert(entity),
-        BulkVerb::Upsert => plan::upsert(entity),
+        BulkVerb::InsertOrReplace => plan::insert_or_replace(entity),
     }
     .map(BulkChange)
 }

@@ -197,11 +197,11 @@ impl Bulk {
     /// # Errors
     ///
     /// As [`insert_all`](Self::insert_all).
-    pub async fn upsert_all<I>(self, entities: I) -> Result<BulkReport>
+    pub async fn insert_or_replace_all<I>(self, entities: I) -> Result<BulkReport>
     where
         I: IntoIterator<Item: Writable>,
     {
-        self.write_all(stream::iter(entities), BulkVerb::Upsert).await
+        self.write_all(stream::iter(entities), BulkVerb::InsertOrReplace).await
     }
 
     /// Deletes entities (in the version that was read) or points (in any version; a missing one is

@@ -210,7 +210,7 @@ async fn mark(client: &Client, table: &str, fence: &Fence) -> Result<()> {
         match client.apply_one(DIRECTORY, fence.marked(table)?).await {
             Ok(_) => return Ok(()),
             Err(error) if error.code() == Some("TableNotFound") && attempt < ATTEMPTS => {
-                client.create_table_if_missing(DIRECTORY).await?;
+                client.create_table_if_not_exists(DIRECTORY).await?;
             }
             Err(error) if error.is_there() => return Ok(()),
             Err(error) if is_lost(&error) && attempt < ATTEMPTS => {}

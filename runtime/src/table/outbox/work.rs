@@ -8,7 +8,7 @@ use crate::{
     entity::Pending,
     error::{Error, Result},
     plan::{
-        Effect, Role, Transaction,
+        Effect, Role, TransactionPlan,
         outbox::{Fence, Place, dirty_rows},
     },
     table::Client,
@@ -96,7 +96,7 @@ impl<'n> Work<'n> {
     pub(crate) async fn record(
         &mut self,
         client: &Client,
-        transaction: &mut Transaction,
+        transaction: &mut TransactionPlan,
         claims: Option<&Claims>,
     ) -> Result<()> {
         self.commit.check(client)?;
@@ -148,7 +148,7 @@ impl<'n> Work<'n> {
     pub(crate) fn begin(
         mut self,
         client: &Client,
-        transaction: &Transaction,
+        transaction: &TransactionPlan,
         written: &[Written],
     ) -> Pending {
         if self.commit.is_empty() {

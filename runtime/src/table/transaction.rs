@@ -26,12 +26,12 @@ use crate::{
 /// it.
 ///
 /// ```ignore
-/// let mut egt = client.atomic();
+/// let mut egt = client.transaction();
 /// egt.insert(&employee)?.replace(&department)?;
 /// let done = egt.commit().await?;
 /// ```
 #[derive(Debug)]
-pub struct Atomic {
+pub struct Transaction {
     client: Client,
     table: Option<String>,
     /// Whether the caller named the table; then every entity goes there.
@@ -64,7 +64,7 @@ struct Known {
     bytes: usize,
 }
 
-impl Atomic {
+impl Transaction {
     pub(super) fn new(client: Client, table: Option<String>) -> Self {
         Self {
             client,
@@ -92,8 +92,8 @@ impl Atomic {
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
-    pub fn upsert<W: Writable>(&mut self, entity: &W) -> Result<&mut Self> {
-        self.add(entity.table(), entity.change(BulkVerb::Upsert).map(|change| change.0))
+    pub fn insert_or_replace<W: Writable>(&mut self, entity: &W) -> Result<&mut Self> {
+        self.add(entity.table(), entity.change(BulkVerb::InsertOrReplace).map(|change| change.0))
     }
 
     /// Creates an entity or sets its properties on what is there.
@@ -101,8 +101,8 @@ impl Atomic {
     /// # Errors
     ///
     /// As [`insert`](Self::insert).
-    pub fn upsert_merge<E: TableEntity>(&mut self, entity: &E) -> Result<&mut Self> {
-        self.add(E::SCHEMA.table, plan::upsert_merge(entity))
+    pub fn insert_or_merge<E: TableEntity>(&mut self, entity: &E) -> Result<&mut Self> {
+        self.add(E::SCHEMA.table, plan::insert_or_merge(entity))
     }
 
     /// Puts an entity in place of the version that was read.
@@ -123,14 +123,34 @@ impl Atomic {
         self.add(E::SCHEMA.table, plan::replace_any(entity))
     }
 
-    /// Sets and removes some properties of an entity.
+    /// Sets some properties of the version that was read and removes others.
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
-    pub fn patch<E: TableEntity>(&mut self, point: Point<E>, patch: E::Patch) -> Result<&mut Self> {
+    /// As [`insert`](Self::insert). [`commit`](Self::commit) fails with `is_precondition_failed` if
+    /// the row changed since it was read.
+    pub fn patch<E: TableEntity>(
+        &mut self,
+        stored: &Stored<E>,
+        patch: E::Patch,
+    ) -> Result<&mut Self> {
         let patch: Patch<E> = patch.into();
-        self.add(E::SCHEMA.table, plan::patch(point.as_access(), patch))
+        self.add(stored.home(), plan::patch(stored, patch))
+    }
+
+    /// Sets some properties of the entity at `point` and removes others, whatever its ETag.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert). [`commit`](Self::commit) fails with `is_not_found` if there is no
+    /// such entity.
+    pub fn patch_at<E: TableEntity>(
+        &mut self,
+        point: Point<E>,
+        patch: E::Patch,
+    ) -> Result<&mut Self> {
+        let patch: Patch<E> = patch.into();
+        self.add(E::SCHEMA.table, plan::patch_at(point.as_access(), patch))
     }
 
     /// Deletes the version that was read.
@@ -154,7 +174,7 @@ impl Atomic {
     /// Stores a message in the partition of the transaction: a worker hands it to the function that
     /// was given to [`Worker::on`](crate::Worker::on), at least once.
     ///
-    /// A transaction of nothing but messages begins with `Table::atomic()` and
+    /// A transaction of nothing but messages begins with `Table::transaction()` and
     /// [`in_partition`](Self::in_partition).
     ///
     /// # Errors
@@ -204,7 +224,7 @@ impl Atomic {
             return Ok(notes);
         }
         let Some(partition_key) = self.table.as_ref().and(known.partition_key.clone()) else {
-            let message = "a transaction of nothing but messages does not say its table and partition: begin it with `Table::atomic()` and `in_partition(..)`";
+            let message = "a transaction of nothing but messages does not say its table and partition: begin it with `Table::transaction()` and `in_partition(..)`";
             return Err(Error::new(ErrorKind::Invalid, message));
         };
         for message in &self.messages {
@@ -247,14 +267,14 @@ impl Atomic {
     fn same_table(&mut self, declared: &str) -> Result<()> {
         match &self.table {
             None if declared.is_empty() => {
-                let message = "a dynamic entity does not say its table; name it with `client.dynamic(..).atomic()`";
+                let message = "a dynamic entity does not say its table; name it with `client.dynamic(..).transaction()`";
                 return Err(Error::new(ErrorKind::Invalid, message));
             }
             Some(_) if declared.is_empty() => {}
             None => self.table = Some(declared.to_owned()),
             Some(table) if !self.named && !table.eq_ignore_ascii_case(declared) => {
                 let message = format!(
-                    "an entity group transaction stays in one table, and it began in `{table}`; name the table with `Table::atomic()`"
+                    "an entity group transaction stays in one table, and it began in `{table}`; name the table with `Table::transaction()`"
                 );
                 return Err(Error::new(ErrorKind::Invalid, message));
             }
