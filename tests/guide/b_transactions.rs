@@ -206,7 +206,10 @@ async fn b09_all_six_kinds_of_write_mix() -> TestResult {
         let mut egt = store.client.transaction();
         egt.insert(&worker(1))?
             .replace(&two)?
-            .patch_at::<Worker>(Worker::primary().department("Sales").id(3), Worker::patch().age(3))?
+            .patch_at::<Worker>(
+                Worker::primary().department("Sales").id(3),
+                Worker::patch().age(3),
+            )?
             .insert_or_replace(&worker(4))?
             .insert_or_merge(&worker(5))?
             .delete(&six)?;
