@@ -1,10 +1,10 @@
-//! Where mistakes are gathered: all of one input are reported at once.
+//! Collects mistakes, so that all mistakes of one derive are reported at once.
 
 use std::fmt::Display;
 
 use proc_macro2::Span;
 
-/// The mistakes that were found so far.
+/// The mistakes found so far in the input of one derive.
 #[derive(Debug, Default)]
 #[must_use = "the mistakes have to be reported"]
 pub(crate) struct Errors {
@@ -17,12 +17,12 @@ impl Errors {
         self.found.push(error);
     }
 
-    /// Adds a mistake at that place.
+    /// Adds a mistake with a span and a message.
     pub(crate) fn at(&mut self, span: Span, message: impl Display) {
         self.push(syn::Error::new(span, message));
     }
 
-    /// The value, or its mistake kept for later.
+    /// Returns the value of `Ok`. Keeps the mistake of `Err` and returns `None`.
     pub(crate) fn take<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
@@ -33,7 +33,7 @@ impl Errors {
         }
     }
 
-    /// All mistakes as one error.
+    /// Returns all mistakes as one error; `Ok` if there are none.
     pub(crate) fn finish(self) -> syn::Result<()> {
         let combined = self.found.into_iter().reduce(|mut all, next| {
             all.combine(next);

@@ -1,30 +1,30 @@
-//! Names: cases, suggestions, and the types that a field may name.
+//! Converts names between cases, suggests names for misspelt ones, recognizes types by their names.
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident};
 use syn::{Type, ext::IdentExt};
 
-/// The name without `r#`.
+/// Returns an identifier as text, without `r#`.
 pub(crate) fn unraw(ident: &Ident) -> String {
     ident.unraw().to_string()
 }
 
-/// The name of a field's column constant.
+/// Returns the name of a field's column constant: `FIRST_NAME` for `first_name`.
 pub(crate) fn constant(field: &Ident) -> Ident {
     format_ident!("{}", Case::Screaming.apply(&unraw(field)), span = field.span())
 }
 
-/// A field's name as a number: constants can be parameters of traits, texts cannot (FNV-1a).
+/// Returns a hash of a field's name (FNV-1a), for const parameters of traits, which cannot be text.
 pub(crate) fn fingerprint(field: &Ident) -> u64 {
     unraw(field).bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// How property names follow from the names of fields or variants.
+/// The case of property names: how they follow from the names of fields or variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Case {
-    /// As it is written.
+    /// The name as it is written.
     Verbatim,
     /// `FirstName`
     Pascal,
@@ -41,7 +41,7 @@ pub(crate) enum Case {
 }
 
 impl Case {
-    /// What `rename_all` may say.
+    /// The values that `rename_all` accepts.
     pub(crate) const NAMES: [&'static str; 7] = [
         "PascalCase",
         "camelCase",
@@ -52,7 +52,7 @@ impl Case {
         "none",
     ];
 
-    /// The case of that name.
+    /// Returns the case that a value of `rename_all` names.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "PascalCase" => Self::Pascal,
@@ -66,7 +66,7 @@ impl Case {
         })
     }
 
-    /// The name in this case.
+    /// Converts a name to this case.
     pub(crate) fn apply(self, name: &str) -> String {
         let words = words(name);
         let join = |separator: &str| words.join(separator);
@@ -86,7 +86,7 @@ impl Case {
     }
 }
 
-/// Words end at `_` and where an upper-case letter follows a lower-case one.
+/// Splits a name into words: at `_`, and where an upper-case letter follows a lower-case one.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut after_lower = false;
@@ -108,7 +108,7 @@ fn capitalized(word: &str) -> String {
     chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).collect()
 }
 
-/// The known name that was probably meant.
+/// Returns the known name that is most like a misspelt one; `None` if none is close.
 pub(crate) fn nearest<'k>(
     found: &str,
     known: impl IntoIterator<Item = &'k str>,
@@ -124,7 +124,7 @@ pub(crate) fn nearest<'k>(
         .map(|(_, name)| name)
 }
 
-/// Levenshtein's distance, one row of the table at a time.
+/// Returns the edit distance of two names (Levenshtein).
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (i, from) in a.chars().enumerate() {
@@ -142,7 +142,7 @@ fn distance(a: &str, b: &str) -> usize {
     row.last().copied().unwrap_or_default()
 }
 
-/// `` `a`, `b` or `c` ``
+/// Joins names for a message: `` `a`, `b` or `c` ``.
 pub(crate) fn one_of<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     let mut quoted: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     match (quoted.pop(), quoted.join(", ")) {
@@ -152,7 +152,7 @@ pub(crate) fn one_of<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     }
 }
 
-/// What is wrong with an unknown name, and what was probably meant.
+/// Returns the message for an unknown name, with a suggestion or the list of known names.
 pub(crate) fn unknown(what: &str, found: &str, known: &[&str]) -> String {
     match nearest(found, known.iter().copied()) {
         Some(name) => format!("unknown {what} `{found}`, did you mean `{name}`?"),
@@ -162,7 +162,7 @@ pub(crate) fn unknown(what: &str, found: &str, known: &[&str]) -> String {
     }
 }
 
-/// The type with the struct's name for `Self`: generated methods stand in other types' impls.
+/// Replaces `Self` in a type by the struct's name: generated impls of other types repeat the type.
 pub(crate) fn without_self(ty: &Type, this: &Ident) -> Type {
     fn replace(tokens: TokenStream, this: &Ident) -> TokenStream {
         tokens
@@ -184,13 +184,15 @@ pub(crate) fn without_self(ty: &Type, this: &Ident) -> Type {
     syn::parse2(replace(ty.to_token_stream(), this)).unwrap_or_else(|_| ty.clone())
 }
 
-/// A local of generated code, to be put into code that is shown at a user's token: that token may
-/// come from a `macro_rules!` macro, whose names do not see the derive's locals.
+/// Returns an identifier for a local variable of generated code.
+///
+/// Code that is reported at a user's token has that token's span, and the token may come from a
+/// `macro_rules!` macro, whose names do not see the derive's locals.
 pub(crate) fn local(name: &str) -> Ident {
     Ident::new(name, Span::call_site())
 }
 
-/// The last segment of a type's path: all that a macro sees of a type.
+/// Returns the last segment of a type's path, such as `Option` of `std::option::Option<u8>`.
 pub(crate) fn last_segment(ty: &Type) -> Option<&Ident> {
     match ty {
         Type::Path(path) => path.path.segments.last().map(|segment| &segment.ident),
@@ -200,7 +202,7 @@ pub(crate) fn last_segment(ty: &Type) -> Option<&Ident> {
     }
 }
 
-/// Whether the type's name is one of those.
+/// Returns whether the last segment of the type's path is one of `names`.
 pub(crate) fn is_named(ty: &Type, names: &[&str]) -> bool {
     last_segment(ty).is_some_and(|ident| names.iter().any(|name| ident == name))
 }

@@ -1,21 +1,21 @@
-//! What stands on the struct or enum.
+//! Reads `#[table(..)]` attributes of structs and enums.
 
 use proc_macro2::{Ident, Span};
 use syn::{Attribute, Expr, Lit, LitStr, Path, spanned::Spanned};
 
-use super::{Entry, Given, IndexAttr, entries};
-use crate::{errors::Errors, names::Case, spanned::Slot};
+use super::{Entry, EntryValue, IndexAttr, entries};
+use crate::{errors::Errors, names::Case, slot::Slot};
 
-/// How rows say their type.
+/// Says where a row stores which entity type it is of.
 #[derive(Debug, Clone)]
 pub(crate) enum Discriminator {
-    /// By a property of that name.
+    /// In a property of this name.
     Property(LitStr),
-    /// By the form of their keys.
+    /// Nowhere: the form of the row's keys tells the type.
     RowKey,
 }
 
-/// `#[table(..)]` on an entity.
+/// Settings in `#[table(..)]` on a struct with `#[derive(TableEntity)]`.
 #[derive(Debug, Default)]
 pub(crate) struct EntityAttr {
     pub(crate) name: Slot<LitStr>,
@@ -29,7 +29,7 @@ pub(crate) struct EntityAttr {
     pub(crate) version: Slot<(u32, Span)>,
     pub(crate) upgrade_from: Slot<Path>,
     pub(crate) seal: Slot<()>,
-    /// Indexes and lists, in the order in which they are written.
+    /// Declarations `index(..)` and `list(..)`, in source order.
     pub(crate) indexes: Vec<IndexAttr>,
     pub(crate) runtime: Slot<Path>,
 }
@@ -54,7 +54,7 @@ const ENTITY_KEYS: [&str; 16] = [
 ];
 
 impl EntityAttr {
-    /// Reads the attributes of an entity.
+    /// Reads all `#[table(..)]` attributes of the struct.
     pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
         let mut read = Self::default();
         for entry in entries(attrs, errors) {
@@ -87,9 +87,9 @@ impl EntityAttr {
                 Ok(())
             }
             "version" => self.version.set(key, version(entry)),
-            "upgrade_from" => self.upgrade_from.set(key, entry.only_path()),
+            "upgrade_from" => self.upgrade_from.set(key, entry.path_in_parentheses()),
             "seal" => self.seal.set(key, entry.flag()),
-            "wide" | "expires" => entry.not_yet(),
+            "wide" | "expires" => entry.not_supported_yet(),
             _ => entry.unknown("container", &ENTITY_KEYS),
         }
     }
@@ -102,9 +102,9 @@ impl EntityAttr {
     }
 }
 
-/// A number from 1.
+/// Reads `version = n`. Refuses 0.
 fn version(entry: &Entry) -> syn::Result<(u32, Span)> {
-    if let Given::Value(value) = &entry.value
+    if let EntryValue::Value(value) = &entry.value
         && let Expr::Lit(lit) = &**value
         && let Lit::Int(number) = &lit.lit
         && let Ok(number @ 1..) = number.base10_parse()
@@ -114,11 +114,11 @@ fn version(entry: &Entry) -> syn::Result<(u32, Span)> {
     entry.error("`version` expects a number from 1, write `version = 2`".to_owned())
 }
 
-/// A property's name, or the word `row_key`.
+/// Reads `discriminator = "Property"` or `discriminator = row_key`.
 fn discriminator(entry: &Entry) -> syn::Result<Discriminator> {
     match &entry.value {
-        Given::Value(value) if is_ident(value, "row_key") => Ok(Discriminator::RowKey),
-        Given::Value(value) if !matches!(&**value, Expr::Path(_)) => {
+        EntryValue::Value(value) if is_ident(value, "row_key") => Ok(Discriminator::RowKey),
+        EntryValue::Value(value) if !matches!(&**value, Expr::Path(_)) => {
             entry.string().map(Discriminator::Property)
         }
         _ => entry.error(
@@ -132,18 +132,18 @@ fn is_ident(value: &Expr, name: &str) -> bool {
     matches!(value, Expr::Path(path) if path.path.is_ident(name))
 }
 
-/// `#[table(..)]` on a struct that is flattened into entities.
+/// Settings in `#[table(..)]` on a struct with `#[derive(Properties)]`.
 #[derive(Debug, Default)]
 pub(crate) struct PropertiesAttr {
     pub(crate) rename_all: Slot<Case>,
     pub(crate) runtime: Slot<Path>,
 }
 
-/// `#[table(..)]` on an enum that is stored as text.
+/// Settings in `#[table(..)]` on an enum with `#[derive(EdmEnum)]`.
 pub(crate) type EnumAttr = PropertiesAttr;
 
 impl PropertiesAttr {
-    /// Reads the attributes of the struct or enum.
+    /// Reads all `#[table(..)]` attributes of the struct or enum.
     pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
         let mut read = Self::default();
         for entry in entries(attrs, errors) {
@@ -159,7 +159,7 @@ impl PropertiesAttr {
     }
 }
 
-/// `#[table(..)]` on a message.
+/// Settings in `#[table(..)]` on a struct with `#[derive(Message)]`.
 #[derive(Debug, Default)]
 pub(crate) struct MessageAttr {
     pub(crate) name: Slot<LitStr>,
@@ -168,7 +168,7 @@ pub(crate) struct MessageAttr {
 }
 
 impl MessageAttr {
-    /// Reads the attributes of the struct.
+    /// Reads all `#[table(..)]` attributes of the message's struct.
     pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
         let mut read = Self::default();
         for entry in entries(attrs, errors) {
@@ -185,14 +185,14 @@ impl MessageAttr {
     }
 }
 
-/// `#[table(..)]` on a set of entities.
+/// Settings in `#[table(..)]` on a type with `#[derive(EntitySet)]`.
 #[derive(Debug, Default)]
 pub(crate) struct SetAttr {
     pub(crate) runtime: Slot<Path>,
 }
 
 impl SetAttr {
-    /// Reads the attributes of the enum or struct.
+    /// Reads all `#[table(..)]` attributes of the set's enum or struct.
     pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
         let mut read = Self::default();
         for entry in entries(attrs, errors) {
@@ -206,7 +206,7 @@ impl SetAttr {
     }
 }
 
-/// `#[table(..)]` on a projection.
+/// Settings in `#[table(..)]` on a struct with `#[derive(Projection)]`.
 #[derive(Debug, Default)]
 pub(crate) struct ProjectionAttr {
     pub(crate) of: Slot<Path>,
@@ -214,7 +214,7 @@ pub(crate) struct ProjectionAttr {
 }
 
 impl ProjectionAttr {
-    /// Reads the attributes of the projection.
+    /// Reads all `#[table(..)]` attributes of the projection. Reports a missing `of = Entity`.
     pub(crate) fn read(attrs: &[Attribute], ident: &Ident, errors: &mut Errors) -> Self {
         let mut read = Self::default();
         for entry in entries(attrs, errors) {

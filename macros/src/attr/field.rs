@@ -1,44 +1,44 @@
-//! What stands on a field.
+//! Reads `#[table(..)]` attributes of fields.
 
 use syn::{Attribute, Expr, Lit, LitStr, Path};
 
-use super::{Entry, Given, entries};
-use crate::{errors::Errors, spanned::Slot};
+use super::{Entry, EntryValue, entries};
+use crate::{errors::Errors, slot::Slot};
 
-/// What `encrypt` says.
+/// Settings of `#[table(encrypt(..))]`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Encrypt {
-    /// The length of the value is hidden up to a multiple of so many bytes.
+    /// Bytes of a padding block: the encrypted value is filled up to a multiple of it. 0: no padding.
     pub(crate) pad: u32,
-    /// Whether an absent value is stored as a sealed one.
+    /// Set by `hide_none`: `None` is stored as an encrypted value too, so that nobody can tell it.
     pub(crate) hide_none: bool,
 }
 
-/// `#[table(..)]` on a field.
+/// Settings in `#[table(..)]` on a field, as they are written.
 #[derive(Debug, Default)]
 pub(crate) struct FieldAttr {
     pub(crate) rename: Slot<LitStr>,
     pub(crate) json: Slot<()>,
-    /// With the prefix, where one is given.
+    /// Set by `flatten`; the value is the prefix of `flatten(prefix = "..")`, if one is given.
     pub(crate) flatten: Slot<Option<LitStr>>,
-    /// With the function, where one is given.
+    /// Set by `default`; the value is the function of `default = path`, if one is given.
     pub(crate) default: Slot<Option<Path>>,
     pub(crate) skip: Slot<()>,
     pub(crate) store: Slot<()>,
     pub(crate) extra: Slot<()>,
     pub(crate) encrypt: Slot<Encrypt>,
-    /// Characters of the token.
+    /// Set by `blind`; the value is the length of the token in characters.
     pub(crate) blind: Slot<u32>,
 }
 
-/// Characters of a blind token unless told: 40 bits, so that a million rows have few strangers in
-/// a result, and the token tells little of the value.
-const BLIND: u32 = 8;
+/// Default length of a blind token in characters: 40 bits. A filter on a million rows then matches
+/// few rows with other values, and the token reveals little of the value.
+const DEFAULT_TOKEN_CHARS: u32 = 8;
 
-/// Characters of a token that is never cut.
-const WHOLE_TOKEN: u32 = 26;
+/// Length in characters of a token at full strength: the longest that `blind(chars = n)` accepts.
+const MAX_TOKEN_CHARS: u32 = 26;
 
-/// The largest block that a value is padded to.
+/// Largest padding block that `encrypt(pad = n)` accepts, in bytes.
 const MAX_PAD: u32 = 32_768;
 
 const ENTITY_KEYS: [&str; 12] = [
@@ -54,12 +54,12 @@ impl FieldAttr {
         Self::read(attrs, errors, |read, entry| match entry.name().as_str() {
             "store" => read.store.set(&entry.key, entry.flag()),
             "extra" => read.extra.set(&entry.key, entry.flag()),
-            "blob" | "split" | "series" => entry.not_yet(),
+            "blob" | "split" | "series" => entry.not_supported_yet(),
             _ => entry.unknown("field", &ENTITY_KEYS),
         })
     }
 
-    /// Reads the attributes of a field of a flattened struct.
+    /// Reads the attributes of a field of a struct with `#[derive(Properties)]`.
     pub(crate) fn of_properties(attrs: &[Attribute], errors: &mut Errors) -> Self {
         Self::read(attrs, errors, |_, entry| match entry.name().as_str() {
             "store" | "extra" => Err(syn::Error::new(
@@ -107,9 +107,9 @@ impl FieldAttr {
     }
 }
 
-/// `flatten` or `flatten(prefix = "..")`
+/// Reads `flatten` or `flatten(prefix = "..")`.
 fn flatten(entry: &Entry) -> syn::Result<Option<LitStr>> {
-    if matches!(entry.value, Given::Nothing) {
+    if matches!(entry.value, EntryValue::Nothing) {
         return Ok(None);
     }
     let mut prefix = Slot::default();
@@ -122,21 +122,21 @@ fn flatten(entry: &Entry) -> syn::Result<Option<LitStr>> {
     Ok(prefix.get().cloned())
 }
 
-/// `default` or `default = path`
+/// Reads `default` or `default = path`.
 fn default(entry: &Entry) -> syn::Result<Option<Path>> {
     match entry.value {
-        Given::Nothing => Ok(None),
+        EntryValue::Nothing => Ok(None),
         _ => entry.path().map(Some),
     }
 }
 
-/// What a value whose absence is hidden is padded to unless told: every type of a fixed length.
-const HIDDEN: u32 = 32;
+/// Default padding block with `hide_none`, in bytes: fits every type of a fixed length.
+const DEFAULT_HIDE_NONE_PAD: u32 = 32;
 
-/// `encrypt` or `encrypt(pad = 64, hide_none)`
+/// Reads `encrypt` or `encrypt(pad = 64, hide_none)`.
 fn encrypt(entry: &Entry) -> syn::Result<Encrypt> {
     let mut read = Encrypt::default();
-    if matches!(entry.value, Given::Nothing) {
+    if matches!(entry.value, EntryValue::Nothing) {
         return Ok(read);
     }
     let (mut pad, mut hide_none) = (Slot::default(), Slot::default());
@@ -149,31 +149,31 @@ fn encrypt(entry: &Entry) -> syn::Result<Encrypt> {
     }
     read.hide_none = hide_none.is_set();
     // Without padding, the length alone would tell a null from a value.
-    let unless_told = if read.hide_none { HIDDEN } else { 0 };
-    read.pad = pad.get().copied().unwrap_or(unless_told);
+    let default_pad = if read.hide_none { DEFAULT_HIDE_NONE_PAD } else { 0 };
+    read.pad = pad.get().copied().unwrap_or(default_pad);
     Ok(read)
 }
 
-/// `blind` or `blind(chars = 8)`
+/// Reads `blind` or `blind(chars = 8)`.
 fn blind(entry: &Entry) -> syn::Result<u32> {
-    if matches!(entry.value, Given::Nothing) {
-        return Ok(BLIND);
+    if matches!(entry.value, EntryValue::Nothing) {
+        return Ok(DEFAULT_TOKEN_CHARS);
     }
     let mut chars = Slot::default();
     for inner in entry.list()? {
         match inner.name().as_str() {
             "chars" => {
-                chars.set(&inner.key, number(&inner, 1..=WHOLE_TOKEN, "blind(chars = 8)"))?
+                chars.set(&inner.key, number(&inner, 1..=MAX_TOKEN_CHARS, "blind(chars = 8)"))?
             }
             _ => inner.unknown("`blind`", &["chars"])?,
         }
     }
-    Ok(chars.get().copied().unwrap_or(BLIND))
+    Ok(chars.get().copied().unwrap_or(DEFAULT_TOKEN_CHARS))
 }
 
-/// `key = 8`, within bounds.
+/// Reads a setting such as `pad = 64`. Fails unless the number is within `bounds`.
 fn number(entry: &Entry, bounds: std::ops::RangeInclusive<u32>, example: &str) -> syn::Result<u32> {
-    if let Given::Value(value) = &entry.value
+    if let EntryValue::Value(value) = &entry.value
         && let Expr::Lit(lit) = &**value
         && let Lit::Int(number) = &lit.lit
         && let Ok(number) = number.base10_parse::<u32>()

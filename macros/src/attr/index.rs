@@ -1,12 +1,12 @@
-//! `index(..)` and `list(..)`: further rows that an entity writes.
+//! Reads `index(..)` and `list(..)`, which declare the further rows that an entity writes.
 
 use proc_macro2::Ident;
 use syn::{LitStr, Path};
 
-use super::{Entry, Given};
-use crate::{errors::Errors, spanned::Slot};
+use super::{Entry, EntryValue};
+use crate::{errors::Errors, slot::Slot};
 
-/// What an `index(..)` or a `list(..)` says.
+/// One `index(..)` or `list(..)` declaration, as it is written.
 #[derive(Debug)]
 pub(crate) struct IndexAttr {
     pub(crate) name: Ident,
@@ -14,13 +14,13 @@ pub(crate) struct IndexAttr {
     pub(crate) row_key: Slot<LitStr>,
     pub(crate) partition_key: Slot<LitStr>,
     pub(crate) table: Slot<LitStr>,
-    /// Whether a list is kept in blobs.
+    /// Set by `in_blob`: the list is kept in blobs instead of rows.
     pub(crate) in_blob: Slot<()>,
     pub(crate) unique: Slot<()>,
     pub(crate) when: Slot<Path>,
-    /// Fields of a partial copy.
+    /// Fields named by `only(..)`: the copy holds these and no others.
     pub(crate) only: Slot<Vec<Ident>>,
-    /// Fields that a partial copy leaves out.
+    /// Fields named by `except(..)`: the copy holds all others.
     pub(crate) except: Slot<Vec<Ident>>,
 }
 
@@ -29,7 +29,7 @@ const INDEX_KEYS: [&str; 7] =
 const LIST_KEYS: [&str; 4] = ["row_key", "partition_key", "table", "in_blob"];
 
 impl IndexAttr {
-    /// Reads one declaration: a name, then its keys.
+    /// Reads one declaration: first the name of the index, then settings such as `row_key = ".."`.
     pub(super) fn read(entry: &Entry, is_list: bool, errors: &mut Errors) -> Option<Self> {
         let entries = errors.take(entry.list())?;
         let mut entries = entries.iter();
@@ -68,7 +68,7 @@ impl IndexAttr {
             ("partition_key", _) => self.partition_key.set(key, entry.string()),
             ("table", _) => self.table.set(key, entry.string()),
             ("in_blob", true) => self.in_blob.set(key, entry.flag()),
-            ("in_blob", false) => entry.for_lists(),
+            ("in_blob", false) => entry.only_for_lists(),
             ("unique", false) => {
                 // What is given wrongly is given all the same: what it stands for is not missed too.
                 self.unique.set(key, Ok(()))?;
@@ -84,16 +84,16 @@ impl IndexAttr {
 }
 
 impl Entry {
-    /// The error for a copy that shall be kept where only lists are.
-    fn for_lists(&self) -> syn::Result<()> {
+    /// Returns the error for `in_blob` on an index: only a list can be kept in blobs.
+    fn only_for_lists(&self) -> syn::Result<()> {
         self.error("a copy is a row of a table; what is kept in blobs is a `list(..)`".to_owned())
     }
 
     fn as_name(&self) -> Option<Ident> {
-        matches!(self.value, Given::Nothing).then(|| self.key.clone())
+        matches!(self.value, EntryValue::Nothing).then(|| self.key.clone())
     }
 
-    /// `key(a, b)`
+    /// Reads `only(a, b)`: a setting with a list of field names. Refuses an empty list.
     fn names(&self) -> syn::Result<Vec<Ident>> {
         let names: Option<Vec<Ident>> = self.list()?.iter().map(Self::as_name).collect();
         match names {

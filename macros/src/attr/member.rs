@@ -1,19 +1,19 @@
-//! What stands on a member of a set: a variant of an enum, a field of a struct.
+//! Reads `#[table(..)]` attributes of the members of a set: variants of an enum, fields of a struct.
 
 use proc_macro2::Span;
 use syn::Attribute;
 
 use super::entries;
-use crate::{errors::Errors, spanned::Slot};
+use crate::{errors::Errors, slot::Slot};
 
-/// `#[table(..)]` on a variant of a set.
+/// Settings in `#[table(..)]` on a variant of an enum with `#[derive(EntitySet)]`.
 #[derive(Debug, Default)]
 pub(crate) struct MemberAttr {
     pub(crate) other: Slot<()>,
 }
 
 impl MemberAttr {
-    /// Reads the attributes of a variant.
+    /// Reads all `#[table(..)]` attributes of the variant.
     pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
         let mut read = Self::default();
         for entry in entries(attrs, errors) {
@@ -27,16 +27,16 @@ impl MemberAttr {
     }
 }
 
-/// `#[table(..)]` on a field of a struct that folds a partition.
+/// Settings in `#[table(..)]` on a field of a struct with `#[derive(EntitySet)]`.
 #[derive(Debug, Default)]
-pub(crate) struct FoldAttr {
+pub(crate) struct AggregateAttr {
     pub(crate) one: Slot<()>,
     pub(crate) many: Slot<()>,
     pub(crate) other: Slot<()>,
 }
 
-impl FoldAttr {
-    /// Reads the attributes of a field, which says exactly one of them.
+impl AggregateAttr {
+    /// Reads the attributes of the field. Reports unless there is exactly one of `one`, `many`, `other`.
     pub(crate) fn read(attrs: &[Attribute], span: Span, errors: &mut Errors) -> Self {
         let mut read = Self::default();
         for entry in entries(attrs, errors) {

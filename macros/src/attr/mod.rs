@@ -1,6 +1,7 @@
-//! First stage: `#[table(..)]` attributes as they are written.
+//! First stage: reads `#[table(..)]` attributes as they are written.
 //!
-//! Here every key is known and well formed and given once; what keys mean together is for `check`.
+//! Reports settings that are unknown, malformed or given twice. Whether settings go together is
+//! decided later, by `check`.
 
 mod container;
 mod field;
@@ -23,7 +24,7 @@ pub(crate) use self::{
     },
     field::{Encrypt, FieldAttr},
     index::IndexAttr,
-    member::{FoldAttr, MemberAttr},
+    member::{AggregateAttr, MemberAttr},
     variant::VariantAttr,
 };
 use crate::{
@@ -31,15 +32,15 @@ use crate::{
     names::{self, Case},
 };
 
-/// One key with what follows it.
+/// One setting of an attribute: its name and what follows, such as `version = 2`.
 #[derive(Debug)]
 pub(crate) struct Entry {
     key: Ident,
-    value: Given,
+    value: EntryValue,
 }
 
 #[derive(Debug)]
-enum Given {
+enum EntryValue {
     Nothing,
     Value(Box<Expr>),
     List(Span, TokenStream),
@@ -50,27 +51,27 @@ impl Parse for Entry {
         let key = Ident::parse_any(input)?;
         let value = if input.peek(Token![=]) {
             input.parse::<Token![=]>()?;
-            Given::Value(Box::new(ungrouped(input.parse()?)))
+            EntryValue::Value(Box::new(without_group(input.parse()?)))
         } else if input.peek(syn::token::Paren) {
             let inner;
             let paren = syn::parenthesized!(inner in input);
-            Given::List(paren.span.join(), inner.parse()?)
+            EntryValue::List(paren.span.join(), inner.parse()?)
         } else {
-            Given::Nothing
+            EntryValue::Nothing
         };
         Ok(Self { key, value })
     }
 }
 
-/// A value that a `macro_rules!` macro handed on comes in a group that nobody sees.
-fn ungrouped(value: Expr) -> Expr {
+/// Takes a value out of the invisible group in which a `macro_rules!` macro hands it on.
+fn without_group(value: Expr) -> Expr {
     match value {
-        Expr::Group(group) => ungrouped(*group.expr),
+        Expr::Group(group) => without_group(*group.expr),
         value => value,
     }
 }
 
-/// The entries of all `#[table(..)]` attributes of an item.
+/// Returns the settings of all `#[table(..)]` attributes of an item.
 fn entries(attrs: &[Attribute], errors: &mut Errors) -> Vec<Entry> {
     let mut all = Vec::new();
     for attr in attrs.iter().filter(|attr| attr.path().is_ident("table")) {
@@ -91,26 +92,26 @@ impl Entry {
         Err(syn::Error::new(self.span(), message))
     }
 
-    /// The value where there is one: what was found is there.
+    /// Returns the span to report a malformed setting at: its value, or its name if it has none.
     fn span(&self) -> Span {
         match &self.value {
-            Given::Nothing => self.key.span(),
-            Given::Value(value) => value.span(),
-            Given::List(span, _) => *span,
+            EntryValue::Nothing => self.key.span(),
+            EntryValue::Value(value) => value.span(),
+            EntryValue::List(span, _) => *span,
         }
     }
 
-    /// A key without a value.
+    /// Reads a setting without a value, such as `skip`.
     fn flag(&self) -> syn::Result<()> {
         match self.value {
-            Given::Nothing => Ok(()),
+            EntryValue::Nothing => Ok(()),
             _ => self.error(format!("`{0}` takes no value, write `{0}`", self.key)),
         }
     }
 
-    /// `key = "text"`
+    /// Reads a setting with a string, such as `rename = "Age"`.
     fn string(&self) -> syn::Result<LitStr> {
-        if let Given::Value(value) = &self.value
+        if let EntryValue::Value(value) = &self.value
             && let Expr::Lit(lit) = &**value
             && let Lit::Str(text) = &lit.lit
         {
@@ -119,10 +120,10 @@ impl Entry {
         self.error(format!("`{0}` expects a string, write `{0} = \"..\"`", self.key))
     }
 
-    /// `key = path`
+    /// Reads a setting with a path, such as `validate = check_it`.
     fn path(&self) -> syn::Result<Path> {
         match &self.value {
-            Given::Value(value) if let Expr::Path(path) = &**value => Ok(path.path.clone()),
+            EntryValue::Value(value) if let Expr::Path(path) = &**value => Ok(path.path.clone()),
             _ => self.error(format!(
                 "`{0}` expects a path, write `{0} = path` without quotes",
                 self.key
@@ -130,10 +131,10 @@ impl Entry {
         }
     }
 
-    /// `key(path)`
-    fn only_path(&self) -> syn::Result<Path> {
+    /// Reads a setting with one path in parentheses, such as `upgrade_from(Employee1)`.
+    fn path_in_parentheses(&self) -> syn::Result<Path> {
         let path = match &self.value {
-            Given::List(_, inner) => syn::parse2::<Path>(inner.clone()).ok(),
+            EntryValue::List(_, inner) => syn::parse2::<Path>(inner.clone()).ok(),
             _ => None,
         };
         match path {
@@ -142,20 +143,20 @@ impl Entry {
         }
     }
 
-    /// `key = "path"`, as serde has it for `crate`.
+    /// Reads a setting with a path in quotes: `crate = "path"`, as serde has it.
     fn quoted_path(&self) -> syn::Result<Path> {
         self.string()?.parse_with(Path::parse_mod_style)
     }
 
-    /// `key(..)`
+    /// Reads a setting that is a list of settings, such as `index(..)`.
     fn list(&self) -> syn::Result<Punctuated<Entry, Token![,]>> {
         match &self.value {
-            Given::List(_, inner) => Punctuated::parse_terminated.parse2(inner.clone()),
+            EntryValue::List(_, inner) => Punctuated::parse_terminated.parse2(inner.clone()),
             _ => self.error(format!("`{0}` expects a list, write `{0}(..)`", self.key)),
         }
     }
 
-    /// `rename_all = "case"`
+    /// Reads `rename_all = "case"`.
     fn case(&self) -> syn::Result<Case> {
         let text = self.string()?;
         Case::parse(&text.value()).ok_or_else(|| {
@@ -163,14 +164,14 @@ impl Entry {
         })
     }
 
-    /// The error for a key that this place does not know.
+    /// Returns the error for a setting that does not exist here, with a suggestion from `known`.
     fn unknown(&self, place: &str, known: &[&str]) -> syn::Result<()> {
         let message = names::unknown(&format!("{place} key"), &self.name(), known);
         Err(syn::Error::new(self.key.span(), message))
     }
 
-    /// The error for a key that the design has and this version does not.
-    fn not_yet(&self) -> syn::Result<()> {
+    /// Returns the error for a setting that is planned and does not work yet.
+    fn not_supported_yet(&self) -> syn::Result<()> {
         Err(syn::Error::new(self.key.span(), format!("`{}` is not supported yet", self.key)))
     }
 }

@@ -1,18 +1,18 @@
-//! What stands on a variant of an enum that is stored as text.
+//! Reads `#[table(..)]` attributes of the variants of an enum with `#[derive(EdmEnum)]`.
 
 use syn::{Attribute, LitStr};
 
 use super::entries;
-use crate::{errors::Errors, spanned::Slot};
+use crate::{errors::Errors, slot::Slot};
 
-/// `#[table(..)]` on a variant.
+/// Settings in `#[table(..)]` on a variant that is stored as text.
 #[derive(Debug, Default)]
 pub(crate) struct VariantAttr {
     pub(crate) rename: Slot<LitStr>,
 }
 
 impl VariantAttr {
-    /// Reads the attributes of a variant.
+    /// Reads all `#[table(..)]` attributes of the variant.
     pub(crate) fn read(attrs: &[Attribute], errors: &mut Errors) -> Self {
         let mut read = Self::default();
         for entry in entries(attrs, errors) {

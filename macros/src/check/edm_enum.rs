@@ -1,11 +1,11 @@
-//! Rules for enums that are stored as text.
+//! Checks enums that are stored as text.
 
 use std::collections::HashMap;
 
 use crate::{errors::Errors, model::EdmEnum};
 
-/// Two variants with one text could not be told apart when they are read.
-pub(super) fn distinct(edm_enum: &EdmEnum, errors: &mut Errors) {
+/// Reports two variants with the same text: a reader could not tell them apart.
+pub(super) fn distinct_texts(edm_enum: &EdmEnum, errors: &mut Errors) {
     let mut seen = HashMap::new();
     for variant in &edm_enum.variants {
         if let Some(first) = seen.insert(variant.text.as_str(), &variant.ident) {

@@ -1,20 +1,10 @@
-//! Rules for what stands on an entity's struct.
+//! Checks the attributes of an entity's struct.
 
 use syn::spanned::Spanned;
 
 use crate::{attr::Discriminator, check::names::is_identifier, errors::Errors, model::Entity};
 
-impl Entity {
-    /// The property that says a row's type.
-    pub(crate) fn marker(&self) -> Option<String> {
-        match &self.discriminator {
-            Discriminator::Property(name) => Some(name.value()),
-            Discriminator::RowKey => None,
-        }
-    }
-}
-
-/// The service takes 3 to 63 letters and digits, a letter first.
+/// Reports table names that the service refuses.
 pub(super) fn table_name(entity: &Entity, errors: &mut Errors) {
     let elsewhere = entity.families.iter().filter_map(|family| family.table.as_ref());
     for literal in std::iter::once(&entity.table).chain(elsewhere) {
@@ -40,7 +30,7 @@ fn is_table_name(literal: &syn::LitStr, errors: &mut Errors) {
     }
 }
 
-/// `#` marks copies and `.v2` marks versions, so that a type's own name has neither.
+/// Reports entity types that look like those of index copies (`#`) or of versions (`.v2`).
 pub(super) fn entity_type(entity: &Entity, errors: &mut Errors) {
     let name = entity.entity_type.value();
     let span = entity.entity_type.span();
@@ -55,16 +45,16 @@ pub(super) fn entity_type(entity: &Entity, errors: &mut Errors) {
     }
 }
 
-/// The discriminator is a property like others.
+/// Reports a discriminator that is not a valid property name.
 pub(super) fn discriminator(entity: &Entity, errors: &mut Errors) {
     let Discriminator::Property(literal) = &entity.discriminator else { return };
     let name = literal.value();
-    if super::names::RESERVED.contains(&name.as_str()) || !is_identifier(&name) {
+    if super::names::RESERVED_NAMES.contains(&name.as_str()) || !is_identifier(&name) {
         errors.at(literal.span(), format!("`{name}` is not the name of a property"));
     }
 }
 
-/// A version is written into the property that says the type; there has to be one before it.
+/// Reports a version without a property to store it in, and `upgrade_from` on version 1.
 pub(super) fn version(entity: &Entity, errors: &mut Errors) {
     let span = entity.version_span;
     if entity.version > 1 && matches!(entity.discriminator, Discriminator::RowKey) {

@@ -1,4 +1,4 @@
-//! Rules for what stands on a field.
+//! Checks the attributes of fields.
 
 use proc_macro2::Span;
 
@@ -8,8 +8,8 @@ use crate::{
     template::Form,
 };
 
-/// Keys of which a field has one at most, and what goes with them.
-pub(super) fn conflicts(fields: &[Field], errors: &mut Errors) {
+/// Reports pairs of attributes that cannot stand on one field.
+pub(super) fn conflicting_attributes(fields: &[Field], errors: &mut Errors) {
     for field in fields {
         let attr = &field.attr;
         let prefix = attr.flatten.get().is_some_and(Option::is_some);
@@ -35,13 +35,13 @@ pub(super) fn conflicts(fields: &[Field], errors: &mut Errors) {
         ];
         for ((a, a_span), (b, b_span)) in pairs {
             if let (Some(_), Some(span)) = (a_span, b_span) {
-                errors.at(span, conflict(a, b));
+                errors.at(span, conflict_message(a, b));
             }
         }
     }
 }
 
-fn conflict(a: &str, b: &str) -> String {
+fn conflict_message(a: &str, b: &str) -> String {
     let why = match (a, b) {
         (_, "json") if a == "flatten" => "a field is one property of JSON or several of its own",
         ("skip", _) => "a skipped field is not stored",
@@ -64,8 +64,8 @@ fn conflict(a: &str, b: &str) -> String {
     format!("`{a}` and `{b}` on one field: {why}")
 }
 
-/// A key is read by everyone who reads the row: what is encrypted cannot stand in it.
-fn plain_in_key(entity: &Entity, at: usize, field: &Field, errors: &mut Errors) {
+/// Reports an encrypted field that stands in plain text in a key.
+fn encrypted_in_plain_key(entity: &Entity, at: usize, field: &Field, errors: &mut Errors) {
     let Some(span) = field.attr.encrypt.span() else { return };
     let keys = entity.families.iter().flat_map(|family| [&family.partition, &family.row]);
     let mut plain =
@@ -82,8 +82,8 @@ fn plain_in_key(entity: &Entity, at: usize, field: &Field, errors: &mut Errors) 
     }
 }
 
-/// Only what can be absent can be hidden to be, and nothing else may tell.
-pub(super) fn hidden(fields: &[Field], errors: &mut Errors) {
+/// Reports `hide_none` on a field that is never absent or whose blind token would tell its absence.
+pub(super) fn hide_none(fields: &[Field], errors: &mut Errors) {
     for field in fields {
         let name = &field.name;
         let attr = &field.attr;
@@ -106,7 +106,7 @@ pub(super) fn hidden(fields: &[Field], errors: &mut Errors) {
     }
 }
 
-/// A token stands for a value that is not there to be compared.
+/// Reports `blind` without `encrypt`: a plain value needs no token.
 pub(super) fn blind(fields: &[Field], errors: &mut Errors) {
     for field in fields {
         let (Some(span), false) = (field.attr.blind.span(), field.attr.encrypt.is_set()) else {
@@ -122,15 +122,15 @@ pub(super) fn blind(fields: &[Field], errors: &mut Errors) {
     }
 }
 
-/// What the struct does not know goes to one place.
-pub(super) fn one_extra(fields: &[Field], errors: &mut Errors) {
+/// Reports a second field with `extra`.
+pub(super) fn second_extra(fields: &[Field], errors: &mut Errors) {
     let extras = fields.iter().filter_map(|field| field.attr.extra.span());
     for span in extras.skip(1) {
         errors.at(span, "a second `extra` field, expected one");
     }
 }
 
-/// A key is written from the field's own value, and gives it back.
+/// Reports attributes that a field in a key cannot have, such as `json` and `skip`.
 pub(super) fn key_fields(entity: &Entity, errors: &mut Errors) {
     for (at, field) in entity.fields.iter().enumerate() {
         let name = &field.name;
@@ -155,7 +155,7 @@ pub(super) fn key_fields(entity: &Entity, errors: &mut Errors) {
                 errors.at(span, format!("`{key}` on `{name}`, which is a part of a key: {why}"));
             }
         }
-        plain_in_key(entity, at, field, errors);
+        encrypted_in_plain_key(entity, at, field, errors);
         let from_key =
             entity.primary().is_some_and(|primary| entity.key_source(primary, at, field).is_some());
         if let (true, Some(span)) = (from_key, attr.default.span()) {

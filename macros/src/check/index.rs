@@ -1,47 +1,47 @@
-//! Rules for indexes and lists.
+//! Checks indexes and lists.
 
 use crate::{
     errors::Errors,
     model::{Entity, Family, FamilyKind, Part},
 };
 
-/// Rows of one entity: it and its copies are written in one entity group transaction.
-const OPERATIONS: usize = 100;
+/// Most operations in an entity group transaction. An entity and its local copies share one.
+const MAX_OPERATIONS: usize = 100;
 
-/// The rows in the primary's transaction that record copies in other partitions.
+/// Rows in the primary's transaction that record pending writes to remote copies.
 const OUTBOX_ROWS: usize = 2;
 
-/// The properties that say whose copy a row in another partition is.
-const OWNER: [&str; 6] = ["Src", "SrcP", "SrcR", "SrcT", "SrcC", "SrcF"];
+/// Properties of a remote copy that name the primary entity.
+const OWNER_PROPERTIES: [&str; 6] = ["Src", "SrcP", "SrcR", "SrcT", "SrcC", "SrcF"];
 
-/// The primary and its copies fit into one transaction.
-pub(super) fn count(entity: &Entity, errors: &mut Errors) {
-    let within = entity.families.iter().filter(|family| !family.is_elsewhere).count();
-    let recorded = if within < entity.families.len() { OUTBOX_ROWS } else { 0 };
+/// Reports an entity whose primary and local copies do not fit into one transaction.
+pub(super) fn row_count(entity: &Entity, errors: &mut Errors) {
+    let local = entity.families.iter().filter(|family| !family.is_remote).count();
+    let outbox_rows = if local < entity.families.len() { OUTBOX_ROWS } else { 0 };
     // A claim stands for all unique values of a transaction.
-    let is_claimed = entity.families.iter().any(|family| family.is_elsewhere && family.unique);
-    let rows = within + recorded + usize::from(is_claimed);
-    if let (true, Some(family)) = (rows > OPERATIONS, entity.families.last()) {
+    let has_claim = entity.families.iter().any(|family| family.is_remote && family.unique);
+    let rows = local + outbox_rows + usize::from(has_claim);
+    if let (true, Some(family)) = (rows > MAX_OPERATIONS, entity.families.last()) {
         let message = format!(
-            "the entity has {rows} rows with its copies, a transaction has at most {OPERATIONS} operations"
+            "the entity has {rows} rows with its copies, a transaction has at most {MAX_OPERATIONS} operations"
         );
         errors.at(family.name.span(), message);
     }
 }
 
-/// A copy in another partition has one possible owner, so that nobody else's copy is overwritten
-/// there, and says whose it is in properties of its own.
-pub(super) fn elsewhere(entity: &Entity, errors: &mut Errors) {
+/// Reports a remote copy whose key two entities could have, unless the index is `unique`, and fields
+/// whose properties would clash with those that name the primary.
+pub(super) fn remote_copies(entity: &Entity, errors: &mut Errors) {
     let copies = entity.families.iter().filter(|family| family.kind == FamilyKind::Copy);
     let mut has_any = false;
-    for family in copies.filter(|family| family.is_elsewhere && entity.has_keys()) {
+    for family in copies.filter(|family| family.is_remote && entity.has_keys()) {
         has_any = true;
         if !family.unique {
-            one_owner(entity, family, errors);
+            missing_owner_fields(entity, family, errors);
         }
     }
     for field in entity.fields.iter().filter(|_| has_any) {
-        if OWNER.contains(&field.property.as_str()) {
+        if OWNER_PROPERTIES.contains(&field.property.as_str()) {
             let message = format!(
                 "copies in other partitions keep their owner in the property `{}`, write `rename = \"..\"`",
                 field.property
@@ -51,8 +51,8 @@ pub(super) fn elsewhere(entity: &Entity, errors: &mut Errors) {
     }
 }
 
-/// Every part of the primary's keys follows from the copy's keys.
-fn one_owner(entity: &Entity, family: &Family, errors: &mut Errors) {
+/// Reports the fields of the primary's keys that do not follow from the copy's keys.
+fn missing_owner_fields(entity: &Entity, family: &Family, errors: &mut Errors) {
     let Some(primary) = entity.primary() else { return };
     let follows = |part: &Part| {
         let field = entity.fields.get(part.field);

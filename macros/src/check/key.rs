@@ -1,4 +1,4 @@
-//! Rules for keys.
+//! Checks key templates.
 
 use crate::{
     errors::Errors,
@@ -6,42 +6,34 @@ use crate::{
     template::Form,
 };
 
-/// A part of variable width ends where the literal after it begins, so there has to be one.
+/// Reports a part of variable width without a usable literal after it: the literal marks its end.
 ///
-/// Here as far as the names of types tell; a const assertion tells the rest.
-pub(super) fn separated(key: &Key, entity: &Entity, errors: &mut Errors) {
-    // Only what is known to vary is refused here.
-    let is_fixed = |part: &Part| {
-        entity.fields.get(part.field).and_then(|field| part.has_fixed_width(field)) != Some(false)
-    };
-    let pairs = key.segments.iter().zip(key.segments.iter().skip(1));
-    for (first, second) in pairs {
-        match (first, second) {
-            (Segment::Part(first), Segment::Part(second)) if !is_fixed(first) => {
-                errors.at(key.literal.span(), key.fault(&second.place, SEPARATED));
-            }
-            (Segment::Part(first), Segment::Literal(text, place))
-                if !is_fixed(first) && !can_end_a_part(text) =>
-            {
+/// Decides by the names of types. Where these do not tell, a const assertion decides.
+pub(super) fn separated_parts(key: &Key, entity: &Entity, errors: &mut Errors) {
+    for (second, has_fixed_width) in key.after_parts(&entity.fields) {
+        // Only what is known to vary is refused here.
+        if has_fixed_width != Some(false) {
+            continue;
+        }
+        match second {
+            Segment::Part(second) => errors.at(key.literal.span(), key.unseparated(second)),
+            Segment::Literal(text, place) if !can_end_part(text) => {
                 let place = place.start..place.start + 1;
                 errors.at(key.literal.span(), key.fault(&place, TERMINATOR));
             }
-            _ => {}
+            Segment::Literal(..) => {}
         }
     }
 }
 
-/// Why a part has to be followed by a literal.
-pub(crate) const SEPARATED: &str = "a part of variable width needs a literal after it, write one such as `_` here: its end could not be found in the key";
-
-/// Why not every literal will do.
+/// Message for a literal that cannot mark the end of a part.
 const TERMINATOR: &str = "the literal after a part of variable width begins with an ASCII character: it is escaped in the part, and escapes of others are long";
 
-fn can_end_a_part(literal: &str) -> bool {
+fn can_end_part(literal: &str) -> bool {
     literal.starts_with(|c: char| c.is_ascii())
 }
 
-/// A partition that is a time takes all writes of that time: one server does all the work.
+/// Reports a PartitionKey made of times alone: one server would take all writes of that time.
 pub(super) fn hot_partition(entity: &Entity, errors: &mut Errors) {
     let Some(primary) = entity.families.first() else { return };
     let key = &primary.partition;
@@ -54,15 +46,16 @@ pub(super) fn hot_partition(entity: &Entity, errors: &mut Errors) {
     };
     let mut parts = key.parts();
     let Some(first) = parts.next() else { return };
-    if !entity.may_be_hot && is_time(first) && parts.all(is_time) {
+    if !entity.allows_hot_partition && is_time(first) && parts.all(is_time) {
         let message = "a partition by time alone takes all writes of that time: begin the key with another field or `{id:bucket(16)}`, or write `allow(hot_partition)`";
         errors.at(key.literal.span(), key.fault(&first.place, message));
     }
 }
 
-/// A token hides a value, so that the value stands in no other key, and a copy that is found by the
-/// token holds the value: else nobody could tell whether the token is its own.
-pub(super) fn tokens(entity: &Entity, errors: &mut Errors) {
+/// Reports `{field:hmac}` if another key shows the field in plain text, or if a copy lacks the field.
+///
+/// A copy needs the field to check that the hash in its key is right.
+pub(super) fn hashed_parts(entity: &Entity, errors: &mut Errors) {
     let keys = || entity.families.iter().flat_map(|family| [&family.partition, &family.row]);
     for (at, family) in entity.families.iter().enumerate() {
         for key in [&family.partition, &family.row] {

@@ -1,8 +1,8 @@
-//! Rules for messages.
+//! Checks messages.
 
 use crate::{errors::Errors, model::Message};
 
-/// A name is stored with every message, and told in errors.
+/// Reports a message name that is empty, too long or has control characters.
 pub(super) fn name(message: &Message, errors: &mut Errors) {
     let name = message.name.value();
     if name.is_empty() || name.len() > 255 || name.chars().any(char::is_control) {

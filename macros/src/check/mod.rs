@@ -1,4 +1,4 @@
-//! Third stage: what attributes mean together. Each rule adds its mistakes and changes nothing.
+//! Third stage: reports attributes that do not go together. Changes nothing.
 
 mod edm_enum;
 mod entity;
@@ -9,59 +9,58 @@ mod message;
 mod names;
 mod set;
 
-pub(crate) use self::key::SEPARATED;
 use crate::{
     errors::Errors,
     model::{EdmEnum, Entity, Message, Properties, Set},
 };
 
-/// The rules for an entity.
+/// Checks a struct with `#[derive(TableEntity)]`.
 pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
     entity::table_name(entity, errors);
     entity::entity_type(entity, errors);
     entity::discriminator(entity, errors);
     entity::version(entity, errors);
-    field::conflicts(&entity.fields, errors);
+    field::conflicting_attributes(&entity.fields, errors);
     field::blind(&entity.fields, errors);
-    field::hidden(&entity.fields, errors);
-    field::one_extra(&entity.fields, errors);
+    field::hide_none(&entity.fields, errors);
+    field::second_extra(&entity.fields, errors);
     field::key_fields(entity, errors);
-    names::properties(&entity.fields, entity.marker(), errors);
-    names::seal(entity, errors);
-    names::constants(&entity.fields, errors);
-    names::patches(entity, errors);
+    names::property_names(&entity.fields, entity.marker(), errors);
+    names::seal_property(entity, errors);
+    names::column_names(&entity.fields, errors);
+    names::patch_methods(entity, errors);
     for family in &entity.families {
-        if family.is_primary() || family.is_elsewhere {
-            key::separated(&family.partition, entity, errors);
+        if family.is_primary() || family.is_remote {
+            key::separated_parts(&family.partition, entity, errors);
         }
-        key::separated(&family.row, entity, errors);
+        key::separated_parts(&family.row, entity, errors);
     }
     key::hot_partition(entity, errors);
-    key::tokens(entity, errors);
-    index::count(entity, errors);
-    index::elsewhere(entity, errors);
+    key::hashed_parts(entity, errors);
+    index::row_count(entity, errors);
+    index::remote_copies(entity, errors);
 }
 
-/// The rules for a struct that is flattened.
+/// Checks a struct with `#[derive(Properties)]`.
 pub(crate) fn properties(properties: &Properties, errors: &mut Errors) {
-    field::conflicts(&properties.fields, errors);
+    field::conflicting_attributes(&properties.fields, errors);
     field::blind(&properties.fields, errors);
-    field::hidden(&properties.fields, errors);
-    names::properties(&properties.fields, None, errors);
-    names::constants(&properties.fields, errors);
+    field::hide_none(&properties.fields, errors);
+    names::property_names(&properties.fields, None, errors);
+    names::column_names(&properties.fields, errors);
 }
 
-/// The rules for an enum that is stored as text.
+/// Checks an enum with `#[derive(EdmEnum)]`.
 pub(crate) fn edm_enum(edm_enum: &EdmEnum, errors: &mut Errors) {
-    edm_enum::distinct(edm_enum, errors);
+    edm_enum::distinct_texts(edm_enum, errors);
 }
 
-/// The rules for a message.
+/// Checks a struct with `#[derive(Message)]`.
 pub(crate) fn message(message: &Message, errors: &mut Errors) {
     message::name(message, errors);
 }
 
-/// The rules for a set of entities.
+/// Checks a type with `#[derive(EntitySet)]`.
 pub(crate) fn set(set: &Set, errors: &mut Errors) {
-    set::distinct(set, errors);
+    set::distinct_types(set, errors);
 }

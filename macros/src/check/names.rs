@@ -1,4 +1,4 @@
-//! Rules for the names of properties and columns.
+//! Checks the names of properties, columns and patch methods.
 
 use std::collections::HashMap;
 
@@ -7,23 +7,23 @@ use crate::{
     model::{Entity, Field, Storage},
 };
 
-/// The names that the service keeps for itself.
-pub(super) const RESERVED: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
+/// Property names that the service reserves.
+pub(super) const RESERVED_NAMES: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
 
-/// The property that vouches for a row.
-const SEAL: &str = "EntitySeal";
+/// The property that authenticates all others of a row, with `seal`.
+const SEAL_PROPERTY: &str = "EntitySeal";
 
-/// UTF-16 units of a property's name.
-const MAX_UNITS: usize = 255;
+/// Longest property name that the service accepts, in UTF-16 units.
+const MAX_NAME_UNITS: usize = 255;
 
-/// A letter or `_`, then letters, digits and `_`.
+/// Returns whether the name is a letter or `_`, then letters, digits and `_`.
 pub(super) fn is_identifier(name: &str) -> bool {
     name.starts_with(|c: char| c == '_' || c.is_alphabetic())
         && name.chars().all(|c| c == '_' || c.is_alphanumeric())
 }
 
-/// Property names are distinct, well formed and not taken by the system.
-pub(super) fn properties(fields: &[Field], marker: Option<String>, errors: &mut Errors) {
+/// Reports property names that are malformed, reserved or used twice.
+pub(super) fn property_names(fields: &[Field], marker: Option<String>, errors: &mut Errors) {
     let mut seen: HashMap<&str, &str> = HashMap::new();
     for field in fields {
         let is_named = matches!(field.storage, Storage::Plain | Storage::Json);
@@ -38,7 +38,7 @@ pub(super) fn properties(fields: &[Field], marker: Option<String>, errors: &mut 
             continue;
         }
         let name = field.property.as_str();
-        let error = if RESERVED.contains(&name) {
+        let error = if RESERVED_NAMES.contains(&name) {
             Some(format!(
                 "the service reserves the property name `{name}`, write `rename = \"..\"`"
             ))
@@ -50,8 +50,8 @@ pub(super) fn properties(fields: &[Field], marker: Option<String>, errors: &mut 
             Some(format!(
                 "`{name}` is not a property's name, expected a letter or `_`, then letters, digits and `_`"
             ))
-        } else if name.encode_utf16().count() > MAX_UNITS {
-            Some(format!("a property's name of more than {MAX_UNITS} characters"))
+        } else if name.encode_utf16().count() > MAX_NAME_UNITS {
+            Some(format!("a property's name of more than {MAX_NAME_UNITS} characters"))
         } else {
             let first = seen.insert(name, &field.name);
             first.map(|first| {
@@ -62,28 +62,30 @@ pub(super) fn properties(fields: &[Field], marker: Option<String>, errors: &mut 
             errors.at(field.property_span, message);
         }
     }
-    companions(fields, marker.as_deref(), &seen, errors);
+    token_properties(fields, marker.as_deref(), &seen, errors);
 }
 
-/// What vouches for a row is a property too.
-pub(super) fn seal(entity: &Entity, errors: &mut Errors) {
-    for field in entity.fields.iter().filter(|field| entity.is_sealed && field.property == SEAL) {
+/// Reports a field stored under the name of the property that `seal` adds.
+pub(super) fn seal_property(entity: &Entity, errors: &mut Errors) {
+    for field in
+        entity.fields.iter().filter(|field| entity.is_sealed && field.property == SEAL_PROPERTY)
+    {
         let message = format!(
-            "the property `{SEAL}` vouches for the rows of an entity with `seal`, write `rename = \"..\"`"
+            "the property `{SEAL_PROPERTY}` vouches for the rows of an entity with `seal`, write `rename = \"..\"`"
         );
         errors.at(field.property_span, message);
     }
 }
 
-/// The tokens of fields are properties too.
-fn companions(
+/// Reports a blind token's property that has the name of another property.
+fn token_properties(
     fields: &[Field],
     marker: Option<&str>,
     seen: &HashMap<&str, &str>,
     errors: &mut Errors,
 ) {
     for field in fields {
-        let Some((name, _)) = field.companion() else { continue };
+        let Some((name, _)) = field.token_property() else { continue };
         let taken = match seen.get(name.as_str()) {
             Some(other) => format!("field `{other}` is"),
             None if marker == Some(name.as_str()) => "the row's type is".to_owned(),
@@ -94,8 +96,8 @@ fn companions(
     }
 }
 
-/// Columns are constants of the struct: one name, one column.
-pub(super) fn constants(fields: &[Field], errors: &mut Errors) {
+/// Reports two fields whose column constants have the same name.
+pub(super) fn column_names(fields: &[Field], errors: &mut Errors) {
     let mut seen: HashMap<String, &str> = HashMap::new();
     let columns =
         fields.iter().filter(|field| !matches!(field.storage, Storage::Extra | Storage::Skipped));
@@ -110,8 +112,8 @@ pub(super) fn constants(fields: &[Field], errors: &mut Errors) {
     }
 }
 
-/// A patch has a method for each field, and `remove_x` for an optional field `x`.
-pub(super) fn patches(entity: &Entity, errors: &mut Errors) {
+/// Reports a field named like the patch's method that removes another: `remove_x` beside `x`.
+pub(super) fn patch_methods(entity: &Entity, errors: &mut Errors) {
     for (at, removed) in entity.fields.iter().enumerate() {
         if entity.is_in_key(at) || !removed.is_removable() {
             continue;

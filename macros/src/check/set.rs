@@ -1,4 +1,4 @@
-//! Rules for sets of entities.
+//! Checks sets of entities.
 
 use std::collections::HashMap;
 
@@ -6,8 +6,8 @@ use quote::ToTokens;
 
 use crate::{errors::Errors, model::Set};
 
-/// A row has one type, so that a type has one place.
-pub(super) fn distinct(set: &Set, errors: &mut Errors) {
+/// Reports two members of one type: a row could go to either.
+pub(super) fn distinct_types(set: &Set, errors: &mut Errors) {
     let mut seen = HashMap::new();
     for member in &set.members {
         let ty = member.ty.to_token_stream().to_string().replace(' ', "");

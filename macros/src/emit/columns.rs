@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::{codec::json_codec, part};
+use super::{from_row::json_codec, key_part};
 use crate::{
     model::{Entity, Field, Properties, Storage},
     template::Form,
@@ -36,7 +36,7 @@ pub(super) fn of_properties(properties: &Properties) -> TokenStream {
 fn key_column(entity: &Entity, at: usize, field: &Field) -> Option<TokenStream> {
     let mut reads: Vec<TokenStream> = Vec::new();
     let mut seen: Vec<&Form> = Vec::new();
-    for family in entity.copies() {
+    for family in entity.readable_families() {
         let Some((in_row, part_at)) = entity.key_source(family, at, field) else { continue };
         let key = if in_row { &family.row } else { &family.partition };
         let part = key.parts().nth(part_at)?;
@@ -44,8 +44,8 @@ fn key_column(entity: &Entity, at: usize, field: &Field) -> Option<TokenStream> 
             continue;
         }
         seen.push(&part.form);
-        let form = part::form(part);
-        let decode = part::decode(part, field, &quote! { __text });
+        let form = key_part::form(part);
+        let decode = key_part::decode(part, field, &quote! { __text });
         reads.push(quote! { #form => #decode, });
     }
     if reads.is_empty() {
@@ -112,7 +112,7 @@ fn property_column(field: &Field) -> Option<TokenStream> {
 
 /// What a filter can do with the column.
 pub(super) fn kind(field: &Field) -> TokenStream {
-    match (field.sealed(), field.companion(), &field.storage) {
+    match (field.sealed(), field.token_property(), &field.storage) {
         (Some(_), Some(_), _) => quote! { _rt::Blind },
         (Some(_), None, _) => quote! { _rt::Encrypted },
         (None, _, Storage::Json) => quote! { _rt::Json },

@@ -5,7 +5,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Data, DeriveInput};
 
-use super::{index, patch, schema, scoped, steps};
+use super::{index, patch, path_builder, schema, scoped};
 use crate::model::{self, Field, Storage};
 
 /// A type with parameters has no impl that always holds.
@@ -25,12 +25,12 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
     // Where the keys are as they were meant, so are the paths.
     let primary = entity.families.first().filter(|_| entity.has_keys());
     let start = match primary {
-        Some(primary) => steps::start_type(entity, primary),
+        Some(primary) => path_builder::start_type(entity, primary),
         None => quote! { _rt::Point<Self> },
     };
     let paths = primary.map(|_| {
         let families = schema::families(entity);
-        let steps = entity.families.iter().map(|family| steps::emit(entity, family));
+        let steps = entity.families.iter().map(|family| path_builder::emit(entity, family));
         let indexes = index::emit(entity);
         quote! { #families #(#steps)* #indexes }
     });

@@ -4,9 +4,9 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 use super::{
-    key, row,
+    key, path_builder,
     schema::{family_constant, marker},
-    steps,
+    to_row,
 };
 use crate::{
     model::{Entity, Family, FamilyKind, Field},
@@ -20,8 +20,8 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let methods = indexes().map(|family| {
         let name = Case::Snake.apply(&names::unraw(&family.name));
         let method = format_ident!("{name}", span = family.name.span());
-        let start = steps::start_type(entity, family);
-        let value = steps::start(entity, family);
+        let start = path_builder::start_type(entity, family);
+        let value = path_builder::start(entity, family);
         let doc = format!("The path by `{}`.", family.row.text);
         quote! {
             #[doc = #doc]
@@ -81,7 +81,7 @@ fn further(entity: &Entity, family: &Family) -> TokenStream {
         FamilyKind::Primary => return TokenStream::new(),
         FamilyKind::Copy => {
             // Copies in the partition of the primary share its key, which is known.
-            let (place, partition_key) = match family.is_elsewhere {
+            let (place, partition_key) = match family.is_remote {
                 true => (quote! { elsewhere }, key::partition_key(entity, family, key::of_self)),
                 false => {
                     let shared = quote! {
@@ -90,13 +90,13 @@ fn further(entity: &Entity, family: &Family) -> TokenStream {
                     (quote! { copies }, shared)
                 }
             };
-            let row = row::write(entity, family, &partition_key);
+            let row = to_row::write(entity, family, &partition_key);
             quote! {
                 let __copy = #row;
                 __rows.#place.push(_rt::CopyRow { family: #constant, row: __copy });
             }
         }
-        FamilyKind::List if family.is_elsewhere => {
+        FamilyKind::List if family.is_remote => {
             let partition_key = key::partition_key(entity, family, key::of_self);
             let row_key = key::row_key(entity, family, key::of_self);
             quote! {

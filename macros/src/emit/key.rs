@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::{part, schema::family_constant};
+use super::{key_part, schema::family_constant};
 use crate::model::{Entity, Family, Field, Key, Part};
 
 /// Where an entity's fields are.
@@ -47,7 +47,7 @@ fn parts(key: &Key, entity: &Entity, place: impl Fn(&Field) -> TokenStream) -> V
         let part: &Part = part;
         let field = entity.fields.get(part.field)?;
         let value = place(field);
-        let encode = part::encode(part, &field.ty, &quote! { &#value });
+        let encode = key_part::encode(part, &field.ty, &quote! { &#value });
         Some(quote! { _rt::KeyWriter::part(&mut __key, |__out| #encode)?; })
     };
     key.parts().filter_map(write).collect()

@@ -5,24 +5,24 @@
 //! types begin with `__`, because the user's types are in scope.
 
 mod aggregate;
-mod assert;
-mod codec;
+mod const_assert;
+mod from_row;
 mod columns;
 mod edm_enum;
-mod entity;
+mod table_entity;
 pub(crate) mod fallback;
 mod index;
 mod key;
 mod message;
-mod part;
+mod key_part;
 mod patch;
 mod projection;
 mod properties;
-mod row;
+mod to_row;
 mod schema;
-mod stale;
+mod copy_key_check;
 mod set;
-mod steps;
+mod path_builder;
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -32,12 +32,12 @@ use crate::model;
 
 /// The code of an entity.
 pub(crate) fn entity(entity: &model::Entity) -> TokenStream {
-    let json = codec::json_codecs(&entity.fields);
+    let json = from_row::json_codecs(&entity.fields);
     let schema = schema::emit(entity);
-    let asserts = assert::emit(entity);
-    let codec = codec::emit(entity);
-    let table_entity = entity::emit(entity);
-    let steps = entity.families.iter().map(|family| steps::emit(entity, family));
+    let asserts = const_assert::emit(entity);
+    let codec = from_row::emit(entity);
+    let table_entity = table_entity::emit(entity);
+    let steps = entity.families.iter().map(|family| path_builder::emit(entity, family));
     let indexes = index::emit(entity);
     let patch = patch::emit(entity);
     let columns = columns::of_entity(entity);
@@ -51,11 +51,11 @@ pub(crate) fn entity(entity: &model::Entity) -> TokenStream {
 
 /// The code of a struct that is flattened.
 pub(crate) fn properties(properties: &model::Properties) -> TokenStream {
-    let json = codec::json_codecs(&properties.fields);
+    let json = from_row::json_codecs(&properties.fields);
     let slots = properties::slots(properties);
     let body = properties::emit(properties);
     let columns = columns::of_properties(properties);
-    let hidden = assert::hidden(&properties.fields);
+    let hidden = const_assert::hidden(&properties.fields);
     scoped(&properties.runtime, &quote! { #json #slots #body #columns #hidden })
 }
 

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::codec::json_codec;
+use super::from_row::json_codec;
 use crate::model::{Entity, Field, Storage};
 
 /// The name of the patch's type.

@@ -4,9 +4,9 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::{
-    codec::{bytes, default, finish},
-    row::put,
+    from_row::{bytes, default, finish},
     schema::column,
+    to_row::put,
 };
 use crate::model::{Properties, Storage};
 

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::part;
+use super::key_part;
 use crate::{
     attr::Discriminator,
     model::{Entity, Family, FamilyKind, Field, Key, Segment, Storage},
@@ -101,7 +101,7 @@ fn family(family: &Family, index: usize, entity: &Entity) -> TokenStream {
             Storage::Flattened(prefix) => Some(format!("{prefix}*")),
             Storage::Skipped | Storage::Extra => None,
         });
-    let (unique, elsewhere, in_blob) = (family.unique, family.is_elsewhere, family.in_blob);
+    let (unique, elsewhere, in_blob) = (family.unique, family.is_remote, family.in_blob);
     let table = match &family.table {
         Some(table) => quote! { _rt::Some(#table) },
         None => quote! { _rt::None },
@@ -130,9 +130,9 @@ fn template(key: &Key, entity: &Entity) -> TokenStream {
         Segment::Literal(text, _) => Some(quote! { _rt::Segment::Literal(#text) }),
         Segment::Part(part) => {
             let field = entity.fields.get(part.field)?;
-            let (form, width) = (part::form(part), part::width(part, &field.ty));
+            let (form, width) = (key_part::form(part), key_part::width(part, &field.ty));
             let (name, ty) = (&field.property, &field.ty);
-            let encode = part::encode(part, ty, &quote! { &__field });
+            let encode = key_part::encode(part, ty, &quote! { &__field });
             Some(quote! {
                 _rt::Segment::Part(_rt::Part {
                     field: #name,
@@ -188,7 +188,7 @@ pub(super) fn column(field: &Field, stored: bool) -> Option<TokenStream> {
 fn sealed(field: &Field) -> TokenStream {
     let Some(encrypt) = field.sealed() else { return quote! { _rt::None } };
     let (pad, hide_none) = (encrypt.pad, encrypt.hide_none);
-    let blind = match field.companion() {
+    let blind = match field.token_property() {
         Some((name, chars)) => quote! { _rt::Some(_rt::Companion { name: #name, chars: #chars }) },
         None => quote! { _rt::None },
     };

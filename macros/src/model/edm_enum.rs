@@ -1,4 +1,4 @@
-//! An enum that is stored as text.
+//! Describes an enum with `#[derive(EdmEnum)]`.
 
 use proc_macro2::{Ident, Span};
 use syn::{Data, DeriveInput, Fields, LitStr, Path, spanned::Spanned};
@@ -10,7 +10,7 @@ use crate::{
     names::{self, Case},
 };
 
-/// An enum that is stored as text.
+/// An enum whose values are stored as text.
 #[derive(Debug)]
 pub(crate) struct EdmEnum {
     pub(crate) ident: Ident,
@@ -18,18 +18,18 @@ pub(crate) struct EdmEnum {
     pub(crate) variants: Vec<Variant>,
 }
 
-/// A variant.
+/// A variant and the text that stands for it.
 #[derive(Debug)]
 pub(crate) struct Variant {
     pub(crate) ident: Ident,
-    /// The text that is stored.
+    /// The text that is stored for the variant.
     pub(crate) text: String,
-    /// Where the text was given.
+    /// Span of `rename = ".."`, else of the variant.
     pub(crate) span: Span,
 }
 
 impl EdmEnum {
-    /// The enum that the input declares.
+    /// Reads the enum and its attributes. Reports mistakes.
     pub(crate) fn new(input: &DeriveInput, errors: &mut Errors) -> Self {
         refuse_generics(input, "EdmEnum", errors);
         let attr = EnumAttr::read(&input.attrs, errors);

@@ -1,4 +1,4 @@
-//! An entity.
+//! Describes a struct with `#[derive(TableEntity)]`.
 
 use std::collections::HashMap;
 
@@ -10,15 +10,15 @@ use crate::{
     attr::{Discriminator, EntityAttr, FieldAttr, IndexAttr},
     errors::Errors,
     names::{self, Case},
-    spanned::Slot,
+    slot::Slot,
     template::Form,
 };
 
-/// An entity: its table, its kinds of rows and its fields.
+/// An entity: its table, its row families and its fields.
 #[derive(Debug)]
 pub(crate) struct Entity {
     pub(crate) ident: Ident,
-    /// Helper types have it too: they name the entity in public places.
+    /// Visibility of the struct. Generated types get it too, since public methods return them.
     pub(crate) vis: Visibility,
     pub(crate) runtime: Path,
     pub(crate) table: LitStr,
@@ -26,21 +26,21 @@ pub(crate) struct Entity {
     pub(crate) discriminator: Discriminator,
     /// The version of the struct's shape, from 1.
     pub(crate) version: u32,
-    /// Where the version was given.
+    /// Span of `version = n`, else of the struct's name.
     pub(crate) version_span: Span,
-    /// The struct of the version before.
+    /// The struct of the previous version, from `upgrade_from(..)`.
     pub(crate) upgrade_from: Option<Path>,
     pub(crate) validate: Option<Path>,
-    pub(crate) may_be_hot: bool,
-    /// Whether each row has a property that vouches for all others.
+    pub(crate) allows_hot_partition: bool,
+    /// Set by `seal`: each row has a property that authenticates all others.
     pub(crate) is_sealed: bool,
     pub(crate) fields: Vec<Field>,
-    /// The primary first.
+    /// Row families: first the primary, then indexes and lists in source order.
     pub(crate) families: Vec<Family>,
 }
 
 impl Entity {
-    /// The entity that the input declares.
+    /// Reads the struct and its attributes. Reports mistakes.
     pub(crate) fn new(input: &DeriveInput, errors: &mut Errors) -> Self {
         refuse_generics(input, "TableEntity", errors);
         let attr = EntityAttr::read(&input.attrs, errors);
@@ -67,14 +67,14 @@ impl Entity {
             version_span: version.1,
             upgrade_from: attr.upgrade_from.get().cloned(),
             validate: attr.validate.get().cloned(),
-            may_be_hot: attr.hot_partition.is_set(),
+            allows_hot_partition: attr.hot_partition.is_set(),
             is_sealed: attr.seal.is_set(),
             families,
             fields,
         }
     }
 
-    /// What the rows of this version say that they are: `Employee`, `Employee.v2`.
+    /// Returns the entity type as rows store it, with the version from 2 on: `Employee.v2`.
     pub(crate) fn stored_type(&self) -> String {
         let name = self.entity_type.value();
         match self.version {
@@ -83,7 +83,15 @@ impl Entity {
         }
     }
 
-    /// Whether rows of the family hold the field as a property, or as several.
+    /// Returns the property that stores a row's entity type, if a property does.
+    pub(crate) fn marker(&self) -> Option<String> {
+        match &self.discriminator {
+            Discriminator::Property(name) => Some(name.value()),
+            Discriminator::RowKey => None,
+        }
+    }
+
+    /// Returns whether rows of the family store the field as one or several properties.
     pub(crate) fn is_property(&self, family: &Family, at: usize, field: &Field) -> bool {
         let is_held = family.holds.get(at).copied().unwrap_or_default();
         match field.storage {
@@ -92,7 +100,8 @@ impl Entity {
         }
     }
 
-    /// The part of the family's keys that the field is read from: it is no property then.
+    /// Returns the part of the family's keys that the field is read from; `true` for the RowKey. The
+    /// field is not stored as a property then.
     pub(crate) fn key_source(
         &self,
         family: &Family,
@@ -104,37 +113,37 @@ impl Entity {
         if is_stored_too || field.storage != Storage::Plain {
             return None;
         }
-        family.source_of(at, &self.fields)
+        family.part_giving(at, &self.fields)
     }
 
-    /// The families that an entity can be read from: the primary and copies.
-    pub(crate) fn copies(&self) -> impl Iterator<Item = &Family> {
+    /// Returns the families whose rows an entity can be read from: the primary and index copies.
+    pub(crate) fn readable_families(&self) -> impl Iterator<Item = &Family> {
         self.families.iter().filter(|family| family.kind != FamilyKind::List)
     }
 
-    /// The family of the entity's own rows.
+    /// Returns the family of the primary entity. `None` if its keys are missing or unreadable.
     pub(crate) fn primary(&self) -> Option<&Family> {
         self.families.first()
     }
 
-    /// Whether the field is a part of the primary's keys.
+    /// Returns whether the field is a part of the primary's keys.
     pub(crate) fn is_in_key(&self, at: usize) -> bool {
         self.primary().is_some_and(|primary| primary.parts().any(|part| part.field == at))
     }
 
-    /// The field that a patch sets by that method.
+    /// Returns the field that the patch's method of this name sets.
     pub(crate) fn setter_named(&self, method: &str) -> Option<&Field> {
         let (at, field) = self.fields.iter().enumerate().find(|(_, field)| field.name == method)?;
         let is_set = !matches!(field.storage, Storage::Skipped | Storage::Extra);
         (is_set && !self.is_in_key(at)).then_some(field)
     }
 
-    /// Whether all keys are known as they were meant.
+    /// Returns whether the templates of all families have no faults.
     pub(crate) fn has_keys(&self) -> bool {
         !self.families.is_empty() && self.families.iter().all(Family::is_sound)
     }
 
-    /// Whether the field is a part of any key.
+    /// Returns whether the field is a part of any family's keys.
     pub(crate) fn is_in_any_key(&self, at: usize) -> bool {
         self.families.iter().flat_map(Family::parts).any(|part| part.field == at)
     }
@@ -150,7 +159,7 @@ fn fields(input: &DeriveInput, attr: &EntityAttr, errors: &mut Errors) -> Vec<Fi
     fields
 }
 
-/// The primary first, then indexes and lists as they are written.
+/// Returns the row families: first the primary, then indexes and lists in source order.
 fn families(
     input: &DeriveInput,
     attr: &EntityAttr,
@@ -164,7 +173,7 @@ fn families(
     // One without a path of its own is left out: what is generated for it would be a second
     // mistake.
     for index in &attr.indexes {
-        if !has_own_path(index, &mut methods, errors) {
+        if !has_free_method(index, &mut methods, errors) {
             continue;
         }
         families.extend(self::index(index, primary.as_ref(), &table, fields, errors));
@@ -173,18 +182,18 @@ fn families(
     families
 }
 
-/// Names whose methods the trait has.
-const RESERVED: [&str; 3] = ["primary", "scan", "patch"];
+/// Methods of the trait `TableEntity`: an index with such a method would shadow it.
+const TRAIT_METHODS: [&str; 3] = ["primary", "scan", "patch"];
 
-/// Whether no other path has the method of the index.
-fn has_own_path(
+/// Returns whether the index's method is free. Reports the clash if it is not.
+fn has_free_method(
     index: &IndexAttr,
     methods: &mut HashMap<String, String>,
     errors: &mut Errors,
 ) -> bool {
     let name = names::unraw(&index.name);
     let method = Case::Snake.apply(&name);
-    let message = if RESERVED.contains(&method.as_str()) {
+    let message = if TRAIT_METHODS.contains(&method.as_str()) {
         format!("an index cannot be named `{name}`: `{method}()` is taken")
     } else if let Some(first) = methods.insert(method.clone(), name.clone()) {
         format!("indexes `{first}` and `{name}` both have the path `{method}()`")
@@ -195,7 +204,7 @@ fn has_own_path(
     false
 }
 
-/// The family of the entity's own rows, where both keys are given.
+/// Returns the family of the primary entity. Reports a key that is missing.
 fn primary(
     input: &DeriveInput,
     attr: &EntityAttr,
@@ -218,7 +227,7 @@ fn primary(
         partition: partition?,
         row: row?,
         table: None,
-        is_elsewhere: false,
+        is_remote: false,
         in_blob: false,
         holds: vec![true; fields.len()],
         unique: false,
@@ -226,7 +235,7 @@ fn primary(
     })
 }
 
-/// The family of an index or a list, in the primary's partition unless it says another.
+/// Returns the family of an index or a list. Its partition is the primary's unless it has its own.
 fn index(
     attr: &IndexAttr,
     primary: Option<&Family>,
@@ -256,36 +265,37 @@ fn index(
     let mut family = Family {
         name: attr.name.clone(),
         kind: if attr.is_list { FamilyKind::List } else { FamilyKind::Copy },
-        is_elsewhere: other_partition.is_some() || other_table.is_some() || attr.in_blob.is_set(),
+        is_remote: other_partition.is_some() || other_table.is_some() || attr.in_blob.is_set(),
         in_blob: attr.in_blob.is_set(),
         partition: own_partition.or_else(|| partition.cloned())?,
         row: row?,
         table: other_table.filter(|_| !attr.in_blob.is_set()).cloned(),
-        holds: held(attr, fields, errors),
+        holds: held_fields(attr, fields, errors),
         unique: attr.unique.is_set(),
         when: attr.when.get().cloned(),
     };
     if let (true, Some(primary)) = (attr.only.is_set(), primary) {
-        hold_key_fields(&mut family, primary, fields);
+        add_key_fields(&mut family, primary, fields);
     }
     Some(family)
 }
 
-/// A copy that is found by a field gives the field back, and a copy says whose it is: where its key
-/// does not, `{email:lower}` for one, `only(..)` need not name the fields of both keys.
-fn hold_key_fields(family: &mut Family, primary: &Family, fields: &[Field]) {
+/// Adds the fields of both keys to a partial copy, if the copy's key does not give them back.
+///
+/// With `row_key = "{email:lower}"` and `only(age)`, the copy also stores `email`.
+fn add_key_fields(family: &mut Family, primary: &Family, fields: &[Field]) {
     let keys = family.parts().chain(primary.parts());
     let in_keys: Vec<usize> = keys.map(|part| part.field).collect();
     for at in in_keys {
-        let given_back = family.source_of(at, fields).is_some();
+        let given_back = family.part_giving(at, fields).is_some();
         if let (false, Some(slot)) = (given_back, family.holds.get_mut(at)) {
             *slot = true;
         }
     }
 }
 
-/// Which fields the copies hold: all, `only` some, or all `except` some.
-fn held(attr: &IndexAttr, fields: &[Field], errors: &mut Errors) -> Vec<bool> {
+/// Returns one flag per field: whether the index's copies hold it, by `only(..)` and `except(..)`.
+fn held_fields(attr: &IndexAttr, fields: &[Field], errors: &mut Errors) -> Vec<bool> {
     let (named, wanted) = match (attr.only.get(), attr.except.get()) {
         (Some(_), Some(except)) => {
             let span = except.first().map_or(attr.name.span(), Ident::span);

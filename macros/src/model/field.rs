@@ -1,4 +1,4 @@
-//! The fields of entities and of flattened structs.
+//! Describes the fields of structs with `#[derive(TableEntity)]` and `#[derive(Properties)]`.
 
 use proc_macro2::{Ident, Span};
 use syn::{LitStr, Path, Type, Visibility};
@@ -8,59 +8,62 @@ use crate::{
     names::{self, Case},
 };
 
-/// What follows a property's name in the name of the property with its token.
-const COMPANION: &str = "Blind";
+/// Suffix of the property that holds a value's blind token: `SalaryBlind` for `Salary`.
+const TOKEN_SUFFIX: &str = "Blind";
 
-/// How a field is kept in a row.
+/// Says how a field is stored in a row.
+///
+/// Other modules ask the methods of [`Storage`] and [`Field`]; what each kind generates stands in
+/// `emit::field`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Storage {
-    /// A property, or a part of a key.
+    /// As one property, or as a part of a key.
     Plain,
-    /// A property with JSON text.
+    /// As one property with JSON text.
     Json,
-    /// Properties under a prefix.
+    /// As several properties, whose names begin with this prefix.
     Flattened(String),
-    /// The properties that the struct does not know.
+    /// As all properties of the row that no other field takes.
     Extra,
     /// Not at all.
     Skipped,
 }
 
-/// What stands for a property that is not there.
+/// Says what a field becomes where its property is missing in the row.
 #[derive(Debug, Clone)]
 pub(crate) enum Absent {
-    /// What the field's type says: an error, or `None`.
+    /// The field's type decides: `None` for an `Option`, else an error.
     Refused,
-    /// The type's default.
+    /// The `Default` of the field's type.
     Default,
-    /// What that function returns.
+    /// The value that this function returns.
     Call(Path),
 }
 
-/// A field.
+/// A field with the meaning of its attributes.
 #[derive(Debug)]
 pub(crate) struct Field {
     pub(crate) ident: Ident,
     pub(crate) vis: Visibility,
     pub(crate) ty: Type,
-    /// The name without `r#`.
+    /// The field's name, without `r#`.
     pub(crate) name: String,
-    /// The property's name.
+    /// The name of the property that stores the field.
     pub(crate) property: String,
-    /// Where the property's name was given.
+    /// Span of the property's name: of `rename = ".."`, else of the field.
     pub(crate) property_span: Span,
-    /// The name of the column's constant.
+    /// The name of the column constant: `FIRST_NAME` for `first_name`.
     pub(crate) constant: Ident,
     pub(crate) storage: Storage,
     pub(crate) absent: Absent,
-    /// Whether a key has a token of it.
+    /// Whether a key holds a keyed hash of the field, `{field:hmac}`.
     pub(crate) has_token: bool,
-    /// What was written on it.
+    /// The attributes as they are written, for spans in error messages.
     pub(crate) attr: FieldAttr,
 }
 
 impl Field {
-    /// The field of that struct, by its attributes.
+    /// Fills in what the attributes mean. `this` is the name of the struct, in place of `Self`.
     pub(crate) fn new(
         field: &syn::Field,
         attr: FieldAttr,
@@ -88,50 +91,50 @@ impl Field {
         })
     }
 
-    /// Where the prefix of a flattened struct was given.
+    /// Returns the span of `flatten(prefix = "..")`, else that of the property's name.
     pub(crate) fn prefix_span(&self) -> Span {
         let prefix = self.attr.flatten.get().and_then(Option::as_ref);
         prefix.map_or(self.property_span, LitStr::span)
     }
 
-    /// Whether it can be absent, as far as its type's name tells.
+    /// Returns whether the type is written as `Option<..>`. An alias of it is not recognized.
     pub(crate) fn is_option(&self) -> bool {
         names::is_named(&self.ty, &["Option"])
     }
 
-    /// Whether no message may show its value.
+    /// Returns whether error messages must not show the value: it is encrypted or hashed in a key.
     pub(crate) fn is_secret(&self) -> bool {
         self.has_token || self.sealed().is_some()
     }
 
-    /// How it is sealed, if it is.
+    /// Returns the settings of `encrypt`, if the field is one encrypted property.
     pub(crate) fn sealed(&self) -> Option<Encrypt> {
         let is_property = matches!(self.storage, Storage::Plain | Storage::Json);
         self.attr.encrypt.get().copied().filter(|_| is_property)
     }
 
-    /// The property that holds the token of its value, if there is one, and how long that is.
-    pub(crate) fn companion(&self) -> Option<(String, u32)> {
+    /// Returns name and length of the property that holds the blind token, if the field has one.
+    pub(crate) fn token_property(&self) -> Option<(String, u32)> {
         let chars = *self.attr.blind.get()?;
-        self.sealed().map(|_| (format!("{}{COMPANION}", self.property), chars))
+        self.sealed().map(|_| (format!("{}{TOKEN_SUFFIX}", self.property), chars))
     }
 
-    /// Whether a patch can remove it.
+    /// Returns whether a patch can remove the property: only that of an `Option`.
     pub(crate) fn is_removable(&self) -> bool {
         self.storage == Storage::Plain && self.is_option()
     }
 
-    /// Whether its type is a point in time or a date, by its name.
+    /// Returns whether the type is written as a time or a date.
     pub(crate) fn is_time(&self) -> bool {
         names::is_named(&self.ty, &["OffsetDateTime", "DateTime"]) || self.is_date()
     }
 
-    /// Whether its type is a date, by its name.
+    /// Returns whether the type is written as a date without a time.
     pub(crate) fn is_date(&self) -> bool {
         names::is_named(&self.ty, &["Date", "NaiveDate"])
     }
 
-    /// Whether its type is text, by its name.
+    /// Returns whether the type is written as `String`.
     pub(crate) fn is_text(&self) -> bool {
         names::is_named(&self.ty, &["String"])
     }

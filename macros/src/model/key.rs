@@ -1,4 +1,4 @@
-//! Keys: templates whose parts are fields, and the families of rows that have them.
+//! Describes key templates, whose parts are fields, and the families of rows that have such keys.
 
 use std::ops::Range;
 
@@ -12,68 +12,71 @@ use crate::{
     template::{self, Fault, Fineness, Form, Piece},
 };
 
-/// A part of a key.
+/// A field's place in a key template, such as `{id:06}`.
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
-    /// Which of the entity's fields.
+    /// Index of the field among the entity's fields.
     pub(crate) field: usize,
     pub(crate) form: Form,
-    /// Where it stands in the template.
+    /// Range of characters in the template, braces included.
     pub(crate) place: Range<usize>,
 }
 
-/// A piece of a key.
+/// A piece of a key template: literal text or a part.
 #[derive(Debug, Clone)]
 pub(crate) enum Segment {
     Literal(String, Range<usize>),
     Part(Part),
 }
 
-/// The template of a PartitionKey or a RowKey.
+/// The template of a PartitionKey or a RowKey, with its fields looked up.
 #[derive(Debug, Clone)]
 pub(crate) struct Key {
-    /// The template as it was written: where its faults are shown.
+    /// The string literal in the source. Faults of the template are reported at its span.
     pub(crate) literal: LitStr,
     pub(crate) text: String,
     pub(crate) segments: Vec<Segment>,
-    /// Whether the template has no faults: otherwise pieces are missing.
+    /// Whether the template has no faults. Segments are missing where it has one.
     is_sound: bool,
 }
 
-/// What kind of rows a family is.
+/// Message for a part of variable width that another part follows.
+const UNSEPARATED: &str = "a part of variable width needs a literal after it, write one such as `_` here: its end could not be found in the key";
+
+/// Tells primary rows, index copies and lists apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FamilyKind {
-    /// The entity's own row.
+    /// The entity's own row: the primary entity.
     Primary,
-    /// A secondary-index copy.
+    /// A copy of the entity under another key, declared by `index(..)`.
     Copy,
-    /// An index entity.
+    /// A row with the ids of many entities, declared by `list(..)`.
     List,
 }
 
-/// One kind of row that an entity writes.
+/// A row family: one kind of row that an entity writes, with the templates of its keys.
 #[derive(Debug)]
 pub(crate) struct Family {
-    /// `Primary`, or the index as it was named.
+    /// `Primary`, or the name that `index(..)` or `list(..)` begins with.
     pub(crate) name: Ident,
     pub(crate) kind: FamilyKind,
     pub(crate) partition: Key,
     pub(crate) row: Key,
-    /// The table, where it is not the primary's.
+    /// The table of its rows, if it is not the table of the primary.
     pub(crate) table: Option<LitStr>,
-    /// Whether its rows are in another partition or table than the primary.
-    pub(crate) is_elsewhere: bool,
-    /// Whether it is kept in blobs.
+    /// Whether its rows are in another partition or table than the primary entity.
+    pub(crate) is_remote: bool,
+    /// Whether the family is a list that is kept in blobs.
     pub(crate) in_blob: bool,
-    /// Which fields its rows hold, in their keys or as properties.
+    /// One flag per field of the entity: whether rows hold it, in their keys or as properties.
     pub(crate) holds: Vec<bool>,
     pub(crate) unique: bool,
-    /// The condition under which an entity has the row.
+    /// The function of `when = path`: an entity has the row only if it returns `true`.
     pub(crate) when: Option<Path>,
 }
 
 impl Key {
-    /// The template's pieces with their fields.
+    /// Parses the template and looks up its fields. Reports every fault at the literal.
     pub(crate) fn new(literal: &LitStr, fields: &[Field], errors: &mut Errors) -> Self {
         let text = literal.value();
         let (pieces, mut faults) = template::parse(&text);
@@ -81,7 +84,7 @@ impl Key {
         for piece in pieces {
             match piece {
                 Piece::Literal(text, place) => segments.push(Segment::Literal(text, place)),
-                Piece::Part { field, form, place } => match find(&field, fields) {
+                Piece::Part { field, form, place } => match field_named(&field, fields) {
                     Ok(field) => segments.push(Segment::Part(Part { field, form, place })),
                     Err(message) => faults.push(Fault::new(&place, message)),
                 },
@@ -93,7 +96,7 @@ impl Key {
         Self { literal: literal.clone(), text, segments, is_sound: faults.is_empty() }
     }
 
-    /// The parts, in order.
+    /// Returns the parts, in the order of the template.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &Part> {
         self.segments.iter().filter_map(|segment| match segment {
             Segment::Part(part) => Some(part),
@@ -101,18 +104,35 @@ impl Key {
         })
     }
 
-    /// A fault as the text of an error.
+    /// Returns the text of an error, with the template and a caret under `place`.
     pub(crate) fn fault(&self, place: &Range<usize>, message: impl Into<String>) -> String {
         Fault::new(place, message).render(&self.text)
     }
 
-    /// Whether nothing stands after that part.
+    /// Returns the segments that follow a part, each with whether that part has a fixed width.
+    pub(crate) fn after_parts<'k>(
+        &'k self,
+        fields: &'k [Field],
+    ) -> impl Iterator<Item = (&'k Segment, Option<bool>)> {
+        let pairs = self.segments.iter().zip(self.segments.iter().skip(1));
+        pairs.filter_map(|(first, second)| match first {
+            Segment::Part(part) => Some((second, part.has_fixed_width(fields.get(part.field)?))),
+            Segment::Literal(..) => None,
+        })
+    }
+
+    /// Returns the message for a part that directly follows a part of variable width.
+    pub(crate) fn unseparated(&self, second: &Part) -> String {
+        self.fault(&second.place, UNSEPARATED)
+    }
+
+    /// Returns whether the part is the last segment of the template.
     pub(crate) fn ends_with(&self, part: &Part) -> bool {
         matches!(self.segments.last(), Some(Segment::Part(last)) if last.place == part.place)
     }
 }
 
-fn find(name: &str, fields: &[Field]) -> Result<usize, String> {
+fn field_named(name: &str, fields: &[Field]) -> Result<usize, String> {
     fields.iter().position(|field| field.name == name).ok_or_else(|| {
         let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
         names::unknown("field", name, &known)
@@ -120,7 +140,7 @@ fn find(name: &str, fields: &[Field]) -> Result<usize, String> {
 }
 
 impl Part {
-    /// Whether the part gives its field back.
+    /// Returns whether the field can be read back from the part's text, without loss.
     pub(crate) fn is_exact(&self, field: &Field) -> bool {
         match &self.form {
             Form::Plain | Form::Width(_) | Form::Descending => true,
@@ -130,8 +150,8 @@ impl Part {
         }
     }
 
-    /// Whether the part is as wide as its text, as far as the names of types tell; `None`: only
-    /// the type knows.
+    /// Returns whether the part always has the same number of characters. `None` if the name of the
+    /// field's type does not tell, so that a const assertion has to.
     pub(crate) fn has_fixed_width(&self, field: &Field) -> Option<bool> {
         const FIXED: [&str; 14] = [
             "u8",
@@ -162,28 +182,28 @@ impl Part {
 }
 
 impl Family {
-    /// Whether both templates are without faults.
+    /// Returns whether both templates have no faults.
     pub(crate) fn is_sound(&self) -> bool {
         self.partition.is_sound && self.row.is_sound
     }
 
-    /// The parts of both keys, the PartitionKey's first.
+    /// Returns the parts of both keys, those of the PartitionKey first.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &Part> {
         self.partition.parts().chain(self.row.parts())
     }
 
-    /// Whether its rows hold every field.
+    /// Returns whether rows of the family hold every field of the entity.
     pub(crate) fn is_full(&self) -> bool {
         self.holds.iter().all(|holds| *holds)
     }
 
-    /// Where its name stands, for an index.
+    /// Returns whether this is the family of the primary entity.
     pub(crate) fn is_primary(&self) -> bool {
         self.kind == FamilyKind::Primary
     }
 
-    /// The key that gives a field back: `true` for the RowKey, and which of its parts.
-    pub(crate) fn source_of(&self, field: usize, fields: &[Field]) -> Option<(bool, usize)> {
+    /// Returns which part gives a field back: `true` for the RowKey, and the index among its parts.
+    pub(crate) fn part_giving(&self, field: usize, fields: &[Field]) -> Option<(bool, usize)> {
         let gives = |part: &Part| {
             part.field == field && fields.get(field).is_some_and(|field| part.is_exact(field))
         };

@@ -1,4 +1,4 @@
-//! A message.
+//! Describes a struct with `#[derive(Message)]`.
 
 use proc_macro2::Ident;
 use syn::{DeriveInput, LitStr, Path};
@@ -6,18 +6,18 @@ use syn::{DeriveInput, LitStr, Path};
 use super::{refuse_generics, runtime};
 use crate::{attr::MessageAttr, errors::Errors, names};
 
-/// A message of the user's own.
+/// A struct that is sent as a message.
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) ident: Ident,
     pub(crate) runtime: Path,
-    /// What the message is called where it is stored.
+    /// The name under which messages of this type are stored.
     pub(crate) name: LitStr,
     pub(crate) version: u32,
 }
 
 impl Message {
-    /// The message that the input declares.
+    /// Reads the struct and its attributes. Reports mistakes.
     pub(crate) fn new(input: &DeriveInput, errors: &mut Errors) -> Self {
         refuse_generics(input, "Message", errors);
         let attr = MessageAttr::read(&input.attrs, errors);

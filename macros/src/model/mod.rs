@@ -1,4 +1,4 @@
-//! Second stage: what the attributes mean, with every default filled in and every name resolved.
+//! Second stage: finds out what the attributes mean. Fills in defaults and looks up names.
 
 mod edm_enum;
 mod entity;
@@ -22,14 +22,14 @@ pub(crate) use self::{
     properties::Properties,
     set::{Count, Member, Set, Shape},
 };
-use crate::{errors::Errors, spanned::Slot};
+use crate::{errors::Errors, slot::Slot};
 
-/// The runtime's path: `::entable` unless the caller has it under another name.
+/// Returns the path of the crate `entable`: `::entable` unless `crate = ".."` names another.
 fn runtime(given: &Slot<Path>) -> Path {
     given.get().cloned().unwrap_or_else(|| syn::parse_quote!(::entable))
 }
 
-/// The named fields of a struct; other shapes are refused.
+/// Returns the fields of a struct with named fields. Reports any other type.
 fn named_fields(input: &DeriveInput, errors: &mut Errors) -> Vec<syn::Field> {
     let wrong = |what: &str, span: Span| {
         let message = format!("expected a struct with named fields, found {what}");
@@ -47,7 +47,7 @@ fn named_fields(input: &DeriveInput, errors: &mut Errors) -> Vec<syn::Field> {
     errors.take(fields).unwrap_or_default()
 }
 
-/// Refuses type parameters and lifetimes: a row holds owned values of known types.
+/// Reports type parameters and lifetimes: a row holds owned values of known types.
 fn refuse_generics(input: &DeriveInput, derive: &str, errors: &mut Errors) {
     if !input.generics.params.is_empty() {
         errors.at(

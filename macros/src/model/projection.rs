@@ -1,4 +1,4 @@
-//! A projection.
+//! Describes a struct with `#[derive(Projection)]`.
 
 use proc_macro2::Ident;
 use syn::{DeriveInput, Path, Type};
@@ -10,7 +10,7 @@ use crate::{
     names,
 };
 
-/// Some of an entity's fields.
+/// A struct that reads some of an entity's fields.
 #[derive(Debug)]
 pub(crate) struct Projection {
     pub(crate) ident: Ident,
@@ -19,17 +19,17 @@ pub(crate) struct Projection {
     pub(crate) fields: Vec<Projected>,
 }
 
-/// A field of a projection.
+/// A field of a projection, read from the entity's column of the same name.
 #[derive(Debug)]
 pub(crate) struct Projected {
     pub(crate) ident: Ident,
     pub(crate) ty: Type,
-    /// The entity's column.
+    /// The name of the column constant on the entity.
     pub(crate) constant: Ident,
 }
 
 impl Projection {
-    /// The projection that the input declares.
+    /// Reads the struct and its attributes. Reports mistakes.
     pub(crate) fn new(input: &DeriveInput, errors: &mut Errors) -> Self {
         refuse_generics(input, "Projection", errors);
         let attr = ProjectionAttr::read(&input.attrs, &input.ident, errors);

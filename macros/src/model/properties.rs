@@ -1,4 +1,4 @@
-//! A struct that is flattened into entities.
+//! Describes a struct with `#[derive(Properties)]`.
 
 use proc_macro2::Ident;
 use syn::{DeriveInput, Path};
@@ -10,7 +10,7 @@ use crate::{
     names::Case,
 };
 
-/// A struct that is flattened into entities.
+/// A struct whose fields become properties of the entities that it is flattened into.
 #[derive(Debug)]
 pub(crate) struct Properties {
     pub(crate) ident: Ident,
@@ -19,7 +19,7 @@ pub(crate) struct Properties {
 }
 
 impl Properties {
-    /// The struct that the input declares.
+    /// Reads the struct and its attributes. Reports mistakes.
     pub(crate) fn new(input: &DeriveInput, errors: &mut Errors) -> Self {
         refuse_generics(input, "Properties", errors);
         let attr = PropertiesAttr::read(&input.attrs, errors);

@@ -1,36 +1,37 @@
-//! A set of entities: an enum with one variant per type, or a struct that folds a partition.
+//! Describes a type with `#[derive(EntitySet)]`: an enum with one variant per entity type, or a struct
+//! that gathers the rows of a partition.
 
 use proc_macro2::{Ident, Span};
 use syn::{Data, DataEnum, DeriveInput, Fields, Path, Type, spanned::Spanned};
 
 use super::{named_fields, refuse_generics, runtime};
 use crate::{
-    attr::{FoldAttr, MemberAttr, SetAttr},
+    attr::{AggregateAttr, MemberAttr, SetAttr},
     errors::Errors,
     names,
 };
 
-/// A set of entities.
+/// A set of entity types whose rows share a table.
 #[derive(Debug)]
 pub(crate) struct Set {
     pub(crate) ident: Ident,
     pub(crate) runtime: Path,
     pub(crate) shape: Shape,
     pub(crate) members: Vec<Member>,
-    /// Where rows of no member go.
+    /// The member marked `other`: it takes the rows of unknown types.
     pub(crate) other: Option<Member>,
 }
 
-/// What a set is derived on.
+/// Tells whether the set is an enum or a struct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// An enum: each row is a value.
+    /// An enum: each row becomes a value of it.
     Enum,
-    /// A struct: all rows are one value.
+    /// A struct: all rows of a partition become one value of it.
     Struct,
 }
 
-/// A variant or a field.
+/// A variant of the enum or a field of the struct, for rows of one entity type.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) ident: Ident,
@@ -38,17 +39,17 @@ pub(crate) struct Member {
     pub(crate) count: Count,
 }
 
-/// How many rows a member of a struct takes.
+/// Says how many rows a field of the struct takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Count {
-    /// One, or none where the field is an `Option`.
+    /// One row; for an `Option` also none.
     One,
-    /// All.
+    /// All rows of the type.
     Many,
 }
 
 impl Set {
-    /// The set that the input declares.
+    /// Reads the enum or struct and its attributes. Reports mistakes.
     pub(crate) fn new(input: &DeriveInput, errors: &mut Errors) -> Self {
         refuse_generics(input, "EntitySet", errors);
         let attr = SetAttr::read(&input.attrs, errors);
@@ -74,7 +75,7 @@ impl Set {
     }
 }
 
-/// The variants, and whether each takes the rows of no member.
+/// Returns the variants of the enum, each with `true` if it is marked `other`.
 fn variants(data: &DataEnum, this: &Ident, errors: &mut Errors) -> Vec<(Member, bool)> {
     let mut members = Vec::new();
     for variant in &data.variants {
@@ -103,12 +104,12 @@ fn variants(data: &DataEnum, this: &Ident, errors: &mut Errors) -> Vec<(Member, 
     members
 }
 
-/// The fields, and whether each takes the rows of no member.
+/// Returns the fields of the struct, each with `true` if it is marked `other`.
 fn fields(input: &DeriveInput, errors: &mut Errors) -> Vec<(Member, bool)> {
     let mut members = Vec::new();
     for field in named_fields(input, errors) {
         let Some(ident) = field.ident else { continue };
-        let attr = FoldAttr::read(&field.attrs, ident.span(), errors);
+        let attr = AggregateAttr::read(&field.attrs, ident.span(), errors);
         let count = if attr.one.is_set() { Count::One } else { Count::Many };
         let ty = names::without_self(&field.ty, &input.ident);
         members.push((Member { ident, ty, count }, attr.other.is_set()));

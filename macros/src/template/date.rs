@@ -1,23 +1,23 @@
-//! Date forms: those whose text sorts as the times do.
+//! Checks date forms such as `%Y%m%d`: only those whose text sorts as the times do are accepted.
 
 use super::forbidden;
 
-/// The finest unit that a date form writes.
+/// The smallest unit that a date form writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fineness {
-    /// `%Y`
+    /// Written by `%Y`.
     Year,
-    /// `%m`
+    /// Written by `%m`.
     Month,
-    /// `%d`
+    /// Written by `%d`.
     Day,
-    /// `%H`
+    /// Written by `%H`.
     Hour,
-    /// `%M`
+    /// Written by `%M`.
     Minute,
-    /// `%S`
+    /// Written by `%S`.
     Second,
-    /// `%f`
+    /// Written by `%f`: 100 ns.
     Tick,
 }
 
@@ -31,7 +31,8 @@ const UNITS: [(char, Fineness); 7] = [
     ('f', Fineness::Tick),
 ];
 
-/// Checks a date form. Largest unit first and none left out: only so does the text sort.
+/// Returns the smallest unit of a date form. Fails unless its units go from the year down without
+/// a gap: other texts do not sort as the times do.
 pub(super) fn check(form: &str) -> Result<Fineness, String> {
     let mut expected = UNITS.iter();
     let mut finest = None;

@@ -1,17 +1,17 @@
-//! A template's text as literals and braces.
+//! Splits the text of a key template into literals and braces.
 
 use std::ops::Range;
 
 use super::{Fault, forbidden};
 
-/// A token with its place in the text.
+/// Literal text or the content of braces, with its range of characters in the template.
 #[derive(Debug)]
 pub(super) enum Token {
     Literal(String, Range<usize>),
     Braces(String, Range<usize>),
 }
 
-/// Takes a template apart; `{{` and `}}` stand for the braces themselves.
+/// Splits a template into tokens. `{{` and `}}` are literal braces.
 pub(super) fn lex(text: &str, faults: &mut Vec<Fault>) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut literal = String::new();

@@ -1,6 +1,6 @@
-//! The grammar of key templates: literal text and parts, `empid_{id:06}`.
+//! Parses key templates such as `empid_{id:06}`: literal text, and parts in braces.
 //!
-//! Purely text: which fields there are, and what their types can do, is for the later stages. Stable
+//! Works on text alone: whether a field exists, and what its type can do, is checked later. Stable
 //! Rust has no spans inside a literal, so a fault repeats the template with a caret under its place.
 
 mod date;
@@ -14,39 +14,39 @@ pub(crate) use self::{date::Fineness, parse::parse};
 /// A piece of a template.
 #[derive(Debug, Clone)]
 pub(crate) enum Piece {
-    /// Text that every key has at this place.
+    /// Text that stands in every key, with its range of characters in the template.
     Literal(String, Range<usize>),
-    /// A field.
+    /// A field in braces.
     Part {
         /// The field's name.
         field: String,
-        /// How it is written.
+        /// The form in which the key has the field.
         form: Form,
-        /// Where it stands, braces included.
+        /// Range of characters in the template, braces included.
         place: Range<usize>,
     },
 }
 
-/// How a part writes its field.
+/// The form in which a part writes its field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// `{f}`
+    /// `{f}`: the type's own form.
     Plain,
-    /// `{f:06}`
+    /// `{f:06}`: decimal with zeros in front, of this width.
     Width(usize),
-    /// `{f:desc}`
+    /// `{f:desc}`: newest or largest first.
     Descending,
-    /// `{f:%Y%m%d}`
+    /// `{f:%Y%m%d}`: a date form and its smallest unit.
     Date(String, Fineness),
-    /// `{f:lower}`
+    /// `{f:lower}`: text in lower case.
     Lower,
-    /// `{f:bucket(16)}`
+    /// `{f:bucket(16)}`: a hash of the field, below this number.
     Bucket(u32),
-    /// `{f:hmac}`
+    /// `{f:hmac}`: a keyed hash of the field.
     Hmac,
 }
 
-/// What is wrong with a template, and where: characters from its start.
+/// A mistake in a template, with the range of characters where it is.
 #[derive(Debug)]
 pub(crate) struct Fault {
     message: String,
@@ -54,12 +54,12 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// A fault at that place.
+    /// Creates a fault at a range of characters.
     pub(crate) fn new(place: &Range<usize>, message: impl Into<String>) -> Self {
         Self { message: message.into(), place: place.clone() }
     }
 
-    /// The message, the template and a caret line under the place.
+    /// Returns the message, then the template, then carets under the mistake.
     pub(crate) fn render(&self, template: &str) -> String {
         let shown: String =
             template.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
@@ -69,7 +69,7 @@ impl Fault {
     }
 }
 
-/// Whether the service or the escapes forbid that character in a literal, and why.
+/// Returns why a literal must not have the character; `None` if it may.
 fn forbidden(c: char) -> Option<String> {
     match c {
         '/' | '\\' | '#' | '?' => Some(format!("the service forbids `{c}` in keys")),

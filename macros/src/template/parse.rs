@@ -1,4 +1,4 @@
-//! Braces as parts: a field and how it is written.
+//! Parses the content of braces: a field's name and its form.
 
 use super::{
     Fault, Form, Piece, date,
@@ -6,12 +6,12 @@ use super::{
 };
 use crate::names;
 
-/// Digits that a part of fixed width may have.
+/// Largest width of a part such as `{id:06}`, in digits.
 const MAX_WIDTH: usize = 39;
-/// Buckets that a partition may be spread over.
+/// Largest number that `bucket(n)` accepts.
 const MAX_BUCKETS: u32 = 10_000;
 
-/// The pieces of a template, and all that is wrong with them.
+/// Returns the pieces of a template, and all mistakes in it.
 pub(crate) fn parse(text: &str) -> (Vec<Piece>, Vec<Fault>) {
     let mut faults = Vec::new();
     let tokens = lex(text, &mut faults);
@@ -61,7 +61,7 @@ fn form(field: &str, spec: &str) -> Result<Form, String> {
     }
 }
 
-/// A width is zero padded, and says so: `06`.
+/// Parses a width such as `06`. Refuses one without a leading zero.
 fn width(field: &str, spec: &str) -> Result<Form, String> {
     let Some(digits) = spec.strip_prefix('0') else {
         return Err(format!(

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::{Path, spanned::Spanned};
 
-use super::{index, key, patch, row, steps};
+use super::{index, key, patch, path_builder, to_row};
 use crate::model::Entity;
 
 /// The impl of `TableEntity`.
@@ -12,9 +12,9 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let Some(primary) = entity.families.first() else { return TokenStream::new() };
     let ident = &entity.ident;
     let patch = patch::name(entity);
-    let steps = steps::start_type(entity, primary);
-    let start = steps::start(entity, primary);
-    let row = row::write(entity, primary, &key::partition_key(entity, primary, key::of_self));
+    let steps = path_builder::start_type(entity, primary);
+    let start = path_builder::start(entity, primary);
+    let row = to_row::write(entity, primary, &key::partition_key(entity, primary, key::of_self));
     let rows = index::rows(entity);
     let owner = index::owner(entity);
     let check = entity.validate.as_ref().map(|path| {

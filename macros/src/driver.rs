@@ -1,12 +1,12 @@
-//! The driver: attributes, model, checks, code; where there are mistakes, these and an impl that
-//! does nothing, so that one mistake is one message.
+//! Runs the stages for each derive: attributes, model, checks, code. Where there are mistakes, emits
+//! these and impls that do nothing, so that the type's uses add no further messages.
 
 use proc_macro2::TokenStream;
 use syn::DeriveInput;
 
 use crate::{check, emit, errors::Errors, model};
 
-/// Parses the input and hands it to one derive.
+/// Parses the input of a derive and returns what `expand` makes of it.
 pub(crate) fn derive(
     input: proc_macro::TokenStream,
     expand: fn(&DeriveInput) -> TokenStream,
@@ -17,7 +17,7 @@ pub(crate) fn derive(
     }
 }
 
-/// `#[derive(TableEntity)]`
+/// Expands `#[derive(TableEntity)]`.
 pub(crate) fn table_entity(input: &DeriveInput) -> TokenStream {
     let mut errors = Errors::default();
     let entity = model::Entity::new(input, &mut errors);
@@ -25,7 +25,7 @@ pub(crate) fn table_entity(input: &DeriveInput) -> TokenStream {
     finish(errors, || emit::entity(&entity), || emit::fallback::entity(input, &entity))
 }
 
-/// `#[derive(Properties)]`
+/// Expands `#[derive(Properties)]`.
 pub(crate) fn properties(input: &DeriveInput) -> TokenStream {
     let mut errors = Errors::default();
     let properties = model::Properties::new(input, &mut errors);
@@ -37,7 +37,7 @@ pub(crate) fn properties(input: &DeriveInput) -> TokenStream {
     )
 }
 
-/// `#[derive(EdmEnum)]`
+/// Expands `#[derive(EdmEnum)]`.
 pub(crate) fn edm_enum(input: &DeriveInput) -> TokenStream {
     let mut errors = Errors::default();
     let edm_enum = model::EdmEnum::new(input, &mut errors);
@@ -45,7 +45,7 @@ pub(crate) fn edm_enum(input: &DeriveInput) -> TokenStream {
     finish(errors, || emit::edm_enum(&edm_enum), || emit::fallback::edm_enum(input, &edm_enum))
 }
 
-/// `#[derive(Projection)]`
+/// Expands `#[derive(Projection)]`.
 pub(crate) fn projection(input: &DeriveInput) -> TokenStream {
     let mut errors = Errors::default();
     let projection = model::Projection::new(input, &mut errors);
@@ -56,7 +56,7 @@ pub(crate) fn projection(input: &DeriveInput) -> TokenStream {
     )
 }
 
-/// `#[derive(Message)]`
+/// Expands `#[derive(Message)]`.
 pub(crate) fn message(input: &DeriveInput) -> TokenStream {
     let mut errors = Errors::default();
     let message = model::Message::new(input, &mut errors);
@@ -64,7 +64,7 @@ pub(crate) fn message(input: &DeriveInput) -> TokenStream {
     finish(errors, || emit::message(&message), || emit::message(&message))
 }
 
-/// `#[derive(EntitySet)]`
+/// Expands `#[derive(EntitySet)]`.
 pub(crate) fn entity_set(input: &DeriveInput) -> TokenStream {
     let mut errors = Errors::default();
     let set = model::Set::new(input, &mut errors);

@@ -20,7 +20,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             return None;
         }
         let row = check_row(entity, family);
-        let partition = family.is_elsewhere.then(|| check_partition(entity, family)).flatten();
+        let partition = family.is_remote.then(|| check_partition(entity, family)).flatten();
         if row.is_none() && partition.is_none() {
             return None;
         }

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::{part, schema::family_constant, stale};
+use super::{copy_key_check, key_part, schema::family_constant};
 use crate::{
     attr::Discriminator,
     model::{Absent, Entity, Family, FamilyKind, Field, Storage},
@@ -22,12 +22,12 @@ fn recovered(at: usize) -> Ident {
 
 /// Whether the keys of any family give the field back.
 fn is_in_keys(entity: &Entity, at: usize, field: &Field) -> bool {
-    entity.copies().any(|family| entity.key_source(family, at, field).is_some())
+    entity.readable_families().any(|family| entity.key_source(family, at, field).is_some())
 }
 
 /// Whether rows of any family hold the field as a property.
 fn is_property(entity: &Entity, at: usize, field: &Field) -> bool {
-    entity.copies().any(|family| entity.is_property(family, at, field))
+    entity.readable_families().any(|family| entity.is_property(family, at, field))
 }
 
 /// The impl of `FromRow`.
@@ -38,7 +38,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let keys = keys(entity);
     let slots = slots(entity);
     let walk = walk(entity);
-    let stale = stale::emit(entity);
+    let key_check = copy_key_check::emit(entity);
     let fields = entity.fields.iter().enumerate().map(|(at, field)| {
         let name = &field.ident;
         let value = value(entity, at, field);
@@ -74,7 +74,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
                 #slots
                 #walk
                 let __entity = Self { #(#fields),* };
-                #stale
+                #key_check
                 _rt::Ok(__wrap(__entity))
             }
         }
@@ -134,7 +134,7 @@ fn split_keys(entity: &Entity, family: &Family) -> TokenStream {
         let key = if *in_row { &family.row } else { &family.partition };
         let text = text_of(*in_row, *part_at);
         let field = entity.fields.get(*at)?;
-        let decoded = part::decode(key.parts().nth(*part_at)?, field, &quote! { #text });
+        let decoded = key_part::decode(key.parts().nth(*part_at)?, field, &quote! { #text });
         let name = recovered(*at);
         Some(quote! { #name = _rt::Some(#decoded?); })
     });
@@ -206,7 +206,7 @@ fn walk(entity: &Entity) -> TokenStream {
             })?;
         });
     }
-    if entity.copies().any(|family| family.is_elsewhere) {
+    if entity.readable_families().any(|family| family.is_remote) {
         // Whose copy it is, and of which version.
         named.push(quote! { b"Src" | b"SrcP" | b"SrcR" | b"SrcT" => {} });
     }

@@ -6,7 +6,6 @@ use syn::spanned::Spanned;
 
 use super::schema::{column, family_constant};
 use crate::{
-    check::SEPARATED,
     model::{Entity, Family, Field, Key, Part, Segment, Storage},
     template::Form,
 };
@@ -29,9 +28,9 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let properties = quote_spanned! { entity.ident.span() =>
         const _: () = _rt::assert_properties(__SCHEMA.columns, #marker, #message);
     };
-    let copies = entity.copies().filter(|family| !family.is_primary());
+    let copies = entity.readable_families().filter(|family| !family.is_primary());
     let copies = copies.map(|family| {
-        let owner = if family.is_elsewhere { OWNER_PROPERTIES } else { 0 };
+        let owner = if family.is_remote { OWNER_PROPERTIES } else { 0 };
         copy_properties(entity, family, marker + owner)
     });
     let apart = apart(entity);
@@ -147,24 +146,19 @@ fn separated(entity: &Entity, family: &Family) -> TokenStream {
             const _: () = _rt::assert_separated(&#constant.#template, #assert);
         })
     };
-    let has_own_partition = family.is_primary() || family.is_elsewhere;
+    let has_own_partition = family.is_primary() || family.is_remote;
     let partition =
         has_own_partition.then(|| check(&family.partition, quote! { partition })).flatten();
     let row = check(&family.row, quote! { row });
     quote! { #partition #row }
 }
 
-/// The message for the first place where the type decides.
+/// Returns the message for the first part whose type decides whether a literal has to follow it.
 fn place_to_assert(entity: &Entity, key: &Key) -> Option<String> {
-    let mut pairs = key.segments.iter().zip(key.segments.iter().skip(1));
-    pairs.find_map(|(first, second)| {
-        let Segment::Part(part) = first else { return None };
-        if part.has_fixed_width(entity.fields.get(part.field)?).is_some() {
-            return None;
-        }
-        match second {
-            Segment::Part(next) => Some(key.fault(&next.place, SEPARATED)),
-            Segment::Literal(..) => None,
+    key.after_parts(&entity.fields).find_map(|(second, has_fixed_width)| {
+        match (second, has_fixed_width) {
+            (Segment::Part(next), None) => Some(key.unseparated(next)),
+            _ => None,
         }
     })
 }

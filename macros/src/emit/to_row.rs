@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::{
-    codec::json_codec,
+    from_row::json_codec,
     key::{of_self, row_key},
     schema::family_constant,
 };

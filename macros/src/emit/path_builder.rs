@@ -7,7 +7,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::{
-    part,
+    key_part,
     schema::{family_constant, marker},
 };
 use crate::{
@@ -246,7 +246,7 @@ impl<'m> Builder<'m> {
                 let value = quote! { <#ty as _rt::EdmValue>::to_edm(&__value) };
                 return Some(quote! { .fix_secret(#at, #value) });
             }
-            let encode = part::encode(part, ty, &quote! { &__value });
+            let encode = key_part::encode(part, ty, &quote! { &__value });
             Some(quote! { .fix(#at, |__out| #encode) })
         });
         let made = self.make(&after, &quote! { self.0 #(#fixes)* });
@@ -290,7 +290,7 @@ impl<'m> Builder<'m> {
         };
         let (entity, view, ty) = (&self.entity.ident, self.view(), &field.ty);
         let last = self.family.row.ends_with(part);
-        let encode = part::encode(part, ty, &quote! { __value });
+        let encode = key_part::encode(part, ty, &quote! { __value });
         let method = format_ident!("{}_range", field.name, span = field.ident.span());
         let doc = format!("Bounds `{}`.", field.name);
         Some(quote! {

@@ -1,8 +1,8 @@
-//! Values that know where they came from.
+//! Holds the value of a setting that may be given once, with the span of its name.
 
 use proc_macro2::{Ident, Span};
 
-/// The value of a key that may be given once.
+/// The value of a setting that may be given once, such as `rename = ".."`.
 #[derive(Debug)]
 pub(crate) struct Slot<T> {
     taken: Option<(Ident, T)>,
@@ -15,7 +15,7 @@ impl<T> Default for Slot<T> {
 }
 
 impl<T> Slot<T> {
-    /// Takes the value; a second one is refused, whether or not the first was good.
+    /// Stores the value. Fails if the value is an error, or if one was stored before.
     pub(crate) fn set(&mut self, key: &Ident, value: syn::Result<T>) -> syn::Result<()> {
         if self.taken.is_some() {
             let message = format!("`{key}` is given twice, expected it once");
@@ -25,17 +25,17 @@ impl<T> Slot<T> {
         Ok(())
     }
 
-    /// The value, if it was given.
+    /// Returns the value, if the setting was given.
     pub(crate) fn get(&self) -> Option<&T> {
         self.taken.as_ref().map(|(_, value)| value)
     }
 
-    /// Where its key stands, if it was given.
+    /// Returns the span of the setting's name, if it was given.
     pub(crate) fn span(&self) -> Option<Span> {
         self.taken.as_ref().map(|(key, _)| key.span())
     }
 
-    /// Whether it was given.
+    /// Returns whether the setting was given.
     pub(crate) fn is_set(&self) -> bool {
         self.taken.is_some()
     }
