@@ -1,4 +1,4 @@
-//! Time as the stores see it: a source of ticks that tests can step.
+//! Defines the clocks that stores take Timestamps from, including one that tests control.
 
 use std::{
     fmt,
@@ -10,13 +10,13 @@ use time::OffsetDateTime;
 
 use crate::edm::Ticks;
 
-/// Where a store takes its Timestamps from.
+/// A source of the current time. Stores take Timestamps from it.
 pub trait Clock: Send + Sync + fmt::Debug + 'static {
-    /// The time now, in 100 ns ticks.
+    /// Returns the current time in ticks of 100 ns.
     fn now(&self) -> Ticks;
 }
 
-/// The system's clock.
+/// The clock of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -26,7 +26,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is told to go on.
+/// A clock for tests. It stands still until [`advance`](Self::advance) moves it.
 ///
 /// ```
 /// use entable::{Clock, SteppedClock, Ticks};
@@ -39,16 +39,16 @@ impl Clock for SystemClock {
 pub struct SteppedClock(AtomicI64);
 
 impl SteppedClock {
-    /// A clock that stands at `start`.
+    /// Creates a clock that shows `start`.
     pub fn new(start: Ticks) -> Self {
         Self(AtomicI64::new(start.get()))
     }
 
-    /// Moves the clock forward, cut to 100 ns; it stops at [`Ticks::MAX`].
+    /// Moves the clock forward by a duration cut to 100 ns, but not past [`Ticks::MAX`].
     pub fn advance(&self, by: Duration) {
         let by = i64::try_from(by.as_nanos() / 100).unwrap_or(i64::MAX);
         let later = |now: i64| Some(now.saturating_add(by).min(Ticks::MAX.get()));
-        // The closure always has an answer, so that the update cannot fail.
+        // The closure always returns `Some`, so the update cannot fail.
         let _ = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, later);
     }
 }

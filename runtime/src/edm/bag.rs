@@ -1,10 +1,11 @@
-//! An ordered bag of properties whose names are not known beforehand.
+//! Defines [`Bag`], an ordered map of properties whose names are known only at run time, and
+//! [`PropertyBag`], the trait of types that can hold such properties.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::Value;
 
-/// Properties by name, in the order in which they were put.
+/// An ordered map from property names to values. It keeps the order in which names were first set.
 ///
 /// ```
 /// use entable::{Bag, Value};
@@ -19,22 +20,24 @@ use super::Value;
 pub struct Bag(Vec<(String, Value)>);
 
 impl Bag {
-    /// An empty bag.
+    /// Creates an empty bag.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// The value of that name.
+    /// Returns the value of the property `name`, or `None` if the bag has no such property.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(n, _)| n == name).map(|(_, value)| value)
     }
 
-    /// The value of that name, to change it in place.
+    /// Returns the value of the property `name` for changing it in place, or `None` if the bag has
+    /// no such property.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
         self.0.iter_mut().find(|(n, _)| n == name).map(|(_, value)| value)
     }
 
-    /// Puts a value and gives back the one that had the name.
+    /// Sets a property and returns its previous value. A new name goes to the end of the bag; an
+    /// existing one keeps its position.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<Value>) -> Option<Value> {
         let (name, value) = (name.into(), value.into());
         match self.get_mut(&name) {
@@ -46,23 +49,24 @@ impl Bag {
         }
     }
 
-    /// Takes a value out.
+    /// Removes the property `name` and returns its value, or `None` if the bag has no such
+    /// property.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         let at = self.0.iter().position(|(n, _)| n == name)?;
         Some(self.0.remove(at).1)
     }
 
-    /// The properties, in order.
+    /// Iterates over names and values in the bag's order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// How many there are.
+    /// Returns the number of properties.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the bag has no properties.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -87,19 +91,20 @@ impl IntoIterator for Bag {
     }
 }
 
-/// A type that a `#[table(extra)]` field may have: what the struct does not know is kept there.
+/// A type that a `#[table(extra)]` field can have. The field receives the row's properties that the
+/// struct does not declare, and writes them back.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot hold extra properties",
     note = "use `entable::Bag`, `BTreeMap<String, Value>` or `HashMap<String, Value>`"
 )]
 pub trait PropertyBag: Default {
-    /// Puts one property.
+    /// Stores one property.
     fn put(&mut self, name: &str, value: Value);
-    /// Calls `each` for every property, until one fails.
+    /// Calls `each` for every property and stops at its first error.
     ///
     /// # Errors
     ///
-    /// The first error of `each`.
+    /// Returns the first error of `each`.
     fn each<E>(&self, each: impl FnMut(&str, &Value) -> Result<(), E>) -> Result<(), E>;
 }
 

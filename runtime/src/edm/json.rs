@@ -1,14 +1,14 @@
-//! Any serde type as one String property.
+//! Stores a field as JSON text in one String property, for every type that serde supports.
 
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{EdmCow, EdmType, InvalidValue, Value, ValueRef};
 
-/// The stored form of a `#[table(json)]` field.
+/// Converts the value of a `#[table(json)]` field to its stored JSON text.
 ///
 /// # Errors
 ///
-/// What serde says when the value has no JSON form.
+/// Fails with serde's message if the value cannot be written as JSON.
 pub fn json_to_edm<T: Serialize>(value: &T) -> Result<EdmCow<'static>, InvalidValue> {
     match serde_json::to_string(value) {
         Ok(text) => Ok(EdmCow::Owned(Value::String(text))),
@@ -16,11 +16,11 @@ pub fn json_to_edm<T: Serialize>(value: &T) -> Result<EdmCow<'static>, InvalidVa
     }
 }
 
-/// The field back from its stored JSON.
+/// Reads the value of a `#[table(json)]` field from its stored JSON text.
 ///
 /// # Errors
 ///
-/// A missing property, another type, or JSON that does not fit.
+/// Fails if the property is missing or not a String, or if its JSON does not fit the field's type.
 pub fn json_from_edm<T: DeserializeOwned>(value: Option<ValueRef<'_>>) -> Result<T, InvalidValue> {
     match value {
         Some(ValueRef::String(text)) => serde_json::from_str(text)

@@ -1,14 +1,15 @@
-//! The trait that maps a Rust type onto one of the service's types.
+//! Defines [`EdmValue`], the trait that maps a Rust type to one property type of the service.
 
 use std::borrow::Cow;
 
 use super::{EdmType, Value, ValueRef};
 use crate::error::{Error, ErrorKind};
 
-/// A type that is stored as one property.
+/// A type whose values are stored as one property.
 ///
-/// Implemented for the scalars of Rust, text, bytes, times and identifiers; implement it for a type
-/// of your own to store it as a property. `Option` of such a type is a property that may be absent.
+/// entable implements it for Rust's scalars, text, bytes, times and identifiers. Implement it for
+/// your own type to store that type as a property. An `Option` of such a type is a property that
+/// may be absent.
 ///
 /// ```
 /// use entable::{EdmCow, EdmType, EdmValue, InvalidValue, ValueRef};
@@ -36,35 +37,35 @@ use crate::error::{Error, ErrorKind};
     note = "write #[table(json)] to store any serde type as text, #[table(flatten)] for a struct with #[derive(Properties)], or implement `entable::EdmValue` for it"
 )]
 pub trait EdmValue: Sized {
-    /// The type of the property.
+    /// The service's type of the property.
     const EDM: EdmType;
 
-    /// The value as it is stored, borrowed where that is possible.
+    /// Converts the value to its stored form, borrowed from `self` where possible.
     ///
     /// # Errors
     ///
-    /// A value that the service cannot hold, such as a `u64` above `i64::MAX`.
+    /// Fails if the service cannot hold the value, such as a `u64` above `i64::MAX`.
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue>;
 
-    /// The value back from its stored form.
+    /// Reads the value from its stored form.
     ///
     /// # Errors
     ///
-    /// A stored value of another type, or one that does not fit.
+    /// Fails if the stored value has another type or is out of the Rust type's range.
     fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue>;
 }
 
-/// A stored value that is borrowed from a field or made for the occasion.
+/// A stored value that is either borrowed from a field or owned because it was converted.
 #[derive(Debug, Clone)]
 pub enum EdmCow<'a> {
-    /// Borrowed.
+    /// A value that is borrowed from the field.
     Borrowed(ValueRef<'a>),
-    /// Made for the occasion.
+    /// A value that was made by a conversion.
     Owned(Value),
 }
 
 impl EdmCow<'_> {
-    /// The value, borrowed.
+    /// Returns the value as a borrowed [`ValueRef`].
     #[inline]
     pub fn as_ref(&self) -> ValueRef<'_> {
         match self {
@@ -73,7 +74,7 @@ impl EdmCow<'_> {
         }
     }
 
-    /// The value, owned.
+    /// Returns the value as an owned [`Value`] and copies it if it is borrowed.
     pub fn into_value(self) -> Value {
         match self {
             Self::Borrowed(value) => value.to_value(),
@@ -94,9 +95,11 @@ impl From<Value> for EdmCow<'_> {
     }
 }
 
-/// A value that does not fit: what was found and what was expected, without its place.
+/// The error of a value that does not fit a property or key part. It says what was found and what
+/// was expected, and does not name where.
 ///
-/// The caller adds table, keys and property.
+/// The caller adds table, keys and property with [`on_write`](Self::on_write) or
+/// [`on_read`](Self::on_read).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct InvalidValue {
@@ -104,18 +107,19 @@ pub struct InvalidValue {
 }
 
 impl InvalidValue {
-    /// A value that does not fit, and why: lower case, no full stop.
+    /// Creates the error from a message in lower case without a full stop.
     pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
         Self { message: message.into() }
     }
 
-    /// A stored value of another type than the field's.
+    /// Creates the error of a stored value whose type differs from the field's.
     #[cold]
     pub fn wrong_type(expected: EdmType, found: EdmType) -> Self {
         Self::new(format!("expected {expected}, found {found}"))
     }
 
-    /// The same of a value that nobody may see: what was wrong with it could tell it.
+    /// Replaces the message with a fixed text, because the message could quote the value of an
+    /// encrypted field.
     #[must_use]
     pub fn hushed(self) -> Self {
         Self::new(
@@ -123,12 +127,12 @@ impl InvalidValue {
         )
     }
 
-    /// The error of a write that meets this value.
+    /// Converts this to the `Invalid` error of a write, naming the property.
     pub fn on_write(self, property: &str) -> Error {
         Error::new(ErrorKind::Invalid, self.message).in_property(property)
     }
 
-    /// The error of a read that meets this value.
+    /// Converts this to the `Decode` error of a read, naming the property.
     pub fn on_read(self, property: &str) -> Error {
         Error::new(ErrorKind::Decode, self.message).in_property(property)
     }

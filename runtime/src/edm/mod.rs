@@ -1,4 +1,5 @@
-//! Property values: the eight types of the service and how Rust types map onto them.
+//! Defines property values, the service's eight property types (the Entity Data Model, EDM), and
+//! how Rust types map to them.
 
 mod bag;
 mod json;

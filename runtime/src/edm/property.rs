@@ -1,8 +1,9 @@
-//! A field of an entity: one stored value, or none.
+//! Defines [`Property`], the trait of field types: a stored type, or an `Option` of one.
 
 use super::{EdmCow, EdmType, EdmValue, InvalidValue, ValueRef};
 
-/// A field's type: a stored type, or an `Option` of one for a property that may be absent.
+/// A type that a field can have: a type with [`EdmValue`], or an `Option` of one for a property
+/// that may be absent.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be stored as a property",
     label = "not a property type",
@@ -10,30 +11,31 @@ use super::{EdmCow, EdmType, EdmValue, InvalidValue, ValueRef};
     note = "write #[table(json)] to store any serde type as text, #[table(flatten)] for a struct with #[derive(Properties)], or implement `entable::EdmValue` for it"
 )]
 pub trait Property: Sized {
-    /// The stored type without its `Option`: what filters compare and patches set.
+    /// The stored type without `Option`. Filters compare with it, and patches set it.
     type Scalar: EdmValue;
-    /// Whether the property may be absent.
+    /// Whether the property may be absent from the row.
     const OPTIONAL: bool;
-    /// The type of the property.
+    /// The service's type of the property.
     const EDM: EdmType = <Self::Scalar as EdmValue>::EDM;
 
-    /// The value, if there is one.
+    /// Returns the value, or `None` for an absent property.
     fn scalar(&self) -> Option<&Self::Scalar>;
 
-    /// The value as it is stored, if there is one.
+    /// Converts the field to its stored form. `None` means that the row has no such property.
     ///
     /// # Errors
     ///
-    /// A value that the service cannot hold.
+    /// Fails if the service cannot hold the value.
     fn to_stored(&self) -> Result<Option<EdmCow<'_>>, InvalidValue> {
         self.scalar().map(EdmValue::to_edm).transpose()
     }
 
-    /// The field from what the row holds.
+    /// Reads the field from the row's property, or from `None` if the row has no such property.
     ///
     /// # Errors
     ///
-    /// A missing value where one is needed, or one that does not fit.
+    /// Fails if the property is missing and the field is not an `Option`, or if the stored value
+    /// does not fit the field's type.
     fn from_stored(value: Option<ValueRef<'_>>) -> Result<Self, InvalidValue>;
 }
 
@@ -73,14 +75,15 @@ impl<T: EdmValue> Property for Option<T> {
     }
 }
 
-/// What may be given where a `T` is expected: a `T`, a reference to one, `&str` for a `String`.
+/// An argument that converts to a `T` without failing: a `T`, a reference to one, or `&str` for a
+/// `String`.
 #[diagnostic::on_unimplemented(
     message = "expected a `{T}`, found `{Self}`",
     label = "not a `{T}`",
     note = "the type of the field decides; convert the value first"
 )]
 pub trait Input<T> {
-    /// The value.
+    /// Converts the argument to a `T`.
     fn input(self) -> T;
 }
 

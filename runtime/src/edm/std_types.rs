@@ -1,4 +1,4 @@
-//! The stored forms of Rust's own types, times and identifiers.
+//! Implements [`EdmValue`] for Rust's own types, times and UUIDs.
 
 use bytes::Bytes;
 use time::{Date, OffsetDateTime, Time};
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::{EdmCow, EdmType, EdmValue, InvalidValue, Ticks, ValueRef};
 
-/// The payload of the one stored type that a field takes.
+/// Takes the payload of the expected variant, or returns the error that names both types.
 macro_rules! expect {
     ($value:expr, $variant:ident) => {
         match $value {
@@ -82,7 +82,7 @@ impl EdmValue for f32 {
         Ok(ValueRef::Double(f64::from(*self)).into())
     }
 
-    /// Rounds to the nearest `f32`; a finite value beyond its range is an error.
+    /// Rounds to the nearest `f32`. Fails if a finite stored value is out of the range of `f32`.
     #[allow(clippy::cast_possible_truncation)]
     #[inline]
     fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
@@ -140,7 +140,7 @@ impl EdmValue for Bytes {
 impl EdmValue for OffsetDateTime {
     const EDM: EdmType = EdmType::DateTime;
 
-    /// Cut to 100 ns and converted to UTC; 1601 to 9999.
+    /// Converts to UTC and cuts to 100 ns. Fails outside the years 1601 to 9999.
     #[inline]
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
         let ticks = Ticks::try_from(*self).ok().filter(|ticks| *ticks >= Ticks::MIN_PROPERTY);
@@ -159,7 +159,7 @@ impl EdmValue for OffsetDateTime {
 impl EdmValue for Date {
     const EDM: EdmType = EdmType::DateTime;
 
-    /// Midnight, UTC.
+    /// Stores the date as midnight UTC.
     #[inline]
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
         let midnight = OffsetDateTime::new_utc(*self, Time::MIDNIGHT);

@@ -1,4 +1,4 @@
-//! DateTime as the service keeps it: 100 ns ticks, UTC.
+//! Defines [`Ticks`], a time in steps of 100 ns as the service stores it.
 
 use std::{fmt, str::FromStr};
 
@@ -6,9 +6,10 @@ use time::{Date, Month, OffsetDateTime, Time, UtcOffset};
 
 use super::InvalidValue;
 
-/// A point in time as a count of 100 ns ticks since 0001-01-01T00:00:00Z, as .NET counts them.
+/// A point in time, counted in ticks of 100 ns since 0001-01-01T00:00:00Z, as .NET counts them.
 ///
-/// The service keeps DateTime properties and Timestamps at this resolution; finer times are cut.
+/// The service stores DateTime properties and Timestamps at this resolution. Finer times are cut to
+/// it.
 ///
 /// ```
 /// use entable::Ticks;
@@ -21,45 +22,47 @@ use super::InvalidValue;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Ticks(i64);
 
-/// Ticks of a day.
+/// Ticks in one day.
 const PER_DAY: i64 = 24 * 60 * 60 * Ticks::PER_SECOND;
-/// The Julian day of 0001-01-01.
+/// The Julian day number of 0001-01-01.
 const FIRST_DAY: i64 = 1_721_426;
 
 impl Ticks {
-    /// Ticks of a second.
+    /// Ticks in one second.
     pub(crate) const PER_SECOND: i64 = 10_000_000;
-    /// 0001-01-01T00:00:00Z.
+    /// 0001-01-01T00:00:00Z, the earliest time.
     pub const MIN: Self = Self(0);
-    /// 1601-01-01T00:00:00Z, the first time that a DateTime property holds.
+    /// 1601-01-01T00:00:00Z, the earliest time that a DateTime property can hold.
     pub const MIN_PROPERTY: Self = Self(504_911_232_000_000_000);
-    /// 1970-01-01T00:00:00Z.
+    /// 1970-01-01T00:00:00Z, where Unix time begins.
     pub const UNIX_EPOCH: Self = Self(621_355_968_000_000_000);
-    /// 9999-12-31T23:59:59.9999999Z.
+    /// 9999-12-31T23:59:59.9999999Z, the latest time.
     pub const MAX: Self = Self(3_155_378_975_999_999_999);
 
-    /// The time that is `ticks` after 0001-01-01, if it is not after the year 9999.
+    /// Creates the time that is `ticks` after 0001-01-01. Returns `None` below zero and after the
+    /// year 9999.
     pub const fn new(ticks: i64) -> Option<Self> {
         if ticks >= Self::MIN.0 && ticks <= Self::MAX.0 { Some(Self(ticks)) } else { None }
     }
 
-    /// The count of ticks.
+    /// Returns the number of ticks since 0001-01-01.
     pub const fn get(self) -> i64 {
         self.0
     }
 
-    /// Ticks since the last whole second.
+    /// Returns the ticks since the start of the current second, 0 to 9,999,999.
     pub(crate) const fn within_second(self) -> i64 {
         self.0 % Self::PER_SECOND
     }
 
-    /// The time in that day of the years 1 to 9999, `within` ticks after it began.
+    /// Returns the time that is `within` ticks after midnight UTC of `date`. Returns `None` outside
+    /// the years 1 to 9999.
     pub(crate) fn in_day(date: Date, within: i64) -> Option<Self> {
         let days = i64::from(date.to_julian_day()) - FIRST_DAY;
         days.checked_mul(PER_DAY)?.checked_add(within).and_then(Self::new)
     }
 
-    /// The day that begins with that time.
+    /// Returns the date that begins at this time. Fails if the time is not midnight UTC.
     pub(crate) fn midnight(self) -> Result<Date, InvalidValue> {
         let days = if self.0 % PER_DAY == 0 {
             i32::try_from(FIRST_DAY + self.0 / PER_DAY).ok()
@@ -70,13 +73,14 @@ impl Ticks {
             .ok_or_else(|| InvalidValue::new(format!("expected a date at midnight, found {self}")))
     }
 
-    /// The next later time; the last one is its own.
+    /// Returns the time one tick later, or [`MAX`](Self::MAX) if this is the latest time.
     #[must_use]
     pub const fn next(self) -> Self {
         if self.0 < Self::MAX.0 { Self(self.0 + 1) } else { self }
     }
 
-    /// What is left until the year 10000: newest first when sorted ascending.
+    /// Returns [`MAX`](Self::MAX) minus this time, so that ascending order puts the newest time
+    /// first.
     #[must_use]
     pub const fn inverted(self) -> Self {
         Self(Self::MAX.0 - self.0)
@@ -86,9 +90,9 @@ impl Ticks {
 impl TryFrom<OffsetDateTime> for Ticks {
     type Error = ParseTicksError;
 
-    /// Cuts to 100 ns, towards the past.
+    /// Converts a time, cut to 100 ns towards the past. Fails outside the years 1 to 9999.
     fn try_from(time: OffsetDateTime) -> Result<Self, ParseTicksError> {
-        // Seconds are counted towards the past, and the fraction is what is left to the time.
+        // `unix_timestamp` rounds towards the past, so the fraction of a second is never negative.
         let fraction = i64::from(time.nanosecond() / 100);
         let ticks = time.unix_timestamp().checked_mul(Self::PER_SECOND);
         let ticks = ticks.and_then(|ticks| ticks.checked_add(Self::UNIX_EPOCH.0 + fraction));
@@ -101,14 +105,14 @@ impl From<Ticks> for OffsetDateTime {
         let since_epoch = ticks.0 - Ticks::UNIX_EPOCH.0;
         let second = Self::from_unix_timestamp(since_epoch.div_euclid(Ticks::PER_SECOND));
         let fraction = u32::try_from(since_epoch.rem_euclid(Ticks::PER_SECOND) * 100);
-        // Every count of ticks is a time of the years 1 to 9999, which `time` holds.
+        // Ticks are in the years 1 to 9999, which `time` holds, so neither default is taken.
         let second = second.unwrap_or(Self::UNIX_EPOCH);
         second.replace_nanosecond(fraction.unwrap_or(0)).unwrap_or(second)
     }
 }
 
 impl fmt::Display for Ticks {
-    /// The form that the service sends: trailing zeros of the fraction dropped.
+    /// Writes ISO 8601 as the service does, without trailing zeros in the fraction.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time = OffsetDateTime::from(*self);
         write!(
@@ -136,7 +140,7 @@ impl fmt::Debug for Ticks {
     }
 }
 
-/// A text or time that is not a DateTime of the years 1 to 9999.
+/// The error of a text or time that is not in the years 1 to 9999 or not in the expected form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a time between the years 1 and 9999 in the form `2014-08-22T00:50:32.1234567Z`")]
 pub struct ParseTicksError;
@@ -144,8 +148,8 @@ pub struct ParseTicksError;
 impl FromStr for Ticks {
     type Err = ParseTicksError;
 
-    /// Reads ISO 8601: time of day, seconds and fraction may be left out, a missing zone means UTC,
-    /// an offset is converted; a fraction has at most nine digits, cut to seven.
+    /// Parses ISO 8601. Time of day, seconds and fraction may be missing. A missing zone means UTC;
+    /// an offset is converted to UTC. A fraction has 1 to 9 digits and is cut to 7.
     fn from_str(text: &str) -> Result<Self, ParseTicksError> {
         parse(text).ok_or(ParseTicksError)
     }
@@ -176,7 +180,8 @@ fn parse(text: &str) -> Option<Ticks> {
     Ticks::new(ticks)
 }
 
-/// Time of day, ticks within the second, and zone.
+/// Parses `hh:mm`, `hh:mm:ss` or `hh:mm:ss.fraction`, with or without a zone. Returns the time of
+/// day, the ticks of the fraction and the offset.
 fn parse_clock(text: &str) -> Option<(Time, i64, UtcOffset)> {
     let (clock, offset) = split_offset(text)?;
     let mut parts = clock.splitn(3, ':');
@@ -192,7 +197,7 @@ fn parse_clock(text: &str) -> Option<(Time, i64, UtcOffset)> {
     Some((Time::from_hms(hour, minute, second.try_into().ok()?).ok()?, fraction, offset))
 }
 
-/// One to nine digits after the point, cut to 100 ns.
+/// Parses a fraction of 1 to 9 digits, cut to 100 ns, as ticks.
 fn parse_fraction(digits: &str) -> Option<i64> {
     let is_fraction = matches!(digits.len(), 1..=9) && digits.bytes().all(|b| b.is_ascii_digit());
     if is_fraction { format!("{digits:0<7}").get(..7)?.parse().ok() } else { None }
@@ -211,7 +216,7 @@ fn split_offset(rest: &str) -> Option<(&str, UtcOffset)> {
     Some((clock, UtcOffset::from_hms(sign * hours, sign * minutes, 0).ok()?))
 }
 
-/// A number of exactly so many digits.
+/// Parses a number of exactly `width` digits.
 fn digits(text: &str, width: usize) -> Option<u16> {
     let is_number = text.len() == width && text.bytes().all(|b| b.is_ascii_digit());
     if is_number { text.parse().ok() } else { None }

@@ -1,4 +1,4 @@
-//! A property's value, owned and borrowed.
+//! Defines property values, owned ([`Value`]) and borrowed ([`ValueRef`]), and their types.
 
 use std::fmt;
 
@@ -13,26 +13,26 @@ use super::Ticks;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum EdmType {
-    /// `true` or `false`.
+    /// `true` or `false`, 1 byte.
     Boolean = 1,
-    /// A 32-bit signed integer.
+    /// A signed integer of 32 bits.
     Int32 = 2,
-    /// A 64-bit signed integer.
+    /// A signed integer of 64 bits.
     Int64 = 3,
-    /// An IEEE 754 double.
+    /// A floating-point number of 64 bits (IEEE 754).
     Double = 4,
-    /// Text, at most 64 KiB as UTF-16.
+    /// Text of at most 64 KiB, counted as UTF-16.
     String = 5,
-    /// UTC time at 100 ns, 1601 to 9999.
+    /// A UTC time in steps of 100 ns, from the year 1601 to the year 9999.
     DateTime = 6,
-    /// A 128-bit identifier.
+    /// An identifier of 128 bits (UUID).
     Guid = 7,
-    /// Bytes, at most 64 KiB.
+    /// At most 64 KiB of bytes.
     Binary = 8,
 }
 
 impl EdmType {
-    /// The name on the wire, such as `Edm.Int32`.
+    /// Returns the type's name in requests and responses, such as `Edm.Int32`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Boolean => "Edm.Boolean",
@@ -46,7 +46,7 @@ impl EdmType {
         }
     }
 
-    /// The type of that tag in a stored row.
+    /// Returns the type that a stored row marks with `tag`, or `None` for an unknown tag.
     #[inline]
     pub const fn from_tag(tag: u8) -> Option<Self> {
         Some(match tag {
@@ -69,7 +69,7 @@ impl fmt::Display for EdmType {
     }
 }
 
-/// A property's value.
+/// The value of one property, owned.
 ///
 /// ```
 /// use entable::{EdmType, Value};
@@ -99,7 +99,7 @@ pub enum Value {
     Binary(Bytes),
 }
 
-/// A property's value, borrowed from a row or a field.
+/// The value of one property, borrowed from a row or a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ValueRef<'a> {
     /// Edm.Boolean
@@ -121,7 +121,7 @@ pub enum ValueRef<'a> {
 }
 
 impl Value {
-    /// The same value, borrowed.
+    /// Borrows the value.
     pub fn as_ref(&self) -> ValueRef<'_> {
         match self {
             Self::Boolean(v) => ValueRef::Boolean(*v),
@@ -135,14 +135,14 @@ impl Value {
         }
     }
 
-    /// Its type.
+    /// Returns the type of the value.
     pub fn edm_type(&self) -> EdmType {
         self.as_ref().edm_type()
     }
 }
 
 impl ValueRef<'_> {
-    /// Its type.
+    /// Returns the type of the value.
     pub fn edm_type(&self) -> EdmType {
         match self {
             Self::Boolean(_) => EdmType::Boolean,
@@ -156,7 +156,7 @@ impl ValueRef<'_> {
         }
     }
 
-    /// The same value, owned.
+    /// Copies the value into an owned [`Value`].
     pub fn to_value(&self) -> Value {
         match *self {
             Self::Boolean(v) => Value::Boolean(v),
@@ -170,7 +170,8 @@ impl ValueRef<'_> {
         }
     }
 
-    /// Bytes that the service counts for it ("How the size of an entity is calculated").
+    /// Returns the number of bytes that the service counts for this value ("How the size of an
+    /// entity is calculated").
     pub fn service_size(&self) -> usize {
         match self {
             Self::Boolean(_) => 1,
@@ -194,21 +195,21 @@ macro_rules! accessors {
 }
 
 accessors! {
-    /// The Boolean, if it is one.
+    /// Returns the value if it is a Boolean.
     as_bool: Boolean => bool, |v: &bool| *v;
-    /// The Int32, if it is one.
+    /// Returns the value if it is an Int32.
     as_i32: Int32 => i32, |v: &i32| *v;
-    /// The Int64, if it is one.
+    /// Returns the value if it is an Int64.
     as_i64: Int64 => i64, |v: &i64| *v;
-    /// The Double, if it is one.
+    /// Returns the value if it is a Double.
     as_f64: Double => f64, |v: &f64| *v;
-    /// The String, if it is one.
+    /// Returns the text if the value is a String.
     as_str: String => &str, String::as_str;
-    /// The DateTime, if it is one.
+    /// Returns the time if the value is a DateTime.
     as_ticks: DateTime => Ticks, |v: &Ticks| *v;
-    /// The Guid, if it is one.
+    /// Returns the UUID if the value is a Guid.
     as_uuid: Guid => Uuid, |v: &Uuid| *v;
-    /// The Binary, if it is one.
+    /// Returns the bytes if the value is a Binary.
     as_bytes: Binary => &[u8], AsRef::as_ref;
 }
 

@@ -1,4 +1,4 @@
-//! chrono's times (feature `chrono`).
+//! Stores chrono's `DateTime<Utc>` and `NaiveDate` as DateTime properties (feature `chrono`).
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 
@@ -7,7 +7,8 @@ use super::{EdmCow, EdmType, EdmValue, InvalidValue, ParseTicksError, Ticks, Val
 impl TryFrom<DateTime<Utc>> for Ticks {
     type Error = ParseTicksError;
 
-    /// Cuts to 100 ns, towards the past; a leap second counts as the end of the one before.
+    /// Converts a time, cut to 100 ns towards the past. A leap second becomes the last 100 ns of
+    /// the second before it.
     fn try_from(time: DateTime<Utc>) -> Result<Self, ParseTicksError> {
         let within = i64::from(time.timestamp_subsec_nanos() / 100).min(Ticks::PER_SECOND - 1);
         let ticks = time
@@ -23,7 +24,7 @@ impl From<Ticks> for DateTime<Utc> {
         let since_epoch = ticks.get() - Ticks::UNIX_EPOCH.get();
         let nanos =
             u32::try_from(since_epoch.rem_euclid(Ticks::PER_SECOND) * 100).unwrap_or_default();
-        // chrono holds all of the years 1 to 9999, so that the default is never taken.
+        // chrono holds all of the years 1 to 9999, so the default is never taken.
         Self::from_timestamp(since_epoch.div_euclid(Ticks::PER_SECOND), nanos).unwrap_or_default()
     }
 }
@@ -31,7 +32,7 @@ impl From<Ticks> for DateTime<Utc> {
 impl EdmValue for DateTime<Utc> {
     const EDM: EdmType = EdmType::DateTime;
 
-    /// Cut to 100 ns; 1601 to 9999.
+    /// Cuts the time to 100 ns. Fails outside the years 1601 to 9999.
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
         match Ticks::try_from(*self).ok().filter(|ticks| *ticks >= Ticks::MIN_PROPERTY) {
             Some(ticks) => Ok(ValueRef::DateTime(ticks).into()),
@@ -47,10 +48,10 @@ impl EdmValue for DateTime<Utc> {
 impl TryFrom<Ticks> for NaiveDate {
     type Error = InvalidValue;
 
-    /// The day that begins with that time.
+    /// Converts a time at midnight UTC to its date. Fails for any other time of day.
     fn try_from(ticks: Ticks) -> Result<Self, InvalidValue> {
         let day = ticks.midnight()?.to_julian_day();
-        // chrono counts days from the day before 0001-01-01, and holds all that Ticks do.
+        // chrono counts days from the day before 0001-01-01 and holds every day of `Ticks`.
         Ok(Self::from_num_days_from_ce_opt(day - 1_721_425).unwrap_or_default())
     }
 }
@@ -58,7 +59,7 @@ impl TryFrom<Ticks> for NaiveDate {
 impl EdmValue for NaiveDate {
     const EDM: EdmType = EdmType::DateTime;
 
-    /// Midnight, UTC.
+    /// Stores the date as midnight UTC.
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
         let midnight = self.and_time(NaiveTime::MIN).and_utc();
         midnight.to_edm().map(|value| EdmCow::Owned(value.into_value()))

@@ -1,4 +1,4 @@
-//! rust_decimal's Decimal as text (feature `rust_decimal`).
+//! Stores rust_decimal's `Decimal` as text in a String property (feature `rust_decimal`).
 
 use rust_decimal::Decimal;
 

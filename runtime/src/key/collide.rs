@@ -1,9 +1,9 @@
-//! Whether two families of rows can meet in one key; runs in const evaluation.
+//! Decides at compile time whether two families of rows can have a key in common.
 //!
-//! Two templates are walked side by side, character class against character class, as two regular
-//! expressions that ask for a common text. What the walk cannot tell apart counts as meeting, so
-//! that an answer of `false` is a proof. Different literals at the front end it at once, which is
-//! how most families differ.
+//! The functions walk two templates side by side, one character class against the other, like two
+//! regular expressions in search of a common text. `false` is a proof that no key fits both
+//! templates; `true` can be wrong, because the walk gives up after a fixed number of steps.
+//! Literals that differ at the start of a key, as most do, end the walk at once.
 
 use super::{
     Family, Form, Part, Segment, Template,
@@ -11,18 +11,19 @@ use super::{
 };
 use crate::limits::is_forbidden_in_key;
 
-/// Steps after which a proof is given up: const evaluation is slow, and the compiler warns when it
-/// takes long.
+/// Number of steps after which the walk gives up and answers `true`. Const evaluation is slow, and
+/// the compiler warns when it takes long.
 const STEPS: u32 = 4000;
 
-/// Whether a row of `a` and a row of `b` could have the same PartitionKey and RowKey.
+/// Returns whether a row of `a` and a row of `b` can have equal PartitionKey and RowKey. `false` is
+/// a proof; `true` can be wrong.
 pub const fn families_meet(a: &Family, b: &Family) -> bool {
     tables_meet(a.table, b.table)
         && templates_meet(&a.row, &b.row)
         && templates_meet(&a.partition, &b.partition)
 }
 
-/// Whether two families are in one table; names are the same in any case.
+/// Returns whether two families are in one table. Table names are equal regardless of case.
 const fn tables_meet(a: Option<&str>, b: Option<&str>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => a.eq_ignore_ascii_case(b),
@@ -31,7 +32,8 @@ const fn tables_meet(a: Option<&str>, b: Option<&str>) -> bool {
     }
 }
 
-/// Whether a key of `a` could be a key of `b`. `false` is a proof; `true` may be wrong.
+/// Returns whether one text can be a key of both templates. `false` is a proof; `true` can be
+/// wrong.
 ///
 /// ```
 /// # use entable::key::{Form, Part, Segment, Template, templates_meet};
@@ -48,25 +50,25 @@ pub const fn templates_meet(a: &Template, b: &Template) -> bool {
     meet(Place::start(a), Place::start(b), &mut steps)
 }
 
-/// What a key holds at a place.
+/// What a key can have at a [`Place`].
 #[derive(Clone, Copy)]
 enum Next {
-    /// Nothing: the key is over.
+    /// The key ends here.
     End,
     /// One character of this class.
     One(Class),
-    /// Escaped text: any number of characters, up to this terminator.
+    /// Escaped text of any length, up to this terminator or to the end of the key.
     Text(Option<char>),
 }
 
-/// A class of characters.
+/// A class of characters that a key can have at one position.
 #[derive(Clone, Copy)]
 enum Class {
     This(char),
     Digit,
-    /// A digit of an escape.
+    /// A hex digit of an escape, or the `A` that starts a six-digit escape.
     Hex,
-    /// A character of a token.
+    /// A character of a token of a secret value.
     Token,
     Any,
 }
@@ -90,28 +92,30 @@ impl Class {
         }
     }
 
-    /// Whether escaped text with that terminator can hold a character of the class.
+    /// Returns whether escaped text that ends at `terminator` can contain a character of this
+    /// class.
     const fn meets_text(self, terminator: Option<char>) -> bool {
         let Self::This(c) = self else { return true };
         match terminator {
-            // A terminator stands in the text only as a digit of an escape.
+            // The text itself escapes its terminator, so that character occurs only as a hex digit.
             Some(end) if end == c => is_hex(c),
             _ => !is_forbidden_in_key(c),
         }
     }
 }
 
-/// Whether the character is a digit of an escape, or the `A` of a wide one.
+/// Returns whether the character is a hex digit of an escape. This includes the `A` that starts a
+/// six-digit escape.
 const fn is_hex(c: char) -> bool {
     matches!(c, '0'..='9' | 'A'..='F')
 }
 
-/// A place in the keys of a template.
+/// A position in a template's keys: how many segments, and how much of the first of them, are left.
 #[derive(Clone, Copy)]
 struct Place<'t> {
     segments: &'t [Segment],
-    /// How far into the first segment: bytes of a literal, characters of a part of fixed width; in
-    /// text, 1 after the `~` of an escape.
+    /// Offset into the first segment: bytes of a literal, or characters of a part of fixed width.
+    /// In escaped text, 1 directly after the `~` of an escape.
     at: usize,
 }
 
@@ -120,7 +124,7 @@ impl<'t> Place<'t> {
         Place { segments: template.segments, at: 0 }.settled()
     }
 
-    /// The same place, beyond segments that are over.
+    /// Skips segments that are read to their end.
     const fn settled(self) -> Self {
         let mut place = self;
         while let [first, rest @ ..] = place.segments {
@@ -152,27 +156,27 @@ impl<'t> Place<'t> {
         }
     }
 
-    /// The place after the one character that stands here.
+    /// Moves past the one character at this position.
     const fn after_one(self) -> Self {
         let at = match self.segments {
             [Segment::Literal(text), ..] => match char_at(text.as_bytes(), self.at) {
                 Some((_, bytes)) => self.at + bytes,
                 None => text.len(),
             },
-            // The digit of an escape: back to the text.
+            // The hex digit of an escape was read: go on in the text.
             [Segment::Part(Part { width: None, .. }), ..] => 0,
             _ => self.at + 1,
         };
         Self { segments: self.segments, at }.settled()
     }
 
-    /// The place in the same text after a character of that class.
+    /// Stays in the escaped text after a character of `class`. After `~` a hex digit follows.
     const fn after_text(self, class: Class) -> Self {
         let in_escape = matches!(class, Class::This('~'));
         Self { segments: self.segments, at: if in_escape { 1 } else { 0 } }
     }
 
-    /// The place where the text here is over.
+    /// Moves to the segment after the escaped text.
     const fn after_part(self) -> Self {
         match self.segments {
             [_, rest @ ..] => Self { segments: rest, at: 0 }.settled(),
@@ -196,8 +200,8 @@ const fn meet(a: Place<'_>, b: Place<'_>, steps: &mut u32) -> bool {
                 }
                 (a, b) = (a.after_one(), b.after_one());
             }
-            // Two texts go on together until one of them is over; the other then holds what ends it,
-            // unless that ends the other too.
+            // Both texts go on until one of them ends. The other text then has to match what
+            // follows the end, unless one terminator ends both.
             (Next::Text(end), Next::Text(other)) => {
                 if ends_both(end, other) {
                     a = a.after_part();
@@ -223,19 +227,19 @@ const fn meet(a: Place<'_>, b: Place<'_>, steps: &mut u32) -> bool {
     }
 }
 
-/// Whether two texts are over at the same place: what ends one ends the other, and has the same
-/// escapes in both.
+/// Returns whether two escaped texts end at one position because they have an equal terminator and
+/// so equal escapes.
 const fn ends_both(a: Option<char>, b: Option<char>) -> bool {
     matches!((a, b), (Some(a), Some(b)) if a == b)
 }
 
-/// What a part of fixed width holds at a place.
+/// Returns the class of the character at offset `at` of a part of fixed width.
 const fn class_in(form: Form, at: usize) -> Class {
     match form {
         Form::Width(_) | Form::Descending | Form::Bucket(_) => Class::Digit,
         Form::Date(form) => class_in_date(form, at),
-        // The type's own form: a type of the user's may write anything.
         Form::Hmac => Class::Token,
+        // A user's own type can write anything as its plain form.
         Form::Plain | Form::Lower => Class::Any,
     }
 }
@@ -258,7 +262,7 @@ const fn class_in_date(form: &str, at: usize) -> Class {
     Class::Any
 }
 
-/// The character that a literal begins with, if one comes next: what ends a text before it.
+/// Returns the first character if a literal comes next. It terminates a text before it.
 const fn first_char(segments: &[Segment]) -> Option<char> {
     match segments {
         [Segment::Literal(text), ..] => match char_at(text.as_bytes(), 0) {
@@ -269,7 +273,7 @@ const fn first_char(segments: &[Segment]) -> Option<char> {
     }
 }
 
-/// The character at a byte of a UTF-8 text, and its bytes.
+/// Returns the character that starts at byte `at` of a UTF-8 text, and its length in bytes.
 const fn char_at(text: &[u8], at: usize) -> Option<(char, usize)> {
     let Some((_, rest)) = text.split_at_checked(at) else { return None };
     let (code, bytes) = match rest {

@@ -1,36 +1,37 @@
-//! Date forms: `{field:%Y%m%d}`.
+//! Encodes and decodes date forms: key parts such as `{field:%Y%m%d}`.
 
 use time::{Date, Month, OffsetDateTime, Time};
 
 use super::{KeyPart, integer::push_padded};
 use crate::edm::{InvalidValue, Ticks};
 
-/// The finest unit of a time or of a date form.
+/// The unit that a time or a date form is exact to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resolution {
-    /// `%Y`
+    /// Exact to the year; `%Y` in a date form.
     Year,
-    /// `%m`
+    /// Exact to the month; `%m` in a date form.
     Month,
-    /// `%d`, and `time::Date`
+    /// Exact to the day, as `time::Date` is; `%d` in a date form.
     Day,
-    /// `%H`
+    /// Exact to the hour; `%H` in a date form.
     Hour,
-    /// `%M`
+    /// Exact to the minute; `%M` in a date form.
     Minute,
-    /// `%S`
+    /// Exact to the second; `%S` in a date form.
     Second,
-    /// `%f` (seven digits), and `time::OffsetDateTime`
+    /// Exact to 100 ns, as `time::OffsetDateTime` is; `%f` (seven digits) in a date form.
     Tick,
 }
 
 impl Resolution {
-    /// Whether a form of this resolution gives back a value of that one.
+    /// Returns whether a date form of this resolution can restore a value of resolution `value`,
+    /// because the form is at least as fine.
     pub const fn covers(self, value: Self) -> bool {
         self as u8 >= value as u8
     }
 
-    /// The unit that a form writes as `%` and that letter.
+    /// Returns the unit that a date form writes as `%` followed by `letter`.
     const fn of_letter(letter: u8) -> Option<Self> {
         Some(match letter {
             b'Y' => Self::Year,
@@ -44,7 +45,7 @@ impl Resolution {
         })
     }
 
-    /// Digits of the unit in a key.
+    /// Returns the number of digits that the unit takes in a key.
     pub(super) const fn width(self) -> usize {
         match self {
             Self::Year => 4,
@@ -54,43 +55,43 @@ impl Resolution {
     }
 }
 
-/// A time that a date form can write: `{field:%Y%m%d}`.
+/// A time or date that a date form such as `{field:%Y%m%d}` can write into a key.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no date form",
     label = "not a time",
     note = "`{{field:%Y%m%d}}` needs a time::OffsetDateTime or a time::Date"
 )]
 pub trait DatePart: KeyPart {
-    /// How fine the type's values are.
+    /// How exact the type's values are.
     const RESOLUTION: Resolution;
 
-    /// The time, in ticks.
+    /// Converts the value to ticks.
     ///
     /// # Errors
     ///
-    /// A time outside the years 1 to 9999.
+    /// Fails outside the years 1 to 9999.
     fn to_ticks(&self) -> Result<Ticks, InvalidValue>;
 
-    /// The value that begins at that time.
+    /// Creates the value that begins at `ticks`.
     ///
     /// # Errors
     ///
-    /// A time that the type cannot hold.
+    /// Fails if the type cannot hold that time.
     fn from_ticks(ticks: Ticks) -> Result<Self, InvalidValue>;
 }
 
-/// One piece of a date form.
+/// One piece of a date form: a literal character or a unit such as `%Y`.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Piece {
     /// An ASCII character that stands for itself.
     Literal(u8),
-    /// A unit in digits.
+    /// A unit, written as digits.
     Unit(Resolution),
-    /// Nothing that a form may hold.
+    /// A piece that date forms do not allow.
     Unknown,
 }
 
-/// The first piece of a form, and what follows it.
+/// Splits the first piece off a date form and returns it with the rest, or `None` at the end.
 pub(super) const fn next_piece(form: &[u8]) -> Option<(Piece, &[u8])> {
     match form {
         [] => None,
@@ -112,7 +113,8 @@ fn pieces(form: &str) -> impl Iterator<Item = Piece> {
     })
 }
 
-/// The resolution of a date form: its finest unit that has every coarser one before it.
+/// Returns the resolution of a date form: its finest unit for which every coarser unit stands
+/// before it, in order.
 pub const fn resolution_of(form: &str) -> Resolution {
     let mut finest = None;
     let mut rest = form.as_bytes();
@@ -133,7 +135,7 @@ pub const fn resolution_of(form: &str) -> Resolution {
     }
 }
 
-/// Characters that a date form writes.
+/// Returns the number of characters that a date form writes.
 pub const fn date_width(form: &str) -> usize {
     let mut width = 0;
     let mut rest = form.as_bytes();
@@ -147,11 +149,11 @@ pub const fn date_width(form: &str) -> usize {
     width
 }
 
-/// Appends a time in a date form.
+/// Appends a time to `out` in a date form.
 ///
 /// # Errors
 ///
-/// A time outside the years 1 to 9999.
+/// Fails outside the years 1 to 9999.
 ///
 /// ```
 /// # use entable::key::{decode_date, encode_date};
@@ -172,11 +174,11 @@ pub fn encode_date<T: DatePart>(
     encode_ticks(value.to_ticks()?, form, out)
 }
 
-/// Appends ticks in a date form.
+/// Appends ticks to `out` in a date form.
 ///
 /// # Errors
 ///
-/// A form that no template has.
+/// Fails if `form` is not a valid date form.
 pub fn encode_ticks(ticks: Ticks, form: &str, out: &mut String) -> Result<(), InvalidValue> {
     let time = OffsetDateTime::from(ticks);
     for piece in pieces(form) {
@@ -208,20 +210,20 @@ fn unknown_form(form: &str) -> InvalidValue {
     ))
 }
 
-/// The start of the period that a date form names.
+/// Reads the start of the period that `text`, written in a date form, names.
 ///
 /// # Errors
 ///
-/// A text that the form does not write.
+/// Fails if the form cannot have written `text`, or if the type cannot hold the start.
 pub fn decode_date<T: DatePart>(text: &str, form: &str) -> Result<T, InvalidValue> {
     decode_period(text, form).and_then(T::from_ticks)
 }
 
-/// The first tick of the period that a date form names.
+/// Reads the first tick of the period that `text`, written in a date form, names.
 ///
 /// # Errors
 ///
-/// A text that the form does not write.
+/// Fails if the form cannot have written `text`.
 pub fn decode_period(text: &str, form: &str) -> Result<Ticks, InvalidValue> {
     read_units(text, form).and_then(ticks_of).ok_or_else(|| {
         let text = text.escape_debug();
@@ -229,11 +231,12 @@ pub fn decode_period(text: &str, form: &str) -> Result<Ticks, InvalidValue> {
     })
 }
 
-/// The numbers of a date: year, month, day, hour, minute, second, ticks; where the form has no such
-/// unit, the first that there is.
+/// Year, month, day, hour, minute, second and ticks of a date. A unit that the form lacks has its
+/// smallest value.
 type Units = [i64; 7];
 
-/// The units of a text in a date form; `None` where it does not have the form.
+/// Reads the units of `text`, written in a date form. Returns `None` if `text` does not have the
+/// form.
 pub(super) fn read_units(text: &str, form: &str) -> Option<Units> {
     let mut units: Units = [1, 1, 1, 0, 0, 0, 0];
     let mut rest = text.as_bytes();

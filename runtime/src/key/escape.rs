@@ -1,10 +1,10 @@
-//! Escapes in parts of variable width.
+//! Escapes and unescapes the text of key parts of variable width.
 //!
-//! Escaped are the characters that the service forbids in keys, `~` itself, and the first character
-//! of the literal that follows the part (its terminator): `~` and two upper-case hex digits below
-//! U+00A0, `~A` and six for a terminator from there on. Character by character, so that a prefix of
-//! the text is a prefix of the key. A digit or `A` follows every `~`, so that no escaped text can
-//! begin like the framework's own rows, `~e`.
+//! Three kinds of characters are escaped: those that the service forbids in keys, `~` itself, and
+//! the terminator, which is the first character of the literal after the part. Characters below
+//! U+00A0 become `~` and two upper-case hex digits; other terminators become `~A` and six. Each
+//! character is escaped on its own, so a prefix of the text gives a prefix of the key. A digit or
+//! `A` follows every `~`, so no escaped text begins like the framework's own rows, with `~e`.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::{
 /// The character that starts an escape.
 pub(super) const ESCAPE: char = '~';
 
-/// What stands between `~` and the digits of a character that two digits cannot name.
+/// The character after `~` that announces six digits, for characters from [`WIDE_FROM`] on.
 const WIDE: char = 'A';
 const WIDE_FROM: char = '\u{a0}';
 const WIDE_DIGITS: usize = 6;
@@ -26,7 +26,8 @@ fn is_escaped(c: char, terminator: Option<char>) -> bool {
     c == ESCAPE || is_forbidden_in_key(c) || Some(c) == terminator
 }
 
-/// The text with its escapes, for a part that `terminator` ends.
+/// Escapes `text` for a part that the literal character `terminator` ends, or that ends the key
+/// (`None`).
 ///
 /// ```
 /// # use entable::key::{escape, unescape};
@@ -40,10 +41,10 @@ pub fn escape(text: &str, terminator: Option<char>) -> String {
     out
 }
 
-/// Escapes what was written from `from` on.
+/// Escapes the text that starts at byte `from` of `out`, in place.
 pub(super) fn escape_tail(out: &mut String, from: usize, terminator: Option<char>) {
     let Some(tail) = out.get(from..) else { return };
-    // Most texts are ASCII: a byte for a character.
+    // Most texts are ASCII, where a byte is a character.
     let any = match tail.is_ascii() {
         true => tail.bytes().any(|byte| is_escaped(char::from(byte), terminator)),
         false => tail.contains(|c| is_escaped(c, terminator)),
@@ -65,13 +66,13 @@ pub(super) fn escape_tail(out: &mut String, from: usize, terminator: Option<char
     }
 }
 
-/// The text without its escapes.
+/// Reverses [`escape`].
 ///
 /// # Errors
 ///
-/// An escape that [`escape`] does not write.
+/// Fails on an escape that [`escape`] does not write.
 pub fn unescape(text: &str) -> Result<Cow<'_, str>, InvalidValue> {
-    // Parts are short: a plain look is quicker than a search that is made ready for long text.
+    // Parts are short: a byte loop is faster here than `str::find`, which prepares for long text.
     if text.bytes().all(|byte| char::from(byte) != ESCAPE) {
         return Ok(Cow::Borrowed(text));
     }
@@ -99,7 +100,7 @@ pub fn unescape(text: &str) -> Result<Cow<'_, str>, InvalidValue> {
     }
 }
 
-/// The character of an escape whose `~` is already read, and what follows.
+/// Reads the escape whose `~` is already read. Returns its character and the text after it.
 fn read_escape(rest: &str) -> Option<(char, &str)> {
     let wide = rest.strip_prefix(WIDE);
     let (digits, after) = match wide {
@@ -110,14 +111,15 @@ fn read_escape(rest: &str) -> Option<(char, &str)> {
         return None;
     }
     let c = char::from_u32(u32::from_str_radix(digits, 16).ok()?)?;
-    // Every character has one escape: the other form of it was not written here.
+    // Each character has one escape, so the other spelling of it is an error.
     (wide.is_some() == (c >= WIDE_FROM)).then_some((c, after))
 }
 
-/// Bytes of the escaped text at the start of `key`: up to its terminator, or to the end for a part
-/// that ends the key. `None`: no part with that terminator was written here.
+/// Returns the length in bytes of the escaped text at the start of `key`: up to the terminator, or
+/// the whole key for a part without one. Returns `None` if no part with that terminator can have
+/// written the text.
 pub(super) fn escaped_length(key: &str, terminator: Option<char>) -> Option<usize> {
-    // Nearly all text is of characters that nothing has to be said about.
+    // Nearly all text consists of plain characters, which need no further look.
     let end = terminator.unwrap_or('\0');
     let is_plain = |byte: u8| {
         is_plain_in_key(byte) && !matches!(char::from(byte), c if c == ESCAPE || c == end)
@@ -125,7 +127,7 @@ pub(super) fn escaped_length(key: &str, terminator: Option<char>) -> Option<usiz
     let plain = key.bytes().position(|byte| !is_plain(byte)).unwrap_or(key.len());
     let mut rest = key.get(plain..)?;
     while let Some(c) = rest.chars().next() {
-        // A terminator may be a hex digit; those of an escape are skipped with it.
+        // A terminator can also be a hex digit; the digits of an escape are skipped with it.
         if Some(c) == terminator {
             return Some(key.len() - rest.len());
         }

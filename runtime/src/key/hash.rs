@@ -1,9 +1,10 @@
-//! Buckets: a stable hash of a field that spreads a hot partition.
+//! Computes buckets: a stable hash of a field spreads a hot partition over several partitions.
 
 use super::KeyPart;
 use crate::edm::InvalidValue;
 
-/// FNV-1a, 64 bits, with the finaliser of SplitMix64; part of stored formats, never to change.
+/// Hashes bytes with FNV-1a (64 bits) and the finaliser of SplitMix64. Stored keys depend on it, so
+/// it must never change.
 pub(crate) fn stable_hash(bytes: &[u8]) -> u64 {
     let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -13,7 +14,8 @@ pub(crate) fn stable_hash(bytes: &[u8]) -> u64 {
     hash ^ (hash >> 31)
 }
 
-/// The bucket of a field's plain form: its stable hash modulo the number of buckets.
+/// Returns the bucket of a text, from 0 to `buckets` - 1: its stable hash modulo `buckets`. Keys
+/// hold the bucket of a field's plain form, `{field:bucket(16)}`.
 ///
 /// ```
 /// # use entable::key::bucket;
@@ -24,7 +26,7 @@ pub fn bucket(text: &str, buckets: u32) -> u32 {
     u32::try_from(stable_hash(text.as_bytes()) % u64::from(buckets.max(1))).unwrap_or(0)
 }
 
-/// Digits of the largest bucket.
+/// Returns the number of digits of the largest bucket.
 pub const fn bucket_width(buckets: u32) -> usize {
     let mut largest = if buckets == 0 { 0 } else { buckets - 1 };
     let mut width = 1;
@@ -35,11 +37,12 @@ pub const fn bucket_width(buckets: u32) -> usize {
     width
 }
 
-/// Appends the bucket of a field's plain form, zero padded.
+/// Appends the bucket of a value to `out`, zero padded. The bucket is that of the value's plain
+/// form.
 ///
 /// # Errors
 ///
-/// A value that has no plain form.
+/// Fails if the value has no plain form.
 pub fn encode_bucket<T: KeyPart>(
     value: &T,
     buckets: u32,
@@ -51,7 +54,7 @@ pub fn encode_bucket<T: KeyPart>(
     Ok(())
 }
 
-/// Appends the number of a bucket, zero padded.
+/// Appends a bucket's number to `out`, zero padded to the width of the largest bucket.
 pub fn push_bucket(bucket: u32, buckets: u32, out: &mut String) {
     let width = bucket_width(buckets);
     out.push_str(&format!("{bucket:0width$}"));

@@ -1,9 +1,10 @@
-//! Integers and bool in keys.
+//! Makes integers and `bool` key parts.
 
 use super::{Descending, FixedWidth, KeyPart, Ordered};
 use crate::edm::InvalidValue;
 
-/// The number of a zero-padded text; refuses every text that [`push_padded`] does not write.
+/// Parses a zero-padded number. Fails on every text that [`push_padded`] does not write for the
+/// type and width.
 #[inline]
 fn digits<T: TryFrom<u64>>(text: &str, width: Option<usize>) -> Result<T, InvalidValue> {
     let fits = width.is_none_or(|width| text.len() == width) && !text.is_empty();
@@ -17,9 +18,10 @@ fn digits<T: TryFrom<u64>>(text: &str, width: Option<usize>) -> Result<T, Invali
     })
 }
 
-/// Appends a number, zero padded to at least `width` digits.
+/// Appends a number to `out`, zero padded to at least `width` digits.
 pub(super) fn push_padded(mut number: u64, width: usize, out: &mut String) {
-    // The digits are made by hand: the formatter is several times slower, and keys are hot.
+    // Digits are made by hand: the formatter is several times slower, and keys are on every hot
+    // path.
     let mut buffer = [b'0'; u64::MAX.ilog10() as usize + 1];
     let mut used = 0;
     for slot in buffer.iter_mut().rev() {

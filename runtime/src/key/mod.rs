@@ -1,8 +1,8 @@
-//! Keys: how the parts of a template become a PartitionKey or RowKey and come back.
+//! Builds PartitionKeys and RowKeys from templates, and reads their parts back.
 //!
-//! A template is literal text and parts (`empid_{id:06}`). Its key is injective: fixed-width parts
-//! stand as they are, every other part is escaped so that the literal after it cannot occur in it.
-//! The format is written down in `docs/key-encoding.md`.
+//! A template consists of literal text and parts, such as `empid_{id:06}`. Different values always
+//! give different keys: parts of fixed width stand as they are, and every other part is escaped so
+//! that the literal after it cannot occur in it. `docs/key-encoding.md` specifies the format.
 
 mod collide;
 mod date;

@@ -1,23 +1,25 @@
-//! Row addresses as bytes whose order is the service's order.
+//! Encodes row keys as bytes that sort in the service's order.
 //!
-//! The service sorts by PartitionKey, then RowKey, each by UTF-16 units; stores sort bytes. UTF-8
-//! agrees with UTF-16 but for the characters of four bytes (surrogate pairs, U+D800 up), which
-//! UTF-8 puts after U+E000 to U+FFFF. Raising the two lead bytes of those, `EE` and `EF`, above
-//! `F4` mends that, byte for byte:
+//! The service sorts by PartitionKey, then by RowKey, each by UTF-16 units; stores sort bytes. The
+//! UTF-8 order differs from the UTF-16 order in one case: UTF-8 sorts characters of four bytes
+//! (surrogate pairs, U+D800 up) after U+E000 to U+FFFF. Raising the lead bytes of the latter, `EE`
+//! and `EF`, above `F4` corrects that:
 //!
 //! ```text
 //! PartitionKey  00  RowKey          UTF-8, with lead byte EE as FE and EF as FF
 //! ```
 //!
-//! No key holds U+0000, so the first `00` is the boundary, and a PartitionKey sorts before the
-//! ones that it begins.
+//! No key contains U+0000, so the first `00` is the boundary, and a PartitionKey sorts before the
+//! longer ones that begin with it.
 
-/// Ends the PartitionKey.
+/// The byte between PartitionKey and RowKey. No key contains U+0000, so the first such byte is the
+/// boundary, and a PartitionKey sorts before the longer ones that begin with it.
 pub(crate) const BOUNDARY: u8 = 0x00;
 
-/// The bytes of a row's address.
+/// Encodes PartitionKey and RowKey as bytes that sort as the service sorts rows.
 ///
-/// The PartitionKey holds no U+0000, as [`check_key`](crate::limits::check_key) makes sure.
+/// The PartitionKey must not contain U+0000, which [`check_key`](crate::limits::check_key)
+/// guarantees.
 ///
 /// ```
 /// use entable::key::{decode_order, encode_order};
@@ -31,7 +33,7 @@ pub fn encode_order(partition_key: &str, row_key: &str) -> Vec<u8> {
     order_of(partition_key.as_bytes(), row_key.as_bytes())
 }
 
-/// The address of keys that are known to be text.
+/// Encodes the UTF-8 bytes of both keys as [`encode_order`] does.
 pub(crate) fn order_of(partition_key: &[u8], row_key: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(partition_key.len() + 1 + row_key.len());
     put_bytes(&mut bytes, partition_key);
@@ -40,14 +42,15 @@ pub(crate) fn order_of(partition_key: &[u8], row_key: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// PartitionKey and RowKey of an address; `None` for bytes that are not one.
+/// Decodes PartitionKey and RowKey from [`encode_order`]'s bytes. Returns `None` for bytes that it
+/// does not write.
 pub fn decode_order(bytes: &[u8]) -> Option<(String, String)> {
     let boundary = bytes.iter().position(|byte| *byte == BOUNDARY)?;
     let (partition_key, row_key) = bytes.split_at_checked(boundary)?;
     Some((text(partition_key)?, text(row_key.get(1..)?)?))
 }
 
-/// Appends one key.
+/// Appends one key, encoded so that bytes sort as the service sorts keys.
 pub(crate) fn put_order(bytes: &mut Vec<u8>, key: &str) {
     put_bytes(bytes, key.as_bytes());
 }

@@ -1,12 +1,12 @@
-//! The traits of types that can stand in a key.
+//! Defines the traits of types that can stand in a key.
 
 use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 use crate::edm::{Input, InvalidValue};
 
-/// A type that can be a part of a key: `{field}`.
+/// A type that can be a part of a key, written `{field}`.
 ///
-/// Implement it for a newtype of your own; an id that is text gives [`TextPart`] too.
+/// Implement it for your own types. An id that is text implements [`TextPart`] too.
 ///
 /// ```
 /// use entable::{InvalidValue, key::KeyPart};
@@ -30,84 +30,87 @@ use crate::edm::{Input, InvalidValue};
     note = "key types are String, integers, bool, uuid::Uuid, time::OffsetDateTime, time::Date and enums with #[derive(EdmEnum)]; implement `entable::key::KeyPart` for a type of your own"
 )]
 pub trait KeyPart: Sized {
-    /// Characters that the plain form takes, if always as many; such parts are never escaped, must
-    /// not write characters that the service forbids in keys, and have to sort as the values do.
+    /// Number of characters of the plain form, if it is always equal. Such a part is never escaped,
+    /// so it must not write characters that the service forbids in keys, and its texts must sort as
+    /// its values do.
     const WIDTH: Option<usize>;
 
-    /// Appends the plain form.
+    /// Appends the plain form, the text that `{field}` writes, to `out`.
     ///
     /// # Errors
     ///
-    /// A value that has none.
+    /// Fails if the value has no plain form.
     fn encode(&self, out: &mut String) -> Result<(), InvalidValue>;
 
-    /// The value back from its plain form; refuses every text that `encode` does not write.
+    /// Reads the value from its plain form.
     ///
     /// # Errors
     ///
-    /// Another text.
+    /// Fails on every text that [`encode`](Self::encode) does not write.
     fn decode(text: &str) -> Result<Self, InvalidValue>;
 }
 
-/// An integer that can be zero padded: `{field:06}`.
+/// An integer that a key part can zero-pad, written `{field:06}`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be zero padded",
     label = "not an integer",
     note = "a width such as `{{id:06}}` needs an integer field; write `{{field}}` for the type's own form"
 )]
 pub trait FixedWidth: KeyPart {
-    /// Appends the decimal form, padded; refuses negatives and what is too wide.
+    /// Appends the decimal digits to `out`, zero padded to `width`.
     ///
     /// # Errors
     ///
-    /// A negative value or one with more digits.
+    /// Fails for a negative value and for one of more than `width` digits.
     fn encode_width(&self, width: usize, out: &mut String) -> Result<(), InvalidValue>;
 
-    /// The value back from its padded form.
+    /// Reads the value from its zero-padded digits.
     ///
     /// # Errors
     ///
-    /// A text that is not digits, or a number that the type cannot hold.
+    /// Fails if the text is not all digits, or if the type cannot hold the number.
     fn decode_width(text: &str) -> Result<Self, InvalidValue>;
 }
 
-/// A type whose order can be turned round: `{field:desc}`.
+/// A type that a key part can write in descending order, written `{field:desc}`: the largest or
+/// newest value sorts first.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no descending form",
     label = "neither an integer nor a time",
     note = "`{{field:desc}}` needs an integer, a time or a date"
 )]
 pub trait Descending: KeyPart {
-    /// Characters that the form takes.
+    /// Number of characters of the descending form.
     const WIDTH_DESCENDING: usize;
 
-    /// Appends the descending form.
+    /// Appends the descending form to `out`.
     ///
     /// # Errors
     ///
-    /// A value that has none.
+    /// Fails if the value has no descending form.
     fn encode_descending(&self, out: &mut String) -> Result<(), InvalidValue>;
 
-    /// The value back.
+    /// Reads the value from its descending form.
     ///
     /// # Errors
     ///
-    /// Another text.
+    /// Fails on every text that [`encode_descending`](Self::encode_descending) does not write.
     fn decode_descending(text: &str) -> Result<Self, InvalidValue>;
 }
 
-/// A text: it can be put in lower case, and asked for by prefix.
+/// A text type. A key part can write it in lower case, and queries can select it by prefix.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not text",
     label = "not text",
     note = "`{{field:lower}}` needs a String field"
 )]
 pub trait TextPart: KeyPart {
-    /// The text.
+    /// Returns the text.
     fn as_text(&self) -> &str;
 }
 
-/// A type whose parts sort as its values do; text does so only at the end of a key (`LAST`).
+/// A type whose key parts sort as its values do, so that queries can select a range. Text sorts so
+/// only as the last part of a key (`LAST`).
 #[diagnostic::on_unimplemented(
     message = "the keys of `{Self}` at this place do not sort as its values do",
     label = "no range over this part",
@@ -115,14 +118,14 @@ pub trait TextPart: KeyPart {
 )]
 pub trait Ordered<const LAST: bool>: KeyPart {}
 
-/// What may be given as a prefix of a `T`: text of a text part.
+/// An argument that can be the prefix of a text part of type `T`.
 #[diagnostic::on_unimplemented(
     message = "a `{T}` has no prefixes",
     label = "only text parts are asked for by prefix",
     note = "use an exact value or a range"
 )]
 pub trait PrefixInput<T> {
-    /// The prefix.
+    /// Returns the prefix.
     fn prefix(&self) -> &str;
 }
 
@@ -147,14 +150,15 @@ impl<T: TextPart> PrefixInput<T> for &String {
     }
 }
 
-/// What may be given as a range of a `T` whose keys sort: any of Rust's ranges of inputs.
+/// An argument that can be the range of a part of type `T`: any of Rust's ranges, with bounds that
+/// convert to `T`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a range of `{T}`",
     label = "not a range of `{T}`",
     note = "write `a..b`, `a..=b`, `a..`, `..b` or `..`"
 )]
 pub trait RangeInput<T, const LAST: bool> {
-    /// Lower and upper bound.
+    /// Returns the lower and the upper bound.
     fn bounds(self) -> (Bound<T>, Bound<T>);
 }
 

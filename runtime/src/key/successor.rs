@@ -1,12 +1,15 @@
-//! The least key above all keys with a prefix.
+//! Computes the upper bound of the keys that begin with a prefix.
 
 use crate::limits::is_forbidden_in_key;
 
-/// The exclusive upper bound of the keys that begin with `prefix`, in the order of UTF-16 units:
-/// the last character that has a next one is replaced by it. `None`: every key is below.
+/// Returns the exclusive upper bound of the keys that begin with `prefix`, in the order of UTF-16
+/// units. Returns `None` if no key is above them.
 ///
-/// The next character is the next one that a key may hold, so that the bound could itself be a key;
-/// between the two there is no key.
+/// The bound is the prefix with its last character replaced by the next one, or shortened first
+/// where no character comes next.
+///
+/// The next character is the next one that a key may contain, so the bound is itself a valid key,
+/// and no key lies between the two.
 ///
 /// ```
 /// # use entable::key::successor;
@@ -30,8 +33,8 @@ pub fn successor(prefix: &str) -> Option<String> {
     None
 }
 
-/// The next character in the order of UTF-16 units: surrogate pairs stand between U+D7FF and
-/// U+E000.
+/// Returns the next character in the order of UTF-16 units, where surrogate pairs stand between
+/// U+D7FF and U+E000.
 fn next_char(c: char) -> Option<char> {
     match c {
         '\u{d7ff}' => Some('\u{10000}'),

@@ -1,53 +1,53 @@
-//! A key's template: literal text and parts.
+//! Defines key templates, the families of rows that they describe, and lookups in them.
 
 use crate::edm::{InvalidValue, ValueRef};
 
-/// How a part writes its field.
+/// How a part writes its field into the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// `{f}`: the type's own form; integers at the full width of their type.
+    /// `{f}`: the plain form of the field's type. Integers take the full width of their type.
     Plain,
-    /// `{f:06}`: decimal, zero padded.
+    /// `{f:06}`: decimal digits, zero padded to this width.
     Width(usize),
-    /// `{f:desc}`: newest or largest first.
+    /// `{f:desc}`: the descending form, largest or newest first.
     Descending,
-    /// `{f:%Y%m%d}`: a date form whose order is the time's.
+    /// `{f:%Y%m%d}`: a date form, whose texts sort as the times do.
     Date(&'static str),
     /// `{f:lower}`: text in lower case, character by character.
     Lower,
-    /// `{f:bucket(n)}`: a stable hash of the field, 0 to n - 1.
+    /// `{f:bucket(n)}`: a stable hash of the field, from 0 to n - 1.
     Bucket(u32),
-    /// `{f:hmac}`: a token of a secret value, which only the holder of a key can make.
+    /// `{f:hmac}`: a token of a secret value, which only the holder of the index key can make.
     Hmac,
 }
 
 impl Form {
-    /// Whether the part may give its field back: a date form does so where it is as fine as the
-    /// field ([`Resolution::covers`](super::Resolution::covers)). The family lists the fields that
-    /// its keys do give back.
+    /// Returns whether a part of this form can restore its field. A date form does so only if it is
+    /// as fine as the field ([`Resolution::covers`](super::Resolution::covers));
+    /// [`Family::in_keys`] lists the properties that a family's keys do restore.
     pub const fn is_reversible(&self) -> bool {
         matches!(self, Self::Plain | Self::Width(_) | Self::Descending | Self::Date(_))
     }
 }
 
-/// How the value of a field becomes the text of a part.
+/// A function that appends a stored value to a key in the form of one part.
 pub type EncodeValue = fn(ValueRef<'_>, &mut String) -> Result<(), InvalidValue>;
 
-/// One part of a template.
+/// One part of a template: a field and how it is written.
 #[derive(Debug, Clone, Copy)]
 pub struct Part {
-    /// The field's property name.
+    /// The property name of the field.
     pub field: &'static str,
     /// How the field is written.
     pub form: Form,
-    /// Characters that it takes, if always as many.
+    /// Number of characters of the part, if it is always equal.
     pub width: Option<usize>,
-    /// Writes a value of the field as the part, not yet escaped.
+    /// Appends a value of the field as the part writes it, not yet escaped.
     pub encode: EncodeValue,
 }
 
 impl Part {
-    /// A part of a template that is only taken apart: no value is written by it.
+    /// Creates a part that can be read from keys but not written: its `encode` always fails.
     pub const fn new(field: &'static str, form: Form, width: Option<usize>) -> Self {
         Self {
             field,
@@ -61,64 +61,65 @@ impl Part {
 /// A piece of a template.
 #[derive(Debug, Clone, Copy)]
 pub enum Segment {
-    /// Text that every key has at this place.
+    /// Text that every key of the template has here.
     Literal(&'static str),
-    /// A field.
+    /// A part, filled from a field.
     Part(Part),
 }
 
 /// The template of a PartitionKey or RowKey.
 #[derive(Debug, Clone, Copy)]
 pub struct Template {
-    /// The template as it was written.
+    /// The template as the declaration has it.
     pub text: &'static str,
-    /// Its pieces.
+    /// The template's literals and parts, in order.
     pub segments: &'static [Segment],
 }
 
-/// What kind of rows a family is.
+/// The kind of rows that a family consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FamilyKind {
-    /// The entity's own row.
+    /// Primary rows: the entity's own row.
     Primary,
-    /// A secondary-index copy.
+    /// Secondary-index copies.
     Copy,
-    /// An index entity: one row, many ids.
+    /// Lists (index entities): one row with the ids of many entities.
     List,
 }
 
-/// One kind of row that an entity writes: its keys' templates, and which fields it holds.
+/// A row family: one kind of row that an entity is stored as, with the templates of its keys and
+/// the properties it holds.
 #[derive(Debug, Clone, Copy)]
 pub struct Family {
     /// `Primary`, or the name of the index.
     pub name: &'static str,
-    /// Its place among the entity's families; the primary is 0.
+    /// Index among the entity's families. The primary is 0.
     pub index: usize,
-    /// What kind of rows these are.
+    /// The kind of the family's rows.
     pub kind: FamilyKind,
-    /// The EntityType of its rows: `Employee`, `Employee#ByEmail`.
+    /// The EntityType of the family's rows, such as `Employee` or `Employee#ByEmail`.
     pub marker: &'static str,
     /// The template of the PartitionKey.
     pub partition: Template,
     /// The template of the RowKey.
     pub row: Template,
-    /// Properties that its rows do not hold because their keys give them back.
+    /// Properties that the rows do not store because their keys restore them.
     pub in_keys: &'static [&'static str],
-    /// Properties that its rows do not hold at all: a partial copy's. A name that ends with `*`
-    /// stands for all that begin so: a flattened struct's.
+    /// Properties that a partial copy lacks, neither stored nor in the keys. A name that ends with
+    /// `*` stands for all that begin so, those of a flattened struct.
     pub left_out: &'static [&'static str],
-    /// Whether a taken key is a mistake of the caller rather than of the declaration.
+    /// Whether the index is declared `unique`, so that a taken key means a unique violation.
     pub unique: bool,
-    /// The table of its rows, where it is not the primary's.
+    /// The table of the family's rows, if it is not the primary's.
     pub table: Option<&'static str>,
-    /// Whether its rows are in another partition or table than the primary.
+    /// Whether the family is remote: its rows are in another partition or table than the primary.
     pub elsewhere: bool,
-    /// Whether it is kept in blobs, not rows.
+    /// Whether the family's lists are kept in blobs instead of rows.
     pub in_blob: bool,
 }
 
 impl Family {
-    /// Whether its rows do not hold that property, in their keys or otherwise.
+    /// Returns whether the family's rows lack the property, both as a property and in their keys.
     pub(crate) fn leaves_out(&self, property: &str) -> bool {
         self.left_out.iter().any(|name| match name.strip_suffix('*') {
             Some(prefix) => property.starts_with(prefix),
@@ -126,7 +127,8 @@ impl Family {
         })
     }
 
-    /// The part of its keys that gives a field back, with the text that a row's keys have for it.
+    /// Finds the part of the family's keys that restores `field`, with its text in the given keys.
+    /// Returns `None` if no part restores it.
     pub(crate) fn part_of<'k>(
         &'static self,
         field: &str,
@@ -145,7 +147,7 @@ impl Family {
 }
 
 impl Template {
-    /// The text before the first part.
+    /// Returns the literal text before the first part.
     pub const fn literal_prefix(&self) -> &'static str {
         match self.segments {
             [Segment::Literal(text), ..] => text,
@@ -153,9 +155,9 @@ impl Template {
         }
     }
 
-    /// Whether every part of variable width is followed by a literal or the end, so that a key can
-    /// be taken apart again. A literal that begins with `~` separates nothing: it could be an
-    /// escape.
+    /// Returns whether a key can be split into its parts again: a literal or the end follows every
+    /// part of variable width. A literal that begins with `~` does not count, because it could be
+    /// an escape.
     pub const fn is_separated(&self) -> bool {
         let mut rest = self.segments;
         while let [first, after @ ..] = rest {
@@ -174,7 +176,7 @@ impl Template {
         true
     }
 
-    /// The parts, in order.
+    /// Iterates over the parts in template order.
     pub fn parts(&self) -> impl Iterator<Item = &'static Part> + use<> {
         self.segments.iter().filter_map(|segment| match segment {
             Segment::Part(part) => Some(part),
@@ -182,7 +184,7 @@ impl Template {
         })
     }
 
-    /// Where a part stands among the segments; parts are counted from 0.
+    /// Returns the index among all segments of part number `part`.
     pub(crate) fn segment_of_part(&self, part: usize) -> Option<usize> {
         let mut parts = self
             .segments
@@ -192,17 +194,18 @@ impl Template {
         parts.nth(part).map(|(at, _)| at)
     }
 
-    /// Whether nothing stands after that part.
+    /// Returns whether nothing follows part number `part`.
     pub(crate) fn ends_with_part(&self, part: usize) -> bool {
         self.segment_of_part(part).is_some_and(|at| at + 1 == self.segments.len())
     }
 
-    /// The character that ends a part.
+    /// Returns the character that ends part number `part`: the first of the literal after it.
     pub(crate) fn terminator_of_part(&self, part: usize) -> Option<char> {
         self.segment_of_part(part).and_then(|at| self.terminator(at))
     }
 
-    /// The character that ends the part at that place: the first of the literal after it.
+    /// Returns the character that ends the part at index `segment`: the first of the literal after
+    /// it.
     #[inline]
     pub(super) fn terminator(&self, segment: usize) -> Option<char> {
         match self.segments.get(segment + 1) {
@@ -211,8 +214,8 @@ impl Template {
         }
     }
 
-    /// The key up to a part and with it: the texts of the parts before, and its own; literals that
-    /// end the key stand after it.
+    /// Returns the start of a key up to the part that follows the given ones: `before` holds the
+    /// texts of the first parts, `text` that of the next. The literal after that part is included.
     pub(crate) fn prefix_with(&self, before: &[String], text: &str) -> String {
         let mut texts = before.iter().map(String::as_str).chain([text]);
         let mut key = String::new();

@@ -1,4 +1,4 @@
-//! Text and identifiers in keys.
+//! Makes text and UUIDs key parts.
 
 use uuid::Uuid;
 
@@ -26,8 +26,8 @@ impl TextPart for String {
 
 impl Ordered<true> for String {}
 
-/// Appends the text in lower case, each character for itself, so that the lower case of a prefix
-/// is a prefix of the lower case.
+/// Appends `text` to `out` in lower case, character by character, so that the lower case of a
+/// prefix is a prefix of the lower case.
 ///
 /// ```
 /// # use entable::key::lower;
@@ -42,7 +42,7 @@ pub fn lower(text: &str, out: &mut String) {
 impl KeyPart for Uuid {
     const WIDTH: Option<usize> = Some(36);
 
-    /// Hyphenated, lower case.
+    /// Writes the hyphenated form in lower case.
     fn encode(&self, out: &mut String) -> Result<(), InvalidValue> {
         out.push_str(self.hyphenated().encode_lower(&mut Self::encode_buffer()));
         Ok(())

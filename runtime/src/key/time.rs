@@ -1,19 +1,19 @@
-//! Times and dates in keys.
+//! Makes times and dates key parts.
 
 use time::{Date, OffsetDateTime, Time};
 
 use super::{DatePart, integer::push_padded};
 use crate::edm::{InvalidValue, Ticks};
 
-/// Digits of the largest count of ticks.
+/// Number of digits of the largest count of ticks.
 pub(super) const TICK_DIGITS: usize = 19;
 
-/// Appends a count of ticks.
+/// Appends a count of ticks to `out` as 19 digits.
 pub(super) fn encode_ticks(ticks: Ticks, out: &mut String) {
     push_padded(ticks.get().unsigned_abs(), TICK_DIGITS, out);
 }
 
-/// The ticks that [`encode_ticks`] wrote.
+/// Reads the ticks that [`encode_ticks`] wrote.
 pub(super) fn decode_ticks(text: &str) -> Result<Ticks, InvalidValue> {
     let is_written = text.len() == TICK_DIGITS && text.bytes().all(|b| b.is_ascii_digit());
     let number = if is_written { text.parse().ok() } else { None };
@@ -23,7 +23,7 @@ pub(super) fn decode_ticks(text: &str) -> Result<Ticks, InvalidValue> {
     })
 }
 
-/// What every kind of time has in keys: newest first, and the order of its keys.
+/// Implements the descending form and the order of keys for a time or date type.
 macro_rules! sorted {
     ($type:ty) => {
         impl $crate::key::Descending for $type {
@@ -43,7 +43,7 @@ macro_rules! sorted {
     };
 }
 
-/// The keys of a type of points in time.
+/// Implements the key traits for a type of points in time.
 macro_rules! instant {
     ($type:ty) => {
         $crate::key::time::sorted!($type);
@@ -51,7 +51,7 @@ macro_rules! instant {
         impl $crate::key::KeyPart for $type {
             const WIDTH: Option<usize> = Some($crate::key::time::TICK_DIGITS);
 
-            /// 19 digits of ticks since the year 1, cut to 100 ns.
+            /// Writes 19 digits of ticks since the year 1, cut to 100 ns.
             fn encode(&self, out: &mut String) -> Result<(), $crate::edm::InvalidValue> {
                 $crate::key::time::encode_ticks(self.to_ticks()?, out);
                 Ok(())
@@ -79,7 +79,8 @@ macro_rules! instant {
     };
 }
 
-/// The keys of a type of days, by when a day begins and which day begins then.
+/// Implements the key traits for a type of dates, given its midnight as a time and the date that
+/// begins at given ticks.
 macro_rules! day {
     ($type:ty, |$day:ident| $midnight:expr, |$ticks:ident| $date:expr) => {
         $crate::key::time::sorted!($type);
@@ -87,7 +88,7 @@ macro_rules! day {
         impl $crate::key::KeyPart for $type {
             const WIDTH: Option<usize> = Some(8);
 
-            /// Year, month and day: `20140822`.
+            /// Writes year, month and day, such as `20140822`.
             fn encode(&self, out: &mut String) -> Result<(), $crate::edm::InvalidValue> {
                 $crate::key::encode_date(self, "%Y%m%d", out)
             }

@@ -1,7 +1,7 @@
-//! Tokens of secret values in keys.
+//! Handles tokens: keyed hashes (HMAC) of secret values that stand in keys, written `{field:hmac}`.
 //!
-//! A token needs a key that only the verbs have. Until then its place in the key is held by a text
-//! that no token and no escape can be.
+//! A token needs an index key, which only the verbs have. A key that is built before holds a
+//! placeholder at the token's position, a text that can be neither a token nor an escape.
 
 use super::{Form, Segment, Template};
 use crate::edm::{EdmCow, InvalidValue};
@@ -9,19 +9,19 @@ use crate::edm::{EdmCow, InvalidValue};
 /// Characters of a token: 128 bits in base32hex.
 pub const TOKEN_WIDTH: usize = 26;
 
-/// What holds the place of a token that is not known yet.
+/// The text that stands in a key for a token that is not known yet.
 pub(crate) const HELD: &str = "~~~~~~~~~~~~~~~~~~~~~~~~~~";
 
-/// Whether a token can have that character.
+/// Returns whether the byte can occur in a token.
 pub(super) const fn is_of_token(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'a'..=b'v')
 }
 
-/// Holds the place of the token of a value that can be stored.
+/// Appends the placeholder for the token of `value`.
 ///
 /// # Errors
 ///
-/// A value that cannot.
+/// Fails if the value cannot be stored. The message does not quote the value.
 pub fn hold_token(
     value: Result<EdmCow<'_>, InvalidValue>,
     out: &mut String,
@@ -31,7 +31,8 @@ pub fn hold_token(
     Ok(())
 }
 
-/// Whether a key is the one that is expected, with tokens where places are held.
+/// Returns whether `key` equals `expected` once each placeholder in `expected` is replaced by some
+/// token.
 pub(crate) fn is_same_but_held(key: &str, expected: &str) -> bool {
     let mut rest = key;
     for (at, literal) in expected.split(HELD).enumerate() {
@@ -49,12 +50,13 @@ pub(crate) fn is_same_but_held(key: &str, expected: &str) -> bool {
 }
 
 impl Template {
-    /// The fields whose tokens its keys have, in order.
+    /// Iterates over the fields whose tokens stand in the template's keys, in template order.
     pub(crate) fn token_fields(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.parts().filter(|part| part.form == Form::Hmac).map(|part| part.field)
     }
 
-    /// The tokens that a key of the template has, with their fields; `None`: it is none of its keys.
+    /// Finds the tokens in a key, each with its field. Returns `None` if the template cannot have
+    /// written the key.
     pub(crate) fn tokens<'k>(&self, key: &'k str) -> Option<Vec<(&'static str, &'k str)>> {
         let texts = self.texts(key)?;
         let parts = self.parts().zip(texts);
@@ -66,7 +68,8 @@ impl Template {
         )
     }
 
-    /// The key with tokens where their places are held; `None`: it is none of the template's.
+    /// Replaces each placeholder in `key` by `token(field)`, and leaves it where `token` returns
+    /// `None`. Returns `None` if the template cannot have written the key.
     pub(crate) fn with_tokens<'t>(
         &self,
         key: &str,

@@ -1,14 +1,14 @@
-//! The way back from a key to its parts.
+//! Splits keys into the texts of their parts: the inverse of `write`.
 
 use super::{Form, Part, Segment, Template, date::read_units, escape::escaped_length};
 use crate::edm::InvalidValue;
 
 impl Template {
-    /// Takes a key apart: the text of each part as it stands in the key.
+    /// Splits a key into the texts of its parts, still escaped, in template order.
     ///
     /// # Errors
     ///
-    /// A key that the template cannot have written.
+    /// Fails if the template cannot have written the key.
     ///
     /// ```
     /// # use entable::key::{Form, Part, Segment, Template};
@@ -42,11 +42,12 @@ impl Template {
         Ok(parts)
     }
 
-    /// The text of one part as it stands in the key.
+    /// Returns the text of part number `part`, still escaped, or `None` if the template has fewer
+    /// parts.
     ///
     /// # Errors
     ///
-    /// A key that the template cannot have written.
+    /// Fails if the template cannot have written the key.
     pub(crate) fn part_text<'k>(
         &self,
         key: &'k str,
@@ -63,7 +64,8 @@ impl Template {
         Ok(found)
     }
 
-    /// The text of every part as it stands in the key; `None`: the template cannot have written it.
+    /// Splits a key into the texts of all its parts, still escaped. Returns `None` if the template
+    /// cannot have written the key.
     pub(super) fn texts<'k>(&self, key: &'k str) -> Option<Vec<&'k str>> {
         let mut texts = Vec::new();
         self.walk(key, |text| texts.push(text))?;
@@ -75,13 +77,14 @@ impl Template {
         InvalidValue::new(format!("key `{key}` does not fit the template \"{text}\""))
     }
 
-    /// Whether the key has the template's shape: its literals, digits where its parts write digits,
-    /// and no escapes but its own.
+    /// Returns whether the key fits the template: its literals, digits where parts write digits,
+    /// and only escapes that entable writes.
     pub fn matches(&self, key: &str) -> bool {
         self.walk(key, |_| ()).is_some()
     }
 
-    /// Gives every part's text to `each`; `None` at the first that does not fit.
+    /// Calls `each` with the text of every part, in order. Returns `None` at the first segment that
+    /// does not fit, or if text is left over.
     #[inline]
     fn walk<'k>(&self, key: &'k str, mut each: impl FnMut(&'k str)) -> Option<()> {
         let mut rest = key;
@@ -106,10 +109,10 @@ impl Template {
     }
 }
 
-/// Bytes of the first `width` characters.
+/// Returns the number of bytes of the first `width` characters.
 #[inline]
 fn length_of_chars(text: &str, width: usize) -> Option<usize> {
-    // Most parts of fixed width are ASCII: a byte for a character.
+    // Parts of fixed width are usually ASCII, where a byte is a character.
     if text.as_bytes().get(..width)?.is_ascii() {
         return Some(width);
     }
@@ -117,7 +120,7 @@ fn length_of_chars(text: &str, width: usize) -> Option<usize> {
     ends.nth(width)
 }
 
-/// Whether a part of that form can have written the text, as far as the form alone tells.
+/// Returns whether a part can have written `text`, as far as the part's form alone tells.
 #[inline]
 fn may_be(part: &Part, text: &str) -> bool {
     let is_number = || text.bytes().all(|b| b.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! chrono's times in keys (feature `chrono`).
+//! Makes chrono's `DateTime<Utc>` and `NaiveDate` key parts (feature `chrono`).
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 

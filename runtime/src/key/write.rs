@@ -1,4 +1,4 @@
-//! The way from parts to a key.
+//! Writes keys from the values of their parts.
 
 use super::{Part, Segment, Template, escape::escape_tail};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     limits::check_key,
 };
 
-/// Appends a part as it stands in the key: in its own form, escaped where its width varies.
+/// Appends a part to `out` as the key needs it: escaped, unless the part has a fixed width.
 fn write_part(
     part: &Part,
     terminator: Option<char>,
@@ -20,7 +20,7 @@ fn write_part(
         escape_tail(out, from, terminator);
         return Ok(());
     };
-    // A type that writes another width than it promised would make two keys one.
+    // A value of another width than the part's would make two keys equal.
     let written = out.get(from..).map_or(0, |text| text.chars().count());
     if written == width {
         Ok(())
@@ -31,11 +31,11 @@ fn write_part(
 }
 
 impl Template {
-    /// The text of one part, ready to stand in the key: `index` counts the parts.
+    /// Encodes one value as the text of part number `index`, ready to stand in the key.
     ///
     /// # Errors
     ///
-    /// A value that the part cannot hold.
+    /// Fails if the part cannot hold the value, or if the template has no such part.
     pub fn encode_part(
         &self,
         index: usize,
@@ -52,7 +52,7 @@ fn no_such_part(template: &Template) -> InvalidValue {
     InvalidValue::new(format!("the template \"{}\" has no more parts", template.text))
 }
 
-/// Writes a key along its template.
+/// Writes one key by its template, part after part.
 ///
 /// ```
 /// # use entable::key::{FixedWidth, Form, KeyWriter, Part, Segment, Template};
@@ -76,13 +76,14 @@ fn no_such_part(template: &Template) -> InvalidValue {
 pub struct KeyWriter {
     template: &'static Template,
     name: &'static str,
-    /// The next segment.
+    /// Index of the next segment.
     next: usize,
     out: String,
 }
 
 impl KeyWriter {
-    /// A writer for one key; `name` is `PartitionKey` or `RowKey`.
+    /// Creates a writer for one key. `name` is `PartitionKey` or `RowKey` and stands in error
+    /// messages.
     pub fn new(template: &'static Template, name: &'static str) -> Self {
         Self { template, name, next: 0, out: String::with_capacity(template.text.len() + 16) }
     }
@@ -94,12 +95,12 @@ impl KeyWriter {
         }
     }
 
-    /// Writes the next part.
+    /// Appends the literals before the next part, then the part as `encode` writes it.
     ///
     /// # Errors
     ///
-    /// `is_invalid`, naming the field, for a value that the part cannot hold; `is_invalid` where the
-    /// template has no more parts.
+    /// `is_invalid`, naming the field, if the part cannot hold the value, and if the template has
+    /// no more parts.
     pub fn part(
         &mut self,
         encode: impl FnOnce(&mut String) -> Result<(), InvalidValue>,
@@ -115,12 +116,12 @@ impl KeyWriter {
         Ok(())
     }
 
-    /// The key.
+    /// Appends the last literals and returns the key.
     ///
     /// # Errors
     ///
-    /// `is_too_large` and `is_invalid` for a key that the service refuses, `is_invalid` for one that
-    /// lacks a part.
+    /// `is_too_large` and `is_invalid` if the service refuses the key, and `is_invalid` if a part
+    /// was not written.
     pub fn finish(mut self) -> Result<String> {
         self.literals();
         if let Some(Segment::Part(part)) = self.template.segments.get(self.next) {
