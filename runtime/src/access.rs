@@ -1,4 +1,5 @@
-//! Access paths by key, and what they cost.
+//! Defines [`Keys`], an untyped selection of rows by their keys, and [`CostClass`], what a query
+//! costs.
 
 use std::{
     cmp::Ordering,
@@ -11,23 +12,24 @@ use crate::{
     key::successor,
 };
 
-/// What a query costs: which rows the service has to look at.
+/// The cost of a query: which rows the service has to read to answer it.
 ///
-/// Source: the design guide's classes of queries.
+/// Source: the classes of queries in the table design guide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CostClass {
-    /// Both keys are given: one row is looked up.
+    /// PartitionKey and RowKey are given: the service looks up one row.
     Point,
-    /// One partition and bounds of the RowKey: the rows between them are read.
+    /// The PartitionKey and bounds of the RowKey are given: the service reads the rows between the
+    /// bounds.
     Range,
-    /// One partition: all of its rows are read.
+    /// The PartitionKey is given: the service reads all rows of the partition.
     PartitionScan,
-    /// Every partition is read.
+    /// No PartitionKey is given: the service reads the whole table.
     TableScan,
 }
 
 impl CostClass {
-    /// The class of a filter.
+    /// Returns the cost class of a filter, from its conditions on PartitionKey and RowKey.
     ///
     /// ```
     /// use entable::{CostClass, Filter};
@@ -49,7 +51,7 @@ impl CostClass {
     }
 }
 
-/// The service's order of keys: by UTF-16 units.
+/// Compares two keys as the service does, by UTF-16 units.
 fn cmp_keys(a: &str, b: &str) -> Ordering {
     a.encode_utf16().cmp(b.encode_utf16())
 }
@@ -65,7 +67,7 @@ impl fmt::Display for CostClass {
     }
 }
 
-/// Rows by their keys, untyped: one row, a range or prefix, a partition.
+/// A selection of rows by their keys: one row, a range, a prefix, a partition.
 ///
 /// ```
 /// use entable::Keys;
@@ -84,7 +86,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// All rows of a partition.
+    /// Selects all rows of a partition.
     pub fn partition(partition_key: impl Into<String>) -> Self {
         Self {
             partition: Some(partition_key.into()),
@@ -93,7 +95,7 @@ impl Keys {
         }
     }
 
-    /// One row.
+    /// Selects one row.
     pub fn point(partition_key: impl Into<String>, row_key: impl Into<String>) -> Self {
         Self::partition(partition_key).row(row_key)
     }
@@ -102,19 +104,19 @@ impl Keys {
         Self { partition: None, lower: Bound::Unbounded, upper: Bound::Unbounded }
     }
 
-    /// The row with that RowKey.
+    /// Selects the row with this RowKey in the partition.
     #[must_use]
     pub fn row(self, row_key: impl Into<String>) -> Self {
         let row_key = row_key.into();
         Self { lower: Bound::Included(row_key.clone()), upper: Bound::Included(row_key), ..self }
     }
 
-    /// The rows whose RowKey begins so.
+    /// Selects the rows of the partition whose RowKey begins with `prefix`.
     #[must_use]
     pub fn prefix(self, prefix: impl AsRef<str>) -> Self {
         let prefix = prefix.as_ref();
         let lower = match prefix {
-            // Every RowKey begins so.
+            // Every RowKey begins with the empty prefix.
             "" => Bound::Unbounded,
             _ => Bound::Included(prefix.to_owned()),
         };
@@ -122,7 +124,7 @@ impl Keys {
         Self { lower, upper, ..self }
     }
 
-    /// The rows whose RowKey is in the range, in ordinal order.
+    /// Selects the rows of the partition whose RowKey is in `range`, in the order of UTF-16 units.
     #[must_use]
     pub fn rows<'k>(self, range: impl RangeBounds<&'k str>) -> Self {
         Self {
@@ -132,12 +134,12 @@ impl Keys {
         }
     }
 
-    /// Whether the RowKey is bounded at all.
+    /// Returns whether the selection bounds the RowKey on either side.
     pub(crate) fn is_row_bounded(&self) -> bool {
         (&self.lower, &self.upper) != (&Bound::Unbounded, &Bound::Unbounded)
     }
 
-    /// The row's keys, if it is one row.
+    /// Returns PartitionKey and RowKey if the selection is one row.
     pub fn as_point(&self) -> Option<(&str, &str)> {
         match (&self.partition, &self.lower, &self.upper) {
             (Some(partition), Bound::Included(lower), Bound::Included(upper)) if lower == upper => {
@@ -147,7 +149,7 @@ impl Keys {
         }
     }
 
-    /// Whether a row with those keys is among them.
+    /// Returns whether the selection contains a row with these keys.
     pub(crate) fn hold(&self, partition_key: &str, row_key: &str) -> bool {
         let is_above = match &self.lower {
             Bound::Included(lower) => cmp_keys(lower, row_key).is_le(),
@@ -163,7 +165,7 @@ impl Keys {
         is_there && is_above && is_below
     }
 
-    /// The filter that selects exactly these rows.
+    /// Returns the filter that matches exactly the selected rows.
     pub fn filter(&self) -> Filter {
         let partition = self.partition.as_ref().map(|key| Filter::eq("PartitionKey", key.as_str()));
         let rows = match (self.as_point(), &self.lower, &self.upper) {

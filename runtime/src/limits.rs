@@ -1,55 +1,58 @@
-//! The service's limits, each as one named constant, and the checks that refuse what is over them
-//! before anything is sent.
+//! Names the service's limits, each as one constant, and checks keys and names against them before
+//! a request is sent.
 //!
 //! Sources: "Understanding the Table Service Data Model", "Scalability and performance targets for
 //! Table storage" and "Performing Entity Group Transactions" of the Azure Storage reference.
 
 use crate::error::{Error, ErrorKind, Result, ServiceCode};
 
-/// UTF-16 units of a PartitionKey or a RowKey. The service documents 1 KiB; 512 units are accepted
-/// everywhere.
+/// UTF-16 units of a PartitionKey or a RowKey, at most. The service documents 1 KiB; 512 units are
+/// accepted everywhere.
 pub const KEY_UNITS: usize = 512;
-/// Properties of an entity beside PartitionKey, RowKey and Timestamp.
+/// Properties of an entity, at most, not counting PartitionKey, RowKey and Timestamp.
 pub const PROPERTIES: usize = 252;
-/// UTF-16 units of a property's name.
+/// UTF-16 units of a property's name, at most.
 pub const PROPERTY_NAME_UNITS: usize = 255;
-/// Bytes of a String (as UTF-16) or Binary property.
+/// Bytes of a String property (as UTF-16) or Binary property, at most.
 pub const PROPERTY_BYTES: usize = 64 * 1024;
-/// UTF-16 units of a String property.
+/// UTF-16 units of a String property, at most.
 pub const STRING_UNITS: usize = PROPERTY_BYTES / 2;
-/// Bytes of an entity by the service's formula, less the constant that the service adds to it.
+/// Bytes of an entity by the service's formula, at most: 1 MiB less 168 bytes that the service adds
+/// itself.
 pub const ENTITY_BYTES: usize = 1024 * 1024 - 168;
-/// Operations of an entity group transaction.
+/// Operations of an entity group transaction, at most.
 pub const BATCH_OPERATIONS: usize = 100;
-/// Bytes of a request body; a batch stays below it.
+/// Bytes of a request body. A batch has to stay below it.
 pub const REQUEST_BYTES: usize = 4 * 1024 * 1024;
-/// Entities of one answer.
+/// Entities in one response of the service, at most.
 pub const PAGE_ROWS: u32 = 1000;
-/// Characters of a table's name: at least and at most.
+/// Characters of a table's name: minimum and maximum.
 pub const TABLE_NAME: (usize, usize) = (3, 63);
 
-/// UTF-16 units of a text: what the service counts.
+/// Returns the number of UTF-16 units of a text, which is what the service counts.
 pub fn utf16_units(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.chars().map(char::len_utf16).sum() }
 }
 
-/// Characters that the service forbids in keys: `/ \ # ?` and the controls.
+/// Returns whether the service forbids the character in keys: `/`, `\`, `#`, `?` and control
+/// characters.
 pub const fn is_forbidden_in_key(c: char) -> bool {
     matches!(c, '/' | '\\' | '#' | '?' | '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}')
 }
 
-/// Whether the byte is a character that keys may hold: nearly all keys are of such bytes alone, and
-/// are told at a glance.
+/// Returns whether the byte is an ASCII character that keys may contain. Nearly all keys consist of
+/// such bytes alone, so this is the fast first check.
 #[inline]
 pub(crate) const fn is_plain_in_key(byte: u8) -> bool {
     matches!(byte, b' '..=b'~') && !is_forbidden_in_key(byte as char)
 }
 
-/// Refuses a key that the service would refuse. `name` is `PartitionKey` or `RowKey`.
+/// Checks that the service accepts a key. `name` is `PartitionKey` or `RowKey` and stands in the
+/// error.
 ///
 /// # Errors
 ///
-/// `is_too_large` above 512 UTF-16 units, `is_invalid` for a forbidden character.
+/// `is_too_large` above 512 UTF-16 units; `is_invalid` for a character that is forbidden in keys.
 ///
 /// ```
 /// use entable::limits::check_key;
@@ -67,7 +70,7 @@ pub fn check_key(name: &str, key: &str) -> Result<()> {
         let message = format!("{name} has {units} UTF-16 units, the limit is {KEY_UNITS}");
         return Err(Error::service(ServiceCode::KeyValueTooLarge, message));
     }
-    // Most keys are ASCII: a byte for a character.
+    // Most keys are ASCII, where a byte is a character.
     let is_plain = key.is_ascii() && !key.bytes().any(|byte| is_forbidden_in_key(char::from(byte)));
     if is_plain {
         return Ok(());
@@ -84,12 +87,12 @@ pub fn check_key(name: &str, key: &str) -> Result<()> {
     }
 }
 
-/// Refuses a table name that the service would refuse: a letter, then letters and digits, 3 to 63
-/// characters, and not `tables`.
+/// Checks that the service accepts a table's name: a letter, then letters and digits, 3 to 63
+/// characters, not `tables`.
 ///
 /// # Errors
 ///
-/// `is_invalid`, with the code that the service would send.
+/// `is_invalid`, with the error code that the service would send.
 ///
 /// ```
 /// use entable::limits::check_table_name;
@@ -123,7 +126,7 @@ pub fn check_table_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether the text has the shape of a C# identifier, as property names have.
+/// Returns whether a text is a C# identifier, as the names of properties must be.
 pub fn is_identifier(name: &str) -> bool {
     if let [first, rest @ ..] = name.as_bytes()
         && is_letter(*first)
@@ -140,12 +143,12 @@ const fn is_letter(byte: u8) -> bool {
     byte == b'_' || byte.is_ascii_alphabetic()
 }
 
-/// Refuses a property name that the service would refuse: the shape of a C# identifier, at most
-/// 255 UTF-16 units.
+/// Checks that the service accepts a property's name: a C# identifier of at most 255 UTF-16 units.
 ///
 /// # Errors
 ///
-/// `is_invalid` for its shape and for the names of the system's three, `is_too_large` for its length.
+/// `is_invalid` if the name is not an identifier or is that of a system property (`PartitionKey`,
+/// `RowKey`, `Timestamp`); `is_too_large` if it is too long.
 ///
 /// ```
 /// use entable::limits::check_property_name;
@@ -164,7 +167,7 @@ pub fn check_property_name(name: &str) -> Result<()> {
             ),
         ));
     }
-    // No character has more UTF-16 units than bytes.
+    // A character never has more UTF-16 units than bytes.
     if name.len() > PROPERTY_NAME_UNITS && utf16_units(name) > PROPERTY_NAME_UNITS {
         let units = utf16_units(name);
         return Err(Error::service(

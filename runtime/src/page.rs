@@ -1,4 +1,4 @@
-//! Continuation tokens and the cursor that a program can keep.
+//! Defines continuation tokens, the pages of a query, and the cursor that a program can store.
 
 use std::{fmt, str::FromStr};
 
@@ -10,12 +10,13 @@ use crate::{
     key::stable_hash,
 };
 
-/// Where a backend goes on: it names the next row, and is opaque to all but the backend.
+/// The service's continuation token: the position of the next row, which only the backend that made
+/// it can read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Continuation {
-    /// `NextPartitionKey`.
+    /// The value of `NextPartitionKey`.
     pub partition_key: String,
-    /// `NextRowKey`, which a service may leave out.
+    /// The value of `NextRowKey`, which the service can leave out.
     pub row_key: Option<String>,
 }
 
@@ -23,9 +24,9 @@ pub struct Continuation {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Page<T> {
-    /// The items, possibly none although there are more pages.
+    /// The items of this page. A page can be empty although more pages follow.
     pub items: Vec<T>,
-    /// Where the next page begins; `None` at the end.
+    /// The position of the next page, or `None` after the last one.
     pub next: Option<Cursor>,
 }
 
@@ -35,10 +36,10 @@ impl<T> Page<T> {
     }
 }
 
-/// Where a query goes on, in this process or another.
+/// A position in a query, from which this process or another can go on reading.
 ///
-/// Opaque text with a version and a fingerprint of its query: another query refuses it. It goes
-/// through serde, `Display` and `FromStr`.
+/// Its text is opaque and holds a format version and a fingerprint of the query, so that any other
+/// query refuses it. It implements serde, `Display` and `FromStr`.
 ///
 /// ```
 /// use entable::Cursor;
@@ -49,7 +50,7 @@ impl<T> Page<T> {
 pub struct Cursor {
     pub(crate) fingerprint: u64,
     pub(crate) returned: u64,
-    /// Whether pages before held rows that are no items.
+    /// Whether earlier pages held rows that are not items, such as rows of other types.
     pub(crate) mixed: bool,
     pub(crate) at: Continuation,
 }
@@ -57,7 +58,7 @@ pub struct Cursor {
 const VERSION: u8 = 1;
 const MIXED: u64 = 1 << 63;
 
-/// The bytes behind the text, numbers little endian:
+/// Encodes and decodes the cursor's bytes. Numbers are little endian:
 ///
 /// ```text
 /// 0   u8   version, 1
@@ -84,7 +85,7 @@ impl Cursor {
         [&[VERSION][..], &check_sum(&body), &body].concat()
     }
 
-    /// The cursor of everything after the version.
+    /// Decodes the bytes after the version. Returns `None` if they are damaged.
     fn decode(bytes: &[u8]) -> Option<Self> {
         let (sum, body) = bytes.split_first_chunk()?;
         if *sum != check_sum(body) {
@@ -110,7 +111,8 @@ impl Cursor {
     }
 }
 
-/// A cursor that lost its end, or a character in a copy by hand, would go on at another row.
+/// Returns a checksum of a cursor's bytes. Without it, a cursor that lost a character in copying
+/// would go on at a wrong row.
 fn check_sum(body: &[u8]) -> [u8; 4] {
     let [a, b, c, d, ..] = stable_hash(body).to_le_bytes();
     [a, b, c, d]
@@ -129,11 +131,11 @@ impl fmt::Display for Cursor {
 impl FromStr for Cursor {
     type Err = Error;
 
-    /// Reads a cursor.
+    /// Parses a cursor.
     ///
     /// # Errors
     ///
-    /// `is_invalid_cursor` for any other text, and for a cursor of another version of the format.
+    /// `is_invalid_cursor` for any other text, and for a cursor of another format version.
     fn from_str(text: &str) -> Result<Self, Error> {
         let invalid = |message: String| Error::new(ErrorKind::InvalidCursor, message);
         let bytes = URL_SAFE_NO_PAD.decode(text).unwrap_or_default();
@@ -161,7 +163,8 @@ impl<'de> Deserialize<'de> for Cursor {
     }
 }
 
-/// A stable hash of a query's text (FNV-1a, 64 bits), so that a cursor knows its query.
+/// Returns a stable hash of a query's text (FNV-1a, 64 bits). A cursor holds it, to recognise its
+/// query.
 pub(crate) fn fingerprint(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

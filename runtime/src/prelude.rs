@@ -1,4 +1,4 @@
-//! Everything that a program needs: `use entable::prelude::*;`.
+//! Re-exports everything that a program needs, for `use entable::prelude::*;`.
 
 #[cfg(feature = "azure")]
 pub use crate::AzureOptions;
@@ -16,5 +16,5 @@ pub use crate::{
     },
 };
 pub use entable_macros::{EdmEnum, EntitySet, Message, Projection, Properties, TableEntity};
-/// What a query's stream is read with.
+/// The extension traits that read a query's stream.
 pub use futures_util::{StreamExt, TryStreamExt};

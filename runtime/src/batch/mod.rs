@@ -1,4 +1,4 @@
-//! Writes: single operations and entity group transactions, as one shape.
+//! Defines writes: a single operation, or several as one entity group transaction.
 
 mod operation;
 
@@ -12,10 +12,10 @@ use crate::{
     row::{ETag, Row},
 };
 
-/// One write: a single operation, or an entity group transaction of several.
+/// One write to a table: a single operation, or an entity group transaction of several.
 ///
-/// Built empty and filled with [`push`](Self::push), which refuses what the service would refuse:
-/// another partition, the same row twice, more than 100 operations, 4 MiB or more.
+/// [`push`](Self::push) adds operations and refuses what the service would refuse: a row of another
+/// partition, a row that the batch writes already, more than 100 operations, or 4 MiB and more.
 ///
 /// ```
 /// use entable::{Batch, Operation, Row};
@@ -31,18 +31,18 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Batch {
     table: String,
-    /// Shared with the store that a batch waits for.
+    /// Shared with a store that keeps the operations longer than the batch lives.
     operations: Arc<Vec<Operation>>,
-    /// Positions of the operations, sorted by RowKey: how a row that comes twice is found.
+    /// Indices of the operations, sorted by RowKey, to find rows that are written twice.
     by_row: Vec<usize>,
     bytes: usize,
 }
 
-/// Bytes around the operations of a batch.
+/// Bytes of the request body around the operations, at most.
 const ENVELOPE: usize = 512;
 
 impl Batch {
-    /// An empty batch for that table.
+    /// Creates an empty batch for a table.
     pub fn new(table: impl Into<String>) -> Self {
         Self {
             table: table.into(),
@@ -52,11 +52,11 @@ impl Batch {
         }
     }
 
-    /// A write of one operation.
+    /// Creates a batch of one operation.
     ///
     /// # Errors
     ///
-    /// As [`push`](Self::push), without a position.
+    /// Fails like [`push`](Self::push), but the error names no operation.
     pub fn single(table: impl Into<String>, operation: Operation) -> Result<Self> {
         let mut batch = Self::new(table);
         batch.add(operation)?;
@@ -67,9 +67,9 @@ impl Batch {
     ///
     /// # Errors
     ///
-    /// `is_invalid` for another partition or the same row twice; `is_too_large` for 4 MiB or a row
-    /// over the limits, `is_invalid` for the 101st operation. [`Error::failed_index`] is its
-    /// position.
+    /// `is_invalid` if the row is in another partition or is written by the batch already, and for
+    /// the 101st operation; `is_too_large` for a batch of 4 MiB and more, and for a row above the
+    /// service's limits. [`Error::failed_index`] is the operation's index.
     pub fn push(&mut self, operation: Operation) -> Result<()> {
         let index = self.operations.len();
         self.add(operation).map_err(|error| error.at_operation(index))
@@ -95,7 +95,7 @@ impl Batch {
             return Ok(());
         }
         let message = format!("the batch has {count} operations, the limit is {limit}");
-        // The service says `InvalidInput`; what a caller acts on is the size.
+        // The service's code is `InvalidInput`, but the caller has to make the batch smaller.
         Err(Error::new(ErrorKind::TooLarge, message).with_code(ServiceCode::InvalidInput))
     }
 
@@ -112,9 +112,10 @@ impl Batch {
         }
     }
 
-    /// Where the row belongs in the order of RowKeys, if it is not there yet.
+    /// Returns where to insert the row in the order of RowKeys. Fails if the batch writes the row
+    /// already.
     fn slot_of(&self, row: &Row) -> Result<usize> {
-        // Bytes, not text: they were checked, and UTF-8 sorts as its characters do.
+        // Keys are compared as bytes: they are valid UTF-8, which sorts as its characters do.
         let key_at = |position: usize| self.operations.get(position)?.row().key_bytes();
         let sought = row.key_bytes();
         let found = self.by_row.binary_search_by(|position| key_at(*position).cmp(&sought));
@@ -129,7 +130,7 @@ impl Batch {
         Err(Error::service(ServiceCode::InvalidDuplicateRow, message))
     }
 
-    /// The size with an operation of so many bytes.
+    /// Returns the size of the batch with one more operation of `bytes` bytes. Fails at 4 MiB.
     fn grown_by(&self, bytes: usize) -> Result<usize> {
         let (bytes, limit) = (self.bytes + bytes, limits::REQUEST_BYTES);
         if bytes < limit {
@@ -140,44 +141,44 @@ impl Batch {
         Err(Error::service(ServiceCode::RequestBodyTooLarge, message))
     }
 
-    /// Bytes that the batch may take in the body of a request: an upper bound.
+    /// Returns an upper bound of the bytes that the batch takes in a request body.
     pub fn request_bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether so many operations of so many bytes together still fit.
+    /// Returns whether this many more operations, of this many bytes together, still fit.
     pub fn has_room_for(&self, operations: usize, bytes: usize) -> bool {
         self.operations.len() + operations <= limits::BATCH_OPERATIONS
             && self.bytes + bytes < limits::REQUEST_BYTES
     }
 
-    /// The table.
+    /// Returns the name of the table.
     pub fn table(&self) -> &str {
         &self.table
     }
 
-    /// The partition; empty for an empty batch.
+    /// Returns the PartitionKey of all operations, or an empty text for an empty batch.
     pub fn partition_key(&self) -> &str {
         self.operations.first().map(|first| first.row().partition_key()).unwrap_or_default()
     }
 
-    /// The operations, in the order in which they were added.
+    /// Returns the operations in the order in which they were added.
     pub fn operations(&self) -> &[Operation] {
         &self.operations
     }
 
-    /// The operations, for a store that keeps them beyond the request.
+    /// Shares the operations with a store that keeps them longer than the request.
     #[cfg(feature = "embedded")]
     pub(crate) fn shared(&self) -> Arc<Vec<Operation>> {
         self.operations.clone()
     }
 
-    /// How many operations there are.
+    /// Returns the number of operations.
     pub fn len(&self) -> usize {
         self.operations.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the batch has no operations.
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
     }
@@ -187,11 +188,11 @@ fn partition_of(row: &Row) -> Option<&[u8]> {
     row.key_bytes().map(|(partition_key, _)| partition_key)
 }
 
-/// What became of one operation.
+/// The result of one operation of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// The HTTP status that the service answers with: 201 or 204.
+    /// The HTTP status of the operation: 201 or 204.
     pub status: u16,
-    /// The row's new version; `None` after a delete.
+    /// The row's new ETag, or `None` after a delete.
     pub etag: Option<ETag>,
 }

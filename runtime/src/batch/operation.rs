@@ -1,44 +1,45 @@
-//! One operation on one row.
+//! Defines [`Operation`], one write of one row.
 
 use crate::{
     error::Result,
     row::{ETag, Row},
 };
 
-/// What an operation does to its row.
+/// The kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verb {
-    /// Create; fails where the row exists.
+    /// Inserts the row. Fails if it exists.
     Insert,
-    /// Put in place of the existing row.
+    /// Replaces the existing row. Fails if it is missing.
     Replace,
-    /// Set the given properties of the existing row, leave the others.
+    /// Sets the given properties of the existing row and keeps its others. Fails if it is missing.
     Merge,
-    /// Create, or put in place of what is there.
+    /// Inserts the row, or replaces the existing one.
     InsertOrReplace,
-    /// Create, or set the given properties.
+    /// Inserts the row, or sets the given properties of the existing one.
     InsertOrMerge,
-    /// Remove.
+    /// Deletes the existing row. Fails if it is missing.
     Delete,
 }
 
-/// The condition on the existing row: replace, merge and delete have one.
+/// The condition on the existing row of a replace, merge or delete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// `If-Match: *`: the row has to exist, in any version.
+    /// `If-Match: *`: the row has to exist.
     Any,
-    /// `If-Match`: the row has to be in that version.
+    /// `If-Match` with an ETag: the row has to exist and not to have changed since the ETag was
+    /// read.
     Match(ETag),
 }
 
 impl Condition {
-    /// On the version that was read; on any, where none is known.
+    /// Returns the condition on the ETag that was read, or `Any` if none is known.
     pub(crate) fn on(version: Option<ETag>) -> Self {
         version.map_or(Self::Any, Self::Match)
     }
 }
 
-/// One operation on one row.
+/// One write of one row: what to do, the row, and the condition on the existing row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
     verb: Verb,
@@ -47,58 +48,59 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// Creates the row.
+    /// Creates an operation that inserts the row.
     pub fn insert(row: Row) -> Self {
         Self { verb: Verb::Insert, row, condition: Condition::Any }
     }
 
-    /// Creates the row or puts it in place of what is there.
+    /// Creates an operation that inserts the row or replaces the existing one.
     pub fn insert_or_replace(row: Row) -> Self {
         Self { verb: Verb::InsertOrReplace, row, condition: Condition::Any }
     }
 
-    /// Creates the row or sets its properties.
+    /// Creates an operation that inserts the row or sets its properties on the existing one.
     pub fn insert_or_merge(row: Row) -> Self {
         Self { verb: Verb::InsertOrMerge, row, condition: Condition::Any }
     }
 
-    /// Puts the row in place of the existing one.
+    /// Creates an operation that replaces the existing row.
     pub fn replace(row: Row, condition: Condition) -> Self {
         Self { verb: Verb::Replace, row, condition }
     }
 
-    /// Sets the row's properties on the existing one.
+    /// Creates an operation that sets the row's properties on the existing row.
     pub fn merge(row: Row, condition: Condition) -> Self {
         Self { verb: Verb::Merge, row, condition }
     }
 
-    /// Removes the row with these keys.
+    /// Creates an operation that deletes the row with these keys.
     ///
     /// # Errors
     ///
-    /// `is_too_large` for keys that no row could have.
+    /// `is_too_large` for keys that are too long for any row.
     pub fn delete(partition_key: &str, row_key: &str, condition: Condition) -> Result<Self> {
         let row = Row::build(partition_key, row_key).finish()?;
         Ok(Self { verb: Verb::Delete, row, condition })
     }
 
-    /// The same operation with another form of its row.
+    /// Copies the operation with another row.
     #[must_use]
     pub(crate) fn with_row(&self, row: Row) -> Self {
         Self { verb: self.verb, row, condition: self.condition.clone() }
     }
 
-    /// What it does.
+    /// Returns the kind of the operation.
     pub fn verb(&self) -> Verb {
         self.verb
     }
 
-    /// The row with what is written; for a delete, the keys alone.
+    /// Returns the row to write. The row of a delete has keys alone.
     pub fn row(&self) -> &Row {
         &self.row
     }
 
-    /// The condition; `None` for insert and the two upserts, which have none.
+    /// Returns the condition on the existing row, or `None` for insert, insert-or-replace and
+    /// insert-or-merge, which have none.
     pub fn condition(&self) -> Option<&Condition> {
         match self.verb {
             Verb::Replace | Verb::Merge | Verb::Delete => Some(&self.condition),
@@ -106,12 +108,12 @@ impl Operation {
         }
     }
 
-    /// Bytes that the operation may take in the body of a request, headers included: an upper
-    /// bound, so that a batch below the limit is below it on the wire.
+    /// Returns an upper bound of the bytes that the operation takes in a request body, headers
+    /// included. A batch that stays below the limit by this count stays below it on the wire.
     ///
     /// # Errors
     ///
-    /// What [`Row::check`] says of its row.
+    /// Fails if [`Row::check`] refuses the row.
     pub fn request_bytes(&self) -> Result<usize> {
         let row = &self.row;
         let keys = row.key_bytes().map_or(0, |(partition, row)| partition.len() + row.len());
@@ -123,8 +125,9 @@ impl Operation {
     }
 }
 
-/// Boundary, headers and the URL of one operation, without keys and ETag: at most some 600 bytes
-/// with the longest account and table names.
+/// Bytes of one operation's boundary, headers and URL, without keys and ETag. The longest account
+/// and table names need about 600.
 const HEADERS: usize = 768;
-/// Bytes for a byte of a key: `'` is `%27%27` in the URL, and once more in the JSON.
+/// Bytes of the request per byte of a key: `'` is `%27%27` in the URL and stands once more in the
+/// JSON.
 const KEY_BYTE: usize = 7;

@@ -1,24 +1,24 @@
-//! What a filter says of the keys: the rows that a store has to look at.
+//! Computes from a filter the bounds of the keys, so that a store reads only rows that can match.
 
 use std::{cmp::Ordering, ops::Bound};
 
 use super::{Comparison, Filter, eval::compare_text};
 use crate::edm::Value;
 
-/// Bounds of PartitionKey and RowKey that every matching row keeps.
+/// Bounds of PartitionKey and RowKey that every matching row is within.
 ///
-/// They come from the conditions that stand in `and` at the top; a store reads the rows within and
-/// evaluates the filter on each.
+/// They come from the conditions that are joined by `and` at the top of the filter. A store reads
+/// the rows within them and evaluates the filter on each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyBounds {
-    /// The least and greatest PartitionKey.
+    /// Lower and upper bound of the PartitionKey.
     pub partition: (Bound<String>, Bound<String>),
-    /// The least and greatest RowKey; exact within one partition.
+    /// Lower and upper bound of the RowKey. They apply within each partition.
     pub row: (Bound<String>, Bound<String>),
 }
 
 impl KeyBounds {
-    /// The bounds of a filter.
+    /// Computes the bounds of the keys that a filter can match.
     ///
     /// ```
     /// use entable::{Filter, KeyBounds};
@@ -50,22 +50,22 @@ impl KeyBounds {
         bounds
     }
 
-    /// The partition, if there is only one.
+    /// Returns the PartitionKey if the bounds allow only one.
     pub fn one_partition(&self) -> Option<&str> {
         one(&self.partition)
     }
 
-    /// The RowKey, if there is only one.
+    /// Returns the RowKey if the bounds allow only one.
     pub fn one_row(&self) -> Option<&str> {
         one(&self.row)
     }
 
-    /// Whether the RowKey is bounded at all.
+    /// Returns whether the RowKey has a lower or an upper bound.
     pub fn bounds_rows(&self) -> bool {
         self.row != (Bound::Unbounded, Bound::Unbounded)
     }
 
-    /// Whether no key can be within.
+    /// Returns whether no key is within the bounds.
     pub fn is_empty(&self) -> bool {
         [&self.partition, &self.row].into_iter().any(|(lower, upper)| match (lower, upper) {
             (Bound::Included(lower), Bound::Included(upper)) => {
@@ -75,7 +75,7 @@ impl KeyBounds {
                 Bound::Included(lower) | Bound::Excluded(lower),
                 Bound::Included(upper) | Bound::Excluded(upper),
             ) => compare_text(lower, upper) != Ordering::Less,
-            // The empty key is the least.
+            // The empty key is the least, so nothing is below it.
             (Bound::Unbounded, Bound::Excluded(upper)) => upper.is_empty(),
             _ => false,
         })
@@ -116,7 +116,8 @@ fn lower(bound: &mut Bound<String>, to: Bound<String>) {
     }
 }
 
-/// Whether `to` is tighter than `bound`, whose side `outer` is the loose one.
+/// Returns whether `to` excludes more than `bound`. `outer` is the order of a looser bound to a
+/// tighter one: `Less` for a lower bound, `Greater` for an upper bound.
 fn tighter(bound: &Bound<String>, to: &Bound<String>, outer: Ordering) -> bool {
     match (bound, to) {
         (Bound::Unbounded, _) => true,

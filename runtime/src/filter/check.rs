@@ -1,4 +1,4 @@
-//! What a filter has to be before it is sent.
+//! Checks that a filter can be sent: names, numbers and nesting.
 
 use super::Filter;
 use crate::{
@@ -7,20 +7,20 @@ use crate::{
     limits,
 };
 
-/// Words that the service reads as something else where a property's name would stand.
+/// Words that have another meaning for the service where a filter names a property.
 pub(super) const RESERVED: [&str; 14] =
     ["and", "or", "not", "eq", "ne", "gt", "ge", "lt", "le", "true", "false", "null", "NaN", "INF"];
 
 impl Filter {
-    /// How deep filters may be nested: `and`, `or` and `not` count.
+    /// The maximum nesting of a filter, where each `and`, `or` and `not` counts.
     pub const NESTING: usize = 100;
 
-    /// Refuses a filter whose text the service would not read as the filter.
+    /// Checks that the service reads the filter's text as this filter.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a name that is no property's, for a Double that is not finite (the service
-    /// documents no literal for it), and above a nesting of [`NESTING`](Self::NESTING);
+    /// `is_invalid` for a text that cannot name a property, for a Double that is not finite (the
+    /// service documents no literal for it), and for a nesting above [`NESTING`](Self::NESTING);
     /// `is_too_large` for a name above 255 UTF-16 units.
     ///
     /// ```
@@ -56,7 +56,7 @@ pub(super) fn too_deep(found: usize) -> Error {
     Error::service(ServiceCode::InvalidInput, message)
 }
 
-/// Looks at a filter without those below it.
+/// Checks one node of a filter, without its children.
 fn check_one(filter: &Filter) -> Result<()> {
     match filter {
         Filter::Compare { property, value, .. } => {
@@ -78,7 +78,7 @@ fn check_name(name: &str) -> Result<()> {
     if matches!(name, "PartitionKey" | "RowKey" | "Timestamp") {
         return Ok(());
     }
-    // The service would see a syntax error.
+    // The service would report a syntax error, whose code is `InvalidInput`.
     limits::check_property_name(name).map_err(|error| match error.is_invalid() {
         true => error.with_code(ServiceCode::InvalidInput),
         false => error,

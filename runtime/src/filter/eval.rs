@@ -1,8 +1,9 @@
-//! What the service says of a row.
+//! Evaluates a filter on a row by the service's rules.
 //!
-//! Two-valued: a comparison with a property that is missing is false, whatever the operator; a
-//! stored value of another type is less than the literal; numbers widen in one direction only, from
-//! a wider property to a narrower literal. `not` is plain negation.
+//! There is no third value as for SQL's NULL. A comparison with a missing property is false,
+//! whatever the operator. A stored value of another type is less than the literal. Numbers convert
+//! in one direction only, from a narrower literal to the type of a wider property. `not` is plain
+//! negation.
 
 use std::cmp::Ordering;
 
@@ -14,11 +15,11 @@ use crate::{
 };
 
 impl Filter {
-    /// Whether the service would return the row.
+    /// Returns whether the service would return the row for this filter.
     ///
     /// # Errors
     ///
-    /// `is_corrupt` for a damaged row, `is_invalid` for a filter that is nested more than
+    /// `is_corrupt` for a damaged row; `is_invalid` for a filter that is nested more than
     /// [`NESTING`](Self::NESTING) deep.
     ///
     /// ```
@@ -35,7 +36,7 @@ impl Filter {
         self.matches_within(row, Self::NESTING)
     }
 
-    /// The same for a filter that may be `depth` deep.
+    /// Evaluates a filter that may be at most `depth` deep.
     fn matches_within(&self, row: &Row, depth: usize) -> Result<bool> {
         let Some(below) = depth.checked_sub(1) else { return Err(self.error_too_deep()) };
         match self {
@@ -71,7 +72,7 @@ impl Filter {
         }
     }
 
-    /// The error for this filter below [`NESTING`](Self::NESTING) others.
+    /// Returns the error for this filter, which is nested in [`NESTING`](Self::NESTING) others.
     fn error_too_deep(&self) -> Error {
         too_deep(Self::NESTING + self.depth())
     }
@@ -86,8 +87,8 @@ fn lookup<'r>(row: &'r Row, name: &str) -> Result<Option<ValueRef<'r>>> {
     }
 }
 
-/// `None`: not comparable, as NaN is not; then only `ne` holds. What the service says of NaN is not
-/// known, and this is IEEE 754.
+/// Returns whether an order satisfies a comparison. `None` means not comparable, as NaN is; then
+/// only `ne` holds. The service's rule for NaN is not known, so this follows IEEE 754.
 fn holds(comparison: Comparison, order: Option<Ordering>) -> bool {
     match comparison {
         Comparison::Eq => order == Some(Ordering::Equal),
@@ -99,7 +100,7 @@ fn holds(comparison: Comparison, order: Option<Ordering>) -> bool {
     }
 }
 
-/// How a stored value stands to a literal.
+/// Compares a stored value with a literal. Values of different types compare as `Less`.
 fn compare(stored: ValueRef<'_>, literal: ValueRef<'_>) -> Option<Ordering> {
     use ValueRef::{Binary, Boolean, DateTime, Double, Guid, Int32, Int64, String};
     match (stored, literal) {
@@ -118,7 +119,7 @@ fn compare(stored: ValueRef<'_>, literal: ValueRef<'_>) -> Option<Ordering> {
     }
 }
 
-/// A double against a 64-bit integer, exactly.
+/// Compares a double with a 64-bit integer exactly, without rounding the integer.
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
 fn compare_wide(a: f64, b: i64) -> Option<Ordering> {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
@@ -135,7 +136,7 @@ fn compare_wide(a: f64, b: i64) -> Option<Ordering> {
     Some((whole as i64).cmp(&b).then_with(|| a.partial_cmp(&whole).unwrap_or(Ordering::Equal)))
 }
 
-/// Ordinal, by UTF-16 units.
+/// Compares texts as the service does, by UTF-16 units.
 pub(crate) fn compare_text(a: &str, b: &str) -> Ordering {
     if a.is_ascii() && b.is_ascii() { a.cmp(b) } else { a.encode_utf16().cmp(b.encode_utf16()) }
 }

@@ -1,4 +1,4 @@
-//! A filter's text as tokens.
+//! Splits a filter's text into tokens.
 
 use bytes::Bytes;
 use uuid::Uuid;
@@ -9,17 +9,17 @@ use crate::edm::{Ticks, Value};
 pub(super) enum Token<'a> {
     Open,
     Close,
-    /// A property's name, an operator or a function: its place in the sentence tells.
+    /// The name of a property, an operator or a function, depending on its position.
     Word(&'a str),
     Literal(Value),
 }
 
-/// Why the text is no filter.
+/// The reason why a text is not a filter.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// At this byte.
+    /// A syntax error at this byte.
     Syntax(usize),
-    /// A number, time, identifier or binary at this byte that is none.
+    /// A literal at this byte whose text does not fit its type: a number, time, GUID or binary.
     Literal(usize, String),
 }
 
@@ -34,7 +34,7 @@ impl<'a> Lexer<'a> {
         Self { text, at: 0 }
     }
 
-    /// What is not read yet.
+    /// Returns the text that is not read yet.
     pub(super) fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
@@ -63,7 +63,7 @@ impl<'a> Lexer<'a> {
         token
     }
 
-    /// A quoted text at the cursor; two quotes stand for one.
+    /// Reads the quoted text at the current position. Two quotes stand for one.
     fn quoted(&mut self) -> Result<String, Fault> {
         let start = self.at;
         self.skip(1);
@@ -139,7 +139,7 @@ fn continues_word(c: char) -> bool {
     c == '_' || c.is_alphanumeric()
 }
 
-/// The value of a quoted literal with a prefix.
+/// Parses a literal that has a type prefix, such as `datetime'..'`.
 fn typed(prefix: &str, text: &str) -> Option<Value> {
     match prefix {
         "datetime" => text.parse::<Ticks>().ok().map(Value::DateTime),

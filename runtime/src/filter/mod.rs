@@ -1,8 +1,8 @@
-//! Filters: a tree of comparisons that prints as OData, parses back, and is evaluated by the
-//! service's own rules.
+//! Defines filters: trees of comparisons that print as OData, parse back, and can be evaluated on
+//! rows by the service's rules.
 //!
-//! A tree may be as deep as memory is large: whatever walks it without being able to fail (print,
-//! clone, compare, drop) does so without recursion; what can fail refuses trees that are nested
+//! A tree can be nested as deep as memory allows. Functions that cannot fail (print, clone,
+//! compare, drop) walk it without recursion. Functions that can fail refuse trees that are nested
 //! deeper than [`Filter::NESTING`].
 
 mod bounds;
@@ -22,28 +22,28 @@ pub use bounds::KeyBounds;
 
 use crate::edm::Value;
 
-/// One of the six comparisons of the service.
+/// One of the service's six comparison operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Comparison {
-    /// equal
+    /// Equal, `eq`.
     Eq,
-    /// not equal
+    /// Not equal, `ne`.
     Ne,
-    /// greater
+    /// Greater than, `gt`.
     Gt,
-    /// greater or equal
+    /// Greater than or equal, `ge`.
     Ge,
-    /// less
+    /// Less than, `lt`.
     Lt,
-    /// less or equal
+    /// Less than or equal, `le`.
     Le,
 }
 
 impl Comparison {
-    /// All six.
+    /// All six operators.
     pub const ALL: [Self; 6] = [Self::Eq, Self::Ne, Self::Gt, Self::Ge, Self::Lt, Self::Le];
 
-    /// The operator on the wire: `eq`, `ne`, `gt`, `ge`, `lt`, `le`.
+    /// Returns the operator as it stands in a request: `eq`, `ne`, `gt`, `ge`, `lt` or `le`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Eq => "eq",
@@ -55,7 +55,7 @@ impl Comparison {
         }
     }
 
-    /// The comparison with its sides exchanged.
+    /// Returns the operator that holds when the two sides are exchanged, such as `lt` for `gt`.
     #[must_use]
     pub const fn mirrored(self) -> Self {
         match self {
@@ -68,10 +68,10 @@ impl Comparison {
     }
 }
 
-/// A condition on rows.
+/// A condition on rows, untyped.
 ///
-/// Prints as the service wants it, parses what the service takes, and says of a row what the
-/// service would say. Typed filters come from an entity's columns; this is the untyped form.
+/// It prints as the service expects it, parses what the service accepts, and matches the rows that
+/// the service would return. Typed filters are made from an entity's columns.
 ///
 /// ```
 /// use entable::Filter;
@@ -87,39 +87,40 @@ impl Comparison {
 /// # Ok::<(), entable::Error>(())
 /// ```
 ///
-/// Two filters are equal where they are the same tree; `NaN` equals itself here, as it does not in a
+/// Two filters are equal if they are equal trees. `NaN` is equal to itself there, but not in a
 /// comparison.
 #[non_exhaustive]
 pub enum Filter {
-    /// A property against a value.
+    /// A comparison of a property with a value.
     Compare {
-        /// The property's name.
+        /// The name of the property.
         property: String,
-        /// How they are compared.
+        /// The comparison operator.
         comparison: Comparison,
-        /// The value.
+        /// The value that the property is compared with.
         value: Value,
     },
-    /// A Boolean property that is true.
+    /// True if the Boolean property of this name is true.
     Property(String),
-    /// Always or never.
+    /// True or false for every row.
     Constant(bool),
-    /// All of these: [`Filter::all`] and `&` make it.
+    /// True if all of these are, made by [`Filter::all`] and `&`.
     And(Terms),
-    /// Any of these: [`Filter::any`] and `|` make it.
+    /// True if any of these is, made by [`Filter::any`] and `|`.
     Or(Terms),
-    /// Not this.
+    /// True if the inner filter is false.
     Not(Box<Filter>),
-    /// A property that is stored encrypted equals a value: typed queries find it by its token.
+    /// True if a property that is stored encrypted equals a value. Typed queries replace it by a
+    /// condition on the blind-index token of the value.
     Blind {
-        /// The property's name.
+        /// The name of the property.
         property: String,
-        /// The value, which nothing prints.
+        /// The value, which is never printed.
         value: BlindValue,
     },
 }
 
-/// The value of a condition on an encrypted property. It is compared and never shown.
+/// The value in a condition on an encrypted property. It can be compared and is never printed.
 #[derive(Clone, PartialEq)]
 pub struct BlindValue(Value);
 
@@ -139,8 +140,8 @@ impl fmt::Debug for BlindValue {
     }
 }
 
-/// What an `and` or an `or` joins: two filters at least, so that what is printed is read back as it
-/// was.
+/// The filters that an `and` or an `or` joins. There are at least two, so that a printed filter is
+/// parsed back unchanged.
 pub struct Terms(Vec<Filter>);
 
 impl Deref for Terms {
@@ -178,22 +179,22 @@ macro_rules! comparisons {
 }
 
 comparisons! {
-    /// The property equals the value.
+    /// Requires that the property equals the value.
     eq => Eq;
-    /// The property is there and differs from the value.
+    /// Requires that the row has the property and that it differs from the value.
     ne => Ne;
-    /// The property is greater.
+    /// Requires that the property is greater than the value.
     gt => Gt;
-    /// The property is greater or equal.
+    /// Requires that the property is greater than or equal to the value.
     ge => Ge;
-    /// The property is less, or of another type.
+    /// Requires that the property is less than the value, or has another type.
     lt => Lt;
-    /// The property is less or equal, or of another type.
+    /// Requires that the property is less than or equal to the value, or has another type.
     le => Le;
 }
 
 impl Filter {
-    /// A property against a value.
+    /// Compares a property with a value.
     pub fn compare(
         property: impl Into<String>,
         comparison: Comparison,
@@ -202,7 +203,8 @@ impl Filter {
         Self::Compare { property: property.into(), comparison, value: value.into() }
     }
 
-    /// All of the given filters; grouping is kept. None: always true. One: that one.
+    /// Joins filters with `and` and keeps their grouping. No filter gives one that is always true,
+    /// a single filter is returned unchanged.
     pub fn all(filters: impl IntoIterator<Item = Self>) -> Self {
         match one_or_many(filters) {
             Ok(one) => one.unwrap_or(Self::Constant(true)),
@@ -210,7 +212,8 @@ impl Filter {
         }
     }
 
-    /// Any of the given filters; grouping is kept. None: never true. One: that one.
+    /// Joins filters with `or` and keeps their grouping. No filter gives one that is never true, a
+    /// single filter is returned unchanged.
     pub fn any(filters: impl IntoIterator<Item = Self>) -> Self {
         match one_or_many(filters) {
             Ok(one) => one.unwrap_or(Self::Constant(false)),
@@ -218,7 +221,7 @@ impl Filter {
         }
     }
 
-    /// Joins two filters into one list of conditions, as `a and b and c` is read.
+    /// Joins two filters with `and` into one flat list of conditions, as `a and b and c` is read.
     ///
     /// ```
     /// use entable::Filter;
@@ -243,7 +246,7 @@ impl Filter {
         Self::And(Terms(all))
     }
 
-    /// What an `and` joins; any other filter is its own only condition.
+    /// Returns the filters that an `and` joins, or any other filter alone.
     fn into_conditions(mut self) -> Vec<Self> {
         match &mut self {
             Self::And(all) => std::mem::take(&mut all.0),
@@ -251,7 +254,7 @@ impl Filter {
         }
     }
 
-    /// Visits every property that the filter names.
+    /// Calls `visit` with the name of every property in the filter, repeated names included.
     pub fn properties<'a>(&'a self, visit: &mut dyn FnMut(&'a str)) {
         self.each(|filter| match filter {
             Self::Compare { property, .. }
@@ -270,7 +273,7 @@ fn one_or_many(filters: impl IntoIterator<Item = Filter>) -> Result<Option<Filte
 impl BitAnd for Filter {
     type Output = Self;
 
-    /// Both; a chain of `&` is one list.
+    /// Joins two filters with `and`. A chain of `&` makes one flat list.
     fn bitand(mut self, other: Self) -> Self {
         match &mut self {
             Self::And(all) => {
@@ -285,7 +288,7 @@ impl BitAnd for Filter {
 impl BitOr for Filter {
     type Output = Self;
 
-    /// Either; a chain of `|` is one list.
+    /// Joins two filters with `or`. A chain of `|` makes one flat list.
     fn bitor(mut self, other: Self) -> Self {
         match &mut self {
             Self::Or(any) => {

@@ -1,4 +1,4 @@
-//! A filter from OData text: the grammar of "Querying Tables and Entities".
+//! Parses filters from OData text, by the grammar of "Querying Tables and Entities".
 
 use super::{
     Comparison, Filter,
@@ -10,22 +10,22 @@ use crate::{
     error::{Error, Result, ServiceCode},
 };
 
-/// Parentheses and `not`s inside each other that the text may have, so that it is refused before the
-/// stack is. A `not` prints as two of them.
+/// The maximum depth of parentheses and `not`s while parsing. It refuses a text before the
+/// recursion overflows the stack. A `not` prints as two levels.
 const LEVELS: usize = 2 * Filter::NESTING + 1;
 
 impl Filter {
-    /// Reads a filter as the service does.
+    /// Parses a filter as the service does.
     ///
-    /// Names, operators and literal prefixes are case-sensitive; `and` binds tighter than `or`, and
-    /// `not` tighter than both; a constant may stand on the left. The empty text is always true.
-    /// What a filter prints is read back as that filter.
+    /// Names, operators and literal prefixes are case-sensitive. `and` binds tighter than `or`, and
+    /// `not` tighter than both. A constant may stand on the left. The empty text is always true.
+    /// Parsing a printed filter gives an equal filter.
     ///
     /// # Errors
     ///
-    /// `is_invalid` with the position for a syntax error, and above a nesting of
-    /// [`NESTING`](Self::NESTING); `is_unsupported` for a function such as
-    /// `startswith`, which the service does not have: a prefix is `ge 'abc' and lt 'abd'`.
+    /// `is_invalid` with the position for a syntax error, and for a nesting above
+    /// [`NESTING`](Self::NESTING); `is_unsupported` for a function such as `startswith`, which the
+    /// service does not have: write a prefix as `ge 'abc' and lt 'abd'`.
     ///
     /// ```
     /// use entable::Filter;
@@ -51,12 +51,12 @@ impl Filter {
 struct Parser<'a> {
     lexer: Lexer<'a>,
     text: &'a str,
-    /// The next token, if it is read already.
+    /// The next token, if it was read ahead.
     ahead: Option<Token<'a>>,
     level: usize,
 }
 
-/// What stands on a side of a comparison, or alone.
+/// One side of a comparison, or a condition that is a single word.
 enum Operand<'a> {
     Name(&'a str),
     Literal(Value),
@@ -83,7 +83,8 @@ impl<'a> Parser<'a> {
         Ok(found)
     }
 
-    /// As the service does, the position is the one after the token that does not fit.
+    /// Returns a syntax error. Its position is after the token that does not fit, as the service
+    /// reports it.
     fn syntax(&self) -> Error {
         self.fault(&Fault::Syntax(self.lexer.at))
     }

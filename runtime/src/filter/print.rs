@@ -1,14 +1,14 @@
-//! A filter as OData text.
+//! Prints filters as OData text.
 //!
-//! Every condition inside an `and` or `or` stands in parentheses, so that the text reads the same
-//! under every parser.
+//! Every condition inside an `and` or `or` is put in parentheses, so that every parser reads the
+//! text alike.
 
 use std::fmt::{self, Debug, Display, Write};
 
 use super::Filter;
 use crate::edm::{Value, ValueRef};
 
-/// What is still to be written.
+/// A piece of the text that is still to be printed.
 enum Pending<'a> {
     Filter(&'a Filter),
     Text(&'static str),
@@ -38,7 +38,7 @@ impl Display for Filter {
     }
 }
 
-/// Puts a list of conditions on the stack, the first on top.
+/// Pushes a list of conditions onto the stack, the first on top.
 fn join<'a>(pending: &mut Vec<Pending<'a>>, parts: &'a [Filter], between: &'static str) {
     pending.push(Pending::Text(")"));
     for (at, part) in parts.iter().enumerate().rev() {
@@ -53,7 +53,7 @@ impl Debug for Filter {
     }
 }
 
-/// A value as an OData literal.
+/// Prints a value as an OData literal.
 struct Literal<'a>(&'a Value);
 
 impl Display for Literal<'_> {
@@ -65,7 +65,7 @@ impl Display for Literal<'_> {
             ValueRef::Double(v) if v.is_nan() => f.write_str("NaN"),
             ValueRef::Double(f64::INFINITY) => f.write_str("INF"),
             ValueRef::Double(f64::NEG_INFINITY) => f.write_str("-INF"),
-            // Debug keeps the point or the exponent that make it a Double.
+            // `Debug` keeps the point or exponent that makes the number a Double.
             ValueRef::Double(v) => write!(f, "{v:?}"),
             ValueRef::String(v) => write!(f, "'{}'", v.replace('\'', "''")),
             ValueRef::DateTime(v) => write!(f, "datetime'{v}'"),

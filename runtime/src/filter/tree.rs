@@ -1,10 +1,10 @@
-//! Walks of a filter's tree that hold for any depth: none of them recurses.
+//! Walks filter trees of any depth without recursion: visiting, cloning, comparing, dropping.
 
 use super::{Filter, Terms};
 use crate::edm::Value;
 
 impl Filter {
-    /// The filters that this one is made of.
+    /// Returns the filters directly below this one.
     fn children(&self) -> &[Self] {
         match self {
             Self::And(children) | Self::Or(children) => children,
@@ -15,7 +15,8 @@ impl Filter {
         }
     }
 
-    /// Visits this filter and all below it, in the order in which they are written.
+    /// Calls `visit` with this filter and all filters below it, in the order in which they are
+    /// printed.
     pub(super) fn each<'a>(&'a self, mut visit: impl FnMut(&'a Self)) {
         let mut rest = vec![self];
         while let Some(filter) = rest.pop() {
@@ -24,7 +25,7 @@ impl Filter {
         }
     }
 
-    /// How deep the tree is; a single comparison counts 1.
+    /// Returns the depth of the tree. A single comparison has depth 1.
     pub(super) fn depth(&self) -> usize {
         let mut deepest = 0;
         let mut rest = vec![(self, 1)];
@@ -36,7 +37,7 @@ impl Filter {
     }
 }
 
-/// A step of a walk that comes back to a filter after its children.
+/// A step of a walk that returns to a filter after its children.
 enum Step<'a> {
     Visit(&'a Filter),
     Leave(&'a Filter),
@@ -59,7 +60,7 @@ impl Clone for Filter {
                 }
             }
         }
-        // One visit leaves one filter.
+        // Every visited filter leaves one clone, so the root's is left.
         done.pop().unwrap_or(Self::Constant(true))
     }
 }
@@ -78,7 +79,7 @@ fn leaf(filter: &Filter) -> Filter {
     }
 }
 
-/// A filter of the same kind over those children.
+/// Builds a filter of the kind of `like` over other children.
 fn node(like: &Filter, mut children: Vec<Filter>) -> Filter {
     match like {
         Filter::Or(_) => Filter::Or(Terms(children)),
@@ -101,7 +102,7 @@ impl PartialEq for Filter {
     }
 }
 
-/// Whether two filters are equal apart from their children.
+/// Returns whether two filters are equal apart from their children.
 fn is_like(a: &Filter, b: &Filter) -> bool {
     match (a, b) {
         (
@@ -129,7 +130,7 @@ impl Drop for Filter {
     fn drop(&mut self) {
         let mut rest = Vec::new();
         take_children(self, &mut rest);
-        // Each is dropped without children: by this function again, which then has nothing to do.
+        // Each filter is dropped without children, so the nested call of `drop` does nothing.
         while let Some(mut filter) = rest.pop() {
             take_children(&mut filter, &mut rest);
         }
@@ -139,7 +140,7 @@ impl Drop for Filter {
 fn take_children(filter: &mut Filter, into: &mut Vec<Filter>) {
     match filter {
         Filter::And(children) | Filter::Or(children) => into.append(&mut children.0),
-        // A leaf needs no taking out, and most of what is negated is one.
+        // A negated leaf is dropped without deep recursion, and most negated filters are leaves.
         Filter::Not(child) if child.children().is_empty() => {}
         Filter::Not(child) => into.push(std::mem::replace(&mut **child, Filter::Constant(true))),
         Filter::Compare { .. }

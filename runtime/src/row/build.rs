@@ -1,4 +1,4 @@
-//! How a row is written.
+//! Builds rows property by property.
 
 use super::{FORMAT, Row, TIMESTAMP};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     limits,
 };
 
-/// Writes a row, property by property.
+/// Builds a row property by property, directly in its stored bytes.
 #[derive(Debug, Clone)]
 pub struct RowBuilder {
     bytes: Vec<u8>,
@@ -34,13 +34,13 @@ impl RowBuilder {
         Self { bytes, overflow }
     }
 
-    /// Adds a property. Names are written as given: [`Row::check`] refuses a name that is written
-    /// twice.
+    /// Adds a property without a check of its name. [`Row::check`] refuses invalid names and names
+    /// that are given twice.
     pub fn put(&mut self, name: &str, value: ValueRef<'_>) {
         self.put_joined("", name, value);
     }
 
-    /// Adds a property whose name is `prefix` and `name` together.
+    /// Adds a property whose name is `prefix` followed by `name`, without a check of the name.
     pub fn put_joined(&mut self, prefix: &str, name: &str, value: ValueRef<'_>) {
         let Ok(length) = u16::try_from(prefix.len() + name.len()) else {
             self.overflow = Some("a property's name");
@@ -63,7 +63,7 @@ impl RowBuilder {
         }
     }
 
-    /// Adds properties as they stand in a row.
+    /// Appends properties that are already encoded, as they stand in another row.
     pub(super) fn put_encoded(&mut self, properties: &[u8]) {
         self.bytes.extend_from_slice(properties);
     }
@@ -78,7 +78,7 @@ impl RowBuilder {
         }
     }
 
-    /// The builder with one more property.
+    /// Adds a property and returns the builder.
     ///
     /// # Errors
     ///
@@ -89,12 +89,12 @@ impl RowBuilder {
         Ok(self)
     }
 
-    /// The row.
+    /// Returns the row, without a Timestamp.
     ///
     /// # Errors
     ///
-    /// `is_too_large` for a key, name or value that no row could hold. The service's own limits are
-    /// checked by [`Row::check`].
+    /// `is_too_large` for a key, name or value that does not fit the row's format. [`Row::check`]
+    /// checks the service's own, lower limits.
     pub fn finish(self) -> Result<Row> {
         match self.overflow {
             None => Ok(Row::of(self.bytes.into())),
@@ -102,11 +102,11 @@ impl RowBuilder {
         }
     }
 
-    /// The row as a store hands it out, written at that time.
+    /// Returns the row with a Timestamp, as a store returns it after a write.
     ///
     /// # Errors
     ///
-    /// As [`finish`](Self::finish).
+    /// Fails like [`finish`](Self::finish).
     pub fn finish_at(mut self, timestamp: Ticks) -> Result<Row> {
         if let Some(slot) = self.bytes.get_mut(TIMESTAMP) {
             slot.copy_from_slice(&timestamp.get().to_le_bytes());

@@ -1,4 +1,4 @@
-//! What the service would refuse of a row, and how much of a request it takes.
+//! Checks rows against the service's limits, and estimates the bytes they take in a request.
 
 use super::{Row, property_size, text_of};
 use crate::{
@@ -8,9 +8,9 @@ use crate::{
 };
 
 impl Row {
-    /// Refuses the row where the service would.
+    /// Checks that the service accepts the row.
     ///
-    /// A row that passed is not looked at again, nor are its clones: it never changes.
+    /// The result is kept, so that the row and its clones are checked once: rows never change.
     ///
     /// # Errors
     ///
@@ -20,11 +20,12 @@ impl Row {
         self.request_bytes().map(drop)
     }
 
-    /// Bytes that the row's properties may take in the body of a request, an upper bound.
+    /// Checks the row, and returns an upper bound of the bytes that its properties take in a
+    /// request body.
     ///
     /// # Errors
     ///
-    /// As [`check`](Self::check): nothing is sent of a row that was not checked.
+    /// Fails like [`check`](Self::check).
     pub(crate) fn request_bytes(&self) -> Result<usize> {
         if let Some(bytes) = self.checked.get() {
             return Ok(*bytes);
@@ -70,10 +71,11 @@ impl Row {
     }
 }
 
-/// Quotes, colons, commas and the annotation of a property: `"":,"@odata.type":"Edm.DateTime",`.
+/// Bytes of a property in a request apart from name and value: `"":,"@odata.type":"Edm.DateTime",`
+/// and some to spare.
 const PROPERTY: usize = 36;
 
-/// Bytes of the value as JSON, an upper bound.
+/// Returns an upper bound of the bytes of the value as JSON.
 fn json_bytes(value: ValueRef<'_>) -> usize {
     match value {
         ValueRef::String(text) => {
@@ -82,13 +84,13 @@ fn json_bytes(value: ValueRef<'_>) -> usize {
             2 + text.len() + 5 * controls + escaped
         }
         ValueRef::Binary(bytes) => 2 + bytes.len().div_ceil(3) * 4,
-        // The longest are a Guid, 36 characters, and a Double, 24.
+        // The longest are a Guid of 36 characters and a Double of 24.
         _ => 40,
     }
 }
 
 fn check_distinct(mut names: Vec<&str>) -> Result<()> {
-    // By length first: most names differ in it, and no order is asked for.
+    // Length is compared first, because most names differ in it. Any order does to find duplicates.
     names.sort_unstable_by(|one, other| one.len().cmp(&other.len()).then_with(|| one.cmp(other)));
     match names.array_windows().find(|[one, next]| one == next) {
         None => Ok(()),

@@ -1,10 +1,11 @@
-//! The version of a row.
+//! Defines [`ETag`], the version of a row.
 
 use std::fmt;
 
 use crate::edm::Ticks;
 
-/// The version of a row: opaque, sent back byte for byte as If-Match.
+/// The version of a row, which changes with every write. It is opaque, and goes back to the service
+/// byte for byte as If-Match.
 ///
 /// ```
 /// use entable::{ETag, Ticks};
@@ -25,12 +26,12 @@ enum Version {
 }
 
 impl ETag {
-    /// The tag that the service derives from a Timestamp.
+    /// Returns the ETag that the service derives from a Timestamp.
     pub const fn of(timestamp: Ticks) -> Self {
         Self(Version::Ticks(timestamp))
     }
 
-    /// Whether the text is a weak ETag, the only kind that the service takes as If-Match.
+    /// Returns whether the text is a weak ETag, the only kind that the service accepts as If-Match.
     pub fn is_weak(&self) -> bool {
         match &self.0 {
             Version::Ticks(_) => true,
@@ -42,7 +43,7 @@ impl ETag {
 }
 
 impl From<&str> for ETag {
-    /// A tag as it came from the service.
+    /// Takes over an ETag as the service sent it.
     fn from(text: &str) -> Self {
         let ticks = text
             .strip_prefix("W/\"datetime'")

@@ -1,7 +1,7 @@
-//! One stored entity in one allocation.
+//! Defines [`Row`], one stored entity in a single allocation.
 //!
-//! The bytes are the same in memory, in the embedded store's file and in the derive's codec; their
-//! layout is written down in `docs/embedded-format.md`:
+//! A row has the same bytes in memory and in the embedded store's file, and derived code reads and
+//! writes them directly. `docs/embedded-format.md` specifies the layout:
 //!
 //! ```text
 //! 0   u8    format, 1
@@ -12,8 +12,8 @@
 //!     ..    properties: u16 bytes of the name, u8 type tag, name, value
 //! ```
 //!
-//! A value is 1 byte (Boolean), 4 (Int32), 8 (Int64, Double, DateTime), 16 (Guid), or a u32 count
-//! of bytes and the bytes (String as UTF-8, Binary).
+//! A value takes 1 byte (Boolean), 4 (Int32), 8 (Int64, Double, DateTime) or 16 (Guid). A String
+//! (as UTF-8) or Binary is a u32 count of bytes and the bytes.
 
 mod build;
 mod check;
@@ -41,14 +41,14 @@ use crate::{
 };
 
 const FORMAT: u8 = 1;
-/// Where the Timestamp stands.
+/// Byte range of the Timestamp.
 const TIMESTAMP: Range<usize> = 1..9;
-/// Where the keys' lengths stand.
+/// Byte range of the lengths of both keys.
 const LENGTHS: Range<usize> = 9..13;
-/// Where the keys begin.
+/// Offset of the PartitionKey.
 const HEADER: usize = LENGTHS.end;
 
-/// One stored entity: keys, Timestamp, ETag and properties.
+/// One stored entity: keys, Timestamp, ETag and properties. A row never changes.
 ///
 /// ```
 /// use entable::{Row, ValueRef};
@@ -62,9 +62,10 @@ const HEADER: usize = LENGTHS.end;
 pub struct Row {
     bytes: Bytes,
     etag: Option<ETag>,
-    /// Properties that are stored encrypted, whatever the entity declares.
+    /// Names of the properties that are stored encrypted, whatever the entity declares.
     encrypted: Option<Arc<[Box<str>]>>,
-    /// What [`check`](Self::check) found, once it was made: the row's bytes in a request.
+    /// The result of [`check`](Self::check) once it was made: the bytes that the row takes in a
+    /// request.
     checked: OnceLock<usize>,
 }
 
@@ -81,16 +82,17 @@ impl Row {
         Self { bytes, etag: None, encrypted: None, checked: OnceLock::new() }
     }
 
-    /// A builder for the row with these keys.
+    /// Starts to build the row with these keys.
     pub fn build(partition_key: &str, row_key: &str) -> RowBuilder {
         RowBuilder::new(partition_key, row_key)
     }
 
-    /// A row from its bytes; keys and header are checked here, properties when they are read.
+    /// Creates a row from its stored bytes. Keys and header are checked now, properties when they
+    /// are read.
     ///
     /// # Errors
     ///
-    /// `is_corrupt` for a damaged header or an unknown format.
+    /// `is_corrupt` for a damaged header and for an unknown format.
     #[inline]
     pub fn from_bytes(bytes: Bytes) -> Result<Self> {
         let row = Self::of(bytes);
@@ -102,7 +104,7 @@ impl Row {
         let Some((partition, keys)) = row.joined_keys() else {
             return Err(corrupt("the keys are cut"));
         };
-        // Nearly all keys are ASCII, which is seen at a glance.
+        // Nearly all keys are ASCII, which is quicker to check than UTF-8.
         let is_text = || from_utf8(keys).is_ok_and(|keys| keys.is_char_boundary(partition));
         if !keys.is_ascii() && !is_text() {
             return Err(corrupt("the keys are not UTF-8"));
@@ -113,12 +115,12 @@ impl Row {
         Ok(row)
     }
 
-    /// The bytes, as a store keeps them.
+    /// Returns the row's bytes, as stores keep them.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Bytes of the PartitionKey, and both keys, one behind the other.
+    /// Returns the length of the PartitionKey in bytes, and both keys' bytes, one after the other.
     #[inline]
     fn joined_keys(&self) -> Option<(usize, &[u8])> {
         let (partition, row) = self.bytes.get(LENGTHS)?.split_first_chunk()?;
@@ -132,13 +134,13 @@ impl Row {
         self.joined_keys().and_then(|(partition, keys)| keys.split_at_checked(partition))
     }
 
-    /// The row's address in a store that keeps rows in order.
+    /// Encodes the row's keys as bytes that sort in the service's order.
     pub(crate) fn address(&self) -> Vec<u8> {
         let (partition_key, row_key) = self.key_bytes().unwrap_or_default();
         order_of(partition_key, row_key)
     }
 
-    /// PartitionKey and RowKey: cheaper than one after the other.
+    /// Returns PartitionKey and RowKey together, which is cheaper than one after the other.
     ///
     /// ```
     /// # use entable::Row;
@@ -148,7 +150,8 @@ impl Row {
     #[inline]
     pub fn keys(&self) -> (&str, &str) {
         let keys = self.joined_keys().and_then(|(partition, keys)| {
-            // Both are looked at together: the text of two texts is split where one ends.
+            // Both keys are validated as one text and then split, which is valid only at a
+            // character boundary.
             from_utf8(keys).ok()?.split_at_checked(partition)
         });
         keys.unwrap_or_default()
@@ -160,36 +163,36 @@ impl Row {
         ticks.try_into().ok().map(i64::from_le_bytes)
     }
 
-    /// The PartitionKey.
+    /// Returns the PartitionKey.
     #[inline]
     pub fn partition_key(&self) -> &str {
         self.key_bytes().and_then(|(key, _)| from_utf8(key).ok()).unwrap_or_default()
     }
 
-    /// The RowKey.
+    /// Returns the RowKey.
     #[inline]
     pub fn row_key(&self) -> &str {
         self.key_bytes().and_then(|(_, key)| from_utf8(key).ok()).unwrap_or_default()
     }
 
-    /// When the row was written last; `None` for one that was not written yet.
+    /// Returns when the row was last written, or `None` if it was not written yet.
     pub fn timestamp(&self) -> Option<Ticks> {
         self.ticks().filter(|ticks| *ticks != 0).and_then(Ticks::new)
     }
 
-    /// The version; `None` for a row that was not written yet.
+    /// Returns the row's ETag, or `None` if the row was not written yet.
     pub fn etag(&self) -> Option<ETag> {
         self.etag.clone().or_else(|| self.timestamp().map(ETag::of))
     }
 
-    /// The same row with the version that the service gave it.
+    /// Returns the row with the ETag that the service gave it.
     #[must_use]
     pub fn with_etag(mut self, etag: ETag) -> Self {
         self.etag = Some(etag);
         self
     }
 
-    /// The same row, written at that time.
+    /// Copies the row with another Timestamp and without a separate ETag.
     #[must_use]
     pub fn written_at(&self, timestamp: Ticks) -> Self {
         let mut bytes = self.bytes.to_vec();
@@ -200,7 +203,7 @@ impl Row {
         Self { encrypted: self.encrypted.clone(), ..row }
     }
 
-    /// The same content under other keys.
+    /// Copies the row under other keys, without Timestamp and ETag.
     pub(crate) fn with_keys(&self, partition_key: &str, row_key: &str) -> Result<Self> {
         let mut row = RowBuilder::new(partition_key, row_key);
         let keys = self.key_bytes().map_or(0, |(partition, row)| partition.len() + row.len());
@@ -208,7 +211,7 @@ impl Row {
         Ok(Self { encrypted: self.encrypted.clone(), ..row.finish()? })
     }
 
-    /// The same row, some of whose properties are stored encrypted.
+    /// Marks these properties as stored encrypted, in place of those marked before.
     #[must_use]
     pub(crate) fn encrypting(mut self, names: impl IntoIterator<Item = Box<str>>) -> Self {
         let names: Vec<Box<str>> = names.into_iter().collect();
@@ -216,7 +219,8 @@ impl Row {
         self
     }
 
-    /// The same row, encrypted where the row that it follows is.
+    /// Takes over the marks of encrypted properties from `before`, the row that this one follows,
+    /// unless it has marks of its own.
     #[must_use]
     pub(crate) fn encrypted_as(mut self, before: &Self) -> Self {
         if self.encrypted.is_none() {
@@ -225,29 +229,29 @@ impl Row {
         self
     }
 
-    /// Properties that are stored encrypted, as far as the row knows.
+    /// Returns the names of the properties that are marked as stored encrypted.
     pub(crate) fn encrypted(&self) -> &[Box<str>] {
         self.encrypted.as_deref().unwrap_or_default()
     }
 
-    /// The same row as if it was not written yet.
+    /// Copies the row without Timestamp and ETag, as if it was not written yet.
     pub(crate) fn without_version(self) -> Self {
         Self { etag: None, ..self.written_at(Ticks::default()) }
     }
 
-    /// Keys and properties, without the version.
+    /// Returns the bytes of keys and properties, without the Timestamp.
     fn content(&self) -> &[u8] {
         self.bytes.get(9..).unwrap_or_default()
     }
 
-    /// Whether two rows hold the same, whenever they were written and in whatever order a service
-    /// gives their properties back.
+    /// Returns whether two rows have equal keys and properties. Timestamps, ETags and the order of
+    /// properties may differ, since a service can return properties in another order.
     pub(crate) fn holds_same(&self, other: &Self) -> bool {
         self.content() == other.content()
             || self.key_bytes() == other.key_bytes() && self.sorted() == other.sorted()
     }
 
-    /// The properties by name; as far as they can be read.
+    /// Returns the properties sorted by name, up to the first damaged one.
     fn sorted(&self) -> Vec<read::Raw<'_>> {
         let mut properties = self.properties();
         let mut sorted = Vec::new();
@@ -258,20 +262,22 @@ impl Row {
         sorted
     }
 
-    /// The properties, in the order in which they are stored.
+    /// Iterates over the properties in the order in which they are stored.
     #[inline]
     pub fn properties(&self) -> Properties<'_> {
         let keys = self.key_bytes().map_or(0, |(partition, row)| partition.len() + row.len());
         Properties::new(self.bytes.get(HEADER + keys..).unwrap_or_default())
     }
 
-    /// The place that a walk has come to, for [`properties_from`](Self::properties_from).
+    /// Returns the byte offset that a reader of this row has reached, for
+    /// [`properties_from`](Self::properties_from).
     #[inline]
     pub(crate) fn place_of(&self, properties: &Properties<'_>) -> u32 {
         u32::try_from(self.bytes.len() - properties.left()).unwrap_or_default()
     }
 
-    /// The properties from a place on that a walk came to; 0: all.
+    /// Iterates over the properties from the byte offset that another reader has reached. 0 means
+    /// from the start.
     #[doc(hidden)]
     #[inline]
     pub fn properties_from(&self, place: u32) -> Properties<'_> {
@@ -281,16 +287,16 @@ impl Row {
         }
     }
 
-    /// The value of that name.
+    /// Returns the value of the property `name`, or `None` if the row has no such property.
     ///
     /// # Errors
     ///
-    /// `is_corrupt` for a damaged row; the values of other properties are not looked at.
+    /// `is_corrupt` for a damaged row. Values of other properties are not checked.
     pub fn get(&self, name: &str) -> Result<Option<ValueRef<'_>>> {
         self.properties().find(name)
     }
 
-    /// The properties as owned values, in order.
+    /// Copies the properties into a bag, in stored order.
     ///
     /// # Errors
     ///
@@ -304,7 +310,7 @@ impl Row {
         Ok(bag.into_iter().collect())
     }
 
-    /// How many properties the row has beside keys and Timestamp.
+    /// Returns the number of properties, not counting keys and Timestamp.
     ///
     /// # Errors
     ///
@@ -318,7 +324,8 @@ impl Row {
         Ok(count)
     }
 
-    /// The bytes that the service counts for the entity ("How the size of an entity is calculated").
+    /// Returns the number of bytes that the service counts for the entity ("How the size of an
+    /// entity is calculated").
     ///
     /// # Errors
     ///
@@ -339,7 +346,7 @@ impl Row {
         Ok(size)
     }
 
-    /// What the service counts for an entity without properties.
+    /// Returns the number of bytes that the service counts for an entity without properties.
     fn keys_size(&self) -> usize {
         let (partition_key, row_key) = self.keys();
         4 + 2 * (limits::utf16_units(partition_key) + limits::utf16_units(row_key))
@@ -360,12 +367,12 @@ pub(crate) fn corrupt(what: &str) -> Error {
     Error::new(ErrorKind::Corrupt, format!("stored row is damaged: {what}"))
 }
 
-/// What the service counts for a property.
+/// Returns the number of bytes that the service counts for a property.
 fn property_size(name: &str, value: ValueRef<'_>) -> usize {
     8 + 2 * limits::utf16_units(name) + value.service_size()
 }
 
-/// A property's name as text.
+/// Returns a property's name as text.
 fn text_of(name: &[u8]) -> Result<&str> {
     from_utf8(name).map_err(|_| corrupt("a property's name is not UTF-8"))
 }

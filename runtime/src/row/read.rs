@@ -1,4 +1,4 @@
-//! How a row's properties are read.
+//! Reads a row's properties one after the other.
 
 use std::str::from_utf8;
 
@@ -10,10 +10,10 @@ use crate::{
     error::{Error, Result},
 };
 
-/// A property as it stands in a row: name, type, the bytes of its value.
+/// A property as it stands in a row: its name, its type and the bytes of its value.
 pub(crate) type Raw<'a> = (&'a [u8], EdmType, &'a [u8]);
 
-/// A walk over a row's properties, name (UTF-8) and value.
+/// Reads a row's properties in stored order: each name (UTF-8) and value.
 #[derive(Debug, Clone)]
 pub struct Properties<'a> {
     rest: &'a [u8],
@@ -25,7 +25,7 @@ impl<'a> Properties<'a> {
         Self { rest: bytes }
     }
 
-    /// The next property.
+    /// Reads the next property, or returns `None` at the end.
     ///
     /// # Errors
     ///
@@ -38,19 +38,20 @@ impl<'a> Properties<'a> {
         Ok(Some((slot.name, value)))
     }
 
-    /// The next property as it stands in the row: name, type, the bytes of its value.
+    /// Reads the next property without decoding its value, or returns `None` at the end.
     #[inline]
     pub(crate) fn raw(&mut self) -> Result<Option<Raw<'a>>> {
         Ok(self.start()?.map(|slot| (slot.name, slot.edm, slot.bytes)))
     }
 
-    /// Bytes that are still to come.
+    /// Returns the number of bytes that are not read yet.
     #[inline]
     pub(super) fn left(&self) -> usize {
         self.rest.len()
     }
 
-    /// The value of that name, if it is still to come; values before it are not read.
+    /// Reads on to the property `name` and returns its value, or `None` if it does not follow.
+    /// Values before it are not decoded.
     pub(super) fn find(mut self, name: &str) -> Result<Option<ValueRef<'a>>> {
         while let Some(slot) = self.start()? {
             if slot.name == name.as_bytes() {
@@ -68,7 +69,7 @@ impl<'a> Properties<'a> {
         Slot::read(&mut self.rest).map(Some).ok_or_else(|| self.damaged())
     }
 
-    /// The error of a damaged property, after which there are no more.
+    /// Returns the error of a damaged property and ends the reading.
     #[cold]
     fn damaged(&mut self) -> Error {
         self.rest = &[];
@@ -76,7 +77,7 @@ impl<'a> Properties<'a> {
     }
 }
 
-/// A property as it stands in the row, its value not read yet.
+/// A property whose value is not decoded yet.
 struct Slot<'a> {
     name: &'a [u8],
     edm: EdmType,
@@ -102,7 +103,7 @@ impl<'a> Slot<'a> {
         Some(Self { name, edm, bytes: take(rest, size)? })
     }
 
-    /// The value; `None` where the bytes are none of the type.
+    /// Decodes the value. Returns `None` if the bytes do not fit the type.
     #[inline]
     fn value(&self) -> Option<ValueRef<'a>> {
         let bytes = self.bytes;

@@ -1,4 +1,4 @@
-//! Leave to use all tables of an account.
+//! Defines [`AccountSas`], a signature that permits to use all tables of an account.
 
 use super::{
     SasToken, letters,
@@ -8,29 +8,29 @@ use super::{
 use crate::{backend::azure::AccountKey, error::Result};
 
 letters! {
-    /// What a signature allows in an account.
+    /// The operations that a signature permits in an account.
     AccountPermissions;
-    /// Read rows and policies.
+    /// Reads rows and access policies.
     READ = 1 'r';
-    /// Create tables.
+    /// Creates tables.
     WRITE = 2 'w';
-    /// Delete tables and rows.
+    /// Deletes tables and rows.
     DELETE = 4 'd';
-    /// List tables.
+    /// Lists tables.
     LIST = 8 'l';
-    /// Insert rows.
+    /// Inserts rows.
     ADD = 16 'a';
-    /// Create tables.
+    /// Creates tables.
     CREATE = 32 'c';
-    /// Replace and merge rows.
+    /// Replaces and merges rows.
     UPDATE = 64 'u';
 }
 
 letters! {
-    /// What a signature is for. Queries and writes are about objects, creating and listing tables
-    /// is about containers.
+    /// The kinds of resources that a signature is valid for. Queries and writes need `OBJECT`;
+    /// creating and listing tables needs `CONTAINER`.
     ResourceTypes;
-    /// The service's own settings.
+    /// Settings of the service.
     SERVICE = 1 's';
     /// Tables.
     CONTAINER = 2 'c';
@@ -38,7 +38,8 @@ letters! {
     OBJECT = 4 'o';
 }
 
-/// Leave to use the tables of an account.
+/// Describes a signature that permits to use the tables of an account: operations, resources,
+/// times, addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AccountSas {
     permissions: AccountPermissions,
@@ -49,17 +50,17 @@ pub struct AccountSas {
 terms!(AccountSas);
 
 impl AccountSas {
-    /// Leave for these operations on resources of these types.
+    /// Describes a signature for these operations on resources of these types.
     pub fn new(permissions: AccountPermissions, resources: ResourceTypes) -> Self {
         Self { permissions, resources, terms: Terms::default() }
     }
 
-    /// The signature, made with an account's key. Nothing is sent.
+    /// Makes the signature with an account's key. No request is sent.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a signature that allows nothing or has no end, an end before the beginning,
-    /// or what is no address.
+    /// `is_invalid` if no operation or no resource type is permitted, the end is missing or not
+    /// after the start, or the IP text is no IPv4 address or range.
     pub fn sign(&self, key: &AccountKey) -> Result<SasToken> {
         let terms = &self.terms;
         terms.check()?;

@@ -1,9 +1,9 @@
-//! The key range of a signature, from the keys of a path.
+//! Computes the key range of a signature from a selection of rows.
 //!
-//! A signature's range includes both of its ends, and an end that is empty is no end at all. A path
-//! may leave its ends out, as a prefix does: `ge 'email_a' and lt 'email_b'`. To end such a range at
-//! `email_b` would let in the row `email_b`, somebody else's. So the end is put right below it:
-//! never above the path, and below it by nothing that a key holds in practice.
+//! A signature's range includes both ends, and an empty end means no end. A selection can exclude
+//! its end, as a prefix does: `ge 'email_a' and lt 'email_b'`. A range that ends at `email_b` would
+//! permit the row `email_b`, which belongs to someone else. So the range ends directly below: it
+//! never permits more than the selection, and it lacks only keys that do not occur in practice.
 
 use std::{cmp::Ordering, ops::Bound};
 
@@ -14,15 +14,17 @@ use crate::{
     limits::{self, is_forbidden_in_key},
 };
 
-/// One end: a PartitionKey, and a RowKey unless the partition is in as a whole.
+/// One end of a range: a PartitionKey, and a RowKey unless the whole partition is included.
 pub(super) type End = (String, Option<String>);
 
-/// The least character that a key may hold: between a key and the same with a blank there is none.
+/// The smallest character that a key may contain. No key lies between a key and that key followed
+/// by a blank.
 const LEAST: char = ' ';
-/// The greatest. It is no character of any text, so that no key goes on behind it.
+/// The greatest UTF-16 unit. It is a noncharacter that no text contains, so no key continues after
+/// it.
 const GREATEST: char = '\u{ffff}';
 
-/// Both ends of the keys; none where they are the whole table.
+/// Returns the first and last row of the selection, or no ends if it is the whole table.
 pub(super) fn of(keys: &Keys) -> Result<(Option<End>, Option<End>)> {
     let Some(partition) = &keys.partition else {
         return match keys.is_row_bounded() {
@@ -45,7 +47,7 @@ pub(super) fn of(keys: &Keys) -> Result<(Option<End>, Option<End>)> {
     Ok(ends)
 }
 
-/// Refuses ends that the service would read as others than they are.
+/// Checks that the service reads the ends as they are meant.
 pub(super) fn check(from: Option<&End>, to: Option<&End>) -> Result<()> {
     for (partition_key, row_key) in from.into_iter().chain(to) {
         limits::check_key("PartitionKey", partition_key)?;
@@ -65,7 +67,7 @@ pub(super) fn check(from: Option<&End>, to: Option<&End>) -> Result<()> {
     }
 }
 
-/// Whether a range from the one to the other holds no key.
+/// Returns whether no key lies between the two ends.
 fn is_after((from, first): &End, (to, last): &End) -> bool {
     match from.encode_utf16().cmp(to.encode_utf16()) {
         Ordering::Equal => match (first, last) {
@@ -76,7 +78,7 @@ fn is_after((from, first): &End, (to, last): &End) -> bool {
     }
 }
 
-/// The first RowKey; `None`: the partition's first row.
+/// Returns the first RowKey of the range, or `None` for the partition's first row.
 fn first(lower: &Bound<String>) -> Option<String> {
     match lower {
         Bound::Included(key) if !key.is_empty() => Some(key.clone()),
@@ -85,7 +87,7 @@ fn first(lower: &Bound<String>) -> Option<String> {
     }
 }
 
-/// The last RowKey; `None`: the partition's last row.
+/// Returns the last RowKey of the range, or `None` for the partition's last row.
 fn last(upper: &Bound<String>) -> Result<Option<String>> {
     let last = match upper {
         Bound::Unbounded => return Ok(None),
@@ -105,12 +107,13 @@ fn empty_row_key() -> Error {
     )
 }
 
-/// What stands right below a key, in the order of UTF-16 units. `None`: nothing does.
+/// Returns the greatest key below `key` that occurs in practice, in the order of UTF-16 units, or
+/// `None` if no key is below.
 fn below(key: &str) -> Option<String> {
     let mut below = key.to_owned();
     let last = below.pop()?;
-    // Keys that go on where this one ends stand above it, and below `last` those that go on behind
-    // its predecessor.
+    // Directly below a key are those that continue its predecessor: the last character replaced by
+    // the previous one, followed by anything.
     if let Some(previous) = previous(last) {
         below.push(previous);
         below.push(GREATEST);
@@ -118,7 +121,7 @@ fn below(key: &str) -> Option<String> {
     Some(below)
 }
 
-/// The character before this one among those that a key may hold, in the order of UTF-16 units:
+/// Returns the previous character that a key may contain, in the order of UTF-16 units, where
 /// surrogate pairs stand between U+D7FF and U+E000.
 fn previous(c: char) -> Option<char> {
     let mut c = c;

@@ -1,4 +1,4 @@
-//! Signatures that are used again until they are near their end.
+//! Reuses signatures until they are near their end.
 
 use std::{
     collections::HashMap,
@@ -16,10 +16,11 @@ use crate::{
     error::Result,
 };
 
-/// Makes signatures of one lifetime and hands the same one out until a fifth of it is left.
+/// Makes signatures of one lifetime, and returns the same one for equal requests until a fifth of
+/// its lifetime is left.
 ///
-/// Signing is cheap; what a cache saves is that every user of a table gets another address, which
-/// no other cache on the way can use again.
+/// Signing is cheap. The cache keeps addresses stable: with a new signature for every user, no HTTP
+/// cache on the way could reuse a response.
 ///
 /// ```
 /// use std::time::Duration;
@@ -38,25 +39,26 @@ pub struct SasCache {
     tokens: Mutex<HashMap<TableSas, SasToken>>,
 }
 
-/// How much earlier than now a signature begins: clocks differ.
+/// How much earlier than now a signature begins, in case clocks differ.
 const SKEW: Duration = Duration::from_secs(300);
 
 impl SasCache {
-    /// A cache of signatures that are good for `lifetime`.
+    /// Creates a cache of signatures that are valid for `lifetime`, by the system's clock.
     pub fn new(key: AccountKey, lifetime: Duration) -> Self {
         Self::with_clock(key, lifetime, Arc::new(SystemClock))
     }
 
-    /// The same by another clock.
+    /// Creates a cache of signatures that are valid for `lifetime`, by another clock.
     pub fn with_clock(key: AccountKey, lifetime: Duration, clock: Arc<dyn Clock>) -> Self {
         Self { key, lifetime, clock, tokens: Mutex::default() }
     }
 
-    /// The signature for `sas`, whose own times do not count.
+    /// Returns a signature for `sas`, cached or new. Its times come from the cache; those of `sas`
+    /// are ignored.
     ///
     /// # Errors
     ///
-    /// As [`TableSas::sign`].
+    /// Fails like [`TableSas::sign`].
     pub fn get(&self, sas: &TableSas) -> Result<SasToken> {
         let now = OffsetDateTime::from(self.clock.now());
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,8 @@
-//! Shared access signatures: leave to use a table, or the tables of an account, made without a
-//! request.
+//! Makes shared access signatures (SAS): signed permissions to use one table, or all tables of an
+//! account. No request is sent.
 //!
-//! A signature is as good as the key for what it allows: hand it on over a safe way, for a short
-//! time. `Debug` never prints one.
+//! For what it permits, a signature is as powerful as the account's key. Transmit it over a secure
+//! channel and limit its lifetime. `Debug` never prints one.
 
 mod account;
 mod bounds;
@@ -16,7 +16,7 @@ pub use cache::SasCache;
 pub use table::{TablePermissions, TableSas};
 pub use token::SasToken;
 
-/// A set of letters in the order that the service signs them in.
+/// Defines a set of permission letters, written in the order in which the service signs them.
 macro_rules! letters {
     (
         $(#[$doc:meta])* $name:ident;
@@ -27,10 +27,10 @@ macro_rules! letters {
         pub struct $name(u8);
 
         impl $name {
-            /// None of them.
+            /// The empty set.
             pub const NONE: Self = Self(0);
             $($(#[$one])* pub const $constant: Self = Self($bit);)*
-            /// All of them.
+            /// The set of all members.
             pub const ALL: Self = Self(0 $(| $bit)*);
 
             pub(super) fn letters(self) -> String {

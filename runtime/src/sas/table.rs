@@ -1,4 +1,4 @@
-//! Leave to use one table.
+//! Defines [`TableSas`], a signature that permits to use one table or some of its rows.
 
 use time::OffsetDateTime;
 
@@ -18,19 +18,20 @@ use crate::{
 };
 
 letters! {
-    /// What a signature allows in a table. An insert_or_replace needs both `ADD` and `UPDATE`.
+    /// The operations that a signature permits in a table. Insert-or-replace and insert-or-merge
+    /// need both `ADD` and `UPDATE`.
     TablePermissions;
-    /// Read and query rows.
+    /// Reads and queries rows.
     READ = 1 'r';
-    /// Insert rows.
+    /// Inserts rows.
     ADD = 2 'a';
-    /// Replace and merge rows.
+    /// Replaces and merges rows.
     UPDATE = 4 'u';
-    /// Delete rows.
+    /// Deletes rows.
     DELETE = 8 'd';
 }
 
-/// Leave to use one table: which operations, when, from where, and which keys.
+/// Describes a signature that permits to use one table: operations, times, addresses, keys.
 ///
 /// ```
 /// use entable::{AccountKey, sas::{TablePermissions, TableSas}};
@@ -59,7 +60,7 @@ pub struct TableSas {
 terms!(TableSas);
 
 impl TableSas {
-    /// Leave to use that table, for nothing yet.
+    /// Describes a signature for this table that permits nothing yet.
     pub fn new(table: impl Into<String>) -> Self {
         Self {
             table: table.into(),
@@ -71,46 +72,48 @@ impl TableSas {
         }
     }
 
-    /// Leave to use the rows of a path in the table that its entity or index declares, for nothing
-    /// yet; as [`path`](Self::path).
+    /// Describes a signature for the rows of `path` in the table that its entity or index declares.
+    /// It permits nothing yet; [`path`](Self::path) says which rows are covered.
     ///
     /// # Errors
     ///
-    /// As [`path`](Self::path).
+    /// Fails like [`path`](Self::path).
     pub fn of<P: Path>(path: P) -> Result<Self> {
         let access = path.access();
         let own = access.family.and_then(|family| family.table);
         Self::new(own.unwrap_or(P::Entity::SCHEMA.table)).keys(access.checked()?)
     }
 
-    /// Allows these operations.
+    /// Permits these operations.
     #[must_use]
     pub fn permissions(mut self, permissions: TablePermissions) -> Self {
         self.permissions = permissions;
         self
     }
 
-    /// By the stored access policy of that name: what the policy says must not be said here again.
+    /// Refers to the stored access policy with this name. What the policy sets must not be set here
+    /// again.
     #[must_use]
     pub fn policy(mut self, id: impl Into<String>) -> Self {
         self.policy = id.into();
         self
     }
 
-    /// For the rows of a path alone: a point, a range, a partition; a scan is the whole table.
+    /// Limits the signature to the rows of a path: a point, a range or a partition. A scan means
+    /// the whole table.
     ///
-    /// A signature knows keys and no types: it covers every row between the ends, other entities'
-    /// too, and never one beyond. An entity that is written with copies or lists needs a range that
-    /// holds their rows as well: the partition, [`keys`](Self::keys).
+    /// A signature knows keys and no types. It covers every row between its ends, rows of other
+    /// entities too, and no row beyond. To write an entity with copies or lists, the range has to
+    /// contain their rows as well: pass the partition to [`keys`](Self::keys).
     ///
-    /// Where the path leaves its end out, as a prefix does, the range ends right below: only a key
-    /// that goes on with the noncharacter U+FFFF at that very place would be missing.
+    /// Where the path excludes its end, as a prefix does, the range ends directly below. It then
+    /// lacks only keys that continue with the noncharacter U+FFFF at that position.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a path whose rows cannot be told from others by a range that includes its
-    /// ends (in the empty PartitionKey, the row with the empty RowKey), that leads to no key or to
-    /// another table, or that holds a value that does not fit its field.
+    /// `is_invalid` if no range with both ends included can separate the path's rows from others
+    /// (in the empty PartitionKey, the row with the empty RowKey), if the path selects no key or
+    /// another table, or if it holds a value that does not fit its field.
     ///
     /// ```
     /// use entable::{AccountKey, prelude::*, sas::{TablePermissions, TableSas}};
@@ -142,38 +145,39 @@ impl TableSas {
         }
     }
 
-    /// For the rows of these keys alone, as [`path`](Self::path).
+    /// Limits the signature to the rows with these keys. [`path`](Self::path) says which rows are
+    /// covered.
     ///
     /// # Errors
     ///
-    /// As [`path`](Self::path).
+    /// Fails like [`path`](Self::path).
     pub fn keys(mut self, keys: &Keys) -> Result<Self> {
         (self.from, self.to) = bounds::of(keys)?;
         Ok(self)
     }
 
-    /// For no rows before this one, in the order of (PartitionKey, RowKey). Without a RowKey: from the
-    /// partition's first row on.
+    /// Excludes rows before this one, in the order of (PartitionKey, RowKey). Without a RowKey, the
+    /// range starts at the partition's first row.
     #[must_use]
     pub fn keys_from(mut self, partition_key: &str, row_key: Option<&str>) -> Self {
         self.from = Some((partition_key.to_owned(), row_key.map(str::to_owned)));
         self
     }
 
-    /// For no rows after this one, which is allowed itself. Without a RowKey: up to the partition's
-    /// last row.
+    /// Excludes rows after this one, which is itself included. Without a RowKey, the range ends at
+    /// the partition's last row.
     #[must_use]
     pub fn keys_to(mut self, partition_key: &str, row_key: Option<&str>) -> Self {
         self.to = Some((partition_key.to_owned(), row_key.map(str::to_owned)));
         self
     }
 
-    /// The signature, made with an account's key. Nothing is sent.
+    /// Makes the signature with an account's key. No request is sent.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a table name, key or address that the service would refuse, an end before
-    /// the beginning, and for a signature without a policy that allows nothing or has no end.
+    /// `is_invalid` if the service would refuse the table's name, a key or an address, if the end
+    /// is before the start, and if a signature without a policy permits nothing or has no end.
     pub fn sign(&self, key: &AccountKey) -> Result<SasToken> {
         self.check()?;
         let terms = &self.terms;
@@ -215,7 +219,7 @@ impl TableSas {
         Ok(SasToken::new(query, terms.expires))
     }
 
-    /// The same with other times, for a cache.
+    /// Copies the description with other times, for a cache.
     pub(super) fn between(&self, starts: OffsetDateTime, expires: OffsetDateTime) -> Self {
         self.clone().starts(starts).expires(expires)
     }

@@ -1,4 +1,4 @@
-//! When and from where a signature may be used: what the two kinds have in common.
+//! Defines the terms that both kinds of signatures have: when and from where they are valid.
 
 use std::net::Ipv4Addr;
 
@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use super::token::invalid;
 use crate::{edm::Ticks, error::Result};
 
-/// The terms of a signature.
+/// When and from where a signature is valid: times, IPv4 addresses, protocol.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Terms {
     pub(super) starts: Option<Ticks>,
@@ -25,9 +25,9 @@ impl Terms {
         self.expires.map(seconds).unwrap_or_default()
     }
 
-    /// Refuses what the service would only refuse when the signature is used.
+    /// Checks what the service would refuse only when the signature is used.
     pub(super) fn check(&self) -> Result<()> {
-        // As they are signed, in whole seconds.
+        // Compared as they are signed, in whole seconds.
         let (starts, expires) = (self.starts(), self.expires());
         if !starts.is_empty() && !expires.is_empty() && starts >= expires {
             return Err(invalid(format!(
@@ -47,7 +47,7 @@ impl Terms {
     }
 }
 
-/// A time as it stands in a signature: whole seconds.
+/// Formats a time as it stands in a signature, in whole seconds.
 fn seconds(time: Ticks) -> String {
     let text = time.to_string();
     match text.split_once('.') {
@@ -56,38 +56,39 @@ fn seconds(time: Ticks) -> String {
     }
 }
 
-/// A time of the caller's.
+/// Converts a time to ticks, or returns `None` outside the years 1 to 9999.
 pub(super) fn ticks(time: OffsetDateTime) -> Option<Ticks> {
     Ticks::try_from(time).ok()
 }
 
-/// The methods that set the terms of a signature, in its field `terms`.
+/// Adds the methods that set the terms of a signature, in its field `terms`.
 macro_rules! terms {
     ($kind:ident) => {
         impl $kind {
-            /// From that time on; left out: at once. Clocks differ: begin some minutes early or
-            /// leave it out.
+            /// Sets when the signature becomes valid. Without it, it is valid at once. Clocks
+            /// differ, so leave it out or set it some minutes early.
             #[must_use]
             pub fn starts(mut self, time: time::OffsetDateTime) -> Self {
                 self.terms.starts = super::terms::ticks(time);
                 self
             }
 
-            /// Until that time, in whole seconds.
+            /// Sets when the signature ends, in whole seconds.
             #[must_use]
             pub fn expires(mut self, time: time::OffsetDateTime) -> Self {
                 self.terms.expires = super::terms::ticks(time);
                 self
             }
 
-            /// From that IPv4 address or range, `168.1.5.60-168.1.5.70`, alone.
+            /// Permits requests only from this IPv4 address or range, such as
+            /// `168.1.5.60-168.1.5.70`.
             #[must_use]
             pub fn ip(mut self, addresses: impl Into<String>) -> Self {
                 self.terms.ip = addresses.into();
                 self
             }
 
-            /// Over https alone.
+            /// Permits requests over https only.
             #[must_use]
             pub fn https_only(mut self) -> Self {
                 self.terms.protocol = "https";

@@ -1,4 +1,4 @@
-//! A signature that was made.
+//! Defines [`SasToken`], a finished signature.
 
 use std::{fmt, fmt::Write};
 
@@ -10,10 +10,11 @@ use crate::{
     error::{Error, ErrorKind},
 };
 
-/// The service version that the texts are signed for.
+/// The service version that signatures are made for.
 pub(super) const VERSION: &str = "2019-02-02";
 
-/// A shared access signature: the query string that stands in for a key.
+/// A shared access signature: a query string that takes the place of an account key. It is a
+/// secret, and `Debug` does not print it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SasToken {
     query: String,
@@ -25,17 +26,17 @@ impl SasToken {
         Self { query, expires }
     }
 
-    /// The query string, percent-encoded, without `?`. A secret.
+    /// Returns the percent-encoded query string without `?`. It is a secret.
     pub fn as_query(&self) -> &str {
         &self.query
     }
 
-    /// The address with the signature behind it. A secret.
+    /// Appends the signature to an address. The result is a secret.
     pub fn to_url(&self, address: &str) -> String {
         format!("{}?{}", address.trim_end_matches('?'), self.query)
     }
 
-    /// When it ends; `None` where a stored policy says.
+    /// Returns when the signature ends, or `None` if a stored access policy decides that.
     pub fn expires(&self) -> Option<OffsetDateTime> {
         self.expires.map(OffsetDateTime::from)
     }
@@ -55,7 +56,7 @@ pub(super) fn invalid(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Invalid, message)
 }
 
-/// A query string of the members that are not empty.
+/// Builds a query string from the members that are not empty.
 pub(super) fn query(members: &[(&str, &str)]) -> String {
     let mut query = String::new();
     for (name, value) in members.iter().filter(|(_, value)| !value.is_empty()) {
