@@ -1,4 +1,5 @@
-//! Columns: an entity's properties as typed constants, and the conditions that they form.
+//! Defines columns, the typed constants for an entity's properties, and the conditions made from
+//! them.
 
 use std::{
     borrow::Cow,
@@ -16,10 +17,11 @@ use crate::{
     row::Row,
 };
 
-/// How a field is read back from a part of a key.
+/// A function that reads a field from the text of its key part.
 pub type ReadPart<F> = fn(&Part, &str) -> Result<F>;
 
-/// A column of entity `E` whose field has type `F`.
+/// A column of entity `E`: a property whose field has type `F`. Comparing it with a value makes a
+/// [`Predicate`].
 ///
 /// ```ignore
 /// Employee::AGE.ge(30) & !Employee::LAST_NAME.eq("Jones")
@@ -38,12 +40,13 @@ impl<E, F, K> fmt::Debug for Column<E, F, K> {
 }
 
 impl<E, F, K> Column<E, F, K> {
-    /// A column that is a property of that name.
+    /// Creates a column that rows store as the property `name`.
     pub const fn property(name: &'static str, read: fn(&Row, &str) -> Result<F>) -> Self {
         Self { name: Cow::Borrowed(name), read, key: None, of: PhantomData }
     }
 
-    /// A column whose field the keys of some of the entity's rows give back.
+    /// Creates a column whose field the keys of some of the entity's rows restore. `part` reads the
+    /// field from such a key.
     pub const fn key(
         name: &'static str,
         read: fn(&Row, &str) -> Result<F>,
@@ -52,7 +55,7 @@ impl<E, F, K> Column<E, F, K> {
         Self { name: Cow::Borrowed(name), read, key: Some(part), of: PhantomData }
     }
 
-    /// A column of the system: a key or the Timestamp.
+    /// Creates the column of a system property: PartitionKey, RowKey or Timestamp.
     pub(super) const fn system(name: &'static str) -> Self
     where
         F: SystemValue,
@@ -60,7 +63,7 @@ impl<E, F, K> Column<E, F, K> {
         Self { name: Cow::Borrowed(name), read: F::READ, key: None, of: PhantomData }
     }
 
-    /// The property's name.
+    /// Returns the name of the property.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -76,7 +79,7 @@ impl<E, F, K> Column<E, F, K> {
         }
     }
 
-    /// The property equals the value.
+    /// Requires that the property equals the value.
     pub fn eq<V>(self, value: V) -> Predicate<E>
     where
         K: Equated<F>,
@@ -105,21 +108,22 @@ macro_rules! comparisons {
 }
 
 comparisons! {
-    /// The property is there and differs from the value.
+    /// Requires that the row has the property and that it differs from the value.
     ne => Ne;
-    /// The property is greater.
+    /// Requires that the property is greater than the value.
     gt => Gt;
-    /// The property is greater or equal.
+    /// Requires that the property is greater than or equal to the value.
     ge => Ge;
-    /// The property is less.
+    /// Requires that the property is less than the value.
     lt => Lt;
-    /// The property is less or equal.
+    /// Requires that the property is less than or equal to the value.
     le => Le;
 }
 
-/// A system property's own reader, so that columns of keys need no name.
+/// The type of a system property, `String` for keys and `OffsetDateTime` for the Timestamp, and how
+/// it is read from a row.
 pub trait SystemValue: Sized {
-    /// Reads it by name.
+    /// Reads the system property of the given name from a row.
     const READ: fn(&Row, &str) -> Result<Self>;
 }
 
@@ -136,7 +140,8 @@ impl SystemValue for time::OffsetDateTime {
     };
 }
 
-/// The columns of a struct that is flattened into entity `E`.
+/// The columns of a struct of type `F` that is flattened into entity `E`. [`at`](Self::at) selects
+/// one of them.
 pub struct Flattened<E, F> {
     prefix: Cow<'static, str>,
     of: PhantomData<fn() -> (E, F)>,
@@ -148,18 +153,18 @@ impl<E, F> fmt::Debug for Flattened<E, F> {
     }
 }
 
-/// The struct whose columns are meant, with or without `Option`.
+/// A field type that flattens struct `A`: `A` itself, or `Option<A>`.
 pub trait FlattenedAs<A> {}
 impl<A: Properties> FlattenedAs<A> for A {}
 impl<A: Properties> FlattenedAs<A> for Option<A> {}
 
 impl<E, F> Flattened<E, F> {
-    /// The columns under that prefix.
+    /// Creates the group of columns whose property names begin with `prefix`.
     pub const fn new(prefix: &'static str) -> Self {
         Self { prefix: Cow::Borrowed(prefix), of: PhantomData }
     }
 
-    /// One of the struct's columns, as a column of the entity.
+    /// Returns a column of the flattened struct as a column of the entity.
     pub fn at<A, G, K>(self, column: Column<A, G, K>) -> Column<E, G, K>
     where
         F: FlattenedAs<A>,
@@ -168,7 +173,7 @@ impl<E, F> Flattened<E, F> {
         Column { name: name.into(), read: column.read, key: None, of: PhantomData }
     }
 
-    /// A struct that is flattened into the struct.
+    /// Returns the columns of a struct that is flattened into the flattened struct.
     pub fn within<A, G>(self, inner: Flattened<A, G>) -> Flattened<E, G>
     where
         F: FlattenedAs<A>,
@@ -178,19 +183,20 @@ impl<E, F> Flattened<E, F> {
     }
 }
 
-/// What a projection's field is read from.
+/// A column that fills a field of a projection: a property, or a flattened struct.
 pub trait ReadColumn {
-    /// The field's type.
+    /// The type of the projection's field.
     type Field;
 
-    /// Adds the properties that have to be selected from rows of that family.
+    /// Appends to `names` the properties that a query has to select to read this column from rows
+    /// of `family`.
     fn select(&self, family: &Family, names: &mut Vec<String>);
 
-    /// The field, from a row of that family.
+    /// Reads the field from a row of `family`.
     ///
     /// # Errors
     ///
-    /// `is_decode`, naming the property.
+    /// `is_decode`, naming the property, if it is missing or does not fit the field's type.
     fn read(&self, row: &Row, family: &'static Family) -> Result<Self::Field>;
 }
 
@@ -237,7 +243,7 @@ impl<E, F: Properties> ReadColumn for Flattened<E, F> {
     }
 }
 
-/// A condition on the rows of entity `E`: comparisons of its columns, joined with `&`, `|`, `!`.
+/// A condition on the rows of entity `E`: comparisons of its columns, joined with `&`, `|` and `!`.
 pub struct Predicate<E> {
     filter: Filter,
     fault: Option<(String, InvalidValue)>,
@@ -249,7 +255,7 @@ impl<E> Predicate<E> {
         Self { filter, fault: None, of: PhantomData }
     }
 
-    /// A condition on a value that cannot be stored.
+    /// Creates a condition that holds the error of a value that cannot be stored.
     fn refused(property: Cow<'static, str>, invalid: InvalidValue) -> Self {
         let fault = Some((property.into_owned(), invalid));
         Self { filter: Filter::Constant(false), fault, of: PhantomData }
@@ -263,11 +269,11 @@ impl<E> Predicate<E> {
         }
     }
 
-    /// The untyped filter.
+    /// Converts the condition to an untyped filter.
     ///
     /// # Errors
     ///
-    /// `is_invalid` where a value cannot be stored in its column.
+    /// `is_invalid` if a value in it cannot be stored in its column.
     pub fn into_filter(self) -> Result<Filter> {
         match self.fault {
             None => Ok(self.filter),

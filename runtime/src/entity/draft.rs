@@ -1,4 +1,4 @@
-//! Keys that are given step by step.
+//! Gathers the values of an access path into keys.
 
 use std::ops::Bound;
 
@@ -11,39 +11,40 @@ use crate::{
     key::{Family, HELD, Segment, Template, escape, lower, successor},
 };
 
-/// The keys that a path builder has gathered so far. Builders never fail: the first value that does
-/// not fit is kept, and the verb returns it.
+/// The keys that a path builder has gathered so far. Builders never fail: the draft keeps the first
+/// value that does not fit, and the verb that gets the path returns its error.
 #[derive(Debug, Clone)]
 pub struct Draft {
     family: &'static Family,
-    /// The text of each part as it stands in the key: the PartitionKey's parts, then the RowKey's.
+    /// The text of each part that is given, as it stands in the key: first the PartitionKey's
+    /// parts, then the RowKey's.
     parts: Vec<Option<String>>,
-    /// Bounds of the first RowKey part that has no text.
+    /// The bounds of the first RowKey part that is not given.
     bounds: Option<Bounds>,
-    /// Values whose tokens are still to be made, with their parts.
+    /// Secret values, each with the index of its part. The verb makes their tokens.
     secrets: Vec<(usize, BlindValue)>,
     fault: Option<(&'static str, InvalidValue)>,
 }
 
-/// Bounds of a part, as the part has them.
+/// Bounds of one part of the RowKey, as texts of that part.
 #[derive(Debug, Clone)]
 enum Bounds {
     Between(usize, Bound<String>, Bound<String>),
-    /// Texts that begin so.
+    /// Selects texts that begin with this prefix.
     Prefix(String),
 }
 
-/// What a bound of a part reaches to in the key.
+/// A function that appends a value to a key in the form of its part.
 type Encode<'a, T> = &'a dyn Fn(&T, &mut String) -> Result<(), InvalidValue>;
 
 impl Draft {
-    /// Nothing given yet.
+    /// Creates a draft for the keys of a family, with no part given.
     pub fn new(family: &'static Family) -> Self {
         let parts = family.partition.parts().chain(family.row.parts()).map(|_| None).collect();
         Self { family, parts, bounds: None, secrets: Vec::new(), fault: None }
     }
 
-    /// The rows whose keys are given.
+    /// Returns the family of rows whose keys are gathered.
     pub const fn family(&self) -> &'static Family {
         self.family
     }
@@ -52,7 +53,8 @@ impl Draft {
         self.family.partition.parts().count()
     }
 
-    /// The template that holds a part, and the part's place in it.
+    /// Returns the template that part number `part` belongs to, and the part's index in that
+    /// template.
     fn place(&self, part: usize) -> (&'static Template, usize) {
         let family: &'static Family = self.family;
         match part.checked_sub(self.partition_parts()) {
@@ -77,14 +79,15 @@ impl Draft {
         }
     }
 
-    /// Fixes a part; parts are counted through the PartitionKey and on through the RowKey.
+    /// Fixes a part to a value. Parts are counted from the PartitionKey's first on through the
+    /// RowKey's.
     #[must_use]
     pub fn fix(
         mut self,
         part: usize,
         encode: impl FnOnce(&mut String) -> Result<(), InvalidValue>,
     ) -> Self {
-        // A part that cannot be written stands as empty text, so that the path keeps its class.
+        // Empty text stands for a value that does not fit, so that the path keeps its cost class.
         let text = self.encode(part, encode).unwrap_or_default();
         if let Some(slot) = self.parts.get_mut(part) {
             *slot = Some(text);
@@ -92,7 +95,7 @@ impl Draft {
         self
     }
 
-    /// Fixes a part to the token of a value, which the verb makes.
+    /// Fixes a part to the token of a secret value. The verb that gets the path makes the token.
     #[must_use]
     pub fn fix_secret(mut self, part: usize, value: Result<EdmCow<'_>, InvalidValue>) -> Self {
         let (template, at) = self.place(part);
@@ -109,7 +112,7 @@ impl Draft {
         self
     }
 
-    /// The same path with the tokens of its values: `token` is given a field and its value.
+    /// Replaces the placeholders by tokens, which `token` makes from a field's name and value.
     pub(super) fn with_tokens(
         mut self,
         token: impl Fn(&str, ValueRef<'_>) -> Result<String>,
@@ -124,7 +127,7 @@ impl Draft {
         Ok(self)
     }
 
-    /// Bounds a part whose keys sort as its values do.
+    /// Bounds a part whose texts sort as its values do.
     #[must_use]
     pub fn between<T>(
         mut self,
@@ -145,7 +148,7 @@ impl Draft {
         self
     }
 
-    /// Bounds a part that is written in descending order.
+    /// Bounds a part that is written in descending order, by exchanging the bounds.
     #[must_use]
     pub fn between_descending<T>(
         self,
@@ -156,7 +159,7 @@ impl Draft {
         self.between(part, (upper, lower), encode)
     }
 
-    /// Bounds a text part by a prefix, in lower case where the part is.
+    /// Bounds a text part by a prefix, converted to lower case if the part is.
     #[must_use]
     pub fn starting_with(mut self, part: usize, prefix: &str, lower_case: bool) -> Self {
         let (template, at) = self.place(part);
@@ -170,7 +173,7 @@ impl Draft {
         self
     }
 
-    /// Bounds of a part as bounds of the RowKey.
+    /// Converts the bounds of a part to bounds of the RowKey.
     fn row_bounds(
         &self,
         part: usize,
@@ -199,8 +202,8 @@ impl Draft {
         (lower, upper)
     }
 
-    /// The text that every key of the path begins with: literals and fixed parts. A literal after
-    /// the last fixed part is left out where the part has a fixed width: the part alone is exact.
+    /// Returns the text that all RowKeys of the path begin with: literals and fixed parts, up to
+    /// the first part that is not given.
     fn row_prefix(&self) -> String {
         let parts = self.parts.get(self.partition_parts()..).unwrap_or_default();
         prefix_of(&self.family.row, parts)
@@ -232,7 +235,7 @@ impl Draft {
     }
 }
 
-/// Literals and fixed parts up to the first part without text.
+/// Joins literals and given parts up to the first part that is not given.
 fn prefix_of(template: &Template, parts: &[Option<String>]) -> String {
     let mut texts = parts.iter();
     let mut prefix = String::new();
@@ -248,8 +251,9 @@ fn prefix_of(template: &Template, parts: &[Option<String>]) -> String {
     prefix
 }
 
-/// The same, without the literal after a last fixed part of fixed width: what the design guide
-/// writes (`ge 'empid_000123'`, not `ge 'empid_000123_'`).
+/// Joins literals and given parts, but drops the literal after a last given part of fixed width.
+/// The part alone is exact, and the table design guide writes the range so: `ge 'empid_000123'`,
+/// not `ge 'empid_000123_'`.
 fn exact_prefix_of(template: &Template, parts: &[Option<String>]) -> String {
     let prefix = prefix_of(template, parts);
     let fixed = parts.iter().take_while(|part| part.is_some()).count();

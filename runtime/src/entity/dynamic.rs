@@ -1,4 +1,4 @@
-//! An entity whose type is not known beforehand.
+//! Defines [`DynamicEntity`], an entity whose properties are known only at run time.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -10,7 +10,7 @@ use crate::{
     row::Row,
 };
 
-/// Keys and an ordered bag of typed values.
+/// An entity without a struct: its keys and an ordered bag of typed values.
 ///
 /// ```
 /// use entable::{DynamicEntity, Value};
@@ -24,11 +24,11 @@ pub struct DynamicEntity {
     partition_key: String,
     row_key: String,
     properties: Bag,
-    /// Properties that are stored encrypted.
+    /// Names of the properties that are stored encrypted.
     encrypted: BTreeSet<String>,
 }
 
-/// How a property is stored makes no other entity of it.
+/// Compares keys and properties. Whether a property is stored encrypted makes no difference.
 impl PartialEq for DynamicEntity {
     fn eq(&self, other: &Self) -> bool {
         (&self.partition_key, &self.row_key) == (&other.partition_key, &other.row_key)
@@ -37,7 +37,7 @@ impl PartialEq for DynamicEntity {
 }
 
 impl fmt::Debug for DynamicEntity {
-    /// Values that are stored encrypted are not shown.
+    /// Prints `(encrypted)` in place of values that are stored encrypted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         struct Shown<'a>(&'a DynamicEntity);
         impl fmt::Debug for Shown<'_> {
@@ -61,7 +61,7 @@ impl fmt::Debug for DynamicEntity {
 }
 
 impl DynamicEntity {
-    /// An entity with these keys and no properties.
+    /// Creates an entity with these keys and no properties.
     pub fn new(partition_key: impl Into<String>, row_key: impl Into<String>) -> Self {
         Self {
             partition_key: partition_key.into(),
@@ -71,22 +71,22 @@ impl DynamicEntity {
         }
     }
 
-    /// The PartitionKey.
+    /// Returns the PartitionKey.
     pub fn partition_key(&self) -> &str {
         &self.partition_key
     }
 
-    /// The RowKey.
+    /// Returns the RowKey.
     pub fn row_key(&self) -> &str {
         &self.row_key
     }
 
-    /// The value of a property.
+    /// Returns the value of the property `name`, or `None` if there is none.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.properties.get(name)
     }
 
-    /// The value of a property as a field's type; an `Option` for one that may be absent.
+    /// Reads a property as a field's type. An `Option` reads one that may be absent.
     ///
     /// ```
     /// use entable::DynamicEntity;
@@ -101,7 +101,7 @@ impl DynamicEntity {
     ///
     /// # Errors
     ///
-    /// `is_decode`, naming keys and property.
+    /// `is_decode`, naming keys and property, if the property is missing or does not fit the type.
     pub fn read<T: Property>(&self, name: &str) -> Result<T> {
         T::from_stored(self.get(name).map(Value::as_ref))
             .map_err(|invalid| invalid.on_read(name).at_keys(&self.partition_key, &self.row_key))
@@ -113,15 +113,15 @@ impl DynamicEntity {
         self
     }
 
-    /// The same entity with one more property.
+    /// Sets a property and returns the entity.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.set(name, value);
         self
     }
 
-    /// Has a property stored encrypted whenever the entity is written, an absent one too. One that
-    /// was encrypted when the entity was read stays so without this.
+    /// Stores a property encrypted whenever the entity is written, even if its value is absent. A
+    /// property that was encrypted when the entity was read stays so without this call.
     ///
     /// ```
     /// use entable::DynamicEntity;
@@ -135,28 +135,29 @@ impl DynamicEntity {
         self
     }
 
-    /// Whether a property is stored encrypted.
+    /// Returns whether a property is stored encrypted.
     pub fn is_encrypted(&self, name: &str) -> bool {
         self.encrypted.contains(name)
     }
 
-    /// Takes a property out.
+    /// Removes the property `name` and returns its value. If it is set again, it is stored in plain
+    /// text.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         self.encrypted.remove(name);
         self.properties.remove(name)
     }
 
-    /// The properties.
+    /// Returns the properties.
     pub fn properties(&self) -> &Bag {
         &self.properties
     }
 
-    /// The value of `EntityType`, where it is text.
+    /// Returns the value of `EntityType` if it is a String.
     pub fn entity_type(&self) -> Option<&str> {
         self.get("EntityType").and_then(Value::as_str)
     }
 
-    /// The row.
+    /// Converts the entity to a row.
     ///
     /// # Errors
     ///
@@ -188,21 +189,21 @@ macro_rules! typed {
 }
 
 typed! {
-    /// A Boolean property.
+    /// Returns the value of a Boolean property.
     bool: as_bool => bool, "Edm.Boolean";
-    /// An Int32 property.
+    /// Returns the value of an Int32 property.
     i32: as_i32 => i32, "Edm.Int32";
-    /// An Int64 property.
+    /// Returns the value of an Int64 property.
     i64: as_i64 => i64, "Edm.Int64";
-    /// A Double property.
+    /// Returns the value of a Double property.
     f64: as_f64 => f64, "Edm.Double";
-    /// A String property.
+    /// Returns the text of a String property.
     str: as_str => &str, "Edm.String";
-    /// A DateTime property.
+    /// Returns the time of a DateTime property.
     ticks: as_ticks => crate::edm::Ticks, "Edm.DateTime";
-    /// A Guid property.
+    /// Returns the UUID of a Guid property.
     uuid: as_uuid => uuid::Uuid, "Edm.Guid";
-    /// A Binary property.
+    /// Returns the bytes of a Binary property.
     bytes: as_bytes => &[u8], "Edm.Binary";
 }
 

@@ -1,27 +1,29 @@
-//! Kinds of columns: what a filter can do with each.
+//! Defines the kinds of columns, which decide what a filter can do with each.
 
 use crate::{
     edm::{EdmValue, InvalidValue, Property, Value},
     filter::{BlindValue, Filter},
 };
 
-/// A property that the service can compare.
+/// The kind of a column that the service can compare.
 #[derive(Debug, Clone, Copy)]
 pub struct Plain;
 
-/// A field that is stored as JSON text, which the service cannot look into.
+/// The kind of a column stored as JSON text. The service sees one text, so filters cannot compare
+/// the field.
 #[derive(Debug, Clone, Copy)]
 pub struct Json;
 
-/// A field that is stored encrypted, which the service cannot look into.
+/// The kind of a column stored encrypted. Filters cannot compare it.
 #[derive(Debug, Clone, Copy)]
 pub struct Encrypted;
 
-/// A field that is stored encrypted, with a token beside it that finds equal values.
+/// The kind of a column stored encrypted with a blind-index token beside it, by which a filter
+/// finds equal values.
 #[derive(Debug, Clone, Copy)]
 pub struct Blind;
 
-/// A kind of column that a filter can compare; `F` is the field's type.
+/// A kind of column that filters can compare with every operator. `F` is the field's type.
 #[diagnostic::on_unimplemented(
     message = "a filter cannot compare this column",
     label = "a `{Self}` column",
@@ -29,14 +31,14 @@ pub struct Blind;
     note = "compare the field after it was read; `#[table(encrypt, blind)]` lets a filter find equal values of an encrypted field, and `eq` is all that it can do"
 )]
 pub trait Comparable<F> {
-    /// What the field is compared with.
+    /// The type that the field is compared with.
     type Operand;
 
-    /// The value as the filter holds it.
+    /// Converts the value to its stored form, for a filter.
     ///
     /// # Errors
     ///
-    /// A value that cannot be stored.
+    /// Fails if the value cannot be stored.
     fn operand(value: Self::Operand) -> Result<Value, InvalidValue>;
 }
 
@@ -48,7 +50,7 @@ impl<F: Property> Comparable<F> for Plain {
     }
 }
 
-/// A kind of column that a filter can ask for equal values; `F` is the field's type.
+/// A kind of column that filters can compare with `eq`. `F` is the field's type.
 #[diagnostic::on_unimplemented(
     message = "a filter cannot compare this column",
     label = "a `{Self}` column",
@@ -56,14 +58,14 @@ impl<F: Property> Comparable<F> for Plain {
     note = "compare the field after it was read; `#[table(encrypt, blind)]` lets a filter find equal values of an encrypted field, and `eq` is all that it can do"
 )]
 pub trait Equated<F> {
-    /// What the field is compared with.
+    /// The type that the field is compared with.
     type Operand;
 
-    /// The condition that the property of that name equals the value.
+    /// Returns the condition that the property equals the value.
     ///
     /// # Errors
     ///
-    /// A value that cannot be stored.
+    /// Fails if the value cannot be stored.
     fn equal(property: &str, value: Self::Operand) -> Result<Filter, InvalidValue>;
 }
 

@@ -1,21 +1,22 @@
-//! Messages of the program's own.
+//! Defines the trait of messages: work of the program's own that follows a committed change.
 
 use serde::{Serialize, de::DeserializeOwned};
 
-/// Work of the program's own that follows a change: `#[derive(Message)]` implements it.
+/// A message of the program's own, emitted with a change and handled after the change is committed.
+/// `#[derive(Message)]` implements it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a message",
     note = "derive `Message` for it, and serde's `Serialize` and `Deserialize`"
 )]
 pub trait Message: MessageBody + Send + 'static {
-    /// What it is called where it is stored.
+    /// The name under which messages of this type are stored.
     const NAME: &'static str;
-    /// The version of its fields, from 1.
+    /// The version of the message's fields, counted from 1.
     const VERSION: u32;
 }
 
-/// What serde writes and reads: every type with `Serialize` and `Deserialize`. A bound of its own, so
-/// that the compiler does not call [`Message`] sealed where one of the two is missing.
+/// A type that serde can write and read. It is a separate bound, so that the compiler does not
+/// report [`Message`] as sealed where `Serialize` or `Deserialize` is missing.
 pub trait MessageBody: Serialize + DeserializeOwned {}
 
 impl<T: Serialize + DeserializeOwned> MessageBody for T {}

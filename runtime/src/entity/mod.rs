@@ -1,4 +1,4 @@
-//! Entities: what the derives implement, and the types that they generate code against.
+//! Defines what the derives implement for entities, and the types that generated code uses.
 
 mod column;
 mod draft;
@@ -58,35 +58,36 @@ use crate::{
     row::Row,
 };
 
-/// What a query can hand out: an entity, a projection, a set, a dynamic entity.
+/// A type that a query can return: an entity, a projection, a set, a dynamic entity.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be read from a row",
     note = "derive `TableEntity`, `EntitySet` or `Projection` for it, or use `DynamicEntity`"
 )]
 pub trait FromRow: Sized + Send + 'static {
-    /// The properties that it reads from rows of that family; `None`: all.
+    /// Returns the properties that the type reads from rows of `family`, or `None` for all.
     fn columns(family: Option<&'static Family>) -> Option<Vec<String>>;
 
-    /// The value from a row that is known to be of its type.
+    /// Reads the value from a row that is known to be of this type.
     ///
     /// # Errors
     ///
-    /// `is_decode`, naming the property, for a row that does not fit; `is_corrupt` for a damaged
-    /// one.
+    /// `is_decode`, naming the property, if the row does not fit the type; `is_corrupt` for a
+    /// damaged row.
     fn from_row(row: &Row) -> Result<Self>;
 
-    /// The value from a row that is known to be of that family of its type.
+    /// Reads the value from a row that is known to be of this type and family.
     ///
     /// # Errors
     ///
-    /// As [`from_row`](Self::from_row).
+    /// Fails like [`from_row`](Self::from_row).
     fn from_copy(row: &Row, family: &'static Family) -> Result<Self> {
         let _ = family;
         Self::from_row(row)
     }
 
-    /// What `wrap` makes of the value: an enum around it is filled in place, not copied into. The
-    /// properties before the place `from` are known and of no interest.
+    /// Reads the value and passes it to `wrap`. An enum around the value is so filled in place and
+    /// not copied. Reading starts at the byte offset `from`, because the properties before it are
+    /// known.
     #[doc(hidden)]
     #[inline]
     fn read_with<R>(
@@ -100,21 +101,21 @@ pub trait FromRow: Sized + Send + 'static {
     }
 }
 
-/// A struct that is stored as an entity: `#[derive(TableEntity)]` implements it.
+/// A struct that is stored as an entity. `#[derive(TableEntity)]` implements it.
 ///
-/// Its items are the trait's, so that an item of the same name on the struct shadows instead of
-/// clashing.
+/// Its functions and constants belong to the trait, so that an item of equal name on the struct
+/// shadows them without a conflict.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an entity",
     note = "write `#[derive(TableEntity)]` on the struct"
 )]
 pub trait TableEntity: FromRow + Sync {
-    /// What [`primary`](Self::primary) returns.
+    /// The path builder that [`primary`](Self::primary) returns.
     type Primary;
-    /// What [`patch`](Self::patch) returns.
+    /// The patch builder that [`patch`](Self::patch) returns.
     type Patch: Into<Patch<Self>>;
 
-    /// What is known of the entity's rows.
+    /// The description of the entity's rows: names, keys, columns.
     const SCHEMA: &'static Schema;
 
     /// The column of the PartitionKey.
@@ -124,89 +125,93 @@ pub trait TableEntity: FromRow + Sync {
     /// The column of the Timestamp.
     const TIMESTAMP: Column<Self, OffsetDateTime> = Column::system("Timestamp");
 
-    /// The path by the entity's own keys.
+    /// Starts a path by the entity's own keys.
     fn primary() -> Self::Primary;
 
-    /// Changes to some of the properties.
+    /// Starts a patch, a set of changes to some of the properties.
     fn patch() -> Self::Patch;
 
-    /// Every entity of this type in the table: the only way to a table scan.
+    /// Returns the path to every entity of this type in the table. It is the only way to a table
+    /// scan.
     fn scan() -> Scan<Self> {
         Scan::new()
     }
 
-    /// The row of the primary, with its keys.
+    /// Converts the entity to its primary row.
     ///
     /// # Errors
     ///
     /// `is_invalid` and `is_too_large`, naming the field, for values that cannot be stored.
     fn to_row(&self) -> Result<Row>;
 
-    /// Every row that the entity is stored as: the primary, its copies, its entries in lists.
+    /// Returns every row that the entity is stored as: the primary, its copies, its entries in
+    /// lists.
     ///
     /// # Errors
     ///
-    /// As [`to_row`](Self::to_row).
+    /// Fails like [`to_row`](Self::to_row).
     fn rows(&self) -> Result<EntityRows> {
         self.rows_with(self.to_row()?)
     }
 
-    /// Every row that the entity is stored as, where the primary is known.
+    /// Returns every row that the entity is stored as, given its primary row.
     ///
     /// # Errors
     ///
-    /// As [`to_row`](Self::to_row).
+    /// Fails like [`to_row`](Self::to_row).
     fn rows_with(&self, primary: Row) -> Result<EntityRows> {
         Ok(EntityRows::only(primary))
     }
 
-    /// The entity from a row of an older version; `None`: no `upgrade_from` leads from that
-    /// version. `family` is the name of the kind of row.
+    /// Reads the entity from a row of another version. Returns `None` if no `upgrade_from` leads
+    /// from that version. `family` is the name of the row's family.
     ///
     /// # Errors
     ///
-    /// `is_decode` for a row that does not fit its version or cannot be upgraded.
+    /// `is_decode` if the row does not fit its version or cannot be upgraded.
     fn from_version(row: &Row, family: &str, version: u32) -> Result<Option<Self>> {
         let _ = (row, family, version);
         Ok(None)
     }
 
-    /// Every row that the entity in a row of an older version is stored as.
+    /// Returns every row that the entity in a row of another version is stored as, by that version.
+    /// Returns `None` if no `upgrade_from` leads from it.
     ///
     /// # Errors
     ///
-    /// As [`from_version`](Self::from_version).
+    /// Fails like [`from_version`](Self::from_version).
     fn rows_of_version(row: &Row, family: &str, version: u32) -> Result<Option<EntityRows>> {
         let _ = (row, family, version);
         Ok(None)
     }
 
-    /// PartitionKey and RowKey of the entity that a copy of that family is one of; `None`: its
-    /// copies do not hold them.
+    /// Returns PartitionKey and RowKey of the primary that a copy of `family` belongs to, or `None`
+    /// if copies do not hold them.
     ///
     /// # Errors
     ///
-    /// `is_decode` for a copy that does not fit.
+    /// `is_decode` if the copy does not fit its family.
     fn owner_of(row: &Row, family: &'static Family) -> Result<Option<(String, String)>> {
         let _ = (row, family);
         Ok(None)
     }
 
-    /// The same for a copy of an older version.
+    /// Returns PartitionKey and RowKey of the primary that a copy of another version belongs to, or
+    /// `None` if it does not hold them.
     ///
     /// # Errors
     ///
-    /// As [`owner_of`](Self::owner_of).
+    /// Fails like [`owner_of`](Self::owner_of).
     fn owner_of_version(row: &Row, family: &str, version: u32) -> Result<Option<(String, String)>> {
         let _ = (row, family, version);
         Ok(None)
     }
 
-    /// What the user's own `validate` says.
+    /// Calls the function that `#[table(validate = ..)]` names, if any.
     ///
     /// # Errors
     ///
-    /// What it returns.
+    /// Returns that function's error.
     fn check(&self) -> Result<(), BoxError> {
         Ok(())
     }

@@ -1,8 +1,8 @@
-//! The names of flattened properties, compared by the compiler.
+//! Checks at compile time that flattened properties do not take the names of others.
 
 use super::ColumnSchema;
 
-/// A property's name in pieces, the last one first.
+/// A property's name as a chain of pieces, the last piece first.
 #[derive(Clone, Copy)]
 struct Name<'a> {
     before: Option<&'a Name<'a>>,
@@ -10,7 +10,7 @@ struct Name<'a> {
 }
 
 impl Name<'_> {
-    /// Takes the last byte off.
+    /// Removes the last byte of the name and returns it.
     const fn pop(mut self) -> Option<(Self, u8)> {
         loop {
             match (self.text, self.before) {
@@ -32,7 +32,7 @@ impl Name<'_> {
     }
 }
 
-/// How many properties of these columns have the name.
+/// Returns how many properties of these columns have the name.
 const fn count(columns: &[ColumnSchema], before: Option<&Name<'_>>, name: Name<'_>) -> usize {
     let mut rest = columns;
     let mut found = 0;
@@ -48,8 +48,8 @@ const fn count(columns: &[ColumnSchema], before: Option<&Name<'_>>, name: Name<'
     found
 }
 
-/// Refuses the expansion where a property of a flattened struct has the name of another property of
-/// its entity, of the `marker` that says the row's type, or of the system.
+/// Fails the compilation with `message` if a property of a flattened struct has the name of another
+/// property of its entity, of the discriminator `marker`, or of a system property.
 #[doc(hidden)]
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]

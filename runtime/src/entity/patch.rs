@@ -1,4 +1,4 @@
-//! Changes to some of an entity's properties.
+//! Defines [`Patch`], changes to some of an entity's properties.
 
 use std::{fmt, marker::PhantomData};
 
@@ -11,9 +11,10 @@ use crate::{
     row::Row,
 };
 
-/// Properties to set and to remove. `Employee::patch()` has one method per property.
+/// Properties to set and to remove. The builder `Employee::patch()` has one method per property.
 ///
-/// Setting is a merge; removing needs the whole row and becomes a guarded replace.
+/// A patch that only sets properties is sent as a merge. One that removes a property needs the
+/// whole row and is sent as a replace under If-Match.
 pub struct Patch<E> {
     set: Bag,
     removed: Vec<&'static str>,
@@ -28,7 +29,7 @@ impl<E> Default for Patch<E> {
 }
 
 impl<E> Patch<E> {
-    /// No changes yet.
+    /// Creates a patch without changes.
     pub fn new() -> Self {
         Self::default()
     }
@@ -52,7 +53,8 @@ impl<E> Patch<E> {
         self
     }
 
-    /// The same patch, whose fault does not tell the value of that property.
+    /// Removes the value of the property `name` from the patch's error, because the property is
+    /// encrypted.
     #[doc(hidden)]
     #[must_use]
     pub fn hushed(mut self, name: &str) -> Self {
@@ -76,7 +78,7 @@ impl<E> Patch<E> {
         self.set_nested(prefix, |out| value.write(out))
     }
 
-    /// Sets what `write` writes under a prefix.
+    /// Sets the properties that `write` writes, with `prefix` before their names.
     #[doc(hidden)]
     #[must_use]
     pub fn set_nested(
@@ -107,11 +109,12 @@ impl<E> Patch<E> {
         self
     }
 
-    /// What is set and what is removed.
+    /// Returns the properties to set and the names of those to remove.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for the first value that cannot be stored, or where nothing is changed.
+    /// `is_invalid` for the first value that cannot be stored, and for a patch that changes
+    /// nothing.
     pub fn into_changes(self) -> Result<(Bag, Vec<&'static str>)> {
         match self.fault {
             Some(fault) => Err(fault),
@@ -124,7 +127,7 @@ impl<E> Patch<E> {
 }
 
 impl<E> fmt::Debug for Patch<E> {
-    /// Names only: a value may be a secret.
+    /// Prints names only, because a value can be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let set: Vec<&str> = self.set.iter().map(|(name, _)| name).collect();
         f.debug_struct("Patch").field("set", &set).field("removed", &self.removed).finish()

@@ -1,4 +1,4 @@
-//! Access paths: what they address, and with which keys.
+//! Defines access paths: which rows of an entity they address, and with which keys.
 
 use std::{fmt, marker::PhantomData};
 
@@ -10,22 +10,22 @@ use crate::{
     key::Family,
 };
 
-/// A path to some of an entity's rows: what the path builders return as soon as it addresses
-/// something.
+/// A path to some of an entity's rows. Path builders return one as soon as the PartitionKey is
+/// given.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not address anything yet",
     note = "give the fields of the PartitionKey first; `E::scan()` is the only way to a table scan"
 )]
 pub trait Path: Sized {
-    /// The entity.
+    /// The entity that the path leads to.
     type Entity: TableEntity;
-    /// Which of its rows.
+    /// The kind of rows that the path leads to: primary rows, full or partial copies, lists.
     type View: View;
 
-    /// The path without its type.
+    /// Converts the path to its untyped form.
     fn access(self) -> Access;
 
-    /// The keys that it addresses.
+    /// Returns the keys that the path addresses.
     fn keys(&self) -> Keys
     where
         Self: Clone,
@@ -34,36 +34,37 @@ pub trait Path: Sized {
     }
 }
 
-/// A path builder, whatever it has gathered so far: what names an index where no keys are wanted.
+/// A path builder with any number of values given. Where only the index matters, a builder without
+/// values names it, such as `Employee::by_name()`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no path builder",
     note = "write the path without its keys, such as `Employee::by_name()`"
 )]
 pub trait PathBuilder {
-    /// The entity.
+    /// The entity that the builder belongs to.
     type Entity: TableEntity;
 
-    /// Which of its rows.
+    /// Returns the family of rows that the builder leads to.
     fn family(&self) -> &'static Family;
 }
 
-/// A path without its type: which family of rows, and which keys of it.
+/// A path without its type: a family of rows, and which keys of it.
 #[derive(Debug, Clone)]
 pub struct Access {
     pub(crate) family: Option<&'static Family>,
     pub(crate) keys: Keys,
     pub(crate) parts: Vec<Option<String>>,
     pub(crate) fault: Option<(&'static str, InvalidValue)>,
-    /// The path as it was given, where tokens are missing in its keys.
+    /// The draft that the keys were made from, if tokens are missing in them.
     pub(crate) open: Option<Box<Draft>>,
 }
 
 impl Access {
-    /// The keys, where every value fits its part.
+    /// Returns the keys, unless a value did not fit.
     ///
     /// # Errors
     ///
-    /// `is_invalid`, naming the field, for the first value that does not.
+    /// `is_invalid`, naming the field, for the first value that does not fit its part.
     pub fn checked(&self) -> Result<&Keys> {
         match &self.fault {
             None => Ok(&self.keys),
@@ -71,12 +72,13 @@ impl Access {
         }
     }
 
-    /// Whether its keys lack tokens, which only a verb can make.
+    /// Returns whether tokens are missing in the keys, which only a verb can make.
     pub(crate) fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
-    /// The same path with its tokens: `token` is given a field and its value.
+    /// Returns the path with tokens in place of their placeholders. `token` makes a token from a
+    /// field's name and value.
     pub(crate) fn with_tokens(
         &self,
         token: impl Fn(&str, ValueRef<'_>) -> Result<String>,
@@ -87,11 +89,11 @@ impl Access {
         }
     }
 
-    /// Both keys, for a path to one row.
+    /// Returns PartitionKey and RowKey of a path to one row.
     ///
     /// # Errors
     ///
-    /// `is_invalid` and `is_too_large` for keys that cannot be.
+    /// `is_invalid` and `is_too_large` for keys that the service refuses.
     pub fn point(&self) -> Result<(&str, &str)> {
         let (partition_key, row_key) = self.checked()?.as_point().unwrap_or_default();
         crate::limits::check_key("PartitionKey", partition_key)?;
@@ -110,7 +112,7 @@ macro_rules! paths {
             }
 
             impl<E, V> $name<E, V> {
-                /// The path that a builder has gathered.
+                /// Creates the path from what a builder has gathered.
                 #[doc(hidden)]
                 pub fn from_draft(draft: Draft) -> Self {
                     Self { access: draft.into_access(), of: PhantomData }
@@ -121,7 +123,7 @@ macro_rules! paths {
                     Self { access, of: PhantomData }
                 }
 
-                /// The keys that it addresses.
+                /// Returns the keys that the path addresses.
                 pub fn keys(&self) -> Keys {
                     self.access.keys.clone()
                 }
@@ -152,16 +154,16 @@ macro_rules! paths {
 }
 
 paths! {
-    /// One row: both of its keys are known.
+    /// A path to one row, by both of its keys.
     Point
-    /// Rows of one partition whose RowKeys are bounded.
+    /// A path to the rows of one partition whose RowKeys are within bounds.
     Range
-    /// One partition.
+    /// A path to the rows of one type in one partition.
     Partition
 }
 
 impl<E: TableEntity> Point<E> {
-    /// The primary row with these keys.
+    /// Creates the path to the primary row with these keys.
     pub fn at(partition_key: impl Into<String>, row_key: impl Into<String>) -> Self {
         let keys = Keys::point(partition_key, row_key);
         let family = E::SCHEMA.families.first();
@@ -171,12 +173,12 @@ impl<E: TableEntity> Point<E> {
 }
 
 impl<E, V> Point<E, V> {
-    /// The PartitionKey.
+    /// Returns the PartitionKey.
     pub fn partition_key(&self) -> &str {
         self.access.keys.as_point().unwrap_or_default().0
     }
 
-    /// The RowKey.
+    /// Returns the RowKey.
     pub fn row_key(&self) -> &str {
         self.access.keys.as_point().unwrap_or_default().1
     }
@@ -186,7 +188,7 @@ impl<E, V> Point<E, V> {
     }
 }
 
-/// Every entity of a type, in all partitions of its table.
+/// A path to every entity of a type, in all partitions of its table.
 pub struct Scan<E>(PhantomData<fn() -> E>);
 
 impl<E> Scan<E> {

@@ -1,4 +1,4 @@
-//! What a write still does after it was answered.
+//! Defines the work that a write still does after it returned.
 
 use std::{fmt, future::Future};
 
@@ -9,22 +9,22 @@ use futures_util::{
 
 use crate::error::Result;
 
-/// The work in other partitions that a write left to the background; nothing for most writes.
+/// The work in other partitions that a write left to the background. Most writes leave none.
 #[derive(Clone, Default)]
 pub(crate) struct Pending(Option<Shared<BoxFuture<'static, Result<()>>>>);
 
 impl Pending {
-    /// Work under way.
+    /// Wraps work that is still running.
     pub(crate) fn of(work: impl Future<Output = Result<()>> + Send + 'static) -> Self {
         Self(Some(work.boxed().shared()))
     }
 
-    /// Work that is over.
+    /// Wraps the result of work that has ended.
     pub(crate) fn over(result: Result<()>) -> Self {
         Self::of(std::future::ready(result))
     }
 
-    /// Returns when it is over.
+    /// Waits for the work to end and returns its result.
     pub(crate) async fn wait(&self) -> Result<()> {
         match &self.0 {
             Some(work) => work.clone().await,

@@ -1,13 +1,14 @@
-//! Projections: some of an entity's fields.
+//! Defines projections: some of an entity's fields, read without the others.
 
 use super::{FromRow, TableEntity};
 
-/// Some of an entity's fields, read alone: `#[derive(Projection)]` implements it.
+/// A struct with some of an entity's fields, so that a query reads only those.
+/// `#[derive(Projection)]` implements it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a projection",
     note = "write `#[derive(Projection)] #[table(of = Entity)]` on the struct"
 )]
 pub trait Projection: FromRow {
-    /// The entity that it is a part of.
+    /// The entity whose fields the projection has.
     type Entity: TableEntity;
 }

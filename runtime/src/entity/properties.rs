@@ -1,5 +1,5 @@
-//! Structs as properties: what `#[derive(Properties)]` implements, and how generated code reads and
-//! writes rows without a map in between.
+//! Reads and writes the properties of structs for generated code, directly in rows and without a
+//! map in between.
 
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -14,41 +14,43 @@ use crate::{
 };
 
 /// A struct whose fields are properties of the entity that it is flattened into.
+/// `#[derive(Properties)]` implements it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be flattened",
     note = "write `#[derive(Properties)]` on the struct"
 )]
 pub trait Properties: Sized + 'static {
-    /// The values that were found so far.
+    /// The stored values that were found so far, one slot per field.
     type Slots<'r>: Default;
 
-    /// The columns, their names without the prefix.
+    /// The struct's columns. Their names lack the entity's prefix.
     const COLUMNS: &'static [ColumnSchema];
 
-    /// Nothing found yet.
+    /// Returns empty slots, to start reading a row.
     fn slots<'r>() -> Self::Slots<'r> {
         Self::Slots::default()
     }
 
-    /// Writes the fields.
+    /// Writes the fields as properties.
     ///
     /// # Errors
     ///
     /// `is_invalid`, naming the property, for a value that cannot be stored.
     fn write(&self, out: &mut PropertyWriter<'_>) -> Result<()>;
 
-    /// Takes a property whose name, after the prefix, is one of the struct's. `false`: it is not.
+    /// Puts a property into its slot if `name`, without the prefix, is a field of the struct.
+    /// Returns whether it is.
     fn offer<'r>(slots: &mut Self::Slots<'r>, name: &'r [u8], value: ValueRef<'r>) -> bool;
 
-    /// The struct from what was found.
+    /// Builds the struct from the slots.
     ///
     /// # Errors
     ///
-    /// `is_decode`, naming the property, for one that is missing or does not fit.
+    /// `is_decode`, naming the property, if one is missing or does not fit.
     fn finish(slots: Self::Slots<'_>, prefix: &str) -> Result<Self>;
 }
 
-/// Absent altogether where none of its properties is there.
+/// Reads `None` if the row has none of the struct's properties.
 impl<T: Properties> Properties for Option<T> {
     type Slots<'r> = (bool, T::Slots<'r>);
 
@@ -69,7 +71,7 @@ impl<T: Properties> Properties for Option<T> {
     }
 }
 
-/// Writes properties under the prefix of the struct that they belong to.
+/// Writes properties to a row, with the prefix of the flattened struct before their names.
 #[derive(Debug)]
 pub struct PropertyWriter<'b> {
     row: &'b mut RowBuilder,
@@ -77,17 +79,17 @@ pub struct PropertyWriter<'b> {
 }
 
 impl<'b> PropertyWriter<'b> {
-    /// A writer without a prefix.
+    /// Creates a writer without a prefix.
     pub fn new(row: &'b mut RowBuilder) -> Self {
         Self { row, prefix: String::new() }
     }
 
-    /// Writes a value as it is.
+    /// Writes a stored value.
     pub fn put_value(&mut self, name: &str, value: ValueRef<'_>) {
         self.row.put_joined(&self.prefix, name, value);
     }
 
-    /// Writes a field; an absent one writes nothing.
+    /// Writes a field. An absent one writes nothing.
     ///
     /// # Errors
     ///
@@ -99,11 +101,11 @@ impl<'b> PropertyWriter<'b> {
         Ok(())
     }
 
-    /// Writes what [`Property::to_stored`] made of a field.
+    /// Writes what [`Property::to_stored`] returned for a field.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a value that cannot be stored.
+    /// `is_invalid` if `stored` is the error of a value that cannot be stored.
     #[doc(hidden)]
     pub fn put_stored(
         &mut self,
@@ -116,11 +118,11 @@ impl<'b> PropertyWriter<'b> {
         Ok(())
     }
 
-    /// Writes what stands under a prefix.
+    /// Runs `write` with `prefix` added to the names of properties.
     ///
     /// # Errors
     ///
-    /// Those of `write`.
+    /// Returns the error of `write`.
     #[doc(hidden)]
     pub fn put_nested(
         &mut self,
@@ -131,12 +133,12 @@ impl<'b> PropertyWriter<'b> {
         write(&mut PropertyWriter { row: &mut *self.row, prefix })
     }
 
-    /// Writes a property that the struct does not know.
+    /// Writes a property from the entity's bag of extra properties.
     ///
     /// # Errors
     ///
-    /// `is_invalid` and `is_too_large` for a name that the service refuses, `is_invalid` for that of
-    /// a field: the row could not be read back.
+    /// `is_invalid` and `is_too_large` for a name that the service refuses, and `is_invalid` for
+    /// the name of a field, because the row could not be read back.
     #[doc(hidden)]
     pub fn put_extra(&mut self, schema: &Schema, name: &str, value: &Value) -> Result<()> {
         crate::limits::check_property_name(name).map_err(|error| self.at_row(error))?;
@@ -148,7 +150,7 @@ impl<'b> PropertyWriter<'b> {
         Ok(())
     }
 
-    /// Writes a field as JSON.
+    /// Writes a field as JSON text.
     ///
     /// # Errors
     ///
@@ -159,16 +161,16 @@ impl<'b> PropertyWriter<'b> {
         Ok(())
     }
 
-    /// The error of a value that nobody may see.
+    /// Returns the error of a value that cannot be stored, without showing the value.
     pub(crate) fn hushed(&self, name: &str) -> crate::Error {
         self.on_write(InvalidValue::new("").hushed(), name)
     }
 
-    /// Writes a flattened struct.
+    /// Writes the fields of a flattened struct.
     ///
     /// # Errors
     ///
-    /// As the struct's fields.
+    /// Returns the error of the first field that cannot be stored.
     pub fn put_flattened<T: Properties>(&mut self, prefix: &str, field: &T) -> Result<()> {
         self.put_nested(prefix, |out| field.write(out))
     }
@@ -177,7 +179,7 @@ impl<'b> PropertyWriter<'b> {
         self.at_row(invalid.on_write(&[self.prefix.as_str(), name].concat()))
     }
 
-    /// The error, naming the row that is being written; a patch has no keys of its own.
+    /// Adds the keys of the row that is being written to the error. A patch has none.
     fn at_row(&self, error: crate::Error) -> crate::Error {
         match self.row.clone().finish() {
             Ok(row) if (row.partition_key(), row.row_key()) != ("", "") => {
@@ -188,14 +190,14 @@ impl<'b> PropertyWriter<'b> {
     }
 }
 
-/// The walk over a row's properties that generated code takes.
+/// The reader of a row's properties that generated code uses.
 pub type PropertyReader<'r> = crate::row::Properties<'r>;
 
-/// A field from what was found of it.
+/// Converts the stored value that was found for a field to the field.
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property.
+/// `is_decode`, naming the property, if it is missing or does not fit.
 pub fn finish_property<F: Property>(
     found: Option<ValueRef<'_>>,
     prefix: &str,
@@ -204,11 +206,11 @@ pub fn finish_property<F: Property>(
     F::from_stored(found).map_err(|invalid| invalid.on_read(&[prefix, name].concat()))
 }
 
-/// A JSON field from what was found of it.
+/// Converts the stored JSON that was found for a field to the field.
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property.
+/// `is_decode`, naming the property, if it is missing or does not fit.
 pub fn finish_json<T: DeserializeOwned>(
     found: Option<ValueRef<'_>>,
     prefix: &str,
@@ -217,29 +219,32 @@ pub fn finish_json<T: DeserializeOwned>(
     json_from_edm(found).map_err(|invalid| invalid.on_read(&[prefix, name].concat()))
 }
 
-/// One field straight from a row.
+/// Reads one field directly from a row.
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property; `is_corrupt` for a damaged row.
+/// `is_decode`, naming the property, if it is missing or does not fit; `is_corrupt` for a damaged
+/// row.
 pub fn read_property<F: Property>(row: &Row, name: &str) -> Result<F> {
     finish_property(row.get(name)?, "", name)
 }
 
-/// One JSON field straight from a row.
+/// Reads one JSON field directly from a row.
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property; `is_corrupt` for a damaged row.
+/// `is_decode`, naming the property, if it is missing or does not fit; `is_corrupt` for a damaged
+/// row.
 pub fn read_json<T: DeserializeOwned>(row: &Row, name: &str) -> Result<T> {
     finish_json(row.get(name)?, "", name)
 }
 
-/// One flattened struct straight from a row.
+/// Reads one flattened struct directly from a row.
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property; `is_corrupt` for a damaged row.
+/// `is_decode`, naming the property, if one is missing or does not fit; `is_corrupt` for a damaged
+/// row.
 pub fn read_properties<T: Properties>(row: &Row, prefix: &str) -> Result<T> {
     let mut slots = T::Slots::default();
     let mut properties = row.properties();
@@ -251,11 +256,11 @@ pub fn read_properties<T: Properties>(row: &Row, prefix: &str) -> Result<T> {
     T::finish(slots, prefix)
 }
 
-/// Puts a property that the struct does not know into its bag.
+/// Puts a property that the struct does not declare into the struct's bag of extra properties.
 ///
 /// # Errors
 ///
-/// `is_corrupt` where the name is not UTF-8.
+/// `is_corrupt` if the name is not UTF-8.
 pub fn keep_extra<B: PropertyBag>(bag: &mut B, name: &[u8], value: ValueRef<'_>) -> Result<()> {
     let name = std::str::from_utf8(name).map_err(|_| corrupt("a property's name is not UTF-8"))?;
     bag.put(name, value.to_value());

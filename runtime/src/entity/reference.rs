@@ -1,4 +1,4 @@
-//! References: the keys of another entity, kept as two properties.
+//! Defines [`KeyRef`], a reference to another entity that is stored as its two keys.
 
 use std::{
     fmt,
@@ -15,10 +15,10 @@ use crate::{
     error::Result,
 };
 
-/// The keys of an `E`, kept in another entity as `{prefix}PartitionKey` and `{prefix}RowKey`:
-/// one-to-one, or many-to-one, by an explicit reference.
+/// A reference to an `E`: its keys, stored in another entity as `{prefix}PartitionKey` and
+/// `{prefix}RowKey`. It expresses a one-to-one or many-to-one relationship.
 ///
-/// It is a flattened field; an `Option` of it may be absent.
+/// A struct holds it as a flattened field, or as an `Option` of one if it may be absent.
 ///
 /// ```
 /// use entable::prelude::*;
@@ -52,39 +52,41 @@ const PARTITION_KEY: &str = "PartitionKey";
 const ROW_KEY: &str = "RowKey";
 
 impl<E> KeyRef<E> {
-    /// The column of the entity's PartitionKey, for [`Flattened::at`](super::Flattened::at).
+    /// The column of the PartitionKey in the reference, for
+    /// [`Flattened::at`](super::Flattened::at).
     pub const PARTITION_KEY: Column<Self, String> = Column::property(PARTITION_KEY, read_property);
-    /// The column of the entity's RowKey.
+    /// The column of the RowKey in the reference, for [`Flattened::at`](super::Flattened::at).
     pub const ROW_KEY: Column<Self, String> = Column::property(ROW_KEY, read_property);
 
-    /// A reference to the row with these keys.
+    /// Creates a reference to the row with these keys.
     pub fn new(partition_key: impl Into<String>, row_key: impl Into<String>) -> Self {
         Self { partition_key: partition_key.into(), row_key: row_key.into(), of: PhantomData }
     }
 
-    /// The PartitionKey of the entity that is meant.
+    /// Returns the PartitionKey of the entity that is referred to.
     pub fn partition_key(&self) -> &str {
         &self.partition_key
     }
 
-    /// The RowKey of the entity that is meant.
+    /// Returns the RowKey of the entity that is referred to.
     pub fn row_key(&self) -> &str {
         &self.row_key
     }
 }
 
 impl<E: TableEntity> KeyRef<E> {
-    /// A reference to an entity, by the keys that it has or would have.
+    /// Creates a reference to an entity by the keys that it has, or would have if it is not stored
+    /// yet.
     ///
     /// # Errors
     ///
-    /// `is_invalid` and `is_too_large` for an entity whose keys cannot be written.
+    /// `is_invalid` and `is_too_large` if the entity's keys cannot be written.
     pub fn to(entity: &E) -> Result<Self> {
         let row = entity.to_row()?;
         Ok(Self::new(row.partition_key(), row.row_key()))
     }
 
-    /// The point to read the entity at.
+    /// Returns the path to read the entity at.
     pub fn point(&self) -> Point<E> {
         Point::at(self.partition_key.as_str(), self.row_key.as_str())
     }

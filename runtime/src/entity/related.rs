@@ -1,4 +1,4 @@
-//! From the key of one entity to that of another: one-to-one by convention.
+//! Derives the key of one entity from that of another, for one-to-one relationships by convention.
 
 use super::{Access, Point, Stored, TableEntity};
 use crate::{
@@ -8,10 +8,11 @@ use crate::{
 };
 
 impl<A: TableEntity> Point<A> {
-    /// The point of an entity whose key is made of the same fields in the same forms: a row per
-    /// employee in another table, a row per department in each of its employees' partitions.
+    /// Returns the point of another entity whose key consists of fields of this key in equal forms:
+    /// a row per employee in another table, or a row per department in each of its employees'
+    /// partitions.
     ///
-    /// It does not compile where a part of the other key is not found in this one.
+    /// It does not compile if a part of the other key is not a part of this one.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -64,12 +65,13 @@ impl<A: TableEntity> Point<A> {
 }
 
 impl<A: TableEntity> Stored<A> {
-    /// The point that it is stored under.
+    /// Returns the path to the row that this entity is stored in.
     pub fn point(&self) -> Point<A> {
         Point::at(self.partition_key(), self.row_key())
     }
 
-    /// The point of an entity whose key is made of the same fields: see [`Point::related`].
+    /// Returns the point of an entity whose key consists of fields of this key. [`Point::related`]
+    /// explains it.
     pub fn related<B: TableEntity>(&self) -> Point<B> {
         self.point().related()
     }
@@ -77,7 +79,7 @@ impl<A: TableEntity> Stored<A> {
 
 const NOT_DERIVABLE: &str = "a part of the other entity's key is not a part of this one's: both need the same field in the same form";
 
-/// Both keys of a row of the other family.
+/// Derives the keys of the row of family `to` from the keys of a row of family `from`.
 pub(crate) fn derive(
     from: &'static Family,
     to: &'static Family,
@@ -105,7 +107,7 @@ pub(crate) fn derive(
     Ok((write(&to.partition)?, write(&to.row)?))
 }
 
-/// The text of the part of `from` that holds the same.
+/// Returns the text of the part of `from` that writes the field of `part` in the form of `part`.
 fn text_of(
     from: &'static Family,
     part: &Part,
@@ -123,12 +125,12 @@ fn text_of(
     Err(InvalidValue::new("the key does not hold the field"))
 }
 
-/// Whether the keys of one family give those of another.
+/// Returns whether the keys of one family contain all parts that the keys of another need.
 pub(crate) const fn gives_keys_of(from: &Family, to: &Family) -> bool {
     has_all(from, to.partition.segments) && has_all(from, to.row.segments)
 }
 
-/// Whether every part of the other entity's primary key is one of this entity's.
+/// Returns whether this entity's primary key contains all parts of the other entity's.
 const fn is_derivable(from: &[Family], to: &[Family]) -> bool {
     match (from, to) {
         ([from, ..], [to, ..]) => gives_keys_of(from, to),
@@ -163,7 +165,7 @@ const fn has(segments: &[Segment], wanted: &Part) -> bool {
     false
 }
 
-/// Whether two parts write the same text for the same value.
+/// Returns whether two parts write equal texts for equal values.
 const fn is_same(a: &Part, b: &Part) -> bool {
     let same_form = match (&a.form, &b.form) {
         (Form::Plain, Form::Plain)

@@ -1,24 +1,24 @@
-//! Every row that an entity is stored as.
+//! Defines the set of rows that one entity is stored as.
 
 use crate::{key::Family, row::Row};
 
-/// The primary row of an entity, its copies, and its entries in lists.
+/// Every row that an entity is stored as: its primary row, its copies, and its entries in lists.
 #[derive(Debug, Clone)]
 pub struct EntityRows {
     /// The entity's own row.
     pub primary: Row,
-    /// Its secondary-index copies in the primary's partition.
+    /// Its local secondary-index copies, in the primary's partition.
     pub copies: Vec<CopyRow>,
-    /// Its copies in other partitions and tables.
+    /// Its remote copies, in other partitions and tables.
     pub elsewhere: Vec<CopyRow>,
-    /// Its entries in index entities.
+    /// Its entries in local lists, in the primary's partition.
     pub entries: Vec<ListEntry>,
-    /// The lists elsewhere that it is in.
+    /// The remote lists that contain it.
     pub listed: Vec<Listed>,
 }
 
 impl EntityRows {
-    /// The rows of an entity without copies and lists.
+    /// Returns the rows of an entity without copies and lists.
     pub const fn only(primary: Row) -> Self {
         Self {
             primary,
@@ -31,7 +31,8 @@ impl EntityRows {
 }
 
 impl EntityRows {
-    /// The same rows, encrypted where the row that they follow is.
+    /// Marks properties as encrypted that are marked so in `before`, the primary row that these
+    /// rows follow.
     pub(crate) fn encrypted_as(mut self, before: &Row) -> Self {
         self.primary = self.primary.encrypted_as(before);
         for copy in self.copies.iter_mut().chain(&mut self.elsewhere) {
@@ -44,16 +45,16 @@ impl EntityRows {
 /// A secondary-index copy.
 #[derive(Debug, Clone)]
 pub struct CopyRow {
-    /// The index.
+    /// The index that the copy belongs to.
     pub family: &'static Family,
-    /// The copy.
+    /// The copy's row.
     pub row: Row,
 }
 
-/// An entry of an index entity: the list's row, and the RowKey of the entity in it.
+/// An entry of a list (index entity): which list, and the RowKey of the entity in it.
 #[derive(Debug, Clone)]
 pub struct ListEntry {
-    /// The list.
+    /// The list's family.
     pub family: &'static Family,
     /// The RowKey of the list's head row.
     pub row_key: String,
@@ -61,11 +62,11 @@ pub struct ListEntry {
     pub id: String,
 }
 
-/// An index entity in another partition or table, or in a blob: where it is. Its entry is what leads
-/// to the entity.
+/// The position of a remote list that contains the entity: in another partition or table, or in a
+/// blob. Its entry is the entity's keys.
 #[derive(Debug, Clone)]
 pub struct Listed {
-    /// The list.
+    /// The list's family.
     pub family: &'static Family,
     /// The PartitionKey of the list's head row.
     pub partition_key: String,

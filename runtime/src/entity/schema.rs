@@ -1,4 +1,4 @@
-//! What is known of an entity's rows before there are any.
+//! Describes an entity's rows: names, keys, columns and versions, as the derives write them.
 
 use super::EntityRows;
 use crate::{
@@ -8,49 +8,50 @@ use crate::{
     row::Row,
 };
 
-/// How a row says what type it is.
+/// How the type of a row is recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Discriminator {
-    /// By a property, `EntityType` unless another was declared.
+    /// By the value of a property, `EntityType` unless another is declared.
     Property(&'static str),
-    /// By the form of its keys alone.
+    /// By the form of the row's keys alone.
     RowKey,
 }
 
-/// A column of an entity.
+/// The description of one column of an entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnSchema {
-    /// The property's name, after the prefix of the struct that it is flattened into.
+    /// The property's name without the prefix of the struct that it is flattened into.
     pub name: &'static str,
-    /// The stored type; `None` for a nested struct.
+    /// The stored type, or `None` for a nested struct.
     pub edm: Option<EdmType>,
-    /// Whether it may be absent.
+    /// Whether the property may be absent.
     pub optional: bool,
-    /// Whether rows hold it as a property; otherwise their keys give it back.
+    /// Whether rows store it as a property. Otherwise their keys restore it.
     pub stored: bool,
-    /// The columns of a flattened struct, whose names follow this name.
+    /// The columns of a flattened struct. Their names are appended to this name.
     pub nested: &'static [ColumnSchema],
-    /// How it is sealed, if it is.
+    /// How the values are encrypted, if they are.
     pub sealed: Option<Sealed>,
 }
 
-/// How the values of a column are sealed.
+/// How the values of a column are encrypted (sealed).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sealed {
-    /// Lengths are hidden up to a multiple of so many bytes; 0: not at all.
+    /// Values are padded to a multiple of this many bytes, to hide their lengths. 0 means no
+    /// padding.
     pub pad: u32,
-    /// Whether an absent value is stored as a sealed one.
+    /// Whether an absent value is stored as an encrypted one, so that nobody can tell.
     pub hide_none: bool,
-    /// The property with the token of the value, for filters.
+    /// The property with the blind-index token of the value, for filters.
     pub blind: Option<Companion>,
 }
 
-/// The property that holds the token of a sealed value.
+/// The companion property of an encrypted column. It holds the blind-index token of the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Companion {
-    /// Its name, after the prefix of the struct that the column is flattened into.
+    /// The property's name without the prefix of the struct that the column is flattened into.
     pub name: &'static str,
-    /// Characters of the token.
+    /// Number of characters of the token.
     pub chars: u32,
 }
 
@@ -59,7 +60,7 @@ impl ColumnSchema {
         matches!(self.sealed, Some(Sealed { blind: Some(_), .. }))
     }
 
-    /// Properties that a row holds at most for these columns.
+    /// Returns the maximum number of properties that a row stores for these columns.
     pub const fn count(columns: &[Self]) -> usize {
         let mut rest = columns;
         let mut count = 0;
@@ -75,60 +76,61 @@ impl ColumnSchema {
     }
 }
 
-/// What is known of an entity's rows: names, keys, columns.
+/// The description of an entity type and its rows: names, keys, columns and versions.
 #[derive(Debug, Clone, Copy)]
 pub struct Schema {
-    /// The struct's name.
+    /// The name of the struct.
     pub entity: &'static str,
     /// The table, unless the caller names another.
     pub table: &'static str,
-    /// The value of the discriminator, without a version.
+    /// The discriminator's value without a version, such as `Employee`.
     pub entity_type: &'static str,
-    /// The version of the struct's shape, from 1.
+    /// The version of the struct's shape, counted from 1.
     pub version: u32,
-    /// The value of the discriminator as it is written: with the version, where it is not 1.
+    /// The discriminator's value as it is written: with the version if that is not 1, such as
+    /// `Employee.v2`.
     pub marker: &'static str,
-    /// How its rows say what type they are.
+    /// How rows of the type are recognised.
     pub discriminator: Discriminator,
-    /// Its kinds of rows, the primary first.
+    /// The families of rows that an entity is stored as, the primary first.
     pub families: &'static [Family],
-    /// Whether some copies depend on a condition, which may look at any field.
+    /// Whether a condition decides if some copies exist. It can depend on any field.
     pub conditional: bool,
-    /// Its columns.
+    /// The columns of the entity.
     pub columns: &'static [ColumnSchema],
-    /// The version that it is upgraded from.
+    /// The version before this one, from which `upgrade_from` leads to it.
     pub older: Option<&'static Schema>,
-    /// Whether each of its rows has a property that vouches for all others.
+    /// Whether each row has a seal: a property that authenticates all others.
     pub sealed: bool,
-    /// Every row that follows from a primary, by the version that wrote it; `None`: a row of
-    /// another type.
+    /// Returns every row that follows from a primary row, by the version that wrote the primary, or
+    /// `None` for a row of another type.
     pub derived: fn(&Row) -> Result<Option<EntityRows>>,
 }
 
-/// What a row is to a reader of one type.
+/// The result of asking whether a row is of an entity type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recognition {
-    /// A row of the type, in the version of the struct.
+    /// The row is of the type, in the struct's version.
     Ours,
-    /// A row of the type, in another version.
+    /// The row is of the type, in this other version.
     Version(u32),
-    /// A row of another type.
+    /// The row is of another type, with this discriminator.
     Foreign(String),
-    /// A row that does not say its type.
+    /// The row has no discriminator, or its keys do not fit.
     Unmarked,
 }
 
-/// A kind of copies, and the primaries that they follow from.
+/// A family of copies, with the family of the primaries that they follow from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kinds {
     pub(crate) copy: &'static Family,
     pub(crate) primary: &'static Family,
-    /// The type, in the version of this program.
+    /// The entity type, in the version of this program.
     pub(crate) schema: &'static Schema,
 }
 
 impl Schema {
-    /// The family of the entity's own rows.
+    /// Returns the family of the entity's primary rows.
     ///
     /// # Errors
     ///
@@ -138,11 +140,11 @@ impl Schema {
         families.first().ok_or_else(|| Error::new(ErrorKind::Invalid, "the schema has no families"))
     }
 
-    /// What a row is to a reader of that family of this type.
+    /// Tells whether a row is of this type and `family`, and in which version.
     ///
     /// # Errors
     ///
-    /// `is_decode` where the discriminator is not text; `is_corrupt` for a damaged row.
+    /// `is_decode` if the discriminator is not a String; `is_corrupt` for a damaged row.
     pub fn recognize(&self, row: &Row, family: &Family) -> Result<Recognition> {
         let Discriminator::Property(name) = self.discriminator else {
             let fits =
@@ -170,8 +172,8 @@ impl Schema {
         })
     }
 
-    /// The version that a discriminator's value names, if it is of this type: `Employee` is
-    /// version 1, and so is `Employee.v1`.
+    /// Returns the version that a discriminator's value names, or `None` if it names another type.
+    /// `Employee` and `Employee.v1` are version 1.
     pub fn version_of(&self, marker: &str) -> Option<u32> {
         let version = marker.strip_prefix(self.entity_type)?;
         if version.is_empty() {
@@ -182,7 +184,7 @@ impl Schema {
         if canonical { digits.parse().ok() } else { None }
     }
 
-    /// The error for a row that is not of this type.
+    /// Returns the error for a row that is not of this type.
     pub fn unrecognized(&self, recognition: &Recognition) -> Error {
         let expected = self.marker;
         let message = match recognition {
@@ -205,7 +207,7 @@ impl Schema {
         }
     }
 
-    /// The error for a row of a version that no `upgrade_from` leads from.
+    /// Returns the error for a row of a version from which no `upgrade_from` leads to this one.
     pub(crate) fn newer(&self, version: u32) -> Error {
         let entity = self.entity_type;
         let known = match self.oldest_version() {
@@ -222,17 +224,18 @@ impl Schema {
         self.older.map_or(self.version, Self::oldest_version)
     }
 
-    /// The schema and those of the versions that it is upgraded from, the newest first.
+    /// Iterates over the schema and those of its older versions, the newest first.
     pub(crate) fn versions(&'static self) -> impl Iterator<Item = &'static Schema> {
         std::iter::successors(Some(self), |schema| schema.older)
     }
 
-    /// Whether it and its older versions are stored as one row, without copies and lists.
+    /// Returns whether each entity, in every version, is stored as one row without copies and
+    /// lists.
     pub(crate) fn is_alone(&'static self) -> bool {
         self.versions().all(|schema| schema.families.len() == 1)
     }
 
-    /// The primaries of the version that has that kind of copies.
+    /// Returns the family of primaries of the version that has this family of copies.
     pub(crate) fn primary_of(&'static self, copy: &'static Family) -> Option<&'static Family> {
         let has = |schema: &&'static Schema| {
             schema
@@ -243,8 +246,8 @@ impl Schema {
         self.versions().find(has)?.families.first()
     }
 
-    /// The copies of that name in other partitions or tables, of it or of an older version, with
-    /// the primaries of that version.
+    /// Finds the remote copies of index `name`, in this or an older version, with the primaries of
+    /// that version.
     pub(crate) fn elsewhere_named(&'static self, name: &str) -> Option<Kinds> {
         self.versions().find_map(|schema| {
             let families: &'static [Family] = schema.families;
@@ -255,7 +258,8 @@ impl Schema {
         })
     }
 
-    /// Whether it, or an older version, has that list in another partition or table, or in blobs.
+    /// Returns whether this or an older version has the remote list `name`, kept in blobs or in
+    /// rows as `in_blob` says.
     pub(crate) fn has_list(&'static self, name: &str, in_blob: bool) -> bool {
         let is_it = |family: &Family| {
             family.kind == FamilyKind::List
@@ -266,7 +270,7 @@ impl Schema {
         self.versions().any(|schema| schema.families.iter().any(is_it))
     }
 
-    /// Whether a copy, a list or a condition may depend on that property.
+    /// Returns whether a copy, a list or a copy's condition can depend on the property.
     pub fn is_copied(&self, property: &str) -> bool {
         let depends = |family: &Family| {
             let held = family.kind == FamilyKind::Copy && !family.leaves_out(property);
@@ -276,7 +280,7 @@ impl Schema {
         self.conditional || self.families.iter().any(|family| family.index > 0 && depends(family))
     }
 
-    /// The column of that property name, flattened structs included.
+    /// Finds the column with this property name, also in flattened structs.
     pub fn column(&self, name: &str) -> Option<&'static ColumnSchema> {
         find(self.columns, name)
     }

@@ -1,4 +1,4 @@
-//! Which columns of an entity are sealed, flattened structs included.
+//! Finds the columns of an entity that are stored encrypted (sealed), also in flattened structs.
 
 use std::borrow::Cow;
 
@@ -6,36 +6,38 @@ use super::{ColumnSchema, Schema, Sealed};
 #[cfg(feature = "encrypt")]
 use crate::key::Family;
 
-/// The property that vouches for all others of a row, where an entity asks for it.
+/// The property that authenticates all others of a row, if the entity declares `seal`.
 pub const SEAL: &str = "EntitySeal";
 
-/// A sealed column, by the name that rows have it under.
+/// An encrypted column, with its property name in rows.
 #[derive(Debug, Clone)]
 pub(crate) struct SealedColumn {
     pub(crate) name: Cow<'static, str>,
     pub(crate) sealed: Sealed,
-    /// The property with the token of the value, and how long that is.
+    /// The property with the blind-index token of the value, and the token's number of characters.
     pub(crate) companion: Option<(Cow<'static, str>, u32)>,
 }
 
 impl Schema {
-    /// Whether its rows are stored in another form than they have here.
+    /// Returns whether rows are stored in another form than the program sees: with encrypted
+    /// properties or a seal.
     pub(crate) fn is_sealed(&self) -> bool {
         self.sealed || any_sealed(self.columns)
     }
 
-    /// The table that the values of a kind of its rows are bound to: by name, wherever it is stored.
+    /// Returns the table that encrypted values of a family's rows are bound to. It is the declared
+    /// name, wherever the rows are stored.
     #[cfg(feature = "encrypt")]
     pub(crate) fn table_of(&self, family: Option<&Family>) -> &'static str {
         family.and_then(|family| family.table).unwrap_or(self.table)
     }
 
-    /// Whether keys of its rows, in whatever version, have tokens of fields.
+    /// Returns whether keys of the entity's rows, in any version, contain tokens.
     pub(crate) fn has_tokens(&'static self) -> bool {
         self.token_fields().next().is_some()
     }
 
-    /// The fields that keys have tokens of, in whatever version; one that several keys have comes
+    /// Iterates over the fields, in any version, whose tokens stand in keys. A field can come
     /// several times.
     pub(crate) fn token_fields(&'static self) -> impl Iterator<Item = &'static str> {
         self.versions()
@@ -43,7 +45,7 @@ impl Schema {
             .flat_map(|family| family.partition.token_fields().chain(family.row.token_fields()))
     }
 
-    /// The columns that are sealed.
+    /// Returns the columns that are encrypted.
     pub(crate) fn sealed_columns(&self) -> Vec<SealedColumn> {
         let mut found = Vec::new();
         if any_sealed(self.columns) {
@@ -52,8 +54,8 @@ impl Schema {
         found
     }
 
-    /// The properties of its rows, in whatever version, that hold tokens of others or vouch for the
-    /// row: no program sees them.
+    /// Returns the properties of stored rows, in any version, that programs never see: tokens and
+    /// seals.
     #[cfg(feature = "encrypt")]
     pub(crate) fn unseen(&'static self) -> Vec<Cow<'static, str>> {
         let mut unseen: Vec<Cow<'static, str>> = Vec::new();
@@ -61,7 +63,7 @@ impl Schema {
             let seal = version.sealed.then_some(Cow::Borrowed(SEAL));
             let columns = version.sealed_columns().into_iter();
             let tokens = columns.filter_map(|column| Some(column.companion?.0));
-            // What was a token's name may be a field's by now.
+            // A later version can use the name of an older version's token for a field.
             let is_seen =
                 |name: &str| version.version < self.version && self.column(name).is_some();
             unseen.extend(tokens.chain(seal).filter(|name| !is_seen(name)));
@@ -69,7 +71,7 @@ impl Schema {
         unseen
     }
 
-    /// The sealed column of that name.
+    /// Finds the encrypted column with this property name.
     pub(crate) fn sealed_column(&self, name: &str) -> Option<SealedColumn> {
         self.sealed_columns().into_iter().find(|column| column.name == name)
     }

@@ -1,4 +1,4 @@
-//! An entity together with the row that it came from.
+//! Defines [`Stored`], a value with the row that it was read from or written as.
 
 use std::{
     fmt,
@@ -14,18 +14,18 @@ use crate::{
     row::{ETag, Row},
 };
 
-/// A value as it is stored: what was read or written, with keys, ETag and Timestamp.
+/// A value together with its stored row: keys, ETag and Timestamp.
 ///
-/// It derefs to the value, so that fields are read and changed in place; the row that it came from
-/// stays beside it and knows the old keys.
+/// It dereferences to the value, so that fields are read and changed in place. The row stays
+/// unchanged beside it, so that a write knows the old keys and the ETag.
 #[derive(Clone)]
 pub struct Stored<T> {
     value: T,
     row: Row,
     status: u16,
-    /// The family of the row, where it is not the primary.
+    /// The family of the row, if the row is a copy.
     copy: Option<&'static Family>,
-    /// What the write that it came from still does.
+    /// The background work of the write that returned this value.
     pending: Pending,
 }
 
@@ -34,13 +34,13 @@ impl<T> Stored<T> {
         Self { value, row, status, copy: None, pending: Pending::default() }
     }
 
-    /// A value that was read from a row of that family.
+    /// Creates a value that was read from a row of `family`.
     pub(crate) fn read(value: T, row: Row, family: &'static Family) -> Self {
         let copy = (family.kind != FamilyKind::Primary).then_some(family);
         Self { value, row, status: 200, copy, pending: Pending::default() }
     }
 
-    /// The same value, of a write that goes on.
+    /// Attaches the background work of the write that returned the value.
     pub(crate) fn with_pending(self, pending: Pending) -> Self {
         Self { pending, ..self }
     }
@@ -49,20 +49,22 @@ impl<T> Stored<T> {
         &self.pending
     }
 
-    /// Returns when the copies in other partitions of the write that it came from are written; at
-    /// once for a value that was read.
+    /// Waits until the write that returned this value has written its copies in other partitions.
+    /// Returns at once for a value that was read.
     ///
     /// # Errors
     ///
-    /// `is_contended` where they were left to a worker; what stopped the writer otherwise. The write
-    /// itself was committed.
+    /// `is_contended` if the copies were left to a worker; otherwise the error that stopped the
+    /// background work. The write itself was committed.
     pub async fn wait_for_copies(&self) -> Result<()> {
         self.pending.wait().await
     }
 
-    /// The index whose copy it was read through; `None`: it is the entity's own row.
+    /// Returns the name of the index whose copy the value was read through, or `None` for the
+    /// primary row.
     ///
-    /// A copy carries no token for writing: writing it reads the primary first.
+    /// The ETag of a copy cannot guard a write of the entity, so a write of such a value reads the
+    /// primary first.
     pub fn index(&self) -> Option<&'static str> {
         self.copy.map(|family| family.name)
     }
@@ -71,37 +73,38 @@ impl<T> Stored<T> {
         self.copy
     }
 
-    /// The PartitionKey that it is stored under.
+    /// Returns the PartitionKey that the value is stored under.
     pub fn partition_key(&self) -> &str {
         self.row.partition_key()
     }
 
-    /// The RowKey that it is stored under.
+    /// Returns the RowKey that the value is stored under.
     pub fn row_key(&self) -> &str {
         self.row.row_key()
     }
 
-    /// The version that was read or written.
+    /// Returns the ETag that was read or that the write returned.
     pub fn etag(&self) -> ETag {
         self.row.etag().unwrap_or_else(|| ETag::from(""))
     }
 
-    /// When it was written last; `None` right after a write, whose answer does not tell.
+    /// Returns when the row was last written, or `None` right after a write, whose response does
+    /// not say.
     pub fn timestamp(&self) -> Option<OffsetDateTime> {
         self.row.timestamp().map(OffsetDateTime::from)
     }
 
-    /// The HTTP status of the request that it came from: 200 for a read, 201 or 204 for a write.
+    /// Returns the HTTP status of the request: 200 for a read, 201 or 204 for a write.
     pub fn status(&self) -> u16 {
         self.status
     }
 
-    /// The row that it was read from or written as.
+    /// Returns the row that was read or written.
     pub fn row(&self) -> &Row {
         &self.row
     }
 
-    /// The same row with a value that is made of its value.
+    /// Converts the value and keeps the row. Returns the error of `change`.
     pub(crate) fn try_map<U>(self, change: impl FnOnce(T, &Row) -> Result<U>) -> Result<Stored<U>> {
         let value = change(self.value, &self.row)?;
         Ok(Stored {
@@ -113,7 +116,7 @@ impl<T> Stored<T> {
         })
     }
 
-    /// The value alone.
+    /// Returns the value without its row.
     pub fn into_inner(self) -> T {
         self.value
     }

@@ -1,4 +1,4 @@
-//! Rows of older versions: read as the struct of their time, and brought up to date from there.
+//! Reads rows of older versions as the struct of their time, and upgrades them from there.
 
 use super::{EntityRows, FromRow, Recognition, Schema, TableEntity};
 use crate::{
@@ -7,18 +7,19 @@ use crate::{
     row::Row,
 };
 
-/// A version that an older one can be brought up to.
+/// A struct that the struct of an older version converts to. Every type with `TryFrom<Old>`
+/// implements it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be made of `{Old}`",
     label = "no conversion from it",
     note = "implement `From<{Old}>` for `{Self}`, or `TryFrom<{Old}>` with an error that can be boxed"
 )]
 pub trait UpgradeFrom<Old>: Sized {
-    /// The newer version.
+    /// Converts a value of the older version.
     ///
     /// # Errors
     ///
-    /// Those of the conversion.
+    /// Returns the error of the conversion.
     fn upgrade(old: Old) -> Result<Self, BoxError>;
 }
 
@@ -29,11 +30,12 @@ impl<Old, New: TryFrom<Old, Error: Into<BoxError>>> UpgradeFrom<Old> for New {
     }
 }
 
-/// The entity of an older version as the newer one: what `upgrade_from` generates.
+/// Reads an entity of an older version and converts it to the newer one. Code that `upgrade_from`
+/// generates calls it.
 ///
 /// # Errors
 ///
-/// `is_decode` for a row that does not fit its version, or whose entity cannot be converted.
+/// `is_decode` if the row does not fit its version, or if the conversion fails.
 pub fn older_version<Old: TableEntity, New: TableEntity>(
     row: &Row,
     family: &str,
@@ -51,7 +53,7 @@ pub fn older_version<Old: TableEntity, New: TableEntity>(
             New::SCHEMA.entity_type,
             New::SCHEMA.version
         );
-        // A reason may quote the values that it is about.
+        // The reason can quote values, which must not be shown where fields are encrypted.
         if [Old::SCHEMA, New::SCHEMA].iter().any(|schema| schema.is_sealed()) {
             let message = format!("{message}; why is not shown, as it has encrypted fields");
             return Error::new(ErrorKind::Decode, message);
@@ -60,11 +62,12 @@ pub fn older_version<Old: TableEntity, New: TableEntity>(
     })
 }
 
-/// The rows that an entity of an older version is stored as: what `upgrade_from` generates.
+/// Returns the rows that an entity of an older version is stored as. Code that `upgrade_from`
+/// generates calls it.
 ///
 /// # Errors
 ///
-/// `is_decode` for a row that does not fit its version.
+/// `is_decode` if the row does not fit its version.
 pub fn older_rows<Old: TableEntity>(
     row: &Row,
     family: &str,
@@ -76,11 +79,12 @@ pub fn older_rows<Old: TableEntity>(
     }
 }
 
-/// The keys of the entity that a copy of an older version is one of: what `upgrade_from` generates.
+/// Returns the keys of the primary that a copy of an older version belongs to. Code that
+/// `upgrade_from` generates calls it.
 ///
 /// # Errors
 ///
-/// `is_decode` for a copy that does not fit its version.
+/// `is_decode` if the copy does not fit its version.
 pub fn older_owner<Old: TableEntity>(
     row: &Row,
     family: &str,
@@ -92,16 +96,18 @@ pub fn older_owner<Old: TableEntity>(
     }
 }
 
-/// The kind of row of that name, where it is of that version.
+/// Finds the family `name` of a schema if the schema has this version. Lists are left out.
 fn family_of(schema: &'static Schema, name: &str, version: u32) -> Option<&'static Family> {
     let families: &'static [Family] = schema.families;
     let same = |family: &&Family| family.kind != FamilyKind::List && family.name == name;
     (schema.version == version).then(|| families.iter().find(same)).flatten()
 }
 
-/// A value of the entity in a row of another version; `None`: that version is unknown.
+/// Reads a value from a row of another version of entity `E`. Returns `None` if the version is
+/// unknown.
 ///
-/// A projection is taken from the entity as it would be stored now.
+/// The entity is upgraded, and the value, which can be a projection, is read from the row that it
+/// would be stored as now.
 pub(crate) fn read_version<E: TableEntity, T: FromRow>(
     row: &Row,
     family: &str,
@@ -116,13 +122,13 @@ pub(crate) fn read_version<E: TableEntity, T: FromRow>(
     T::from_row(&current).map(Some)
 }
 
-/// The entity in a row of that family, in whatever version it was written.
+/// Reads the entity from a row of `family`, in whichever version the row was written.
 pub(crate) fn entity_of<E: TableEntity>(row: &Row, family: &'static Family) -> Result<E> {
     let Some(version) = other_version::<E>(row, family)? else { return E::from_copy(row, family) };
     E::from_version(row, family.name, version)?.ok_or_else(|| E::SCHEMA.newer(version))
 }
 
-/// Every row that the entity is stored as, by the version that wrote it.
+/// Returns every row that the entity in `row` is stored as, by the version that wrote it.
 pub(crate) fn stored_rows<E: TableEntity>(
     row: &Row,
     family: &'static Family,
@@ -133,7 +139,7 @@ pub(crate) fn stored_rows<E: TableEntity>(
     E::rows_of_version(row, family.name, version)?.ok_or_else(|| E::SCHEMA.newer(version))
 }
 
-/// The same for a row of this version.
+/// Returns every row that the entity in a row of the current version is stored as.
 fn own_rows<E: TableEntity>(row: &Row, family: &'static Family) -> Result<EntityRows> {
     let entity = E::from_copy(row, family)?;
     match family.kind {
@@ -142,13 +148,12 @@ fn own_rows<E: TableEntity>(row: &Row, family: &'static Family) -> Result<Entity
     }
 }
 
-/// Every row that follows from a primary, by the version that wrote it, encrypted where the primary
-/// is; `None`: a row of another type.
+/// Returns every row that follows from a primary row, by the version that wrote it. Properties that
+/// the primary has encrypted are marked in all of them. Returns `None` for a row of another type.
 ///
 /// # Errors
 ///
-/// `is_unrecognized_entity` for a version that is not known, `is_decode` for a row that does not
-/// fit.
+/// `is_unrecognized_entity` for an unknown version; `is_decode` if the row does not fit.
 pub fn derived_rows<E: TableEntity>(primary: &Row) -> Result<Option<EntityRows>> {
     let family = E::SCHEMA.primary()?;
     match E::SCHEMA.recognize(primary, family)? {
@@ -159,8 +164,8 @@ pub fn derived_rows<E: TableEntity>(primary: &Row) -> Result<Option<EntityRows>>
     }
 }
 
-/// The keys of the entity that a copy is one of, where the row is a copy of the type, of whichever
-/// index and version, and holds them.
+/// Returns the keys of the primary that a copy belongs to, for any index and version of `E`.
+/// Returns `None` if the row is no copy of `E` or does not hold them.
 pub(crate) fn owner_of<E: TableEntity>(copy: &Row) -> Result<Option<(String, String)>> {
     for schema in E::SCHEMA.versions() {
         let copies = schema.families.iter().filter(|family| family.kind == FamilyKind::Copy);

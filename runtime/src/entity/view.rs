@@ -1,60 +1,61 @@
-//! Which rows of an entity a path leads to, and what can be read from them.
+//! Defines the kinds of rows that a path leads to, and what can be read from each.
 
 use std::marker::PhantomData;
 
 use super::Projection;
 
-/// The rows of an entity that a path leads to: the primary, a full copy, a partial copy.
+/// The kind of rows that a path leads to: primary rows, full copies, partial copies or lists.
 pub trait View: 'static {}
 
-/// Rows that hold the whole entity, so that it can be read from them.
+/// A kind of rows that hold the whole entity, so that the entity can be read from them.
 #[diagnostic::on_unimplemented(
     message = "this path leads to partial copies",
     note = "a partial copy does not hold every field: use `get_as::<P>` or `select::<P>` with a projection of the fields that it has"
 )]
 pub trait FullView: View {}
 
-/// The entity's own rows.
+/// Primary rows: the entity's own rows.
 #[derive(Debug, Clone, Copy)]
 pub struct PrimaryRow;
 
 impl View for PrimaryRow {}
 impl FullView for PrimaryRow {}
 
-/// Copies that hold the whole entity.
+/// Secondary-index copies that hold the whole entity.
 #[derive(Debug, Clone, Copy)]
 pub struct FullCopy;
 
 impl View for FullCopy {}
 impl FullView for FullCopy {}
 
-/// Copies that hold some of the entity's fields; `M` says which.
+/// Secondary-index copies that hold some of the entity's fields. `M` is a generated type that
+/// stands for the index and implements [`Holds`] per field.
 #[derive(Debug, Clone, Copy)]
 pub struct PartialCopy<M>(PhantomData<fn() -> M>);
 
 impl<M: 'static> View for PartialCopy<M> {}
 
-/// Index entities: one row, the ids of many entities.
+/// Lists (index entities): each row holds the ids of many entities.
 #[derive(Debug, Clone, Copy)]
 pub struct ListRows;
 
 impl View for ListRows {}
 
-/// A partial copy that holds a field; `FIELD` is a fingerprint of the field's name.
+/// A partial copy that holds the field whose name has the fingerprint `FIELD`.
 #[diagnostic::on_unimplemented(
     message = "the copies of this index do not hold a field of the projection",
     note = "add the field to `only(..)` of the index, or read the entity through another path"
 )]
 pub trait Holds<const FIELD: u64> {}
 
-/// A projection whose fields a partial copy holds.
+/// A projection whose fields are all held by the partial copy `M`.
 #[diagnostic::on_unimplemented(
     message = "the copies of this index do not hold every field of `{Self}`",
     note = "add the missing field to `only(..)` of the index, or read the entity through another path"
 )]
 pub trait Within<M> {}
 
-/// Rows that a projection can be read from.
+/// A kind of rows that projection `P` can be read from.
 #[diagnostic::on_unimplemented(
     message = "`{P}` cannot be read through this path",
     note = "a partial copy does not hold every field; a list holds ids"

@@ -1,4 +1,4 @@
-//! Structs that fold the rows of a partition: one of this, many of that.
+//! Folds the rows of a partition into one struct: some fields hold one row, some hold many.
 
 use super::{Claim, Set, SetMember};
 use crate::{
@@ -7,30 +7,30 @@ use crate::{
     row::Row,
 };
 
-/// A struct that one query of a partition fills: `#[derive(EntitySet)]` implements it.
+/// A struct that one query of a partition fills. `#[derive(EntitySet)]` implements it for structs.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a struct that folds a partition",
     note = "write `#[derive(EntitySet)]` on a struct with `#[table(one)]`, `#[table(many)]` and `#[table(other)]` fields"
 )]
 pub trait Aggregate: Set {
-    /// Whether it has a field for rows that belong to no member.
+    /// Whether the struct has a `#[table(other)]` field for rows that belong to no member.
     const OTHER: bool;
 
-    /// The struct from the rows.
+    /// Builds the struct from the rows.
     ///
     /// # Errors
     ///
-    /// `is_not_found` where a `one` is missing; `is_decode` for a second one or a row that does
-    /// not fit; `is_unrecognized_entity` for a row of no member.
+    /// `is_not_found` if a `one` field has no row; `is_decode` if it has a second row, or if a row
+    /// does not fit; `is_unrecognized_entity` if a row belongs to no member.
     fn fold(rows: &mut Folding) -> Result<Self>;
 }
 
-/// What a field of an aggregate holds of each row: the value, or the value as it is stored.
+/// The element type of an aggregate's field: a value, or a value with its row (`Stored`).
 pub trait Item: Sized {
-    /// What is read from the row.
+    /// The type that is read from the row.
     type Value: FromRow;
 
-    /// The item from what was read.
+    /// Converts what was read to the element.
     fn of(stored: Stored<Self::Value>) -> Self;
 }
 
@@ -58,20 +58,20 @@ impl<M: FromRow> Item for Stored<M> {
     }
 }
 
-/// The type of a `#[table(one)]` field: an entity, or an `Option` of one.
+/// The type of a `#[table(one)]` field: an element, or an `Option` of one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a `#[table(one)]` field",
     note = "write an entity or a projection, `Stored` of one, or an `Option` of these"
 )]
 pub trait One: Sized {
-    /// What is read from the row.
+    /// The type that is read from the row.
     type Value: FromRow;
 
-    /// The field from what was found.
+    /// Converts the row that was found, or `None`, to the field.
     ///
     /// # Errors
     ///
-    /// `missing`, where there has to be one.
+    /// Returns the error `missing()` if no row was found and the field is not an `Option`.
     fn one(found: Option<Stored<Self::Value>>, missing: impl FnOnce() -> Error) -> Result<Self>;
 }
 
@@ -97,10 +97,10 @@ impl<T: Item> One for Option<T> {
     note = "write a `Vec` of an entity or a projection, or of `Stored` of one"
 )]
 pub trait Many: Sized {
-    /// What is read from each row.
+    /// The type that is read from each row.
     type Value: FromRow;
 
-    /// The field from what was found, in the order of the keys.
+    /// Converts the rows that were found, in key order, to the field.
     fn many(found: Vec<Stored<Self::Value>>) -> Self;
 }
 
@@ -112,7 +112,7 @@ impl<T: Item> Many for Vec<T> {
     }
 }
 
-/// The rows that are folded, one after the other.
+/// The rows of a partition while they are distributed to the fields of an aggregate.
 #[derive(Debug)]
 pub struct Folding {
     rows: std::vec::IntoIter<(Row, Claim)>,
@@ -122,7 +122,8 @@ pub struct Folding {
 }
 
 impl Folding {
-    /// The rows of a query; what belongs to no member is put aside, or refused.
+    /// Sorts rows into those of a member and others. Copies and framework rows are skipped. A row
+    /// that belongs to no member is kept for the `other` field, or is an error if there is none.
     pub(crate) fn new<A: Aggregate>(partition_key: &str, rows: Vec<Row>) -> Result<Self> {
         let mut folding = Self {
             rows: Vec::new().into_iter(),
@@ -144,7 +145,7 @@ impl Folding {
         Ok(folding)
     }
 
-    /// The next row that belongs to a member.
+    /// Returns the next row that belongs to a member, and which member that is.
     pub fn next_row(&mut self) -> Option<(Row, Claim)> {
         self.rows.next()
     }
@@ -154,7 +155,8 @@ impl Folding {
         Ok(())
     }
 
-    /// The value of a row; `None`: the row does not fit, and was put aside.
+    /// Reads the value of a row. Returns `None` if the row does not fit and was moved to the
+    /// `other` field.
     fn value<M: SetMember>(&mut self, row: Row, claim: &Claim) -> Result<Option<Stored<M>>> {
         match M::read_claimed(&row, claim) {
             Ok(value) => Ok(Some(Stored::new(value, row, 200))),
@@ -167,11 +169,11 @@ impl Folding {
         }
     }
 
-    /// Takes a row for a `one` field.
+    /// Puts a row into a `one` field.
     ///
     /// # Errors
     ///
-    /// `is_decode` for a second one, or a row that does not fit.
+    /// `is_decode` if the field has a row already, or if the row does not fit.
     pub fn put_one<M: SetMember>(
         &mut self,
         slot: &mut Option<Stored<M>>,
@@ -192,11 +194,11 @@ impl Folding {
             .at_keys(value.partition_key(), value.row_key()))
     }
 
-    /// Takes a row for a `many` field.
+    /// Puts a row into a `many` field.
     ///
     /// # Errors
     ///
-    /// `is_decode` for a row that does not fit.
+    /// `is_decode` if the row does not fit.
     pub fn put_many<M: SetMember>(
         &mut self,
         slot: &mut Vec<Stored<M>>,
@@ -206,12 +208,12 @@ impl Folding {
         Ok(())
     }
 
-    /// The rows of no member.
+    /// Returns the rows for the `other` field.
     pub fn take_others(&mut self) -> Vec<Stored<DynamicEntity>> {
         std::mem::take(&mut self.others)
     }
 
-    /// The error for a `one` field without a row.
+    /// Returns the error for a `one` field without a row.
     pub fn missing(&self, member: &str) -> Error {
         let message = format!("there is no `{member}` among the rows");
         Error::service(ServiceCode::ResourceNotFound, message).at_keys(&self.partition_key, "")

@@ -1,5 +1,6 @@
-//! What the derives of sets and versions call: shortcuts, and assertions that the compiler evaluates
-//! at the token that they are about. The text of the panic is the compiler's message.
+//! Defines functions that the code of derived sets and versions calls: shortcuts, and assertions
+//! that the compiler evaluates at the token they concern. The panic's text is the compiler's
+//! message.
 
 use super::{Claim, members_meet, read_claimed, same_discriminator, types_meet};
 use crate::{
@@ -8,26 +9,26 @@ use crate::{
     row::Row,
 };
 
-/// What is known of a projection's rows.
+/// Returns the schema of the entity that a projection belongs to.
 pub const fn schema_of<P: Projection>() -> &'static Schema {
     <P::Entity as TableEntity>::SCHEMA
 }
 
-/// A projection from a row that its entity claims.
+/// Reads a projection from a row that matched its entity.
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property, for a row that does not fit.
+/// `is_decode`, naming the property, if the row does not fit.
 pub fn read_projection<P: Projection>(row: &Row, claim: &Claim) -> Result<P> {
     read_claimed::<P::Entity, P>(row, claim)
 }
 
-/// The table that an entity declares.
+/// Returns the table that an entity's type declares.
 pub fn table_of<E: TableEntity>(_: &E) -> &'static str {
     E::SCHEMA.table
 }
 
-/// Refuses the expansion of a set in which two members' rows say the same type.
+/// Fails the compilation of a set in which the rows of two members have one discriminator.
 #[track_caller]
 #[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]
 pub const fn assert_types_apart(a: &Schema, b: &Schema, message: &'static str) {
@@ -36,7 +37,7 @@ pub const fn assert_types_apart(a: &Schema, b: &Schema, message: &'static str) {
     }
 }
 
-/// Refuses the expansion of a set in which rows of two members could have one key.
+/// Fails the compilation of a set in which rows of two members can have equal keys.
 #[track_caller]
 #[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]
 pub const fn assert_members_apart(a: &Schema, b: &Schema, message: &'static str) {
@@ -45,7 +46,7 @@ pub const fn assert_members_apart(a: &Schema, b: &Schema, message: &'static str)
     }
 }
 
-/// Refuses the expansion of an entity that is upgraded from another type.
+/// Fails the compilation of an entity whose `upgrade_from` names another entity type.
 #[track_caller]
 #[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]
 pub const fn assert_same_type(older: &Schema, newer: &Schema, message: &'static str) {
@@ -54,7 +55,7 @@ pub const fn assert_same_type(older: &Schema, newer: &Schema, message: &'static 
     }
 }
 
-/// Refuses the expansion of an entity that is upgraded from a version that is not older.
+/// Fails the compilation of an entity whose `upgrade_from` names a version that is not older.
 #[track_caller]
 #[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]
 pub const fn assert_older(older: &Schema, newer: &Schema, message: &'static str) {

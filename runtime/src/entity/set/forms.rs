@@ -1,5 +1,6 @@
-//! The forms of the keys that say a row's type, sorted by the compiler by what they begin with, so
-//! that a row finds its form by a binary search.
+//! Recognises rows by the form of their keys, for members of a set without a discriminator
+//! property. The compiler sorts the forms by the literal that RowKeys begin with, so that a binary
+//! search finds a row's form.
 
 #![allow(clippy::indexing_slicing, reason = "evaluated by the compiler only")]
 
@@ -9,16 +10,16 @@ use crate::{
     row::Row,
 };
 
-/// The keys of one kind of rows of one member, which says its type by them.
+/// The form of the keys of one family of a member whose rows are recognised by their keys.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyForm {
-    /// What its RowKeys begin with.
+    /// The literal that RowKeys of the family begin with.
     prefix: &'static str,
-    /// The member, by its place in the set.
+    /// Index of the member in the set.
     pub(super) member: usize,
     pub(super) version: u32,
     pub(super) family: Option<&'static Family>,
-    /// The form before it that begins alike: with the same text, or with less of it.
+    /// Index of the closest form before this one whose prefix this form's prefix begins with.
     before: Option<usize>,
 }
 
@@ -26,7 +27,7 @@ impl KeyForm {
     const NONE: Self = Self { prefix: "", member: 0, version: 0, family: None, before: None };
 }
 
-/// How many forms the members have that are told apart by their keys.
+/// Returns the number of key forms of all members that are recognised by their keys.
 pub const fn count_forms(members: &[&Schema]) -> usize {
     let mut count = 0;
     let mut member = 0;
@@ -39,7 +40,7 @@ pub const fn count_forms(members: &[&Schema]) -> usize {
     count
 }
 
-/// The forms of the members that are told apart by their keys, sorted.
+/// Returns the key forms of all members that are recognised by their keys, sorted by prefix.
 pub const fn sorted_forms<const COUNT: usize>(members: &[&'static Schema]) -> [KeyForm; COUNT] {
     let mut forms = [KeyForm::NONE; COUNT];
     let mut count = 0;
@@ -65,7 +66,7 @@ pub const fn sorted_forms<const COUNT: usize>(members: &[&'static Schema]) -> [K
     forms
 }
 
-/// Puts a form where it belongs among the `count` that are there.
+/// Inserts a form at its sorted position among the first `count`.
 const fn insert(forms: &mut [KeyForm], count: usize, form: KeyForm) {
     let mut at = count;
     while at > 0 && is_less(form.prefix.as_bytes(), forms[at - 1].prefix.as_bytes()) {
@@ -108,11 +109,12 @@ const fn begins_with(text: &[u8], prefix: &[u8]) -> bool {
     true
 }
 
-/// The form of a row's keys. The families of a set are apart, so that the first one that fits is
-/// the only one.
+/// Finds the form of a row's keys. The families of a set never share a key, so at most one form
+/// fits.
 ///
-/// Whatever a key begins with stands before it, and all texts between the two begin with it too:
-/// the last form that is not above the key leads to every one that the key may have.
+/// Forms are sorted by prefix. Every prefix of the RowKey sorts at or before the RowKey, and all
+/// forms in between begin with that prefix too. So the chain of `before` that starts at the last
+/// form not above the RowKey meets every form that can fit.
 pub(super) fn find(forms: &'static [KeyForm], row: &Row) -> Option<&'static KeyForm> {
     let row_key = row.row_key();
     let mut at = forms.partition_point(|form| form.prefix <= row_key).checked_sub(1);

@@ -1,5 +1,5 @@
-//! The values of discriminators that a set knows, in a hash table that the compiler fills, so that a
-//! row finds its type by a look and a jump, however many members there are.
+//! Recognises rows by their discriminator. The compiler fills a hash table with all discriminator
+//! values of a set, so that the number of members does not slow the search down.
 
 #![allow(clippy::indexing_slicing, reason = "evaluated by the compiler only")]
 
@@ -9,16 +9,16 @@ use crate::{
     key::{Family, FamilyKind},
 };
 
-/// The discriminator of one kind of rows of one member.
+/// The discriminator value of one family of a member, in one version.
 #[derive(Debug, Clone, Copy)]
 pub struct Marker {
-    /// The value: `Employee`, `Employee#ByEmail`, `Employee.v2`.
+    /// The value, such as `Employee`, `Employee#ByEmail` or `Employee.v2`.
     pub(super) text: &'static str,
-    /// The end of the text as a number: what is compared first.
+    /// The last bytes of the value as a number, which is compared first.
     key: u64,
-    /// The member, by its place in the set.
+    /// Index of the member in the set.
     pub(super) member: usize,
-    /// The first member whose rows say their type in the same property.
+    /// Index of the first member with an equal discriminator property.
     pub(super) asked: usize,
     pub(super) version: u32,
     pub(super) family: Option<&'static Family>,
@@ -33,12 +33,12 @@ const fn has_marker(schema: &Schema, family: &Family) -> bool {
         && !matches!(family.kind, FamilyKind::List)
 }
 
-/// Places of the table: half of them stay free.
+/// Returns the number of slots of the hash table. More than half of them stay free.
 pub const fn marker_places(members: &[&Schema]) -> usize {
     (2 * count_markers(members) + 1).next_power_of_two()
 }
 
-/// How many discriminators the members have, older versions and copies included.
+/// Returns the number of discriminator values of all members, including older versions and copies.
 const fn count_markers(members: &[&Schema]) -> usize {
     let mut count = 0;
     let mut member = 0;
@@ -57,7 +57,8 @@ const fn count_markers(members: &[&Schema]) -> usize {
     count
 }
 
-/// The discriminators of the members, each at the first free place from its own on.
+/// Builds the hash table of discriminator values. Each stands in the first free slot from its hash
+/// on.
 pub const fn placed_markers<const PLACES: usize>(members: &[&'static Schema]) -> [Marker; PLACES] {
     let mut markers = [Marker::NONE; PLACES];
     let mut member = 0;
@@ -87,7 +88,8 @@ pub const fn placed_markers<const PLACES: usize>(members: &[&'static Schema]) ->
     markers
 }
 
-/// The first member with the same discriminator.
+/// Returns the index of the first member with an equal discriminator property, or the number of
+/// members if the schema has none.
 const fn first_asked(members: &[&Schema], schema: &Schema) -> usize {
     let Discriminator::Property(name) = schema.discriminator else { return members.len() };
     let mut at = 0;
@@ -102,7 +104,7 @@ const fn first_asked(members: &[&Schema], schema: &Schema) -> usize {
     at
 }
 
-/// The last bytes of a text and its length, in one number.
+/// Combines the last bytes of a text and its length in one number.
 #[inline]
 const fn key_of(bytes: &[u8]) -> u64 {
     let end = match bytes.last_chunk::<8>() {
@@ -119,14 +121,14 @@ const fn key_of(bytes: &[u8]) -> u64 {
     end.rotate_left(8) ^ bytes.len() as u64
 }
 
-/// Where the search for a key begins in a table of so many places, a power of two.
+/// Returns the slot at which the search for a key begins, in a table whose size is a power of two.
 #[inline]
 const fn place_of(key: u64, places: usize) -> usize {
     let mixed = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 32) as usize & (places - 1)
 }
 
-/// The marker of that text.
+/// Finds the marker with this text.
 #[inline]
 pub(super) fn find(markers: &'static [Marker], text: &[u8]) -> Option<&'static Marker> {
     let key = key_of(text);
@@ -141,7 +143,7 @@ pub(super) fn find(markers: &'static [Marker], text: &[u8]) -> Option<&'static M
     }
 }
 
-/// Whether two short texts are the same, without a call.
+/// Compares two short texts without a function call.
 #[inline]
 pub(super) fn is_same(a: &[u8], b: &[u8]) -> bool {
     match (a.first_chunk::<8>(), b.first_chunk::<8>()) {

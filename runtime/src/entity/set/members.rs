@@ -1,4 +1,4 @@
-//! The members of a set: which of them a row belongs to.
+//! Decides which member of a set a row belongs to.
 
 use super::{KeyForm, Marker, forms, markers};
 use crate::{
@@ -9,46 +9,47 @@ use crate::{
     row::Row,
 };
 
-/// What the rows of the framework say that they are.
+/// The prefix of the EntityType of framework rows.
 const FRAMEWORK: &str = "entable.";
-/// The property that the framework's rows say it with.
+/// The property in which framework rows have their type.
 const ENTITY_TYPE: &str = "EntityType";
-/// What the keys of the framework's rows begin with; no key of an entity does.
+/// The prefix of the keys of framework rows. No entity's key begins with it.
 const RESERVED: &str = "~e";
 
-/// The members of a set, and how their rows are told apart.
+/// The members of a set, with the tables by which a row's member is found.
 #[derive(Debug)]
 pub struct Members {
     set: &'static str,
     schemas: &'static [&'static Schema],
-    /// The property that the first member's rows say their type with; empty: their keys say it.
+    /// The discriminator property of the first member. It is empty if the member is recognised by
+    /// its keys.
     first_asked: &'static str,
     markers: &'static [Marker],
     forms: &'static [KeyForm],
 }
 
-/// Which member a row belongs to, and which of its kinds of rows it is.
+/// The member and family that a row belongs to, and the version that wrote it.
 #[derive(Debug, Clone, Copy)]
 pub struct Claim {
     member: usize,
     version: u32,
-    /// Where the properties after the discriminator begin, if it is the first one; else 0.
+    /// Byte offset of the properties after the discriminator if that comes first, else 0.
     pub(super) from: u32,
     family: &'static Family,
 }
 
 impl Claim {
-    /// The member, by its place in the set.
+    /// Returns the index of the member in the set.
     pub fn member(&self) -> usize {
         self.member
     }
 
-    /// The version that the row was written by.
+    /// Returns the version that wrote the row.
     pub fn version(&self) -> u32 {
         self.version
     }
 
-    /// The kind of row, in that version.
+    /// Returns the family of the row, in the version that wrote it.
     pub fn family(&self) -> &'static Family {
         self.family
     }
@@ -63,7 +64,7 @@ impl Claim {
 }
 
 impl Members {
-    /// The members of the set of that name, in the order in which they are written.
+    /// Creates the members of the set named `set`, in declaration order.
     pub const fn new(
         set: &'static str,
         schemas: &'static [&'static Schema],
@@ -80,32 +81,32 @@ impl Members {
         Self { set, schemas, first_asked, markers, forms }
     }
 
-    /// The set's name.
+    /// Returns the name of the set.
     pub fn set(&self) -> &'static str {
         self.set
     }
 
-    /// The members' tables, entity types and keys.
+    /// Returns the schemas of the members, in declaration order.
     pub fn schemas(&self) -> &'static [&'static Schema] {
         self.schemas
     }
 
-    /// The name of the member that a row belongs to.
+    /// Returns the name of the member that a row belongs to.
     pub(crate) fn name_of(&self, claim: &Claim) -> &'static str {
         self.schemas.get(claim.member).map_or(self.set, |schema| schema.entity)
     }
 
-    /// The table of the first member: where rows of no member belong, too.
+    /// Returns the table of the first member. Rows that belong to no member are written there, too.
     pub fn table(&self) -> &'static str {
         self.schemas.first().map_or("", |schema| schema.table)
     }
 
-    /// The properties that tell rows apart.
+    /// Returns the properties by which rows are told apart, to be selected by every query.
     pub fn columns(&self) -> Vec<String> {
         [ENTITY_TYPE].into_iter().chain(self.discriminators()).map(str::to_owned).collect()
     }
 
-    /// The properties that say a row's type, each once.
+    /// Iterates over the discriminator properties of the members, each once.
     pub(crate) fn discriminators(&self) -> impl Iterator<Item = &'static str> {
         let mut seen: Vec<&'static str> = Vec::new();
         let schemas: &'static [&'static Schema] = self.schemas;
@@ -118,10 +119,11 @@ impl Members {
         })
     }
 
-    /// The member that a row belongs to, by its discriminator or else by its keys.
+    /// Finds the member that a row belongs to, by its discriminator or else by its keys. Returns
+    /// `None` if it belongs to none.
     #[inline]
     pub(crate) fn claim(&self, row: &Row) -> Result<Option<Claim>> {
-        // The derives write the discriminator first.
+        // Derived code writes the discriminator as the first property.
         let mut properties = row.properties();
         if let Some((name, EdmType::String, text)) = properties.raw()?
             && markers::is_same(name, self.first_asked.as_bytes())
@@ -135,7 +137,8 @@ impl Members {
         self.search(row)
     }
 
-    /// The same for rows that other programs may have written.
+    /// Finds the member of a row whose first property is not the discriminator, as other programs
+    /// can write it.
     fn search(&self, row: &Row) -> Result<Option<Claim>> {
         let mut asked = "";
         for (at, schema) in self.schemas.iter().enumerate() {
@@ -173,13 +176,14 @@ impl Members {
         (marker.version == 1).then_some(marker)
     }
 
-    /// Members whose rows say their type by their keys alone.
+    /// Finds the member of a row by its keys, among the members without a discriminator property.
     fn claim_by_keys(&self, row: &Row) -> Option<Claim> {
         let KeyForm { member, version, family, .. } = *forms::find(self.forms, row)?;
         Some(Claim { member, version, from: 0, family: family? }).filter(|_| !is_framework(row))
     }
 
-    /// Whether a row that no member claims is not for sets: the framework's own, or a copy.
+    /// Returns whether a set skips a row that belongs to no member: a framework row, or a copy
+    /// unless `copies` are asked for.
     pub(crate) fn hides(&self, row: &Row, copies: bool) -> Result<bool> {
         if is_framework(row) {
             return Ok(true);
@@ -192,7 +196,7 @@ impl Members {
             .any(|name| matches!(row.get(name), Ok(Some(ValueRef::String(text))) if is_copy(text))))
     }
 
-    /// The error for a row that belongs to no member.
+    /// Returns the error for a row that belongs to no member.
     pub fn unrecognized(&self, row: &Row) -> Error {
         let mut error = None;
         for name in self.discriminators() {
@@ -238,13 +242,15 @@ impl Members {
     }
 }
 
-/// `Employee.v1` is another name of version 1, which is written as `Employee`.
+/// Rewrites `Employee.v1` to `Employee`, because version 1 is written without a number. Returns
+/// `None` for any other text.
 fn first_version(marker: &str) -> Option<String> {
     let (first, copy) = marker.split_at(marker.find('#').unwrap_or(marker.len()));
     Some([first.strip_suffix(".v1")?, copy].concat())
 }
 
-/// Copies are marked `Employee#ByEmail`; an index has the name of a Rust item.
+/// Returns whether a discriminator has the form of a copy's, such as `Employee#ByEmail`. The index
+/// name is a Rust identifier.
 fn is_copy(marker: &str) -> bool {
     marker.split_once('#').is_some_and(|(entity, index)| {
         !entity.is_empty()
@@ -253,14 +259,14 @@ fn is_copy(marker: &str) -> bool {
     })
 }
 
-/// The framework's rows say so in their type, or in their keys.
+/// Returns whether a row belongs to the framework, by its keys or its EntityType.
 fn is_framework(row: &Row) -> bool {
     row.row_key().starts_with(RESERVED)
         || row.partition_key().starts_with(RESERVED)
         || matches!(row.get(ENTITY_TYPE), Ok(Some(ValueRef::String(text))) if text.starts_with(FRAMEWORK))
 }
 
-/// Whether rows of two entities, in any of their versions, could have one key.
+/// Returns whether rows of two entities, in any of their versions, can have equal keys.
 pub const fn members_meet(a: &Schema, b: &Schema) -> bool {
     let mut older_a = Some(a);
     while let Some(a) = older_a {
@@ -291,7 +297,8 @@ const fn any_meet(a: &[Family], b: &[Family]) -> bool {
     false
 }
 
-/// Whether rows of two entities say the same type.
+/// Returns whether rows of two entities have one EntityType. Entities recognised by their keys
+/// never do.
 pub const fn types_meet(a: &Schema, b: &Schema) -> bool {
     match (a.discriminator, b.discriminator) {
         (Discriminator::Property(_), Discriminator::Property(_)) => {
@@ -301,7 +308,7 @@ pub const fn types_meet(a: &Schema, b: &Schema) -> bool {
     }
 }
 
-/// Whether rows of two entities say the same type in the same property.
+/// Returns whether rows of two entities have one EntityType in one discriminator property.
 pub const fn same_discriminator(a: &Schema, b: &Schema) -> bool {
     match (a.discriminator, b.discriminator) {
         (Discriminator::Property(first), Discriminator::Property(second)) => {

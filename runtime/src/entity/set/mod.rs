@@ -1,4 +1,4 @@
-//! Sets of entities: what `#[derive(EntitySet)]` implements, and how a row finds its type.
+//! Defines sets of entities, what `#[derive(EntitySet)]` implements, and how a row finds its type.
 
 mod aggregate;
 mod derived;
@@ -29,63 +29,65 @@ use crate::{
     note = "write `#[derive(EntitySet)]` on an enum with one variant per entity, or on a struct with `#[table(one)]` and `#[table(many)]` fields"
 )]
 pub trait Set: Sized + Send + 'static {
-    /// Its members, and how their rows are told apart.
+    /// The members of the set, with the tables by which a row's member is found.
     const MEMBERS: &'static Members;
 }
 
-/// An enum with one variant per type of row: `#[derive(EntitySet)]` implements it.
+/// An enum with one variant per type of row. `#[derive(EntitySet)]` implements it for enums.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an enum of entities",
     note = "write `#[derive(EntitySet)]` on an enum with one variant per entity"
 )]
 pub trait EntitySet: Set + FromRow {
-    /// The value from a row that belongs to a member.
+    /// Reads the value from a row that belongs to a member.
     ///
     /// # Errors
     ///
-    /// `is_decode`, naming the property, for a row that does not fit.
+    /// `is_decode`, naming the property, if the row does not fit.
     fn read(row: &Row, claim: &Claim) -> Result<Self>;
 
-    /// The value of a row that belongs to no member; `None`: the set has no place for it.
+    /// Reads the value from a row that belongs to no member, for the `other` variant. Returns
+    /// `None` if the set has no such variant.
     ///
     /// # Errors
     ///
     /// `is_corrupt` for a damaged row.
     fn other(row: &Row) -> Result<Option<Self>>;
 
-    /// The name of the type that the value holds.
+    /// Returns the name of the type that the value holds.
     fn member_name(&self) -> &'static str;
 
-    /// The properties that its values are read from, or those that copies of its members are read
-    /// from as well; `None`: all.
+    /// Returns the properties that values are read from, or `None` for all. With `copies`, those
+    /// that copies of the members are read from are included.
     fn set_columns(copies: bool) -> Option<Vec<String>>;
 }
 
-/// What a variant of a set may hold: an entity, or a projection of one.
+/// A type that a variant of a set can hold: an entity, or a projection of one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a member of a set",
     label = "neither an entity nor a projection",
     note = "a member is a struct with `#[derive(TableEntity)]` or `#[derive(Projection)]`"
 )]
 pub trait SetMember: FromRow {
-    /// What is known of the rows that it is read from.
+    /// The schema of the entity whose rows it is read from.
     const MEMBER: &'static Schema;
 
-    /// The member from a row that it claims, in whatever version that is.
+    /// Reads the member from a row that matched it, in whichever version the row was written.
     ///
     /// # Errors
     ///
-    /// `is_decode`, naming the property, for a row that does not fit.
+    /// `is_decode`, naming the property, if the row does not fit.
     fn read_claimed(row: &Row, claim: &Claim) -> Result<Self>;
 
-    /// What `wrap` makes of the member: the set's value, filled in place.
+    /// Reads the member and passes it to `wrap`, so that the set's value is filled in place.
     #[doc(hidden)]
     #[inline]
     fn read_into<R>(row: &Row, claim: &Claim, wrap: impl FnOnce(Self) -> R) -> Result<R> {
         Self::read_claimed(row, claim).map(wrap)
     }
 
-    /// The properties that it is read from; `None`: all. Rows of older versions have others.
+    /// Returns the properties that the member is read from, or `None` for all. `None` also if there
+    /// are older versions, whose rows have other properties.
     fn member_columns(copies: bool) -> Option<Vec<String>> {
         if Self::MEMBER.older.is_some() {
             return None;
@@ -117,20 +119,20 @@ impl<E: TableEntity> SetMember for E {
     }
 }
 
-/// What a set's variant for other rows holds.
+/// The type that a set's `#[table(other)]` variant can hold: [`DynamicEntity`].
 #[diagnostic::on_unimplemented(
     message = "`#[table(other)]` is for rows of every type, expected `DynamicEntity`, found `{Self}`",
     label = "not `DynamicEntity`"
 )]
 pub trait OtherRow: Sized {
-    /// The row, whole.
+    /// Reads the whole row.
     ///
     /// # Errors
     ///
     /// `is_corrupt` for a damaged row.
     fn whole(row: &Row) -> Result<Self>;
 
-    /// The value as what it is.
+    /// Returns the value as a [`DynamicEntity`].
     fn as_dynamic(&self) -> &DynamicEntity;
 }
 
@@ -150,20 +152,20 @@ impl OtherRow for DynamicEntity {
     note = "`narrow` gives one of the set's members"
 )]
 pub trait Variant<M>: EntitySet {
-    /// What the variant holds; the value itself, where it is of another variant.
+    /// Returns the `M` in the value.
     ///
     /// # Errors
     ///
-    /// The value, unchanged.
+    /// Returns the value unchanged if it is of another variant.
     fn into_member(self) -> Result<M, Self>;
 }
 
 impl<S: EntitySet> Stored<S> {
-    /// The stored row as one of the set's members, so that it can be written.
+    /// Converts the row to one of the set's members, so that it can be written.
     ///
     /// # Errors
     ///
-    /// `is_unrecognized_entity`, naming both types, for a row of another member.
+    /// `is_unrecognized_entity`, naming both types, if the row belongs to another member.
     pub fn narrow<M>(self) -> Result<Stored<M>>
     where
         S: Variant<M>,
@@ -182,23 +184,23 @@ impl<S: EntitySet> Stored<S> {
         })
     }
 
-    /// The name of the type that the row was read as: a member's, or `DynamicEntity`.
+    /// Returns the name of the type that the row was read as: a member's, or `DynamicEntity`.
     pub fn member_name(&self) -> &'static str {
         (**self).member_name()
     }
 }
 
-/// The last segment of a type's path.
+/// Returns the last segment of a type's path.
 fn short_name<M>() -> &'static str {
     let name = std::any::type_name::<M>();
     name.rsplit("::").next().unwrap_or(name)
 }
 
-/// A value of entity `E`, or of a projection of it, from a row that it claims.
+/// Reads a value of entity `E`, or of a projection of it, from a row that matched `E`.
 ///
 /// # Errors
 ///
-/// `is_decode`, naming the property, for a row that does not fit.
+/// `is_decode`, naming the property, if the row does not fit.
 #[inline]
 pub fn read_claimed<E: TableEntity, T: FromRow>(row: &Row, claim: &Claim) -> Result<T> {
     if claim.version() == E::SCHEMA.version {
@@ -215,20 +217,20 @@ fn read_older<E: TableEntity, T: FromRow>(row: &Row, claim: &Claim) -> Result<T>
     }
 }
 
-/// What became of a row that a set was asked for.
+/// The result of reading a row for a query of a set.
 pub(crate) enum Resolved<S> {
-    /// An item, and the family that it was read from, if a member claims it.
+    /// An item of the set, and the member that the row matched, if any.
     Item(S, Option<Claim>),
-    /// A row that the set does not hand out: a copy, or the framework's own.
+    /// A row that the set does not return: a copy or a framework row.
     Hidden,
 }
 
-/// The item of a row. Copies are handed out only where they are asked for.
+/// Reads the item of a row. Copies are returned only if `copies` is set.
 ///
 /// # Errors
 ///
-/// `is_unrecognized_entity` for a row of no member, where the set has no variant for it;
-/// `is_decode` for one that says a member's type and does not fit.
+/// `is_unrecognized_entity` for a row of no member if the set has no `other` variant; `is_decode`
+/// for a row that has a member's discriminator and does not fit.
 pub(crate) fn resolve<S: EntitySet>(row: &Row, copies: bool) -> Result<Resolved<S>> {
     let Some(claim) = S::MEMBERS.claim(row)? else {
         let is_hidden = S::MEMBERS.hides(row, copies)?;
@@ -247,15 +249,15 @@ pub(crate) fn resolve<S: EntitySet>(row: &Row, copies: bool) -> Result<Resolved<
     }
 }
 
-/// The item of a row that has to be one: what `FromRow` of a set does.
+/// Reads the item of a row that must belong to the set. `FromRow` of a derived set calls it.
 ///
 /// # Errors
 ///
-/// As `resolve`.
+/// Fails like `resolve`.
 #[inline]
 pub fn resolve_row<S: EntitySet>(row: &Row) -> Result<S> {
     let Some(claim) = S::MEMBERS.claim(row)? else { return unclaimed(row) };
-    // One local that is returned on every path is written where the caller wants it.
+    // A single local that is returned on every path is built directly in the caller's memory.
     let mut read = S::read(row, &claim);
     if let Err(error) = &read {
         read = misfit(row, &claim, error.clone());
@@ -263,14 +265,15 @@ pub fn resolve_row<S: EntitySet>(row: &Row) -> Result<S> {
     read
 }
 
-/// The item of a row that no member claims.
+/// Reads a row of no member as the `other` variant.
 #[cold]
 fn unclaimed<S: EntitySet>(row: &Row) -> Result<S> {
     let other = if S::MEMBERS.hides(row, true)? { None } else { S::other(row)? };
     other.ok_or_else(|| S::MEMBERS.unrecognized(row))
 }
 
-/// The item of a row that lies about its type: a set with a place for such rows delivers it whole.
+/// Reads a row that has a member's discriminator but does not fit as the `other` variant. Without
+/// that variant, returns `error`.
 #[cold]
 fn misfit<S: EntitySet>(row: &Row, claim: &Claim, error: Error) -> Result<S> {
     if !error.is_decode() {
