@@ -6,6 +6,8 @@
 pub mod error;
 pub mod limits;
 mod chance;
+#[cfg(feature = "encrypt")]
+mod single_flight;
 // Floor 1: values and keys, pure.
 pub mod edm;
 pub mod clock;

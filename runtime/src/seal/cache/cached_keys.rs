@@ -1,0 +1,140 @@
+//! Keys of a store that is far away, kept for a while.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use super::key_cache::{KeyCache, Lifetime};
+use crate::clock::{Clock, SystemClock};
+use crate::seal::{
+    data_key::DataKey,
+    envelope::KeyId,
+    index_key::IndexKey,
+    provider::{KeyFuture, KeyProvider, KeyScope},
+};
+
+/// Keys of another provider, kept for a time, each asked for once however many wait for it.
+///
+/// That time, an hour unless told, is also how long a key still works here that the store no longer
+/// gives out. Nothing outlives it unless [`stale_for_decrypt`](Self::stale_for_decrypt) allows it.
+///
+/// ```
+/// use std::time::Duration;
+/// use entable::{CachedKeys, KeyProvider, KeyScope, Keyring};
+///
+/// let keys = CachedKeys::new(Keyring::from_bytes([7; 32])).ttl(Duration::from_secs(600));
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let scope = KeyScope::default_scope();
+/// let key = keys.primary(&scope).await?;
+/// assert_eq!(keys.get(&scope, key.id()).await?.id(), key.id());
+/// # Ok::<(), entable::Error>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct CachedKeys<P> {
+    provider: P,
+    clock: Arc<dyn Clock>,
+    fresh: Duration,
+    stale: Duration,
+    primary: KeyCache<KeyScope, DataKey>,
+    data: KeyCache<(KeyScope, KeyId), DataKey>,
+    index: KeyCache<(KeyScope, Option<u32>), IndexKey>,
+}
+
+impl<P: KeyProvider> CachedKeys<P> {
+    /// The keys of `provider`, kept for an hour.
+    pub fn new(provider: P) -> Self {
+        Self {
+            provider,
+            clock: Arc::new(SystemClock),
+            fresh: Duration::from_secs(3600),
+            stale: Duration::ZERO,
+            primary: KeyCache::default(),
+            data: KeyCache::default(),
+            index: KeyCache::default(),
+        }
+    }
+
+    /// The same with another time for which keys are kept.
+    #[must_use]
+    pub fn ttl(mut self, time: Duration) -> Self {
+        self.fresh = time;
+        self
+    }
+
+    /// The same, reading on with kept keys for up to that long beyond their time while the store
+    /// does not answer. Nothing is encrypted with them, and a store that answers "no" is obeyed.
+    #[must_use]
+    pub fn stale_for_decrypt(mut self, beyond: Duration) -> Self {
+        self.stale = beyond;
+        self
+    }
+
+    /// The same by another clock.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The provider behind.
+    pub fn provider(&self) -> &P {
+        &self.provider
+    }
+
+    /// Forgets every key, as after the keys of a scope were destroyed.
+    pub fn forget(&self) {
+        self.primary.clear();
+        self.data.clear();
+        self.index.clear();
+    }
+
+    fn lifetime(&self, stale: Duration) -> Lifetime<'_> {
+        Lifetime { clock: &*self.clock, fresh: self.fresh, stale }
+    }
+}
+
+impl<P: KeyProvider> KeyProvider for CachedKeys<P> {
+    fn scope_of(&self, partition_key: &str) -> KeyScope {
+        self.provider.scope_of(partition_key)
+    }
+
+    fn primary<'a>(&'a self, scope: &'a KeyScope) -> KeyFuture<'a, Arc<DataKey>> {
+        Box::pin(async move {
+            let lifetime = self.lifetime(Duration::ZERO);
+            let fetch = || self.provider.primary(scope);
+            let (key, at) = self.primary.get(scope.clone(), lifetime, fetch).await?;
+            // What was written is often read: its key is known already.
+            self.data.insert((scope.clone(), key.id()), &key, at, self.lifetime(self.stale));
+            Ok(key)
+        })
+    }
+
+    fn get<'a>(&'a self, scope: &'a KeyScope, id: KeyId) -> KeyFuture<'a, Arc<DataKey>> {
+        Box::pin(async move {
+            let fetch = || self.provider.get(scope, id);
+            let got = self.data.get((scope.clone(), id), self.lifetime(self.stale), fetch).await?;
+            Ok(got.0)
+        })
+    }
+
+    fn index<'a>(
+        &'a self,
+        scope: &'a KeyScope,
+        version: Option<u32>,
+    ) -> KeyFuture<'a, Arc<IndexKey>> {
+        Box::pin(async move {
+            let fetch = || self.provider.index(scope, version);
+            let lifetime = self.lifetime(Duration::ZERO);
+            let got = self.index.get((scope.clone(), version), lifetime, fetch).await?;
+            Ok(got.0)
+        })
+    }
+}
+
+impl<P: fmt::Debug> fmt::Debug for CachedKeys<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CachedKeys")
+            .field("provider", &self.provider)
+            .field("life", &self.fresh)
+            .field("stale", &self.stale)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,189 @@
+//! A cache of keys with an age limit, which asks the key store at most once at a time for a key.
+
+use std::{hash::Hash, sync::Arc, time::Duration};
+
+use crate::{
+    clock::Clock,
+    edm::Ticks,
+    error::{Error, Result, SealFault},
+    seal::provider::KeyFuture,
+    single_flight::SingleFlight,
+};
+
+/// Number of names from which failed look-ups are no longer remembered. Rows name keys, and a writer
+/// of rows can name any key: without a bound, such names would fill the memory.
+const REMEMBERED_NAMES: usize = 1024;
+/// Time for which a "no such key" is believed, and for which a key store that does not answer is not
+/// asked again while expired keys serve.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
+
+/// How long the keys of a cache are used, by which clock.
+#[derive(Clone, Copy)]
+pub(super) struct Lifetime<'a> {
+    pub(super) clock: &'a dyn Clock,
+    /// Time for which a key is used without asking again.
+    pub(super) fresh: Duration,
+    /// Further time for which a key is used while the key store does not answer.
+    pub(super) stale: Duration,
+}
+
+/// A cache of keys by name. Each entry knows when its key was asked for.
+pub(super) struct KeyCache<K, V>(SingleFlight<K, Entry<V>>);
+
+/// What is known about one name.
+struct Entry<V> {
+    /// The key, and when the key store was asked for it.
+    key: Option<(Arc<V>, Ticks)>,
+    /// The error of the last question that failed, and when it was asked.
+    failed: Option<(Error, Ticks)>,
+    /// Number of questions that failed.
+    failures: u64,
+}
+
+impl<K, V> Default for KeyCache<K, V> {
+    fn default() -> Self {
+        Self(SingleFlight::default())
+    }
+}
+
+impl<V> Default for Entry<V> {
+    fn default() -> Self {
+        Self { key: None, failed: None, failures: 0 }
+    }
+}
+
+/// Returns whether `at` is at most `span` before `now`. A time after `now` is not within: a clock
+/// that was set back makes no key younger.
+fn is_within(at: Ticks, now: Ticks, span: Duration) -> bool {
+    let span = i64::try_from(span.as_nanos() / 100).unwrap_or(i64::MAX);
+    let age = now.get() - at.get();
+    age >= 0 && age < span
+}
+
+impl<K: Hash + Eq, V> KeyCache<K, V> {
+    /// Returns the key of that name and the time of the question for it. Calls `fetch` if the cache
+    /// has no usable answer; tasks that ask for one name at once share one call and its error.
+    pub(super) async fn get<'a>(
+        &self,
+        name: K,
+        lifetime: Lifetime<'_>,
+        fetch: impl FnOnce() -> KeyFuture<'a, Arc<V>>,
+    ) -> Result<(Arc<V>, Ticks)> {
+        let slot = self.0.slot(name, 0, is_wanted(lifetime));
+        let mut failures_before = None;
+        let find = |entry: &Entry<V>| {
+            let usable = entry.usable(lifetime);
+            if usable.is_some() {
+                return usable;
+            }
+            match failures_before {
+                None => {
+                    failures_before = Some(entry.failures);
+                    None
+                }
+                // The task that was waited for asked after this one came: its error is the answer.
+                Some(before) if entry.failures != before => {
+                    entry.failed.as_ref().map(|(error, _)| Err(error.clone()))
+                }
+                Some(_) => None,
+            }
+        };
+        let ask = async || {
+            // A key is as old as the question for it, not as its answer.
+            let at = lifetime.clock.now();
+            let answer = fetch().await;
+            slot.lock().record(answer, at, lifetime)
+        };
+        slot.find_or_run(find, ask).await
+    }
+
+    /// Stores a key that came with the answer to another question, asked at `at`.
+    pub(super) fn insert(&self, name: K, key: &Arc<V>, at: Ticks, lifetime: Lifetime<'_>) {
+        let slot = self.0.slot(name, 0, is_wanted(lifetime));
+        let mut entry = slot.lock();
+        if entry.key.as_ref().is_none_or(|(_, asked)| *asked < at) {
+            entry.key = Some((key.clone(), at));
+            entry.failed = None;
+        }
+    }
+
+    /// Removes all keys.
+    pub(super) fn clear(&self) {
+        self.0.lock().clear();
+    }
+}
+
+/// Tells which entries stay when a name is added: keys within their lifetime, and recent failures
+/// while there are fewer than [`REMEMBERED_NAMES`] names.
+fn is_wanted<V>(lifetime: Lifetime<'_>) -> impl Fn(&Entry<V>, usize) -> bool {
+    let now = lifetime.clock.now();
+    let span = lifetime.fresh.saturating_add(lifetime.stale);
+    move |entry, names| {
+        let has_key = entry.key.as_ref().is_some_and(|(_, at)| is_within(*at, now, span));
+        let has_failed = entry.failed.as_ref();
+        let has_failed = has_failed.is_some_and(|(_, at)| is_within(*at, now, PAUSE_AFTER_FAILURE));
+        has_key || (has_failed && names < REMEMBERED_NAMES)
+    }
+}
+
+impl<V> Entry<V> {
+    /// Returns the answer that needs no question: a fresh key, an expired key while the key store
+    /// does not answer, or a recent "no such key".
+    fn usable(&self, lifetime: Lifetime<'_>) -> Option<Result<(Arc<V>, Ticks)>> {
+        let now = lifetime.clock.now();
+        let fresh = self.key.as_ref().filter(|(_, at)| is_within(*at, now, lifetime.fresh));
+        if let Some((key, at)) = fresh {
+            return Some(Ok((key.clone(), *at)));
+        }
+        let failed = self.failed.as_ref();
+        let (error, _) = failed.filter(|(_, at)| is_within(*at, now, PAUSE_AFTER_FAILURE))?;
+        if let Some(stale) = self.stale_key(error, now, lifetime) {
+            return Some(Ok(stale));
+        }
+        let is_no = matches!(error.seal_fault(), Some(SealFault::KeyNotFound(_)));
+        is_no.then(|| Err(error.clone()))
+    }
+
+    /// Returns the expired key if `error` says that the key store does not answer and the lifetime
+    /// allows expired keys.
+    fn stale_key(
+        &self,
+        error: &Error,
+        now: Ticks,
+        lifetime: Lifetime<'_>,
+    ) -> Option<(Arc<V>, Ticks)> {
+        let retryable = SealFault::KeyUnavailable { retryable: true };
+        let (key, at) = self.key.as_ref().filter(|_| error.seal_fault() == Some(retryable))?;
+        let span = lifetime.fresh.saturating_add(lifetime.stale);
+        let is_allowed = !lifetime.stale.is_zero() && is_within(*at, now, span);
+        is_allowed.then(|| (key.clone(), *at))
+    }
+
+    /// Stores the answer to the question asked at `at`, and returns what the caller gets: the key,
+    /// an expired key, or the error.
+    fn record(
+        &mut self,
+        answer: Result<Arc<V>>,
+        at: Ticks,
+        lifetime: Lifetime<'_>,
+    ) -> Result<(Arc<V>, Ticks)> {
+        match answer {
+            Ok(key) => {
+                self.key = Some((key.clone(), at));
+                self.failed = None;
+                Ok((key, at))
+            }
+            Err(error) => {
+                self.failures += 1;
+                let stale = self.stale_key(&error, lifetime.clock.now(), lifetime);
+                let retryable = SealFault::KeyUnavailable { retryable: true };
+                if error.seal_fault() != Some(retryable) {
+                    // The key store answered: it does not give this key out any more.
+                    self.key = None;
+                }
+                self.failed = Some((error.clone(), at));
+                stale.ok_or(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! A map that runs at most one piece of work per key at a time.
+//!
+//! A *slot* holds what is known for one key and a turn. A task that finds no answer in the slot
+//! takes the turn and works; tasks that need an answer for the same key wait for the turn and look
+//! into the slot again.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    hash::Hash,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// A map of slots by key. At most one task at a time works for a key; different keys do not wait
+/// for each other.
+pub(crate) struct SingleFlight<K, S> {
+    slots: Mutex<HashMap<K, Arc<Slot<S>>>>,
+}
+
+/// The state of one key, and the turn of the task that works for that key.
+#[derive(Debug, Default)]
+pub(crate) struct Slot<S> {
+    turn: tokio::sync::Mutex<()>,
+    state: Mutex<S>,
+}
+
+impl<K, S> Default for SingleFlight<K, S> {
+    fn default() -> Self {
+        Self { slots: Mutex::default() }
+    }
+}
+
+impl<K: fmt::Debug, S: fmt::Debug> fmt::Debug for SingleFlight<K, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SingleFlight").field("slots", &self.slots).finish()
+    }
+}
+
+impl<K: Hash + Eq, S: Default> SingleFlight<K, S> {
+    /// Locks the map of slots, to look a slot up without adding it, or to remove slots. A task that
+    /// holds a removed slot finishes its work; later tasks get a new slot.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<K, Arc<Slot<S>>>> {
+        // No task leaves the map half changed: a poisoned lock is as good as a sound one.
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the slot of `key`, and adds it if there is none.
+    ///
+    /// Before a slot is added to a map of `prune_from` slots or more, each slot goes that no task
+    /// holds and for which `keep` returns `false`. `keep` gets the slot's state and the number of
+    /// slots in the map.
+    pub(crate) fn slot(
+        &self,
+        key: K,
+        prune_from: usize,
+        keep: impl Fn(&S, usize) -> bool,
+    ) -> Arc<Slot<S>> {
+        let mut slots = self.lock();
+        if let Some(slot) = slots.get(&key) {
+            return slot.clone();
+        }
+        let count = slots.len();
+        if count >= prune_from {
+            slots.retain(|_, slot| Arc::strong_count(slot) > 1 || keep(&slot.lock(), count));
+        }
+        slots.entry(key).or_default().clone()
+    }
+}
+
+impl<S> Slot<S> {
+    /// Locks the state of the slot. The lock must not be held across an `await`.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, S> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the answer that `find` takes from the state. If there is none, waits for the turn,
+    /// asks `find` once more, and runs `work` if there is still none.
+    ///
+    /// `work` writes its result into the state itself. If the future is dropped during `work`, the
+    /// turn passes to the next task.
+    pub(crate) async fn find_or_run<T>(
+        &self,
+        mut find: impl FnMut(&S) -> Option<T>,
+        work: impl AsyncFnOnce() -> T,
+    ) -> T {
+        if let Some(answer) = find(&self.lock()) {
+            return answer;
+        }
+        let _turn = self.turn.lock().await;
+        // The task that had the turn before may have left the answer.
+        if let Some(answer) = find(&self.lock()) {
+            return answer;
+        }
+        work().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn one_task_works_for_a_key_and_the_others_take_its_answer() {
+        let flights = SingleFlight::<&str, Option<usize>>::default();
+        let runs = AtomicUsize::new(0);
+        let get = |key| {
+            let slot = flights.slot(key, 0, |_, _| true);
+            let runs = &runs;
+            async move {
+                let work = async || {
+                    tokio::task::yield_now().await;
+                    let run = runs.fetch_add(1, Ordering::SeqCst);
+                    *slot.lock().get_or_insert(run)
+                };
+                slot.find_or_run(|state| *state, work).await
+            }
+        };
+        assert_eq!(tokio::join!(get("a"), get("a"), get("a")), (0, 0, 0));
+        assert_eq!(tokio::join!(get("a"), get("b")), (0, 1));
+    }
+
+    #[tokio::test]
+    async fn a_dropped_work_passes_its_turn_on() {
+        let slot = Slot::<Option<u8>>::default();
+        let endless = slot.find_or_run(|state| *state, async || std::future::pending().await);
+        assert!(futures_util::FutureExt::now_or_never(endless).is_none());
+        assert_eq!(slot.find_or_run(|state| *state, async || 7).await, 7);
+    }
+
+    #[test]
+    fn unwanted_slots_go_when_one_is_added_and_held_ones_stay() {
+        let flights = SingleFlight::<u8, Option<u8>>::default();
+        let held = flights.slot(1, 0, |_, _| true);
+        drop(flights.slot(2, 0, |_, _| true));
+        drop(flights.slot(3, 3, |_, _| false));
+        assert_eq!(flights.lock().len(), 3, "there is room for three");
+        drop(flights.slot(4, 3, |_, count| count < 3));
+        let mut keys: Vec<u8> = flights.lock().keys().copied().collect();
+        keys.sort_unstable();
+        assert_eq!(keys, [1, 4]);
+        drop(held);
+    }
+}
