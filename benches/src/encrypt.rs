@@ -3,7 +3,8 @@
 use std::hint::black_box;
 
 use entable::{
-    DataKey, IndexKey, Keyring, RootKey, Row, ValueRef, backend::Memory, prelude::*, seal::Place,
+    DataKey, IndexKey, Keyring, RootKey, Row, ValueRef, backend::Memory, prelude::*,
+    seal::ValueBinding,
 };
 use xaes_256_gcm::{
     Nonce, Xaes256Gcm,
@@ -19,8 +20,12 @@ const PAGES: usize = 50;
 /// Bytes of a value.
 const BYTES: usize = 64;
 
-const PLACE: Place<'static> =
-    Place { table: "People", partition_key: "Sales", row_key: "empid_000223", property: "Ssn" };
+const PLACE: ValueBinding<'static> = ValueBinding {
+    table: "People",
+    partition_key: "Sales",
+    row_key: "empid_000223",
+    property: "Ssn",
+};
 
 pub(crate) fn run() {
     property();
@@ -139,8 +144,8 @@ fn page() {
 
 const NAMES: [&str; 2] = ["Ssn", "Iban"];
 
-fn place<'a>(partition_key: &'a str, row_key: &'a str, property: &'a str) -> Place<'a> {
-    Place { table: "People", partition_key, row_key, property }
+fn place<'a>(partition_key: &'a str, row_key: &'a str, property: &'a str) -> ValueBinding<'a> {
+    ValueBinding { table: "People", partition_key, row_key, property }
 }
 
 fn row(key: &DataKey, number: u32, text: &str) -> Row {

@@ -2,14 +2,14 @@
 
 use entable::{
     DataKey, Keyring, RootKey, SealFault,
-    seal::{Place, is_envelope, key_id_of, seal_key_id_of, sealed_len, token_version},
+    seal::{ValueBinding, is_envelope, key_id_of, seal_key_id_of, sealed_len, token_version},
 };
 
 /// What is no envelope of the key is refused for the reason that its bytes give; what the key itself
 /// seals comes back.
 pub(crate) fn envelope(data: &[u8]) {
     let key = DataKey::from_root(&RootKey::from_bytes([0x42; 32]));
-    let place = Place { table: "T", partition_key: "p", row_key: "r", property: "P" };
+    let place = ValueBinding { table: "T", partition_key: "p", row_key: "r", property: "P" };
     let opened = key.decrypt(&place, data);
     match key_id_of(data) {
         Ok(None) => {

@@ -99,7 +99,7 @@ fn the_seal_and_the_token_are_right() {
     let seal = [&[0xae, 0x5e, 1], &key.id().as_bytes()[..], &code].concat();
     assert_eq!(example["sealed"], sealed);
     assert_eq!(example["seal"], seal);
-    let place = entable::seal::Place { partition_key: "p", row_key: "r", ..PLACE };
+    let place = entable::seal::ValueBinding { partition_key: "p", row_key: "r", ..PLACE };
     let properties = [("A", ValueRef::Int32(1)), ("Name", ValueRef::String("Ada"))];
     key.verify_seal(&place, &properties, &seal).unwrap();
 

@@ -2,13 +2,13 @@
 
 use entable::{
     EdmType, Row, SealFault, Ticks, Value, ValueRef,
-    seal::{Place, properties_of, seal_key_id_of},
+    seal::{ValueBinding, properties_of, seal_key_id_of},
 };
 
 use crate::{base64, key};
 
-const PLACE: Place<'static> =
-    Place { table: "People", partition_key: "p", row_key: "r", property: "Seal" };
+const PLACE: ValueBinding<'static> =
+    ValueBinding { table: "People", partition_key: "p", row_key: "r", property: "Seal" };
 
 type Properties<'a> = Vec<(&'a str, ValueRef<'a>)>;
 
@@ -68,9 +68,9 @@ fn every_change_is_seen() {
         assert_eq!(fault(&changed, &seal), Some(SealFault::Authentication), "{what}");
     }
     for place in [
-        Place { table: "People2", ..PLACE },
-        Place { partition_key: "pr", row_key: "", ..PLACE },
-        Place { row_key: "s", ..PLACE },
+        ValueBinding { table: "People2", ..PLACE },
+        ValueBinding { partition_key: "pr", row_key: "", ..PLACE },
+        ValueBinding { row_key: "s", ..PLACE },
     ] {
         let error = key(0x42).verify_seal(&place, &properties(), &seal).unwrap_err();
         assert_eq!(error.seal_fault(), Some(SealFault::Authentication), "{place:?}");

@@ -2,7 +2,7 @@
 
 use entable::{
     DataKey, Error, KeyId, SealFault, Ticks, Value, ValueRef,
-    seal::{Place, id_range, is_envelope, key_id_of, sealed_len},
+    seal::{ValueBinding, envelope_range, is_envelope, key_id_of, sealed_len},
 };
 
 use crate::{PLACE, key};
@@ -106,14 +106,14 @@ fn a_value_stays_at_its_place() {
     let key = key(1);
     let envelope = key.encrypt(&PLACE, Some(ValueRef::Int32(1)), 0).unwrap();
     for place in [
-        Place { table: "Persons", ..PLACE },
-        Place { partition_key: "sales", ..PLACE },
-        Place { row_key: "00002", ..PLACE },
-        Place { property: "Note", ..PLACE },
+        ValueBinding { table: "Persons", ..PLACE },
+        ValueBinding { partition_key: "sales", ..PLACE },
+        ValueBinding { row_key: "00002", ..PLACE },
+        ValueBinding { property: "Note", ..PLACE },
         // The same bytes in a row, cut elsewhere.
-        Place { partition_key: "Sales0", row_key: "0001", ..PLACE },
-        Place { table: "PeopleS", partition_key: "ales", ..PLACE },
-        Place { row_key: "", property: "00001Ssn", ..PLACE },
+        ValueBinding { partition_key: "Sales0", row_key: "0001", ..PLACE },
+        ValueBinding { table: "PeopleS", partition_key: "ales", ..PLACE },
+        ValueBinding { row_key: "", property: "00001Ssn", ..PLACE },
     ] {
         let error = key.decrypt(&place, &envelope).unwrap_err();
         assert_eq!(error.seal_fault(), Some(SealFault::Authentication), "{place:?}");
@@ -127,10 +127,10 @@ fn long_places_bind_as_short_ones_do() {
     let key = key(1);
     for length in 150..260 {
         let row_key = "x".repeat(length);
-        let place = Place { row_key: &row_key, ..PLACE };
+        let place = ValueBinding { row_key: &row_key, ..PLACE };
         let envelope = key.encrypt(&place, Some(ValueRef::Int32(7)), 0).unwrap();
         assert_eq!(key.decrypt(&place, &envelope).unwrap(), Some(Value::Int32(7)), "{length}");
-        let other = Place { row_key: &row_key[1..], ..PLACE };
+        let other = ValueBinding { row_key: &row_key[1..], ..PLACE };
         assert!(key.decrypt(&other, &envelope).is_err());
     }
 }
@@ -192,14 +192,14 @@ fn padding_hides_the_length() {
 #[test]
 fn a_range_holds_one_keys_envelopes() {
     for bytes in [[0; 8], [1; 8], [0xff; 8], [0, 0, 0, 0, 0, 0, 0xff, 0xff]] {
-        let (from, to) = id_range(KeyId::from_bytes(bytes));
+        let (from, to) = envelope_range(KeyId::from_bytes(bytes));
         let first = [&from[..], &[0; 41]].concat();
         let last = [&from[..], &[0xff; 100]].concat();
         assert!(from <= first && first < to && last < to && from < to);
         assert_eq!(key_id_of(&first).unwrap(), Some(KeyId::from_bytes(bytes)));
         let below = u64::from_be_bytes(bytes).checked_sub(1).map(u64::to_be_bytes);
         for other in below.into_iter().chain([[7; 8]]) {
-            let (other, _) = id_range(KeyId::from_bytes(other));
+            let (other, _) = envelope_range(KeyId::from_bytes(other));
             assert!(other < from || other >= to);
         }
     }

@@ -2,7 +2,7 @@
 
 use entable::{
     SealFault, Ticks, Value,
-    seal::{Place, key_id_of, sealed_len},
+    seal::{ValueBinding, key_id_of, sealed_len},
 };
 use proptest::prelude::*;
 
@@ -36,7 +36,7 @@ proptest! {
         value in value(), table in ".{0,8}", pk in ".{0,80}", rk in ".{0,80}", name in ".{1,8}",
         pad in 0_usize..300,
     ) {
-        let place = Place { table: &table, partition_key: &pk, row_key: &rk, property: &name };
+        let place = ValueBinding { table: &table, partition_key: &pk, row_key: &rk, property: &name };
         let given = value.as_ref().map(Value::as_ref);
         let envelope = key(3).encrypt(&place, given, pad).unwrap();
         prop_assert_eq!(envelope.len(), sealed_len(given, pad));
@@ -54,9 +54,9 @@ proptest! {
             (table, partition_key, row_key, property)
         };
         let (table, partition_key, row_key, property) = &place(&one);
-        let here = Place { table, partition_key, row_key, property };
+        let here = ValueBinding { table, partition_key, row_key, property };
         let (table, partition_key, row_key, property) = &place(&two);
-        let there = Place { table, partition_key, row_key, property };
+        let there = ValueBinding { table, partition_key, row_key, property };
         let envelope = key(3).encrypt(&here, None, 0).unwrap();
         prop_assert_eq!(key(3).decrypt(&there, &envelope).is_ok(), one == two);
     }

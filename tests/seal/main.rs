@@ -19,14 +19,14 @@ mod token;
 mod vault;
 mod xaes;
 
-use entable::{DataKey, RootKey, seal::Place};
+use entable::{DataKey, RootKey, seal::ValueBinding};
 
 fn key(byte: u8) -> DataKey {
     DataKey::from_root(&RootKey::from_bytes([byte; 32]))
 }
 
-const PLACE: Place<'static> =
-    Place { table: "People", partition_key: "Sales", row_key: "00001", property: "Ssn" };
+const PLACE: ValueBinding<'static> =
+    ValueBinding { table: "People", partition_key: "Sales", row_key: "00001", property: "Ssn" };
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u32> =

@@ -1,4 +1,5 @@
-//! A value as bytes, one way only: what is encrypted, sealed, and made into tokens.
+//! The canonical bytes of a value: one encoding per value, which is encrypted, sealed and hashed into
+//! tokens.
 
 use std::borrow::Cow;
 
@@ -6,7 +7,7 @@ use bytes::Bytes;
 use uuid::Uuid;
 use zeroize::Zeroize;
 
-use super::envelope::PLAIN;
+use super::envelope::PLAIN_BYTES;
 use crate::{
     edm::{Ticks, Value, ValueRef},
     error::{Error, Result, SealFault},
@@ -23,18 +24,18 @@ const GUID: u8 = 6;
 const BINARY: u8 = 7;
 const UTF8: u8 = 8;
 const UTF16: u8 = 9;
-/// Set in the type tag of a padded value.
+/// Flag in the type tag of a padded value.
 const PADDED: u8 = 0x80;
-/// Stands between a padded value and the zeros.
+/// Byte that ends a padded value; only zeros follow.
 const MARK: u8 = 0x80;
 
-/// Whether the text takes fewer bytes as UTF-16.
+/// Returns whether the text takes fewer bytes as UTF-16 than as UTF-8.
 fn is_shorter_as_utf16(text: &str) -> bool {
-    // ASCII is known at a glance, and never shorter.
+    // The check for ASCII is fast, and ASCII is never shorter as UTF-16.
     !text.is_ascii() && 2 * utf16_units(text) < text.len()
 }
 
-/// Bytes of type tag and value.
+/// Returns the number of bytes of type tag and value, without padding.
 pub(super) fn plain_len(value: Option<ValueRef<'_>>) -> usize {
     1 + match value {
         None => 0,
@@ -50,17 +51,18 @@ pub(super) fn plain_len(value: Option<ValueRef<'_>>) -> usize {
     }
 }
 
-/// Bytes with the padding: a multiple of `pad`, or what a property has room for.
+/// Returns the number of bytes with padding: the next multiple of `pad`, but no more than fits into a
+/// property. A `pad` of 0 or 1 adds none.
 pub(super) fn padded_len(plain: usize, pad: usize) -> usize {
     if pad <= 1 {
         return plain;
     }
     let marked = plain.saturating_add(1);
     let multiple = marked.checked_next_multiple_of(pad).unwrap_or(usize::MAX);
-    multiple.min(PLAIN).max(marked)
+    multiple.min(PLAIN_BYTES).max(marked)
 }
 
-/// Writes type tag, value and padding.
+/// Appends type tag, value and padding: the plaintext of an encrypted property.
 pub(super) fn write_plain(out: &mut Vec<u8>, value: Option<ValueRef<'_>>, pad: usize) {
     let start = out.len();
     match value {
@@ -69,7 +71,7 @@ pub(super) fn write_plain(out: &mut Vec<u8>, value: Option<ValueRef<'_>>, pad: u
             out.push(UTF16);
             text.encode_utf16().for_each(|unit| out.extend_from_slice(&unit.to_le_bytes()));
         }
-        Some(value) => write(out, value),
+        Some(value) => write_value(out, value),
     }
     if pad > 1 {
         let length = padded_len(out.len() - start, pad);
@@ -81,14 +83,14 @@ pub(super) fn write_plain(out: &mut Vec<u8>, value: Option<ValueRef<'_>>, pad: u
     }
 }
 
-/// Writes type tag and value, a text as UTF-8: the one form that tokens and seals are made of.
-pub(super) fn write(out: &mut Vec<u8>, value: ValueRef<'_>) {
+/// Appends type tag and value, a text always as UTF-8: the form that tokens and seals are made of.
+pub(super) fn write_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
     let (tag, bytes): (u8, Cow<'_, [u8]>) = match value {
         ValueRef::Boolean(v) => return out.extend_from_slice(&[BOOLEAN, u8::from(v)]),
         ValueRef::Int32(v) => return put(out, INT32, &v.to_be_bytes()),
         ValueRef::Int64(v) => return put(out, INT64, &v.to_be_bytes()),
         ValueRef::Double(v) => return put(out, DOUBLE, &v.to_bits().to_be_bytes()),
-        ValueRef::DateTime(v) => return put(out, DATE_TIME, &since_epoch(v).to_be_bytes()),
+        ValueRef::DateTime(v) => return put(out, DATE_TIME, &ticks_since_1970(v).to_be_bytes()),
         ValueRef::Guid(v) => return put(out, GUID, v.as_bytes()),
         ValueRef::Binary(v) => (BINARY, v.into()),
         ValueRef::String(v) => (UTF8, v.as_bytes().into()),
@@ -101,12 +103,16 @@ fn put(out: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Ticks of 100 ns since 1970.
-fn since_epoch(at: Ticks) -> i64 {
+/// Returns the 100 ns ticks since 1970-01-01.
+fn ticks_since_1970(at: Ticks) -> i64 {
     at.get() - Ticks::UNIX_EPOCH.get()
 }
 
-/// Reads type tag, value and padding; the bytes become the value or are wiped.
+/// Reads a value from a decrypted plaintext. The bytes become part of the value or are wiped.
+///
+/// # Errors
+///
+/// [`SealFault::Malformed`] for a plaintext that encodes no value.
 pub(super) fn read_plain(mut plain: Vec<u8>) -> Result<Option<Value>> {
     let value = match unpadded(&plain) {
         Some((tag, length)) => {
@@ -116,16 +122,17 @@ pub(super) fn read_plain(mut plain: Vec<u8>) -> Result<Option<Value>> {
         None => None,
     };
     plain.zeroize();
-    // The key's holder wrote this: it helps nobody to know.
+    // Only a holder of the key can have written this, so the message gives nothing away.
     value.ok_or_else(|| {
         Error::seal(
             SealFault::Malformed,
-            "the value opens and is none: its type tag or its length is of no property type",
+            "the value decrypts, but its type tag or its length belongs to no property type",
         )
     })
 }
 
-/// The type tag, and the bytes of tag and value without the padding.
+/// Returns the type tag and the number of bytes of tag and value, without padding. Returns `None` for
+/// an empty plaintext and for padding that is not one mark and zeros.
 fn unpadded(plain: &[u8]) -> Option<(u8, usize)> {
     let tag = *plain.first()?;
     if tag & PADDED == 0 {
@@ -135,8 +142,11 @@ fn unpadded(plain: &[u8]) -> Option<(u8, usize)> {
     (mark > 0 && plain.get(mark) == Some(&MARK)).then_some((tag & !PADDED, mark))
 }
 
-/// The value of the bytes behind the tag. Text and bytes are taken over, not copied.
-#[allow(clippy::option_option, reason = "no value, or a null, or a value")]
+/// Returns the value whose bytes follow the tag. Text and binary values reuse the allocation.
+#[allow(
+    clippy::option_option,
+    reason = "the outer None is a malformed value, the inner None a null"
+)]
 fn read(tag: u8, plain: &mut Vec<u8>) -> Option<Option<Value>> {
     let value = plain.get(1..)?;
     Some(Some(match tag {
@@ -154,10 +164,10 @@ fn read(tag: u8, plain: &mut Vec<u8>) -> Option<Option<Value>> {
             Value::DateTime(Ticks::new(ticks.checked_add(Ticks::UNIX_EPOCH.get())?)?)
         }
         GUID => Value::Guid(Uuid::from_bytes(value.try_into().ok()?)),
-        BINARY => Value::Binary(Bytes::from(taken(plain))),
+        BINARY => Value::Binary(Bytes::from(take_value_bytes(plain))),
         UTF8 => {
             std::str::from_utf8(value).ok()?;
-            Value::String(String::from_utf8(taken(plain)).ok()?)
+            Value::String(String::from_utf8(take_value_bytes(plain)).ok()?)
         }
         UTF16 => {
             let (pairs, rest) = value.as_chunks();
@@ -169,8 +179,8 @@ fn read(tag: u8, plain: &mut Vec<u8>) -> Option<Option<Value>> {
     }))
 }
 
-/// The bytes behind the tag, in the same allocation.
-fn taken(plain: &mut Vec<u8>) -> Vec<u8> {
+/// Takes the bytes that follow the tag out of `plain`, in the allocation of `plain`.
+fn take_value_bytes(plain: &mut Vec<u8>) -> Vec<u8> {
     let mut taken = std::mem::take(plain);
     taken.remove(0);
     taken

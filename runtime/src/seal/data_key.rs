@@ -1,4 +1,4 @@
-//! A key that properties are encrypted with.
+//! The key that encrypts properties and seals entities.
 
 use std::fmt;
 
@@ -9,9 +9,11 @@ use xaes_256_gcm::{
 use zeroize::{Zeroize, Zeroizing};
 
 use super::{
+    binding::{AssociatedData, ValueBinding},
     canonical,
-    envelope::{HEADER, KeyId, NONCE, OVERHEAD, Parts, SUITE, header},
-    place::{Bound, Place},
+    envelope::{
+        EnvelopeParts, HEADER_BYTES, KeyId, NONCE_BYTES, OVERHEAD_BYTES, SUITE, envelope_header,
+    },
     root::{RootKey, fill_random},
 };
 use crate::{
@@ -20,7 +22,7 @@ use crate::{
     limits,
 };
 
-/// A key that properties are encrypted and entities are sealed with. Wiped when dropped; Debug shows
+/// A key that encrypts properties and seals entities. It is wiped when dropped, and `Debug` shows only
 /// its id.
 ///
 /// ```
@@ -37,57 +39,59 @@ pub struct DataKey {
 }
 
 impl DataKey {
-    /// The key of that root.
+    /// Derives the key from a root key. Equal roots give equal keys.
     pub fn from_root(root: &RootKey) -> Self {
-        let fingerprint = *root.expand(&[b"azt-enc-v1/kid"]);
+        let fingerprint = *root.derive(&[b"azt-enc-v1/kid"]);
         let [k0, k1, k2, k3, k4, k5, k6, k7, ..] = fingerprint;
-        let mut key = <Key>::from(*root.expand(&[b"azt-enc-v1/enc"]));
+        let mut key = <Key>::from(*root.derive(&[b"azt-enc-v1/enc"]));
         let cipher = Xaes256Gcm::new(&key);
         key.as_mut_slice().zeroize();
         Self {
             id: KeyId::from_bytes([k0, k1, k2, k3, k4, k5, k6, k7]),
             fingerprint,
             cipher,
-            seal: root.expand(&[b"azt-enc-v1/seal"]),
+            seal: root.derive(&[b"azt-enc-v1/seal"]),
         }
     }
 
-    /// The key's id, which stands in every envelope.
+    /// Returns the id of the key, which every envelope and seal contains.
     pub fn id(&self) -> KeyId {
         self.id
     }
 
-    /// The key's whole fingerprint, whose first eight bytes are the id: what a configuration pins.
+    /// Returns the fingerprint of the key, 32 bytes whose first eight are the id. A keyring text pins a
+    /// key by it.
     pub fn fingerprint(&self) -> &[u8; 32] {
         &self.fingerprint
     }
 
-    /// Encrypts a value for its place, `None` as a null. With a `pad` above 1 the length tells only
-    /// the next multiple of it.
+    /// Encrypts a value for one table, row and property; `None` is a null. A `pad` above 1 rounds the
+    /// length up to a multiple of it, so that the length tells less about the value.
     ///
-    /// Two calls never give the same bytes: what is to be compared or sent again has to be kept.
+    /// Two calls never return equal bytes: keep an envelope that has to be compared or sent again.
     ///
     /// # Errors
     ///
-    /// `is_too_large` above 65,536 bytes, `is_key_unavailable` where the system has no random bytes.
+    /// `is_too_large` if the envelope exceeds 65,536 bytes; `is_key_unavailable` if the system has no
+    /// random bytes.
     pub fn encrypt(
         &self,
-        place: &Place<'_>,
+        binding: &ValueBinding<'_>,
         value: Option<ValueRef<'_>>,
         pad: usize,
     ) -> Result<Vec<u8>> {
-        let mut nonce = [0; NONCE];
-        fill_random(&mut nonce).map_err(|error| place.name(error))?;
-        self.encrypt_with(place, value, pad, nonce).map_err(|error| place.name(error))
+        let mut nonce = [0; NONCE_BYTES];
+        fill_random(&mut nonce).map_err(|error| binding.name_in(error))?;
+        self.encrypt_with(binding, value, pad, nonce).map_err(|error| binding.name_in(error))
     }
 
-    /// Encrypts under a nonce that is never used again.
+    /// Encrypts under the given nonce, which must never be used twice with this key.
     pub(super) fn encrypt_with(
         &self,
-        place: &Place<'_>,
+        binding: &ValueBinding<'_>,
         value: Option<ValueRef<'_>>,
         pad: usize,
-        nonce: [u8; NONCE],
+        nonce: [u8; NONCE_BYTES],
     ) -> Result<Vec<u8>> {
         let length = sealed_len(value, pad);
         if length > limits::PROPERTY_BYTES {
@@ -97,11 +101,11 @@ impl DataKey {
             return Err(Error::service(ServiceCode::PropertyValueTooLarge, message));
         }
         let mut envelope = Vec::with_capacity(length);
-        envelope.extend_from_slice(&header(self.id));
+        envelope.extend_from_slice(&envelope_header(self.id));
         envelope.extend_from_slice(&nonce);
         canonical::write_plain(&mut envelope, value, pad);
-        let bound = Bound::new(SUITE, self.id, place);
-        let plain = envelope.get_mut(HEADER + NONCE..).unwrap_or_default();
+        let bound = AssociatedData::new(SUITE, self.id, binding);
+        let plain = envelope.get_mut(HEADER_BYTES + NONCE_BYTES..).unwrap_or_default();
         let sealed =
             self.cipher.encrypt_inout_detached(&Nonce::from(nonce), bound.as_bytes(), plain.into());
         match sealed {
@@ -109,7 +113,7 @@ impl DataKey {
                 envelope.extend_from_slice(&tag);
                 Ok(envelope)
             }
-            // Only sizes far above a property's are refused.
+            // The cipher refuses only sizes far above the limit that was checked above.
             Err(_) => {
                 envelope.zeroize();
                 Err(Error::service(ServiceCode::PropertyValueTooLarge, "the value is too large"))
@@ -117,22 +121,29 @@ impl DataKey {
         }
     }
 
-    /// Opens an envelope at its place; `None` is an encrypted null.
+    /// Decrypts an envelope that was made for this table, row and property. Returns `None` for an
+    /// encrypted null.
     ///
     /// # Errors
     ///
-    /// `is_decrypt`, with the [`SealFault`]: bytes that are no envelope, one that is cut, of another
-    /// suite or another key, and one that was not made by this key for this place.
-    pub fn decrypt(&self, place: &Place<'_>, envelope: &[u8]) -> Result<Option<Value>> {
-        self.open(place, envelope).map_err(|error| place.name(error))
+    /// `is_decrypt`, with a [`SealFault`]: the bytes are no envelope, are cut short, belong to another
+    /// cipher suite or key, or were not made by this key for this binding.
+    pub fn decrypt(&self, binding: &ValueBinding<'_>, envelope: &[u8]) -> Result<Option<Value>> {
+        self.decrypt_envelope(binding, envelope).map_err(|error| binding.name_in(error))
     }
 
-    fn open(&self, place: &Place<'_>, envelope: &[u8]) -> Result<Option<Value>> {
-        let Some(parts) = Parts::read(envelope)? else { return Err(not_encrypted()) };
+    fn decrypt_envelope(
+        &self,
+        binding: &ValueBinding<'_>,
+        envelope: &[u8],
+    ) -> Result<Option<Value>> {
+        let Some(parts) = EnvelopeParts::split(envelope)? else {
+            return Err(not_encrypted_error());
+        };
         if parts.id != self.id {
-            return Err(key_not_found(parts.id));
+            return Err(key_not_found_error(parts.id));
         }
-        let bound = Bound::new(parts.suite, parts.id, place);
+        let bound = AssociatedData::new(parts.suite, parts.id, binding);
         let mut plain = parts.ciphertext.to_vec();
         let opened = self.cipher.decrypt_inout_detached(
             &Nonce::from(*parts.nonce),
@@ -142,7 +153,7 @@ impl DataKey {
         );
         match opened {
             Ok(()) => canonical::read_plain(plain),
-            Err(_) => Err(authentication()),
+            Err(_) => Err(authentication_error()),
         }
     }
 }
@@ -153,31 +164,32 @@ impl fmt::Debug for DataKey {
     }
 }
 
-/// The error of plain bytes.
-pub(super) fn not_encrypted() -> Error {
+/// Returns the error for a value that should be encrypted and is not.
+pub(super) fn not_encrypted_error() -> Error {
     Error::seal(
         SealFault::NotEncrypted,
         "the stored value is not encrypted, an encrypted one was expected; \
-         plain values are read during a migration only, where that is allowed",
+         plain values are read only during a migration that allows them",
     )
 }
 
-/// The error of a key that is not of the row's scope.
-pub(super) fn key_not_found(id: KeyId) -> Error {
+/// Returns the error for a value whose key the scope of its row does not have.
+pub(super) fn key_not_found_error(id: KeyId) -> Error {
     let message =
         format!("the value is sealed with the key {id}, which the row's scope does not have");
     Error::seal(SealFault::KeyNotFound(*id.as_bytes()), message)
 }
 
-/// The one error of everything that does not verify.
-pub(super) fn authentication() -> Error {
+/// Returns the one error for all bytes that fail authentication. It does not tell why they fail.
+pub(super) fn authentication_error() -> Error {
     Error::seal(
         SealFault::Authentication,
         "the value was not sealed with this key for this place, or was changed since",
     )
 }
 
-/// Bytes of the envelope that [`DataKey::encrypt`](DataKey::encrypt) makes.
+/// Returns the number of bytes of the envelope that [`DataKey::encrypt`](DataKey::encrypt) makes of a
+/// value.
 ///
 /// ```
 /// use entable::{ValueRef, seal::sealed_len};
@@ -186,5 +198,5 @@ pub(super) fn authentication() -> Error {
 /// assert_eq!(sealed_len(Some(ValueRef::String("short")), 64), sealed_len(None, 64));
 /// ```
 pub fn sealed_len(value: Option<ValueRef<'_>>, pad: usize) -> usize {
-    OVERHEAD + canonical::padded_len(canonical::plain_len(value), pad)
+    OVERHEAD_BYTES + canonical::padded_len(canonical::plain_len(value), pad)
 }

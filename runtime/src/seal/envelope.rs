@@ -1,4 +1,4 @@
-//! The layout of an encrypted value.
+//! The bytes of an encrypted value (an envelope), by offset and length.
 //!
 //! ```text
 //! 0   AE 7E   magic
@@ -16,25 +16,26 @@ use crate::{
     limits,
 };
 
-/// Begins every envelope.
+/// The first two bytes of every envelope.
 const MAGIC: [u8; 2] = [0xae, 0x7e];
-/// XAES-256-GCM.
+/// The cipher suite of envelopes: XAES-256-GCM.
 pub(super) const SUITE: u8 = 1;
-/// Magic, suite, key id.
-pub(super) const HEADER: usize = 11;
-/// Bytes of the nonce.
-pub(super) const NONCE: usize = 24;
-/// Bytes of the authentication tag.
-pub(super) const TAG: usize = 16;
-/// Bytes beside type tag and value.
-pub(super) const OVERHEAD: usize = HEADER + NONCE + TAG;
-/// Bytes of type tag, value and padding that a property has room for.
-pub(super) const PLAIN: usize = limits::PROPERTY_BYTES - OVERHEAD;
+/// Number of bytes of magic, suite and key id.
+pub(super) const HEADER_BYTES: usize = 11;
+/// Number of bytes of the nonce.
+pub(super) const NONCE_BYTES: usize = 24;
+/// Number of bytes of the authentication tag.
+pub(super) const TAG_BYTES: usize = 16;
+/// Number of bytes of an envelope beside type tag, value and padding.
+pub(super) const OVERHEAD_BYTES: usize = HEADER_BYTES + NONCE_BYTES + TAG_BYTES;
+/// Largest number of bytes of type tag, value and padding that fits into a property.
+pub(super) const PLAIN_BYTES: usize = limits::PROPERTY_BYTES - OVERHEAD_BYTES;
 
-/// The name of a data key: a fingerprint of the key itself, so that no key goes by another's name.
+/// The id of a data key: the first eight bytes of the key's fingerprint, so that a key cannot take the
+/// id of another by configuration.
 ///
-/// Eight bytes select a key among the few of a scope; to pin one in a configuration take
-/// [`DataKey::fingerprint`](super::DataKey::fingerprint).
+/// Eight bytes are enough to select one of the few keys of a scope, but a key with a given id can be
+/// searched for: pin a key by its whole [`DataKey::fingerprint`](super::DataKey::fingerprint).
 ///
 /// ```
 /// use entable::KeyId;
@@ -47,12 +48,12 @@ pub(super) const PLAIN: usize = limits::PROPERTY_BYTES - OVERHEAD;
 pub struct KeyId([u8; 8]);
 
 impl KeyId {
-    /// The id of these bytes.
+    /// Makes an id from its eight bytes.
     pub const fn from_bytes(bytes: [u8; 8]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes, as they stand in an envelope.
+    /// Returns the eight bytes of the id, as an envelope contains them.
     pub const fn as_bytes(&self) -> &[u8; 8] {
         &self.0
     }
@@ -82,77 +83,79 @@ impl FromStr for KeyId {
     }
 }
 
-/// An envelope, taken apart.
-pub(super) struct Parts<'a> {
+/// The parts of an envelope, borrowed from its bytes.
+pub(super) struct EnvelopeParts<'a> {
     pub(super) suite: u8,
     pub(super) id: KeyId,
-    pub(super) nonce: &'a [u8; NONCE],
+    pub(super) nonce: &'a [u8; NONCE_BYTES],
     pub(super) ciphertext: &'a [u8],
-    pub(super) tag: &'a [u8; TAG],
+    pub(super) tag: &'a [u8; TAG_BYTES],
 }
 
-impl<'a> Parts<'a> {
-    /// Takes it apart; `None` where it is no envelope at all.
-    pub(super) fn read(envelope: &'a [u8]) -> Result<Option<Self>> {
+impl<'a> EnvelopeParts<'a> {
+    /// Splits an envelope into its parts. Returns `None` if the bytes do not begin as an envelope.
+    pub(super) fn split(envelope: &'a [u8]) -> Result<Option<Self>> {
         let Some(rest) = envelope.strip_prefix(&MAGIC) else { return Ok(None) };
-        let Some((&suite, rest)) = rest.split_first() else { return Err(malformed()) };
+        let Some((&suite, rest)) = rest.split_first() else { return Err(malformed_error()) };
         if suite != SUITE {
             let message = format!(
                 "the value is sealed by suite {suite}, this version knows suite {SUITE} only"
             );
             return Err(Error::seal(SealFault::UnsupportedSuite(suite), message));
         }
-        Self::read_rest(suite, rest).map(Some).ok_or_else(malformed)
+        Self::split_rest(suite, rest).map(Some).ok_or_else(malformed_error)
     }
 
-    fn read_rest(suite: u8, rest: &'a [u8]) -> Option<Self> {
+    fn split_rest(suite: u8, rest: &'a [u8]) -> Option<Self> {
         let (id, rest) = rest.split_first_chunk()?;
         let (nonce, rest) = rest.split_first_chunk()?;
         let (ciphertext, tag) = rest.split_last_chunk()?;
-        // There is a type tag at least.
+        // Every plaintext has a type tag, so that an empty ciphertext is no envelope.
         (!ciphertext.is_empty()).then_some(Self { suite, id: KeyId(*id), nonce, ciphertext, tag })
     }
 }
 
-/// The bytes before the nonce.
-pub(super) fn header(id: KeyId) -> [u8; HEADER] {
+/// Returns the bytes of an envelope before the nonce: magic, suite and key id.
+pub(super) fn envelope_header(id: KeyId) -> [u8; HEADER_BYTES] {
     let [m0, m1] = MAGIC;
     let [k0, k1, k2, k3, k4, k5, k6, k7] = id.0;
     [m0, m1, SUITE, k0, k1, k2, k3, k4, k5, k6, k7]
 }
 
-fn malformed() -> Error {
-    Error::seal(SealFault::Malformed, "the sealed value is cut")
+fn malformed_error() -> Error {
+    Error::seal(SealFault::Malformed, "the sealed value is cut short")
 }
 
-/// Whether the bytes begin as an envelope does.
+/// Returns whether the bytes begin as an envelope does. The rest is not checked.
 pub fn is_envelope(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
 }
 
-/// Which key an envelope is sealed with; `None` for bytes that are no envelope.
+/// Returns the id of the key that an envelope is encrypted with, or `None` for bytes that are no
+/// envelope.
 ///
 /// # Errors
 ///
-/// `is_decrypt` for an envelope that is cut or of an unknown suite.
+/// `is_decrypt` for an envelope that is cut short or has an unknown suite.
 pub fn key_id_of(envelope: &[u8]) -> Result<Option<KeyId>> {
-    Ok(Parts::read(envelope)?.map(|parts| parts.id))
+    Ok(EnvelopeParts::split(envelope)?.map(|parts| parts.id))
 }
 
-/// The envelopes of one key as a range of Binary values, the end excluded: a filter of two
-/// comparisons finds them on the server.
+/// Returns the range of Binary values, end excluded, that contains all envelopes of one key. A filter
+/// of two comparisons finds them on the server.
 ///
 /// ```
-/// use entable::{KeyId, seal::id_range};
+/// use entable::{KeyId, seal::envelope_range};
 ///
-/// let (from, to) = id_range(KeyId::from_bytes([1, 2, 3, 4, 5, 6, 7, 0xff]));
+/// let (from, to) = envelope_range(KeyId::from_bytes([1, 2, 3, 4, 5, 6, 7, 0xff]));
 /// assert_eq!(from, [0xae, 0x7e, 1, 1, 2, 3, 4, 5, 6, 7, 0xff]);
 /// assert_eq!(to, [0xae, 0x7e, 1, 1, 2, 3, 4, 5, 6, 8, 0]);
 /// ```
-pub fn id_range(id: KeyId) -> (Vec<u8>, Vec<u8>) {
-    let from = header(id).to_vec();
+pub fn envelope_range(id: KeyId) -> (Vec<u8>, Vec<u8>) {
+    let from = envelope_header(id).to_vec();
     let mut to = from.clone();
-    // The magic's bytes are not the greatest ones, so that the carry ends before them.
+    // Adds 1 to the header as one big-endian number. The magic does not begin with 0xff, so that the
+    // carry always ends.
     for byte in to.iter_mut().rev() {
         *byte = byte.wrapping_add(1);
         if *byte != 0 {

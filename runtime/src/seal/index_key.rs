@@ -1,4 +1,4 @@
-//! The key that blind tokens are made with.
+//! The key that makes blind index tokens: keyed hashes by which an encrypted value can be looked up.
 
 use std::fmt;
 
@@ -6,18 +6,19 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use super::{canonical, place::counted, root::RootKey};
+use super::{binding::length_prefix, canonical, root::RootKey};
 use crate::edm::ValueRef;
 
-/// The digits of base32hex, which sort as their values do and are allowed in keys.
+/// The digits of base32hex. They sort by their values and are allowed in keys.
 const DIGITS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
-/// Characters of a token.
+/// Number of characters of a token.
 const CHARACTERS: usize = 26;
 
-/// A key that blind tokens are made with: `{f:hmac}` parts and the companions of blind fields.
-/// Apart from the data keys, so that changing one of those changes no lookup.
+/// A key that makes blind index tokens: the `{f:hmac}` parts of keys and the companion properties of
+/// `blind` fields. It is independent of the data keys, so that rotating a data key changes no lookup.
 ///
-/// Equal values of a field have equal tokens: that, and how often each occurs, is what a token tells.
+/// Equal values of a field have equal tokens. A reader of the table learns which values are equal and
+/// how often each occurs, and nothing else.
 ///
 /// ```
 /// use entable::{IndexKey, RootKey, ValueRef};
@@ -32,20 +33,20 @@ pub struct IndexKey {
 }
 
 impl IndexKey {
-    /// The key of that root. Versions count from 1 and go up by one when the key is changed.
+    /// Derives the key from a root key. Versions begin at 1 and increase by 1 with each new key.
     pub fn from_root(root: &RootKey, version: u32) -> Self {
         Self { version, root: root.clone() }
     }
 
-    /// Which of the successive keys this is.
+    /// Returns the version of the key, counted from 1.
     pub fn version(&self) -> u32 {
         self.version
     }
 
-    /// The token of a value: 128 bits as 26 characters that keys may hold. The two bits to spare
-    /// tell the key's version, modulo four.
+    /// Returns the token of a value: 128 bits as 26 characters that are allowed in keys. The two spare
+    /// bits of the last character hold the version of the key, modulo 4.
     pub fn token(&self, table: &str, field: &str, value: ValueRef<'_>) -> String {
-        let code = self.code(b"azt-idx-v1\0", table, field, value);
+        let code = self.hash_value(b"azt-idx-v1\0", table, field, value);
         let bits = u128::from_be_bytes(code);
         let spare = self.version.wrapping_sub(1) % 4;
         let last = u128::from(spare) | (bits << 2);
@@ -56,11 +57,12 @@ impl IndexKey {
         digits.map(digit).collect()
     }
 
-    /// A token of that many bits, at most 128: different values share it, so that it tells less,
-    /// and what it finds has to be compared after decryption. It is no part of the long token.
+    /// Returns a token of `bits` bits, 1 to 128. Different values can have one token, so that the
+    /// token tells less about a value; compare the values that it finds after decryption. A short token
+    /// is independent of the 26-character token of the same value.
     pub fn short_token(&self, table: &str, field: &str, value: ValueRef<'_>, bits: u32) -> String {
         let bits = bits.clamp(1, 128);
-        let code = self.code(b"azt-idx-v1/short\0", table, field, value);
+        let code = self.hash_value(b"azt-idx-v1/short\0", table, field, value);
         let kept = u128::from_be_bytes(code) & (u128::MAX << (128 - bits));
         let characters = bits.div_ceil(5);
         (0..characters)
@@ -70,18 +72,18 @@ impl IndexKey {
             .collect()
     }
 
-    fn code(&self, domain: &[u8], table: &str, field: &str, value: ValueRef<'_>) -> [u8; 16] {
-        let key = self.root.expand(&[
+    fn hash_value(&self, domain: &[u8], table: &str, field: &str, value: ValueRef<'_>) -> [u8; 16] {
+        let key = self.root.derive(&[
             domain,
-            &counted(table.len()),
+            &length_prefix(table.len()),
             table.as_bytes(),
-            &counted(field.len()),
+            &length_prefix(field.len()),
             field.as_bytes(),
         ]);
         let mut bytes = Zeroizing::new(Vec::with_capacity(canonical::plain_len(Some(value))));
-        canonical::write(&mut bytes, as_compared(value));
+        canonical::write_value(&mut bytes, with_one_zero(value));
         let mut code = [0; 16];
-        // HMAC takes keys of any length.
+        // HMAC takes keys of any length: this never fails.
         if let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key.as_slice()) {
             mac.update(&bytes);
             let whole = mac.finalize().into_bytes();
@@ -91,10 +93,10 @@ impl IndexKey {
     }
 }
 
-/// A value as comparisons see it: there is one zero.
-fn as_compared(value: ValueRef<'_>) -> ValueRef<'_> {
+/// Replaces the negative zero by the positive one: comparisons do not tell them apart.
+fn with_one_zero(value: ValueRef<'_>) -> ValueRef<'_> {
     match value {
-        // The sum of both zeros is the positive one.
+        // -0.0 + 0.0 is 0.0; every other value stays as it is.
         ValueRef::Double(v) => ValueRef::Double(v + 0.0),
         other => other,
     }
@@ -111,8 +113,8 @@ impl fmt::Debug for IndexKey {
     }
 }
 
-/// The version, modulo four, of the key that a token was made with: 0 for versions 4, 8, ..
-/// `None` for text that is no token.
+/// Returns the version, modulo 4, of the key that made a token: 0 for the versions 4, 8 and so on.
+/// Returns `None` for a text that is no 26-character token.
 pub fn token_version(token: &str) -> Option<u32> {
     let values = token.bytes().map(|byte| DIGITS.iter().position(|digit| *digit == byte));
     let values: Option<Vec<usize>> = values.collect();

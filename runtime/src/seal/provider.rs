@@ -1,34 +1,34 @@
-//! Where keys come from.
+//! The port through which data keys and index keys come, and the scopes that they belong to.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use super::{data_key::DataKey, envelope::KeyId, index_key::IndexKey};
 use crate::error::Result;
 
-/// A future of a key provider.
+/// The future that the functions of a key provider return.
 pub type KeyFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
-/// The rule that gives a partition its scope.
+/// A function from PartitionKey to key scope.
 pub(super) type ScopeRule = Arc<dyn Fn(&str) -> KeyScope + Send + Sync>;
 
-/// A group of rows that has keys of its own: a tenant, say. Whoever destroys the keys of a scope has
-/// destroyed what they sealed.
+/// A group of rows with its own keys, such as the rows of one tenant. Destroying the keys of a scope
+/// destroys all values that they encrypt.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyScope(Arc<str>);
 
 impl KeyScope {
-    /// The scope of rows that no rule puts into another one.
+    /// Returns the scope `default`, which rows belong to unless a rule says otherwise.
     pub fn default_scope() -> Self {
         Self::named("default")
     }
 
-    /// The scope of that name. `default` is the default scope's: a rule that makes names out of what
-    /// users choose puts something before them.
+    /// Returns the scope of that name. The name `default` is the default scope: put a prefix before
+    /// names that users choose.
     pub fn named(name: &str) -> Self {
         Self(name.into())
     }
 
-    /// The scope's name; `default` for the default one.
+    /// Returns the name of the scope.
     pub fn name(&self) -> &str {
         &self.0
     }
@@ -46,31 +46,31 @@ impl fmt::Display for KeyScope {
     }
 }
 
-/// Where keys come from: a [`Keyring`](super::Keyring), a key store behind
+/// A source of keys: a [`Keyring`](super::Keyring), or a remote key store behind
 /// [`CachedKeys`](super::CachedKeys).
 ///
-/// The contract:
+/// An implementation keeps this contract:
 ///
-/// * A key is looked for in the scope that is asked for and in no other.
-/// * Keys are authentic: who can write the store's rows must not be able to make a provider give out
-///   a key of theirs.
-/// * A key that the scope does not have is [`SealFault::KeyNotFound`] from `get`, and
-///   `KeyUnavailable` that is not retryable from `primary` and `index`; a store that does not answer
-///   is `KeyUnavailable` that is retryable.
-/// * It answers in bounded time: reads and writes wait for it, and bound nothing themselves.
+/// * It looks for a key only in the scope that it is asked for.
+/// * Keys are authentic: a writer of the table's rows must not be able to make the provider return a
+///   key of the writer's choice.
+/// * For a key that the scope does not have, `get` fails with [`SealFault::KeyNotFound`], and
+///   `primary` and `index` fail with a `KeyUnavailable` that is not retryable. If the key store does
+///   not answer, all three fail with a `KeyUnavailable` that is retryable.
+/// * It answers in bounded time: reads and writes wait for it without a limit of their own.
 ///
 /// [`SealFault::KeyNotFound`]: crate::SealFault::KeyNotFound
 pub trait KeyProvider: Send + Sync + fmt::Debug + 'static {
-    /// The scope of the rows of a partition.
+    /// Returns the key scope of a partition.
     fn scope_of(&self, partition_key: &str) -> KeyScope;
 
-    /// The key that a scope's values are encrypted with now.
+    /// Returns the key that encrypts new values of a scope.
     fn primary<'a>(&'a self, scope: &'a KeyScope) -> KeyFuture<'a, Arc<DataKey>>;
 
-    /// The key of that id, for reading.
+    /// Returns the key of that id, to decrypt values.
     fn get<'a>(&'a self, scope: &'a KeyScope, id: KeyId) -> KeyFuture<'a, Arc<DataKey>>;
 
-    /// The key for tokens: of that version, or the one in use now.
+    /// Returns the index key of that version; for `None`, the index key that makes new tokens.
     fn index<'a>(
         &'a self,
         scope: &'a KeyScope,
@@ -78,7 +78,7 @@ pub trait KeyProvider: Send + Sync + fmt::Debug + 'static {
     ) -> KeyFuture<'a, Arc<IndexKey>>;
 }
 
-/// A shared provider is one.
+/// Passes every question on to the shared provider.
 impl<P: KeyProvider + ?Sized> KeyProvider for Arc<P> {
     fn scope_of(&self, partition_key: &str) -> KeyScope {
         (**self).scope_of(partition_key)

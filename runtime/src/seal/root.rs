@@ -1,4 +1,4 @@
-//! The secret that a key is derived from.
+//! The secret bytes that data keys and index keys are derived from.
 
 use std::fmt;
 
@@ -8,7 +8,8 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::error::{Error, Result, SealFault};
 
-/// 32 secret bytes that keys are derived from. Wiped when dropped, and silent in Debug.
+/// 32 secret bytes that keys are derived from. They are wiped when dropped, and `Debug` does not show
+/// them.
 ///
 /// ```
 /// use entable::seal::RootKey;
@@ -28,31 +29,32 @@ impl Drop for RootKey {
 impl ZeroizeOnDrop for RootKey {}
 
 impl RootKey {
-    /// The key of these bytes, which must be random: nothing stretches them.
+    /// Makes a root key of 32 random bytes. A password is not enough: the bytes are not stretched.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// A new key from the system's source of random bytes.
+    /// Generates a root key from the random bytes of the operating system.
     ///
     /// # Errors
     ///
-    /// `is_key_unavailable` where the system has no random bytes.
+    /// `is_key_unavailable` if the system has no random bytes.
     pub fn generate() -> Result<Self> {
         let mut root = Self([0; 32]);
         fill_random(&mut root.0)?;
         Ok(root)
     }
 
-    /// The secret bytes, to be kept where secrets are kept.
+    /// Returns the secret bytes, for a store of secrets.
     pub fn expose(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// 32 bytes for one purpose: HKDF-Expand of SHA-256.
-    pub(super) fn expand(&self, purpose: &[&[u8]]) -> Zeroizing<[u8; 32]> {
+    /// Derives 32 bytes for one purpose (HKDF-Expand with SHA-256). Different purposes give
+    /// independent bytes.
+    pub(super) fn derive(&self, purpose: &[&[u8]]) -> Zeroizing<[u8; 32]> {
         let mut out = Zeroizing::new([0; 32]);
-        // A root has the size of the hash and so does what is asked for: neither step can fail.
+        // Root and result have the size of the hash, so that neither step can fail.
         if let Ok(hkdf) = Hkdf::<Sha256>::from_prk(&self.0) {
             let _ = hkdf.expand_multi_info(purpose, out.as_mut_slice());
         }
@@ -66,7 +68,11 @@ impl fmt::Debug for RootKey {
     }
 }
 
-/// Fills with random bytes of the system.
+/// Fills `bytes` with random bytes of the operating system.
+///
+/// # Errors
+///
+/// `is_key_unavailable` if the system has no random bytes.
 pub(super) fn fill_random(bytes: &mut [u8]) -> Result<()> {
     getrandom::fill(bytes).map_err(|cause| {
         Error::seal(

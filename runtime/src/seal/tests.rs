@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::{DataKey, Place, RootKey};
+use super::{DataKey, RootKey, ValueBinding};
 use crate::edm::{Ticks, Value};
 
 const VECTORS: &str = include_str!("../../../tests/vectors/property-envelope.json");
@@ -48,7 +48,7 @@ fn envelopes_come_out_as_the_vectors_say() {
     assert_eq!(properties.len(), 11);
     for vector in properties {
         let text = |name: &str| vector[name].as_str().unwrap();
-        let place = Place {
+        let binding = ValueBinding {
             table: text("table"),
             partition_key: text("partition_key"),
             row_key: text("row_key"),
@@ -57,16 +57,16 @@ fn envelopes_come_out_as_the_vectors_say() {
         let value = value(&vector["value"]);
         let nonce = hex(text("nonce_hex")).try_into().unwrap();
         let envelope = base64(text("ciphertext_b64"));
-        let made = key.encrypt_with(&place, value.as_ref().map(Value::as_ref), 0, nonce).unwrap();
+        let made = key.encrypt_with(&binding, value.as_ref().map(Value::as_ref), 0, nonce).unwrap();
         assert_eq!(made, envelope, "{vector}");
-        assert_eq!(key.decrypt(&place, &envelope).unwrap(), value);
+        assert_eq!(key.decrypt(&binding, &envelope).unwrap(), value);
     }
 }
 
 #[test]
 fn padded_values_come_out_as_written_down() {
     let key = DataKey::from_root(&RootKey::from_bytes([0x42; 32]));
-    let place = Place { table: "T", partition_key: "p", row_key: "r", property: "P" };
+    let binding = ValueBinding { table: "T", partition_key: "p", row_key: "r", property: "P" };
     let plain = |value, pad| {
         let mut out = Vec::new();
         super::canonical::write_plain(&mut out, value, pad);
@@ -80,9 +80,9 @@ fn padded_values_come_out_as_written_down() {
     // A length that is a multiple without the mark goes to the next one.
     assert_eq!(plain(Some(ada.as_ref()), 4).len(), 8);
     assert_eq!(plain(None, 4), [0x80, 0x80, 0, 0]);
-    let envelope = key.encrypt_with(&place, Some(ada.as_ref()), 16, [9; 24]).unwrap();
+    let envelope = key.encrypt_with(&binding, Some(ada.as_ref()), 16, [9; 24]).unwrap();
     assert_eq!(envelope.len(), 51 + 16);
-    assert_eq!(key.decrypt(&place, &envelope).unwrap(), Some(ada));
+    assert_eq!(key.decrypt(&binding, &envelope).unwrap(), Some(ada));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Keyrings that are kept as secrets of Azure Key Vault.
+//! Keyrings stored as secrets in Azure Key Vault.
 
 use std::{fmt, sync::Arc};
 
@@ -15,16 +15,16 @@ use super::{
 };
 use crate::error::{Error, ErrorKind, Result, SealFault};
 
-/// Characters that a secret's name may have.
-const NAME: usize = 127;
+/// Largest number of characters of a secret's name.
+const NAME_CHARACTERS: usize = 127;
 
-/// Keyrings that are kept as secrets of Azure Key Vault, one secret a scope: its text is a keyring
-/// with the keys of that scope, as [`Keyring::parse`] reads it. Deleting and purging a scope's secret
-/// destroys its keys.
+/// A key provider that reads keyrings from Azure Key Vault. Each scope has one secret, whose text is a
+/// keyring with the keys of that scope in the form that [`Keyring::parse`] reads. Deleting and purging
+/// the secret of a scope destroys its keys.
 ///
-/// Each answer is a request to the vault, so put it behind [`CachedKeys`](super::CachedKeys). Keys
-/// that are wrapped and kept beside the rows are not read at all: whoever may write there could wrap
-/// a key of their own, since wrapping takes the public key only.
+/// Each question is a request to the vault: put the provider behind
+/// [`CachedKeys`](super::CachedKeys). Wrapped keys that are stored beside the rows are not supported:
+/// wrapping needs only the public key, so that a writer of the rows could wrap a key of their own.
 pub struct VaultKeys {
     client: Arc<SecretClient>,
     prefix: String,
@@ -32,36 +32,36 @@ pub struct VaultKeys {
 }
 
 impl VaultKeys {
-    /// Keys in the secrets `{prefix}-{scope}` of the vault that the client is for.
+    /// Reads the keys of each scope from the secret `{prefix}-{scope}` in the client's vault.
     pub fn new(client: Arc<SecretClient>, prefix: &str) -> Self {
         Self { client, prefix: prefix.to_owned(), rule: None }
     }
 
-    /// The same, with a rule that gives each partition its scope. A scope's name has to be letters,
-    /// digits and `-`, as secrets' names are.
+    /// Sets the function from PartitionKey to key scope. The name of a scope must consist of letters,
+    /// digits and `-`, as it becomes part of the name of a secret.
     #[must_use]
     pub fn scopes(mut self, rule: impl Fn(&str) -> KeyScope + Send + Sync + 'static) -> Self {
         self.rule = Some(Arc::new(rule));
         self
     }
 
-    /// The keyring of a scope.
+    /// Reads the keyring of a scope with one request to the vault.
     ///
     /// # Errors
     ///
-    /// `is_key_unavailable` where the vault does not answer, refuses, or has no such secret;
-    /// `is_invalid` for a scope that cannot be part of a name and for a secret that is no keyring.
+    /// `is_key_unavailable` if the vault does not answer, refuses, or has no such secret; `is_invalid` if
+    /// the scope's name cannot be part of a secret's name, or the secret is no keyring.
     pub async fn load(&self, scope: &KeyScope) -> Result<Keyring> {
-        let name = self.name_of(scope)?;
+        let name = self.secret_name(scope)?;
         let response = self.client.get_secret(&name, None).await.map_err(|error| {
-            // What the vault says of the request itself does not change by asking again.
+            // A refusal of the request itself stays a refusal when it is sent again.
             let retryable = !error
                 .http_status()
                 .is_some_and(|status| matches!(u16::from(status), 400..=407 | 409..=428));
             let fault = SealFault::KeyUnavailable { retryable };
             Error::seal(fault, format!("the vault gave no secret `{name}`")).with_source(error)
         })?;
-        // An error about the body would show what stands in it.
+        // The error of a body that is not understood could quote the secret: it is dropped.
         let secret = response.into_model().ok().and_then(|secret| secret.value);
         let text = secret.map(Zeroizing::new).ok_or_else(|| {
             let fault = SealFault::KeyUnavailable { retryable: false };
@@ -76,14 +76,14 @@ impl VaultKeys {
         })
     }
 
-    fn name_of(&self, scope: &KeyScope) -> Result<String> {
+    fn secret_name(&self, scope: &KeyScope) -> Result<String> {
         let name = format!("{}-{scope}", self.prefix);
         let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        if is_name && name.len() <= NAME {
+        if is_name && name.len() <= NAME_CHARACTERS {
             return Ok(name);
         }
         let message = format!(
-            "the secret of the scope would be `{}`: a name in the vault is at most {NAME} letters, \
+            "the secret of the scope would be `{}`: a name in the vault is at most {NAME_CHARACTERS} letters, \
              digits and `-`",
             name.escape_debug()
         );

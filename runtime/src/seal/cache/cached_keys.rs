@@ -1,4 +1,4 @@
-//! Keys of a store that is far away, kept for a while.
+//! A key provider that keeps the keys of another provider for a limited time.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -11,10 +11,12 @@ use crate::seal::{
     provider::{KeyFuture, KeyProvider, KeyScope},
 };
 
-/// Keys of another provider, kept for a time, each asked for once however many wait for it.
+/// A key provider that keeps the keys of another provider for a limited time, and asks for each key at
+/// most once at a time.
 ///
-/// That time, an hour unless told, is also how long a key still works here that the store no longer
-/// gives out. Nothing outlives it unless [`stale_for_decrypt`](Self::stale_for_decrypt) allows it.
+/// A key is kept for one hour unless [`ttl`](Self::ttl) says otherwise. For that time a key still works
+/// here after the key store has stopped to give it out. [`stale_for_decrypt`](Self::stale_for_decrypt)
+/// allows a longer time while the key store does not answer.
 ///
 /// ```
 /// use std::time::Duration;
@@ -39,7 +41,7 @@ pub struct CachedKeys<P> {
 }
 
 impl<P: KeyProvider> CachedKeys<P> {
-    /// The keys of `provider`, kept for an hour.
+    /// Makes a cache in front of `provider` that keeps keys for one hour.
     pub fn new(provider: P) -> Self {
         Self {
             provider,
@@ -52,34 +54,35 @@ impl<P: KeyProvider> CachedKeys<P> {
         }
     }
 
-    /// The same with another time for which keys are kept.
+    /// Sets the time for which a key is kept.
     #[must_use]
     pub fn ttl(mut self, time: Duration) -> Self {
         self.fresh = time;
         self
     }
 
-    /// The same, reading on with kept keys for up to that long beyond their time while the store
-    /// does not answer. Nothing is encrypted with them, and a store that answers "no" is obeyed.
+    /// Allows decryption with expired keys for the further time `beyond` while the key store does not
+    /// answer; not allowed unless set. Expired keys never encrypt, and a key store that answers "no such
+    /// key" is believed at once.
     #[must_use]
     pub fn stale_for_decrypt(mut self, beyond: Duration) -> Self {
         self.stale = beyond;
         self
     }
 
-    /// The same by another clock.
+    /// Sets the clock that measures the age of keys.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// The provider behind.
+    /// Returns the provider behind the cache.
     pub fn provider(&self) -> &P {
         &self.provider
     }
 
-    /// Forgets every key, as after the keys of a scope were destroyed.
+    /// Removes all keys from the cache. Call it after the keys of a scope were destroyed.
     pub fn forget(&self) {
         self.primary.clear();
         self.data.clear();
@@ -101,7 +104,7 @@ impl<P: KeyProvider> KeyProvider for CachedKeys<P> {
             let lifetime = self.lifetime(Duration::ZERO);
             let fetch = || self.provider.primary(scope);
             let (key, at) = self.primary.get(scope.clone(), lifetime, fetch).await?;
-            // What was written is often read: its key is known already.
+            // A row that was written is often read soon: the key that decrypts it is known already.
             self.data.insert((scope.clone(), key.id()), &key, at, self.lifetime(self.stale));
             Ok(key)
         })

@@ -1,4 +1,4 @@
-//! The text form of a keyring.
+//! The text form of a keyring: one key per line.
 //!
 //! ```text
 //! entable-keyring 1
@@ -9,13 +9,13 @@
 //! index default  2 other    <64 hex digits>
 //! ```
 //!
-//! Messages name the line and never show it: a word out of place may be the secret.
+//! An error names the number of the line and never quotes it: a misplaced word may be a secret.
 
-use std::fmt::Write;
+use std::{fmt::Write, path::Path};
 
 use zeroize::Zeroizing;
 
-use super::{Keyring, KeyringBuilder};
+use super::{builder::KeyringBuilder, ring::Keyring};
 use crate::{
     error::{Error, ErrorKind, Result, SealFault},
     seal::{data_key::DataKey, provider::KeyScope, root::RootKey},
@@ -23,11 +23,65 @@ use crate::{
 
 const HEADER: &str = "entable-keyring 1";
 
-/// The ring that the text describes.
-pub(super) fn parse(text: &str) -> Result<KeyringBuilder> {
+impl Keyring {
+    /// Reads a keyring from its text form, which `docs/encryption.md` specifies.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid`, with the number of the wrong line and without its content;
+    /// [`SealFault::KeyIdMismatch`] for a key that does not have the fingerprint after `pin=`.
+    pub fn parse(text: &str) -> Result<Self> {
+        parse(text)?.build()
+    }
+
+    /// Reads a keyring from a file.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`parse`](Self::parse); `is_key_unavailable` if the file cannot be read.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path).map(Zeroizing::new).map_err(|cause| {
+            let fault = SealFault::KeyUnavailable { retryable: false };
+            let message = format!("the keyring `{}` cannot be read", path.display());
+            Error::seal(fault, message).with_source(cause)
+        })?;
+        Self::parse(&text)
+    }
+
+    /// Reads a keyring from an environment variable. Prefer a file: child processes see the
+    /// environment, and logs often contain it.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`parse`](Self::parse); `is_key_unavailable` if the variable is not set.
+    pub fn from_env(variable: &str) -> Result<Self> {
+        // The cause is dropped: it would quote a value that is not UTF-8.
+        let text = std::env::var(variable).map(Zeroizing::new).map_err(|_| {
+            let fault = SealFault::KeyUnavailable { retryable: false };
+            let message =
+                format!("the environment variable `{variable}` is not set, or is no text");
+            Error::seal(fault, message)
+        })?;
+        Self::parse(&text)
+    }
+
+    /// Generates a new keyring with a data key and an index key for the default scope, and returns its
+    /// text form, for a store of secrets.
+    ///
+    /// # Errors
+    ///
+    /// `is_key_unavailable` if the system has no random bytes.
+    pub fn generate_text() -> Result<Zeroizing<String>> {
+        generate()
+    }
+}
+
+/// Reads the lines of a keyring into a builder.
+fn parse(text: &str) -> Result<KeyringBuilder> {
     let mut ring = Keyring::builder();
     let mut has_header = false;
-    // Some editors put a byte order mark before a text, which nobody sees.
+    // Some editors put an invisible byte order mark before a text.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -47,12 +101,14 @@ pub(super) fn parse(text: &str) -> Result<KeyringBuilder> {
         }
         let words: Vec<&str> = line.split_whitespace().collect();
         ring = match *words {
-            ["data", scope, role, secret] => data(ring, scope, role, secret, None, refuse)?,
+            ["data", scope, role, secret] => {
+                add_data_line(ring, scope, role, secret, None, refuse)?
+            }
             ["data", scope, role, secret, pin] => {
-                data(ring, scope, role, secret, Some(pin), refuse)?
+                add_data_line(ring, scope, role, secret, Some(pin), refuse)?
             }
             ["index", scope, version, role, secret] => {
-                index(ring, scope, version, role, secret, refuse)?
+                add_index_line(ring, scope, version, role, secret, refuse)?
             }
             _ => {
                 return Err(refuse(
@@ -61,7 +117,7 @@ pub(super) fn parse(text: &str) -> Result<KeyringBuilder> {
                 ));
             }
         };
-        // What is wrong with a scope is told at the line that made it so.
+        // The builder keeps its first mistake: asking after each line tells the number of the line.
         if let Some(fault) = &ring.fault {
             return Err(refuse(&format!("is one too many: {}", fault.message())));
         }
@@ -69,7 +125,7 @@ pub(super) fn parse(text: &str) -> Result<KeyringBuilder> {
     if has_header { Ok(ring) } else { Err(Error::new(ErrorKind::Invalid, "the keyring is empty")) }
 }
 
-fn data(
+fn add_data_line(
     ring: KeyringBuilder,
     scope: &str,
     role: &str,
@@ -82,18 +138,18 @@ fn data(
         "decrypt" => false,
         _ => return Err(refuse("gives a data key a role that is neither `primary` nor `decrypt`")),
     };
-    let key = DataKey::from_root(&root(secret, &refuse)?);
+    let key = DataKey::from_root(&parse_root(secret, &refuse)?);
     if let Some(pin) = pin {
         check_pin(&key, pin, &refuse)?;
     }
-    Ok(ring.data(&KeyScope::named(scope), key, is_primary))
+    Ok(ring.add_data_key(&KeyScope::named(scope), key, is_primary))
 }
 
-/// Refuses a key that is not the pinned one.
+/// Refuses a key whose fingerprint does not begin with the digits after `pin=`.
 fn check_pin(key: &DataKey, pin: &str, refuse: impl Fn(&str) -> Error) -> Result<()> {
     let digits = pin.strip_prefix("pin=").filter(|digits| matches!(digits.len(), 32..=64));
-    // A key's id alone is no pin: keys with a given id can be searched for.
-    let pinned = digits.and_then(hex).ok_or_else(|| {
+    // 16 digits, a key id, are too few for a pin: a key with a given id can be searched for.
+    let pinned = digits.and_then(parse_hex).ok_or_else(|| {
         refuse(
             "ends in something that is not `pin=` and 32 to 64 hexadecimal digits of a fingerprint",
         )
@@ -105,7 +161,7 @@ fn check_pin(key: &DataKey, pin: &str, refuse: impl Fn(&str) -> Error) -> Result
     Err(Error::seal(SealFault::KeyIdMismatch, refuse(&message).message()))
 }
 
-fn index(
+fn add_index_line(
     ring: KeyringBuilder,
     scope: &str,
     version: &str,
@@ -118,7 +174,7 @@ fn index(
         .ok()
         .filter(|version| *version > 0)
         .ok_or_else(|| refuse("gives an index key a version that is no number from 1 on"))?;
-    let root = root(secret, &refuse)?;
+    let root = parse_root(secret, &refuse)?;
     let scope = KeyScope::named(scope);
     match role {
         "current" => Ok(ring.index(&scope, version, &root)),
@@ -127,16 +183,16 @@ fn index(
     }
 }
 
-fn root(secret: &str, refuse: impl Fn(&str) -> Error) -> Result<RootKey> {
-    let bytes = hex(secret);
+fn parse_root(secret: &str, refuse: impl Fn(&str) -> Error) -> Result<RootKey> {
+    let bytes = parse_hex(secret);
     let root = bytes.as_ref().and_then(|bytes| bytes.as_slice().try_into().ok());
     root.map(RootKey::from_bytes)
         .ok_or_else(|| refuse("holds a key that is not 64 hexadecimal digits"))
 }
 
-fn hex(digits: &str) -> Option<Zeroizing<Vec<u8>>> {
+fn parse_hex(digits: &str) -> Option<Zeroizing<Vec<u8>>> {
     let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
-    // All at once: a Vec that grows leaves pieces behind.
+    // Allocated once: a Vec that grows leaves copies of the secret in freed memory.
     let mut bytes = Zeroizing::new(Vec::with_capacity(pairs.len()));
     for [high, low] in pairs {
         let digit = |byte: &u8| char::from(*byte).to_digit(16);
@@ -145,11 +201,11 @@ fn hex(digits: &str) -> Option<Zeroizing<Vec<u8>>> {
     rest.is_empty().then_some(bytes)
 }
 
-/// The text of a new ring.
-pub(super) fn generate() -> Result<Zeroizing<String>> {
+/// Generates the text of a keyring with two new keys.
+fn generate() -> Result<Zeroizing<String>> {
     let (data, index) = (RootKey::generate()?, RootKey::generate()?);
     let fingerprint = *DataKey::from_root(&data).fingerprint();
-    // All at once: a text that grows leaves pieces behind.
+    // Allocated once: a String that grows leaves copies of the secret in freed memory.
     let mut text = Zeroizing::new(String::with_capacity(512));
     text.push_str(HEADER);
     text.push_str("\ndata default primary ");
@@ -164,7 +220,7 @@ pub(super) fn generate() -> Result<Zeroizing<String>> {
 
 fn push_hex(text: &mut String, bytes: &[u8]) {
     for byte in bytes {
-        // Writing to a String does not fail.
+        // Writing to a String never fails.
         let _ = write!(text, "{byte:02x}");
     }
 }

@@ -1,12 +1,13 @@
-//! AES-256-CBC with PKCS#7 padding, judged without branches on what was decrypted.
+//! AES-256-CBC with PKCS#7 padding, which is checked without branches that depend on decrypted bytes.
 
 use cbc::cipher::{BlockModeDecrypt, KeyIvInit, block_padding::NoPadding};
 use subtle::{Choice, ConstantTimeEq, ConstantTimeLess};
 use zeroize::Zeroizing;
 
+/// Number of bytes of a cipher block.
 const BLOCK: usize = 16;
 
-/// The plain bytes; `None` where length or padding is wrong.
+/// Decrypts and removes the padding. Returns `None` if the length or the padding is wrong.
 pub(super) fn decrypt(
     key: &[u8; 32],
     iv: &[u8; BLOCK],
@@ -23,7 +24,8 @@ pub(super) fn decrypt(
     Some(plain)
 }
 
-/// The length without the padding.
+/// Returns the length without padding, or `None` if the padding is wrong. Takes equal time for every
+/// padding.
 fn unpadded(plain: &[u8]) -> Option<usize> {
     let (_, block) = plain.split_last_chunk::<BLOCK>()?;
     let [.., count] = *block;

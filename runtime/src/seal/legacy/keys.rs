@@ -1,29 +1,29 @@
-//! The keys that legacy content keys are wrapped with.
+//! The keys that unwrap the content keys of legacy rows.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use aes_kw::{KeyInit, KwAes256};
 use zeroize::Zeroizing;
 
-use super::{metadata::WrappedKey, unreadable};
+use super::metadata::{WrappedKey, unreadable_error};
 use crate::{
     error::{BoxError, Error, Result, SealFault},
     seal::root::RootKey,
 };
 
-/// Unwraps content keys where the key for it is held elsewhere: in a key store, in a library for
-/// RSA. (This crate brings no RSA: the crate for it has an open advisory, RUSTSEC-2023-0071, for
-/// just this use.)
+/// Unwraps content keys with wrapping keys that the process does not hold, such as RSA keys in a key
+/// store. (This crate contains no RSA: the `rsa` crate has an open advisory, RUSTSEC-2023-0071, for this
+/// use.)
 pub trait LegacyKeyUnwrap: Send + Sync {
-    /// The content key, 32 bytes; `None` for a key id that this one does not know.
+    /// Returns the content key, 32 bytes, or `None` for the id of a wrapping key that it does not know.
     ///
     /// # Errors
     ///
-    /// Whatever the store answers. The reader of a row sees one error for all of them.
+    /// Any error of the key store. The reader of a row gets one and the same error for all of them.
     fn unwrap(&self, wrapped: &WrappedKey) -> Result<Option<Zeroizing<Vec<u8>>>, BoxError>;
 }
 
-/// The keys that legacy content keys are wrapped with. Debug shows their ids.
+/// The wrapping keys for a migration from the legacy protocol. `Debug` shows only their ids.
 #[derive(Clone, Default)]
 pub struct LegacyKeys {
     aes: BTreeMap<String, RootKey>,
@@ -31,33 +31,37 @@ pub struct LegacyKeys {
 }
 
 impl LegacyKeys {
-    /// No keys yet.
+    /// Makes an empty set of wrapping keys.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same and a 256-bit key for `A256KW` (RFC 3394) of that id.
+    /// Adds a 256-bit wrapping key for `A256KW` (RFC 3394) under its id.
     #[must_use]
     pub fn aes(mut self, key_id: &str, key: [u8; 32]) -> Self {
         self.aes.insert(key_id.to_owned(), RootKey::from_bytes(*Zeroizing::new(key)));
         self
     }
 
-    /// The same and something that unwraps elsewhere.
+    /// Adds an implementation that unwraps content keys outside this process.
     #[must_use]
     pub fn unwrapper(mut self, unwrap: Arc<dyn LegacyKeyUnwrap>) -> Self {
         self.others.push(unwrap);
         self
     }
 
-    /// The content key. A wrong algorithm for a known key is as unreadable as wrong bytes are.
+    /// Unwraps a content key. A known wrapping key with another algorithm fails as wrong bytes do.
     pub(super) fn unwrap(&self, wrapped: &WrappedKey) -> Result<Zeroizing<[u8; 32]>> {
         if let Some(key) = self.aes.get(&wrapped.key_id) {
-            return unwrap_aes(key, wrapped).ok_or_else(unreadable);
+            return unwrap_aes(key, wrapped).ok_or_else(unreadable_error);
         }
         for other in &self.others {
-            if let Some(key) = other.unwrap(wrapped).map_err(|_| unreadable())? {
-                return key.as_slice().try_into().map(Zeroizing::new).map_err(|_| unreadable());
+            if let Some(key) = other.unwrap(wrapped).map_err(|_| unreadable_error())? {
+                return key
+                    .as_slice()
+                    .try_into()
+                    .map(Zeroizing::new)
+                    .map_err(|_| unreadable_error());
             }
         }
         Err(Error::seal(

@@ -1,4 +1,4 @@
-//! What a legacy row says about its own encryption.
+//! The metadata of a legacy row: wrapped content key, initialization vector, and writing library.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::Deserialize;
@@ -10,24 +10,25 @@ use crate::{
     row::Row,
 };
 
-/// The property with the description.
+/// The property that holds the metadata as JSON.
 pub(crate) const METADATA: &str = "_ClientEncryptionMetadata1";
-/// The property with the encrypted list of encrypted properties.
+/// The property that holds the encrypted list of the names of encrypted properties.
 pub(super) const LIST: &str = "_ClientEncryptionMetadata2";
 
-/// A row's content key as it is stored.
+/// The content key of a row in its stored form: encrypted (wrapped) by another key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WrappedKey {
-    /// The id of the key that it is wrapped with.
+    /// The id of the wrapping key.
     pub key_id: String,
-    /// How: `A256KW`, `RSA-OAEP` (with SHA-1), `RSA1_5`, or whatever the writer's key said.
+    /// The wrapping algorithm: `A256KW`, `RSA-OAEP` (with SHA-1), `RSA1_5`, or another name that the
+    /// writer's key used.
     pub algorithm: String,
-    /// The wrapped bytes.
+    /// The wrapped key.
     pub bytes: Vec<u8>,
 }
 
-/// What a row says about its encryption.
+/// The decoded metadata of a row.
 pub(super) struct Metadata {
     pub(super) wrapped: WrappedKey,
     pub(super) is_java: bool,
@@ -66,15 +67,15 @@ struct Writer {
 }
 
 impl Metadata {
-    /// Reads the row's description.
-    pub(super) fn of(row: &Row) -> Result<Self> {
+    /// Reads the metadata property of a row.
+    pub(super) fn read(row: &Row) -> Result<Self> {
         let Some(ValueRef::String(text)) = row.get(METADATA)? else {
             return Err(Error::seal(
                 SealFault::NotEncrypted,
                 format!("the row is not encrypted by the legacy protocol: it has no `{METADATA}`"),
             ));
         };
-        let stored: Stored = serde_json::from_str(text).map_err(|_| malformed())?;
+        let stored: Stored = serde_json::from_str(text).map_err(|_| malformed_error())?;
         let agent = &stored.encryption_agent;
         if agent.protocol != "1.0" || agent.encryption_algorithm != "AES_CBC_256" {
             return Err(Error::seal(
@@ -86,7 +87,7 @@ impl Metadata {
                 ),
             ));
         }
-        let decode = |text: &str| BASE64_STANDARD.decode(text).map_err(|_| malformed());
+        let decode = |text: &str| BASE64_STANDARD.decode(text).map_err(|_| malformed_error());
         let iv = decode(&stored.content_encryption_iv)?;
         let wrapped = WrappedKey {
             bytes: decode(&stored.wrapped_content_key.encrypted_key)?,
@@ -99,12 +100,12 @@ impl Metadata {
                 None => true,
                 Some(writer) => writer.encryption_library.is_some_and(|name| name.contains("Java")),
             },
-            iv: iv.try_into().map_err(|_| malformed())?,
+            iv: iv.try_into().map_err(|_| malformed_error())?,
         })
     }
 
-    /// The property's own IV. Java put the partition first, the others the row, and nobody put
-    /// anything between the parts.
+    /// Returns the initialization vector of a property: a hash of the row's vector, both keys and the
+    /// name, with nothing in between. Java hashes the PartitionKey first, the other libraries the RowKey.
     pub(super) fn iv(&self, row: &Row, property: &str) -> [u8; 16] {
         let (first, second) = match self.is_java {
             true => (row.partition_key(), row.row_key()),
@@ -120,7 +121,7 @@ impl Metadata {
         iv
     }
 
-    /// The names in the list: JSON, but for Java's `[A, B]`.
+    /// Splits the decrypted list into names. It is JSON, except that Java wrote `[A, B]`.
     pub(super) fn names(&self, list: &str) -> Option<Vec<String>> {
         if !self.is_java {
             return serde_json::from_str(list).ok();
@@ -130,9 +131,17 @@ impl Metadata {
     }
 }
 
-fn malformed() -> Error {
+fn malformed_error() -> Error {
     Error::seal(
         SealFault::Malformed,
-        format!("the row's `{METADATA}` is none of the legacy protocol"),
+        format!("the row's `{METADATA}` does not have the form of the legacy protocol"),
+    )
+}
+
+/// Returns the one error for all failures after the unwrapping of the content key.
+pub(super) fn unreadable_error() -> Error {
+    Error::seal(
+        SealFault::Authentication,
+        "the row does not decrypt by the legacy protocol with this key",
     )
 }

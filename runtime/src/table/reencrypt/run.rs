@@ -11,7 +11,7 @@ use crate::{
     limits::{BATCH_OPERATIONS, PAGE_ROWS},
     page::{Continuation, Cursor, fingerprint},
     row::Row,
-    seal::{KeyId, id_range},
+    seal::{KeyId, envelope_range},
     table::{backoff, vault::Placed},
 };
 
@@ -240,7 +240,7 @@ fn sealed_with(schema: &'static Schema, keys: &[KeyId]) -> Filter {
     let names = columns.iter().map(|column| &*column.name).chain(seal);
     let each = names.flat_map(|name| {
         keys.iter().map(move |key| {
-            let (mut from, mut to) = id_range(*key);
+            let (mut from, mut to) = envelope_range(*key);
             if name == SEAL {
                 for bound in [&mut from, &mut to] {
                     // A seal begins as an envelope does but for its second byte.

@@ -73,7 +73,7 @@ impl Vault {
         let id = key_id_of(bytes).ok().flatten()?;
         let keys = self.keys.as_ref()?;
         let key = keys.get(&keys.scope_of(row.partition_key()), id).await.ok()?;
-        let place = crate::seal::Place {
+        let place = crate::seal::ValueBinding {
             table: E::SCHEMA.table,
             partition_key: row.partition_key(),
             row_key: row.row_key(),

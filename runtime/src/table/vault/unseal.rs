@@ -14,7 +14,7 @@ use crate::{
     error::{Error, Result, SealFault},
     key::{Family, FamilyKind},
     row::Row,
-    seal::{Place, is_envelope, key_id_of, properties_of, seal_key_id_of},
+    seal::{ValueBinding, is_envelope, key_id_of, properties_of, seal_key_id_of},
 };
 
 impl Vault {
@@ -98,8 +98,8 @@ impl Page<'_> {
         self.unseal(row, Of { sheet, family })
     }
 
-    fn place<'r>(&'r self, of: Of<'_>, row: &'r Row, property: &'r str) -> Place<'r> {
-        Place {
+    fn place<'r>(&'r self, of: Of<'_>, row: &'r Row, property: &'r str) -> ValueBinding<'r> {
+        ValueBinding {
             table: of.sheet.map_or(self.table, |sheet| sheet.schema.table_of(of.family)),
             partition_key: row.partition_key(),
             row_key: row.row_key(),

@@ -14,7 +14,7 @@ use crate::{
     error::{Error, ErrorKind},
     plan::{BITS, Home, Tokens},
     row::{Row, RowBuilder},
-    seal::{DataKey, IndexKey, KeyScope, Place, properties_of},
+    seal::{DataKey, IndexKey, KeyScope, ValueBinding, properties_of},
 };
 
 #[cfg(not(feature = "encrypt"))]
@@ -126,7 +126,7 @@ struct Sealer<'k> {
 #[cfg(feature = "encrypt")]
 impl Sealer<'_> {
     fn row(&self, row: &Row, intent: &Intent) -> Result<Row> {
-        let place = |property| Place {
+        let place = |property| ValueBinding {
             table: self.table,
             partition_key: row.partition_key(),
             row_key: row.row_key(),
@@ -157,7 +157,7 @@ impl Sealer<'_> {
     fn put(
         &self,
         out: &mut RowBuilder,
-        place: &Place<'_>,
+        place: &ValueBinding<'_>,
         value: Option<ValueRef<'_>>,
         how: &How,
     ) -> Result<()> {

@@ -1,0 +1,92 @@
+//! The table, row and property that an encrypted value is bound to.
+
+use super::envelope::KeyId;
+use crate::error::Error;
+
+/// The table, row and property that a value is encrypted for. An envelope decrypts only with the
+/// binding that it was made with, so that it cannot be copied to another row or property.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ValueBinding<'a> {
+    /// The name of the table that the entity type declares, not of the table that the row is stored
+    /// in: the values of a copied table still decrypt.
+    pub table: &'a str,
+    /// The stored PartitionKey.
+    pub partition_key: &'a str,
+    /// The stored RowKey.
+    pub row_key: &'a str,
+    /// The name of the property.
+    pub property: &'a str,
+}
+
+/// The first bytes of all associated data, which keep it apart from other uses of a key.
+const DOMAIN: &[u8; 11] = b"azt-enc-v1\0";
+
+/// Number of bytes of associated data that need no allocation.
+const SHORT_BYTES: usize = 256;
+
+/// The associated data of an envelope: the bytes that the cipher authenticates beside the value.
+/// Up to 256 bytes lie in the array, longer ones in the `Vec`.
+pub(super) struct AssociatedData {
+    short: [u8; SHORT_BYTES],
+    length: usize,
+    long: Vec<u8>,
+}
+
+impl AssociatedData {
+    /// Builds the associated data from the cipher suite, the id of the key and the binding.
+    pub(super) fn new(suite: u8, id: KeyId, binding: &ValueBinding<'_>) -> Self {
+        let parts: usize = binding.parts().map(|part| 4 + part.len()).iter().sum();
+        let length = DOMAIN.len() + 1 + id.as_bytes().len() + parts;
+        let mut bound = Self { short: [0; SHORT_BYTES], length, long: Vec::new() };
+        match bound.short.get_mut(..length) {
+            Some(mut room) => binding.write(suite, id, |bytes| put(&mut room, bytes)),
+            None => {
+                bound.long.reserve_exact(length);
+                binding.write(suite, id, |bytes| bound.long.extend_from_slice(bytes));
+            }
+        }
+        bound
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.short.get(..self.length).unwrap_or(&self.long)
+    }
+}
+
+/// Copies `bytes` to the front of `room` and shortens `room` by them.
+fn put(room: &mut &mut [u8], bytes: &[u8]) {
+    if let Some((front, rest)) = std::mem::take(room).split_at_mut_checked(bytes.len()) {
+        front.copy_from_slice(bytes);
+        *room = rest;
+    }
+}
+
+impl<'a> ValueBinding<'a> {
+    fn parts(&self) -> [&'a str; 4] {
+        [self.table, self.partition_key, self.row_key, self.property]
+    }
+
+    fn write(&self, suite: u8, id: KeyId, mut put: impl FnMut(&[u8])) {
+        put(DOMAIN);
+        put(&[suite]);
+        put(id.as_bytes());
+        for part in self.parts() {
+            put(&length_prefix(part.len()));
+            put(part.as_bytes());
+        }
+    }
+
+    /// Adds table, keys and property to the error.
+    pub(super) fn name_in(&self, error: Error) -> Error {
+        error
+            .in_table(self.table)
+            .at_keys(self.partition_key, self.row_key)
+            .in_property(self.property)
+    }
+}
+
+/// Returns the four bytes that precede a part of that length.
+pub(super) fn length_prefix(length: usize) -> [u8; 4] {
+    // A row has 1 MiB at most, so that no length needs more than 32 bits.
+    u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes()
+}

@@ -1,0 +1,167 @@
+//! Seals of whole entities: a code over the names, types and values of all properties, which detects
+//! a property that was changed, added or removed.
+
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+
+use super::{
+    binding::{ValueBinding, length_prefix},
+    canonical,
+    data_key::{DataKey, authentication_error, not_encrypted_error},
+    envelope::KeyId,
+};
+use crate::{
+    edm::ValueRef,
+    error::{Error, ErrorKind, Result, SealFault},
+    row::Row,
+};
+
+/// The first two bytes of every seal; the suite follows.
+const MAGIC: [u8; 2] = [0xae, 0x5e];
+/// The suite of seals: HMAC-SHA256.
+const SUITE: u8 = 1;
+/// The first bytes of the sealed text, which keep it apart from other uses of a key.
+const DOMAIN: &[u8] = b"azt-seal-v1\0";
+
+impl DataKey {
+    /// Returns a seal over the stored form of an entity: its table and keys, and the name, type and
+    /// value of each property. `binding.property` is the property that will hold the seal, and is left
+    /// out.
+    ///
+    /// An encrypted property counts with its envelope: seal after encrypting, and verify before
+    /// decrypting.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` if `properties` contains a name twice.
+    pub fn seal(
+        &self,
+        binding: &ValueBinding<'_>,
+        properties: &[(&str, ValueRef<'_>)],
+    ) -> Result<Vec<u8>> {
+        let mac = self.mac(binding, properties).map_err(|error| binding.name_in(error))?;
+        let [m0, m1] = MAGIC;
+        let mut seal = vec![m0, m1, SUITE];
+        seal.extend_from_slice(self.id().as_bytes());
+        seal.extend_from_slice(&mac.finalize().into_bytes());
+        Ok(seal)
+    }
+
+    /// Verifies the seal of an entity that was read, in constant time.
+    ///
+    /// # Errors
+    ///
+    /// `is_decrypt` if the bytes are no seal, a seal of another key, or the seal of another entity.
+    pub fn verify_seal(
+        &self,
+        binding: &ValueBinding<'_>,
+        properties: &[(&str, ValueRef<'_>)],
+        seal: &[u8],
+    ) -> Result<()> {
+        self.verify(binding, properties, seal).map_err(|error| binding.name_in(error))
+    }
+
+    fn verify(
+        &self,
+        binding: &ValueBinding<'_>,
+        of: &[(&str, ValueRef<'_>)],
+        seal: &[u8],
+    ) -> Result<()> {
+        let Some((id, sealed)) = split_seal(seal)? else { return Err(not_encrypted_error()) };
+        if id != self.id() {
+            return Err(super::data_key::key_not_found_error(id));
+        }
+        // A seal is never made over a name that occurs twice, so such a row was changed.
+        let mac = self.mac(binding, of).map_err(|_| authentication_error())?;
+        mac.verify_slice(sealed).map_err(|_| authentication_error())
+    }
+
+    fn mac(&self, binding: &ValueBinding<'_>, of: &[(&str, ValueRef<'_>)]) -> Result<Hmac<Sha256>> {
+        let own = binding.property;
+        let mut properties: Vec<_> = of.iter().filter(|(name, _)| *name != own).collect();
+        properties.sort_unstable_by_key(|(name, _)| *name);
+        if let Some([(name, _), _]) =
+            properties.array_windows().find(|[(one, _), (next, _)]| one == next)
+        {
+            let message = format!("property `{}` is given twice", name.escape_debug());
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        let mut mac = Hmac::<Sha256>::new_from_slice(self.seal.as_slice()).map_err(|_| {
+            Error::new(ErrorKind::Invalid, "HMAC refuses the length of the seal's key")
+        })?;
+        mac.update(DOMAIN);
+        mac.update(self.id().as_bytes());
+        for part in [binding.table, binding.partition_key, binding.row_key] {
+            update(&mut mac, part.as_bytes());
+        }
+        mac.update(&length_prefix(properties.len()));
+        let mut value = Vec::new();
+        for (name, stored) in properties {
+            update(&mut mac, name.as_bytes());
+            value.clear();
+            canonical::write_value(&mut value, with_one_nan(*stored));
+            update(&mut mac, &value);
+        }
+        Ok(mac)
+    }
+}
+
+fn update(mac: &mut Hmac<Sha256>, bytes: &[u8]) {
+    mac.update(&length_prefix(bytes.len()));
+    mac.update(bytes);
+}
+
+/// Replaces every NaN by one and the same bit pattern: the service returns only one NaN, whichever
+/// was written.
+fn with_one_nan(value: ValueRef<'_>) -> ValueRef<'_> {
+    match value {
+        ValueRef::Double(v) if v.is_nan() => ValueRef::Double(f64::NAN),
+        other => other,
+    }
+}
+
+/// Splits a seal into the id of its key and its code. Returns `None` for bytes that are no seal.
+fn split_seal(seal: &[u8]) -> Result<Option<(KeyId, &[u8])>> {
+    let Some(rest) = seal.strip_prefix(&MAGIC) else { return Ok(None) };
+    let malformed_error = || Error::seal(SealFault::Malformed, "the seal is cut short");
+    let (&suite, rest) = rest.split_first().ok_or_else(malformed_error)?;
+    if suite != SUITE {
+        let message =
+            format!("the seal is of suite {suite}, this version knows suite {SUITE} only");
+        return Err(Error::seal(SealFault::UnsupportedSuite(suite), message));
+    }
+    let (id, code) = rest.split_first_chunk().ok_or_else(malformed_error)?;
+    if code.len() != 32 {
+        return Err(malformed_error());
+    }
+    Ok(Some((KeyId::from_bytes(*id), code)))
+}
+
+/// Returns the id of the key that a seal is made with, or `None` for bytes that are no seal.
+///
+/// # Errors
+///
+/// `is_decrypt` for a seal that is cut short or has an unknown suite.
+pub fn seal_key_id_of(seal: &[u8]) -> Result<Option<KeyId>> {
+    Ok(split_seal(seal)?.map(|(id, _)| id))
+}
+
+/// Returns the properties of a row in the form that [`DataKey::seal`](DataKey::seal) takes.
+///
+/// # Errors
+///
+/// `is_corrupt` if the row is damaged.
+pub fn properties_of(row: &Row) -> Result<Vec<(&str, ValueRef<'_>)>> {
+    let mut taken = Vec::new();
+    let mut properties = row.properties();
+    while let Some((name, value)) = properties.next()? {
+        let name = std::str::from_utf8(name).map_err(|_| {
+            Error::new(
+                ErrorKind::Corrupt,
+                "the stored row is damaged: a property's name is not UTF-8",
+            )
+        })?;
+        taken.push((name, value));
+    }
+    Ok(taken)
+}

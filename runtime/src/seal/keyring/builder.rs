@@ -1,0 +1,124 @@
+//! The builder of keyrings, which checks that the keys of a scope fit together.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use super::ring::{Keyring, ScopeKeys};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    seal::{
+        data_key::DataKey,
+        index_key::IndexKey,
+        provider::{KeyScope, ScopeRule},
+        root::RootKey,
+    },
+};
+
+/// Collects the keys of a [`Keyring`], and refuses keys that do not fit together in
+/// [`build`](Self::build).
+#[derive(Default)]
+pub struct KeyringBuilder {
+    scopes: BTreeMap<KeyScope, ScopeKeys>,
+    rule: Option<ScopeRule>,
+    pub(super) fault: Option<Error>,
+}
+
+impl Keyring {
+    /// Returns a builder of a keyring, without keys.
+    pub fn builder() -> KeyringBuilder {
+        KeyringBuilder::default()
+    }
+}
+
+impl fmt::Debug for KeyringBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(&self.scopes).finish()
+    }
+}
+
+impl KeyringBuilder {
+    /// Adds the data key that encrypts new values of a scope.
+    #[must_use]
+    pub fn primary(self, scope: &KeyScope, root: &RootKey) -> Self {
+        self.add_data_key(scope, DataKey::from_root(root), true)
+    }
+
+    /// Adds a data key that only decrypts: an earlier primary key, or the next one while it is rolled
+    /// out.
+    #[must_use]
+    pub fn decrypt_only(self, scope: &KeyScope, root: &RootKey) -> Self {
+        self.add_data_key(scope, DataKey::from_root(root), false)
+    }
+
+    pub(super) fn add_data_key(mut self, scope: &KeyScope, key: DataKey, is_primary: bool) -> Self {
+        let keys = self.scopes.entry(scope.clone()).or_default();
+        let id = key.id();
+        if is_primary && keys.primary.replace(id).is_some() {
+            return self.refuse(scope, "has two primary data keys");
+        }
+        if keys.data.insert(id, Arc::new(key)).is_some() {
+            return self.refuse(scope, &format!("has the data key {id} twice"));
+        }
+        self
+    }
+
+    /// Adds the index key that makes new tokens of a scope.
+    #[must_use]
+    pub fn index(self, scope: &KeyScope, version: u32, root: &RootKey) -> Self {
+        self.add_index_key(scope, version, root, true)
+    }
+
+    /// Adds an index key that is only used to look values up, while tokens of two versions are stored.
+    #[must_use]
+    pub fn index_only(self, scope: &KeyScope, version: u32, root: &RootKey) -> Self {
+        self.add_index_key(scope, version, root, false)
+    }
+
+    fn add_index_key(
+        mut self,
+        scope: &KeyScope,
+        version: u32,
+        root: &RootKey,
+        is_current: bool,
+    ) -> Self {
+        // A token tells the version modulo 4, counted from 1: a version 0 would read as 4.
+        if version == 0 {
+            return self.refuse(scope, "has an index key of version 0, versions begin at 1");
+        }
+        let keys = self.scopes.entry(scope.clone()).or_default();
+        if is_current && keys.current.replace(version).is_some() {
+            return self.refuse(scope, "has two current index keys");
+        }
+        let key = Arc::new(IndexKey::from_root(root, version));
+        if keys.index.insert(version, key).is_some() {
+            return self.refuse(scope, &format!("has index key version {version} twice"));
+        }
+        self
+    }
+
+    /// Sets the function from PartitionKey to key scope. Without one, all rows are in the default scope.
+    #[must_use]
+    pub fn scopes(mut self, rule: impl Fn(&str) -> KeyScope + Send + Sync + 'static) -> Self {
+        self.rule = Some(Arc::new(rule));
+        self
+    }
+
+    /// Keeps the first mistake, which [`build`](Self::build) returns.
+    fn refuse(mut self, scope: &KeyScope, why: &str) -> Self {
+        let message = format!("the scope `{}` {why}", scope.name().escape_debug());
+        self.fault.get_or_insert_with(|| Error::new(ErrorKind::Invalid, message));
+        self
+    }
+
+    /// Builds the keyring.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for two primary keys or two current index keys in a scope, a key that is added twice,
+    /// or an index key of version 0.
+    pub fn build(self) -> Result<Keyring> {
+        match self.fault {
+            Some(fault) => Err(fault),
+            None => Ok(Keyring { scopes: self.scopes.into(), rule: self.rule }),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! A key provider whose keys the process holds in memory.
+
+use std::{collections::BTreeMap, fmt, future::ready, sync::Arc};
+
+use zeroize::Zeroizing;
+
+use crate::error::{Error, Result, SealFault};
+use crate::seal::{
+    data_key::{DataKey, key_not_found_error},
+    envelope::KeyId,
+    index_key::IndexKey,
+    provider::{KeyFuture, KeyProvider, KeyScope, ScopeRule},
+    root::RootKey,
+};
+
+/// A key provider whose keys the process holds in memory: read from a file, an environment variable or
+/// a secret of a key store, or built by code. It is cheap to clone, and `Debug` shows only key ids.
+///
+/// ```
+/// use entable::{KeyScope, Keyring, RootKey};
+///
+/// let keys = Keyring::builder()
+///     .primary(&KeyScope::default_scope(), &RootKey::from_bytes([0x42; 32]))
+///     .index(&KeyScope::default_scope(), 1, &RootKey::from_bytes([0x43; 32]))
+///     .build()?;
+/// let same = Keyring::parse(
+///     "entable-keyring 1
+///      data default primary 4242424242424242424242424242424242424242424242424242424242424242
+///      index default 1 current 4343434343434343434343434343434343434343434343434343434343434343",
+/// )?;
+/// assert_eq!(format!("{keys:?}"), format!("{same:?}"));
+/// # Ok::<(), entable::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Keyring {
+    pub(super) scopes: Arc<BTreeMap<KeyScope, ScopeKeys>>,
+    pub(super) rule: Option<ScopeRule>,
+}
+
+/// The keys of one scope.
+#[derive(Default)]
+pub(super) struct ScopeKeys {
+    pub(super) primary: Option<KeyId>,
+    pub(super) data: BTreeMap<KeyId, Arc<DataKey>>,
+    /// The version of the index key that makes new tokens.
+    pub(super) current: Option<u32>,
+    pub(super) index: BTreeMap<u32, Arc<IndexKey>>,
+}
+
+impl Keyring {
+    /// Makes a keyring with one data key, in the default scope, and without an index key.
+    pub fn from_bytes(root: [u8; 32]) -> Self {
+        let mut keys = ScopeKeys::default();
+        let key = DataKey::from_root(&RootKey::from_bytes(*Zeroizing::new(root)));
+        keys.primary = Some(key.id());
+        keys.data.insert(key.id(), Arc::new(key));
+        let scopes = BTreeMap::from([(KeyScope::default_scope(), keys)]);
+        Self { scopes: scopes.into(), rule: None }
+    }
+
+    /// Sets the function from PartitionKey to key scope. Rows of a scope without keys in the keyring can
+    /// be neither written nor read.
+    #[must_use]
+    pub fn with_scopes(mut self, rule: impl Fn(&str) -> KeyScope + Send + Sync + 'static) -> Self {
+        self.rule = Some(Arc::new(rule));
+        self
+    }
+
+    /// Returns the data key that encrypts new values of a scope.
+    ///
+    /// # Errors
+    ///
+    /// `is_key_unavailable` if the scope has no primary key.
+    pub fn primary_key(&self, scope: &KeyScope) -> Result<Arc<DataKey>> {
+        let keys = self.scopes.get(scope);
+        let key = keys.and_then(|keys| keys.data.get(&keys.primary?));
+        key.cloned().ok_or_else(|| missing_key_error(scope, "primary data key"))
+    }
+
+    /// Returns the data key of that id in a scope.
+    ///
+    /// # Errors
+    ///
+    /// `is_decrypt` if the scope does not have the key.
+    pub fn data_key(&self, scope: &KeyScope, id: KeyId) -> Result<Arc<DataKey>> {
+        let key = self.scopes.get(scope).and_then(|keys| keys.data.get(&id));
+        key.cloned().ok_or_else(|| key_not_found_error(id))
+    }
+
+    /// Returns the index key of that version in a scope; for `None`, the one that makes new tokens.
+    ///
+    /// # Errors
+    ///
+    /// `is_key_unavailable` if the scope does not have the index key.
+    pub fn index_key(&self, scope: &KeyScope, version: Option<u32>) -> Result<Arc<IndexKey>> {
+        let keys = self.scopes.get(scope);
+        let key = keys.and_then(|keys| keys.index.get(&version.or(keys.current)?));
+        key.cloned().ok_or_else(|| match version {
+            None => missing_key_error(scope, "current index key"),
+            Some(version) => missing_key_error(scope, &format!("index key of version {version}")),
+        })
+    }
+
+    /// Returns the ids of the data keys of a scope, the primary key's first.
+    pub fn key_ids(&self, scope: &KeyScope) -> Vec<KeyId> {
+        let Some(keys) = self.scopes.get(scope) else { return Vec::new() };
+        let others = keys.data.keys().copied().filter(|id| Some(*id) != keys.primary);
+        keys.primary.into_iter().chain(others).collect()
+    }
+}
+
+fn missing_key_error(scope: &KeyScope, what: &str) -> Error {
+    let fault = SealFault::KeyUnavailable { retryable: false };
+    Error::seal(fault, format!("the scope `{}` has no {what}", scope.name().escape_debug()))
+}
+
+impl KeyProvider for Keyring {
+    fn scope_of(&self, partition_key: &str) -> KeyScope {
+        self.rule.as_ref().map_or_else(KeyScope::default_scope, |rule| rule(partition_key))
+    }
+
+    fn primary<'a>(&'a self, scope: &'a KeyScope) -> KeyFuture<'a, Arc<DataKey>> {
+        Box::pin(ready(self.primary_key(scope)))
+    }
+
+    fn get<'a>(&'a self, scope: &'a KeyScope, id: KeyId) -> KeyFuture<'a, Arc<DataKey>> {
+        Box::pin(ready(self.data_key(scope, id)))
+    }
+
+    fn index<'a>(
+        &'a self,
+        scope: &'a KeyScope,
+        version: Option<u32>,
+    ) -> KeyFuture<'a, Arc<IndexKey>> {
+        Box::pin(ready(self.index_key(scope, version)))
+    }
+}
+
+impl fmt::Debug for Keyring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(&*self.scopes).finish()
+    }
+}
+
+impl fmt::Debug for ScopeKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScopeKeys")
+            .field("primary", &self.primary)
+            .field("data", &self.data.keys())
+            .field("current", &self.current)
+            .field("index", &self.index.keys())
+            .finish()
+    }
+}
