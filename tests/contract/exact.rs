@@ -121,7 +121,7 @@ async fn verb(people: &Table<Person>, dice: &mut Dice) -> Result<(), Error> {
                 let added = match dice.roll(4) {
                     0 => egt.insert(&person),
                     1 => egt.insert_or_replace(&person),
-                    2 => egt.patch::<Person>(point, Person::patch().email(dice.email())),
+                    2 => egt.patch_at::<Person>(point, Person::patch().email(dice.email())),
                     _ => egt.delete_at(point),
                 };
                 drop(added);
