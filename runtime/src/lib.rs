@@ -5,7 +5,7 @@
 // Floor 0: nothing below.
 pub mod error;
 pub mod limits;
-mod chance;
+mod random;
 #[cfg(feature = "encrypt")]
 mod single_flight;
 // Floor 1: values and keys, pure.
@@ -35,11 +35,17 @@ pub mod sas;
 // Floor 5 too: what is too large for rows.
 #[cfg(feature = "blob")]
 mod blob;
-// Floor 5 too: the first that awaits.
+// Floor 5: the first that awaits; knows no outbox.
+pub mod store;
+// Floor 6: siblings over the store.
+pub(crate) mod outbox;
+pub mod query;
+// Floor 7: what users call.
 pub mod table;
-// Floor 6: work that goes on by itself.
+// Floor 8: work that goes on by itself, and work on whole tables.
 mod worker;
-// Floor 7: the service's promises, as tests for backends.
+pub mod maintain;
+// Floor 9: the service's promises, as tests for backends.
 #[cfg(feature = "conformance")]
 pub mod conformance;
 
@@ -54,13 +60,13 @@ pub use crate::queue::AzureQueue;
 #[cfg(feature = "blob")]
 pub use object_store;
 
+#[cfg(feature = "conformance")]
+#[doc(hidden)]
+pub use crate::outbox::guard::Guard;
 #[cfg(feature = "encrypt")]
 pub use crate::seal::{
     CachedKeys, DataKey, IndexKey, KeyId, KeyProvider, KeyScope, Keyring, KeyringBuilder, RootKey,
 };
-#[cfg(feature = "conformance")]
-#[doc(hidden)]
-pub use crate::table::Guard;
 pub use crate::{
     access::{CostClass, Keys},
     backend::layer::RetryPolicy,
@@ -77,12 +83,16 @@ pub use crate::{
     },
     error::{BoxError, Error, ErrorKind, Result, SealFault, Seen, ServiceCode},
     filter::{Comparison, Filter, KeyBounds},
+    maintain::upgrade::Upgrade,
+    outbox::options::OutboxOptions,
     page::{Continuation, Cursor, Page},
-    queue::{MessageQueue, Queue},
+    query::{build::Query, explain::Explain, lookup::Lookup},
+    queue::{MessageQueue, port::Queue},
     row::{ETag, Row, RowBuilder},
+    store::sealing::PlaintextPolicy,
     table::{
-        Bulk, BulkReport, Client, ClientBuilder, DynamicTable, Explain, Lookup, OutboxOptions,
-        PlaintextPolicy, Progress, Query, SetOf, SetTable, Table, Transaction, Upgrade,
+        Bulk, BulkReport, Client, ClientBuilder, DynamicTable, Progress, SetOf, SetTable, Table,
+        Transaction,
     },
     worker::{Context, Poisoned, Worker, WorkerStats},
 };

@@ -9,11 +9,10 @@ pub use crate::{
     entity::{
         Aggregate, EntitySet, FromRow, Message, Projection, Properties, Set, TableEntity, Variant,
     },
+    maintain::Upgrade,
+    query::{Explain, Lookup, Query},
     queue::MessageQueue,
-    table::{
-        Bulk, BulkReport, Client, DynamicTable, Explain, Lookup, Query, SetOf, SetTable, Table,
-        Transaction, Upgrade,
-    },
+    table::{Bulk, BulkReport, Client, DynamicTable, SetOf, SetTable, Table, Transaction},
 };
 pub use entable_macros::{EdmEnum, EntitySet, Message, Projection, Properties, TableEntity};
 /// The extension traits that read a query's stream.

@@ -1,6 +1,6 @@
 //! Copies and lists beside other writers and programs that know nothing of them.
 
-use entable::{Condition, prelude::*, table::FindingKind};
+use entable::{Condition, maintain::FindingKind, prelude::*};
 
 use crate::hooked::Hooked;
 

@@ -1,6 +1,6 @@
 //! Lists that another program wrote, and rows that do not fit.
 
-use entable::{Condition, Value, prelude::*, table::FindingKind};
+use entable::{Condition, Value, maintain::FindingKind, prelude::*};
 
 use crate::copies::{Member, assert_clean, at, club, member};
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use entable::{Condition, OutboxOptions, prelude::*, table::FindingKind};
+use entable::{Condition, OutboxOptions, maintain::FindingKind, prelude::*};
 
 use crate::fixture::{Employee, World, employee};
 

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use entable::{
-    Condition, OutboxOptions, SteppedClock, Ticks, backend::Memory, prelude::*, table::FindingKind,
+    Condition, OutboxOptions, SteppedClock, Ticks, backend::Memory, maintain::FindingKind,
+    prelude::*,
 };
 
 mod old {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use entable::{
-    Condition, OutboxOptions, SteppedClock, Ticks, backend::Memory, prelude::*, table::FindingKind,
+    Condition, OutboxOptions, SteppedClock, Ticks, backend::Memory, maintain::FindingKind,
+    prelude::*,
 };
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]

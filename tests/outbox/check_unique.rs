@@ -1,6 +1,6 @@
 //! Checks of values that are unique across partitions: reservations, claims, and whose a value is.
 
-use entable::{Condition, OutboxOptions, prelude::*, table::FindingKind};
+use entable::{Condition, OutboxOptions, maintain::FindingKind, prelude::*};
 
 use crate::unique::{Person, World, by_email, person};
 

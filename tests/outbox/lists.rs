@@ -8,8 +8,8 @@ use entable::{
         Memory,
         layer::{Fault, Recorder},
     },
+    maintain::{Finding, FindingKind},
     prelude::*,
-    table::{Finding, FindingKind},
 };
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]

@@ -7,8 +7,8 @@ use std::sync::{
 
 use entable::{
     Condition, Value,
+    maintain::{Finding, FindingKind},
     prelude::*,
-    table::{Finding, FindingKind},
 };
 
 use super::copies::{Person, person};

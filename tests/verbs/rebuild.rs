@@ -11,8 +11,8 @@ use entable::{
         Memory,
         layer::{Fault, On, Recorder, Trouble},
     },
+    maintain::FindingKind,
     prelude::*,
-    table::FindingKind,
 };
 
 use super::copies::{Person, person};

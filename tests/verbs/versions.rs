@@ -3,8 +3,8 @@
 use entable::{
     Condition,
     backend::{Memory, layer::Recorder},
+    maintain::{Finding, FindingKind},
     prelude::*,
-    table::{Finding, FindingKind},
 };
 
 mod old {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Blob, BlobVersion};
+use super::blobs::{Blob, BlobVersion};
 use crate::{
     error::{Error, ErrorKind, Result},
     plan::{LIST_MARKER, ListDelta, outbox::ListPlace},

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use object_store::{ObjectStore, PutMode, path::Path};
 use tokio::sync::Mutex;
 
-use super::{BlobVersion, changed, put, read};
+use super::blobs::{BlobVersion, changed, put, read};
 use crate::{
     error::{Error, ErrorKind, Result},
     key::stable_hash,

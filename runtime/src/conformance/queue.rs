@@ -6,7 +6,10 @@ use tokio::time::sleep;
 
 use crate::{
     error::Result,
-    queue::{LONGEST, Poison, Queue, Received},
+    queue::{
+        Poison, Received,
+        port::{LONGEST, Queue},
+    },
 };
 
 /// The shortest time that a message is hidden for.

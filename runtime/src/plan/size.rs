@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::Home;
+use super::planned::Home;
 use crate::{
     batch::{Operation, Verb},
     entity::{SEAL, Schema, SealedColumn},

@@ -5,7 +5,10 @@ use std::time::Duration;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use tokio::time::Instant;
 
-use super::{Poison, Queue, QueueCapabilities, Received, check_name, check_time, lease_lost};
+use super::{
+    port::{Queue, QueueCapabilities, check_name, check_time, lease_lost},
+    received::{Poison, Received},
+};
 use crate::{
     AzureOptions,
     backend::{

@@ -139,11 +139,14 @@ impl Client {
     /// `is_unsupported` for a client that is not of an account; `is_invalid` for what is no queue's
     /// name, or where the account's address does not tell that of its queues.
     #[cfg(feature = "azure-queue")]
-    pub fn azure_queue(&self, name: impl Into<String>) -> Result<crate::MessageQueue> {
+    pub fn azure_queue(
+        &self,
+        name: impl Into<String>,
+    ) -> Result<crate::queue::typed::MessageQueue> {
         let account = self.account("there are no Azure Storage queues")?;
         let (queues, policy) = (account.azure.queues()?, account.policy.clone());
         let queue = crate::AzureQueue::of(queues, name.into(), policy)?;
-        Ok(crate::MessageQueue::over(queue))
+        Ok(crate::queue::MessageQueue::over(queue))
     }
 
     fn account(&self, what: &str) -> Result<&Account> {

@@ -2,23 +2,21 @@
 
 use std::{fmt, sync::Arc};
 
-#[cfg(feature = "conformance")]
-use super::Guard;
 #[cfg(feature = "azure")]
 use super::account::Account;
-use super::{
-    Client,
-    outbox::{Guards, Outbox, OutboxOptions},
-    vault::{PlaintextPolicy, Vault},
-};
+use super::client::Client;
+#[cfg(feature = "conformance")]
+use crate::outbox::guard::Guard;
 use crate::{
     backend::{
         Backend,
         layer::{Retry, RetryPolicy},
     },
-    chance::Chance,
     clock::{Clock, SystemClock},
     error::{Error, ErrorKind, Result},
+    outbox::{guard::Guards, options::OutboxOptions, state::Outbox},
+    random::Chance,
+    store::sealing::{PlaintextPolicy, Vault},
 };
 
 /// Puts a client together.
@@ -216,7 +214,7 @@ impl ClientBuilder {
         let blobs = match self.blobs {
             Some(store) => {
                 let tables = backend.capabilities();
-                Some(crate::blob::Blobs::of(store, tables.exclusive, tables.name)?)
+                Some(crate::blob::blobs::Blobs::of(store, tables.exclusive, tables.name)?)
             }
             None => None,
         };

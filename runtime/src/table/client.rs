@@ -5,22 +5,23 @@ use std::{fmt, sync::Arc};
 #[cfg(feature = "azure")]
 use super::account::Account;
 use super::{
-    Bulk, ClientBuilder, DynamicTable, SetTable, Table, Transaction,
-    outbox::{Guards, Outbox, OutboxOptions},
-    vault::{Placed, Reading, Vault},
+    builder::ClientBuilder, bulk::Bulk, dynamic::DynamicTable, set::SetTable,
+    transaction::Transaction, typed::Table,
 };
 #[cfg(feature = "azure")]
 use crate::backend::layer::RetryPolicy;
 use crate::{
     backend::{Backend, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
     batch::{Batch, Written},
-    chance::Chance,
     clock::SystemClock,
     entity::{Schema, Set, TableEntity},
     error::{Error, ErrorKind, Result},
     limits,
+    outbox::{guard::Guards, options::OutboxOptions, state::Outbox},
     plan::Tokens,
+    random::Chance,
     row::Row,
+    store::sealing::{Vault, open::Reading, plan::Placed},
 };
 
 /// A store of tables: in memory, in a file, or a service.
@@ -43,9 +44,9 @@ pub struct Client {
     #[cfg(feature = "azure")]
     pub(super) account: Option<Account>,
     pub(super) outbox: Arc<Outbox>,
-    pub(super) vault: Arc<Vault>,
+    pub(crate) vault: Arc<Vault>,
     #[cfg(feature = "blob")]
-    pub(super) blobs: Option<crate::blob::Blobs>,
+    pub(crate) blobs: Option<crate::blob::blobs::Blobs>,
 }
 
 impl Client {

@@ -1,10 +1,12 @@
 //! A table without a type: keys, filters and bags of properties.
 
 use super::{
-    Bulk, BulkChange, BulkVerb, Client, Query, Rewritable, Transaction, Writable, backoff,
-    decode::at,
-    request::Request,
-    vault::{Placed, Reading},
+    bulk::{
+        Bulk,
+        group::{BulkChange, BulkVerb, Rewritable, Writable},
+    },
+    client::Client,
+    transaction::Transaction,
 };
 use crate::{
     access::Keys,
@@ -16,6 +18,13 @@ use crate::{
     filter::Filter,
     plan,
     row::Row,
+};
+use crate::{
+    query::{build::Query, decode::at, request::Request},
+    store::{
+        backoff,
+        sealing::{open::Reading, plan::Placed},
+    },
 };
 
 /// The property in which earlier storage libraries describe how a row is encrypted.

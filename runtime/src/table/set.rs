@@ -5,8 +5,10 @@ use std::{fmt, marker::PhantomData};
 use futures_util::TryStreamExt;
 
 use super::{
-    Bulk, Client, Condition, Query, Selection, Transaction, Writable, decode::at, request::Request,
-    vault::Reading,
+    bulk::{Bulk, group::Writable},
+    client::Client,
+    dynamic::Selection,
+    transaction::Transaction,
 };
 use crate::{
     backend::Read,
@@ -17,6 +19,14 @@ use crate::{
     error::{Error, ErrorKind, Result},
     filter::Filter,
     row::Row,
+};
+use crate::{
+    query::{
+        build::{Condition, Query},
+        decode::at,
+        request::Request,
+    },
+    store::sealing::open::Reading,
 };
 
 /// The rows of a table as values of a set `S`: of an enum with one variant per entity, or of a
@@ -133,7 +143,7 @@ impl<S: EntitySet> SetTable<S> {
     ///
     /// # Errors
     ///
-    /// As [`Table::insert`](super::Table::insert).
+    /// As [`Table::insert`](crate::table::typed::Table).
     pub async fn insert(&self, value: &S) -> Result<()>
     where
         S: Writable,
@@ -147,7 +157,7 @@ impl<S: EntitySet> SetTable<S> {
     ///
     /// # Errors
     ///
-    /// As [`Table::insert_or_replace`](super::Table::insert_or_replace).
+    /// As [`Table::insert_or_replace`](crate::table::typed::Table).
     pub async fn insert_or_replace(&self, value: &S) -> Result<()>
     where
         S: Writable,

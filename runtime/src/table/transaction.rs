@@ -3,9 +3,13 @@
 use std::{borrow::Cow, collections::HashMap, ops::Deref};
 
 use super::{
-    BulkVerb, Client, Rewritable, Writable,
+    bulk::group::{BulkVerb, Rewritable, Writable},
+    client::Client,
+};
+use crate::outbox::{
     commit::{Outcome, commit_with, keyed},
-    outbox::{Guard, Notes},
+    guard::Guard,
+    outbox_plan::Notes,
 };
 use crate::{
     batch::{Operation, Written},
@@ -172,7 +176,7 @@ impl Transaction {
     }
 
     /// Stores a message in the partition of the transaction: a worker hands it to the function that
-    /// was given to [`Worker::on`](crate::Worker::on), at least once.
+    /// was given to [`Worker::on`](crate::worker::state::Worker), at least once.
     ///
     /// A transaction of nothing but messages begins with `Table::transaction()` and
     /// [`in_partition`](Self::in_partition).

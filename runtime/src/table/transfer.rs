@@ -1,6 +1,7 @@
 //! Taking an entity out of its table to wherever: another table, a blob, a file, a search index.
 
-use super::{Table, backoff};
+use super::typed::Table;
+use crate::store::backoff;
 use crate::{
     backend::BoxFuture,
     entity::{Point, Stored, TableEntity},

@@ -3,8 +3,8 @@
 //! The fence goes first, in the version that was read beside no open work; who commits under it
 //! meanwhile changes that version. Then the marker, which has nothing to stand for any more.
 
-use super::{Worker, directory::is_gone, partition::Partition};
-use crate::{batch::Condition, error::Result, plan::outbox::Marker, table::Guard};
+use super::{directory::is_gone, partition::Partition, state::Worker};
+use crate::{batch::Condition, error::Result, outbox::guard::Guard, plan::outbox::Marker};
 
 impl Worker {
     /// Takes down what stands for no open work. Gives back the markers that have to go: PartitionKey

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Worker;
+use super::state::Worker;
 use crate::{
     backend::Scan,
     batch::{Batch, Condition, Operation},

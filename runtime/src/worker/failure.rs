@@ -4,7 +4,7 @@ use std::{error::Error as StdError, io, time::Duration};
 
 use crate::{
     error::{BoxError, Error, ErrorKind},
-    plan::moving::is_on_its_way,
+    plan::moves::is_on_its_way,
 };
 
 /// Why a message was not handled.

@@ -5,12 +5,12 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 
 use super::{
-    Worker,
     directory::is_gone,
     failure::{Failure, back_off, is_permanent},
     handler::Context,
     partition::{Aged, Partition},
     round::{Due, ROWS, Round},
+    state::Worker,
     stats::Visit,
 };
 use crate::{
@@ -18,13 +18,15 @@ use crate::{
     edm::Ticks,
     entity::{Message, Schema},
     error::{Error, ErrorKind, Result},
-    plan::moving::Journey,
-    plan::outbox::{OpenMessage, after, receipt_key},
-    row::ETag,
-    table::{
-        Guard,
-        outbox::{Carried, Carry},
+    outbox::{
+        guard::Guard,
+        moves::{Carried, Carry},
     },
+    plan::{
+        moves::Journey,
+        outbox::{OpenMessage, after, receipt_key},
+    },
+    row::ETag,
 };
 
 /// How long a message waits after a failure, for each failure so far.

@@ -8,7 +8,8 @@ use crate::{
     edm::Ticks,
     error::Result,
     plan::outbox::{
-        CLAIM, DIRTY, FENCE, Fence, MESSAGE, RECEIPT, RESERVED, RESERVED_END, is_known,
+        Fence,
+        reserved_keys::{CLAIM, DIRTY, FENCE, MESSAGE, RECEIPT, RESERVED, RESERVED_END, is_known},
     },
     row::Row,
     table::Client,

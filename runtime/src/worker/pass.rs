@@ -5,20 +5,23 @@
 
 use futures_util::future::try_join_all;
 
-use super::{Worker, derived::Derived, partition::Aged};
+use super::{partition::Aged, primary_state::Derived, state::Worker};
 use crate::{
     backend::Read,
     entity::Schema,
     error::{Error, ErrorKind, Result},
+    outbox::{
+        deadline::Flight,
+        fast_path::{guarded, read_row},
+        guard::{Guard, Guards},
+        occupied_key::{Contender, Meeting},
+        reservation::is_open,
+    },
     plan::outbox::{
         Listing, Name, OpenRow, Owner, Place, Step, claim_of, from_of, holds_same, is_of_version,
         place_of, step,
     },
     row::Row,
-    table::{
-        Guard,
-        outbox::{Contender, Flight, Guards, Meeting, guarded, is_open, read_row},
-    },
 };
 
 /// What became of a pass.

@@ -1,13 +1,17 @@
 //! Poison: work that failed for good too often, put aside and never lost.
 
-use super::{Worker, failure::is_permanent, partition::Aged, round::place};
+use super::{failure::is_permanent, partition::Aged, round::place, state::Worker};
 use crate::{
     backend::Scan,
     batch::{Condition, Operation},
     edm::ValueRef,
     error::{Error, ErrorKind, Result},
     filter::Filter,
-    plan::outbox::{CLAIM, DIRTY, MESSAGE, OpenRow, hash128, posted, short},
+    plan::outbox::{
+        OpenRow, hash128, posted,
+        reserved_keys::{CLAIM, DIRTY, MESSAGE},
+        short,
+    },
     row::{ETag, Row},
 };
 

@@ -9,15 +9,18 @@ use tokio::{
 };
 
 use super::{
-    Worker,
     failure::{Failure, back_off},
     handler::Context,
     messages::DELAY,
     round::{Due, Round},
+    state::Worker,
 };
 use crate::{
     error::{Error, Result},
-    queue::{Envelope, LONGEST, MessageQueue, Queue, Receipts, Received},
+    queue::{
+        Envelope, MessageQueue, Receipts, Received,
+        port::{LONGEST, Queue},
+    },
 };
 
 /// How long a message of a type that this program does not know is left to others.

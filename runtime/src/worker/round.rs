@@ -6,10 +6,10 @@ use futures_util::{StreamExt, stream};
 use tokio::time::Instant;
 
 use super::{
-    Place, Worker,
     directory::{self, Found},
     partition::{Aged, Partition},
     pass::Passed,
+    state::{Place, Worker},
     stats::Visit,
 };
 use crate::{

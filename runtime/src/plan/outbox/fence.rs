@@ -3,7 +3,10 @@
 //! A fence stands in the partition, its marker in the directory. Every transaction that leaves open
 //! work writes its fence; the marker is older than the first of them, and outlives the fence.
 
-use super::{FENCE, FORMAT, FORMAT_NAME, TYPE_NAME, hash128};
+use super::{
+    hash::hash128,
+    reserved_keys::{FENCE, FORMAT, FORMAT_NAME, TYPE_NAME},
+};
 use crate::{
     batch::{Condition, Operation},
     edm::{Ticks, ValueRef},

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::{FORMAT, FORMAT_NAME, MESSAGE, RECEIPT, TYPE_NAME, fence::text};
+use super::{
+    fence::text,
+    reserved_keys::{FORMAT, FORMAT_NAME, MESSAGE, RECEIPT, TYPE_NAME},
+};
 use crate::{
     batch::{Condition, Operation},
     edm::{Ticks, ValueRef},

@@ -12,8 +12,8 @@ use crate::{
     error::Result,
     limits::{BATCH_OPERATIONS, REQUEST_BYTES},
     plan::{self, Change},
+    query::decode::decode_required,
     row::Row,
-    table::decode::decode_required,
 };
 
 /// What a bulk write does to an entity.

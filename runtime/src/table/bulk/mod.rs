@@ -1,8 +1,8 @@
 //! Bulk writes: many entities, grouped by partition into as few transactions as they fit in.
 
-mod group;
-mod rewrite;
-mod run;
+pub(crate) mod group;
+pub(crate) mod rewrite;
+pub(crate) mod run;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -12,12 +12,12 @@ pub use group::{BulkChange, BulkVerb, Deletable, Rewritable, Writable, bulk_chan
 use rewrite::Rewrite;
 use run::{Run, Work};
 
-use super::{Client, Query};
 use crate::{
     entity::Stored,
     error::{BoxError, Error, Result},
     page::Cursor,
 };
+use crate::{query::build::Query, table::client::Client};
 
 /// How far a bulk write is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -246,7 +246,7 @@ impl Bulk {
     }
 
     /// The same, where another writer may have done what there is to do.
-    pub(super) async fn rewrite_all<Q, T>(
+    pub(crate) async fn rewrite_all<Q, T>(
         self,
         query: Query<Q, Stored<T>>,
         change: impl FnMut(&mut T) -> Result<(), BoxError>,

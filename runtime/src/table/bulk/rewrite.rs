@@ -5,8 +5,10 @@ use crate::{
     backend::Read,
     entity::Stored,
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
+    outbox::commit::commit,
     plan::Change,
-    table::{Client, backoff, commit::commit, vault::Reading},
+    store::{backoff, sealing::open::Reading},
+    table::Client,
 };
 
 /// What is done to each entity.

@@ -21,11 +21,9 @@ use super::{
 };
 use crate::{
     error::{BoxError, Error, Result},
+    outbox::commit::{commit, keyed},
     plan::Change,
-    table::{
-        Client,
-        commit::{commit, keyed},
-    },
+    table::Client,
 };
 
 /// Partitions that wait for more changes and are registered together.

@@ -1,0 +1,14 @@
+//! Maintenance of whole tables: checks and repairs of copies, rebuilt indexes, new keys, new
+//! versions.
+
+pub(crate) mod check;
+pub(crate) mod rebuild;
+#[cfg(feature = "encrypt")]
+pub(crate) mod reencrypt;
+pub(crate) mod upgrade;
+
+pub use check::{Check, CheckProgress, CheckReport, Finding, FindingKind};
+pub use rebuild::{Rebuild, RebuildProgress, RebuildReport};
+#[cfg(feature = "encrypt")]
+pub use reencrypt::{Reencrypt, ReencryptProgress, ReencryptReport, Unsealed};
+pub use upgrade::Upgrade;

@@ -1,0 +1,56 @@
+//! An index or a list in another partition: the rows that it needs are recorded beside their
+//! primaries, and workers write them.
+
+use crate::{
+    entity::{EntityRows, Schema, TableEntity},
+    error::Result,
+    key::{Family, FamilyKind},
+    limits::BATCH_OPERATIONS,
+    plan::outbox::Dirty,
+    query::decode::at,
+    row::Row,
+    table::Table,
+};
+
+/// Records the copies that some primaries derive for an index, a transaction for each run of them
+/// in one partition. How many there are.
+pub(crate) async fn record<E: TableEntity>(
+    table: &Table<E>,
+    family: &'static Family,
+    primaries: &[&Row],
+) -> Result<u64> {
+    let mut recorded = 0;
+    let runs = primaries.chunk_by(|a, b| a.partition_key() == b.partition_key());
+    // One operation is for the fence.
+    for run in runs.flat_map(|run| run.chunks(BATCH_OPERATIONS - 1)) {
+        let mut operations = Vec::new();
+        let tokens = table.tokens().await?;
+        for primary in run {
+            let rows = (E::SCHEMA.derived)(primary)
+                .and_then(|rows| rows.map(|rows| tokens.fill(E::SCHEMA, rows)).transpose());
+            let rows = rows.map_err(|error| at(primary, error))?;
+            let dirty =
+                rows.and_then(|rows| naming(E::SCHEMA, &table.name, primary, &rows, family));
+            operations.extend(dirty.map(|dirty| dirty.recorded(true)).transpose()?);
+        }
+        recorded += u64::try_from(operations.len()).unwrap_or(u64::MAX);
+        table.client.outbox().record(&table.client, &table.name, operations).await?;
+    }
+    Ok(recorded)
+}
+
+/// The record of what a primary has in an index or a list elsewhere, if it has anything in it.
+fn naming(
+    schema: &'static Schema,
+    table: &str,
+    primary: &Row,
+    rows: &EntityRows,
+    family: &'static Family,
+) -> Option<Dirty> {
+    if family.kind == FamilyKind::List {
+        let listed = rows.listed.iter().find(|listed| listed.family.index == family.index)?;
+        return Some(Dirty::naming_list(schema, table, primary, listed));
+    }
+    let copy = rows.elsewhere.iter().find(|copy| copy.family.index == family.index)?;
+    Dirty::naming(schema, table, primary, copy)
+}

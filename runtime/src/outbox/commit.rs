@@ -1,0 +1,386 @@
+//! The one way in which entities are written: read what a change needs, plan, send one entity group
+//! transaction, and plan again where an internal row was changed by another writer.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
+
+use futures_util::future::try_join_all;
+
+use super::{
+    claims::{Claims, is_definite},
+    outbox_plan::{Notes, Work},
+    unique_violation::Wanted,
+};
+use crate::{
+    access::Keys,
+    backend::{Read, Scan},
+    batch::Written,
+    entity::Pending,
+    error::{Error, ErrorKind, Result, ServiceCode},
+    filter::Filter,
+    key::Family,
+    limits::BATCH_OPERATIONS,
+    plan::{Change, Effect, Ids, Role, StoredList, TransactionPlan, list_deltas, spill_bounds},
+    row::Row,
+    store::{
+        backoff,
+        sealing::{open::Reading, plan::Placed},
+    },
+    table::Client,
+};
+
+/// What became of one change.
+#[derive(Debug, Clone)]
+pub(crate) struct Outcome {
+    /// The answer for the primary; `None` where there was nothing to do.
+    pub(crate) written: Option<Written>,
+    /// The primary as it is now, where the verb knows all of it.
+    pub(crate) row: Option<Row>,
+}
+
+/// What became of all changes.
+#[derive(Debug)]
+pub(crate) struct Landed {
+    pub(crate) outcomes: Vec<Outcome>,
+    /// What goes on in other partitions.
+    pub(crate) pending: Pending,
+}
+
+/// Writes all changes or none; they are in one partition.
+///
+/// An error's `failed_index` is the change.
+pub(crate) async fn commit(client: &Client, table: &str, changes: &[Change]) -> Result<Landed> {
+    commit_with(client, table, changes, &Notes::default()).await
+}
+
+/// The same with further rows of the outbox.
+pub(crate) async fn commit_with(
+    client: &Client,
+    table: &str,
+    changes: &[Change],
+    notes: &Notes,
+) -> Result<Landed> {
+    let changes = &keyed(client, table, changes).await?;
+    let mut busy = None;
+    for attempt in 0..backoff::ATTEMPTS {
+        match try_once(client, table, changes, notes).await? {
+            Attempt::Landed(landed) => return Ok(landed),
+            Attempt::Raced => busy = None,
+            Attempt::Busy(error) => busy = Some(error),
+        }
+        backoff::wait(client, attempt).await;
+    }
+    if let Some(busy) = busy {
+        return Err(busy);
+    }
+    let (partition_key, row_key) = changes.first().map(Change::keys).unwrap_or_default();
+    Err(backoff::contended().in_table(table).at_keys(partition_key, row_key))
+}
+
+/// The changes with the tokens that their keys have.
+pub(crate) async fn keyed<'c>(
+    client: &Client,
+    table: &str,
+    changes: &'c [Change],
+) -> Result<Cow<'c, [Change]>> {
+    if !changes.iter().any(|change| matches!(change, Change::Keyed(_))) {
+        return Ok(Cow::Borrowed(changes));
+    }
+    let tokens = client.tokens().await.map_err(|error| error.in_table(table))?;
+    let keyed = changes.iter().enumerate().map(|(verb, change)| match change {
+        Change::Keyed(make) => {
+            make(&tokens).map_err(|error| error.in_table(table).at_operation(verb))
+        }
+        change => Ok(change.clone()),
+    });
+    keyed.collect::<Result<_>>().map(Cow::Owned)
+}
+
+/// What became of one attempt.
+enum Attempt {
+    Landed(Landed),
+    /// Another writer was first on an internal row.
+    Raced,
+    /// Another write of the same entity is under way, or died.
+    Busy(Error),
+}
+
+/// Reads, plans and sends.
+///
+/// A copy that was not there to be deleted is left out of the same plan only: a writer that creates
+/// it moves the primary's version as well, and a new plan from that version deletes it.
+async fn try_once(
+    client: &Client,
+    table: &str,
+    changes: &[Change],
+    notes: &Notes,
+) -> Result<Attempt> {
+    let effects = try_join_all(
+        changes.iter().enumerate().map(|(verb, change)| effect(client, table, verb, change)),
+    )
+    .await?;
+    let lists = read_lists(client, table, &effects).await?;
+    let mut work = Work::of(client, table, &effects, notes).await;
+    if work.claims() {
+        // Nothing is reserved for a transaction that is too large.
+        let planned = TransactionPlan::of(&effects, &lists, &HashSet::new())?.operations.len();
+        check_room(table, planned + work.operations())?;
+    }
+    let claims = match work.claim(client).await {
+        Ok(claims) => claims,
+        Err(error) if error.is_contended() => return Ok(Attempt::Busy(error)),
+        Err(error) => {
+            return Err(match work.verb_of(&effects, &error) {
+                Some(verb) if error.is_unique_violation() => error.at_operation(verb),
+                _ => error,
+            });
+        }
+    };
+    let plan = Planned { table, changes, effects: &effects, lists: &lists };
+    let landed = plan.send(client, work, claims.as_ref()).await;
+    if let (Some(claims), Ok(None) | Err(_)) = (&claims, &landed) {
+        claims.release(client, landed.as_ref().err().is_none_or(is_definite)).await;
+    }
+    Ok(landed?.map_or(Attempt::Raced, Attempt::Landed))
+}
+
+/// What is known before anything is sent.
+struct Planned<'p> {
+    table: &'p str,
+    changes: &'p [Change],
+    effects: &'p [Arc<Effect>],
+    lists: &'p BTreeMap<String, Option<StoredList>>,
+}
+
+impl Planned<'_> {
+    /// Sends the transaction, again where a row of the framework was not as it was thought to be.
+    async fn send(
+        &self,
+        client: &Client,
+        mut work: Work<'_>,
+        claims: Option<&Claims>,
+    ) -> Result<Option<Landed>> {
+        let Self { table, changes, effects, lists } = *self;
+        let mut missing = HashSet::new();
+        loop {
+            let mut transaction = TransactionPlan::of(effects, lists, &missing)?;
+            work.record(client, &mut transaction, claims).await?;
+            let failure = match send(client, table, &transaction).await {
+                Ok(written) => {
+                    let outcomes = outcomes(effects, &transaction, &written);
+                    let pending = work.begin(client, &transaction, &written);
+                    return Ok(Some(Landed { outcomes, pending }));
+                }
+                Err(error) => error,
+            };
+            match Failed::of(&failure, &transaction, changes) {
+                Failed::Caller(verb) => return Err(failure.at_operation(verb)),
+                Failed::Taken(verb, family, copy) => {
+                    let Some(effect) = effects.get(verb) else { return Err(failure) };
+                    let wanted = Wanted { table, copy, family, effect };
+                    let Some(error) = wanted.violation(client).await? else { return Ok(None) };
+                    let code = failure.service_code().cloned();
+                    let error = error.at_operation(verb);
+                    return Err(code.into_iter().fold(error, Error::with_code));
+                }
+                Failed::MissingCopy(row_key) if missing.insert(row_key.clone()) => {}
+                Failed::Work(role) if work.goes_on(client, role) => {}
+                Failed::MissingCopy(_) | Failed::Work(_) | Failed::Other => {
+                    return Err(failure.without_operation());
+                }
+                Failed::Race => return Ok(None),
+                Failed::Behind => return Err(behind(table, &failure)),
+            }
+        }
+    }
+}
+
+async fn effect(client: &Client, table: &str, verb: usize, change: &Change) -> Result<Arc<Effect>> {
+    match change {
+        Change::Ready(effect) => Ok(effect.clone()),
+        Change::Read { partition_key, row_key, plan, schema, .. } => {
+            let reading = schema.map_or(Reading::Untyped, Reading::Typed);
+            let read = Read { table, partition_key, row_key, select: None };
+            let row = client.read_as(read, reading).await?;
+            let effect = plan(row.as_ref());
+            effect.map(Arc::new).map_err(|error| error.in_table(table).at_operation(verb))
+        }
+        Change::Keyed(_) => Ok(Arc::new(Effect::nothing())),
+    }
+}
+
+/// Reads every list that the effects change: the head, and spills where it has any.
+async fn read_lists(
+    client: &Client,
+    table: &str,
+    effects: &[Arc<Effect>],
+) -> Result<BTreeMap<String, Option<StoredList>>> {
+    let deltas = list_deltas(effects);
+    let partition_key = effects
+        .iter()
+        .find_map(|effect| effect.primary.first())
+        .map(|operation| operation.row().partition_key())
+        .unwrap_or_default();
+    let lists = deltas.into_keys().map(|row_key| async move {
+        let list = read_list(client, table, partition_key, &row_key).await?;
+        Ok::<_, Error>((row_key, list))
+    });
+    Ok(try_join_all(lists).await?.into_iter().collect())
+}
+
+/// A list as it is in one version of its head.
+pub(crate) async fn read_list(
+    client: &Client,
+    table: &str,
+    partition_key: &str,
+    row_key: &str,
+) -> Result<Option<StoredList>> {
+    read_list_of(client, table, (partition_key, row_key), Ids::RowKeys).await
+}
+
+/// The same for a list of such ids.
+pub(crate) async fn read_list_of(
+    client: &Client,
+    table: &str,
+    (partition_key, row_key): (&str, &str),
+    of: Ids,
+) -> Result<Option<StoredList>> {
+    let head = Read { table, partition_key, row_key, select: None };
+    let Some(mut row) = client.read(head).await? else { return Ok(None) };
+    for attempt in 0..backoff::ATTEMPTS {
+        let mut list = StoredList::of(row, of)?;
+        if list.spills() == 0 {
+            return Ok(Some(list));
+        }
+        let (first, last) = spill_bounds(row_key, list.spills());
+        let keys = Keys::partition(partition_key).rows(first.as_str()..=last.as_str());
+        for spill in scan_all(client, table, &keys.filter()).await? {
+            list.extend(&spill)?;
+        }
+        match client.read(head).await? {
+            Some(again) if again.etag() == list.head().etag() => return Ok(Some(list)),
+            Some(again) => row = again,
+            None => return Ok(None),
+        }
+        backoff::wait(client, attempt).await;
+    }
+    let message = "the list kept changing while its rows were read";
+    Err(Error::new(ErrorKind::Contended, message).in_table(table).at_keys(partition_key, row_key))
+}
+
+async fn scan_all(client: &Client, table: &str, filter: &Filter) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    let mut from = None;
+    loop {
+        let scan = Scan { table, filter, select: None, top: None, from: from.as_ref() };
+        let page = client.scan(scan).await?;
+        rows.extend(page.rows);
+        match page.next {
+            Some(next) => from = Some(next),
+            None => return Ok(rows),
+        }
+    }
+}
+
+fn check_room(table: &str, operations: usize) -> Result<()> {
+    if operations <= BATCH_OPERATIONS {
+        return Ok(());
+    }
+    let message = format!(
+        "an entity group transaction has at most {BATCH_OPERATIONS} operations, copies, lists and the outbox included, and this makes {operations}"
+    );
+    let error = Error::new(ErrorKind::TooLarge, message);
+    Err(error.with_code(ServiceCode::InvalidInput).in_table(table))
+}
+
+async fn send(client: &Client, table: &str, transaction: &TransactionPlan) -> Result<Vec<Written>> {
+    let operations = &transaction.operations;
+    check_room(table, operations.len())?;
+    let placed = operations.iter().zip(&transaction.homes);
+    let placed = placed.map(|(operation, home)| Placed::new(operation.clone(), *home)).collect();
+    client.write(table, placed).await
+}
+
+fn outcomes(
+    effects: &[Arc<Effect>],
+    transaction: &TransactionPlan,
+    written: &[Written],
+) -> Vec<Outcome> {
+    let results = transaction.results(effects.len());
+    effects
+        .iter()
+        .zip(results)
+        .map(|(effect, at)| Outcome {
+            written: at.and_then(|at| written.get(at).cloned()),
+            row: effect.row.clone(),
+        })
+        .collect()
+}
+
+/// Whose fault a failure is.
+enum Failed<'t> {
+    /// The verb of that number.
+    Caller(usize),
+    /// A key of an index is taken.
+    Taken(usize, &'static Family, &'t Row),
+    /// An old copy is not there, and need not be deleted.
+    MissingCopy(String),
+    /// Another writer was first on a row that is not the caller's.
+    Race,
+    /// A row of the outbox was not as it was thought to be.
+    Work(Role),
+    /// Too much work of one primary is open.
+    Behind,
+    /// No operation's.
+    Other,
+}
+
+impl<'t> Failed<'t> {
+    fn of(error: &Error, transaction: &'t TransactionPlan, changes: &[Change]) -> Self {
+        let at = match error.failed_index() {
+            Some(at) => at,
+            None if transaction.operations.len() == 1 => 0,
+            None => return Self::Other,
+        };
+        if let (true, Some(Role::Dirty(_))) = (error.is_too_large(), transaction.roles.get(at)) {
+            return Self::Behind;
+        }
+        if error.is_too_large() {
+            return transaction.verb_of(at).map_or(Self::Other, Self::Caller);
+        }
+        let raced = error.is_raced();
+        let role = transaction.roles.get(at).zip(transaction.operations.get(at));
+        match role {
+            None => Self::Other,
+            Some((Role::Primary(verb), _)) => {
+                let repeats = changes.get(*verb).is_some_and(Change::repeats);
+                if raced && repeats { Self::Race } else { Self::Caller(*verb) }
+            }
+            Some((Role::NewCopy(verb, family), operation)) if error.is_conflict() => {
+                Self::Taken(*verb, family, operation.row())
+            }
+            Some((Role::NewCopy(verb, _), _)) => Self::Caller(*verb),
+            Some((Role::OldCopy, operation)) if error.is_not_found() && raced => {
+                Self::MissingCopy(operation.row().row_key().to_owned())
+            }
+            Some((role @ (Role::Dirty(_) | Role::Note | Role::Fence), _)) if raced => {
+                Self::Work(*role)
+            }
+            Some(_) if raced => Self::Race,
+            Some(_) => Self::Other,
+        }
+    }
+}
+
+/// A primary whose dirty row is full: its rows elsewhere kept changing, and no worker came.
+fn behind(table: &str, failure: &Error) -> Error {
+    let message = "the work on the entity's copies in other partitions is too far behind: run a worker, `client.worker().run(..)`";
+    let error = Error::new(ErrorKind::Contended, message).in_table(table);
+    match failure.keys() {
+        Some((partition_key, row_key)) => error.at_keys(partition_key, row_key),
+        None => error,
+    }
+}

@@ -1,0 +1,66 @@
+//! The one bound on time that anything depends on, enforced by each client on itself: rows
+//! elsewhere are written soon after their primary was read, or not at all.
+
+use std::future::Future;
+
+use tokio::time::{Instant, timeout};
+
+use super::options::SERVER_LIMIT;
+use crate::{
+    batch::{Operation, Written},
+    entity::Kinds,
+    error::{Error, ErrorKind, Result},
+    plan::Home,
+    store::sealing::plan::Placed,
+    table::Client,
+};
+
+/// How long rows elsewhere may be written by what was read or committed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Flight {
+    /// A request that begins later might land too late.
+    until: Instant,
+}
+
+impl Flight {
+    /// The flight that begins with the read, or the commit, that is about to be sent.
+    pub(crate) fn begin(client: &Client) -> Self {
+        let options = &client.outbox().options;
+        let slack = options.request_timeout.saturating_add(SERVER_LIMIT);
+        Self { until: Instant::now() + options.flight.saturating_sub(slack) }
+    }
+
+    /// Writes a row elsewhere, if there is time.
+    pub(crate) async fn write(
+        self,
+        client: &Client,
+        table: &str,
+        kinds: Kinds,
+        operation: Operation,
+    ) -> Result<Written> {
+        let home = Home::Entity(kinds.schema, kinds.copy);
+        let request = client.write_one(table, Placed::new(operation, home));
+        self.run(client, request).await.map_err(|error| error.in_table(table))
+    }
+
+    /// Carries a request to another partition out, if there is time.
+    pub(crate) async fn run<T>(
+        self,
+        client: &Client,
+        request: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        if Instant::now() >= self.until {
+            let message =
+                "the row may not be written any more: too long since its primary was read";
+            return Err(Error::new(ErrorKind::Contended, message));
+        }
+        // What is given up here is never sent again by a layer below.
+        match timeout(client.outbox().options.request_timeout, request).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                let message = "the request took too long; whether it was carried out is unknown";
+                Err(Error::new(ErrorKind::Ambiguous, message))
+            }
+        }
+    }
+}

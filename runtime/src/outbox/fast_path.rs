@@ -1,0 +1,286 @@
+//! The writer's own way: rows elsewhere are written right after the commit, under the versions that
+//! were read before it. Whatever fails is left to a worker.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::try_join_all;
+
+use super::{
+    claims::Wish,
+    deadline::Flight,
+    guard::Guard,
+    list_retry::write_again,
+    occupied_key::Left,
+    remote_list::{Lists, find_lists, is_settled, need_blobs, write_lists},
+};
+use crate::{
+    backend::Read,
+    batch::{Condition, Operation},
+    error::{Error, ErrorKind, Result},
+    plan::outbox::{
+        Destination, Dirty, ListPlace, Listing, Name, Owner, Place, Step, claim_of, step,
+    },
+    row::{ETag, Row},
+    table::Client,
+};
+
+/// What a transaction concerns elsewhere.
+#[derive(Debug)]
+pub(crate) struct Commit {
+    table: String,
+    flight: Flight,
+    entities: Vec<Entity>,
+    /// The lists elsewhere as they were before the commit.
+    lists: Lists,
+    /// The claim of the transaction.
+    claim: Option<String>,
+}
+
+/// What it concerns elsewhere for one primary.
+#[derive(Debug)]
+struct Entity {
+    dirty: Dirty,
+    /// The rows elsewhere as they were before the commit; `None`: they could not be read.
+    found: Option<Vec<Option<Row>>>,
+    /// The primary's version since the commit.
+    version: Option<ETag>,
+    /// The version of the dirty row, where the commit created it.
+    recorded: Option<ETag>,
+}
+
+impl Commit {
+    /// Reads the rows elsewhere that are there by the primaries as they were.
+    pub(crate) async fn prepare(client: &Client, table: &str, dirty: Vec<Dirty>) -> Self {
+        let flight = Flight::begin(client);
+        let listings = dirty.iter().flat_map(|dirty| &dirty.listings);
+        let lists = find_lists(client, places(listings)).await;
+        let mut entities = Vec::new();
+        for dirty in dirty {
+            let rows = dirty.destinations.iter().map(|destination| found(client, destination));
+            let found = try_join_all(rows).await.ok();
+            entities.push(Entity { dirty, found, version: None, recorded: None });
+        }
+        Self { table: table.to_owned(), flight, entities, lists, claim: None }
+    }
+
+    /// Refuses a change of lists that this client could not write.
+    pub(crate) fn check(&self, client: &Client) -> Result<()> {
+        let mut listings = self.dirty().flat_map(|dirty| &dirty.listings);
+        listings.try_for_each(|listing| need_blobs(client, &listing.name.list_place()))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entities.is_empty()
+    }
+
+    pub(crate) fn dirty(&self) -> impl Iterator<Item = &Dirty> {
+        self.entities.iter().map(|entity| &entity.dirty)
+    }
+
+    /// The keys that have to be claimed.
+    pub(crate) fn wishes(&self) -> Vec<Wish> {
+        let of_entity = |(at, entity): (usize, &Entity)| {
+            let Dirty { primary, destinations, .. } = &entity.dirty;
+            let claimed = destinations.iter().enumerate().filter(|(_, one)| one.is_claimed());
+            let wishes = claimed.filter_map(|(place, Destination { name, kinds, wanted, .. })| {
+                let (name, primary, copy) = (name.clone(), primary.clone(), wanted.clone()?);
+                Some(Wish { at: (at, place), name, kinds: *kinds, primary, copy })
+            });
+            wishes.collect::<Vec<_>>()
+        };
+        self.entities.iter().enumerate().flat_map(of_entity).collect()
+    }
+
+    /// The unique keys that primaries leave.
+    pub(crate) fn left(&self, table: &str, partition_key: &str) -> Vec<Left> {
+        let of_entity = |entity: &Entity| {
+            let place = Place::new(table, partition_key, &entity.dirty.primary);
+            let leaves = |one: &&Destination| one.kinds.copy.unique && one.wanted.is_none();
+            let left = entity.dirty.destinations.iter().filter(leaves);
+            let left = left.map(|one| Left { place: place.clone(), name: Some(one.name.clone()) });
+            left.collect::<Vec<_>>()
+        };
+        self.entities.iter().flat_map(of_entity).collect()
+    }
+
+    /// Takes note of a reservation, which another primary of the transaction may have left.
+    pub(crate) fn reserved(&mut self, at: (usize, usize), name: &Name, row: Row) {
+        for (entity_at, entity) in self.entities.iter_mut().enumerate() {
+            let Some(found) = &mut entity.found else { continue };
+            for (place, slot) in found.iter_mut().enumerate() {
+                let is_same = entity.dirty.destinations.get(place).is_some_and(|d| d.name == *name);
+                if (entity_at, place) == at {
+                    *slot = Some(row.clone());
+                } else if is_same {
+                    *slot = None;
+                }
+            }
+        }
+    }
+
+    /// Takes note of the claim.
+    pub(crate) fn claimed_by(&mut self, id: &str) {
+        self.claim = Some(id.to_owned());
+    }
+
+    /// Takes note of what the commit made of a primary and its dirty row. `recorded`: the version of
+    /// the latter, where it was not there before.
+    pub(crate) fn committed(&mut self, at: usize, version: Option<ETag>, recorded: Option<ETag>) {
+        if let Some(entity) = self.entities.get_mut(at) {
+            entity.version = version;
+            entity.recorded = recorded;
+        }
+    }
+
+    /// Writes the rows elsewhere.
+    pub(crate) async fn finish(self, client: Client) -> Result<()> {
+        let (settled, failure) = self.finish_lists(&client).await;
+        for entity in &self.entities {
+            self.finish_entity(&client, entity, &settled).await?;
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Writes every list elsewhere once, for all entities. Those listings that need no further
+    /// look, and the first failure.
+    async fn finish_lists(&self, client: &Client) -> (Vec<&Listing>, Option<Error>) {
+        let by_entity = || {
+            let dirty = self.entities.iter().map(|entity| &entity.dirty);
+            dirty.flat_map(|dirty| dirty.listings.iter().map(move |listing| (dirty, listing)))
+        };
+        let all: Vec<&Listing> = by_entity().map(|(_, listing)| listing).collect();
+        let is_first = client.outbox().guards.hold(Guard::DestinationFirst);
+        let again = match is_first {
+            true => None,
+            false => Some(find_lists(client, places(all.iter().copied())).await),
+        };
+        let lists = again.as_ref().unwrap_or(&self.lists);
+        let written = write_lists(client, self.flight, lists, &all, true).await;
+        let (mut settled, mut failure) = (Vec::new(), None);
+        let mut late: BTreeMap<ListPlace, Vec<(&Dirty, &Listing)>> = BTreeMap::new();
+        for (dirty, listing) in by_entity() {
+            let place = listing.name.list_place();
+            match written.get(&place) {
+                Some(Ok(listed)) if is_settled(client, listing, *listed) => settled.push(listing),
+                Some(Ok(_)) => {}
+                Some(Err(error)) if error.is_raced() && is_first => {
+                    late.entry(place).or_default().push((dirty, listing));
+                }
+                Some(Err(error)) => failure = Some(error.clone()),
+                None => failure = Some(unread()),
+            }
+        }
+        for (place, late) in late {
+            match write_again(client, &self.table, &place, &late).await {
+                Ok((now, listed)) => {
+                    let now = now.iter().zip(&late);
+                    let done = now.filter(|(now, _)| is_settled(client, now, listed));
+                    settled.extend(done.map(|(_, (_, listing))| *listing));
+                }
+                Err(error) => failure = Some(error),
+            }
+        }
+        (settled, failure)
+    }
+
+    async fn finish_entity(
+        &self,
+        client: &Client,
+        entity: &Entity,
+        settled: &[&Listing],
+    ) -> Result<()> {
+        let Some(found) = &entity.found else { return Err(unread()) };
+        let destinations = entity.dirty.destinations.iter().zip(found);
+        let written = try_join_all(destinations.map(|(destination, found)| {
+            self.finish_row(client, entity, destination, found.as_ref())
+        }))
+        .await?;
+        let Some(recorded) = &entity.recorded else { return Ok(()) };
+        let is_settled =
+            |listing: &Listing| settled.iter().any(|settled| std::ptr::eq(*settled, listing));
+        if !written.into_iter().all(|written| written)
+            || !entity.dirty.listings.iter().all(is_settled)
+        {
+            return Ok(());
+        }
+        let condition = match client.outbox().guards.hold(Guard::DirtyVersion) {
+            true => Condition::Match(recorded.clone()),
+            false => Condition::Any,
+        };
+        let row_key = entity.dirty.row_key();
+        let remove = Operation::delete(&entity.dirty.partition_key, &row_key, condition)?;
+        client.apply_one(&self.table, remove).await.map(drop)
+    }
+
+    /// `true`: the row is there, written under condition by this writer.
+    async fn finish_row(
+        &self,
+        client: &Client,
+        entity: &Entity,
+        destination: &Destination,
+        found: Option<&Row>,
+    ) -> Result<bool> {
+        let Dirty { partition_key, primary, .. } = &entity.dirty;
+        let owner = Owner { table: &self.table, partition_key, row_key: primary };
+        let Destination { name, kinds, wanted, .. } = destination;
+        let again = match client.outbox().guards.hold(Guard::DestinationFirst) {
+            true => None,
+            false => read_row(client, name).await?,
+        };
+        let found = again.as_ref().or(found);
+        let claim = found.map(claim_of).transpose()?.flatten();
+        let is_left = client.outbox().guards.hold(Guard::ClaimLeft);
+        if is_left && claim.is_some() && claim != self.claim.as_deref() {
+            return Err(unread());
+        }
+        let wanted = wanted.as_ref().zip(entity.version.as_ref());
+        if destination.wanted.is_some() != wanted.is_some() {
+            return Err(unread());
+        }
+        let step = step(*kinds, owner, found, wanted, |_, _, _| Ok(false))?;
+        let (operation, is_there) = match step {
+            Step::Write(operation) => (operation, true),
+            Step::Delete(operation) => (operation, false),
+            Step::Same | Step::Nothing => return Ok(false),
+            Step::Left | Step::Taken => return Err(unread()),
+        };
+        let operation = guarded(client, operation)?;
+        self.flight.write(client, &name.table, *kinds, operation).await?;
+        Ok(is_there)
+    }
+}
+
+fn places<'l>(listings: impl Iterator<Item = &'l Listing>) -> Vec<ListPlace> {
+    listings.map(|listing| listing.name.list_place()).collect()
+}
+
+/// The operation, without its condition where a simulation leaves that out.
+pub(crate) fn guarded(client: &Client, operation: Operation) -> Result<Operation> {
+    if client.outbox().guards.hold(Guard::DestinationVersion) {
+        return Ok(operation);
+    }
+    let row = operation.row();
+    Ok(match operation.verb() {
+        crate::batch::Verb::Delete => {
+            Operation::delete(row.partition_key(), row.row_key(), Condition::Any)?
+        }
+        _ => Operation::insert_or_replace(row.clone()),
+    })
+}
+
+async fn found(client: &Client, destination: &Destination) -> Result<Option<Row>> {
+    if !destination.was_there {
+        return Ok(None);
+    }
+    read_row(client, &destination.name).await
+}
+
+/// A row elsewhere as it is.
+pub(crate) async fn read_row(client: &Client, name: &Name) -> Result<Option<Row>> {
+    let Name { table, partition_key, row_key, .. } = name;
+    client.read(Read { table, partition_key, row_key, select: None }).await
+}
+
+fn unread() -> Error {
+    Error::new(ErrorKind::Contended, "the copies in other partitions were left to a worker")
+}

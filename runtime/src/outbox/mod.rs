@@ -1,0 +1,22 @@
+//! Writes with work in other partitions: what a writer records in the entity's own transaction, and
+//! what it does right after the commit.
+//!
+//! The rules, and the reason for each, are in `docs/outbox.md`. A file uses only files that stand
+//! above it in this list.
+
+pub(crate) mod options;
+pub(crate) mod guard;
+pub(crate) mod background;
+pub(crate) mod deadline;
+pub(crate) mod registration;
+pub(crate) mod state;
+pub(crate) mod remote_list;
+pub(crate) mod list_retry;
+pub(crate) mod occupied_key;
+pub(crate) mod reservation;
+pub(crate) mod fast_path;
+pub(crate) mod claims;
+pub(crate) mod outbox_plan;
+pub(crate) mod unique_violation;
+pub(crate) mod commit;
+pub(crate) mod moves;

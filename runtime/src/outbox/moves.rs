@@ -1,0 +1,189 @@
+//! Carrying an entity over: by the writer right after it began the move, or by any worker, or by
+//! several at once.
+
+use super::{commit::commit_with, deadline::Flight, guard::Guard, outbox_plan::Notes};
+use crate::{
+    backend::Read,
+    entity::Schema,
+    error::{Error, ErrorKind, Result},
+    plan::{
+        Change, Effect,
+        moves::{Arrival, Journey, arriving, leaving, move_of, renewing, staying, unmarked},
+        outbox::{Place, receipt, receipt_key},
+    },
+    row::Row,
+    store::backoff,
+    table::Client,
+};
+
+/// What became of a move.
+#[derive(Debug)]
+pub(crate) enum Carried {
+    /// The entity is where it was to go.
+    Moved,
+    /// It stays where it was.
+    Refused(Error),
+}
+
+/// A move on its way.
+#[derive(Debug)]
+pub(crate) struct Carry<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) table: &'a str,
+    pub(crate) partition_key: &'a str,
+    pub(crate) id: &'a str,
+    pub(crate) schema: &'static Schema,
+    pub(crate) journey: &'a Journey,
+}
+
+impl Carry<'_> {
+    /// Makes the steps that are still to be made.
+    pub(crate) async fn run(&self) -> Result<Carried> {
+        for attempt in 0..backoff::ATTEMPTS {
+            let flight = Flight::begin(self.client);
+            let Some(source) = self.source().await? else { return Ok(Carried::Moved) };
+            if let Err(error) = self.arrive(flight, &source).await {
+                match error {
+                    Stop::For(error) => return self.stay(&source, error).await,
+                    Stop::Now(error) => return Err(error),
+                }
+            }
+            match self.leave(flight, &source).await {
+                Ok(()) => return Ok(Carried::Moved),
+                // It was changed on its way: what arrived is brought up to that.
+                Err(error) if error.is_precondition_failed() => {}
+                Err(error) if error.is_not_found() => return Ok(Carried::Moved),
+                Err(error) => return Err(error),
+            }
+            backoff::wait(self.client, attempt).await;
+        }
+        let message = "the entity kept changing while it was moved";
+        Err(Error::new(ErrorKind::Contended, message).in_table(self.table))
+    }
+
+    /// Gives the move up: where nothing arrived yet the entity stays, and can be written again. Its
+    /// row is taken as it is: it may be what cannot be read.
+    pub(crate) async fn give_up(&self) -> Result<()> {
+        let (table, partition_key, row_key) =
+            (self.table, self.partition_key, &*self.journey.row_key);
+        let read = Read { table, partition_key, row_key, select: None };
+        let Some(source) = self.client.read(read).await? else { return Ok(()) };
+        if !matches!(move_of(&source), Ok(Some(id)) if id == self.id) || self.has_arrived().await? {
+            return Ok(());
+        }
+        let operation = unmarked(&source)?;
+        match self.client.apply_one(table, operation).await {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    async fn has_arrived(&self) -> Result<bool> {
+        let Journey { to_table: table, to_partition: partition_key, .. } = self.journey;
+        let row_key = &*receipt_key(self.id);
+        match self.client.read(Read { table, partition_key, row_key, select: None }).await {
+            Err(error) if error.code() == Some("TableNotFound") => Ok(false),
+            receipt => Ok(receipt?.is_some()),
+        }
+    }
+
+    /// The entity where it was, as long as it is on this way.
+    async fn source(&self) -> Result<Option<Row>> {
+        let row = self.read(self.table, self.partition_key, &self.journey.row_key).await?;
+        Ok(row.filter(|row| matches!(move_of(row), Ok(Some(id)) if id == self.id)))
+    }
+
+    /// A row in its plain form: where it arrives it is encrypted for its own keys.
+    async fn read(&self, table: &str, partition_key: &str, row_key: &str) -> Result<Option<Row>> {
+        let read = Read { table, partition_key, row_key, select: None };
+        match self.client.read(read).await? {
+            Some(row) => self.client.opened(table, row, self.schema).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn commit(
+        &self,
+        flight: Flight,
+        table: &str,
+        effect: Effect,
+        notes: &Notes,
+    ) -> Result<()> {
+        let changes = [Change::ready(effect)];
+        flight.run(self.client, commit_with(self.client, table, &changes, notes)).await.map(drop)
+    }
+
+    async fn arrive(&self, flight: Flight, source: &Row) -> Result<(), Stop> {
+        let Journey { to_table, to_partition, to_row, .. } = self.journey;
+        let from = Place::new(self.table, self.partition_key, &self.journey.row_key);
+        let arrival = Arrival { id: self.id.to_owned(), from };
+        let effect = arriving(self.schema, source, self.journey, &arrival).map_err(Stop::For)?;
+        let mut notes = Notes { partition_key: to_partition.clone(), ..Notes::default() };
+        notes.from = Some(arrival.from.clone());
+        if self.client.outbox().guards.hold(Guard::Receipt) {
+            notes.operations.push(receipt(to_partition, self.id)?);
+        }
+        let Err(error) = self.commit(flight, to_table, effect, &notes).await else { return Ok(()) };
+        if !is_permanent(&error) {
+            return Err(Stop::Now(error));
+        }
+        let receipt = self.read(to_table, to_partition, &receipt_key(self.id)).await;
+        match receipt {
+            Ok(Some(_)) => {}
+            Ok(None) => return Err(Stop::For(error)),
+            Err(_) if error.code() == Some("TableNotFound") => return Err(Stop::For(error)),
+            Err(error) => return Err(Stop::Now(error)),
+        }
+        // It arrived before; a writer that knows nothing of moves may have changed the source since.
+        let Some(target) = self.read(to_table, to_partition, to_row).await? else { return Ok(()) };
+        match renewing(self.schema, source, &target, self.journey, &arrival)? {
+            None => Ok(()),
+            Some(effect) => {
+                self.commit(flight, to_table, effect, &Notes::default()).await.map_err(Stop::Now)
+            }
+        }
+    }
+
+    async fn leave(&self, flight: Flight, source: &Row) -> Result<()> {
+        let source = match self.client.outbox().guards.hold(Guard::LeaveVersion) {
+            true => source.clone(),
+            false => source.clone().without_version(),
+        };
+        let effect = leaving(self.schema, &source)?;
+        self.commit(flight, self.table, effect, &Notes::default()).await
+    }
+
+    async fn stay(&self, source: &Row, refused: Error) -> Result<Carried> {
+        let effect = staying(self.schema, source)?;
+        let flight = Flight::begin(self.client);
+        self.commit(flight, self.table, effect, &Notes::default()).await?;
+        Ok(Carried::Refused(refused))
+    }
+}
+
+/// Why an entity did not arrive.
+enum Stop {
+    /// It never will.
+    For(Error),
+    /// It may, another time.
+    Now(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Now(error)
+    }
+}
+
+/// Whether the target refuses the entity for good, unless it took it before.
+fn is_permanent(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Conflict
+            | ErrorKind::NotFound
+            | ErrorKind::UniqueViolation
+            | ErrorKind::TooLarge
+            | ErrorKind::Invalid
+            | ErrorKind::Decode
+    )
+}

@@ -1,0 +1,108 @@
+//! Meeting somebody else's row under a key that has to be claimed.
+
+use super::reservation::{held_by, is_open};
+use crate::{
+    batch::{Condition, Operation},
+    entity::Kinds,
+    error::{Error, ErrorKind, Result},
+    plan::outbox::{Name, Place, claim_of, from_of, place_of},
+    row::Row,
+    table::Client,
+};
+
+/// What to do about a row in the way.
+pub(crate) enum Meeting {
+    /// It is the primary's own, or one that is handed over: take it over; from whom.
+    Adopt(Option<Place>),
+    /// Nobody's any more.
+    Remove(Operation),
+    /// Another write of the same primary, or of one that leaves the key, is under way.
+    Busy,
+    /// Another primary's write is, which may hold the key in the end.
+    Pending(Error),
+    Violation(Error),
+}
+
+/// A primary that leaves a key.
+#[derive(Debug, Clone)]
+pub(crate) struct Left {
+    pub(crate) place: Place,
+    /// Which one; `None`: all that it has, since it moves.
+    pub(crate) name: Option<Name>,
+}
+
+/// Who wants a key, and in place of whom: primaries that leave it in the same transaction, or that
+/// move there.
+pub(crate) struct Contender<'c> {
+    pub(crate) client: &'c Client,
+    pub(crate) table: &'c str,
+    pub(crate) place: &'c Place,
+    pub(crate) heirs_of: &'c [Left],
+    pub(crate) name: &'c Name,
+    pub(crate) kinds: Kinds,
+}
+
+impl Contender<'_> {
+    /// What to do about a row that was found. Whoever claims it is asked before its primary.
+    pub(crate) async fn meet(&self, found: &Row) -> Result<Meeting> {
+        let Some(owner) = place_of(found, self.kinds, self.table)? else {
+            return Ok(Meeting::Violation(self.violation("a row that does not tell whose it is")));
+        };
+        let is_own = owner.is(self.place);
+        if let Some(id) = claim_of(found)?
+            && is_open(self.client, &owner, id).await? == Some(true)
+        {
+            let pending = "the entity `{}`, whose write is pending";
+            return Ok(match is_own || self.is_heir_of(&owner) {
+                true => Meeting::Busy,
+                false => Meeting::Pending(self.held(&owner, pending)),
+            });
+        }
+        let from = from_of(found)?;
+        if is_own && from.is_none() {
+            return Ok(Meeting::Adopt(None));
+        }
+        // One that was taken over, and whose claim is dead, is still of whom it was taken from.
+        for owner in [owner].into_iter().chain(from) {
+            if !self.holds(&owner).await? {
+                continue;
+            }
+            return Ok(match self.is_heir_of(&owner) || owner.is(self.place) {
+                true => Meeting::Adopt(Some(owner)),
+                false => Meeting::Violation(self.held(&owner, "the entity `{}`")),
+            });
+        }
+        let seen = Condition::on(found.etag());
+        let delete = Operation::delete(found.partition_key(), found.row_key(), seen)?;
+        Ok(Meeting::Remove(delete))
+    }
+
+    fn is_heir_of(&self, owner: &Place) -> bool {
+        let leaves = |left: &Left| left.name.as_ref().is_none_or(|name| name == self.name);
+        self.heirs_of.iter().any(|left| left.place.is(owner) && leaves(left))
+    }
+
+    async fn holds(&self, owner: &Place) -> Result<bool> {
+        let held = held_by(self.client, owner, self.kinds.schema, self.name).await;
+        match held {
+            Ok(held) => Ok(held.is_some()),
+            // One that cannot be read is in the way all the same.
+            Err(error) if error.is_decode() || error.is_unrecognized_entity() => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn held(&self, owner: &Place, who: &str) -> Error {
+        let who = who.replace("{}", &owner.row_key.escape_debug().to_string());
+        self.violation(&who).held_by(&owner.partition_key, &owner.row_key)
+    }
+
+    fn violation(&self, who: &str) -> Error {
+        let index = self.kinds.copy.name;
+        let message = format!("the key of index `{index}` is held by {who}");
+        Error::new(ErrorKind::UniqueViolation, message)
+            .with_index(index)
+            .in_table(&self.name.table)
+            .at_keys(&self.name.partition_key, &self.name.row_key)
+    }
+}

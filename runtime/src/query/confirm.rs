@@ -1,0 +1,95 @@
+//! Reading through a unique index in another partition: a row that is claimed is what its primary
+//! says by now, or nothing.
+
+use super::{
+    columns::{claimed_family, may_be_claimed},
+    request::Request,
+};
+use crate::{
+    entity::Schema,
+    error::Result,
+    filter::Filter,
+    key::Family,
+    outbox::reservation::held_by,
+    plan::outbox::{Name, claim_of, from_of, place_of},
+    row::Row,
+    table::Client,
+};
+
+impl Client {
+    /// A plain row of that family as readers may see it; `None`: nobody holds its key. A row without
+    /// a claim is as it is.
+    pub(crate) async fn vouched(
+        &self,
+        table: &str,
+        schema: &'static Schema,
+        family: &'static Family,
+        row: Row,
+    ) -> Result<Option<Row>> {
+        if !may_be_claimed(family) || claim_of(&row)?.is_none() {
+            return Ok(Some(row));
+        }
+        let Some(kinds) = schema.elsewhere_named(family.name) else { return Ok(Some(row)) };
+        let name = Name {
+            index: [schema.entity_type, "#", family.name].concat(),
+            table: family.table.unwrap_or(table).to_owned(),
+            partition_key: row.partition_key().to_owned(),
+            row_key: row.row_key().to_owned(),
+        };
+        let owner = place_of(&row, kinds, table)?;
+        for place in owner.into_iter().chain(from_of(&row)?) {
+            if let Some(held) = held_by(self, &place, schema, &name).await? {
+                return Ok(Some(match row.etag() {
+                    Some(etag) => held.copy.with_etag(etag),
+                    None => held.copy,
+                }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Request {
+    /// The rows as readers may see them: one that is claimed is asked for.
+    pub(crate) async fn vouched(&self, rows: Vec<Result<Row>>) -> Vec<Result<Row>> {
+        let family = self.access.family.filter(|family| may_be_claimed(family));
+        let has_claimed = match self.members {
+            Some(members) => self.copies && claimed_family(members).is_some(),
+            None => family.is_some(),
+        };
+        if !has_claimed {
+            return rows;
+        }
+        let mut vouched = Vec::with_capacity(rows.len());
+        for row in rows {
+            match row {
+                Ok(row) => vouched.extend(self.vouched_row(family, row).await.transpose()),
+                Err(error) => vouched.push(Err(error)),
+            }
+        }
+        vouched
+    }
+
+    async fn vouched_row(&self, family: Option<&'static Family>, row: Row) -> Result<Option<Row>> {
+        let known = match (self.schema.zip(family), self.members) {
+            (Some(known), _) => Some(known),
+            (None, Some(members)) => members.claim(&row)?.and_then(|claim| {
+                let schema = members.schemas().get(claim.member())?;
+                Some((*schema, claim.family()))
+            }),
+            (None, None) => None,
+        };
+        match known {
+            Some((schema, family)) if claim_of(&row)?.is_some() => {
+                let row = self.client.vouched(&self.table, schema, family, row).await?;
+                // What was reserved met the conditions; what the primary says may not.
+                let wanted = match self.schema {
+                    Some(_) => self.condition_on(family)?,
+                    None => Filter::all(self.conditions.clone()),
+                };
+                Ok(row.map(|row| Ok(wanted.matches(&row)?.then_some(row))).transpose()?.flatten())
+            }
+            _ => Ok(Some(row)),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Index entities: from a list to the entities in it.
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+
+use super::{
+    decode::{at, decode_required},
+    request::Request,
+};
+use crate::{
+    backend::Read,
+    entity::{FromRow, Point, Stored, TableEntity},
+    error::{Error, ErrorKind, Result},
+    filter::Filter,
+    key::Family,
+    outbox::{
+        commit::read_list,
+        remote_list::{blob_name, find_list},
+    },
+    page::Cursor,
+    plan::{
+        Ids, StoredList, Tokens,
+        outbox::{ListPlace, entry_keys},
+    },
+    row::Row,
+};
+
+/// Entities that are read at a time.
+const POINT_READS: usize = 32;
+
+/// What leads to an entity: its keys.
+type Keys = (String, String);
+
+/// The keys of the entities in the lists of a request.
+pub(crate) async fn points<E: TableEntity>(request: &Request) -> Result<Vec<Point<E>>> {
+    let mut points = Vec::new();
+    let mut cursor = None;
+    loop {
+        let (page, next) = ids::<E>(request, cursor.as_ref()).await?;
+        points.extend(page.into_iter().map(|(partition_key, id)| Point::at(partition_key, id)));
+        match next {
+            Some(next) => cursor = Some(next),
+            None => return Ok(points),
+        }
+    }
+}
+
+/// One page of keys: the whole list where the request names one, else the lists of one page.
+async fn ids<E: TableEntity>(
+    request: &Request,
+    cursor: Option<&Cursor>,
+) -> Result<(Vec<Keys>, Option<Cursor>)> {
+    let elsewhere = request.family().filter(|family| family.elsewhere);
+    if let Some((partition_key, row_key)) = request.point().await? {
+        let keys = match elsewhere {
+            Some(family) => {
+                let place = ListPlace {
+                    in_blob: family.in_blob,
+                    table: request.rows_table().to_owned(),
+                    partition_key,
+                    row_key,
+                };
+                let list = find_list(&request.client, &place).await?;
+                keys_of::<E>(request, family, list.ids())
+            }
+            None => {
+                let list =
+                    read_list(&request.client, &request.table, &partition_key, &row_key).await?;
+                let ids = list.map(|list| list.ids).unwrap_or_default();
+                ids.into_iter().map(|id| (partition_key.clone(), id)).collect()
+            }
+        };
+        return Ok((keys, None));
+    }
+    blob_of(request)?;
+    let (page, next) = request.page(cursor).await?;
+    let mut ids = Vec::new();
+    for row in page {
+        let row = row?;
+        let of = if elsewhere.is_some() { Ids::Anywhere } else { Ids::RowKeys };
+        let list = StoredList::of(row.clone(), of).map_err(|error| at(&row, error))?;
+        match elsewhere {
+            Some(family) => ids.extend(keys_of::<E>(request, family, &list.ids)),
+            None => {
+                let partition_key = row.partition_key();
+                ids.extend(list.ids.into_iter().map(|id| (partition_key.to_owned(), id)));
+            }
+        }
+    }
+    Ok((ids, next))
+}
+
+/// The name of the blob that a request reads, if it reads one.
+pub(crate) fn blob_of(request: &Request) -> Result<Option<String>> {
+    if !request.family().is_some_and(|family| family.in_blob) {
+        return Ok(None);
+    }
+    let Some((partition_key, row_key)) = request.access.keys.as_point() else {
+        let message = "a list in blobs is found by all of its key: give every part of it";
+        return Err(Error::new(ErrorKind::Unsupported, message));
+    };
+    blob_name(request.rows_table(), partition_key, row_key).map(Some)
+}
+
+/// The keys of the entities of this table in a list elsewhere.
+fn keys_of<E: TableEntity>(request: &Request, family: &Family, ids: &[String]) -> Vec<Keys> {
+    let table = &request.table;
+    ids.iter().filter_map(|id| entry_keys(id, table, E::SCHEMA, family)).collect()
+}
+
+/// One page of the entities in lists: a point read each, in the order of the ids. An id whose
+/// entity is gone meanwhile is left out; of a list elsewhere, which follows a moment later, also one
+/// whose entity does not belong there any more.
+pub(crate) async fn page<E: TableEntity, T: FromRow>(
+    request: &Request,
+    cursor: Option<&Cursor>,
+) -> Result<(Vec<Result<Stored<T>>>, Option<Cursor>)> {
+    let (ids, next) = ids::<E>(request, cursor).await?;
+    let primary = E::SCHEMA.primary()?;
+    let filter = request.condition_on(primary)?;
+    let elsewhere = request.family().filter(|family| family.elsewhere);
+    let select = match &filter {
+        // What says whether an entity belongs in a list elsewhere is all of it.
+        Filter::Constant(true) if elsewhere.is_none() => {
+            crate::query::decode::selected::<E, T>(Some(primary))
+        }
+        _ => None,
+    };
+    let rows: Vec<Option<Row>> = stream::iter(ids)
+        .map(|(partition_key, row_key)| {
+            let select = select.as_deref();
+            async move {
+                let read = Read {
+                    table: &request.table,
+                    partition_key: &partition_key,
+                    row_key: &row_key,
+                    select,
+                };
+                request.client.read_as(read, request.reading()).await
+            }
+        })
+        .buffered(POINT_READS)
+        .try_collect()
+        .await?;
+    let belongs = match elsewhere {
+        Some(family) => Some(Belongs::of::<E>(request, family).await?),
+        None => None,
+    };
+    let mut items = Vec::new();
+    for row in rows.into_iter().flatten() {
+        let is_in = match &belongs {
+            Some(belongs) => belongs.holds::<E>(&row).map_err(|error| at(&row, error))?,
+            None => true,
+        };
+        if is_in && filter.matches(&row)? {
+            let item = decode_required::<E, T>(row, primary);
+            items.push(item.map_err(|error| error.in_table(&request.table)));
+        }
+    }
+    Ok((items, next))
+}
+
+/// Which entities belong in the lists of a request, by what they say themselves.
+struct Belongs {
+    family: &'static Family,
+    keys: crate::access::Keys,
+    tokens: Tokens,
+}
+
+impl Belongs {
+    async fn of<E: TableEntity>(request: &Request, family: &'static Family) -> Result<Self> {
+        let tokens = request.client.tokens_of(E::SCHEMA).await?;
+        Ok(Self { family, keys: request.keyed(&request.access).await?.keys, tokens })
+    }
+
+    fn holds<E: TableEntity>(&self, row: &Row) -> Result<bool> {
+        let Some(rows) = (E::SCHEMA.derived)(row)? else { return Ok(false) };
+        let rows = self.tokens.fill(E::SCHEMA, rows)?;
+        let mut listed = rows.listed.iter().filter(|listed| {
+            listed.family.name == self.family.name && listed.family.in_blob == self.family.in_blob
+        });
+        Ok(listed.any(|listed| self.keys.hold(&listed.partition_key, &listed.row_key)))
+    }
+}

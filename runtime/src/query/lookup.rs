@@ -1,0 +1,222 @@
+//! Lookups: a small table that rarely changes, read once and joined in the program.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    hash::Hash,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::sync::Mutex;
+
+use super::build::Query;
+use crate::{
+    clock::{Clock, SystemClock},
+    edm::Ticks,
+    entity::{Point, Stored, TableEntity},
+    error::{Error, Result},
+};
+
+/// The entities of a query, kept in memory for a time: the first access asks the store, later ones
+/// do not.
+///
+/// Clones share what is kept. Accesses that meet while it is being read wait for that one read and
+/// have its result, an error too; where the one that reads is dropped, the next one reads.
+///
+/// ```
+/// use entable::{Lookup, prelude::*};
+/// use std::time::Duration;
+///
+/// #[derive(Debug, TableEntity)]
+/// #[table(name = "Departments", partition_key = "departments", row_key = "{id:04}")]
+/// pub struct Department { pub id: u32, pub name: String }
+///
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let client = Client::memory();
+/// let table = client.table::<Department>();
+/// table.create().await?;
+/// table.insert(&Department { id: 7, name: "Sales".into() }).await?;
+///
+/// let departments = Lookup::new(table.query(Department::primary()), Duration::from_secs(600));
+/// let sales = departments.get(&Department::primary().id(7)).await?.expect("it is there");
+/// assert_eq!(sales.name, "Sales");
+/// let by_name = departments.index(|department| department.name.clone()).await?;
+/// assert_eq!(by_name["Sales"].id, 7);
+/// # Ok::<(), Error>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Lookup<E>(Arc<Inner<E>>);
+
+struct Inner<E> {
+    query: Query<E, Stored<E>>,
+    ttl: Duration,
+    clock: Arc<dyn Clock>,
+    kept: RwLock<Slot<E>>,
+    /// Whoever holds it reads; the others wait for it and look at what came of it.
+    flight: Mutex<Option<Flight>>,
+    /// Reads that were begun, and the last one that ended.
+    begun: AtomicU64,
+    ended: AtomicU64,
+}
+
+/// What is kept, and how often it was forgotten: a read that began before does not bring it back.
+struct Slot<E> {
+    kept: Option<Arc<Kept<E>>>,
+    forgotten: u64,
+}
+
+/// The last read that ended.
+struct Flight {
+    number: u64,
+    failed: Option<Error>,
+}
+
+/// What was read, and when.
+struct Kept<E> {
+    at: Ticks,
+    rows: Vec<Arc<Stored<E>>>,
+    by_keys: HashMap<(String, String), usize>,
+}
+
+impl<E> Clone for Lookup<E> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<E> fmt::Debug for Lookup<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lookup")
+            .field("query", &self.0.query)
+            .field("ttl", &self.0.ttl)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<E: TableEntity> Lookup<E> {
+    /// The entities of that query, read again where what is kept is older than `ttl`.
+    pub fn new(query: Query<E, Stored<E>>, ttl: Duration) -> Self {
+        Self::with_clock(query, ttl, Arc::new(SystemClock))
+    }
+
+    /// A lookup whose age is told by another clock.
+    pub fn with_clock(query: Query<E, Stored<E>>, ttl: Duration, clock: Arc<dyn Clock>) -> Self {
+        let kept = RwLock::new(Slot { kept: None, forgotten: 0 });
+        let (begun, ended) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self(Arc::new(Inner { query, ttl, clock, kept, flight: Mutex::new(None), begun, ended }))
+    }
+
+    /// The entity with that key; `None`: there was none when the entities were read.
+    ///
+    /// # Errors
+    ///
+    /// The query's, where it has to be asked; `is_invalid` for a point with a value that does not
+    /// fit its key.
+    pub async fn get(&self, point: &Point<E>) -> Result<Option<Arc<Stored<E>>>> {
+        let access = self.0.query.keyed(point.as_access()).await?;
+        let (partition_key, row_key) = access.point()?;
+        let kept = self.current().await?;
+        let at = kept.by_keys.get(&(partition_key.to_owned(), row_key.to_owned()));
+        Ok(at.and_then(|at| kept.rows.get(*at)).cloned())
+    }
+
+    /// All entities, in the order of the query.
+    ///
+    /// # Errors
+    ///
+    /// The query's, where it has to be asked.
+    pub async fn all(&self) -> Result<Vec<Arc<Stored<E>>>> {
+        Ok(self.current().await?.rows.clone())
+    }
+
+    /// The entities by something else than their keys; of two with the same, the later one.
+    ///
+    /// # Errors
+    ///
+    /// The query's, where it has to be asked.
+    pub async fn index<K: Eq + Hash>(
+        &self,
+        key: impl Fn(&E) -> K,
+    ) -> Result<HashMap<K, Arc<Stored<E>>>> {
+        let kept = self.current().await?;
+        Ok(kept.rows.iter().map(|row| (key(row), row.clone())).collect())
+    }
+
+    /// Reads the entities again, now. Calls that meet while a read is under way share the next one.
+    ///
+    /// # Errors
+    ///
+    /// The query's; what was kept stays.
+    pub async fn refresh(&self) -> Result<()> {
+        let begun = self.0.begun.load(Ordering::Acquire);
+        let mut flight = self.0.flight.lock().await;
+        match flight.as_ref().filter(|last| last.number > begun) {
+            // It began after this call: it saw all that was written before.
+            Some(last) => last.failed.clone().map_or(Ok(()), Err),
+            None => self.read(&mut flight).await.map(drop),
+        }
+    }
+
+    /// Forgets what is kept: the next access asks the store.
+    pub fn forget(&self) {
+        let mut slot = self.0.kept.write().unwrap_or_else(PoisonError::into_inner);
+        *slot = Slot { kept: None, forgotten: slot.forgotten + 1 };
+    }
+
+    async fn current(&self) -> Result<Arc<Kept<E>>> {
+        if let Some(kept) = self.fresh() {
+            return Ok(kept);
+        }
+        let ended = self.0.ended.load(Ordering::Acquire);
+        let mut flight = self.0.flight.lock().await;
+        if let Some(kept) = self.fresh() {
+            return Ok(kept);
+        }
+        // A read that failed while this access waited would fail it as well: one is enough.
+        match flight
+            .as_ref()
+            .filter(|last| last.number > ended)
+            .and_then(|last| last.failed.clone())
+        {
+            Some(error) => Err(error),
+            None => self.read(&mut flight).await,
+        }
+    }
+
+    fn fresh(&self) -> Option<Arc<Kept<E>>> {
+        let slot = self.0.kept.read().unwrap_or_else(PoisonError::into_inner);
+        let kept = slot.kept.clone()?;
+        let age = self.0.clock.now().get().checked_sub(kept.at.get())?;
+        // A clock that went back says nothing about the age.
+        let age = Duration::from_nanos(u64::try_from(age).ok()?.saturating_mul(100));
+        (age < self.0.ttl).then_some(kept)
+    }
+
+    /// Reads, and leaves the result for the accesses that wait.
+    async fn read(&self, flight: &mut Option<Flight>) -> Result<Arc<Kept<E>>> {
+        let number = self.0.begun.fetch_add(1, Ordering::AcqRel) + 1;
+        let result = self.ask().await;
+        *flight = Some(Flight { number, failed: result.as_ref().err().cloned() });
+        self.0.ended.store(number, Ordering::Release);
+        result
+    }
+
+    async fn ask(&self) -> Result<Arc<Kept<E>>> {
+        let forgotten = self.0.kept.read().unwrap_or_else(PoisonError::into_inner).forgotten;
+        let at = self.0.clock.now();
+        let rows: Vec<Arc<Stored<E>>> =
+            self.0.query.collect().await?.into_iter().map(Arc::new).collect();
+        let keys = |row: &Stored<E>| (row.partition_key().to_owned(), row.row_key().to_owned());
+        let by_keys = rows.iter().enumerate().map(|(at, row)| (keys(row), at)).collect();
+        let kept = Arc::new(Kept { at, rows, by_keys });
+        let mut slot = self.0.kept.write().unwrap_or_else(PoisonError::into_inner);
+        if slot.forgotten == forgotten {
+            slot.kept = Some(kept.clone());
+        }
+        Ok(kept)
+    }
+}

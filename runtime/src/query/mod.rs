@@ -1,0 +1,24 @@
+//! Queries: from a path and its conditions to typed items, page by page.
+//!
+//! A file uses only files that stand above it in this list.
+
+pub(crate) mod columns;
+pub(crate) mod encrypted_filter;
+pub(crate) mod request;
+pub(crate) mod asked;
+pub(crate) mod confirm;
+pub(crate) mod decode;
+pub(crate) mod list_query;
+pub(crate) mod build;
+pub(crate) mod pages;
+pub(crate) mod partial;
+pub(crate) mod resolve;
+pub(crate) mod fan_out;
+pub(crate) mod explain;
+pub(crate) mod lookup;
+
+pub use build::{Condition, Items, Queried, Query};
+pub use explain::Explain;
+pub use fan_out::QueryMany;
+pub use lookup::Lookup;
+pub use partial::PartialQuery;

@@ -1,0 +1,88 @@
+//! Resolvers: a closure decides what a row becomes.
+
+use std::sync::Arc;
+
+use time::OffsetDateTime;
+
+use super::{
+    build::{Query, Source},
+    decode::at,
+    partial::PartialQuery,
+};
+use crate::{
+    edm::Bag,
+    entity::{Recognition, Stored, TableEntity},
+    error::Result,
+    row::{ETag, Row},
+};
+
+impl<E, T: 'static> Query<E, Stored<T>> {
+    /// What a closure makes of each row: it is given PartitionKey, RowKey, Timestamp, properties
+    /// and ETag. Rows that the query skips never come to it; what it fails with ends the query.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// # let client = Client::memory();
+    /// # client.create_table("Staff").await?;
+    /// # let staff = client.dynamic("Staff");
+    /// # staff.insert(&DynamicEntity::new("Sales", "empid_000223").with("Age", 34)).await?;
+    /// let ages = staff.query(Keys::partition("Sales")).resolve(|_, row_key, _, properties, _| {
+    ///     Ok((row_key.to_owned(), properties.get("Age").and_then(Value::as_i32)))
+    /// });
+    /// assert_eq!(ages.collect().await?, [("empid_000223".to_owned(), Some(34))]);
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn resolve<R, F>(self, resolver: F) -> Query<E, R>
+    where
+        F: Fn(&str, &str, Option<OffsetDateTime>, &Bag, &ETag) -> Result<R> + Send + Sync + 'static,
+        R: 'static,
+    {
+        let resolve = Arc::new(move |row: &Row| resolved(row, &resolver));
+        self.map_source(|source| match source {
+            Source::Rows(decode) => Source::Rows(Arc::new(move |row| {
+                decode(row)?.map(|stored| resolve(stored.row())).transpose()
+            })),
+            Source::Lists(fetch) => Source::Lists(Arc::new(move |request, cursor| {
+                let (page, resolve) = (fetch(request, cursor), resolve.clone());
+                Box::pin(async move {
+                    let (items, next) = page.await?;
+                    let resolved = items.into_iter().map(|item| resolve(item?.row()));
+                    Ok((resolved.collect(), next))
+                })
+            })),
+        })
+    }
+}
+
+impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
+    /// What a closure makes of each copy, with the properties that copies hold: as
+    /// [`Query::resolve`].
+    pub fn resolve<R, F>(self, resolver: F) -> Query<E, R>
+    where
+        F: Fn(&str, &str, Option<OffsetDateTime>, &Bag, &ETag) -> Result<R> + Send + Sync + 'static,
+        R: 'static,
+    {
+        let family = self.request.family();
+        Query::new(self.request, move |row| {
+            let recognized = E::SCHEMA.recognize(&row, family.map_or(E::SCHEMA.primary(), Ok)?);
+            match recognized.map_err(|error| at(&row, error))? {
+                Recognition::Ours | Recognition::Version(_) => resolved(&row, &resolver).map(Some),
+                Recognition::Foreign(_) | Recognition::Unmarked => Ok(None),
+            }
+        })
+    }
+}
+
+fn resolved<R>(
+    row: &Row,
+    resolver: &impl Fn(&str, &str, Option<OffsetDateTime>, &Bag, &ETag) -> Result<R>,
+) -> Result<R> {
+    let place = |error| at(row, error);
+    let bag = row.to_bag().map_err(place)?;
+    let timestamp = row.timestamp().map(OffsetDateTime::from);
+    let etag = row.etag().unwrap_or_else(|| ETag::from(""));
+    resolver(row.partition_key(), row.row_key(), timestamp, &bag, &etag).map_err(place)
+}

@@ -1,0 +1,86 @@
+//! The index keys that the tokens of a page are made again with, each asked for once.
+
+use std::sync::Arc;
+
+use super::Vault;
+use crate::{
+    entity::Schema,
+    error::Result,
+    key::Family,
+    plan::Tokens,
+    row::Row,
+    seal::{IndexKey, token_version},
+};
+
+/// Index keys by version, `None` for the one in use.
+pub(crate) struct IndexKeys<'v> {
+    vault: &'v Vault,
+    known: Vec<(Option<u32>, Result<Arc<IndexKey>>)>,
+}
+
+impl<'v> IndexKeys<'v> {
+    pub(crate) fn of(vault: &'v Vault) -> Self {
+        Self { vault, known: Vec::new() }
+    }
+
+    async fn key(&mut self, version: Option<u32>) -> Result<Arc<IndexKey>> {
+        if let Some((_, key)) = self.known.iter().find(|(known, _)| *known == version) {
+            return key.clone();
+        }
+        let key = self.vault.index_key(version).await;
+        self.known.push((version, key.clone()));
+        key
+    }
+
+    /// Tokens in the row's keys are made again from its values and compared.
+    pub(crate) async fn check(
+        &mut self,
+        schema: &'static Schema,
+        family: &'static Family,
+        row: &Row,
+    ) -> Result<()> {
+        let keys = [(&family.partition, row.partition_key()), (&family.row, row.row_key())];
+        let first = keys.iter().find_map(|(template, key)| {
+            template.tokens(key).unwrap_or_default().first().and_then(|(_, t)| token_version(t))
+        });
+        let Some(spare) = first else { return Ok(()) };
+        let current = self.key(None).await?;
+        let mut refused = None;
+        for version in versions(current.version(), spare) {
+            let key = match version == current.version() {
+                true => Ok(current.clone()),
+                false => self.key(Some(version)).await,
+            };
+            match key.and_then(|key| Tokens::with(key).check(schema, family, row)) {
+                Ok(()) => return Ok(()),
+                Err(error) => drop(refused.get_or_insert(error)),
+            }
+        }
+        refused.map_or(Ok(()), Err)
+    }
+}
+
+/// The versions that the two bits of a token can mean: the latest up to the one in use here, then
+/// the next, which another process may use already.
+fn versions(current: u32, spare: u32) -> impl Iterator<Item = u32> {
+    let behind = (current % 4 + 4 - spare) % 4;
+    let earlier = current.checked_sub(behind).filter(|version| *version > 0);
+    let later = (behind > 0).then(|| current.saturating_add(4 - behind));
+    earlier.into_iter().chain(later)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::versions;
+
+    #[test]
+    fn a_token_is_of_the_latest_key_or_the_next() {
+        let of = |current, spare| versions(current, spare).collect::<Vec<_>>();
+        assert_eq!(of(1, 1), [1]);
+        assert_eq!(of(1, 2), [2]);
+        assert_eq!(of(2, 1), [1, 5]);
+        assert_eq!(of(4, 0), [4]);
+        assert_eq!(of(5, 0), [4, 8]);
+        assert_eq!(of(5, 2), [2, 6]);
+    }
+}

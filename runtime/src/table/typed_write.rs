@@ -1,0 +1,230 @@
+//! The verbs that write one entity.
+//!
+//! An entity without copies and lists costs one request. With them, every verb is one entity group
+//! transaction, after a read where the old rows are not known.
+
+use super::typed::Table;
+use crate::{
+    batch::Written,
+    entity::{Patch, Pending, Point, Stored, TableEntity},
+    error::{BoxError, Error, ErrorKind, Result, ServiceCode},
+    outbox::commit::{Landed, Outcome, commit},
+    plan::{self, Change},
+};
+
+impl<E: TableEntity> Table<E> {
+    /// Creates the entity.
+    ///
+    /// # Errors
+    ///
+    /// `is_conflict` where its keys are taken, `is_unique_violation` where a key of an index is;
+    /// `is_invalid` and `is_too_large` before anything is sent; `is_rejected` by the entity's own
+    /// `validate`.
+    pub async fn insert(&self, entity: &E) -> Result<Stored<E>> {
+        self.put(plan::insert(entity)).await
+    }
+
+    /// Creates the entity or puts it in place of what is there; does not tell which.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert), without the conflict.
+    pub async fn insert_or_replace(&self, entity: &E) -> Result<Stored<E>> {
+        self.put(plan::insert_or_replace(entity)).await
+    }
+
+    /// Creates the entity or sets its properties on what is there; absent properties stay.
+    ///
+    /// A field that is `None` may have a value in the store, which the answer does not tell. An
+    /// entity with copies or lists, with older versions, with `seal`, or with an absent field whose
+    /// absence is hidden, is read before it is written, so what is returned is what is stored; any
+    /// other costs one blind request, and what is returned has such fields as they were sent:
+    /// [`get`](Self::get) it before [`replace`](Self::replace), which would remove them.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_or_replace`](Self::insert_or_replace).
+    pub async fn insert_or_merge(&self, entity: &E) -> Result<Stored<E>> {
+        self.put(plan::insert_or_merge(entity)).await
+    }
+
+    /// Puts the entity in place of the version that was read: properties that it does not have are
+    /// removed.
+    ///
+    /// A changed RowKey deletes the old row and creates the new one in one transaction.
+    ///
+    /// # Errors
+    ///
+    /// `is_precondition_failed` where the row changed since; `is_not_found` where it is gone;
+    /// `is_conflict` where a changed RowKey is taken; `is_invalid` for a changed PartitionKey.
+    pub async fn replace(&self, stored: &Stored<E>) -> Result<Stored<E>> {
+        self.put(plan::replace(stored)).await
+    }
+
+    /// Puts the entity in place of the existing one, in whatever version it is.
+    ///
+    /// # Errors
+    ///
+    /// `is_not_found` where there is none.
+    pub async fn replace_any(&self, entity: &E) -> Result<Stored<E>> {
+        self.put(plan::replace_any(entity)).await
+    }
+
+    /// Sets some properties of the version that was read and removes others.
+    ///
+    /// A patch that only sets is one merge under the ETag of `stored`, unless a copy depends on what
+    /// it sets; otherwise the row is replaced under that ETag, together with its copies. Changes that
+    /// were made to the value inside `stored` are not written. `validate` of the entity sees whole
+    /// entities only and is not called.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_precondition_failed` if the row changed since it was read, and with
+    /// `is_not_found` if it is gone.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    /// pub struct Employee { pub department: String, pub id: u32, pub age: i32 }
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let staff = Client::memory().table::<Employee>();
+    /// staff.create().await?;
+    /// let don = staff.insert(&Employee { department: "Sales".into(), id: 223, age: 34 }).await?;
+    ///
+    /// staff.patch(&don, Employee::patch().age(35)).await?;
+    /// // `don` still has the ETag from before the first patch.
+    /// let late = staff.patch(&don, Employee::patch().age(36)).await.unwrap_err();
+    /// assert!(late.is_precondition_failed());
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn patch(&self, stored: &Stored<E>, patch: E::Patch) -> Result<Written> {
+        let patch: Patch<E> = patch.into();
+        let (outcome, _) = self.write(plan::patch(stored, patch)).await?;
+        outcome.written.ok_or_else(no_answer)
+    }
+
+    /// Sets some properties of the entity at `point` and removes others, whatever its ETag.
+    ///
+    /// A patch that only sets is one merge under no condition, unless a copy depends on what it
+    /// sets; otherwise the row is read and replaced under the ETag that was read, and read again if
+    /// another writer changed it in between. `validate` of the entity sees whole entities only and
+    /// is not called.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_not_found` if there is no such entity, and with `is_contended` if other writers
+    /// changed it at every try.
+    pub async fn patch_at(&self, point: Point<E>, patch: E::Patch) -> Result<Written> {
+        let patch: Patch<E> = patch.into();
+        let (outcome, _) = self.write(plan::patch_at(point.as_access(), patch)).await?;
+        outcome.written.ok_or_else(no_answer)
+    }
+
+    /// Reads the entity, changes it and writes the version that was read; again, from a fresh read,
+    /// where another writer was first.
+    ///
+    /// # Errors
+    ///
+    /// `is_not_found` where there is no such entity; `is_rejected` where `change` says no;
+    /// `is_contended` where other writers kept winning.
+    pub async fn update(
+        &self,
+        point: Point<E>,
+        mut change: impl FnMut(&mut E) -> Result<(), BoxError>,
+    ) -> Result<Stored<E>> {
+        let access = self.keyed(point.as_access()).await?;
+        let keys = access.point().map_err(|error| error.in_table(&self.name));
+        let (partition_key, row_key) = keys?;
+        self.update_keys(partition_key, row_key, &mut change).await
+    }
+
+    pub(crate) async fn update_keys(
+        &self,
+        partition_key: &str,
+        row_key: &str,
+        change: &mut impl FnMut(&mut E) -> Result<(), BoxError>,
+    ) -> Result<Stored<E>> {
+        for attempt in 0..crate::store::backoff::ATTEMPTS {
+            let Some(mut stored) = self.read_primary(partition_key, row_key).await? else {
+                return Err(self.missing(partition_key, row_key));
+            };
+            change(&mut stored).map_err(|reason| self.rejected(&stored, reason))?;
+            match self.replace(&stored).await {
+                Err(error) if error.is_precondition_failed() => {
+                    crate::store::backoff::wait(&self.client, attempt).await
+                }
+                other => return other,
+            }
+        }
+        Err(crate::store::backoff::contended().in_table(&self.name).at_keys(partition_key, row_key))
+    }
+
+    /// Deletes the version that was read.
+    ///
+    /// # Errors
+    ///
+    /// `is_precondition_failed` where the row changed since; `is_not_found` where it is gone.
+    pub async fn delete(&self, stored: &Stored<E>) -> Result<()> {
+        self.write(plan::delete::<E, E>(stored)).await.map(drop)
+    }
+
+    /// Deletes the entity if it is there, in whatever version; `true`: it was.
+    ///
+    /// # Errors
+    ///
+    /// `is_not_found` where the table is missing.
+    pub async fn delete_at(&self, point: Point<E>) -> Result<bool> {
+        match self.write(plan::delete_at::<E>(point.as_access(), false)).await {
+            Ok((outcome, _)) => Ok(outcome.written.is_some()),
+            Err(error) if error.code() == Some("ResourceNotFound") => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn write(&self, change: Result<Change>) -> Result<(Outcome, Pending)> {
+        let change = change.map_err(|error| error.in_table(&self.name))?;
+        let landed = commit(&self.client, &self.name, &[change]).await;
+        let Landed { mut outcomes, pending } = landed.map_err(Error::without_operation)?;
+        Ok((outcomes.pop().ok_or_else(no_answer)?, pending))
+    }
+
+    /// The entity as the store has it now: read back from the row, so that times are cut and skipped
+    /// fields are empty as they will be on the next read.
+    async fn put(&self, change: Result<Change>) -> Result<Stored<E>> {
+        let (outcome, pending) = self.write(change).await?;
+        let Outcome { written: Some(written), row: Some(row) } = outcome else {
+            return Err(no_answer());
+        };
+        let value = E::from_row(&row).map_err(|error| {
+            error.in_table(&self.name).at_keys(row.partition_key(), row.row_key())
+        })?;
+        let row = match written.etag {
+            Some(etag) => row.with_etag(etag),
+            None => row,
+        };
+        Ok(Stored::new(value, row, written.status).with_pending(pending))
+    }
+
+    fn missing(&self, partition_key: &str, row_key: &str) -> Error {
+        let message = format!("there is no such `{}`", E::SCHEMA.entity);
+        Error::service(ServiceCode::ResourceNotFound, message)
+            .in_table(&self.name)
+            .at_keys(partition_key, row_key)
+    }
+
+    pub(crate) fn rejected(&self, stored: &Stored<E>, reason: BoxError) -> Error {
+        let message = format!("the change of `{}` was not accepted: {reason}", E::SCHEMA.entity);
+        Error::new(ErrorKind::Rejected, message)
+            .with_source(reason)
+            .in_table(&self.name)
+            .at_keys(stored.partition_key(), stored.row_key())
+    }
+}
+
+fn no_answer() -> Error {
+    Error::new(ErrorKind::Backend, "the backend gave no answer")
+}

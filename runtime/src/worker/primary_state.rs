@@ -1,0 +1,85 @@
+//! What a primary says its rows elsewhere are.
+
+use super::state::Worker;
+use crate::{
+    entity::{EntityRows, Kinds, Schema},
+    error::Result,
+    outbox::reservation::derived,
+    plan::{
+        moves::move_of,
+        outbox::{Listing, Name, OpenRow, Owner, entry},
+    },
+    row::Row,
+};
+
+/// What a primary derives, by type.
+pub(super) struct Derived<'p> {
+    pub(super) primary: Option<&'p Row>,
+    rows: Vec<(&'static Schema, Option<EntityRows>)>,
+}
+
+impl Worker {
+    /// What the primary derives by each type that the dirty row names: from its plain form, with the
+    /// tokens of its keys.
+    pub(super) async fn derived<'p>(
+        &self,
+        table: &str,
+        open: &OpenRow,
+        primary: Option<&'p Row>,
+    ) -> Result<Derived<'p>> {
+        let mut rows: Vec<(&'static Schema, Option<EntityRows>)> = Vec::new();
+        for name in &open.names {
+            let outbox = self.client.outbox();
+            let copy = outbox.known(name).map(|(schema, _)| schema);
+            let Some(schema) = copy.or_else(|| outbox.known_list(name)) else { continue };
+            if rows.iter().any(|(known, _)| std::ptr::eq(*known, schema)) {
+                continue;
+            }
+            let of_primary = match primary {
+                Some(primary) => derived(&self.client, table, schema, primary).await?,
+                None => None,
+            };
+            rows.push((schema, of_primary));
+        }
+        Ok(Derived { primary, rows })
+    }
+}
+
+impl Derived<'_> {
+    /// Whether the primary is on its way to another place.
+    pub(super) fn is_moving(&self) -> Result<bool> {
+        Ok(self.primary.map(move_of).transpose()?.flatten().is_some())
+    }
+
+    /// What the primary derives for a place, with the kinds of rows of the version that it is in.
+    pub(super) fn wanted(
+        &self,
+        schema: &'static Schema,
+        name: &Name,
+        table: &str,
+    ) -> Result<Option<(Kinds, Row)>> {
+        let known = self.rows.iter().find(|(known, _)| std::ptr::eq(*known, schema));
+        let rows = known.and_then(|(_, rows)| rows.as_ref());
+        let copy = rows.and_then(|rows| rows.elsewhere.iter().find(|copy| name.is_of(table, copy)));
+        let Some(copy) = copy else { return Ok(None) };
+        let Some(primary) = schema.primary_of(copy.family) else { return Ok(None) };
+        Ok(Some((Kinds { copy: copy.family, primary, schema }, copy.row.clone())))
+    }
+
+    /// Whether the primary shall be in a list elsewhere, and as what.
+    pub(super) fn listing(
+        &self,
+        schema: &'static Schema,
+        table: &str,
+        open: &OpenRow,
+        name: &Name,
+    ) -> Listing {
+        let known = self.rows.iter().find(|(known, _)| std::ptr::eq(*known, schema));
+        let rows = known.and_then(|(_, rows)| rows.as_ref());
+        let mut listed = rows.iter().flat_map(|rows| &rows.listed);
+        let wanted = listed.any(|listed| name.is_of_list(table, listed));
+        let owner =
+            Owner { table, partition_key: open.row.partition_key(), row_key: &open.primary };
+        Listing { entry: entry(owner, schema, name), name: name.clone(), wanted }
+    }
+}
