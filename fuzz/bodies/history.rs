@@ -128,7 +128,7 @@ async fn operation(store: &dyn Backend, script: &mut Script<'_>) -> Option<Opera
     let stored = store.read(read).await.unwrap();
     let condition = match (script.next(3), stored.and_then(|stored| stored.etag())) {
         (0, Some(etag)) => Condition::Match(etag),
-        (1, _) => Condition::Match(entable::ETag::of(Ticks::UNIX_EPOCH)),
+        (1, _) => Condition::Match(entable::ETag::from_timestamp(Ticks::UNIX_EPOCH)),
         _ => Condition::Any,
     };
     Some(match script.next(6) {

@@ -10,15 +10,15 @@ mod history;
 use bytes::Bytes;
 use entable::{
     Cursor, Filter, KeyBounds, Row, Ticks, ValueRef,
-    key::{decode_order, encode_order, escape, unescape},
+    key::{decode_sort_key, encode_sort_key, escape, unescape},
 };
 pub(crate) use envelope::envelope;
 pub(crate) use history::history;
 
 /// Addresses and escaped text.
 pub(crate) fn key_decode(data: &[u8]) {
-    if let Some((partition_key, row_key)) = decode_order(data) {
-        assert_eq!(encode_order(&partition_key, &row_key), data);
+    if let Some((partition_key, row_key)) = decode_sort_key(data) {
+        assert_eq!(encode_sort_key(&partition_key, &row_key), data);
     }
     let Ok(text) = std::str::from_utf8(data) else { return };
     for terminator in [None, Some('_')] {
@@ -73,7 +73,7 @@ pub(crate) fn filter_parse(data: &[u8]) {
     let row = row.finish_at(Ticks::UNIX_EPOCH).unwrap();
     let matches = filter.matches(&row).unwrap();
     assert_eq!(again.matches(&row).unwrap(), matches, "{text}");
-    let bounds = KeyBounds::of(&filter);
+    let bounds = KeyBounds::of_filter(&filter);
     assert!(!matches || !bounds.is_empty(), "{text}: a row matches within empty bounds");
     let other = bounds.one_partition().is_some_and(|partition| partition != "p");
     assert!(!matches || !other, "{text}: a row matches outside of the partition");

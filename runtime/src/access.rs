@@ -34,15 +34,15 @@ impl CostClass {
     /// ```
     /// use entable::{CostClass, Filter};
     ///
-    /// let class = |text| Filter::parse(text).map(|filter| CostClass::of(&filter));
+    /// let class = |text| Filter::parse(text).map(|filter| CostClass::of_filter(&filter));
     /// assert_eq!(class("PartitionKey eq 'Sales' and RowKey eq '2'")?, CostClass::Point);
     /// assert_eq!(class("PartitionKey eq 'Sales' and RowKey ge 'S'")?, CostClass::Range);
     /// assert_eq!(class("RowKey eq '2'")?, CostClass::TableScan);
     /// # Ok::<(), entable::Error>(())
     /// ```
-    pub fn of(filter: &Filter) -> Self {
-        let bounds = KeyBounds::of(filter);
-        match (bounds.one_partition(), bounds.one_row(), bounds.bounds_rows()) {
+    pub fn of_filter(filter: &Filter) -> Self {
+        let bounds = KeyBounds::of_filter(filter);
+        match (bounds.one_partition(), bounds.one_row(), bounds.bounds_row_key()) {
             (None, _, _) => Self::TableScan,
             (Some(_), Some(_), _) => Self::Point,
             (Some(_), None, true) => Self::Range,
@@ -100,7 +100,7 @@ impl Keys {
         Self::partition(partition_key).row(row_key)
     }
 
-    pub(crate) fn everything() -> Self {
+    pub(crate) fn whole_table() -> Self {
         Self { partition: None, lower: Bound::Unbounded, upper: Bound::Unbounded }
     }
 
@@ -135,7 +135,7 @@ impl Keys {
     }
 
     /// Returns whether the selection bounds the RowKey on either side.
-    pub(crate) fn is_row_bounded(&self) -> bool {
+    pub(crate) fn bounds_row_key(&self) -> bool {
         (&self.lower, &self.upper) != (&Bound::Unbounded, &Bound::Unbounded)
     }
 
@@ -150,7 +150,7 @@ impl Keys {
     }
 
     /// Returns whether the selection contains a row with these keys.
-    pub(crate) fn hold(&self, partition_key: &str, row_key: &str) -> bool {
+    pub(crate) fn contains(&self, partition_key: &str, row_key: &str) -> bool {
         let is_above = match &self.lower {
             Bound::Included(lower) => cmp_keys(lower, row_key).is_le(),
             Bound::Excluded(lower) => cmp_keys(lower, row_key).is_lt(),

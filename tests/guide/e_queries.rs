@@ -18,7 +18,7 @@ struct Plain {
 }
 
 fn class_of(filter: &str) -> CostClass {
-    CostClass::of(&Filter::parse(filter).unwrap())
+    CostClass::of_filter(&Filter::parse(filter).unwrap())
 }
 
 #[tokio::test]
@@ -256,7 +256,7 @@ async fn e10_parentheses_round_comparisons_change_nothing() -> TestResult {
         let mut printed = Vec::new();
         for style in styles {
             let filter = Filter::parse(style)?;
-            assert_eq!(CostClass::of(&filter), CostClass::Range);
+            assert_eq!(CostClass::of_filter(&filter), CostClass::Range);
             printed.push(filter.to_string());
             let found = store.client.dynamic("Staff").query(filter).collect().await?;
             assert_eq!(found.len(), 2);

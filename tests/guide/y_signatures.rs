@@ -149,7 +149,7 @@ async fn y04_permissions_and_times_bind() -> TestResult {
 
 #[tokio::test]
 async fn y05_signing_takes_a_key_and_no_request() -> TestResult {
-    let sas = TableSas::of(Worker::primary().department("Sales"))?
+    let sas = TableSas::for_path(Worker::primary().department("Sales"))?
         .permissions(TablePermissions::READ)
         .expires(in_an_hour());
     on_both(async |store| {
@@ -179,13 +179,13 @@ async fn y05_signing_takes_a_key_and_no_request() -> TestResult {
 #[test]
 fn y06_a_signature_is_used_again_until_near_its_end() -> TestResult {
     let cache = keyed().sas_cache(Time::from_secs(3600))?;
-    let sales =
-        TableSas::of(Worker::primary().department("Sales"))?.permissions(TablePermissions::READ);
+    let sales = TableSas::for_path(Worker::primary().department("Sales"))?
+        .permissions(TablePermissions::READ);
     let first = cache.get(&sales)?;
     assert_eq!(cache.get(&sales)?, first);
     let left = first.expires().unwrap() - OffsetDateTime::now_utc();
     assert!(left > Duration::minutes(59) && left <= Duration::hours(1));
-    let marketing = TableSas::of(Worker::primary().department("Marketing"))?
+    let marketing = TableSas::for_path(Worker::primary().department("Marketing"))?
         .permissions(TablePermissions::READ);
     assert_ne!(cache.get(&marketing)?, first);
     Ok(())
@@ -230,7 +230,7 @@ struct Mailbox {
 
 /// The range members of a path's signature.
 fn range(path: impl Path) -> Result<String, Error> {
-    let sas = TableSas::of(path)?.permissions(TablePermissions::READ).expires(in_an_hour());
+    let sas = TableSas::for_path(path)?.permissions(TablePermissions::READ).expires(in_an_hour());
     let token = keyed().sas(&sas)?;
     let members = token.as_query().split('&');
     let members =
@@ -259,12 +259,16 @@ fn y07_ranges_come_from_access_paths() -> TestResult {
     // All of the partition's employees, and not their copies by email.
     assert_eq!(range(sales())?, "spk=Sales&srk=empid_&epk=Sales&erk=empid_%EF%BF%BF");
     let partition: Partition<Employee> = sales().into();
-    assert_eq!(TableSas::of(partition.clone())?, TableSas::new("Staff").keys(&partition.keys())?);
+    assert_eq!(
+        TableSas::for_path(partition.clone())?,
+        TableSas::new("Staff").keys(&partition.keys())?
+    );
 
     // An index in a table of its own is signed for there and nowhere else.
     let mail = || Mailbox::by_mail().mail("a@b");
-    let there = keyed()
-        .sas(&TableSas::of(mail())?.permissions(TablePermissions::READ).expires(in_an_hour()))?;
+    let there = keyed().sas(
+        &TableSas::for_path(mail())?.permissions(TablePermissions::READ).expires(in_an_hour()),
+    )?;
     assert!(there.as_query().contains("&tn=Mails&"));
     let error = TableSas::new("Staff").path(mail()).unwrap_err();
     assert!(error.is_invalid() && error.to_string().contains("`Mails`"), "{error}");

@@ -30,7 +30,7 @@ proptest! {
 
     #[test]
     fn bounds_contain_every_matching_row(filter in filters(), row in rows()) {
-        let bounds = KeyBounds::of(&filter);
+        let bounds = KeyBounds::of_filter(&filter);
         if filter.matches(&row).unwrap() {
             prop_assert!(contains(&bounds.partition, row.partition_key()), "{}", filter);
             prop_assert!(contains(&bounds.row, row.row_key()), "{}", filter);
@@ -50,7 +50,7 @@ proptest! {
             conditions.into_iter().map(|(by, key)| Filter::compare("RowKey", by, key)),
         );
         let row = Row::build("P", &row_key).finish().unwrap();
-        let bounds = KeyBounds::of(&filter);
+        let bounds = KeyBounds::of_filter(&filter);
         prop_assert_eq!(contains(&bounds.row, &row_key), filter.matches(&row).unwrap());
         if contains(&bounds.row, &row_key) {
             prop_assert!(!bounds.is_empty());
@@ -105,6 +105,6 @@ fn classes_of_the_guide() {
         ("", CostClass::TableScan),
     ];
     for (text, class) in cases {
-        assert_eq!(CostClass::of(&Filter::parse(text).unwrap()), class, "{text}");
+        assert_eq!(CostClass::of_filter(&Filter::parse(text).unwrap()), class, "{text}");
     }
 }

@@ -52,9 +52,9 @@ fn trees_of_any_depth_are_printed_cloned_compared_and_dropped() {
         assert!(filter.to_string().len() > DEEP);
         assert!(format!("{filter:?}").starts_with("Filter("));
         let mut named = 0;
-        filter.properties(&mut |_| named += 1);
+        filter.visit_properties(&mut |_| named += 1);
         assert!(named >= 1);
-        let _ = KeyBounds::of(&filter);
+        let _ = KeyBounds::of_filter(&filter);
         assert!(filter.check().unwrap_err().is_invalid());
         let _ = filter.matches(&row);
     }

@@ -60,9 +60,9 @@ proptest! {
 
     #[test]
     fn a_write_changes_the_timestamp_alone((row, properties) in rows(), at in ticks()) {
-        let written = row.with_etag(ETag::from("old")).written_at(at);
+        let written = row.with_etag(ETag::from("old")).with_timestamp(at);
         prop_assert_eq!(written.timestamp(), Some(at));
-        prop_assert_eq!(written.etag(), Some(ETag::of(at)));
+        prop_assert_eq!(written.etag(), Some(ETag::from_timestamp(at)));
         prop_assert_eq!(written.property_count().unwrap(), properties.len());
     }
 
@@ -123,7 +123,7 @@ proptest! {
 
     #[test]
     fn tags_go_through_text(at in ticks(), other in ".*") {
-        let tag = ETag::of(at);
+        let tag = ETag::from_timestamp(at);
         prop_assert_eq!(&ETag::from(tag.to_string().as_str()), &tag);
         prop_assert_eq!(ETag::from(other.as_str()).to_string(), other);
     }
@@ -132,10 +132,13 @@ proptest! {
 #[test]
 fn a_tag_is_written_as_the_service_writes_it() {
     let at: Ticks = "2021-05-26T15:48:25.77957Z".parse().unwrap();
-    assert_eq!(ETag::of(at).to_string(), "W/\"datetime'2021-05-26T15%3A48%3A25.77957Z'\"");
+    assert_eq!(
+        ETag::from_timestamp(at).to_string(),
+        "W/\"datetime'2021-05-26T15%3A48%3A25.77957Z'\""
+    );
     // Another spelling of the same time is another tag, sent back as it came.
     let other = ETag::from("W/\"datetime'2021-05-26T15%3A48%3A25.7795700Z'\"");
-    assert_ne!(other, ETag::of(at));
+    assert_ne!(other, ETag::from_timestamp(at));
     assert_eq!(other.to_string(), "W/\"datetime'2021-05-26T15%3A48%3A25.7795700Z'\"");
 }
 
@@ -196,16 +199,16 @@ fn what_a_check_found_stays_with_the_row() {
     let ticks = Ticks::UNIX_EPOCH;
     let small = Row::build("P", "R").with("A", ValueRef::Int32(1)).unwrap().finish().unwrap();
     let twice = small.clone();
-    for row in [&small, &small.clone(), &small.clone().with_etag(ETag::of(ticks))] {
+    for row in [&small, &small.clone(), &small.clone().with_etag(ETag::from_timestamp(ticks))] {
         assert!(row.check().is_ok() && row.check().is_ok());
     }
-    assert_eq!(small.written_at(ticks).check().map_err(|error| error.to_string()), Ok(()));
+    assert_eq!(small.with_timestamp(ticks).check().map_err(|error| error.to_string()), Ok(()));
     // Checked or not, they are the same row.
     assert_eq!(small, twice);
     let mut large = Row::build("P", "R");
     large.put("A", ValueRef::String(&"a".repeat(32_769)));
     let large = large.finish().unwrap();
-    for row in [&large, &large, &large.clone(), &large.written_at(ticks)] {
+    for row in [&large, &large, &large.clone(), &large.with_timestamp(ticks)] {
         assert!(row.check().unwrap_err().is_too_large());
         let insert = entable::Operation::insert(row.clone());
         assert!(insert.request_bytes().unwrap_err().is_too_large());

@@ -5,7 +5,7 @@ use std::path::Path;
 use entable::{
     Batch, Operation, Row, ValueRef,
     backend::{Backend, Embedded, EmbeddedOptions, TableRequest},
-    key::encode_order,
+    key::encode_sort_key,
 };
 use redb::{Database, TableDefinition};
 use tokio::runtime::Runtime;
@@ -88,7 +88,7 @@ pub(crate) fn fill_raw(database: &Database, rows: std::ops::Range<usize>) {
         let mut table = transaction.open_table(RAW).unwrap();
         for number in rows {
             let (partition_key, row_key) = keys(*number);
-            let key = encode_order(&partition_key, &row_key);
+            let key = encode_sort_key(&partition_key, &row_key);
             table.insert(&*key, row(*number).as_bytes()).unwrap();
         }
         drop(table);

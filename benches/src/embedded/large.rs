@@ -11,7 +11,7 @@ use std::{
 use entable::{
     Batch, Filter, Operation,
     backend::{Backend, Durability, Embedded, EmbeddedOptions, Read, Scan, TableRequest},
-    key::encode_order,
+    key::encode_sort_key,
 };
 
 use super::fixture::{CACHE, fill, keys, row, runtime, store};
@@ -83,7 +83,7 @@ async fn gets(store: &Embedded, rows: usize) {
 
 fn raw_bytes(number: usize) -> usize {
     let row = row(number);
-    encode_order(row.partition_key(), row.row_key()).len() + row.as_bytes().len()
+    encode_sort_key(row.partition_key(), row.row_key()).len() + row.as_bytes().len()
 }
 
 fn opened(path: &Path) -> f64 {

@@ -5,7 +5,7 @@ use std::{hint::black_box, time::Duration};
 use entable::{
     Filter,
     backend::{Backend, Durability, Embedded, EmbeddedOptions, Read, Scan},
-    key::encode_order,
+    key::encode_sort_key,
 };
 use redb::{Database, ReadableDatabase, ReadableTable};
 
@@ -62,7 +62,7 @@ fn raw_gets(database: &Database, one_snapshot: bool) {
     let mut snapshot = None;
     for number in numbers(GETS, ROWS) {
         let (partition_key, row_key) = keys(number);
-        let key = encode_order(&partition_key, &row_key);
+        let key = encode_sort_key(&partition_key, &row_key);
         let table = snapshot
             .take_if(|_| one_snapshot)
             .unwrap_or_else(|| database.begin_read().unwrap().open_table(RAW).unwrap());
@@ -87,7 +87,7 @@ fn raw_scans(database: &Database) {
     for number in numbers(SCANS, ROWS / PARTITION_ROWS) {
         let (partition_key, _) = keys(number * PARTITION_ROWS);
         let table = database.begin_read().unwrap().open_table(RAW).unwrap();
-        let start = encode_order(&partition_key, "");
+        let start = encode_sort_key(&partition_key, "");
         let mut rows = Vec::new();
         for item in ReadableTable::range::<&[u8]>(&table, &*start..).unwrap().take(1000) {
             rows.push(item.unwrap().1.value().to_vec());

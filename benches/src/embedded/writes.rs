@@ -5,7 +5,7 @@ use std::{cell::Cell, sync::Arc};
 use entable::{
     Batch, Operation,
     backend::{Backend, Embedded, EmbeddedOptions},
-    key::encode_order,
+    key::encode_sort_key,
 };
 use redb::Database;
 
@@ -57,7 +57,7 @@ fn raw_batches(database: &Database, first: usize) {
         let mut table = transaction.open_table(RAW).unwrap();
         for number in 0..100 {
             let row = row(first + batch * 100 + number);
-            let key = encode_order(row.partition_key(), row.row_key());
+            let key = encode_sort_key(row.partition_key(), row.row_key());
             table.insert(&*key, row.as_bytes()).unwrap();
         }
         drop(table);

@@ -77,7 +77,7 @@ fn property_column(field: &Field) -> Option<TokenStream> {
     Some(match &field.storage {
         Storage::Skipped | Storage::Extra => return None,
         Storage::Plain => {
-            let read = super::hushed(
+            let read = super::redacted(
                 field,
                 quote! {
                     <#ty as _rt::Property>::from_stored(__found)

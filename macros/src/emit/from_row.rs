@@ -268,7 +268,7 @@ pub(super) fn json_codec(field: &Field) -> Ident {
 pub(super) fn json_codecs(fields: &[Field]) -> TokenStream {
     let codecs = fields.iter().filter(|field| field.storage == Storage::Json).map(|field| {
         let (name, ty) = (json_codec(field), &field.ty);
-        let new = if field.is_secret() { "hushed" } else { "new" };
+        let new = if field.is_secret() { "redacted" } else { "new" };
         let new = Ident::new(new, ty.span());
         quote_spanned! { ty.span() =>
             const #name: _rt::JsonCodec<#ty> = <_rt::JsonCodec<#ty>>::#new();
@@ -298,7 +298,7 @@ pub(super) fn finish(
             quote! { (#codec.finish)(#slot, #before, #name)? }
         }
         _ => {
-            let read = super::hushed(
+            let read = super::redacted(
                 field,
                 quote! {
                     <#ty as _rt::Property>::from_stored(__found)

@@ -36,7 +36,7 @@ pub(super) fn encode(part: &Part, ty: &Type, value: &TokenStream) -> TokenStream
             )
         },
         Form::Hmac => quote! {
-            _rt::hold_token(<#ty as _rt::EdmValue>::to_edm(#value), __out)
+            _rt::push_token_placeholder(<#ty as _rt::EdmValue>::to_edm(#value), __out)
         },
     }
 }

@@ -86,9 +86,9 @@ pub(crate) fn set(set: &model::Set) -> TokenStream {
 
 /// The result of a conversion of the field; where nobody may see the value, its error says nothing
 /// of it.
-fn hushed(field: &model::Field, result: TokenStream) -> TokenStream {
+fn redacted(field: &model::Field, result: TokenStream) -> TokenStream {
     if field.is_secret() {
-        quote! { _rt::hushed(#result) }
+        quote! { _rt::redacted(#result) }
     } else {
         result
     }

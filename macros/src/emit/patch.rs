@@ -61,7 +61,7 @@ fn setter(field: &Field) -> TokenStream {
     match &field.storage {
         Storage::Skipped | Storage::Extra => TokenStream::new(),
         Storage::Plain => {
-            let hush = field.is_secret().then(|| quote! { .hushed(#name) });
+            let hush = field.is_secret().then(|| quote! { .redacted(#name) });
             quote! {
                 #[doc = #doc]
                 pub fn #ident<__V>(self, __value: __V) -> Self

@@ -56,7 +56,7 @@ pub(super) fn put(field: &Field, out: &TokenStream) -> TokenStream {
         Storage::Skipped => TokenStream::new(),
         Storage::Plain => {
             let stored = quote! { <#ty as _rt::Property>::to_stored(&self.#ident) };
-            let stored = super::hushed(field, stored);
+            let stored = super::redacted(field, stored);
             quote! { _rt::PropertyWriter::put_stored(#out, #name, #stored)?; }
         }
         Storage::Json => {

@@ -2,7 +2,7 @@
 
 use crate::{
     entity::ColumnSchema,
-    key::{Family, Resolution, Template, families_meet, resolution_of},
+    key::{Family, Resolution, Template, families_may_collide, resolution_of},
     limits::PROPERTIES,
 };
 
@@ -11,7 +11,7 @@ use crate::{
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_separated(template: &Template, message: &'static str) {
-    if !template.is_separated() {
+    if !template.can_be_split() {
         panic!("{}", message);
     }
 }
@@ -38,7 +38,7 @@ pub const fn assert_optional(optional: bool, message: &'static str) {
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_apart(a: &Family, b: &Family, message: &'static str) {
-    if families_meet(a, b) {
+    if families_may_collide(a, b) {
         panic!("{}", message);
     }
 }

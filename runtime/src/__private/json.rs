@@ -54,24 +54,25 @@ impl<T> JsonCodec<T> {
     }
 
     /// The codec of a type whose values no message may show.
-    pub const fn hushed() -> Self
+    pub const fn redacted() -> Self
     where
         T: JsonField,
     {
         Self {
             put: |out, name, value| {
                 out.put_json(name, value).map_err(|error| match error.is_invalid() {
-                    true => out.hushed(name),
+                    true => out.redacted(name),
                     false => error,
                 })
             },
             finish: |found, prefix, name| {
-                finish_json(found, prefix, name)
-                    .map_err(|_| InvalidValue::new("").hushed().on_read(&[prefix, name].concat()))
+                finish_json(found, prefix, name).map_err(|_| {
+                    InvalidValue::new("").redacted().into_read_error(&[prefix, name].concat())
+                })
             },
             read: |row, name| {
                 read_json(row, name).map_err(|error| match error.is_decode() {
-                    true => InvalidValue::new("").hushed().on_read(name),
+                    true => InvalidValue::new("").redacted().into_read_error(name),
                     false => error,
                 })
             },

@@ -45,7 +45,8 @@ pub use crate::{
     key::{
         DatePart, Descending, Family, FamilyKind, FixedWidth, Form, KeyPart, KeyWriter, Ordered,
         Part, PrefixInput, RangeInput, Resolution, Segment, TOKEN_WIDTH, Template, TextPart,
-        bucket_width, date_width, decode_period, families_meet, hold_token, lower, resolution_of,
+        bucket_width, date_width, decode_period, families_may_collide, lower,
+        push_token_placeholder, resolution_of,
     },
     limits::PROPERTIES,
     row::Row,
@@ -66,7 +67,7 @@ pub fn split_key<'k, const PARTS: usize>(
     name: &'static str,
     key: &'k str,
 ) -> Result<[&'k str; PARTS]> {
-    template.split(key).map_err(|invalid| invalid.on_read(name))
+    template.split(key).map_err(|invalid| invalid.into_read_error(name))
 }
 
 /// A field that every family's keys hold.
@@ -75,7 +76,9 @@ pub fn split_key<'k, const PARTS: usize>(
 ///
 /// `is_decode`, naming the field, for a row of no family.
 pub fn from_keys<T>(found: Option<T>, field: &'static str) -> Result<T> {
-    found.ok_or_else(|| InvalidValue::new("the row's keys do not hold the field").on_read(field))
+    found.ok_or_else(|| {
+        InvalidValue::new("the row's keys do not hold the field").into_read_error(field)
+    })
 }
 
 /// Whether a part of a row's RowKey is a text in lower case, as far as that can be told without
@@ -94,14 +97,14 @@ pub fn is_lower_part(template: &Template, row: &Row, part: usize, text: &str) ->
 /// `is_decode`: another program changed the row.
 pub fn check_copy_key(row: &Row, expected: &str) -> Result<()> {
     // Tokens are compared where their keys are: when the row is opened.
-    if row.row_key() == expected || crate::key::is_same_but_held(row.row_key(), expected) {
+    if row.row_key() == expected || crate::key::equals_with_tokens(row.row_key(), expected) {
         return Ok(());
     }
     let message = format!(
         "the copy's key does not match its fields, which give `{}`: another program changed it; `check()` and `repair()` mend it",
         expected.escape_debug()
     );
-    Err(InvalidValue::new(message).on_read("RowKey"))
+    Err(InvalidValue::new(message).into_read_error("RowKey"))
 }
 
 /// Refuses a copy in another partition whose PartitionKey does not follow from its fields.
@@ -111,14 +114,14 @@ pub fn check_copy_key(row: &Row, expected: &str) -> Result<()> {
 /// `is_decode`: another program changed the row.
 pub fn check_copy_partition(row: &Row, expected: &str) -> Result<()> {
     let key = row.partition_key();
-    if key == expected || crate::key::is_same_but_held(key, expected) {
+    if key == expected || crate::key::equals_with_tokens(key, expected) {
         return Ok(());
     }
     let message = format!(
         "the copy's key does not match its fields, which give `{}`: another program changed it; `check()` and `repair()` mend it",
         expected.escape_debug()
     );
-    Err(InvalidValue::new(message).on_read("PartitionKey"))
+    Err(InvalidValue::new(message).into_read_error("PartitionKey"))
 }
 
 /// The family that a projection is read from, the entity's primary unless told.
@@ -146,7 +149,7 @@ pub fn read_part<T>(
     text: &str,
     decode: impl FnOnce(&str) -> Result<T, InvalidValue>,
 ) -> Result<T> {
-    decode(text).map_err(|invalid| invalid.on_read(field))
+    decode(text).map_err(|invalid| invalid.into_read_error(field))
 }
 
 /// A field from a part in its plain form: escapes are undone where the part has them.
@@ -165,7 +168,7 @@ pub fn read_plain<T>(
         Some(_) => decode(text),
         None => crate::key::unescape(text).and_then(|text| decode(&text)),
     };
-    decoded.map_err(|invalid| invalid.on_read(field))
+    decoded.map_err(|invalid| invalid.into_read_error(field))
 }
 
 /// Appends what [`DatePart::to_ticks`] made of a field, in a date form.
@@ -209,17 +212,17 @@ pub fn finish_stored<'r, T>(
     name: &str,
     from_stored: impl FnOnce(Option<ValueRef<'r>>) -> Result<T, InvalidValue>,
 ) -> Result<T> {
-    from_stored(found).map_err(|invalid| invalid.on_read(&[prefix, name].concat()))
+    from_stored(found).map_err(|invalid| invalid.into_read_error(&[prefix, name].concat()))
 }
 
 /// The result of a conversion whose error says nothing of the value.
 ///
 /// # Errors
 ///
-/// The conversion's, hushed.
+/// The conversion's, redacted.
 #[inline]
-pub fn hushed<T>(result: Result<T, InvalidValue>) -> Result<T, InvalidValue> {
-    result.map_err(InvalidValue::hushed)
+pub fn redacted<T>(result: Result<T, InvalidValue>) -> Result<T, InvalidValue> {
+    result.map_err(InvalidValue::redacted)
 }
 
 /// One field straight from a row, by [`Property::from_stored`].
@@ -242,7 +245,7 @@ pub fn read_stored<'r, T>(
 /// `is_corrupt` where the name is not UTF-8.
 pub fn keep_unknown(name: &[u8], value: ValueRef<'_>, put: impl FnOnce(&str, Value)) -> Result<()> {
     let name = std::str::from_utf8(name)
-        .map_err(|_| crate::row::corrupt("a property's name is not UTF-8"))?;
+        .map_err(|_| crate::row::corrupt_row("a property's name is not UTF-8"))?;
     // What a move leaves on a row is nobody's property.
     if !name.starts_with("EntableMov") {
         put(name, value.to_value());

@@ -13,7 +13,7 @@ use crate::{
     edm::Ticks,
     error::{Error, Result, ServiceCode},
     limits,
-    row::{Row, corrupt},
+    row::{Row, corrupt_row},
 };
 
 /// What is to be stored in place of the row; `None`: nothing, it is deleted.
@@ -58,7 +58,7 @@ pub(crate) fn outcome(current: Option<&Row>, operation: &Operation, now: Ticks) 
             Err(Error::service(ServiceCode::EntityAlreadyExists, message))
         }
         (Verb::Merge | Verb::InsertOrMerge, Some(old)) => merged(old, row, now).map(Some),
-        _ => Ok(Some(row.written_at(now))),
+        _ => Ok(Some(row.with_timestamp(now))),
     }
 }
 
@@ -131,7 +131,7 @@ fn merged(old: &Row, new: &Row, now: Ticks) -> Result<Row> {
         let mut properties = row.properties();
         while let Some((name, value)) = properties.next()? {
             if !(stays && set.contains(name)) {
-                let name = from_utf8(name).map_err(|_| corrupt("a name is not UTF-8"))?;
+                let name = from_utf8(name).map_err(|_| corrupt_row("a name is not UTF-8"))?;
                 builder.put(name, value);
             }
         }

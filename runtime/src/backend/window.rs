@@ -7,7 +7,7 @@ use crate::{
     backend::Scan,
     error::{Error, Result, ServiceCode},
     filter::{Filter, KeyBounds},
-    key::{BOUNDARY, put_order},
+    key::{BOUNDARY, push_sort_key},
     limits,
     page::Continuation,
 };
@@ -27,7 +27,7 @@ pub(crate) struct Window {
 impl Window {
     /// The addresses that a scan looks at.
     pub(crate) fn of(filter: &Filter, from: Option<&Continuation>) -> Self {
-        let bounds = KeyBounds::of(filter);
+        let bounds = KeyBounds::of_filter(filter);
         let mut window = match bounds.one_partition() {
             Some(partition_key) => rows_within(partition_key, &bounds.row),
             None => partitions_within(&bounds.partition),
@@ -72,7 +72,7 @@ pub(crate) fn page_rows(scan: &Scan<'_>) -> Result<usize> {
 
 fn address(partition_key: &str, row_key: &str) -> Vec<u8> {
     let mut bytes = partition(partition_key, BOUNDARY);
-    put_order(&mut bytes, row_key);
+    push_sort_key(&mut bytes, row_key);
     bytes
 }
 
@@ -80,7 +80,7 @@ fn address(partition_key: &str, row_key: &str) -> Vec<u8> {
 /// for where they end.
 fn partition(partition_key: &str, last: u8) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(partition_key.len() + 1);
-    put_order(&mut bytes, partition_key);
+    push_sort_key(&mut bytes, partition_key);
     bytes.push(last);
     bytes
 }
@@ -141,7 +141,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{filter::Comparison, key::encode_order, row::Row};
+    use crate::{filter::Comparison, key::encode_sort_key, row::Row};
 
     fn text() -> impl Strategy<Value = String> {
         let edges = vec!['\0', 'a', 'b', '\u{e000}', '\u{10000}'];
@@ -167,7 +167,7 @@ mod tests {
             let filter = Filter::all(conditions);
             let window = Window::of(&filter, None);
             let row = Row::build(&partition_key, &row_key).finish().unwrap();
-            let at = encode_order(&partition_key, &row_key);
+            let at = encode_sort_key(&partition_key, &row_key);
             let within = window.start <= at && window.end.as_ref().is_none_or(|end| at < *end);
             prop_assert!(within || !filter.matches(&row).unwrap(), "{filter} {window:?} {at:?}");
         }

@@ -169,7 +169,7 @@ impl Batch {
 
     /// Shares the operations with a store that keeps them longer than the request.
     #[cfg(feature = "embedded")]
-    pub(crate) fn shared(&self) -> Arc<Vec<Operation>> {
+    pub(crate) fn shared_operations(&self) -> Arc<Vec<Operation>> {
         self.operations.clone()
     }
 

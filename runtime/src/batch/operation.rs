@@ -34,8 +34,8 @@ pub enum Condition {
 
 impl Condition {
     /// Returns the condition on the ETag that was read, or `Any` if none is known.
-    pub(crate) fn on(version: Option<ETag>) -> Self {
-        version.map_or(Self::Any, Self::Match)
+    pub(crate) fn for_etag(etag: Option<ETag>) -> Self {
+        etag.map_or(Self::Any, Self::Match)
     }
 }
 

@@ -114,7 +114,7 @@ macro_rules! all_or_nothing {
 }
 
 fn stale() -> Condition {
-    Condition::Match(crate::row::ETag::of(crate::edm::Ticks::UNIX_EPOCH))
+    Condition::Match(crate::row::ETag::from_timestamp(crate::edm::Ticks::UNIX_EPOCH))
 }
 
 all_or_nothing! {

@@ -98,8 +98,8 @@ impl From<Value> for EdmCow<'_> {
 /// The error of a value that does not fit a property or key part. It says what was found and what
 /// was expected, and does not name where.
 ///
-/// The caller adds table, keys and property with [`on_write`](Self::on_write) or
-/// [`on_read`](Self::on_read).
+/// The caller adds table, keys and property with [`into_write_error`](Self::into_write_error) or
+/// [`into_read_error`](Self::into_read_error).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct InvalidValue {
@@ -121,19 +121,19 @@ impl InvalidValue {
     /// Replaces the message with a fixed text, because the message could quote the value of an
     /// encrypted field.
     #[must_use]
-    pub fn hushed(self) -> Self {
+    pub fn redacted(self) -> Self {
         Self::new(
             "the value does not fit the field; it is not shown, because the field is encrypted",
         )
     }
 
     /// Converts this to the `Invalid` error of a write, naming the property.
-    pub fn on_write(self, property: &str) -> Error {
+    pub fn into_write_error(self, property: &str) -> Error {
         Error::new(ErrorKind::Invalid, self.message).in_property(property)
     }
 
     /// Converts this to the `Decode` error of a read, naming the property.
-    pub fn on_read(self, property: &str) -> Error {
+    pub fn into_read_error(self, property: &str) -> Error {
         Error::new(ErrorKind::Decode, self.message).in_property(property)
     }
 }

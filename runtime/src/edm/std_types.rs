@@ -168,7 +168,7 @@ impl EdmValue for Date {
 
     #[inline]
     fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
-        Ticks::from_edm(value)?.midnight()
+        Ticks::from_edm(value)?.date_at_midnight()
     }
 }
 

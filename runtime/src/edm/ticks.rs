@@ -51,19 +51,19 @@ impl Ticks {
     }
 
     /// Returns the ticks since the start of the current second, 0 to 9,999,999.
-    pub(crate) const fn within_second(self) -> i64 {
+    pub(crate) const fn subsecond_ticks(self) -> i64 {
         self.0 % Self::PER_SECOND
     }
 
     /// Returns the time that is `within` ticks after midnight UTC of `date`. Returns `None` outside
     /// the years 1 to 9999.
-    pub(crate) fn in_day(date: Date, within: i64) -> Option<Self> {
+    pub(crate) fn from_day(date: Date, within: i64) -> Option<Self> {
         let days = i64::from(date.to_julian_day()) - FIRST_DAY;
         days.checked_mul(PER_DAY)?.checked_add(within).and_then(Self::new)
     }
 
     /// Returns the date that begins at this time. Fails if the time is not midnight UTC.
-    pub(crate) fn midnight(self) -> Result<Date, InvalidValue> {
+    pub(crate) fn date_at_midnight(self) -> Result<Date, InvalidValue> {
         let days = if self.0 % PER_DAY == 0 {
             i32::try_from(FIRST_DAY + self.0 / PER_DAY).ok()
         } else {
@@ -125,7 +125,7 @@ impl fmt::Display for Ticks {
             time.minute(),
             time.second()
         )?;
-        let fraction = self.within_second();
+        let fraction = self.subsecond_ticks();
         if fraction != 0 {
             let digits = format!("{fraction:07}");
             write!(f, ".{}", digits.trim_end_matches('0'))?;

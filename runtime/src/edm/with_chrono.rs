@@ -50,7 +50,7 @@ impl TryFrom<Ticks> for NaiveDate {
 
     /// Converts a time at midnight UTC to its date. Fails for any other time of day.
     fn try_from(ticks: Ticks) -> Result<Self, InvalidValue> {
-        let day = ticks.midnight()?.to_julian_day();
+        let day = ticks.date_at_midnight()?.to_julian_day();
         // chrono counts days from the day before 0001-01-01 and holds every day of `Ticks`.
         Ok(Self::from_num_days_from_ce_opt(day - 1_721_425).unwrap_or_default())
     }

@@ -213,8 +213,8 @@ impl<E, F, K> ReadColumn for Column<E, F, K> {
         let (Some(read_part), true) = (self.key, family.in_keys.contains(&&*self.name)) else {
             return (self.read)(row, &self.name);
         };
-        let part = family.part_of(&self.name, row.partition_key(), row.row_key());
-        match part.map_err(|invalid| invalid.on_read(&self.name))? {
+        let part = family.part_restoring(&self.name, row.partition_key(), row.row_key());
+        match part.map_err(|invalid| invalid.into_read_error(&self.name))? {
             Some((part, text)) => read_part(part, text),
             None => (self.read)(row, &self.name),
         }
@@ -277,7 +277,7 @@ impl<E> Predicate<E> {
     pub fn into_filter(self) -> Result<Filter> {
         match self.fault {
             None => Ok(self.filter),
-            Some((property, invalid)) => Err(invalid.on_write(&property)),
+            Some((property, invalid)) => Err(invalid.into_write_error(&property)),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     edm::{EdmCow, InvalidValue, ValueRef},
     error::Result,
     filter::BlindValue,
-    key::{Family, HELD, Segment, Template, escape, lower, successor},
+    key::{Family, Segment, TOKEN_PLACEHOLDER, Template, escape, lower, successor},
 };
 
 /// The keys that a path builder has gathered so far. Builders never fail: the draft keeps the first
@@ -103,11 +103,11 @@ impl Draft {
             Ok(value) => self.secrets.push((part, BlindValue::new(value.into_value()))),
             Err(invalid) => {
                 let field = template.parts().nth(at).map_or("", |part| part.field);
-                self.fault.get_or_insert((field, invalid.hushed()));
+                self.fault.get_or_insert((field, invalid.redacted()));
             }
         }
         if let Some(slot) = self.parts.get_mut(part) {
-            *slot = Some(HELD.to_owned());
+            *slot = Some(TOKEN_PLACEHOLDER.to_owned());
         }
         self
     }
@@ -258,7 +258,7 @@ fn exact_prefix_of(template: &Template, parts: &[Option<String>]) -> String {
     let prefix = prefix_of(template, parts);
     let fixed = parts.iter().take_while(|part| part.is_some()).count();
     let Some(last) = fixed.checked_sub(1) else { return prefix };
-    let Some(at) = template.segment_of_part(last) else { return prefix };
+    let Some(at) = template.segment_index(last) else { return prefix };
     match (template.segments.get(at), template.segments.get(at + 1)) {
         (Some(Segment::Part(part)), Some(Segment::Literal(text))) if part.width.is_some() => {
             prefix.strip_suffix(text).map(str::to_owned).unwrap_or(prefix)

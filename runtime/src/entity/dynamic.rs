@@ -103,8 +103,9 @@ impl DynamicEntity {
     ///
     /// `is_decode`, naming keys and property, if the property is missing or does not fit the type.
     pub fn read<T: Property>(&self, name: &str) -> Result<T> {
-        T::from_stored(self.get(name).map(Value::as_ref))
-            .map_err(|invalid| invalid.on_read(name).at_keys(&self.partition_key, &self.row_key))
+        T::from_stored(self.get(name).map(Value::as_ref)).map_err(|invalid| {
+            invalid.into_read_error(name).at_keys(&self.partition_key, &self.row_key)
+        })
     }
 
     /// Sets a property.
@@ -168,7 +169,7 @@ impl DynamicEntity {
             row = row.with(name, value.as_ref())?;
         }
         let encrypted = self.encrypted.iter().map(|name| name.as_str().into());
-        Ok(row.finish()?.encrypting(encrypted))
+        Ok(row.finish()?.with_encrypted_names(encrypted))
     }
 }
 
@@ -226,7 +227,7 @@ impl FromRow for DynamicEntity {
             partition_key: row.partition_key().to_owned(),
             row_key: row.row_key().to_owned(),
             properties: row.to_bag()?,
-            encrypted: row.encrypted().iter().map(|name| name.to_string()).collect(),
+            encrypted: row.encrypted_names().iter().map(|name| name.to_string()).collect(),
         })
     }
 }

@@ -82,7 +82,7 @@ impl<F: Property> Equated<F> for Blind {
     type Operand = F::Scalar;
 
     fn equal(property: &str, value: F::Scalar) -> Result<Filter, InvalidValue> {
-        let value = value.to_edm().map_err(InvalidValue::hushed)?.into_value();
+        let value = value.to_edm().map_err(InvalidValue::redacted)?.into_value();
         Ok(Filter::Blind { property: property.to_owned(), value: BlindValue::new(value) })
     }
 }

@@ -34,8 +34,8 @@ pub use path::{Access, Partition, Path, PathBuilder, Point, Range, Scan};
 pub(crate) use pending::Pending;
 pub use projection::Projection;
 pub use properties::{
-    Properties, PropertyReader, PropertyWriter, finish_json, finish_property, keep_extra,
-    read_json, read_properties, read_property,
+    Properties, PropertyWriter, finish_json, finish_property, keep_extra, read_json,
+    read_properties, read_property,
 };
 pub use reference::KeyRef;
 pub(crate) use related::{derive as derive_keys, gives_keys_of};

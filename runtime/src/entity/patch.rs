@@ -41,7 +41,7 @@ impl<E> Patch<E> {
                 self.set.set(name, value.into_value());
             }
             Err(invalid) => {
-                self.fault.get_or_insert_with(|| invalid.on_write(name));
+                self.fault.get_or_insert_with(|| invalid.into_write_error(name));
             }
         }
     }
@@ -57,9 +57,9 @@ impl<E> Patch<E> {
     /// encrypted.
     #[doc(hidden)]
     #[must_use]
-    pub fn hushed(mut self, name: &str) -> Self {
+    pub fn redacted(mut self, name: &str) -> Self {
         self.fault = self.fault.map(|fault| match fault.property() == Some(name) {
-            true => InvalidValue::new("").hushed().on_write(name),
+            true => InvalidValue::new("").redacted().into_write_error(name),
             false => fault,
         });
         self

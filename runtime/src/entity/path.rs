@@ -68,7 +68,7 @@ impl Access {
     pub fn checked(&self) -> Result<&Keys> {
         match &self.fault {
             None => Ok(&self.keys),
-            Some((field, invalid)) => Err(invalid.clone().on_write(field)),
+            Some((field, invalid)) => Err(invalid.clone().into_write_error(field)),
         }
     }
 
@@ -216,7 +216,7 @@ impl<E: TableEntity> Path for Scan<E> {
     fn access(self) -> Access {
         Access {
             family: E::SCHEMA.families.first(),
-            keys: Keys::everything(),
+            keys: Keys::whole_table(),
             parts: Vec::new(),
             fault: None,
             open: None,

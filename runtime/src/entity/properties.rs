@@ -10,7 +10,7 @@ use crate::{
         json_to_edm,
     },
     error::Result,
-    row::{Row, RowBuilder, corrupt},
+    row::{Row, RowBuilder, corrupt_row},
 };
 
 /// A struct whose fields are properties of the entity that it is flattened into.
@@ -86,7 +86,7 @@ impl<'b> PropertyWriter<'b> {
 
     /// Writes a stored value.
     pub fn put_value(&mut self, name: &str, value: ValueRef<'_>) {
-        self.row.put_joined(&self.prefix, name, value);
+        self.row.put_prefixed(&self.prefix, name, value);
     }
 
     /// Writes a field. An absent one writes nothing.
@@ -96,7 +96,7 @@ impl<'b> PropertyWriter<'b> {
     /// `is_invalid` for a value that cannot be stored.
     pub fn put<F: Property>(&mut self, name: &str, field: &F) -> Result<()> {
         let Some(scalar) = field.scalar() else { return Ok(()) };
-        let value = scalar.to_edm().map_err(|invalid| self.on_write(invalid, name))?;
+        let value = scalar.to_edm().map_err(|invalid| self.write_error(invalid, name))?;
         self.put_value(name, value.as_ref());
         Ok(())
     }
@@ -112,7 +112,7 @@ impl<'b> PropertyWriter<'b> {
         name: &str,
         stored: Result<Option<EdmCow<'_>>, InvalidValue>,
     ) -> Result<()> {
-        if let Some(value) = stored.map_err(|invalid| self.on_write(invalid, name))? {
+        if let Some(value) = stored.map_err(|invalid| self.write_error(invalid, name))? {
             self.put_value(name, value.as_ref());
         }
         Ok(())
@@ -144,7 +144,7 @@ impl<'b> PropertyWriter<'b> {
         crate::limits::check_property_name(name).map_err(|error| self.at_row(error))?;
         if schema.column(name).is_some_and(|column| column.stored) {
             let message = "a field of the entity is stored under this name, so its bag of extra properties cannot hold it";
-            return Err(self.on_write(InvalidValue::new(message), name));
+            return Err(self.write_error(InvalidValue::new(message), name));
         }
         self.put_value(name, value.as_ref());
         Ok(())
@@ -156,14 +156,14 @@ impl<'b> PropertyWriter<'b> {
     ///
     /// `is_invalid` for a value without a JSON form.
     pub fn put_json<T: Serialize>(&mut self, name: &str, field: &T) -> Result<()> {
-        let value = json_to_edm(field).map_err(|invalid| self.on_write(invalid, name))?;
+        let value = json_to_edm(field).map_err(|invalid| self.write_error(invalid, name))?;
         self.put_value(name, value.as_ref());
         Ok(())
     }
 
     /// Returns the error of a value that cannot be stored, without showing the value.
-    pub(crate) fn hushed(&self, name: &str) -> crate::Error {
-        self.on_write(InvalidValue::new("").hushed(), name)
+    pub(crate) fn redacted(&self, name: &str) -> crate::Error {
+        self.write_error(InvalidValue::new("").redacted(), name)
     }
 
     /// Writes the fields of a flattened struct.
@@ -175,8 +175,8 @@ impl<'b> PropertyWriter<'b> {
         self.put_nested(prefix, |out| field.write(out))
     }
 
-    fn on_write(&self, invalid: InvalidValue, name: &str) -> crate::Error {
-        self.at_row(invalid.on_write(&[self.prefix.as_str(), name].concat()))
+    fn write_error(&self, invalid: InvalidValue, name: &str) -> crate::Error {
+        self.at_row(invalid.into_write_error(&[self.prefix.as_str(), name].concat()))
     }
 
     /// Adds the keys of the row that is being written to the error. A patch has none.
@@ -190,9 +190,6 @@ impl<'b> PropertyWriter<'b> {
     }
 }
 
-/// The reader of a row's properties that generated code uses.
-pub type PropertyReader<'r> = crate::row::Properties<'r>;
-
 /// Converts the stored value that was found for a field to the field.
 ///
 /// # Errors
@@ -203,7 +200,7 @@ pub fn finish_property<F: Property>(
     prefix: &str,
     name: &str,
 ) -> Result<F> {
-    F::from_stored(found).map_err(|invalid| invalid.on_read(&[prefix, name].concat()))
+    F::from_stored(found).map_err(|invalid| invalid.into_read_error(&[prefix, name].concat()))
 }
 
 /// Converts the stored JSON that was found for a field to the field.
@@ -216,7 +213,7 @@ pub fn finish_json<T: DeserializeOwned>(
     prefix: &str,
     name: &str,
 ) -> Result<T> {
-    json_from_edm(found).map_err(|invalid| invalid.on_read(&[prefix, name].concat()))
+    json_from_edm(found).map_err(|invalid| invalid.into_read_error(&[prefix, name].concat()))
 }
 
 /// Reads one field directly from a row.
@@ -262,7 +259,8 @@ pub fn read_properties<T: Properties>(row: &Row, prefix: &str) -> Result<T> {
 ///
 /// `is_corrupt` if the name is not UTF-8.
 pub fn keep_extra<B: PropertyBag>(bag: &mut B, name: &[u8], value: ValueRef<'_>) -> Result<()> {
-    let name = std::str::from_utf8(name).map_err(|_| corrupt("a property's name is not UTF-8"))?;
+    let name =
+        std::str::from_utf8(name).map_err(|_| corrupt_row("a property's name is not UTF-8"))?;
     bag.put(name, value.to_value());
     Ok(())
 }

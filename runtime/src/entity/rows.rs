@@ -33,10 +33,10 @@ impl EntityRows {
 impl EntityRows {
     /// Marks properties as encrypted that are marked so in `before`, the primary row that these
     /// rows follow.
-    pub(crate) fn encrypted_as(mut self, before: &Row) -> Self {
-        self.primary = self.primary.encrypted_as(before);
+    pub(crate) fn with_encrypted_names_of(mut self, before: &Row) -> Self {
+        self.primary = self.primary.with_encrypted_names_of(before);
         for copy in self.copies.iter_mut().chain(&mut self.elsewhere) {
-            copy.row = copy.row.clone().encrypted_as(before);
+            copy.row = copy.row.clone().with_encrypted_names_of(before);
         }
         self
     }

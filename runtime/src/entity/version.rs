@@ -116,7 +116,7 @@ pub(crate) fn read_version<E: TableEntity, T: FromRow>(
     let Some(entity) = E::from_version(row, family, version)? else { return Ok(None) };
     let current = entity.to_row()?;
     let current = match row.timestamp() {
-        Some(timestamp) => current.written_at(timestamp),
+        Some(timestamp) => current.with_timestamp(timestamp),
         None => current,
     };
     T::from_row(&current).map(Some)
@@ -159,7 +159,7 @@ pub fn derived_rows<E: TableEntity>(primary: &Row) -> Result<Option<EntityRows>>
     match E::SCHEMA.recognize(primary, family)? {
         Recognition::Foreign(_) | Recognition::Unmarked => Ok(None),
         Recognition::Ours | Recognition::Version(_) => {
-            Ok(Some(stored_rows::<E>(primary, family)?.encrypted_as(primary)))
+            Ok(Some(stored_rows::<E>(primary, family)?.with_encrypted_names_of(primary)))
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, ops::Bound};
 
-use super::{Comparison, Filter, eval::compare_text};
+use super::{Comparison, Filter, eval::compare_utf16};
 use crate::edm::Value;
 
 /// Bounds of PartitionKey and RowKey that every matching row is within.
@@ -25,12 +25,12 @@ impl KeyBounds {
     /// use std::ops::Bound;
     ///
     /// let filter = Filter::parse("PartitionKey eq 'Sales' and RowKey ge 'S' and Age ge 30")?;
-    /// let bounds = KeyBounds::of(&filter);
+    /// let bounds = KeyBounds::of_filter(&filter);
     /// assert_eq!(bounds.one_partition(), Some("Sales"));
     /// assert_eq!(bounds.row, (Bound::Included("S".to_owned()), Bound::Unbounded));
     /// # Ok::<(), entable::Error>(())
     /// ```
-    pub fn of(filter: &Filter) -> Self {
+    pub fn of_filter(filter: &Filter) -> Self {
         let unbounded = (Bound::Unbounded, Bound::Unbounded);
         let mut bounds = Self { partition: unbounded.clone(), row: unbounded };
         let mut rest = vec![filter];
@@ -61,7 +61,7 @@ impl KeyBounds {
     }
 
     /// Returns whether the RowKey has a lower or an upper bound.
-    pub fn bounds_rows(&self) -> bool {
+    pub fn bounds_row_key(&self) -> bool {
         self.row != (Bound::Unbounded, Bound::Unbounded)
     }
 
@@ -69,12 +69,12 @@ impl KeyBounds {
     pub fn is_empty(&self) -> bool {
         [&self.partition, &self.row].into_iter().any(|(lower, upper)| match (lower, upper) {
             (Bound::Included(lower), Bound::Included(upper)) => {
-                compare_text(lower, upper) == Ordering::Greater
+                compare_utf16(lower, upper) == Ordering::Greater
             }
             (
                 Bound::Included(lower) | Bound::Excluded(lower),
                 Bound::Included(upper) | Bound::Excluded(upper),
-            ) => compare_text(lower, upper) != Ordering::Less,
+            ) => compare_utf16(lower, upper) != Ordering::Less,
             // The empty key is the least, so nothing is below it.
             (Bound::Unbounded, Bound::Excluded(upper)) => upper.is_empty(),
             _ => false,
@@ -125,7 +125,7 @@ fn tighter(bound: &Bound<String>, to: &Bound<String>, outer: Ordering) -> bool {
         (
             Bound::Included(old) | Bound::Excluded(old),
             Bound::Included(new) | Bound::Excluded(new),
-        ) => match compare_text(old, new) {
+        ) => match compare_utf16(old, new) {
             Ordering::Equal => matches!((bound, to), (Bound::Included(_), Bound::Excluded(_))),
             order => order == outer,
         },

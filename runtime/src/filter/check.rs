@@ -33,7 +33,7 @@ impl Filter {
     pub fn check(&self) -> Result<()> {
         self.check_nesting()?;
         let mut checked = Ok(());
-        self.each(|filter| {
+        self.visit_nodes(|filter| {
             if checked.is_ok() {
                 checked = check_one(filter);
             }
@@ -43,11 +43,11 @@ impl Filter {
 
     pub(super) fn check_nesting(&self) -> Result<()> {
         let depth = self.depth();
-        if depth <= Self::NESTING { Ok(()) } else { Err(too_deep(depth)) }
+        if depth <= Self::NESTING { Ok(()) } else { Err(nesting_error(depth)) }
     }
 }
 
-pub(super) fn too_deep(found: usize) -> Error {
+pub(super) fn nesting_error(found: usize) -> Error {
     let limit = Filter::NESTING;
     let message = format!(
         "the filter is nested {found} deep, the limit is {limit}; \

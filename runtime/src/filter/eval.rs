@@ -7,7 +7,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Comparison, Filter, check::too_deep};
+use super::{Comparison, Filter, check::nesting_error};
 use crate::{
     edm::ValueRef,
     error::{Error, Result},
@@ -74,7 +74,7 @@ impl Filter {
 
     /// Returns the error for this filter, which is nested in [`NESTING`](Self::NESTING) others.
     fn error_too_deep(&self) -> Error {
-        too_deep(Self::NESTING + self.depth())
+        nesting_error(Self::NESTING + self.depth())
     }
 }
 
@@ -111,7 +111,7 @@ fn compare(stored: ValueRef<'_>, literal: ValueRef<'_>) -> Option<Ordering> {
         (Double(a), Double(b)) => a.partial_cmp(&b),
         (Double(a), Int32(b)) => a.partial_cmp(&f64::from(b)),
         (Double(a), Int64(b)) => compare_wide(a, b),
-        (String(a), String(b)) => Some(compare_text(a, b)),
+        (String(a), String(b)) => Some(compare_utf16(a, b)),
         (DateTime(a), DateTime(b)) => Some(a.cmp(&b)),
         (Guid(a), Guid(b)) => Some(a.cmp(&b)),
         (Binary(a), Binary(b)) => Some(a.cmp(b)),
@@ -137,6 +137,6 @@ fn compare_wide(a: f64, b: i64) -> Option<Ordering> {
 }
 
 /// Compares texts as the service does, by UTF-16 units.
-pub(crate) fn compare_text(a: &str, b: &str) -> Ordering {
+pub(crate) fn compare_utf16(a: &str, b: &str) -> Ordering {
     if a.is_ascii() && b.is_ascii() { a.cmp(b) } else { a.encode_utf16().cmp(b.encode_utf16()) }
 }

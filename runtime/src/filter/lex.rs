@@ -16,7 +16,7 @@ pub(super) enum Token<'a> {
 
 /// The reason why a text is not a filter.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum LexError {
     /// A syntax error at this byte.
     Syntax(usize),
     /// A literal at this byte whose text does not fit its type: a number, time, GUID or binary.
@@ -43,7 +43,7 @@ impl<'a> Lexer<'a> {
         self.at += bytes;
     }
 
-    pub(super) fn next(&mut self) -> Result<Option<Token<'a>>, Fault> {
+    pub(super) fn next(&mut self) -> Result<Option<Token<'a>>, LexError> {
         let blank = self.rest().len() - self.rest().trim_start_matches([' ', '\t']).len();
         self.skip(blank);
         let Some(first) = self.rest().chars().next() else { return Ok(None) };
@@ -53,7 +53,7 @@ impl<'a> Lexer<'a> {
             '\'' => Token::Literal(Value::String(self.quoted()?)),
             '0'..='9' | '-' | '.' => self.number()?,
             c if c == '_' || c.is_alphabetic() => self.word()?,
-            _ => return Err(Fault::Syntax(self.at)),
+            _ => return Err(LexError::Syntax(self.at)),
         };
         Ok(Some(token))
     }
@@ -64,12 +64,12 @@ impl<'a> Lexer<'a> {
     }
 
     /// Reads the quoted text at the current position. Two quotes stand for one.
-    fn quoted(&mut self) -> Result<String, Fault> {
+    fn quoted(&mut self) -> Result<String, LexError> {
         let start = self.at;
         self.skip(1);
         let mut out = String::new();
         loop {
-            let Some(end) = self.rest().find('\'') else { return Err(Fault::Syntax(start)) };
+            let Some(end) = self.rest().find('\'') else { return Err(LexError::Syntax(start)) };
             out.push_str(self.rest().get(..end).unwrap_or_default());
             self.skip(end + 1);
             if !self.rest().starts_with('\'') {
@@ -80,7 +80,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn word(&mut self) -> Result<Token<'a>, Fault> {
+    fn word(&mut self) -> Result<Token<'a>, LexError> {
         let rest = self.rest();
         let end = rest.find(|c| !continues_word(c)).unwrap_or(rest.len());
         let (word, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
@@ -88,7 +88,7 @@ impl<'a> Lexer<'a> {
         self.skip(end);
         if after.starts_with('\'') && matches!(word, "datetime" | "guid" | "X" | "binary") {
             let text = self.quoted()?;
-            return typed(word, &text).map(Token::Literal).ok_or(Fault::Literal(start, text));
+            return typed(word, &text).map(Token::Literal).ok_or(LexError::Literal(start, text));
         }
         Ok(match word {
             "true" => Token::Literal(Value::Boolean(true)),
@@ -99,7 +99,7 @@ impl<'a> Lexer<'a> {
         })
     }
 
-    fn number(&mut self) -> Result<Token<'a>, Fault> {
+    fn number(&mut self) -> Result<Token<'a>, LexError> {
         let rest = self.rest();
         if let Some(after) = rest.strip_prefix("-INF")
             && !after.starts_with(continues_word)
@@ -122,7 +122,7 @@ impl<'a> Lexer<'a> {
         let long = after.starts_with('L');
         self.skip(end + usize::from(long));
         if self.rest().starts_with(continues_word) {
-            return Err(Fault::Syntax(self.at));
+            return Err(LexError::Syntax(self.at));
         }
         let value = if long {
             text.parse().ok().map(Value::Int64)
@@ -131,7 +131,7 @@ impl<'a> Lexer<'a> {
         } else {
             text.parse().ok().map(Value::Int32)
         };
-        value.map(Token::Literal).ok_or_else(|| Fault::Literal(start, text.to_owned()))
+        value.map(Token::Literal).ok_or_else(|| LexError::Literal(start, text.to_owned()))
     }
 }
 

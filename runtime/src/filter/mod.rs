@@ -105,9 +105,9 @@ pub enum Filter {
     /// True or false for every row.
     Constant(bool),
     /// True if all of these are, made by [`Filter::all`] and `&`.
-    And(Terms),
+    And(FilterList),
     /// True if any of these is, made by [`Filter::any`] and `|`.
-    Or(Terms),
+    Or(FilterList),
     /// True if the inner filter is false.
     Not(Box<Filter>),
     /// True if a property that is stored encrypted equals a value. Typed queries replace it by a
@@ -142,9 +142,9 @@ impl fmt::Debug for BlindValue {
 
 /// The filters that an `and` or an `or` joins. There are at least two, so that a printed filter is
 /// parsed back unchanged.
-pub struct Terms(Vec<Filter>);
+pub struct FilterList(Vec<Filter>);
 
-impl Deref for Terms {
+impl Deref for FilterList {
     type Target = [Filter];
 
     fn deref(&self) -> &[Filter] {
@@ -152,7 +152,7 @@ impl Deref for Terms {
     }
 }
 
-impl<'a> IntoIterator for &'a Terms {
+impl<'a> IntoIterator for &'a FilterList {
     type Item = &'a Filter;
     type IntoIter = std::slice::Iter<'a, Filter>;
 
@@ -161,7 +161,7 @@ impl<'a> IntoIterator for &'a Terms {
     }
 }
 
-impl fmt::Debug for Terms {
+impl fmt::Debug for FilterList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(&self.0).finish()
     }
@@ -208,7 +208,7 @@ impl Filter {
     pub fn all(filters: impl IntoIterator<Item = Self>) -> Self {
         match one_or_many(filters) {
             Ok(one) => one.unwrap_or(Self::Constant(true)),
-            Err(all) => Self::And(Terms(all)),
+            Err(all) => Self::And(FilterList(all)),
         }
     }
 
@@ -217,7 +217,7 @@ impl Filter {
     pub fn any(filters: impl IntoIterator<Item = Self>) -> Self {
         match one_or_many(filters) {
             Ok(one) => one.unwrap_or(Self::Constant(false)),
-            Err(any) => Self::Or(Terms(any)),
+            Err(any) => Self::Or(FilterList(any)),
         }
     }
 
@@ -243,7 +243,7 @@ impl Filter {
         }
         let mut all = self.into_conditions();
         all.extend(other.into_conditions());
-        Self::And(Terms(all))
+        Self::And(FilterList(all))
     }
 
     /// Returns the filters that an `and` joins, or any other filter alone.
@@ -255,8 +255,8 @@ impl Filter {
     }
 
     /// Calls `visit` with the name of every property in the filter, repeated names included.
-    pub fn properties<'a>(&'a self, visit: &mut dyn FnMut(&'a str)) {
-        self.each(|filter| match filter {
+    pub fn visit_properties<'a>(&'a self, visit: &mut dyn FnMut(&'a str)) {
+        self.visit_nodes(|filter| match filter {
             Self::Compare { property, .. }
             | Self::Property(property)
             | Self::Blind { property, .. } => visit(property),
@@ -280,7 +280,7 @@ impl BitAnd for Filter {
                 all.0.push(other);
                 self
             }
-            _ => Self::And(Terms(vec![self, other])),
+            _ => Self::And(FilterList(vec![self, other])),
         }
     }
 }
@@ -295,7 +295,7 @@ impl BitOr for Filter {
                 any.0.push(other);
                 self
             }
-            _ => Self::Or(Terms(vec![self, other])),
+            _ => Self::Or(FilterList(vec![self, other])),
         }
     }
 }

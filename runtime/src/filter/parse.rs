@@ -2,8 +2,8 @@
 
 use super::{
     Comparison, Filter,
-    check::too_deep,
-    lex::{Fault, Lexer, Token},
+    check::nesting_error,
+    lex::{LexError, Lexer, Token},
 };
 use crate::{
     edm::Value,
@@ -86,13 +86,15 @@ impl<'a> Parser<'a> {
     /// Returns a syntax error. Its position is after the token that does not fit, as the service
     /// reports it.
     fn syntax(&self) -> Error {
-        self.fault(&Fault::Syntax(self.lexer.at))
+        self.fault(&LexError::Syntax(self.lexer.at))
     }
 
-    fn fault(&self, fault: &Fault) -> Error {
+    fn fault(&self, fault: &LexError) -> Error {
         let (at, what) = match fault {
-            Fault::Syntax(at) => (*at, "syntax error".to_owned()),
-            Fault::Literal(at, literal) => (*at, format!("`{literal}` is no literal of its type")),
+            LexError::Syntax(at) => (*at, "syntax error".to_owned()),
+            LexError::Literal(at, literal) => {
+                (*at, format!("`{literal}` is no literal of its type"))
+            }
         };
         let position = self.text.get(..at).map_or(at, |before| before.chars().count());
         let mut message = format!("{what} at position {position} in the filter `{}`", self.text);
@@ -121,7 +123,7 @@ impl<'a> Parser<'a> {
     fn unary(&mut self) -> Result<Filter> {
         self.level += 1;
         if self.level > LEVELS {
-            return Err(too_deep(self.level));
+            return Err(nesting_error(self.level));
         }
         let filter = if self.eat(&Token::Word("not"))? {
             !self.unary()?

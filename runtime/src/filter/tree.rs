@@ -1,6 +1,6 @@
 //! Walks filter trees of any depth without recursion: visiting, cloning, comparing, dropping.
 
-use super::{Filter, Terms};
+use super::{Filter, FilterList};
 use crate::edm::Value;
 
 impl Filter {
@@ -17,7 +17,7 @@ impl Filter {
 
     /// Calls `visit` with this filter and all filters below it, in the order in which they are
     /// printed.
-    pub(super) fn each<'a>(&'a self, mut visit: impl FnMut(&'a Self)) {
+    pub(super) fn visit_nodes<'a>(&'a self, mut visit: impl FnMut(&'a Self)) {
         let mut rest = vec![self];
         while let Some(filter) = rest.pop() {
             visit(filter);
@@ -82,9 +82,9 @@ fn leaf(filter: &Filter) -> Filter {
 /// Builds a filter of the kind of `like` over other children.
 fn node(like: &Filter, mut children: Vec<Filter>) -> Filter {
     match like {
-        Filter::Or(_) => Filter::Or(Terms(children)),
+        Filter::Or(_) => Filter::Or(FilterList(children)),
         Filter::Not(_) => !children.pop().unwrap_or(Filter::Constant(true)),
-        _ => Filter::And(Terms(children)),
+        _ => Filter::And(FilterList(children)),
     }
 }
 

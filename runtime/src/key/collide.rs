@@ -7,7 +7,7 @@
 
 use super::{
     Family, Form, Part, Segment, Template,
-    date::{Piece, next_piece},
+    date::{DatePiece, next_date_piece},
 };
 use crate::limits::is_forbidden_in_key;
 
@@ -17,10 +17,10 @@ const STEPS: u32 = 4000;
 
 /// Returns whether a row of `a` and a row of `b` can have equal PartitionKey and RowKey. `false` is
 /// a proof; `true` can be wrong.
-pub const fn families_meet(a: &Family, b: &Family) -> bool {
+pub const fn families_may_collide(a: &Family, b: &Family) -> bool {
     tables_meet(a.table, b.table)
-        && templates_meet(&a.row, &b.row)
-        && templates_meet(&a.partition, &b.partition)
+        && templates_may_collide(&a.row, &b.row)
+        && templates_may_collide(&a.partition, &b.partition)
 }
 
 /// Returns whether two families are in one table. Table names are equal regardless of case.
@@ -36,21 +36,21 @@ const fn tables_meet(a: Option<&str>, b: Option<&str>) -> bool {
 /// wrong.
 ///
 /// ```
-/// # use entable::key::{Form, Part, Segment, Template, templates_meet};
+/// # use entable::key::{Form, Part, Segment, Template, templates_may_collide};
 /// const NAME: Segment = Segment::Part(Part::new("Name", Form::Plain, None));
 /// const EMPLOYEE: Template = Template { text: "{name}_e", segments: &[NAME, Segment::Literal("_e")] };
 /// const REVIEW: Template = Template { text: "{name}_r", segments: &[NAME, Segment::Literal("_r")] };
 /// const ANY: Template = Template { text: "{name}", segments: &[NAME] };
 ///
-/// const { assert!(!templates_meet(&EMPLOYEE, &REVIEW)) };
-/// const { assert!(templates_meet(&EMPLOYEE, &ANY)) };
+/// const { assert!(!templates_may_collide(&EMPLOYEE, &REVIEW)) };
+/// const { assert!(templates_may_collide(&EMPLOYEE, &ANY)) };
 /// ```
-pub const fn templates_meet(a: &Template, b: &Template) -> bool {
+pub const fn templates_may_collide(a: &Template, b: &Template) -> bool {
     let mut steps = STEPS;
-    meet(Place::start(a), Place::start(b), &mut steps)
+    may_have_common_text(Position::start(a), Position::start(b), &mut steps)
 }
 
-/// What a key can have at a [`Place`].
+/// What a key can have at a [`Position`].
 #[derive(Clone, Copy)]
 enum Next {
     /// The key ends here.
@@ -112,33 +112,33 @@ const fn is_hex(c: char) -> bool {
 
 /// A position in a template's keys: how many segments, and how much of the first of them, are left.
 #[derive(Clone, Copy)]
-struct Place<'t> {
+struct Position<'t> {
     segments: &'t [Segment],
     /// Offset into the first segment: bytes of a literal, or characters of a part of fixed width.
     /// In escaped text, 1 directly after the `~` of an escape.
     at: usize,
 }
 
-impl<'t> Place<'t> {
-    const fn start(template: &Template) -> Place<'static> {
-        Place { segments: template.segments, at: 0 }.settled()
+impl<'t> Position<'t> {
+    const fn start(template: &Template) -> Position<'static> {
+        Position { segments: template.segments, at: 0 }.skip_finished()
     }
 
     /// Skips segments that are read to their end.
-    const fn settled(self) -> Self {
-        let mut place = self;
-        while let [first, rest @ ..] = place.segments {
+    const fn skip_finished(self) -> Self {
+        let mut position = self;
+        while let [first, rest @ ..] = position.segments {
             let is_over = match first {
-                Segment::Literal(text) => place.at >= text.len(),
-                Segment::Part(Part { width: Some(width), .. }) => place.at >= *width,
+                Segment::Literal(text) => position.at >= text.len(),
+                Segment::Part(Part { width: Some(width), .. }) => position.at >= *width,
                 Segment::Part(_) => false,
             };
             if !is_over {
                 break;
             }
-            place = Self { segments: rest, at: 0 };
+            position = Self { segments: rest, at: 0 };
         }
-        place
+        position
     }
 
     const fn next(self) -> Next {
@@ -157,7 +157,7 @@ impl<'t> Place<'t> {
     }
 
     /// Moves past the one character at this position.
-    const fn after_one(self) -> Self {
+    const fn after_char(self) -> Self {
         let at = match self.segments {
             [Segment::Literal(text), ..] => match char_at(text.as_bytes(), self.at) {
                 Some((_, bytes)) => self.at + bytes,
@@ -167,7 +167,7 @@ impl<'t> Place<'t> {
             [Segment::Part(Part { width: None, .. }), ..] => 0,
             _ => self.at + 1,
         };
-        Self { segments: self.segments, at }.settled()
+        Self { segments: self.segments, at }.skip_finished()
     }
 
     /// Stays in the escaped text after a character of `class`. After `~` a hex digit follows.
@@ -179,13 +179,13 @@ impl<'t> Place<'t> {
     /// Moves to the segment after the escaped text.
     const fn after_part(self) -> Self {
         match self.segments {
-            [_, rest @ ..] => Self { segments: rest, at: 0 }.settled(),
+            [_, rest @ ..] => Self { segments: rest, at: 0 }.skip_finished(),
             [] => self,
         }
     }
 }
 
-const fn meet(a: Place<'_>, b: Place<'_>, steps: &mut u32) -> bool {
+const fn may_have_common_text(a: Position<'_>, b: Position<'_>, steps: &mut u32) -> bool {
     let (mut a, mut b) = (a, b);
     loop {
         if *steps == 0 {
@@ -198,14 +198,14 @@ const fn meet(a: Place<'_>, b: Place<'_>, steps: &mut u32) -> bool {
                 if !one.meets(other) {
                     return false;
                 }
-                (a, b) = (a.after_one(), b.after_one());
+                (a, b) = (a.after_char(), b.after_char());
             }
             // Both texts go on until one of them ends. The other text then has to match what
             // follows the end, unless one terminator ends both.
             (Next::Text(end), Next::Text(other)) => {
                 if ends_both(end, other) {
                     a = a.after_part();
-                } else if meet(a.after_part(), b, steps) {
+                } else if may_have_common_text(a.after_part(), b, steps) {
                     return true;
                 }
                 b = b.after_part();
@@ -215,10 +215,10 @@ const fn meet(a: Place<'_>, b: Place<'_>, steps: &mut u32) -> bool {
             (Next::Text(terminator), Next::One(class)) => {
                 if !class.meets_text(terminator) {
                     a = a.after_part();
-                } else if meet(a.after_part(), b, steps) {
+                } else if may_have_common_text(a.after_part(), b, steps) {
                     return true;
                 } else {
-                    (a, b) = (a.after_text(class), b.after_one());
+                    (a, b) = (a.after_text(class), b.after_char());
                 }
             }
             (Next::One(_), Next::Text(_)) => (a, b) = (b, a),
@@ -247,12 +247,12 @@ const fn class_in(form: Form, at: usize) -> Class {
 const fn class_in_date(form: &str, at: usize) -> Class {
     let mut rest = form.as_bytes();
     let mut before = 0;
-    while let Some((piece, after)) = next_piece(rest) {
+    while let Some((piece, after)) = next_date_piece(rest) {
         rest = after;
         let (width, class) = match piece {
-            Piece::Literal(byte) => (1, Class::This(byte as char)),
-            Piece::Unit(unit) => (unit.width(), Class::Digit),
-            Piece::Unknown => return Class::Any,
+            DatePiece::Literal(byte) => (1, Class::This(byte as char)),
+            DatePiece::Unit(unit) => (unit.width(), Class::Digit),
+            DatePiece::Unknown => return Class::Any,
         };
         before += width;
         if at < before {

@@ -82,7 +82,7 @@ pub trait DatePart: KeyPart {
 
 /// One piece of a date form: a literal character or a unit such as `%Y`.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Piece {
+pub(super) enum DatePiece {
     /// An ASCII character that stands for itself.
     Literal(u8),
     /// A unit, written as digits.
@@ -92,22 +92,22 @@ pub(super) enum Piece {
 }
 
 /// Splits the first piece off a date form and returns it with the rest, or `None` at the end.
-pub(super) const fn next_piece(form: &[u8]) -> Option<(Piece, &[u8])> {
+pub(super) const fn next_date_piece(form: &[u8]) -> Option<(DatePiece, &[u8])> {
     match form {
         [] => None,
         [b'%', letter, rest @ ..] => match Resolution::of_letter(*letter) {
-            Some(unit) => Some((Piece::Unit(unit), rest)),
-            None => Some((Piece::Unknown, rest)),
+            Some(unit) => Some((DatePiece::Unit(unit), rest)),
+            None => Some((DatePiece::Unknown, rest)),
         },
-        [b'%' | 0x80.., rest @ ..] => Some((Piece::Unknown, rest)),
-        [byte, rest @ ..] => Some((Piece::Literal(*byte), rest)),
+        [b'%' | 0x80.., rest @ ..] => Some((DatePiece::Unknown, rest)),
+        [byte, rest @ ..] => Some((DatePiece::Literal(*byte), rest)),
     }
 }
 
-fn pieces(form: &str) -> impl Iterator<Item = Piece> {
+fn pieces(form: &str) -> impl Iterator<Item = DatePiece> {
     let mut rest = form.as_bytes();
     std::iter::from_fn(move || {
-        let (piece, after) = next_piece(rest)?;
+        let (piece, after) = next_date_piece(rest)?;
         rest = after;
         Some(piece)
     })
@@ -118,9 +118,9 @@ fn pieces(form: &str) -> impl Iterator<Item = Piece> {
 pub const fn resolution_of(form: &str) -> Resolution {
     let mut finest = None;
     let mut rest = form.as_bytes();
-    while let Some((piece, after)) = next_piece(rest) {
+    while let Some((piece, after)) = next_date_piece(rest) {
         rest = after;
-        let Piece::Unit(unit) = piece else { continue };
+        let DatePiece::Unit(unit) = piece else { continue };
         let expected = match finest {
             None => Resolution::Year as u8,
             Some(finest) => finest as u8 + 1,
@@ -139,11 +139,11 @@ pub const fn resolution_of(form: &str) -> Resolution {
 pub const fn date_width(form: &str) -> usize {
     let mut width = 0;
     let mut rest = form.as_bytes();
-    while let Some((piece, after)) = next_piece(rest) {
+    while let Some((piece, after)) = next_date_piece(rest) {
         rest = after;
         width += match piece {
-            Piece::Unit(unit) => unit.width(),
-            Piece::Literal(_) | Piece::Unknown => 1,
+            DatePiece::Unit(unit) => unit.width(),
+            DatePiece::Literal(_) | DatePiece::Unknown => 1,
         };
     }
     width
@@ -183,12 +183,12 @@ pub fn encode_ticks(ticks: Ticks, form: &str, out: &mut String) -> Result<(), In
     let time = OffsetDateTime::from(ticks);
     for piece in pieces(form) {
         let unit = match piece {
-            Piece::Unit(unit) => unit,
-            Piece::Literal(byte) => {
+            DatePiece::Unit(unit) => unit,
+            DatePiece::Literal(byte) => {
                 out.push(char::from(byte));
                 continue;
             }
-            Piece::Unknown => return Err(unknown_form(form)),
+            DatePiece::Unknown => return Err(unknown_form(form)),
         };
         let number = match unit {
             Resolution::Year => u64::from(time.year().unsigned_abs()),
@@ -197,7 +197,7 @@ pub fn encode_ticks(ticks: Ticks, form: &str, out: &mut String) -> Result<(), In
             Resolution::Hour => u64::from(time.hour()),
             Resolution::Minute => u64::from(time.minute()),
             Resolution::Second => u64::from(time.second()),
-            Resolution::Tick => ticks.within_second().unsigned_abs(),
+            Resolution::Tick => ticks.subsecond_ticks().unsigned_abs(),
         };
         push_padded(number, unit.width(), out);
     }
@@ -225,7 +225,7 @@ pub fn decode_date<T: DatePart>(text: &str, form: &str) -> Result<T, InvalidValu
 ///
 /// Fails if the form cannot have written `text`.
 pub fn decode_period(text: &str, form: &str) -> Result<Ticks, InvalidValue> {
-    read_units(text, form).and_then(ticks_of).ok_or_else(|| {
+    read_date_units(text, form).and_then(ticks_of).ok_or_else(|| {
         let text = text.escape_debug();
         InvalidValue::new(format!("expected a date in the form `{form}`, found `{text}`"))
     })
@@ -237,14 +237,14 @@ type Units = [i64; 7];
 
 /// Reads the units of `text`, written in a date form. Returns `None` if `text` does not have the
 /// form.
-pub(super) fn read_units(text: &str, form: &str) -> Option<Units> {
+pub(super) fn read_date_units(text: &str, form: &str) -> Option<Units> {
     let mut units: Units = [1, 1, 1, 0, 0, 0, 0];
     let mut rest = text.as_bytes();
     for piece in pieces(form) {
         rest = match piece {
-            Piece::Literal(byte) => rest.strip_prefix(&[byte])?,
-            Piece::Unknown => return None,
-            Piece::Unit(unit) => {
+            DatePiece::Literal(byte) => rest.strip_prefix(&[byte])?,
+            DatePiece::Unknown => return None,
+            DatePiece::Unit(unit) => {
                 let (digits, after) = rest.split_at_checked(unit.width())?;
                 let number = digits.iter().try_fold(0, |number, digit| {
                     digit.is_ascii_digit().then(|| number * 10 + i64::from(digit - b'0'))
@@ -263,5 +263,5 @@ fn ticks_of([year, month, day, hour, minute, second, ticks]: Units) -> Option<Ti
     let date = Date::from_calendar_date(year.try_into().ok()?, month, small(day)?).ok()?;
     Time::from_hms(small(hour)?, small(minute)?, small(second)?).ok()?;
     let seconds = (hour * 60 + minute) * 60 + second;
-    Ticks::in_day(date, seconds * Ticks::PER_SECOND + ticks)
+    Ticks::from_day(date, seconds * Ticks::PER_SECOND + ticks)
 }

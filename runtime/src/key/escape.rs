@@ -41,7 +41,7 @@ pub fn escape(text: &str, terminator: Option<char>) -> String {
     out
 }
 
-/// Escapes the text that starts at byte `from` of `out`, in place.
+/// Escapes the text that starts at byte `from` of `out`, in position.
 pub(super) fn escape_tail(out: &mut String, from: usize, terminator: Option<char>) {
     let Some(tail) = out.get(from..) else { return };
     // Most texts are ASCII, where a byte is a character.

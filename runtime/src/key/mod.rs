@@ -22,7 +22,7 @@ mod write;
 #[cfg(feature = "chrono")]
 mod with_chrono;
 
-pub use collide::{families_meet, templates_meet};
+pub use collide::{families_may_collide, templates_may_collide};
 pub use date::{
     DatePart, Resolution, date_width, decode_date, decode_period, encode_date, encode_ticks,
     resolution_of,
@@ -30,12 +30,12 @@ pub use date::{
 pub use escape::{escape, unescape};
 pub(crate) use hash::stable_hash;
 pub use hash::{bucket, bucket_width, encode_bucket, push_bucket};
-pub(crate) use order::{BOUNDARY, order_of, put_order};
-pub use order::{decode_order, encode_order};
+pub(crate) use order::{BOUNDARY, push_sort_key, sort_key_of_bytes};
+pub use order::{decode_sort_key, encode_sort_key};
 pub use part::{Descending, FixedWidth, KeyPart, Ordered, PrefixInput, RangeInput, TextPart};
 pub use successor::successor;
 pub use template::{EncodeValue, Family, FamilyKind, Form, Part, Segment, Template};
 pub use text::lower;
-pub(crate) use token::{HELD, is_same_but_held};
-pub use token::{TOKEN_WIDTH, hold_token};
+pub(crate) use token::{TOKEN_PLACEHOLDER, equals_with_tokens};
+pub use token::{TOKEN_WIDTH, push_token_placeholder};
 pub use write::KeyWriter;

@@ -22,19 +22,19 @@ pub(crate) const BOUNDARY: u8 = 0x00;
 /// guarantees.
 ///
 /// ```
-/// use entable::key::{decode_order, encode_order};
+/// use entable::key::{decode_sort_key, encode_sort_key};
 ///
-/// let address = encode_order("Sales", "empid_000223");
+/// let address = encode_sort_key("Sales", "empid_000223");
 /// assert_eq!(address, b"Sales\0empid_000223");
-/// assert_eq!(decode_order(&address), Some(("Sales".to_owned(), "empid_000223".to_owned())));
-/// assert!(encode_order("\u{1f600}", "") < encode_order("\u{ffff}", ""));
+/// assert_eq!(decode_sort_key(&address), Some(("Sales".to_owned(), "empid_000223".to_owned())));
+/// assert!(encode_sort_key("\u{1f600}", "") < encode_sort_key("\u{ffff}", ""));
 /// ```
-pub fn encode_order(partition_key: &str, row_key: &str) -> Vec<u8> {
-    order_of(partition_key.as_bytes(), row_key.as_bytes())
+pub fn encode_sort_key(partition_key: &str, row_key: &str) -> Vec<u8> {
+    sort_key_of_bytes(partition_key.as_bytes(), row_key.as_bytes())
 }
 
-/// Encodes the UTF-8 bytes of both keys as [`encode_order`] does.
-pub(crate) fn order_of(partition_key: &[u8], row_key: &[u8]) -> Vec<u8> {
+/// Encodes the UTF-8 bytes of both keys as [`encode_sort_key`] does.
+pub(crate) fn sort_key_of_bytes(partition_key: &[u8], row_key: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(partition_key.len() + 1 + row_key.len());
     put_bytes(&mut bytes, partition_key);
     bytes.push(BOUNDARY);
@@ -42,16 +42,16 @@ pub(crate) fn order_of(partition_key: &[u8], row_key: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Decodes PartitionKey and RowKey from [`encode_order`]'s bytes. Returns `None` for bytes that it
+/// Decodes PartitionKey and RowKey from [`encode_sort_key`]'s bytes. Returns `None` for bytes that it
 /// does not write.
-pub fn decode_order(bytes: &[u8]) -> Option<(String, String)> {
+pub fn decode_sort_key(bytes: &[u8]) -> Option<(String, String)> {
     let boundary = bytes.iter().position(|byte| *byte == BOUNDARY)?;
     let (partition_key, row_key) = bytes.split_at_checked(boundary)?;
     Some((text(partition_key)?, text(row_key.get(1..)?)?))
 }
 
 /// Appends one key, encoded so that bytes sort as the service sorts keys.
-pub(crate) fn put_order(bytes: &mut Vec<u8>, key: &str) {
+pub(crate) fn push_sort_key(bytes: &mut Vec<u8>, key: &str) {
     put_bytes(bytes, key.as_bytes());
 }
 
@@ -106,21 +106,21 @@ mod tests {
                 (units(partition), units(row))
             };
             prop_assert_eq!(
-                encode_order(&a.0, &a.1).cmp(&encode_order(&b.0, &b.1)),
+                encode_sort_key(&a.0, &a.1).cmp(&encode_sort_key(&b.0, &b.1)),
                 units(&a).cmp(&units(&b))
             );
         }
 
         #[test]
         fn an_address_comes_back(partition in key(), row in key()) {
-            let bytes = encode_order(&partition, &row);
-            prop_assert_eq!(decode_order(&bytes), Some((partition, row)));
+            let bytes = encode_sort_key(&partition, &row);
+            prop_assert_eq!(decode_sort_key(&bytes), Some((partition, row)));
         }
 
         #[test]
         fn bytes_that_decode_encode_to_themselves(bytes: Vec<u8>) {
-            if let Some((partition, row)) = decode_order(&bytes) {
-                prop_assert_eq!(encode_order(&partition, &row), bytes);
+            if let Some((partition, row)) = decode_sort_key(&bytes) {
+                prop_assert_eq!(encode_sort_key(&partition, &row), bytes);
             }
         }
     }
@@ -128,14 +128,14 @@ mod tests {
     #[test]
     fn empty_keys_stay_apart() {
         let addresses = [("", ""), ("", "a"), ("a", ""), ("a", "a"), ("aa", "")];
-        let encoded = addresses.map(|(partition, row)| encode_order(partition, row));
+        let encoded = addresses.map(|(partition, row)| encode_sort_key(partition, row));
         assert!(encoded.is_sorted_by(|a, b| a < b));
     }
 
     #[test]
     fn what_is_no_address_is_refused() {
         for bytes in [&b"a"[..], b"\xee\x80\x80\0", b"a\0\xff", b"\xc3\0", b""] {
-            assert_eq!(decode_order(bytes), None, "{bytes:?}");
+            assert_eq!(decode_sort_key(bytes), None, "{bytes:?}");
         }
     }
 }

@@ -112,7 +112,7 @@ pub trait TextPart: KeyPart {
 /// A type whose key parts sort as its values do, so that queries can select a range. Text sorts so
 /// only as the last part of a key (`LAST`).
 #[diagnostic::on_unimplemented(
-    message = "the keys of `{Self}` at this place do not sort as its values do",
+    message = "the keys of `{Self}` at this position do not sort as its values do",
     label = "no range over this part",
     note = "text sorts only as the last part of a key; use an exact value or a prefix"
 )]

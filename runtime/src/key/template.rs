@@ -129,7 +129,7 @@ impl Family {
 
     /// Finds the part of the family's keys that restores `field`, with its text in the given keys.
     /// Returns `None` if no part restores it.
-    pub(crate) fn part_of<'k>(
+    pub(crate) fn part_restoring<'k>(
         &'static self,
         field: &str,
         partition_key: &'k str,
@@ -158,7 +158,7 @@ impl Template {
     /// Returns whether a key can be split into its parts again: a literal or the end follows every
     /// part of variable width. A literal that begins with `~` does not count, because it could be
     /// an escape.
-    pub const fn is_separated(&self) -> bool {
+    pub const fn can_be_split(&self) -> bool {
         let mut rest = self.segments;
         while let [first, after @ ..] = rest {
             rest = after;
@@ -185,7 +185,7 @@ impl Template {
     }
 
     /// Returns the index among all segments of part number `part`.
-    pub(crate) fn segment_of_part(&self, part: usize) -> Option<usize> {
+    pub(crate) fn segment_index(&self, part: usize) -> Option<usize> {
         let mut parts = self
             .segments
             .iter()
@@ -196,18 +196,18 @@ impl Template {
 
     /// Returns whether nothing follows part number `part`.
     pub(crate) fn ends_with_part(&self, part: usize) -> bool {
-        self.segment_of_part(part).is_some_and(|at| at + 1 == self.segments.len())
+        self.segment_index(part).is_some_and(|at| at + 1 == self.segments.len())
     }
 
     /// Returns the character that ends part number `part`: the first of the literal after it.
     pub(crate) fn terminator_of_part(&self, part: usize) -> Option<char> {
-        self.segment_of_part(part).and_then(|at| self.terminator(at))
+        self.segment_index(part).and_then(|at| self.terminator_of_segment(at))
     }
 
     /// Returns the character that ends the part at index `segment`: the first of the literal after
     /// it.
     #[inline]
-    pub(super) fn terminator(&self, segment: usize) -> Option<char> {
+    pub(super) fn terminator_of_segment(&self, segment: usize) -> Option<char> {
         match self.segments.get(segment + 1) {
             Some(Segment::Literal(text)) => text.chars().next(),
             _ => None,
@@ -216,7 +216,7 @@ impl Template {
 
     /// Returns the start of a key up to the part that follows the given ones: `before` holds the
     /// texts of the first parts, `text` that of the next. The literal after that part is included.
-    pub(crate) fn prefix_with(&self, before: &[String], text: &str) -> String {
+    pub(crate) fn key_prefix_through(&self, before: &[String], text: &str) -> String {
         let mut texts = before.iter().map(String::as_str).chain([text]);
         let mut key = String::new();
         for segment in self.segments {

@@ -118,4 +118,4 @@ pub(super) use sorted;
 pub(super) use {day, instant};
 
 instant!(OffsetDateTime);
-day!(Date, |day| OffsetDateTime::new_utc(day, Time::MIDNIGHT), |ticks| ticks.midnight());
+day!(Date, |day| OffsetDateTime::new_utc(day, Time::MIDNIGHT), |ticks| ticks.date_at_midnight());

@@ -10,10 +10,10 @@ use crate::edm::{EdmCow, InvalidValue};
 pub const TOKEN_WIDTH: usize = 26;
 
 /// The text that stands in a key for a token that is not known yet.
-pub(crate) const HELD: &str = "~~~~~~~~~~~~~~~~~~~~~~~~~~";
+pub(crate) const TOKEN_PLACEHOLDER: &str = "~~~~~~~~~~~~~~~~~~~~~~~~~~";
 
 /// Returns whether the byte can occur in a token.
-pub(super) const fn is_of_token(byte: u8) -> bool {
+pub(super) const fn is_token_byte(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'a'..=b'v')
 }
 
@@ -22,23 +22,23 @@ pub(super) const fn is_of_token(byte: u8) -> bool {
 /// # Errors
 ///
 /// Fails if the value cannot be stored. The message does not quote the value.
-pub fn hold_token(
+pub fn push_token_placeholder(
     value: Result<EdmCow<'_>, InvalidValue>,
     out: &mut String,
 ) -> Result<(), InvalidValue> {
-    value.map_err(InvalidValue::hushed)?;
-    out.push_str(HELD);
+    value.map_err(InvalidValue::redacted)?;
+    out.push_str(TOKEN_PLACEHOLDER);
     Ok(())
 }
 
 /// Returns whether `key` equals `expected` once each placeholder in `expected` is replaced by some
 /// token.
-pub(crate) fn is_same_but_held(key: &str, expected: &str) -> bool {
+pub(crate) fn equals_with_tokens(key: &str, expected: &str) -> bool {
     let mut rest = key;
-    for (at, literal) in expected.split(HELD).enumerate() {
+    for (at, literal) in expected.split(TOKEN_PLACEHOLDER).enumerate() {
         if at > 0 {
             let Some((token, after)) = rest.split_at_checked(TOKEN_WIDTH) else { return false };
-            if !token.bytes().all(is_of_token) {
+            if !token.bytes().all(is_token_byte) {
                 return false;
             }
             rest = after;
@@ -57,8 +57,8 @@ impl Template {
 
     /// Finds the tokens in a key, each with its field. Returns `None` if the template cannot have
     /// written the key.
-    pub(crate) fn tokens<'k>(&self, key: &'k str) -> Option<Vec<(&'static str, &'k str)>> {
-        let texts = self.texts(key)?;
+    pub(crate) fn find_tokens<'k>(&self, key: &'k str) -> Option<Vec<(&'static str, &'k str)>> {
+        let texts = self.part_texts(key)?;
         let parts = self.parts().zip(texts);
         Some(
             parts
@@ -70,19 +70,19 @@ impl Template {
 
     /// Replaces each placeholder in `key` by `token(field)`, and leaves it where `token` returns
     /// `None`. Returns `None` if the template cannot have written the key.
-    pub(crate) fn with_tokens<'t>(
+    pub(crate) fn replace_placeholders<'t>(
         &self,
         key: &str,
         token: impl Fn(&'static str) -> Option<&'t str>,
     ) -> Option<String> {
-        let mut texts = self.texts(key)?.into_iter();
+        let mut texts = self.part_texts(key)?.into_iter();
         let mut out = String::with_capacity(key.len());
         for segment in self.segments {
             match segment {
                 Segment::Literal(literal) => out.push_str(literal),
                 Segment::Part(part) => {
                     let text = texts.next()?;
-                    let token = (text == HELD).then(|| token(part.field)).flatten();
+                    let token = (text == TOKEN_PLACEHOLDER).then(|| token(part.field)).flatten();
                     out.push_str(token.unwrap_or(text));
                 }
             }

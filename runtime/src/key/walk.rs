@@ -1,6 +1,6 @@
 //! Splits keys into the texts of their parts: the inverse of `write`.
 
-use super::{Form, Part, Segment, Template, date::read_units, escape::escaped_length};
+use super::{Form, Part, Segment, Template, date::read_date_units, escape::escaped_length};
 use crate::edm::InvalidValue;
 
 impl Template {
@@ -66,7 +66,7 @@ impl Template {
 
     /// Splits a key into the texts of all its parts, still escaped. Returns `None` if the template
     /// cannot have written the key.
-    pub(super) fn texts<'k>(&self, key: &'k str) -> Option<Vec<&'k str>> {
+    pub(super) fn part_texts<'k>(&self, key: &'k str) -> Option<Vec<&'k str>> {
         let mut texts = Vec::new();
         self.walk(key, |text| texts.push(text))?;
         Some(texts)
@@ -94,10 +94,10 @@ impl Template {
                 Segment::Part(part) => {
                     let length = match part.width {
                         Some(width) => length_of_chars(rest, width)?,
-                        None => escaped_length(rest, self.terminator(at))?,
+                        None => escaped_length(rest, self.terminator_of_segment(at))?,
                     };
                     let (text, after) = rest.split_at_checked(length)?;
-                    if !may_be(part, text) {
+                    if !may_have_written(part, text) {
                         return None;
                     }
                     each(text);
@@ -122,15 +122,17 @@ fn length_of_chars(text: &str, width: usize) -> Option<usize> {
 
 /// Returns whether a part can have written `text`, as far as the part's form alone tells.
 #[inline]
-fn may_be(part: &Part, text: &str) -> bool {
+fn may_have_written(part: &Part, text: &str) -> bool {
     let is_number = || text.bytes().all(|b| b.is_ascii_digit());
     match part.form {
         Form::Plain | Form::Lower => true,
-        Form::Hmac => text == super::token::HELD || text.bytes().all(super::token::is_of_token),
+        Form::Hmac => {
+            text == super::token::TOKEN_PLACEHOLDER || text.bytes().all(super::token::is_token_byte)
+        }
         Form::Width(_) | Form::Descending => is_number(),
         Form::Bucket(buckets) => {
             is_number() && text.parse().is_ok_and(|bucket: u32| bucket < buckets.max(1))
         }
-        Form::Date(form) => read_units(text, form).is_some(),
+        Form::Date(form) => read_date_units(text, form).is_some(),
     }
 }

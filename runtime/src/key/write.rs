@@ -107,11 +107,11 @@ impl KeyWriter {
     ) -> Result<()> {
         self.literals();
         let Some(Segment::Part(part)) = self.template.segments.get(self.next) else {
-            return Err(no_such_part(self.template).on_write(self.name));
+            return Err(no_such_part(self.template).into_write_error(self.name));
         };
-        let terminator = self.template.terminator(self.next);
+        let terminator = self.template.terminator_of_segment(self.next);
         write_part(part, terminator, encode, &mut self.out)
-            .map_err(|invalid| invalid.on_write(part.field))?;
+            .map_err(|invalid| invalid.into_write_error(part.field))?;
         self.next += 1;
         Ok(())
     }

@@ -226,7 +226,7 @@ impl Claims {
             return Ok(written(&reserved(found, &self.id, from)?, version));
         }
         let row = reserved(copy, &self.id, from)?;
-        let replace = Operation::replace(row.clone(), Condition::on(found.etag()));
+        let replace = Operation::replace(row.clone(), Condition::for_etag(found.etag()));
         let version = self.send(client, wish, replace).await?;
         Ok(written(&row, version))
     }
@@ -249,7 +249,7 @@ impl Claims {
         if !client.outbox().guards.hold(Guard::ClaimInTransaction) {
             return Ok(None);
         }
-        let seen = Condition::on(self.version.clone());
+        let seen = Condition::for_etag(self.version.clone());
         Operation::delete(&self.partition_key, &claim_key(&self.id), seen).map(Some)
     }
 
@@ -264,7 +264,7 @@ impl Claims {
         let is_sure = is_definite && !self.is_unsure;
         let mut version = self.version.clone();
         if !is_sure {
-            let seen = Condition::on(version);
+            let seen = Condition::for_etag(version);
             let Ok(operation) = killed(&self.partition_key, &self.id, seen) else { return };
             match client.apply_one(&self.table, operation).await {
                 Ok(written) => version = written.etag,
@@ -279,7 +279,7 @@ impl Claims {
         if !is_settled || !is_sure {
             return;
         }
-        let seen = Condition::on(version);
+        let seen = Condition::for_etag(version);
         if let Ok(delete) = Operation::delete(&self.partition_key, &claim_key(&self.id), seen) {
             let _ = client.apply_one(&self.table, delete).await;
         }

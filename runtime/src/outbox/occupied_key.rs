@@ -72,7 +72,7 @@ impl Contender<'_> {
                 false => Meeting::Violation(self.held(&owner, "the entity `{}`")),
             });
         }
-        let seen = Condition::on(found.etag());
+        let seen = Condition::for_etag(found.etag());
         let delete = Operation::delete(found.partition_key(), found.row_key(), seen)?;
         Ok(Meeting::Remove(delete))
     }

@@ -28,7 +28,7 @@ pub(crate) async fn derived(
     let plain = client.opened(table, primary.clone(), schema).await?;
     let Some(rows) = (schema.derived)(&plain)? else { return Ok(None) };
     let rows = client.tokens_of(schema).await?.fill(schema, rows)?;
-    Ok(Some(rows.encrypted_as(&plain)))
+    Ok(Some(rows.with_encrypted_names_of(&plain)))
 }
 
 /// A copy that a primary derives, and the version of the primary.
@@ -112,7 +112,7 @@ pub(crate) async fn settle(
         if claim_of(&found)? != Some(id) {
             return Ok(());
         }
-        let seen = Condition::on(found.etag());
+        let seen = Condition::for_etag(found.etag());
         let mut holders = vec![Place::new(table, partition_key, primary)];
         holders.extend(from_of(&found)?);
         let mut operation =

@@ -64,7 +64,7 @@ impl KeyCondition<'_> {
             };
             let text = template
                 .encode_part(at - first, |out| (part.encode)(self.value.as_ref(), out))
-                .map_err(|invalid| invalid.on_write(self.field))?;
+                .map_err(|invalid| invalid.into_write_error(self.field))?;
             if let Some(given) = given(at) {
                 return self.known(family, part, &text, &given);
             }
@@ -109,13 +109,13 @@ impl KeyCondition<'_> {
         before: &[String],
     ) -> Result<Filter> {
         let at = before.len();
-        let whole = template.prefix_with(before, text);
+        let whole = template.key_prefix_through(before, text);
         let last = at + 1 == template.parts().count();
         let equal = || {
             if last {
                 return Filter::eq(name, whole.as_str());
             }
-            let bounds = Keys::everything().prefix(&whole);
+            let bounds = Keys::whole_table().prefix(&whole);
             bounds_of(name, &bounds.lower, &bounds.upper)
         };
         let comparison = match part.form {

@@ -223,7 +223,7 @@ impl ListDelta {
                 })
                 .collect();
         };
-        let guard = Condition::on(current.head.etag());
+        let guard = Condition::for_etag(current.head.etag());
         let rows = current.changed(self);
         let spills = rows.len().saturating_sub(1);
         let mut operations = Vec::new();

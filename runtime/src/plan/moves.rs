@@ -106,11 +106,11 @@ fn with_keys(
     if let Some((name, id)) = own {
         built.put(name, ValueRef::String(id));
     }
-    Ok(built.finish()?.encrypted_as(row))
+    Ok(built.finish()?.with_encrypted_names_of(row))
 }
 
 fn guard(row: &Row) -> Condition {
-    Condition::on(row.etag())
+    Condition::for_etag(row.etag())
 }
 
 /// An effect on the primary alone.
@@ -143,7 +143,7 @@ pub(crate) fn departing<E: TableEntity>(
     // What the entity does not know travels with it, such as where it came from before.
     let entity = E::SCHEMA.primary().and_then(|family| entity_of::<E>(&arrived, family));
     let carried = entity.and_then(|entity| entity.to_row()).map_err(place)?;
-    if !carried.holds_same(&wanted) {
+    if !carried.has_same_content(&wanted) {
         return refused(
             "a move changes nothing but the fields that the keys hold; write other changes with `replace` first",
         );
@@ -204,7 +204,7 @@ pub(crate) fn renewing(
     for (name, value) in bag.iter() {
         row.put(name, value.as_ref());
     }
-    let row = row.finish()?.encrypted_as(source);
+    let row = row.finish()?.with_encrypted_names_of(source);
     let (old, new) = ((schema.derived)(target)?, Some(rows_of(schema, &row)?));
     let replace = Operation::replace(row, guard(target));
     Ok(Some(Effect { old, new, ..primary_alone(schema, replace) }))

@@ -9,7 +9,7 @@ use crate::{
     edm::ValueRef,
     entity::{Access, CopyRow, EntityRows, ListEntry, Listed, Schema},
     error::{Error, ErrorKind, Result, SealFault},
-    key::{Family, HELD, Template},
+    key::{Family, TOKEN_PLACEHOLDER, Template},
     row::Row,
 };
 
@@ -152,7 +152,7 @@ impl Tokens {
     ) -> Result<()> {
         let keys = [(&family.partition, row.partition_key()), (&family.row, row.row_key())];
         for (template, key) in keys {
-            for (field, found) in template.tokens(key).unwrap_or_default() {
+            for (field, found) in template.find_tokens(key).unwrap_or_default() {
                 let Some(value) = row.get(field)? else { continue };
                 if self.token(schema.table, field, value)? != found {
                     return Err(moved(field).at_keys(row.partition_key(), row.row_key()));
@@ -173,15 +173,15 @@ fn filled(template: &Template, key: &str, made: &Made) -> String {
     let token = |field: &str| {
         made.iter().find(|(known, _)| *known == field).map(|(_, token)| token.as_str())
     };
-    template.with_tokens(key, token).unwrap_or_else(|| key.to_owned())
+    template.replace_placeholders(key, token).unwrap_or_else(|| key.to_owned())
 }
 
 /// Refuses a key in which the place of a token is still held: nothing is stored under it.
 fn check_made(family: &Family, row: &Row) -> Result<()> {
     for (template, key) in [(&family.partition, row.partition_key()), (&family.row, row.row_key())]
     {
-        let tokens = template.tokens(key).unwrap_or_default();
-        if let Some((field, _)) = tokens.iter().find(|(_, token)| *token == HELD) {
+        let tokens = template.find_tokens(key).unwrap_or_default();
+        if let Some((field, _)) = tokens.iter().find(|(_, token)| *token == TOKEN_PLACEHOLDER) {
             let message = "the key has a token of this field, and the row does not hold the field";
             return Err(Error::new(ErrorKind::Decode, message).in_property(field));
         }

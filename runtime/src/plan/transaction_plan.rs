@@ -147,7 +147,7 @@ impl TransactionPlan {
             .is_some_and(|(old, new)| old.primary.row_key() != new.primary.row_key());
         for copy in new {
             let (role, operation) = match old.iter().find(|old| same_key(old, copy)) {
-                Some(old) if !moved && old.row.holds_same(&copy.row) => continue,
+                Some(old) if !moved && old.row.has_same_content(&copy.row) => continue,
                 Some(_) => (Role::KeptCopy(verb), Operation::insert_or_replace(copy.row.clone())),
                 None => (Role::NewCopy(verb, copy.family), Operation::insert(copy.row.clone())),
             };

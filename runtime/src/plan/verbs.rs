@@ -247,8 +247,9 @@ fn patched_version<E: TableEntity>(
         return rewritten::<E>(current, set, removed, tokens);
     }
     stays(current)?;
-    let row = bag_row(current.partition_key(), current.row_key(), set)?.encrypted_as(current);
-    Ok(alone::<E>(Operation::merge(row, Condition::on(current.etag())), None))
+    let row =
+        bag_row(current.partition_key(), current.row_key(), set)?.with_encrypted_names_of(current);
+    Ok(alone::<E>(Operation::merge(row, Condition::for_etag(current.etag())), None))
 }
 
 /// Returns the effect that replaces `current` by itself with a patch applied.
@@ -259,9 +260,9 @@ fn rewritten<E: TableEntity>(
     tokens: &Tokens,
 ) -> Result<Effect> {
     let current_form = brought_up::<E>(current)?;
-    let row = patched(&current_form, set, removed)?.encrypted_as(current);
+    let row = patched(&current_form, set, removed)?.with_encrypted_names_of(current);
     if is_alone::<E>() && row.row_key() == current.row_key() {
-        let guard = Condition::on(current.etag());
+        let guard = Condition::for_etag(current.etag());
         return Ok(alone::<E>(Operation::replace(row.clone(), guard), Some(row)));
     }
     let rows = rows_of::<E>(&row, tokens)?;
@@ -339,7 +340,7 @@ fn through_copy<E: TableEntity>(
     Ok(read::<E>(&keys.clone(), false, move |current| {
         let current = current.ok_or_else(|| missing::<E>(&keys))?;
         let found = entity_of::<E>(current, E::SCHEMA.primary()?).and_then(|found| found.to_row());
-        if !found.map_err(|error| at(current, error))?.holds_same(&expected) {
+        if !found.map_err(|error| at(current, error))?.has_same_content(&expected) {
             let message = "the entity changed since it was read: the copy that it was read through is behind the primary";
             let error = Error::service(ServiceCode::UpdateConditionNotSatisfied, message);
             return Err(at(current, error));
@@ -351,9 +352,9 @@ fn through_copy<E: TableEntity>(
 /// The new rows in place of the ones that `current` holds, in the version of `current`.
 fn guarded<E: TableEntity>(current: &Row, new: EntityRows, tokens: &Tokens) -> Result<Effect> {
     stays(current)?;
-    let guard = Condition::on(current.etag());
+    let guard = Condition::for_etag(current.etag());
     let old = if is_alone::<E>() { None } else { Some(rows_of::<E>(current, tokens)?) };
-    let new = new.encrypted_as(current);
+    let new = new.with_encrypted_names_of(current);
     let row = new.primary.clone();
     let (old_partition, old_row) = (current.partition_key(), current.row_key());
     if row.partition_key() != old_partition {
@@ -377,7 +378,7 @@ fn guarded<E: TableEntity>(current: &Row, new: EntityRows, tokens: &Tokens) -> R
 /// The removal of the rows that `current` holds, in the version of `current`.
 fn deleted<E: TableEntity>(current: &Row, tokens: &Tokens) -> Result<Effect> {
     stays(current)?;
-    let guard = Condition::on(current.etag());
+    let guard = Condition::for_etag(current.etag());
     let delete = Operation::delete(current.partition_key(), current.row_key(), guard)?;
     let old = if is_alone::<E>() { None } else { Some(rows_of::<E>(current, tokens)?) };
     let schema = Some(E::SCHEMA);

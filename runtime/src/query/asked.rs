@@ -24,7 +24,7 @@ impl Request {
     /// Refuses a condition that is known to ask for what is stored encrypted.
     pub(crate) fn check_plain(&self, condition: &Filter) -> Result<()> {
         let mut refused = Ok(());
-        condition.properties(&mut |property| {
+        condition.visit_properties(&mut |property| {
             let is_declared = || {
                 self.members.is_some_and(|members| {
                     members.schemas().iter().any(|schema| schema.sealed_column(property).is_some())

@@ -17,7 +17,7 @@ use crate::{
     },
     error::Result,
     filter::Filter,
-    key::{FamilyKind, HELD},
+    key::{FamilyKind, TOKEN_PLACEHOLDER},
     page::Cursor,
     row::Row,
     store::sealing::open::Reading,
@@ -237,7 +237,7 @@ impl<E, T> Query<E, T> {
         let blob = lists::blob_of(&self.request);
         let (filter, fault) =
             match self.request.filter().and_then(|filter| blob.clone().map(|_| filter)) {
-                Ok(filter) => (filter.to_string().replace(HELD, SOME_TOKEN), None),
+                Ok(filter) => (filter.to_string().replace(TOKEN_PLACEHOLDER, SOME_TOKEN), None),
                 Err(error) => (String::new(), Some(error)),
             };
         let top = self.request.top(None);

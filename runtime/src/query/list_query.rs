@@ -178,6 +178,6 @@ impl Belongs {
         let mut listed = rows.listed.iter().filter(|listed| {
             listed.family.name == self.family.name && listed.family.in_blob == self.family.in_blob
         });
-        Ok(listed.any(|listed| self.keys.hold(&listed.partition_key, &listed.row_key)))
+        Ok(listed.any(|listed| self.keys.contains(&listed.partition_key, &listed.row_key)))
     }
 }

@@ -175,7 +175,7 @@ impl Request {
         }
         let access = Access {
             family: Some(family),
-            keys: crate::access::Keys::everything(),
+            keys: crate::access::Keys::whole_table(),
             parts: Vec::new(),
             fault: None,
             open: None,
@@ -207,7 +207,7 @@ impl Request {
         }
         let keys = &self.access.keys;
         let apart = keys.partition.is_some()
-            && (keys.is_row_bounded() || !family.partition.literal_prefix().is_empty());
+            && (keys.bounds_row_key() || !family.partition.literal_prefix().is_empty());
         (!apart).then(|| versions_condition(name, schema, family))
     }
 
@@ -219,7 +219,7 @@ impl Request {
         }
         // What is compared once rows are open has to be in them.
         for condition in self.conditions.iter().filter(|condition| blind::has_blind(condition)) {
-            condition.properties(&mut |property| columns.push(property.to_owned()));
+            condition.visit_properties(&mut |property| columns.push(property.to_owned()));
         }
         let family = match self.members {
             Some(members) if self.copies => claimed_family(members),
@@ -231,7 +231,7 @@ impl Request {
     pub(crate) fn class(&self) -> CostClass {
         // A query that is refused still has its path.
         let filter = self.filter().unwrap_or_else(|_| self.access.keys.filter());
-        CostClass::of(&filter)
+        CostClass::of_filter(&filter)
     }
 
     /// What the service is told of the size of a page.
@@ -306,7 +306,7 @@ impl Request {
             let message = format!("a page has 1 to {PAGE_ROWS} rows, not {size}");
             return Err(Error::new(ErrorKind::Invalid, message));
         }
-        if !self.scan_allowed && CostClass::of(filter) == CostClass::TableScan {
+        if !self.scan_allowed && CostClass::of_filter(filter) == CostClass::TableScan {
             let message = format!(
                 "the filter `{filter}` reads the whole table; give the PartitionKey, or call `allow_scan()`"
             );
@@ -315,7 +315,7 @@ impl Request {
         let store = self.client.capabilities();
         if self.take.is_some() && !store.ordered && !self.any_order {
             // One row is the first in any order.
-            if CostClass::of(filter) != CostClass::Point {
+            if CostClass::of_filter(filter) != CostClass::Point {
                 let message = format!(
                     "the rows of the {} store come in no order, so that its first ones are any; call \
                      `any_order()` if any will do, or read all and sort them",

@@ -37,11 +37,11 @@ impl RowBuilder {
     /// Adds a property without a check of its name. [`Row::check`] refuses invalid names and names
     /// that are given twice.
     pub fn put(&mut self, name: &str, value: ValueRef<'_>) {
-        self.put_joined("", name, value);
+        self.put_prefixed("", name, value);
     }
 
     /// Adds a property whose name is `prefix` followed by `name`, without a check of the name.
-    pub fn put_joined(&mut self, prefix: &str, name: &str, value: ValueRef<'_>) {
+    pub fn put_prefixed(&mut self, prefix: &str, name: &str, value: ValueRef<'_>) {
         let Ok(length) = u16::try_from(prefix.len() + name.len()) else {
             self.overflow = Some("a property's name");
             return;
@@ -97,7 +97,7 @@ impl RowBuilder {
     /// checks the service's own, lower limits.
     pub fn finish(self) -> Result<Row> {
         match self.overflow {
-            None => Ok(Row::of(self.bytes.into())),
+            None => Ok(Row::from_unchecked(self.bytes.into())),
             Some(what) => Err(Error::new(ErrorKind::TooLarge, format!("{what} is too large"))),
         }
     }

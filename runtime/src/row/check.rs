@@ -1,6 +1,6 @@
 //! Checks rows against the service's limits, and estimates the bytes they take in a request.
 
-use super::{Row, property_size, text_of};
+use super::{Row, service_size_of_property, text_of};
 use crate::{
     edm::{Ticks, ValueRef},
     error::{Error, Result, ServiceCode},
@@ -41,13 +41,13 @@ impl Row {
     fn check_properties(&self) -> Result<usize> {
         let mut properties = self.properties();
         let mut names: Vec<&str> = Vec::with_capacity(16);
-        let (mut size, mut bytes) = (self.keys_size(), 0);
+        let (mut size, mut bytes) = (self.service_size_of_keys(), 0);
         while let Some((name, value)) = properties.next()? {
             let name = text_of(name)?;
             limits::check_property_name(name)?;
             check_value(value).map_err(|error| error.in_property(name))?;
             names.push(name);
-            size += property_size(name, value);
+            size += service_size_of_property(name, value);
             bytes += 2 * name.len() + PROPERTY + json_bytes(value);
         }
         if names.len() > limits::PROPERTIES {

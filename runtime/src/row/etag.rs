@@ -12,7 +12,7 @@ use crate::edm::Ticks;
 ///
 /// let text = "W/\"datetime'2021-05-26T15%3A48%3A25.77957Z'\"";
 /// let at: Ticks = "2021-05-26T15:48:25.77957Z".parse()?;
-/// assert_eq!(ETag::of(at), ETag::from(text));
+/// assert_eq!(ETag::from_timestamp(at), ETag::from(text));
 /// assert_eq!(ETag::from(text).to_string(), text);
 /// # Ok::<(), entable::ParseTicksError>(())
 /// ```
@@ -27,7 +27,7 @@ enum Version {
 
 impl ETag {
     /// Returns the ETag that the service derives from a Timestamp.
-    pub const fn of(timestamp: Ticks) -> Self {
+    pub const fn from_timestamp(timestamp: Ticks) -> Self {
         Self(Version::Ticks(timestamp))
     }
 
@@ -50,7 +50,9 @@ impl From<&str> for ETag {
             .and_then(|rest| rest.strip_suffix("'\""))
             .and_then(|time| time.replace("%3A", ":").parse::<Ticks>().ok());
         match ticks {
-            Some(ticks) if Self::of(ticks).to_string() == text => Self::of(ticks),
+            Some(ticks) if Self::from_timestamp(ticks).to_string() == text => {
+                Self::from_timestamp(ticks)
+            }
             _ => Self(Version::Text(text.into())),
         }
     }

@@ -31,12 +31,12 @@ use bytes::Bytes;
 
 pub use build::RowBuilder;
 pub use etag::ETag;
-pub use read::Properties;
+pub use read::PropertyReader;
 
 use crate::{
     edm::{Bag, Ticks, ValueRef},
     error::{Error, ErrorKind, Result},
-    key::order_of,
+    key::sort_key_of_bytes,
     limits,
 };
 
@@ -78,7 +78,7 @@ impl PartialEq for Row {
 impl Eq for Row {}
 
 impl Row {
-    fn of(bytes: Bytes) -> Self {
+    fn from_unchecked(bytes: Bytes) -> Self {
         Self { bytes, etag: None, encrypted: None, checked: OnceLock::new() }
     }
 
@@ -95,22 +95,22 @@ impl Row {
     /// `is_corrupt` for a damaged header and for an unknown format.
     #[inline]
     pub fn from_bytes(bytes: Bytes) -> Result<Self> {
-        let row = Self::of(bytes);
+        let row = Self::from_unchecked(bytes);
         match row.bytes.first() {
             Some(&FORMAT) => {}
-            Some(format) => return Err(corrupt(&format!("row format {format} is unknown"))),
-            None => return Err(corrupt("the row is empty")),
+            Some(format) => return Err(corrupt_row(&format!("row format {format} is unknown"))),
+            None => return Err(corrupt_row("the row is empty")),
         }
         let Some((partition, keys)) = row.joined_keys() else {
-            return Err(corrupt("the keys are cut"));
+            return Err(corrupt_row("the keys are cut"));
         };
         // Nearly all keys are ASCII, which is quicker to check than UTF-8.
         let is_text = || from_utf8(keys).is_ok_and(|keys| keys.is_char_boundary(partition));
         if !keys.is_ascii() && !is_text() {
-            return Err(corrupt("the keys are not UTF-8"));
+            return Err(corrupt_row("the keys are not UTF-8"));
         }
         if row.ticks().and_then(Ticks::new).is_none() {
-            return Err(corrupt("the Timestamp is not in the years 1 to 9999"));
+            return Err(corrupt_row("the Timestamp is not in the years 1 to 9999"));
         }
         Ok(row)
     }
@@ -135,9 +135,9 @@ impl Row {
     }
 
     /// Encodes the row's keys as bytes that sort in the service's order.
-    pub(crate) fn address(&self) -> Vec<u8> {
+    pub(crate) fn sort_key(&self) -> Vec<u8> {
         let (partition_key, row_key) = self.key_bytes().unwrap_or_default();
-        order_of(partition_key, row_key)
+        sort_key_of_bytes(partition_key, row_key)
     }
 
     /// Returns PartitionKey and RowKey together, which is cheaper than one after the other.
@@ -182,7 +182,7 @@ impl Row {
 
     /// Returns the row's ETag, or `None` if the row was not written yet.
     pub fn etag(&self) -> Option<ETag> {
-        self.etag.clone().or_else(|| self.timestamp().map(ETag::of))
+        self.etag.clone().or_else(|| self.timestamp().map(ETag::from_timestamp))
     }
 
     /// Returns the row with the ETag that the service gave it.
@@ -194,12 +194,12 @@ impl Row {
 
     /// Copies the row with another Timestamp and without a separate ETag.
     #[must_use]
-    pub fn written_at(&self, timestamp: Ticks) -> Self {
+    pub fn with_timestamp(&self, timestamp: Ticks) -> Self {
         let mut bytes = self.bytes.to_vec();
         if let Some(slot) = bytes.get_mut(TIMESTAMP) {
             slot.copy_from_slice(&timestamp.get().to_le_bytes());
         }
-        let row = Self { checked: self.checked.clone(), ..Self::of(bytes.into()) };
+        let row = Self { checked: self.checked.clone(), ..Self::from_unchecked(bytes.into()) };
         Self { encrypted: self.encrypted.clone(), ..row }
     }
 
@@ -213,7 +213,10 @@ impl Row {
 
     /// Marks these properties as stored encrypted, in place of those marked before.
     #[must_use]
-    pub(crate) fn encrypting(mut self, names: impl IntoIterator<Item = Box<str>>) -> Self {
+    pub(crate) fn with_encrypted_names(
+        mut self,
+        names: impl IntoIterator<Item = Box<str>>,
+    ) -> Self {
         let names: Vec<Box<str>> = names.into_iter().collect();
         self.encrypted = if names.is_empty() { None } else { Some(names.into()) };
         self
@@ -222,7 +225,7 @@ impl Row {
     /// Takes over the marks of encrypted properties from `before`, the row that this one follows,
     /// unless it has marks of its own.
     #[must_use]
-    pub(crate) fn encrypted_as(mut self, before: &Self) -> Self {
+    pub(crate) fn with_encrypted_names_of(mut self, before: &Self) -> Self {
         if self.encrypted.is_none() {
             self.encrypted.clone_from(&before.encrypted);
         }
@@ -230,13 +233,13 @@ impl Row {
     }
 
     /// Returns the names of the properties that are marked as stored encrypted.
-    pub(crate) fn encrypted(&self) -> &[Box<str>] {
+    pub(crate) fn encrypted_names(&self) -> &[Box<str>] {
         self.encrypted.as_deref().unwrap_or_default()
     }
 
     /// Copies the row without Timestamp and ETag, as if it was not written yet.
     pub(crate) fn without_version(self) -> Self {
-        Self { etag: None, ..self.written_at(Ticks::default()) }
+        Self { etag: None, ..self.with_timestamp(Ticks::default()) }
     }
 
     /// Returns the bytes of keys and properties, without the Timestamp.
@@ -246,16 +249,16 @@ impl Row {
 
     /// Returns whether two rows have equal keys and properties. Timestamps, ETags and the order of
     /// properties may differ, since a service can return properties in another order.
-    pub(crate) fn holds_same(&self, other: &Self) -> bool {
+    pub(crate) fn has_same_content(&self, other: &Self) -> bool {
         self.content() == other.content()
             || self.key_bytes() == other.key_bytes() && self.sorted() == other.sorted()
     }
 
     /// Returns the properties sorted by name, up to the first damaged one.
-    fn sorted(&self) -> Vec<read::Raw<'_>> {
+    fn sorted(&self) -> Vec<read::RawProperty<'_>> {
         let mut properties = self.properties();
         let mut sorted = Vec::new();
-        while let Ok(Some(property)) = properties.raw() {
+        while let Ok(Some(property)) = properties.next_raw() {
             sorted.push(property);
         }
         sorted.sort_unstable_by_key(|(name, _, _)| *name);
@@ -264,25 +267,25 @@ impl Row {
 
     /// Iterates over the properties in the order in which they are stored.
     #[inline]
-    pub fn properties(&self) -> Properties<'_> {
+    pub fn properties(&self) -> PropertyReader<'_> {
         let keys = self.key_bytes().map_or(0, |(partition, row)| partition.len() + row.len());
-        Properties::new(self.bytes.get(HEADER + keys..).unwrap_or_default())
+        PropertyReader::new(self.bytes.get(HEADER + keys..).unwrap_or_default())
     }
 
     /// Returns the byte offset that a reader of this row has reached, for
     /// [`properties_from`](Self::properties_from).
     #[inline]
-    pub(crate) fn place_of(&self, properties: &Properties<'_>) -> u32 {
-        u32::try_from(self.bytes.len() - properties.left()).unwrap_or_default()
+    pub(crate) fn offset_of(&self, properties: &PropertyReader<'_>) -> u32 {
+        u32::try_from(self.bytes.len() - properties.bytes_left()).unwrap_or_default()
     }
 
     /// Iterates over the properties from the byte offset that another reader has reached. 0 means
     /// from the start.
     #[doc(hidden)]
     #[inline]
-    pub fn properties_from(&self, place: u32) -> Properties<'_> {
-        match usize::try_from(place) {
-            Ok(place @ 1..) => Properties::new(self.bytes.get(place..).unwrap_or_default()),
+    pub fn properties_from(&self, offset: u32) -> PropertyReader<'_> {
+        match usize::try_from(offset) {
+            Ok(offset @ 1..) => PropertyReader::new(self.bytes.get(offset..).unwrap_or_default()),
             _ => self.properties(),
         }
     }
@@ -338,16 +341,16 @@ impl Row {
     /// # Ok::<(), entable::Error>(())
     /// ```
     pub fn service_size(&self) -> Result<usize> {
-        let mut size = self.keys_size();
+        let mut size = self.service_size_of_keys();
         let mut properties = self.properties();
         while let Some((name, value)) = properties.next()? {
-            size += property_size(text_of(name)?, value);
+            size += service_size_of_property(text_of(name)?, value);
         }
         Ok(size)
     }
 
     /// Returns the number of bytes that the service counts for an entity without properties.
-    fn keys_size(&self) -> usize {
+    fn service_size_of_keys(&self) -> usize {
         let (partition_key, row_key) = self.keys();
         4 + 2 * (limits::utf16_units(partition_key) + limits::utf16_units(row_key))
     }
@@ -363,16 +366,16 @@ impl fmt::Debug for Row {
     }
 }
 
-pub(crate) fn corrupt(what: &str) -> Error {
+pub(crate) fn corrupt_row(what: &str) -> Error {
     Error::new(ErrorKind::Corrupt, format!("stored row is damaged: {what}"))
 }
 
 /// Returns the number of bytes that the service counts for a property.
-fn property_size(name: &str, value: ValueRef<'_>) -> usize {
+fn service_size_of_property(name: &str, value: ValueRef<'_>) -> usize {
     8 + 2 * limits::utf16_units(name) + value.service_size()
 }
 
 /// Returns a property's name as text.
 fn text_of(name: &[u8]) -> Result<&str> {
-    from_utf8(name).map_err(|_| corrupt("a property's name is not UTF-8"))
+    from_utf8(name).map_err(|_| corrupt_row("a property's name is not UTF-8"))
 }

@@ -4,22 +4,22 @@ use std::str::from_utf8;
 
 use uuid::Uuid;
 
-use super::corrupt;
+use super::corrupt_row;
 use crate::{
     edm::{EdmType, Ticks, ValueRef},
     error::{Error, Result},
 };
 
 /// A property as it stands in a row: its name, its type and the bytes of its value.
-pub(crate) type Raw<'a> = (&'a [u8], EdmType, &'a [u8]);
+pub(crate) type RawProperty<'a> = (&'a [u8], EdmType, &'a [u8]);
 
 /// Reads a row's properties in stored order: each name (UTF-8) and value.
 #[derive(Debug, Clone)]
-pub struct Properties<'a> {
+pub struct PropertyReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Properties<'a> {
+impl<'a> PropertyReader<'a> {
     #[inline]
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
@@ -40,13 +40,13 @@ impl<'a> Properties<'a> {
 
     /// Reads the next property without decoding its value, or returns `None` at the end.
     #[inline]
-    pub(crate) fn raw(&mut self) -> Result<Option<Raw<'a>>> {
+    pub(crate) fn next_raw(&mut self) -> Result<Option<RawProperty<'a>>> {
         Ok(self.start()?.map(|slot| (slot.name, slot.edm, slot.bytes)))
     }
 
     /// Returns the number of bytes that are not read yet.
     #[inline]
-    pub(super) fn left(&self) -> usize {
+    pub(super) fn bytes_left(&self) -> usize {
         self.rest.len()
     }
 
@@ -73,7 +73,7 @@ impl<'a> Properties<'a> {
     #[cold]
     fn damaged(&mut self) -> Error {
         self.rest = &[];
-        corrupt("a property is cut, of an unknown type, or its value is none of its type")
+        corrupt_row("a property is cut, of an unknown type, or its value is none of its type")
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{
     SasToken, letters,
     terms::{Terms, terms},
-    token::{VERSION, invalid, query},
+    token::{VERSION, invalid_sas, query_string},
 };
 use crate::{backend::azure::AccountKey, error::Result};
 
@@ -65,11 +65,11 @@ impl AccountSas {
         let terms = &self.terms;
         terms.check()?;
         if terms.expires.is_none() {
-            return Err(invalid("the signature has no end; an account's needs one"));
+            return Err(invalid_sas("the signature has no end; an account's needs one"));
         }
         let (permissions, resources) = (self.permissions.letters(), self.resources.letters());
         if permissions.is_empty() || resources.is_empty() {
-            return Err(invalid(
+            return Err(invalid_sas(
                 "the signature allows nothing; give permissions and resource types",
             ));
         }
@@ -80,7 +80,7 @@ impl AccountSas {
             terms.ip,
             terms.protocol,
         );
-        let query = query(&[
+        let query = query_string(&[
             ("sv", VERSION),
             ("ss", "t"),
             ("srt", &resources),

@@ -7,7 +7,7 @@
 
 use std::{cmp::Ordering, ops::Bound};
 
-use super::token::invalid;
+use super::token::invalid_sas;
 use crate::{
     access::Keys,
     error::{Error, Result},
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// One end of a range: a PartitionKey, and a RowKey unless the whole partition is included.
-pub(super) type End = (String, Option<String>);
+pub(super) type RangeEnd = (String, Option<String>);
 
 /// The smallest character that a key may contain. No key lies between a key and that key followed
 /// by a blank.
@@ -25,35 +25,35 @@ const LEAST: char = ' ';
 const GREATEST: char = '\u{ffff}';
 
 /// Returns the first and last row of the selection, or no ends if it is the whole table.
-pub(super) fn of(keys: &Keys) -> Result<(Option<End>, Option<End>)> {
+pub(super) fn range_ends(keys: &Keys) -> Result<(Option<RangeEnd>, Option<RangeEnd>)> {
     let Some(partition) = &keys.partition else {
-        return match keys.is_row_bounded() {
+        return match keys.bounds_row_key() {
             false => Ok((None, None)),
-            true => Err(invalid(
+            true => Err(invalid_sas(
                 "a signature cannot bound RowKeys over all partitions; name one partition",
             )),
         };
     };
     if partition.is_empty() {
-        return Err(invalid(
+        return Err(invalid_sas(
             "a signature cannot be kept to the empty PartitionKey: an empty end is none and would let in \
              every partition; use a PartitionKey that is not empty, or sign for the whole table",
         ));
     }
-    let from = first(&keys.lower);
-    let to = last(&keys.upper)?;
+    let from = first_row_key(&keys.lower);
+    let to = last_row_key(&keys.upper)?;
     let ends = (Some((partition.clone(), from)), Some((partition.clone(), to)));
-    check(ends.0.as_ref(), ends.1.as_ref())?;
+    check_ends(ends.0.as_ref(), ends.1.as_ref())?;
     Ok(ends)
 }
 
 /// Checks that the service reads the ends as they are meant.
-pub(super) fn check(from: Option<&End>, to: Option<&End>) -> Result<()> {
+pub(super) fn check_ends(from: Option<&RangeEnd>, to: Option<&RangeEnd>) -> Result<()> {
     for (partition_key, row_key) in from.into_iter().chain(to) {
         limits::check_key("PartitionKey", partition_key)?;
         limits::check_key("RowKey", row_key.as_deref().unwrap_or_default())?;
         if partition_key.is_empty() {
-            return Err(invalid("a key range cannot begin or end at the empty PartitionKey"));
+            return Err(invalid_sas("a key range cannot begin or end at the empty PartitionKey"));
         }
     }
     if let Some((_, Some(row_key))) = to
@@ -62,13 +62,13 @@ pub(super) fn check(from: Option<&End>, to: Option<&End>) -> Result<()> {
         return Err(empty_row_key());
     }
     match (from, to) {
-        (Some(from), Some(to)) if is_after(from, to) => Err(nothing()),
+        (Some(from), Some(to)) if is_after(from, to) => Err(no_key()),
         _ => Ok(()),
     }
 }
 
 /// Returns whether no key lies between the two ends.
-fn is_after((from, first): &End, (to, last): &End) -> bool {
+fn is_after((from, first): &RangeEnd, (to, last): &RangeEnd) -> bool {
     match from.encode_utf16().cmp(to.encode_utf16()) {
         Ordering::Equal => match (first, last) {
             (Some(first), Some(last)) => first.encode_utf16().gt(last.encode_utf16()),
@@ -79,7 +79,7 @@ fn is_after((from, first): &End, (to, last): &End) -> bool {
 }
 
 /// Returns the first RowKey of the range, or `None` for the partition's first row.
-fn first(lower: &Bound<String>) -> Option<String> {
+fn first_row_key(lower: &Bound<String>) -> Option<String> {
     match lower {
         Bound::Included(key) if !key.is_empty() => Some(key.clone()),
         Bound::Included(_) | Bound::Unbounded => None,
@@ -88,11 +88,11 @@ fn first(lower: &Bound<String>) -> Option<String> {
 }
 
 /// Returns the last RowKey of the range, or `None` for the partition's last row.
-fn last(upper: &Bound<String>) -> Result<Option<String>> {
+fn last_row_key(upper: &Bound<String>) -> Result<Option<String>> {
     let last = match upper {
         Bound::Unbounded => return Ok(None),
         Bound::Included(key) => key.clone(),
-        Bound::Excluded(key) => below(key).ok_or_else(nothing)?,
+        Bound::Excluded(key) => below(key).ok_or_else(no_key)?,
     };
     if last.is_empty() {
         return Err(empty_row_key());
@@ -101,7 +101,7 @@ fn last(upper: &Bound<String>) -> Result<Option<String>> {
 }
 
 fn empty_row_key() -> Error {
-    invalid(
+    invalid_sas(
         "a signature cannot end at the empty RowKey: an empty end is none and would let in the whole \
          partition; sign for the partition, or use a RowKey that is not empty",
     )
@@ -137,8 +137,10 @@ fn previous(c: char) -> Option<char> {
     }
 }
 
-fn nothing() -> Error {
-    invalid("the path leads to no key: its end is before its beginning; nothing is signed for it")
+fn no_key() -> Error {
+    invalid_sas(
+        "the path leads to no key: its end is before its beginning; nothing is signed for it",
+    )
 }
 
 #[cfg(test)]
@@ -146,8 +148,8 @@ mod tests {
     use super::*;
 
     fn ends(keys: &Keys) -> (String, String) {
-        let (from, to) = of(keys).unwrap();
-        let text = |end: Option<End>| match end {
+        let (from, to) = range_ends(keys).unwrap();
+        let text = |end: Option<RangeEnd>| match end {
             None => String::new(),
             Some((partition, None)) => partition,
             Some((partition, Some(row))) => format!("{partition}|{row}"),
@@ -163,7 +165,7 @@ mod tests {
     fn ends_that_are_included_are_taken_as_they_are() {
         let is =
             |keys: Keys, from: &str, to: &str| assert_eq!(ends(&keys), (from.into(), to.into()));
-        is(Keys::everything(), "", "");
+        is(Keys::whole_table(), "", "");
         is(sales(), "Sales", "Sales");
         is(sales().row("empid_000223"), "Sales|empid_000223", "Sales|empid_000223");
         is(sales().rows("a"..="b"), "Sales|a", "Sales|b");
@@ -190,14 +192,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_said_exactly_is_refused() {
-        let refused = |keys: Keys| of(&keys).unwrap_err().to_string();
+        let refused = |keys: Keys| range_ends(&keys).unwrap_err().to_string();
         assert!(refused(Keys::partition("")).contains("sign for the whole table"));
         assert!(refused(sales().row("")).contains("sign for the partition"));
         assert!(refused(sales().rows(.." ")).contains("sign for the partition"));
         assert!(refused(sales().rows(.."")).contains("leads to no key"));
         assert!(refused(sales().rows("b"..="a")).contains("leads to no key"));
         assert!(refused(sales().rows("a".."a")).contains("leads to no key"));
-        assert!(refused(Keys::everything().rows("a"..)).contains("name one partition"));
+        assert!(refused(Keys::whole_table().rows("a"..)).contains("name one partition"));
     }
 
     #[test]
@@ -213,7 +215,7 @@ mod tests {
         let units = |text: &str| text.encode_utf16().collect::<Vec<_>>();
         for end in &keys {
             for upper in [Bound::Included(end.clone()), Bound::Excluded(end.clone())] {
-                let Ok(last) = last(&upper) else { continue };
+                let Ok(last) = last_row_key(&upper) else { continue };
                 let last = units(&last.unwrap());
                 for key in &keys {
                     let inside = match &upper {
@@ -223,7 +225,7 @@ mod tests {
                     assert_eq!(units(key) <= last, inside, "{key:?} {upper:?}");
                 }
             }
-            let first = units(&first(&Bound::Excluded(end.clone())).unwrap());
+            let first = units(&first_row_key(&Bound::Excluded(end.clone())).unwrap());
             for key in &keys {
                 assert_eq!(units(key) >= first, units(key) > units(end), "{key:?} {end:?}");
             }

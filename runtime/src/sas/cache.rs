@@ -68,7 +68,7 @@ impl SasCache {
         if let Some(token) = tokens.get(sas).filter(|token| fresh(token, self.lifetime / 5)) {
             return Ok(token.clone());
         }
-        let token = sas.between(now - SKEW, now + self.lifetime).sign(&self.key)?;
+        let token = sas.with_times(now - SKEW, now + self.lifetime).sign(&self.key)?;
         tokens.retain(|_, token| fresh(token, Duration::ZERO));
         tokens.insert(sas.clone(), token.clone());
         Ok(token)

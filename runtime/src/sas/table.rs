@@ -4,10 +4,10 @@ use time::OffsetDateTime;
 
 use super::{
     SasToken,
-    bounds::{self, End},
+    bounds::{self, RangeEnd},
     letters,
     terms::{Terms, terms},
-    token::{VERSION, invalid, query},
+    token::{VERSION, invalid_sas, query_string},
 };
 use crate::{
     access::Keys,
@@ -53,8 +53,8 @@ pub struct TableSas {
     permissions: TablePermissions,
     terms: Terms,
     policy: String,
-    from: Option<End>,
-    to: Option<End>,
+    from: Option<RangeEnd>,
+    to: Option<RangeEnd>,
 }
 
 terms!(TableSas);
@@ -78,7 +78,7 @@ impl TableSas {
     /// # Errors
     ///
     /// Fails like [`path`](Self::path).
-    pub fn of<P: Path>(path: P) -> Result<Self> {
+    pub fn for_path<P: Path>(path: P) -> Result<Self> {
         let access = path.access();
         let own = access.family.and_then(|family| family.table);
         Self::new(own.unwrap_or(P::Entity::SCHEMA.table)).keys(access.checked()?)
@@ -126,7 +126,7 @@ impl TableSas {
     ///     id: u32,
     /// }
     ///
-    /// let sas = TableSas::of(Employee::primary().department("Sales").id_range(100..=199))?
+    /// let sas = TableSas::for_path(Employee::primary().department("Sales").id_range(100..=199))?
     ///     .permissions(TablePermissions::READ)
     ///     .expires(OffsetDateTime::now_utc() + Duration::hours(1));
     /// let key = AccountKey::new("myaccount", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")?;
@@ -138,8 +138,8 @@ impl TableSas {
     pub fn path(self, path: impl Path) -> Result<Self> {
         let access = path.access();
         match access.family.and_then(|family| family.table) {
-            Some(other) if !other.eq_ignore_ascii_case(&self.table) => Err(invalid(format!(
-                "the rows of the path are in the table `{other}`; sign for that one, `TableSas::of(path)`"
+            Some(other) if !other.eq_ignore_ascii_case(&self.table) => Err(invalid_sas(format!(
+                "the rows of the path are in the table `{other}`; sign for that one, `TableSas::for_path(path)`"
             ))),
             _ => self.keys(access.checked()?),
         }
@@ -152,7 +152,7 @@ impl TableSas {
     ///
     /// Fails like [`path`](Self::path).
     pub fn keys(mut self, keys: &Keys) -> Result<Self> {
-        (self.from, self.to) = bounds::of(keys)?;
+        (self.from, self.to) = bounds::range_ends(keys)?;
         Ok(self)
     }
 
@@ -201,7 +201,7 @@ impl TableSas {
             erk,
         ]
         .join("\n");
-        let query = query(&[
+        let query = query_string(&[
             ("sv", VERSION),
             ("tn", &self.table),
             ("sp", &permissions),
@@ -220,30 +220,30 @@ impl TableSas {
     }
 
     /// Copies the description with other times, for a cache.
-    pub(super) fn between(&self, starts: OffsetDateTime, expires: OffsetDateTime) -> Self {
+    pub(super) fn with_times(&self, starts: OffsetDateTime, expires: OffsetDateTime) -> Self {
         self.clone().starts(starts).expires(expires)
     }
 
     fn check(&self) -> Result<()> {
         limits::check_table_name(&self.table)?;
         self.terms.check()?;
-        bounds::check(self.from.as_ref(), self.to.as_ref())?;
+        bounds::check_ends(self.from.as_ref(), self.to.as_ref())?;
         if self.policy.chars().any(char::is_control) {
-            return Err(invalid("the name of the stored policy holds a control character"));
+            return Err(invalid_sas("the name of the stored policy holds a control character"));
         }
         if self.policy.is_empty() && self.permissions == TablePermissions::NONE {
-            return Err(invalid(
+            return Err(invalid_sas(
                 "the signature allows nothing; give permissions or a stored policy",
             ));
         }
         if self.policy.is_empty() && self.terms.expires.is_none() {
-            return Err(invalid("the signature has no end; give one or a stored policy"));
+            return Err(invalid_sas("the signature has no end; give one or a stored policy"));
         }
         Ok(())
     }
 }
 
-fn bound(bound: Option<&End>) -> (&str, &str) {
+fn bound(bound: Option<&RangeEnd>) -> (&str, &str) {
     bound.map_or(("", ""), |(partition_key, row_key)| {
         (partition_key, row_key.as_deref().unwrap_or_default())
     })

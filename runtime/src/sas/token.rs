@@ -52,12 +52,12 @@ impl fmt::Debug for SasToken {
     }
 }
 
-pub(super) fn invalid(message: impl Into<String>) -> Error {
+pub(super) fn invalid_sas(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Invalid, message)
 }
 
 /// Builds a query string from the members that are not empty.
-pub(super) fn query(members: &[(&str, &str)]) -> String {
+pub(super) fn query_string(members: &[(&str, &str)]) -> String {
     let mut query = String::new();
     for (name, value) in members.iter().filter(|(_, value)| !value.is_empty()) {
         let separator = if query.is_empty() { "" } else { "&" };

@@ -86,7 +86,7 @@ impl From<(&str, &str)> for Selection {
 
 impl From<Filter> for Selection {
     fn from(filter: Filter) -> Self {
-        Self { filter: Some(filter), ..Self::of(Keys::everything(), None) }
+        Self { filter: Some(filter), ..Self::of(Keys::whole_table(), None) }
     }
 }
 

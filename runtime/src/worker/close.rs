@@ -30,7 +30,7 @@ impl Worker {
                 continue;
             }
             let seen = match self.client.outbox().guards.hold(Guard::FenceVersion) {
-                true => Condition::on(aged.row.etag()),
+                true => Condition::for_etag(aged.row.etag()),
                 false => Condition::Any,
             };
             match self.client.apply_one(&partition.table, fence.lowered(seen)?).await {

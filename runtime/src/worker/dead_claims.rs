@@ -80,7 +80,7 @@ impl Worker {
             }
             wait = outbox.options.flight;
             if outbox.guards.hold(Guard::ClaimKilled) {
-                let seen = Condition::on(version);
+                let seen = Condition::for_etag(version);
                 let operation = killed(aged.row.partition_key(), &claim.id, seen)?;
                 version = self.client.apply_one(table, operation).await?.etag;
             } else {
@@ -108,7 +108,7 @@ impl Worker {
         version: Option<ETag>,
     ) -> Result<Claim, Error> {
         let (partition_key, row_key) = aged.row.keys();
-        let delete = Operation::delete(partition_key, row_key, Condition::on(version))?;
+        let delete = Operation::delete(partition_key, row_key, Condition::for_etag(version))?;
         match self.client.apply_one(table, delete).await {
             Err(error) if !error.is_not_found() => Err(error),
             _ => Ok(Claim::Gone),

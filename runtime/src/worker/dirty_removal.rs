@@ -68,7 +68,7 @@ impl Worker {
 
     fn removal(&self, open: &OpenRow) -> Result<Operation> {
         let seen = match self.client.outbox().guards.hold(Guard::DirtyVersion) {
-            true => Condition::on(open.row.etag()),
+            true => Condition::for_etag(open.row.etag()),
             false => Condition::Any,
         };
         Operation::delete(open.row.partition_key(), open.row.row_key(), seen)

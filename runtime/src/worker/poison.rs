@@ -106,7 +106,7 @@ impl Worker {
             poisoned.put(name, ValueRef::String(value));
         }
         self.poison(Operation::insert(poisoned.finish()?)).await?;
-        let seen = Condition::on(version);
+        let seen = Condition::for_etag(version);
         match self.client.apply_one(table, Operation::delete(partition_key, row_key, seen)?).await {
             Err(error) if !(error.is_not_found() || error.is_precondition_failed()) => Err(error),
             _ => Ok(()),
@@ -171,7 +171,7 @@ impl Worker {
             None => return Err(poisoned.is_damaged()),
         };
         self.put_back(&poisoned.table, operation).await?;
-        let seen = Condition::on(poisoned.row.etag());
+        let seen = Condition::for_etag(poisoned.row.etag());
         let delete = Operation::delete(PARTITION, poisoned.row.row_key(), seen)?;
         match self.client.apply_one(TABLE, delete).await {
             Err(error) if !(error.is_not_found() || error.is_precondition_failed()) => Err(error),

@@ -105,7 +105,7 @@ fn prepare(
     let mut changes = Vec::with_capacity(operations.len());
     for (index, operation) in operations.iter().enumerate() {
         let refused = |error| Refusal::Operation(index, error);
-        let key = operation.row().address();
+        let key = operation.row().sort_key();
         let follows = gap.holds(&key);
         let found = match operations.len() {
             _ if follows => None,

@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     error::{Error, ErrorKind, Result},
-    key::decode_order,
+    key::decode_sort_key,
 };
 
 /// Does what may meet a damaged page: the engine panics at some that make no sense to it. What it
@@ -90,7 +90,7 @@ impl Place {
     /// A row does not have the checksum that it was written with, or does not decode.
     pub(super) fn damaged(&self, key: &[u8]) -> Error {
         let error = self.corrupt("a row is not what was written");
-        match decode_order(key) {
+        match decode_sort_key(key) {
             Some((partition_key, row_key)) => error.at_keys(&partition_key, &row_key),
             None => error,
         }

@@ -19,7 +19,7 @@ pub(super) const CATALOG: TableDefinition<'_, &str, &[u8]> =
 /// The ids of deleted tables whose rows still take space.
 pub(super) const TRASH: TableDefinition<'_, u64, ()> = TableDefinition::new("entable.trash");
 
-/// The rows of one table: [`encode_order`](crate::key::encode_order), then [`seal`].
+/// The rows of one table: [`encode_sort_key`](crate::key::encode_sort_key), then [`seal`].
 pub(super) type RowTable<'a> = TableDefinition<'a, &'static [u8], &'static [u8]>;
 /// The rows of one table, as the writer sees them.
 pub(super) type RowsTable<'t> = Table<'t, &'static [u8], &'static [u8]>;
@@ -100,5 +100,5 @@ fn is_at(address: &[u8], row: &Row) -> bool {
     };
     let [BOUNDARY, rest @ ..] = rest else { return false };
     // Nearly all keys are without the characters that addresses spell otherwise.
-    (partition == partition_key && rest == row_key) || *address == *row.address()
+    (partition == partition_key && rest == row_key) || *address == *row.sort_key()
 }

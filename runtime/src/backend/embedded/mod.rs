@@ -211,7 +211,7 @@ impl Backend for Embedded {
         Box::pin(async move {
             rules::check_batch(batch)?;
             let table = batch.table().to_owned();
-            let operations = batch.shared();
+            let operations = batch.shared_operations();
             let answer = self.ask(|answer| Job::Write(Write { table, operations, answer })).await?;
             answer.map_err(|(index, error)| match index {
                 Some(index) => rules::failed(error, batch, index),

@@ -13,7 +13,7 @@ use crate::{
     edm::Value,
     error::Result,
     filter::{Comparison, Filter, KeyBounds},
-    key::decode_order,
+    key::decode_sort_key,
     page::Continuation,
 };
 
@@ -37,7 +37,8 @@ pub(super) async fn page(view: Arc<View>, scan: Scan<'_>) -> Result<Rows> {
     let mut walk = Walk {
         view: &view,
         range,
-        all_match: is_of_keys(scan.filter) && KeyBounds::of(scan.filter).one_partition().is_some(),
+        all_match: is_of_keys(scan.filter)
+            && KeyBounds::of_filter(scan.filter).one_partition().is_some(),
         most,
         examined: 0,
         bytes: 0,
@@ -102,8 +103,8 @@ impl Walk<'_> {
     }
 
     fn continuation(&self, key: &[u8]) -> Result<Continuation> {
-        let (partition_key, row_key) =
-            decode_order(key).ok_or_else(|| self.view.place().corrupt("a key does not decode"))?;
+        let (partition_key, row_key) = decode_sort_key(key)
+            .ok_or_else(|| self.view.place().corrupt("a key does not decode"))?;
         Ok(Continuation { partition_key, row_key: Some(row_key) })
     }
 }

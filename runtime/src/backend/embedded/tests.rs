@@ -23,7 +23,7 @@ fn insert() -> Write {
     let row = Row::build("p", "r").finish().unwrap();
     let batch = Batch::single("Staff", Operation::insert(row)).unwrap();
     let (answer, _) = oneshot::channel();
-    Write { table: batch.table().to_owned(), operations: batch.shared(), answer }
+    Write { table: batch.table().to_owned(), operations: batch.shared_operations(), answer }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind, Result},
-    key::encode_order,
+    key::encode_sort_key,
     row::Row,
 };
 
@@ -71,7 +71,7 @@ impl View {
         row_key: &str,
     ) -> Result<Option<Row>> {
         self.place.guarded(|| {
-            let key = encode_order(partition_key, row_key);
+            let key = encode_sort_key(partition_key, row_key);
             let found = self.rows(table)?.get(&*key);
             let Some(value) = found.map_err(|error| self.place.engine(error))? else {
                 return Ok(None);

@@ -22,7 +22,7 @@ use crate::{
     clock::{Clock, SystemClock},
     edm::Ticks,
     error::{Error, Result, ServiceCode},
-    key::encode_order,
+    key::encode_sort_key,
     limits,
     page::Continuation,
     row::Row,
@@ -114,7 +114,7 @@ impl Memory {
         let Read { table, partition_key, row_key, select } = request;
         rules::check_keys(table, partition_key, row_key)?;
         let state = self.state();
-        let row = state.table(table)?.rows.get(&encode_order(partition_key, row_key));
+        let row = state.table(table)?.rows.get(&encode_sort_key(partition_key, row_key));
         row.map(|row| rules::selected(row, select)).transpose()
     }
 
@@ -147,7 +147,7 @@ impl Memory {
         let table = state.table_mut(batch.table()).map_err(|e| rules::failed(e, batch, 0))?;
         let mut outcomes = Vec::with_capacity(batch.len());
         for (index, operation) in batch.operations().iter().enumerate() {
-            let address = operation.row().address();
+            let address = operation.row().sort_key();
             let outcome = rules::outcome(table.rows.get(&address), operation, now)
                 .map_err(|error| rules::failed(error, batch, index))?;
             outcomes.push((address, outcome));

@@ -5,7 +5,7 @@ use crate::{
     edm::{EdmType, ValueRef},
     entity::{Discriminator, Schema},
     error::{Error, ErrorKind, Result},
-    key::{Family, FamilyKind, families_meet},
+    key::{Family, FamilyKind, families_may_collide},
     row::Row,
 };
 
@@ -125,14 +125,14 @@ impl Members {
     pub(crate) fn claim(&self, row: &Row) -> Result<Option<Claim>> {
         // Derived code writes the discriminator as the first property.
         let mut properties = row.properties();
-        if let Some((name, EdmType::String, text)) = properties.raw()?
+        if let Some((name, EdmType::String, text)) = properties.next_raw()?
             && markers::is_same(name, self.first_asked.as_bytes())
             && let Some(marker) = markers::find(self.markers, text)
             && marker.asked == 0
             && let Some(family) = marker.family
         {
             let Marker { member, version, .. } = *marker;
-            return Ok(Some(Claim { member, version, from: row.place_of(&properties), family }));
+            return Ok(Some(Claim { member, version, from: row.offset_of(&properties), family }));
         }
         self.search(row)
     }
@@ -287,7 +287,7 @@ const fn any_meet(a: &[Family], b: &[Family]) -> bool {
     while let [first_a, after_a @ ..] = rest_a {
         let mut rest_b = b;
         while let [first_b, after_b @ ..] = rest_b {
-            if families_meet(first_a, first_b) {
+            if families_may_collide(first_a, first_b) {
                 return true;
             }
             rest_b = after_b;

@@ -228,7 +228,7 @@ impl Hashing {
         let key = self.bytes(key, 0);
         let mut all = key;
         let mut properties = row.properties();
-        while let Some((name, edm, value)) = properties.raw()? {
+        while let Some((name, edm, value)) = properties.next_raw()? {
             let name = Mixer(self.seed ^ u64::from(edm as u8)).bytes(name);
             all = all.wrapping_add(name.bytes(value).finish());
         }
@@ -241,7 +241,7 @@ impl Hashing {
         let key = self.bytes(partition, self.bytes(key, self.text(&table.to_ascii_lowercase(), 3)));
         let mut all = key;
         let mut properties = row.properties();
-        while let Some((name, edm, value)) = properties.raw()? {
+        while let Some((name, edm, value)) = properties.next_raw()? {
             if !is_version(name) {
                 let name = Mixer(self.seed ^ u64::from(edm as u8)).bytes(name);
                 all = all.wrapping_add(name.bytes(value).finish());

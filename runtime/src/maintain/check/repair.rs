@@ -52,13 +52,13 @@ async fn copy<E: TableEntity>(table: &Table<E>, finding: &Finding) -> Result<Vec
     };
     let wanted =
         rows.and_then(|rows| rows.copies.into_iter().find(|copy| copy.row.row_key() == row_key));
-    let guard = |row: &Row| Condition::on(row.etag());
+    let guard = |row: &Row| Condition::for_etag(row.etag());
     Ok(match (wanted, found, primary) {
         (Some(copy), None, Some(primary)) => {
             let insert = Operation::insert(copy.row);
             vec![touch::<E>(&primary)?, Placed::new(insert, Home::Entity(E::SCHEMA, copy.family))]
         }
-        (Some(copy), Some(found), _) if !copy.row.holds_same(&found) => {
+        (Some(copy), Some(found), _) if !copy.row.has_same_content(&found) => {
             let replace = Operation::replace(copy.row, guard(&found));
             vec![Placed::new(replace, Home::Entity(E::SCHEMA, copy.family))]
         }
@@ -112,12 +112,12 @@ pub(crate) fn touch<E: TableEntity>(primary: &Row) -> Result<Placed> {
     while let Some((name, value)) = properties.next()? {
         let name = String::from_utf8_lossy(name);
         let is_sealed = E::SCHEMA.sealed_column(&name).is_some()
-            || primary.encrypted().iter().any(|known| **known == *name);
+            || primary.encrypted_names().iter().any(|known| **known == *name);
         if !is_sealed {
             row.put(&name, value);
             break;
         }
     }
-    let guard = Condition::on(primary.etag());
+    let guard = Condition::for_etag(primary.etag());
     Ok(Placed::new(Operation::merge(row.finish()?, guard), Home::Framework))
 }

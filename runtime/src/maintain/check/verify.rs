@@ -172,7 +172,7 @@ async fn contested<E: TableEntity>(
             rows.copies.into_iter().find(|copy| copy.row.row_key() == suspect.row_key)
         });
         if let Some(wanted) = wanted {
-            let holds = copy.as_ref().is_some_and(|copy| copy.holds_same(&wanted.row));
+            let holds = copy.as_ref().is_some_and(|copy| copy.has_same_content(&wanted.row));
             deriving.push((!holds, primary.row_key()));
         }
     }
@@ -313,7 +313,7 @@ impl Reading {
         });
         Ok(match (wanted, &self.row) {
             (Some(_), None) => Some(FindingKind::Missing),
-            (Some(copy), Some(row)) if !copy.row.holds_same(row) => Some(FindingKind::Stale),
+            (Some(copy), Some(row)) if !copy.row.has_same_content(row) => Some(FindingKind::Stale),
             (None, Some(_)) => Some(FindingKind::Orphan),
             _ => None,
         })

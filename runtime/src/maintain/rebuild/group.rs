@@ -248,7 +248,7 @@ async fn again<E: TableEntity>(
 
 impl Item {
     fn holds(&self, found: &Row) -> bool {
-        matches!(&self.what, What::Copy(copy) if copy.holds_same(found))
+        matches!(&self.what, What::Copy(copy) if copy.has_same_content(found))
     }
 
     /// The key that it writes beside the primary.

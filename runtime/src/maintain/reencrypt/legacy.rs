@@ -70,11 +70,11 @@ impl<E: TableEntity> Reencrypt<E> {
             out.put(name, value.as_ref());
             names.push(name.as_str().into());
         }
-        let migrated = out.finish()?.encrypting(names);
+        let migrated = out.finish()?.with_encrypted_names(names);
         // What cannot be read as the entity is not written as one.
         E::from_row(&migrated)
             .map_err(|error| error.at_keys(row.partition_key(), row.row_key()))?;
-        let guard = Condition::on(row.etag());
+        let guard = Condition::for_etag(row.etag());
         let replace = Operation::replace(migrated, guard);
         Ok(Some(Placed::new(replace, Home::Entity(E::SCHEMA, family))))
     }

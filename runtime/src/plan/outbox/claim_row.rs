@@ -175,14 +175,14 @@ pub(crate) fn reserved(copy: &Row, id: &str, from: Option<&Place>) -> Result<Row
     if let Some(from) = from {
         row.put(FROM, ValueRef::String(&from.text()));
     }
-    Ok(row.finish()?.encrypted_as(copy))
+    Ok(row.finish()?.with_encrypted_names_of(copy))
 }
 
 /// What puts the name of another claim on a reservation, and leaves all else.
 pub(crate) fn renamed(found: &Row, id: &str) -> Result<Operation> {
     let mut row = Row::build(found.partition_key(), found.row_key());
     row.put(HELD, ValueRef::String(id));
-    Ok(Operation::merge(row.finish()?, Condition::on(found.etag())))
+    Ok(Operation::merge(row.finish()?, Condition::for_etag(found.etag())))
 }
 
 /// The row in another version.

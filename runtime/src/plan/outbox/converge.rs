@@ -55,5 +55,5 @@ pub(crate) fn step(
 }
 
 fn seen(found: &Row) -> Condition {
-    Condition::on(found.etag())
+    Condition::for_etag(found.etag())
 }

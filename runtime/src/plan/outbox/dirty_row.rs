@@ -160,7 +160,7 @@ fn destinations(
     let left = left.filter_map(|copy| destination(copy, None, true));
     let written = new.iter().filter_map(|copy| {
         let before = old.iter().find(|old| is_at_same_place(old, copy));
-        if before.is_some_and(|before| before.row.holds_same(&copy.row)) {
+        if before.is_some_and(|before| before.row.has_same_content(&copy.row)) {
             return None;
         }
         destination(copy, Some(&copy.row), before.is_some())

@@ -144,7 +144,7 @@ impl OpenMessage {
     ) -> Result<Operation> {
         let mut row = Row::build(self.row.partition_key(), self.row.row_key());
         put(&mut row);
-        Ok(Operation::merge(row.finish()?, Condition::on(seen)))
+        Ok(Operation::merge(row.finish()?, Condition::for_etag(seen)))
     }
 
     /// What takes it, until some time.
@@ -214,7 +214,7 @@ impl OpenMessage {
 
     /// What removes it.
     pub(crate) fn removed(&self, handle: Option<ETag>) -> Result<Operation> {
-        let seen = Condition::on(handle);
+        let seen = Condition::for_etag(handle);
         Operation::delete(self.row.partition_key(), self.row.row_key(), seen)
     }
 }

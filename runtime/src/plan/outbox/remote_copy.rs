@@ -59,7 +59,7 @@ pub(crate) fn owned_copy(
     if family.table.is_some() {
         row.put(TABLE, ValueRef::String(&owner.table.to_ascii_lowercase()));
     }
-    Ok(row.finish()?.encrypted_as(copy))
+    Ok(row.finish()?.with_encrypted_names_of(copy))
 }
 
 /// Whether a property says which version of its primary a copy is of.

@@ -175,7 +175,7 @@ impl Found {
 
     /// What removes the row, in the version that was read.
     pub(crate) fn removed(&self) -> Result<Operation> {
-        let seen = Condition::on(self.etag.clone());
+        let seen = Condition::for_etag(self.etag.clone());
         Operation::delete(&self.letter.partition_key, &self.row_key, seen)
     }
 }

@@ -41,7 +41,11 @@ impl<'v> IndexKeys<'v> {
     ) -> Result<()> {
         let keys = [(&family.partition, row.partition_key()), (&family.row, row.row_key())];
         let first = keys.iter().find_map(|(template, key)| {
-            template.tokens(key).unwrap_or_default().first().and_then(|(_, t)| token_version(t))
+            template
+                .find_tokens(key)
+                .unwrap_or_default()
+                .first()
+                .and_then(|(_, t)| token_version(t))
         });
         let Some(spare) = first else { return Ok(()) };
         let current = self.key(None).await?;

@@ -141,7 +141,7 @@ impl Vault {
         select: Option<&[String]>,
     ) -> Result<Row> {
         let mut opened = self.open(table, vec![row], reading, select).await;
-        opened.pop().unwrap_or_else(|| Err(crate::row::corrupt("the row was lost")))
+        opened.pop().unwrap_or_else(|| Err(crate::row::corrupt_row("the row was lost")))
     }
 }
 

@@ -78,7 +78,7 @@ impl Vault {
         let schema = declared.map(|(schema, _)| schema);
         if columns.is_empty()
             && self.encrypt_if.is_none()
-            && row.encrypted().is_empty()
+            && row.encrypted_names().is_empty()
             && !schema.is_some_and(|schema| schema.sealed)
         {
             return Ok(Intent::default());
@@ -87,7 +87,7 @@ impl Vault {
             Intent { each: self.each(row, schema, is_elsewhere, &columns)?, ..Intent::default() };
         let is_whole = matches!(verb, Verb::Insert | Verb::Replace | Verb::InsertOrReplace);
         // A type says which of its absent values are hidden; of other rows nobody else knows.
-        for name in row.encrypted().iter().filter(|_| is_whole && declared.is_none()) {
+        for name in row.encrypted_names().iter().filter(|_| is_whole && declared.is_none()) {
             if row.get(name)?.is_none() {
                 intent.absent.push((Cow::Owned(name.to_string()), How::default()));
             }
@@ -120,7 +120,7 @@ impl Vault {
                 Some(column) => Some(How::of(column)),
                 None if stays_plain(schema, is_elsewhere, name) => None,
                 None => {
-                    let is_wanted = row.encrypted().iter().any(|known| **known == *name)
+                    let is_wanted = row.encrypted_names().iter().any(|known| **known == *name)
                         || self.chooses(partition_key, row_key, name);
                     is_wanted.then(How::default)
                 }
@@ -157,7 +157,7 @@ impl Vault {
 }
 
 pub(crate) fn text_of(name: &[u8]) -> Result<&str> {
-    std::str::from_utf8(name).map_err(|_| crate::row::corrupt("a property's name is not UTF-8"))
+    std::str::from_utf8(name).map_err(|_| crate::row::corrupt_row("a property's name is not UTF-8"))
 }
 
 /// Whether plain bytes would be taken for sealed ones when they are read.

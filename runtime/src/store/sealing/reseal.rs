@@ -114,7 +114,7 @@ fn resealing(
     now: &Now<'_>,
 ) -> Result<Option<Placed>> {
     let home = Home::Entity(sheet.schema, family);
-    let guard = Condition::on(stored.etag());
+    let guard = Condition::for_etag(stored.etag());
     let mut part = Row::build(plain.partition_key(), plain.row_key());
     let mut count = 0;
     let mut properties = plain.properties();
@@ -132,7 +132,7 @@ fn resealing(
     let operation = if hidden || sheet.schema.sealed {
         Operation::replace(plain.clone(), guard)
     } else {
-        Operation::merge(part.finish()?.encrypted_as(plain), guard)
+        Operation::merge(part.finish()?.with_encrypted_names_of(plain), guard)
     };
     Ok(Some(Placed::new(operation, home)))
 }

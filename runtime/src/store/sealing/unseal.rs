@@ -218,7 +218,7 @@ impl Page<'_> {
             Some(etag) => plain.with_etag(etag),
             None => plain,
         };
-        Ok(plain.encrypting(chosen))
+        Ok(plain.with_encrypted_names(chosen))
     }
 
     fn decrypt(&self, row: &Row, of: Of<'_>, name: &str, envelope: &[u8]) -> Result<Option<Value>> {

@@ -90,7 +90,7 @@ pub(super) fn is_of(etag: &str, timestamp: &str) -> bool {
 pub(in crate::backend::azure) fn version(etag: &str) -> ETag {
     let mut buffer = [0; LONGEST];
     let ticks = derived(etag, &mut buffer).and_then(plain);
-    ticks.map_or_else(|| ETag::from(etag), ETag::of)
+    ticks.map_or_else(|| ETag::from(etag), ETag::from_timestamp)
 }
 
 /// Bytes of `9999-12-31T23:59:59.9999999Z`.
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn a_derived_version_is_recognised_byte_for_byte() {
         let at = "2021-05-26T15:48:25.77957Z";
-        let etag = ETag::of(at.parse().unwrap()).to_string();
+        let etag = ETag::from_timestamp(at.parse().unwrap()).to_string();
         assert!(is_of(&etag, at));
         assert!(!is_of(&etag, "2021-05-26T15:48:25.7795700Z"));
         assert!(!is_of(
