@@ -28,7 +28,7 @@ impl DataKey {
     /// value of each property. `binding.property` is the property that will hold the seal, and is left
     /// out.
     ///
-    /// An encrypted property counts with its envelope: seal after with_encrypted_names, and verify before
+    /// An encrypted property counts with its envelope: seal after encrypting, and verify before
     /// decrypting.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What the thread that writes is asked to do, and how it answers.
+//! The jobs of the writer thread, and the channels for their answers.
 
 use std::sync::Arc;
 
@@ -9,12 +9,13 @@ use crate::{
     error::{Error, Result},
 };
 
-/// What became of a batch; an error has the position of its operation, where it is of one.
-pub(super) type Answer = Result<Vec<Written>, (Option<usize>, Error)>;
+/// The result of a batch. An error comes with the position of the operation that failed, if it belongs
+/// to one.
+pub(super) type BatchAnswer = Result<Vec<Written>, (Option<usize>, Error)>;
 
-/// What the writer is asked to do.
+/// A job for the writer thread.
 pub(super) enum Job {
-    Write(Write),
+    Write(QueuedBatch),
     Create(String, oneshot::Sender<Result<()>>),
     Delete(String, oneshot::Sender<Result<()>>),
     Flush(oneshot::Sender<Result<()>>),
@@ -22,16 +23,16 @@ pub(super) enum Job {
     Verify(oneshot::Sender<Result<()>>),
 }
 
-/// A batch that waits.
-pub(super) struct Write {
+/// A batch that waits for the writer thread.
+pub(super) struct QueuedBatch {
     pub(super) table: String,
     pub(super) operations: Arc<Vec<Operation>>,
-    pub(super) answer: oneshot::Sender<Answer>,
+    pub(super) answer: oneshot::Sender<BatchAnswer>,
 }
 
-impl Write {
-    /// Bytes of its rows.
-    pub(super) fn bytes(&self) -> usize {
+impl QueuedBatch {
+    /// Returns the number of bytes of the rows of the batch.
+    pub(super) fn row_bytes(&self) -> usize {
         self.operations.iter().map(|operation| operation.row().as_bytes().len()).sum()
     }
 }

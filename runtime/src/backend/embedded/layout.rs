@@ -1,5 +1,5 @@
-//! What the file holds: the engine's tables and the bytes in them, as `docs/embedded-format.md`
-//! writes them down.
+//! The format of the file: the engine's tables and the bytes in them, as `docs/embedded-format.md`
+//! specifies them.
 
 use std::str::from_utf8;
 
@@ -8,50 +8,51 @@ use redb::{Table, TableDefinition};
 
 use crate::{edm::Ticks, key::BOUNDARY, row::Row};
 
-/// The version of everything in this file.
+/// The version of the file format.
 pub(super) const FORMAT: u32 = 1;
 
-/// Facts about the whole file.
+/// The engine's table of facts about the whole file, by name.
 pub(super) const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("entable.meta");
-/// The tables: name in lower case, then [`Entry`].
+/// The engine's table of all entity tables: the name in lower case, and a [`CatalogEntry`].
 pub(super) const CATALOG: TableDefinition<'_, &str, &[u8]> =
     TableDefinition::new("entable.catalog");
-/// The ids of deleted tables whose rows still take space.
+/// The engine's table of deleted entity tables whose rows still take space, by id.
 pub(super) const TRASH: TableDefinition<'_, u64, ()> = TableDefinition::new("entable.trash");
 
-/// The rows of one table: [`encode_sort_key`](crate::key::encode_sort_key), then [`seal`].
-pub(super) type RowTable<'a> = TableDefinition<'a, &'static [u8], &'static [u8]>;
-/// The rows of one table, as the writer sees them.
-pub(super) type RowsTable<'t> = Table<'t, &'static [u8], &'static [u8]>;
+/// The definition of the engine's table with the rows of one entity table. Its keys are
+/// [`encode_sort_key`](crate::key::encode_sort_key) of the row's keys, its values the row and a [`checksum`].
+pub(super) type RowsDefinition<'a> = TableDefinition<'a, &'static [u8], &'static [u8]>;
+/// The rows of one entity table, open for the writer.
+pub(super) type RowsForWrite<'t> = Table<'t, &'static [u8], &'static [u8]>;
 
-/// Keys of [`META`].
+/// The names of the facts in [`META`].
 pub(super) mod meta {
-    /// [`FORMAT`](super::FORMAT), u32.
+    /// The [`FORMAT`](super::FORMAT) of the file, a `u32`.
     pub(crate) const FORMAT: &str = "format";
-    /// A tick that no row written before is after, i64.
+    /// A time, as `i64` ticks, that no Timestamp written so far exceeds.
     pub(crate) const TICK: &str = "tick";
-    /// The id of the next table, u64.
+    /// The id of the next table to be created, a `u64`.
     pub(crate) const NEXT_TABLE: &str = "next table";
 }
 
-/// The engine's name for the rows of a table.
-pub(super) fn rows_name(id: u64) -> String {
+/// Returns the name of the engine's table with the rows of an entity table.
+pub(super) fn rows_table_name(id: u64) -> String {
     format!("rows.{id:016x}")
 }
 
-/// One table of the catalog.
+/// The catalog's entry for one entity table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct CatalogEntry {
     pub(super) id: u64,
-    /// The name as it was created.
+    /// The name in the case that the table was created with.
     pub(super) name: String,
     pub(super) created: Ticks,
 }
 
-/// The one state that a table of the catalog has.
+/// The first byte of every catalog entry: the table is in use. No other state exists so far.
 const LIVE: u8 = 1;
 
-impl Entry {
+impl CatalogEntry {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![LIVE];
         bytes.extend_from_slice(&self.id.to_le_bytes());
@@ -73,32 +74,34 @@ impl Entry {
     }
 }
 
-/// Bytes after a row's own.
-pub(super) const SEAL: usize = 4;
+/// Number of bytes of the checksum after a row.
+pub(super) const CHECKSUM_BYTES: usize = 4;
 
-/// The checksum that stands after a row: the engine has its own of every page, and looks at them
-/// only when it repairs a file.
-pub(super) fn seal(row: &[u8]) -> [u8; SEAL] {
+/// Returns the checksum that is stored after a row.
+pub(super) fn checksum(row: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    // The engine has a checksum for each page, but compares it only when it repairs a file.
     crc32fast::hash(row).to_le_bytes()
 }
 
-/// The row that a value holds, checked against its address, copied once; `None`: it is damaged.
-pub(super) fn unseal(address: &[u8], value: &[u8]) -> Option<Row> {
-    let (row, found) = value.split_last_chunk::<SEAL>()?;
-    if seal(row) != *found {
+/// Reads the row of a stored value. Returns `None` if the checksum is wrong, the row does not decode, or
+/// the row does not have the keys of `address`.
+pub(super) fn read_row(address: &[u8], value: &[u8]) -> Option<Row> {
+    let (row, found) = value.split_last_chunk::<CHECKSUM_BYTES>()?;
+    if checksum(row) != *found {
         return None;
     }
     let row = Row::from_bytes(Bytes::copy_from_slice(row)).ok()?;
-    is_at(address, &row).then_some(row)
+    has_address(address, &row).then_some(row)
 }
 
-/// Whether the row is one of that address: a page that was damaged may give it the row of another.
-fn is_at(address: &[u8], row: &Row) -> bool {
+/// Returns whether the row has the keys of the address. On a damaged page, an address can lead to the
+/// row of another address.
+fn has_address(address: &[u8], row: &Row) -> bool {
     let Some((partition_key, row_key)) = row.key_bytes() else { return false };
     let Some((partition, rest)) = address.split_at_checked(partition_key.len()) else {
         return false;
     };
     let [BOUNDARY, rest @ ..] = rest else { return false };
-    // Nearly all keys are without the characters that addresses spell otherwise.
+    // Fast path: nearly all keys consist of characters that an address contains unchanged.
     (partition == partition_key && rest == row_key) || *address == *row.sort_key()
 }

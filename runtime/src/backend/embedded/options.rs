@@ -1,33 +1,29 @@
-//! How a store is opened.
+//! Options of an embedded store: durability, memory, checks and clock.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use super::Embedded;
-use crate::{
-    clock::{Clock, SystemClock},
-    error::Result,
-};
+use crate::clock::{Clock, SystemClock};
 
 const MIB: usize = 1024 * 1024;
 
-/// When a write is acknowledged.
+/// Whether a write is on disk before it is acknowledged, or some time later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Durability {
-    /// After it is on disk. Writes that wait together share one transaction and one sync. Neither
-    /// a crash of the process nor a loss of power loses an acknowledged write.
+    /// A write is acknowledged when it is on disk. Writes that wait together share one transaction and
+    /// one sync. Neither a crash of the process nor a power failure loses an acknowledged write.
     #[default]
     Sync,
-    /// As soon as readers see it; it is on disk at most `delay` later, or after
-    /// [`Embedded::flush`]. A crash loses the writes of the last `delay`, the latest first and
-    /// never a part of one; a program that ends in order loses none.
+    /// A write is acknowledged when readers see it, and is on disk at most `delay` later or after
+    /// `Embedded::flush`. A crash can lose the writes of the last `delay`: a write is lost only with
+    /// all later ones, and never in part. Dropping the store loses none.
     Relaxed {
-        /// The longest time between an acknowledgement and the disk.
+        /// The longest time between the acknowledgement of a write and the write to disk.
         delay: Duration,
     },
 }
 
-/// How a store is opened: durability, memory, clock.
+/// Options of an embedded store: durability, memory, checks and clock.
 ///
 /// ```
 /// use entable::backend::{Durability, EmbeddedOptions};
@@ -50,6 +46,9 @@ pub struct EmbeddedOptions {
     pub(super) verify_up_to: u64,
     pub(super) deleting_takes: Duration,
     pub(super) clock: Arc<dyn Clock>,
+    /// Time that each commit to disk waits in addition, as on a slower disk.
+    #[cfg(feature = "conformance")]
+    pub(super) extra_sync_time: Duration,
 }
 
 impl Default for EmbeddedOptions {
@@ -60,58 +59,60 @@ impl Default for EmbeddedOptions {
             verify_up_to: 64 * MIB as u64,
             deleting_takes: Duration::ZERO,
             clock: Arc::new(SystemClock),
+            #[cfg(feature = "conformance")]
+            extra_sync_time: Duration::ZERO,
         }
     }
 }
 
 impl EmbeddedOptions {
-    /// Every write on disk before it is acknowledged, 64 MiB of cache, the system's clock.
+    /// Returns the default options: every write is on disk before it is acknowledged, 64 MiB of cache,
+    /// the clock of the system.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// When a write is acknowledged.
+    /// Sets whether a write is on disk before it is acknowledged.
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// How much memory pages of the file may take, 64 MiB by default. Each row that is asked for
-    /// again and again takes the 4 KiB of its page; the rows of a table too large for the cache are
-    /// found several times slower. A scan fills it.
+    /// Sets how many bytes of memory cached pages of the file may take; 64 MiB by default. A row that is
+    /// read often takes the 4 KiB of its page. Reads in tables larger than the cache are several times
+    /// slower. A scan fills the cache.
     pub fn cache_bytes(mut self, bytes: usize) -> Self {
         self.cache_bytes = bytes;
         self
     }
 
-    /// Up to which size a file is looked at page by page when it is opened, as
-    /// [`Embedded::verify`] does; 64 MiB by default, which takes some 50 ms. Larger files are
-    /// checked row by row as they are read.
+    /// Sets the largest file, in bytes, of which every page is checked when it is opened, as
+    /// `Embedded::verify` does; 64 MiB by default, which takes about 50 ms. The rows of a larger file are
+    /// checked when they are read.
     pub fn verify_up_to(mut self, bytes: u64) -> Self {
         self.verify_up_to = bytes;
         self
     }
 
-    /// How long a deleted table's name stays taken, as the service's does for some forty seconds:
-    /// creating it again fails with `TableBeingDeleted`. No time by default, and never longer than
-    /// the store is open.
+    /// Sets how long the name of a deleted table stays taken: creating the table again fails with
+    /// `TableBeingDeleted`, as on the service for about 40 s. Zero by default; closing the store frees
+    /// all names.
     pub fn deleting_takes(mut self, time: Duration) -> Self {
         self.deleting_takes = time;
         self
     }
 
-    /// Where Timestamps come from.
+    /// Sets the clock that Timestamps come from.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Opens the store in that file, or creates it.
-    ///
-    /// # Errors
-    ///
-    /// As [`Embedded::open`].
-    pub fn open(self, path: impl AsRef<Path>) -> Result<Embedded> {
-        Embedded::with_options(path.as_ref(), self)
+    /// Lets each commit to disk take this much longer, as on a slower disk: for measurements.
+    #[cfg(feature = "conformance")]
+    #[doc(hidden)]
+    pub fn extra_sync_time(mut self, time: Duration) -> Self {
+        self.extra_sync_time = time;
+        self
     }
 }

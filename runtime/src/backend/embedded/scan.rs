@@ -1,10 +1,10 @@
-//! One page of a scan: a bounded walk over one snapshot.
+//! Reads one page of a query from a snapshot, with bounds for rows and bytes.
 
 use std::{ops::Bound, sync::Arc};
 
 use redb::{Range, ReadableTable};
 
-use super::{faults::guarded, layout, view::View};
+use super::{layout, snapshot::Snapshot, store_file::catch_panic};
 use crate::{
     backend::{
         Rows, Scan, rules,
@@ -17,43 +17,44 @@ use crate::{
     page::Continuation,
 };
 
-/// Rows that are looked at before other tasks get their turn.
-const SLICE: usize = 512;
-/// Bytes of rows after which a page ends short.
+/// Number of rows that are examined before other tasks of the thread get their turn.
+const SLICE_ROWS: usize = 512;
+/// Number of bytes of rows after which a page ends.
 const PAGE_BYTES: usize = 16 * 1024 * 1024;
 
-/// The page that `scan` asks for.
-pub(super) async fn page(view: Arc<View>, scan: Scan<'_>) -> Result<Rows> {
+/// Reads the page that `scan` asks for.
+pub(super) async fn read_page(snapshot: Arc<Snapshot>, scan: Scan<'_>) -> Result<Rows> {
     let most = page_rows(&scan)?;
     let window = Window::of(scan.filter, scan.from);
-    let table = view.place().guarded(|| view.rows(scan.table))?;
+    let table = snapshot.file().catch_panic(|| snapshot.rows(scan.table))?;
     if window.is_empty() {
         return Ok(Rows::default());
     }
     let start = Bound::Included(&*window.start);
     let end = window.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-    let range = guarded(|| Ok(ReadableTable::range::<&[u8]>(table, (start, end))?));
-    let range = range.map_err(|error| view.place().engine(error))?;
-    let mut walk = Walk {
-        view: &view,
+    let range = catch_panic(|| Ok(ReadableTable::range::<&[u8]>(table, (start, end))?));
+    let range = range.map_err(|error| snapshot.file().engine_error(error))?;
+    let mut page = PageScan {
+        snapshot: &snapshot,
         range,
-        all_match: is_of_keys(scan.filter)
+        all_match: compares_keys_only(scan.filter)
             && KeyBounds::of_filter(scan.filter).one_partition().is_some(),
         most,
         examined: 0,
         bytes: 0,
         page: Rows::default(),
     };
-    while view.place().guarded(|| walk.slice(&scan))? {
+    while snapshot.file().catch_panic(|| page.examine_slice(&scan))? {
         tokio::task::yield_now().await;
     }
-    Ok(walk.page)
+    Ok(page.page)
 }
 
-/// Whether the filter says nothing but what its bounds say; within one partition these are exact.
-fn is_of_keys(filter: &Filter) -> bool {
+/// Returns whether the filter consists of conditions on the keys alone. Within one partition, the scanned
+/// range then contains exactly the matching rows.
+fn compares_keys_only(filter: &Filter) -> bool {
     match filter {
-        Filter::And(all) => all.iter().all(is_of_keys),
+        Filter::And(all) => all.iter().all(compares_keys_only),
         Filter::Compare { property, comparison, value: Value::String(_) } => {
             matches!(property.as_str(), "PartitionKey" | "RowKey") && *comparison != Comparison::Ne
         }
@@ -61,8 +62,9 @@ fn is_of_keys(filter: &Filter) -> bool {
     }
 }
 
-struct Walk<'v> {
-    view: &'v View,
+/// A page while it is read.
+struct PageScan<'v> {
+    snapshot: &'v Snapshot,
     range: Range<'v, &'static [u8], &'static [u8]>,
     all_match: bool,
     most: usize,
@@ -71,20 +73,20 @@ struct Walk<'v> {
     page: Rows,
 }
 
-impl Walk<'_> {
-    /// Looks at some rows; false at the end of the page.
-    fn slice(&mut self, scan: &Scan<'_>) -> Result<bool> {
-        for _ in 0..SLICE {
+impl PageScan<'_> {
+    /// Examines up to [`SLICE_ROWS`] rows. Returns `false` at the end of the page.
+    fn examine_slice(&mut self, scan: &Scan<'_>) -> Result<bool> {
+        for _ in 0..SLICE_ROWS {
             let Some(item) = self.range.next() else { return Ok(false) };
-            let (key, value) = item.map_err(|error| self.view.place().engine(error))?;
+            let (key, value) = item.map_err(|error| self.snapshot.file().engine_error(error))?;
             let key = key.value();
             if self.is_full() {
                 self.page.next = Some(self.continuation(key)?);
                 return Ok(false);
             }
             self.examined += 1;
-            let row = layout::unseal(key, value.value());
-            let row = row.ok_or_else(|| self.view.place().damaged(key))?;
+            let row = layout::read_row(key, value.value());
+            let row = row.ok_or_else(|| self.snapshot.file().damaged_row_error(key))?;
             if self.all_match || scan.filter.matches(&row)? {
                 self.bytes += row.as_bytes().len();
                 self.page.rows.push(match scan.select {
@@ -104,7 +106,7 @@ impl Walk<'_> {
 
     fn continuation(&self, key: &[u8]) -> Result<Continuation> {
         let (partition_key, row_key) = decode_sort_key(key)
-            .ok_or_else(|| self.view.place().corrupt("a key does not decode"))?;
+            .ok_or_else(|| self.snapshot.file().corrupt_error("a key does not decode"))?;
         Ok(Continuation { partition_key, row_key: Some(row_key) })
     }
 }

@@ -1,100 +1,180 @@
-//! The one thread that writes: it takes what waits, commits it together, and answers one by one.
+//! The writer thread: takes waiting jobs, commits waiting batches together, and answers each.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::{
+    sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError},
+    time::{Duration, Instant},
+};
 
 use super::{
-    job::{Job, Write},
-    store::Store,
+    job::{Job, QueuedBatch},
+    writer_store::WriterStore,
 };
 use crate::error::Error;
 
-/// Batches of one transaction: enough to share a sync, few enough that the first does not wait long
-/// for the last.
+/// Largest number of batches of one transaction: enough to share a sync, few enough that the first does
+/// not wait long for the last.
 const GROUP_BATCHES: usize = 512;
-/// Bytes of one transaction, about.
+/// Number of bytes of rows from which a transaction takes no further batch.
 const GROUP_BYTES: usize = 8 * 1024 * 1024;
 
-/// Works until no handle is left.
-pub(super) fn run(mut store: Store, jobs: &Receiver<Job>) {
-    let mut waiting = None;
+/// Does jobs, and maintenance while there are none, until all senders of jobs are dropped. Then closes
+/// the store.
+pub(super) fn run_writer(mut store: WriterStore, jobs: &Receiver<Job>) {
+    let mut taken = None;
+    let mut last_group = 1;
     loop {
-        let next = match (waiting.take(), store.leisure()) {
+        let next = match (taken.take(), store.time_to_maintenance()) {
             (Some(job), _) => Ok(job),
-            (None, Some(leisure)) => jobs.recv_timeout(leisure),
+            (None, Some(time)) => jobs.recv_timeout(time),
             (None, None) => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match next {
-            Ok(Job::Write(first)) => waiting = write(&mut store, first, jobs),
-            Ok(job) => work(&mut store, job),
-            Err(RecvTimeoutError::Timeout) => store.chore(),
+            Ok(Job::Write(first)) => {
+                let wait = store.last_sync_time().map_or(Duration::ZERO, |time| time / 2);
+                let (group, other) = gather_group(first, jobs, last_group, wait);
+                last_group = group.len();
+                commit_and_answer(&mut store, group);
+                taken = other;
+            }
+            Ok(job) => run_job(&mut store, job),
+            Err(RecvTimeoutError::Timeout) => store.maintain(),
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
     store.close();
 }
 
-fn work(store: &mut Store, job: Job) {
-    // Who no longer waits for an answer does not get one.
+fn run_job(store: &mut WriterStore, job: Job) {
+    // The result of sending is ignored: a caller that was dropped does not need its answer.
     drop(match job {
-        Job::Write(write) => {
-            commit(store, vec![write]);
+        Job::Write(batch) => {
+            commit_and_answer(store, vec![batch]);
             Ok(())
         }
-        Job::Create(name, answer) => answer.send(store.create(&name)),
-        Job::Delete(name, answer) => answer.send(store.delete(&name)),
+        Job::Create(name, answer) => answer.send(store.create_table(&name)),
+        Job::Delete(name, answer) => answer.send(store.delete_table(&name)),
         Job::Flush(answer) => answer.send(store.flush()),
         Job::Compact(answer) => answer.send(store.compact()),
         Job::Verify(answer) => answer.send(store.verify()),
     });
 }
 
-/// Commits what waits together with `first`; gives back the job of another kind that came then.
-fn write(store: &mut Store, first: Write, jobs: &Receiver<Job>) -> Option<Job> {
-    let mut bytes = first.bytes();
+/// Takes the waiting batches that are committed together with `first`. Also returns a job of another kind
+/// that came between them, and that comes next.
+///
+/// Waits up to `wait` for as many batches as the last group had: the tasks of that group have their
+/// answers and mostly send their next batch at once. Without the wait, the first of them would get a
+/// commit alone, and two syncs would serve each round of the tasks.
+fn gather_group(
+    first: QueuedBatch,
+    jobs: &Receiver<Job>,
+    last_group: usize,
+    wait: Duration,
+) -> (Vec<QueuedBatch>, Option<Job>) {
+    let mut bytes = first.row_bytes();
     let mut group = vec![first];
-    let mut other = None;
+    let mut wait_until = None;
     while group.len() < GROUP_BATCHES && bytes < GROUP_BYTES {
-        match jobs.try_recv() {
-            Ok(Job::Write(write)) => {
-                bytes += write.bytes();
-                group.push(write);
+        let next = match jobs.try_recv() {
+            Err(TryRecvError::Empty) if group.len() < last_group && !wait.is_zero() => {
+                let until = *wait_until.get_or_insert_with(|| Instant::now() + wait);
+                jobs.recv_timeout(until.saturating_duration_since(Instant::now())).ok()
             }
-            Ok(job) => {
-                other = Some(job);
-                break;
+            next => next.ok(),
+        };
+        match next {
+            Some(Job::Write(batch)) => {
+                bytes += batch.row_bytes();
+                group.push(batch);
             }
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+            other => return (group, other),
         }
     }
-    commit(store, group);
-    other
+    (group, None)
 }
 
-/// Commits a group and answers; one that fails as a whole is tried batch by batch, so that a batch
-/// that hits a damaged page does not take the others with it.
-fn commit(store: &mut Store, group: Vec<Write>) {
-    match store.commit(&group) {
+/// Commits a group of batches and answers each. If the group fails because of a damaged page, commits the
+/// batches one by one, so that only those that need the page fail.
+fn commit_and_answer(store: &mut WriterStore, group: Vec<QueuedBatch>) {
+    match store.commit_group(&group) {
         Ok(answers) => {
-            for (write, answer) in group.into_iter().zip(answers) {
-                drop(write.answer.send(answer));
+            for (batch, answer) in group.into_iter().zip(answers) {
+                drop(batch.answer.send(answer));
             }
         }
         Err(error) if group.len() > 1 && error.is_corrupt() => {
-            group.into_iter().for_each(|write| commit(store, vec![write]));
+            group.into_iter().for_each(|batch| commit_and_answer(store, vec![batch]));
         }
         Err(error) => {
-            for write in group {
-                drop(write.answer.send(Err((None, copy_of(&error)))));
+            for batch in group {
+                drop(batch.answer.send(Err((None, copy_error(&error)))));
             }
         }
     }
 }
 
-/// The same error for one more waiter.
-fn copy_of(error: &Error) -> Error {
+/// Returns a copy of the error for one more caller. The source is copied as text.
+fn copy_error(error: &Error) -> Error {
     let copy = Error::new(error.kind(), error.to_string());
     match std::error::Error::source(error) {
         Some(source) => copy.with_source(source.to_string()),
         None => copy,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::{batch::Operation, row::Row};
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    fn batch() -> QueuedBatch {
+        let row = Row::build("p", "r").finish().unwrap();
+        let (answer, _) = oneshot::channel();
+        let operations = vec![Operation::insert(row)].into();
+        QueuedBatch { table: "Staff".to_owned(), operations, answer }
+    }
+
+    #[test]
+    fn a_group_waits_for_as_many_batches_as_the_last_one_had() {
+        let (sender, jobs) = channel();
+        let tasks = std::thread::spawn(move || {
+            for _ in 0..3 {
+                std::thread::sleep(Duration::from_millis(2));
+                sender.send(Job::Write(batch())).unwrap();
+            }
+            sender
+        });
+        let (group, other) = gather_group(batch(), &jobs, 4, LONG);
+        assert_eq!((group.len(), other.is_none()), (4, true));
+        drop(tasks.join());
+    }
+
+    #[test]
+    fn one_task_alone_does_not_wait() {
+        let (sender, jobs) = channel();
+        let started = Instant::now();
+        assert_eq!(gather_group(batch(), &jobs, 1, LONG).0.len(), 1);
+        sender.send(Job::Write(batch())).unwrap();
+        assert_eq!(gather_group(batch(), &jobs, 1, LONG).0.len(), 2, "what waits comes along");
+        assert_eq!(gather_group(batch(), &jobs, 4, Duration::ZERO).0.len(), 1);
+        assert!(started.elapsed() < LONG);
+    }
+
+    #[test]
+    fn the_wait_ends_with_its_time_and_with_another_job() {
+        let (sender, jobs) = channel();
+        assert_eq!(gather_group(batch(), &jobs, 2, Duration::from_millis(1)).0.len(), 1);
+        let (answer, _receiver) = oneshot::channel();
+        sender.send(Job::Flush(answer)).unwrap();
+        let (group, other) = gather_group(batch(), &jobs, 2, LONG);
+        assert_eq!((group.len(), matches!(other, Some(Job::Flush(_)))), (1, true));
+        drop(sender);
+        assert_eq!(gather_group(batch(), &jobs, 2, LONG).0.len(), 1);
     }
 }

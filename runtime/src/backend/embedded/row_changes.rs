@@ -1,35 +1,39 @@
-//! Writing the changes of a batch, runs of new rows together.
+//! Writes the changed rows of a batch to the engine, and runs of new rows in one pass.
 
 use redb::CursorError;
 
-use super::layout::{RowsTable, SEAL, seal};
+use super::layout::{CHECKSUM_BYTES, RowsForWrite, checksum};
 use crate::row::Row;
 
-/// What becomes of one address.
-pub(super) struct Change {
+/// The change of the row at one address.
+pub(super) struct RowChange {
     pub(super) key: Vec<u8>,
-    /// The row to store; `None`: nothing, it is deleted.
+    /// The row to store; `None` deletes the row.
     pub(super) row: Option<Row>,
-    /// Whether it is a new row after the one of the change before, with no row between.
+    /// Whether the row is new and comes directly after the row of the previous change, with no stored
+    /// row between them.
     pub(super) follows: bool,
 }
 
-/// Writes all changes, in order.
-pub(super) fn put_all(rows: &mut RowsTable<'_>, changes: &[Change]) -> Result<(), redb::Error> {
+/// Writes all changes to the engine's table, in order.
+pub(super) fn write_changes(
+    rows: &mut RowsForWrite<'_>,
+    changes: &[RowChange],
+) -> Result<(), redb::Error> {
     let mut rest = changes;
     while let Some((_, others)) = rest.split_first() {
         let more = others.iter().take_while(|change| change.follows).count();
         let (run, after) = rest.split_at(1 + more);
-        let done = if more == 0 { 0 } else { put_run(rows, run)? };
-        // A run ends early where rows of this very batch lie in its way.
-        run.iter().skip(done).try_for_each(|change| put(rows, change))?;
+        let done = if more == 0 { 0 } else { write_run(rows, run)? };
+        // A run ends early if a row that this batch has written is between its rows.
+        run.iter().skip(done).try_for_each(|change| write_one(rows, change))?;
         rest = after;
     }
     Ok(())
 }
 
-/// Writes rows that stand beside each other; the engine finds their place once. How many it wrote.
-fn put_run(rows: &mut RowsTable<'_>, run: &[Change]) -> Result<usize, redb::Error> {
+/// Writes a run of adjacent new rows with one search of the engine. Returns how many were written.
+fn write_run(rows: &mut RowsForWrite<'_>, run: &[RowChange]) -> Result<usize, redb::Error> {
     let Some(first) = run.first() else { return Ok(0) };
     let mut cursor = rows.lower_bound_mut(std::ops::Bound::Included(&*first.key))?;
     let mut value = Vec::new();
@@ -38,7 +42,7 @@ fn put_run(rows: &mut RowsTable<'_>, run: &[Change]) -> Result<usize, redb::Erro
         let Some(row) = &change.row else { break };
         value.clear();
         value.extend_from_slice(row.as_bytes());
-        value.extend_from_slice(&seal(row.as_bytes()));
+        value.extend_from_slice(&checksum(row.as_bytes()));
         match cursor.insert_before(&*change.key, &*value) {
             Ok(()) => done += 1,
             Err(CursorError::UnorderedKey) => break,
@@ -50,15 +54,15 @@ fn put_run(rows: &mut RowsTable<'_>, run: &[Change]) -> Result<usize, redb::Erro
     Ok(done)
 }
 
-fn put(rows: &mut RowsTable<'_>, change: &Change) -> Result<(), redb::Error> {
+fn write_one(rows: &mut RowsForWrite<'_>, change: &RowChange) -> Result<(), redb::Error> {
     let Some(row) = &change.row else {
         rows.remove(&*change.key)?;
         return Ok(());
     };
     let row = row.as_bytes();
-    let mut space = rows.insert_reserve(&*change.key, row.len() + SEAL)?;
+    let mut space = rows.insert_reserve(&*change.key, row.len() + CHECKSUM_BYTES)?;
     let (bytes, end) = space.as_mut().split_at_mut(row.len());
     bytes.copy_from_slice(row);
-    end.copy_from_slice(&seal(row));
+    end.copy_from_slice(&checksum(row));
     Ok(())
 }

@@ -1,0 +1,177 @@
+//! Applies several waiting batches in one transaction of the engine. Each batch is applied as a whole or
+//! not at all.
+
+use std::{collections::HashMap, collections::hash_map::Entry};
+
+use redb::{ReadableTable, WriteTransaction};
+
+use super::{
+    catalog::Catalog,
+    layout::{self, RowsDefinition, RowsForWrite, rows_table_name},
+    row_changes::{RowChange, write_changes},
+};
+use crate::{
+    backend::rules,
+    batch::{Operation, Verb, Written},
+    edm::Ticks,
+    error::Error,
+    row::Row,
+};
+
+/// The reason why a batch was not applied.
+pub(super) enum ApplyError {
+    /// The operation at this position is refused; nothing of the batch was written.
+    Operation(usize, Error),
+    /// The stored row of the operation at this position is damaged; nothing of the batch was written.
+    DamagedRow(usize, Vec<u8>),
+    /// The engine failed; the whole transaction is lost.
+    Engine(redb::Error),
+}
+
+impl<E: Into<redb::Error>> From<E> for ApplyError {
+    fn from(error: E) -> Self {
+        Self::Engine(error.into())
+    }
+}
+
+/// A transaction of the engine to which batches are applied one after the other.
+pub(super) struct GroupTransaction<'t> {
+    transaction: &'t WriteTransaction,
+    catalog: &'t Catalog,
+    tables: HashMap<u64, RowsForWrite<'t>>,
+    summary: GroupSummary,
+}
+
+/// What the batches of a transaction have written, as far as the commit needs it.
+#[derive(Default)]
+pub(super) struct GroupSummary {
+    /// Whether a row was deleted: its Timestamp is then in no row any more.
+    pub(super) has_deleted: bool,
+    /// The last change, by which a failed commit is recognised in the reopened file; `None` if nothing
+    /// was written.
+    pub(super) last_change: Option<LastChange>,
+}
+
+/// The last changed row of a transaction. If the file contains the change, the transaction was
+/// committed.
+pub(super) struct LastChange {
+    pub(super) table: u64,
+    pub(super) change: RowChange,
+}
+
+impl<'t> GroupTransaction<'t> {
+    pub(super) fn new(transaction: &'t WriteTransaction, catalog: &'t Catalog) -> Self {
+        Self { transaction, catalog, tables: HashMap::new(), summary: GroupSummary::default() }
+    }
+
+    /// Applies one batch to the transaction, as a whole or not at all.
+    pub(super) fn apply(
+        &mut self,
+        table: &str,
+        operations: &[Operation],
+        now: Ticks,
+    ) -> Result<Vec<Written>, ApplyError> {
+        let found = self.catalog.get(table);
+        let (_, entry) = found.map_err(|error| ApplyError::Operation(0, error))?;
+        let rows = match self.tables.entry(entry.id) {
+            Entry::Occupied(open) => open.into_mut(),
+            Entry::Vacant(closed) => {
+                let name = rows_table_name(entry.id);
+                closed.insert(self.transaction.open_table(RowsDefinition::new(&name))?)
+            }
+        };
+        let mut changes = plan_changes(rows, operations, now)?;
+        write_changes(rows, &changes)?;
+        let both = operations.iter().zip(&changes);
+        let written = both.map(|(operation, change)| rules::written(operation, &change.row));
+        let written = written.collect();
+        self.summary.has_deleted |=
+            operations.iter().any(|operation| operation.verb() == Verb::Delete);
+        if let Some(change) = changes.pop() {
+            self.summary.last_change = Some(LastChange { table: entry.id, change });
+        }
+        Ok(written)
+    }
+
+    /// Returns what was written. Closes the tables of the engine, so that the transaction can be
+    /// committed.
+    pub(super) fn finish(self) -> GroupSummary {
+        self.summary
+    }
+}
+
+/// Computes the changes that the operations make, in order. Nothing is written yet: if an operation is
+/// refused, the batch leaves no trace.
+fn plan_changes(
+    rows: &RowsForWrite<'_>,
+    operations: &[Operation],
+    now: Ticks,
+) -> Result<Vec<RowChange>, ApplyError> {
+    let mut empty = EmptyRange::default();
+    let mut changes = Vec::with_capacity(operations.len());
+    for (index, operation) in operations.iter().enumerate() {
+        let refused = |error| ApplyError::Operation(index, error);
+        let key = operation.row().sort_key();
+        let follows = empty.contains(&key);
+        let found = match operations.len() {
+            _ if follows => None,
+            1 => rows.get(&*key)?.map(|value| layout::read_row(&key, value.value())),
+            _ => empty.find(rows, &key)?,
+        };
+        let current = match found {
+            Some(None) => return Err(ApplyError::DamagedRow(index, key)),
+            current => current.flatten(),
+        };
+        let row = rules::outcome(current.as_ref(), operation, now).map_err(refused)?;
+        empty.begin_after(&key);
+        changes.push(RowChange { key, row, follows });
+    }
+    Ok(changes)
+}
+
+/// A range of addresses that is known to contain no row: from an address that was searched for to the
+/// next stored row.
+///
+/// New rows mostly come in the order of their keys, so that one search answers for many of them.
+#[derive(Default)]
+struct EmptyRange {
+    is_known: bool,
+    /// The address before the range.
+    after: Vec<u8>,
+    /// The address of the next row; `None` if no row follows.
+    before: Option<Vec<u8>>,
+}
+
+impl EmptyRange {
+    fn contains(&self, key: &[u8]) -> bool {
+        self.is_known && *key > *self.after && self.before.as_ref().is_none_or(|end| *key < **end)
+    }
+
+    /// Searches the row at an address. Returns `None` if there is no row, and `Some(None)` if the row is
+    /// damaged. If there is no row, the range becomes the one around the address.
+    fn find(
+        &mut self,
+        rows: &RowsForWrite<'_>,
+        key: &[u8],
+    ) -> Result<Option<Option<Row>>, redb::Error> {
+        let Some(next) = rows.range::<&[u8]>(key..)?.next() else {
+            *self = Self { is_known: true, after: key.to_vec(), before: None };
+            return Ok(None);
+        };
+        let (found, value) = next?;
+        self.is_known = found.value() != key;
+        if !self.is_known {
+            return Ok(Some(layout::read_row(key, value.value())));
+        }
+        *self = Self { is_known: true, after: key.to_vec(), before: Some(found.value().to_vec()) };
+        Ok(None)
+    }
+
+    /// Shortens the range to the addresses after `key`, which a planned row takes.
+    fn begin_after(&mut self, key: &[u8]) {
+        if self.is_known {
+            self.after.clear();
+            self.after.extend_from_slice(key);
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The public handle of an embedded store, which passes writes to the writer thread and reads a
+//! snapshot.
+
+use std::{
+    fmt,
+    path::Path,
+    sync::{
+        Arc,
+        mpsc::{Sender, channel},
+    },
+    thread::JoinHandle,
+};
+
+use tokio::sync::{oneshot, watch};
+
+use super::{
+    job::{Job, QueuedBatch},
+    open_file,
+    options::EmbeddedOptions,
+    scan,
+    snapshot::{self, ReaderState},
+    store_file::StoreFile,
+    writer,
+    writer_store::WriterStore,
+};
+use crate::{
+    backend::{
+        Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest, rules,
+    },
+    batch::{Batch, Written},
+    clock::Clock,
+    error::Result,
+    limits,
+    row::Row,
+};
+
+/// A backend that keeps rows in one file by the service's rules. Dropping it finishes the waiting
+/// writes and closes the file.
+///
+/// ```
+/// use entable::{
+///     Batch, Operation, Row,
+///     backend::{Backend, Embedded, Read, TableRequest},
+/// };
+/// # let directory = std::env::temp_dir().join(format!("entable-embedded-{}", std::process::id()));
+/// # std::fs::create_dir_all(&directory)?;
+/// # let path = directory.join("staff.db");
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let store = Embedded::open(&path)?;
+/// store.tables(TableRequest::Create("Staff")).await?;
+/// let row = Row::build("Sales", "empid_000223").finish()?;
+/// store.apply(&Batch::single("Staff", Operation::insert(row))?).await?;
+/// drop(store);
+///
+/// let store = Embedded::open(&path)?;
+/// let read =
+///     Read { table: "staff", partition_key: "Sales", row_key: "empid_000223", select: None };
+/// assert!(store.read(read).await?.is_some());
+/// # Ok::<(), entable::Error>(())
+/// # })?;
+/// # std::fs::remove_dir_all(directory)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Embedded {
+    file: StoreFile,
+    reader_state: watch::Receiver<ReaderState>,
+    clock: Arc<dyn Clock>,
+    /// `None` once the writer thread is told to end.
+    jobs: Option<Sender<Job>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl fmt::Debug for Embedded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Embedded").field("path", &self.file.path()).finish_non_exhaustive()
+    }
+}
+
+impl Embedded {
+    /// Opens the store in a file, or creates the file. Every write is on disk before it is
+    /// acknowledged. To open a store with other settings, use [`options`](Self::options).
+    ///
+    /// # Errors
+    ///
+    /// * `is_locked`: another process or another handle has the file open;
+    /// * `is_not_found`: the directory does not exist;
+    /// * `is_denied`: the file or its directory cannot be written;
+    /// * `is_corrupt`: the file is not a store, or is damaged;
+    /// * `is_unsupported`: a newer version of this crate wrote it;
+    /// * `is_backend`: the disk is full or fails.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::options().open(path)
+    }
+
+    /// Returns the default options, to open a store with other durability, memory or clock.
+    pub fn options() -> EmbeddedOptions {
+        EmbeddedOptions::new()
+    }
+
+    fn with_options(path: &Path, options: EmbeddedOptions) -> Result<Self> {
+        let file = StoreFile::new(path);
+        let database = file.catch_panic(|| {
+            let mut database = open_file::open_or_create(&file, options.cache_bytes)?;
+            let size = path.metadata().map_err(|error| file.io_error(error))?.len();
+            if size <= options.verify_up_to {
+                open_file::verify_pages(&file, &mut database)?;
+            }
+            Ok(database)
+        })?;
+        let clock = options.clock.clone();
+        let (store, reader_state) = WriterStore::new(file.clone(), database, options)?;
+        let (jobs, waiting) = channel();
+        let thread = std::thread::Builder::new().name("entable writer".to_owned());
+        let writer = thread.spawn(move || writer::run_writer(store, &waiting));
+        let writer = writer.map_err(|error| file.io_error(error))?;
+        Ok(Self { file, reader_state, clock, jobs: Some(jobs), writer: Some(writer) })
+    }
+
+    /// Waits until all writes acknowledged before the call are on disk. Only a store with
+    /// [`Durability::Relaxed`] has to wait.
+    ///
+    /// # Errors
+    ///
+    /// `is_backend` if the disk fails, or if it failed since the last flush and acknowledged writes are
+    /// lost.
+    pub async fn flush(&self) -> Result<()> {
+        self.ask(Job::Flush).await?
+    }
+
+    /// Returns the space of deleted rows and tables to the file system. Reads and writes wait
+    /// meanwhile, some seconds for a million rows.
+    ///
+    /// # Errors
+    ///
+    /// `is_backend` if the disk fails, or if a scan that is not polled holds its page for more than 5 s.
+    pub async fn compact(&self) -> Result<()> {
+        self.ask(Job::Compact).await?
+    }
+
+    /// Checks every page of the file against its checksum. Reads and writes wait meanwhile, about a second
+    /// for a file of 2 GB in the system's cache.
+    ///
+    /// Each row is checked when it is read; this call finds damage in rows that nobody has read yet.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` if the file is damaged; also the errors of [`compact`](Self::compact).
+    pub async fn verify(&self) -> Result<()> {
+        self.ask(Job::Verify).await?
+    }
+
+    /// Sends a job to the writer thread and waits for its answer.
+    async fn ask<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T> {
+        let (sender, answer) = oneshot::channel();
+        let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job(sender)).is_ok());
+        match sent {
+            true => answer.await.map_err(|_| snapshot::writer_stopped_error(&self.file)),
+            false => Err(snapshot::writer_stopped_error(&self.file)),
+        }
+    }
+}
+
+impl EmbeddedOptions {
+    /// Opens the store in a file with these options, or creates the file.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Embedded::open`].
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Embedded> {
+        Embedded::with_options(path.as_ref(), self)
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(writer) = self.writer.take() {
+            // The result is ignored: a writer that panicked has printed that to standard error.
+            drop(writer.join());
+        }
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl Backend for Embedded {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new("embedded", true).exclusive()
+    }
+
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+        Box::pin(async move {
+            let Read { table, partition_key, row_key, select } = request;
+            rules::check_keys(table, partition_key, row_key)?;
+            let snapshot = snapshot::newest_snapshot(&self.file, &self.reader_state).await?;
+            match (snapshot.row(table, partition_key, row_key)?, select) {
+                (Some(row), Some(_)) => rules::selected(&row, select).map(Some),
+                (row, _) => Ok(row),
+            }
+        })
+    }
+
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
+        Box::pin(async move {
+            let snapshot = snapshot::newest_snapshot(&self.file, &self.reader_state).await?;
+            let date = self.clock.now();
+            let page = scan::read_page(snapshot, request).await?;
+            Ok(Rows { date: Some(date), ..page })
+        })
+    }
+
+    fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
+        Box::pin(async move {
+            rules::check_batch(batch)?;
+            let table = batch.table().to_owned();
+            let operations = batch.shared_operations();
+            let answer =
+                self.ask(|answer| Job::Write(QueuedBatch { table, operations, answer })).await?;
+            answer.map_err(|(index, error)| match index {
+                Some(index) => rules::failed(error, batch, index),
+                None => error.in_table(batch.table()),
+            })
+        })
+    }
+
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>> {
+        Box::pin(async move {
+            match request {
+                TableRequest::Create(name) => {
+                    limits::check_table_name(name)?;
+                    self.ask(|answer| Job::Create(name.to_owned(), answer)).await??;
+                }
+                TableRequest::Delete(name) => {
+                    self.ask(|answer| Job::Delete(name.to_owned(), answer)).await??;
+                }
+                TableRequest::List { from } => {
+                    let snapshot =
+                        snapshot::newest_snapshot(&self.file, &self.reader_state).await?;
+                    return Ok(snapshot.catalog().list(from));
+                }
+            }
+            Ok(TableNames::default())
+        })
+    }
+}

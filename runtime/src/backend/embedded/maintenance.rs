@@ -1,0 +1,145 @@
+//! Maintenance of the file: syncs and reclaimed space while the writer thread is idle, and flush,
+//! compaction and verification on demand.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use redb::Database;
+
+use super::{
+    layout::{RowsDefinition, TRASH, rows_table_name},
+    open_file,
+    snapshot::ReaderState,
+    writer_store::{CommitMode, WriterStore},
+};
+use crate::error::{ErrorKind, Result};
+
+/// Idle time after which the writer makes the file open quickly after a crash.
+const IDLE_BEFORE_QUICK_REPAIR: Duration = Duration::from_millis(50);
+/// Number of rows of deleted tables that one transaction removes. A write waits no longer than for one
+/// such transaction.
+const RECLAIMED_ROWS: usize = 2_000;
+/// Time for which work on the whole file waits for readers.
+const READERS_MAY_TAKE: Duration = Duration::from_secs(5);
+
+impl WriterStore {
+    /// Returns how long the writer may wait for a job before maintenance is due; `None` if no maintenance
+    /// is due.
+    pub(super) fn time_to_maintenance(&self) -> Option<Duration> {
+        if let Some(until) = self.no_maintenance_before {
+            return Some(until.saturating_duration_since(Instant::now()));
+        }
+        let quick_repair =
+            (!self.opens_quickly && self.unsynced.is_none()).then_some(IDLE_BEFORE_QUICK_REPAIR);
+        let sync = self.unsynced.zip(self.sync_delay());
+        let sync = sync.map(|(since, delay)| delay.saturating_sub(since.elapsed()));
+        let reclaim = (!self.trash.is_empty()).then_some(Duration::ZERO);
+        [quick_repair, sync, reclaim].into_iter().flatten().min()
+    }
+
+    /// Does the most urgent step of maintenance: reopens the file, syncs commits that are due, or reclaims
+    /// space.
+    pub(super) fn maintain(&mut self) {
+        let late = |since: Instant| self.sync_delay().is_some_and(|delay| since.elapsed() >= delay);
+        let result = match self.trash.last().copied() {
+            _ if self.database.is_none() => self.reopen(),
+            Some(id) if !self.unsynced.is_some_and(late) => {
+                self.reclaim_rows(id, RECLAIMED_ROWS).map(drop)
+            }
+            _ => self.sync(),
+        };
+        self.rest_after(&result);
+    }
+
+    /// Writes everything that was acknowledged to disk. Fails once if acknowledged writes were lost since the
+    /// last flush.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        match self.lost_writes.take() {
+            Some(lost) => Err(lost),
+            None if self.unsynced.is_none() => Ok(()),
+            None => self.sync(),
+        }
+    }
+
+    /// Removes up to `rows` rows of a deleted table, and the table itself when none are left. Returns whether
+    /// the table is gone.
+    fn reclaim_rows(&mut self, id: u64, rows: usize) -> Result<bool> {
+        let name = rows_table_name(id);
+        let gone = self.run_transaction(
+            CommitMode::Synced,
+            |transaction| {
+                let mut table = transaction.open_table(RowsDefinition::new(&name))?;
+                let mut removed = 0;
+                for item in table.extract_if(|_, _| true)?.take(rows) {
+                    item?;
+                    removed += 1;
+                }
+                drop(table);
+                let gone = removed < rows;
+                if gone {
+                    transaction.delete_table(RowsDefinition::new(&name))?;
+                    transaction.open_table(TRASH)?.remove(id)?;
+                }
+                Ok(gone)
+            },
+            |_| true,
+        )?;
+        if gone {
+            self.trash.retain(|trash| *trash != id);
+        }
+        self.publish_snapshot()?;
+        Ok(gone)
+    }
+
+    /// Returns unused space of the file to the file system.
+    pub(super) fn compact(&mut self) -> Result<()> {
+        while let Some(id) = self.trash.last().copied() {
+            self.reclaim_rows(id, 10 * RECLAIMED_ROWS)?;
+        }
+        self.sync()?;
+        let file = self.file.clone();
+        self.with_readers_paused(|database| {
+            database.compact().map(drop).map_err(|error| file.engine_error(error))
+        })?;
+        // Reopened, because the next commit of the open engine would let the file grow to its old size.
+        self.reopen()
+    }
+
+    /// Checks every page of the file against its checksum.
+    pub(super) fn verify(&mut self) -> Result<()> {
+        let file = self.file.clone();
+        self.with_readers_paused(|database| open_file::verify_pages(&file, database))
+    }
+
+    /// Runs work that needs the file for itself. Readers wait until it is done; readers that hold a snapshot
+    /// get up to 5 s to finish.
+    fn with_readers_paused(
+        &mut self,
+        work: impl FnOnce(&mut Database) -> Result<()>,
+    ) -> Result<()> {
+        let snapshot = match self.reader_state.send_replace(ReaderState::Paused) {
+            ReaderState::Open(snapshot) => Arc::downgrade(&snapshot),
+            ReaderState::Paused | ReaderState::Stopped(_) => std::sync::Weak::new(),
+        };
+        let started = Instant::now();
+        while snapshot.strong_count() > 0 && started.elapsed() < READERS_MAY_TAKE {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let result = match &mut self.database {
+            _ if snapshot.strong_count() > 0 => Err(self.file.error_of_kind(
+                ErrorKind::Backend,
+                "a scan has held its page for 5 s, poll it or drop it, and try again",
+            )),
+            Some(database) => self.file.catch_panic(|| work(database)),
+            None => Err(self
+                .file
+                .error_of_kind(ErrorKind::Backend, "the file could not be opened again")),
+        };
+        match result {
+            Err(error) if snapshot.strong_count() == 0 => self.reopen().and(Err(error)),
+            result => result.and(self.publish_snapshot()),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Opens and creates the file of a store, and refuses files that are no stores.
+
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    io::{self, Read},
+    path::PathBuf,
+};
+
+use redb::{Builder, Database, ReadableDatabase};
+
+use super::{
+    layout::{CATALOG, FORMAT, META, TRASH, meta},
+    store_file::StoreFile,
+};
+use crate::error::{ErrorKind, Result};
+
+/// The first bytes of every file of the engine.
+const MAGIC: [u8; 9] = *b"redb\x1a\x0a\xa9\x0d\x0a";
+
+/// Opens the store in a file. Creates a new store if there is no file or an empty one.
+pub(super) fn open_or_create(store_file: &StoreFile, cache_bytes: usize) -> Result<Database> {
+    match OpenOptions::new().read(true).write(true).open(store_file.path()) {
+        Ok(file) => open_existing(store_file, file, cache_bytes),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => create(store_file, cache_bytes),
+        Err(error) => Err(store_file.opening_error(error)),
+    }
+}
+
+/// Opens a store that was open before. Fails, instead of creating a store, if the file is gone.
+pub(super) fn reopen(store_file: &StoreFile, cache_bytes: usize) -> Result<Database> {
+    let file = OpenOptions::new().read(true).write(true).open(store_file.path());
+    open_existing(store_file, file.map_err(|error| store_file.opening_error(error))?, cache_bytes)
+}
+
+fn open_existing(store_file: &StoreFile, file: File, cache_bytes: usize) -> Result<Database> {
+    let empty = check_magic(store_file, &file)?;
+    let database = start_engine(store_file, file, cache_bytes)?;
+    if empty {
+        initialize(store_file, &database)?;
+    } else {
+        check_format(store_file, &database)?;
+    }
+    Ok(database)
+}
+
+/// Checks every page of the file against its checksum.
+pub(super) fn verify_pages(store_file: &StoreFile, database: &mut Database) -> Result<()> {
+    match database.check_integrity() {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            Err(store_file
+                .corrupt_error("a page does not have the checksum that it was written with"))
+        }
+        Err(error) => Err(store_file.engine_error(error)),
+    }
+}
+
+fn start_engine(store_file: &StoreFile, file: File, cache_bytes: usize) -> Result<Database> {
+    let mut builder = Builder::new();
+    builder.set_cache_size(cache_bytes);
+    builder.create_file(file).map_err(|error| store_file.engine_error(error))
+}
+
+/// Creates a store under another name in the same directory, and renames the file when it is complete: a
+/// crash leaves either no store or one that opens.
+fn create(store_file: &StoreFile, cache_bytes: usize) -> Result<Database> {
+    let mut name = store_file.path().as_os_str().to_owned();
+    name.push(".new");
+    let new_path = PathBuf::from(name);
+    let file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&new_path);
+    let file = file.map_err(|error| store_file.opening_error(error))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(store_file.locked_error()),
+        Err(TryLockError::Error(error)) => return Err(store_file.io_error(error)),
+    }
+    if store_file.path().exists() {
+        // Another process has created the store meanwhile. The open file may have become that store by
+        // the rename, so it must not be emptied.
+        drop(file);
+        return open_or_create(store_file, cache_bytes);
+    }
+    file.set_len(0).map_err(|error| store_file.io_error(error))?;
+    let database = start_engine(store_file, file, cache_bytes)?;
+    initialize(store_file, &database)?;
+    std::fs::rename(&new_path, store_file.path()).map_err(|error| store_file.io_error(error))?;
+    sync_directory(store_file)?;
+    Ok(database)
+}
+
+/// Syncs the directory: without that, a power failure can lose the name of a new file.
+fn sync_directory(store_file: &StoreFile) -> Result<()> {
+    if !cfg!(unix) {
+        return Ok(());
+    }
+    let directory = match store_file.path().parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => ".".as_ref(),
+    };
+    let synced = File::open(directory).and_then(|directory| directory.sync_all());
+    synced.map_err(|error| store_file.io_error(error))
+}
+
+/// Returns whether the file is empty. Fails if its first bytes are not those of the engine.
+fn check_magic(store_file: &StoreFile, file: &File) -> Result<bool> {
+    let mut head = Vec::new();
+    file.take(MAGIC.len() as u64)
+        .read_to_end(&mut head)
+        .map_err(|error| store_file.opening_error(error))?;
+    match head {
+        head if head.is_empty() => Ok(true),
+        head if head == MAGIC => Ok(false),
+        _ => Err(no_store_error(store_file)),
+    }
+}
+
+fn no_store_error(store_file: &StoreFile) -> crate::error::Error {
+    store_file.error_of_kind(
+        ErrorKind::Corrupt,
+        "this is not an entable store, give the path of one or of a file that does not exist",
+    )
+}
+
+fn check_format(store_file: &StoreFile, database: &Database) -> Result<()> {
+    let fault = |error: redb::Error| store_file.engine_error(error);
+    let transaction = database.begin_read().map_err(|error| fault(error.into()))?;
+    let table = match transaction.open_table(META) {
+        Ok(table) => table,
+        Err(redb::TableError::TableDoesNotExist(_)) => return Err(no_store_error(store_file)),
+        Err(error) => return Err(fault(error.into())),
+    };
+    let found = table.get(meta::FORMAT).map_err(|error| fault(error.into()))?;
+    let found = found.and_then(|bytes| bytes.value().try_into().ok()).map(u32::from_le_bytes);
+    match found {
+        Some(FORMAT) => Ok(()),
+        Some(newer) if newer > FORMAT => Err(store_file.error_of_kind(
+            ErrorKind::Unsupported,
+            &format!(
+                "it has format {newer}, this version knows formats up to {FORMAT}; \
+                 use a newer version of entable"
+            ),
+        )),
+        _ => Err(no_store_error(store_file)),
+    }
+}
+
+fn initialize(store_file: &StoreFile, database: &Database) -> Result<()> {
+    let write = || -> Result<(), redb::Error> {
+        let transaction = database.begin_write()?;
+        transaction.open_table(META)?.insert(meta::FORMAT, &FORMAT.to_le_bytes()[..])?;
+        transaction.open_table(CATALOG)?;
+        transaction.open_table(TRASH)?;
+        transaction.commit()?;
+        Ok(())
+    };
+    write().map_err(|error| store_file.engine_error(error))
+}

@@ -1,0 +1,123 @@
+//! The snapshot that readers share, which the writer replaces after each commit.
+//!
+//! To begin a read transaction and to open a table cost as much as to find a row, so all reads between
+//! two commits share both. A read holds its snapshot only while it runs: the file keeps the space of
+//! replaced rows as long as a snapshot contains them.
+
+use std::sync::{Arc, OnceLock};
+
+use redb::{Database, ReadOnlyTable, ReadTransaction, ReadableDatabase};
+use tokio::sync::watch;
+
+use super::{
+    catalog::Catalog,
+    layout::{self, RowsDefinition, rows_table_name},
+    store_file::StoreFile,
+};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    key::encode_sort_key,
+    row::Row,
+};
+
+/// The rows of one entity table, open for readers.
+pub(super) type RowsForRead = ReadOnlyTable<&'static [u8], &'static [u8]>;
+
+/// The state of the store after one commit.
+pub(super) struct Snapshot {
+    file: StoreFile,
+    transaction: ReadTransaction,
+    catalog: Arc<Catalog>,
+    /// The tables by their slot in the catalog, each opened by its first read.
+    tables: Box<[OnceLock<RowsForRead>]>,
+}
+
+impl Snapshot {
+    pub(super) fn new(
+        file: &StoreFile,
+        database: &Database,
+        catalog: &Arc<Catalog>,
+    ) -> Result<Self> {
+        let transaction = database.begin_read().map_err(|error| file.engine_error(error))?;
+        Ok(Self {
+            file: file.clone(),
+            transaction,
+            catalog: catalog.clone(),
+            tables: (0..catalog.len()).map(|_| OnceLock::new()).collect(),
+        })
+    }
+
+    pub(super) fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    pub(super) fn file(&self) -> &StoreFile {
+        &self.file
+    }
+
+    /// Returns the rows of a table, or the error `TableNotFound`.
+    pub(super) fn rows(&self, table: &str) -> Result<&RowsForRead> {
+        let (slot, entry) = self.catalog.get(table)?;
+        let opened = self
+            .tables
+            .get(slot)
+            .ok_or_else(|| self.file.corrupt_error("the catalog has no such slot"))?;
+        if let Some(rows) = opened.get() {
+            return Ok(rows);
+        }
+        let rows = self.transaction.open_table(RowsDefinition::new(&rows_table_name(entry.id)));
+        let rows = rows.map_err(|error| self.file.engine_error(error))?;
+        Ok(opened.get_or_init(|| rows))
+    }
+
+    /// Reads one row. Returns `None` if there is no row with these keys.
+    pub(super) fn row(
+        &self,
+        table: &str,
+        partition_key: &str,
+        row_key: &str,
+    ) -> Result<Option<Row>> {
+        self.file.catch_panic(|| {
+            let key = encode_sort_key(partition_key, row_key);
+            let found = self.rows(table)?.get(&*key);
+            let Some(value) = found.map_err(|error| self.file.engine_error(error))? else {
+                return Ok(None);
+            };
+            let row = layout::read_row(&key, value.value());
+            row.map(Some).ok_or_else(|| self.file.damaged_row_error(&key))
+        })
+    }
+}
+
+/// What readers may read, as the writer thread publishes it.
+#[derive(Clone)]
+pub(super) enum ReaderState {
+    /// Readers use this snapshot, the newest one.
+    Open(Arc<Snapshot>),
+    /// Readers wait: the file is being compacted, verified or reopened.
+    Paused,
+    /// Reads fail: the file could not be opened again. The text says why.
+    Stopped(Arc<str>),
+}
+
+/// Returns the newest snapshot. Waits while reads are paused.
+pub(super) async fn newest_snapshot(
+    file: &StoreFile,
+    reader_state: &watch::Receiver<ReaderState>,
+) -> Result<Arc<Snapshot>> {
+    if let ReaderState::Open(snapshot) = &*reader_state.borrow() {
+        return Ok(snapshot.clone());
+    }
+    let mut reader_state = reader_state.clone();
+    let settled = reader_state.wait_for(|state| !matches!(state, ReaderState::Paused)).await;
+    match settled.as_deref() {
+        Ok(ReaderState::Open(snapshot)) => Ok(snapshot.clone()),
+        Ok(ReaderState::Stopped(why)) => Err(file.error_of_kind(ErrorKind::Backend, why)),
+        Ok(ReaderState::Paused) | Err(_) => Err(writer_stopped_error(file)),
+    }
+}
+
+/// Returns the error for a store whose writer thread has ended.
+pub(super) fn writer_stopped_error(file: &StoreFile) -> Error {
+    file.error_of_kind(ErrorKind::Backend, "a failure stopped the store, open it again")
+}

@@ -1,0 +1,130 @@
+//! The path of a store, and the engine's failures as errors that name the path and say what to do.
+
+use std::{
+    io::{self, ErrorKind::*},
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+    sync::Arc,
+};
+
+use crate::{
+    error::{Error, ErrorKind, Result},
+    key::decode_sort_key,
+};
+
+/// Runs work of the engine and turns a panic into an error: the engine panics on some damaged pages.
+///
+/// After a panic, the caller drops what it was changing. A snapshot never changes and stays usable.
+pub(super) fn catch_panic<T>(
+    work: impl FnOnce() -> Result<T, redb::Error>,
+) -> Result<T, redb::Error> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(panicked_error()))
+}
+
+fn panicked_error() -> redb::Error {
+    redb::Error::Corrupted("the engine cannot read a page".to_owned())
+}
+
+/// The path of a store's file. Builds the errors of the store, which name the path.
+#[derive(Debug, Clone)]
+pub(super) struct StoreFile(Arc<Path>);
+
+impl StoreFile {
+    pub(super) fn new(path: &Path) -> Self {
+        Self(path.into())
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Builds an error of `kind` whose message begins with the path.
+    pub(super) fn error_of_kind(&self, kind: ErrorKind, what: &str) -> Error {
+        Error::new(kind, format!("store `{}`: {what}", self.0.display()))
+    }
+
+    /// Builds the error for a file that cannot be opened or created.
+    pub(super) fn opening_error(&self, error: io::Error) -> Error {
+        let (kind, what) = match error.kind() {
+            NotFound | NotADirectory => {
+                (ErrorKind::NotFound, "the directory does not exist, create it first")
+            }
+            IsADirectory => {
+                (ErrorKind::Invalid, "this is a directory, give the path of a file in it")
+            }
+            _ => return self.io_error(error),
+        };
+        self.error_of_kind(kind, what).with_source(error)
+    }
+
+    /// Builds the error for a failed read or write of the file.
+    pub(super) fn io_error(&self, error: io::Error) -> Error {
+        let (kind, what) = match error.kind() {
+            StorageFull | QuotaExceeded | FileTooLarge => {
+                (ErrorKind::Backend, "no space left on the disk, free some and try again")
+            }
+            PermissionDenied | ReadOnlyFilesystem => (
+                ErrorKind::Denied,
+                "this process may not write the file, change its permissions or its owner",
+            ),
+            UnexpectedEof | InvalidData => return self.corrupt_error(&error.to_string()),
+            _ => (ErrorKind::Backend, "reading or writing the file failed"),
+        };
+        self.error_of_kind(kind, what).with_source(error)
+    }
+
+    /// Builds the error for a file whose bytes are not what was written.
+    pub(super) fn corrupt_error(&self, what: &str) -> Error {
+        self.error_of_kind(
+            ErrorKind::Corrupt,
+            &format!("the file is damaged, restore it from a copy: {what}"),
+        )
+    }
+
+    /// Builds the error for a file that another process or another handle has open.
+    pub(super) fn locked_error(&self) -> Error {
+        self.error_of_kind(
+            ErrorKind::Locked,
+            "the file is open already, in another process or through another handle of this process; \
+             share one client, or close the other handle",
+        )
+    }
+
+    /// Builds the error for a row whose checksum is wrong or that does not decode. `key` is its stored
+    /// address.
+    pub(super) fn damaged_row_error(&self, key: &[u8]) -> Error {
+        let error = self.corrupt_error("a row is not what was written");
+        match decode_sort_key(key) {
+            Some((partition_key, row_key)) => error.at_keys(&partition_key, &row_key),
+            None => error,
+        }
+    }
+
+    /// Runs work that may meet a damaged page, and turns a panic of the engine into an error.
+    pub(super) fn catch_panic<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let done = catch_unwind(AssertUnwindSafe(work));
+        done.unwrap_or_else(|_| Err(self.engine_error(panicked_error())))
+    }
+
+    /// Builds the error for a failure that the engine reports.
+    pub(super) fn engine_error(&self, error: impl Into<redb::Error>) -> Error {
+        match error.into() {
+            redb::Error::DatabaseAlreadyOpen => self.locked_error(),
+            redb::Error::Io(error) => self.io_error(error),
+            redb::Error::Corrupted(what) => self.corrupt_error(&what),
+            redb::Error::UpgradeRequired(version) => self.error_of_kind(
+                ErrorKind::Unsupported,
+                &format!(
+                    "the file has the old engine format {version}, export it with the version that wrote it"
+                ),
+            ),
+            redb::Error::PreviousIo => self
+                .error_of_kind(ErrorKind::Backend, "an earlier failure of the disk stopped the store, try again"),
+            error @ (redb::Error::TableTypeMismatch { .. }
+            | redb::Error::TableDoesNotExist(_)
+            | redb::Error::TypeDefinitionChanged { .. }
+            | redb::Error::TableIsMultimap(_)) => self.corrupt_error(&error.to_string()),
+            error => self.error_of_kind(ErrorKind::Backend, "the storage engine failed").with_source(error),
+        }
+    }
+}

@@ -1,0 +1,424 @@
+//! The open file of the writer thread: commits, the snapshot for readers, and recovery from a failed
+//! disk.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use redb::{Database, ReadableDatabase, ReadableTable, WriteTransaction};
+use tokio::sync::watch;
+
+use super::{
+    catalog::{self, Catalog},
+    group::{ApplyError, GroupSummary, GroupTransaction, LastChange},
+    job::{BatchAnswer, QueuedBatch},
+    layout::{self, CATALOG, META, RowsDefinition, TRASH, meta, rows_table_name},
+    open_file,
+    options::{Durability, EmbeddedOptions},
+    snapshot::{ReaderState, Snapshot},
+    store_file::{StoreFile, catch_panic},
+};
+use crate::{
+    backend::rules,
+    edm::Ticks,
+    error::{Error, ErrorKind, Result, ServiceCode},
+};
+
+/// Time after a failed maintenance step in which the writer tries no other by itself.
+const REST_AFTER_FAILURE: Duration = Duration::from_secs(1);
+
+/// How much of a commit is on disk when it returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CommitMode {
+    /// Nothing: readers see the transaction, and a later commit writes it to disk.
+    Unsynced,
+    /// The transaction. If the process crashes, the next opening of the file searches all of it for free
+    /// pages.
+    Synced,
+    /// The transaction and the map of free pages, so that the file opens quickly after a crash. It costs
+    /// one more sync.
+    SyncedQuickRepair,
+}
+
+/// The open file, and the state of the writer thread.
+pub(super) struct WriterStore {
+    pub(super) file: StoreFile,
+    options: EmbeddedOptions,
+    /// The engine; `None` after a failure of the disk, until the file opens again.
+    pub(super) database: Option<Database>,
+    catalog: Arc<Catalog>,
+    /// The ids of deleted tables whose rows still take space.
+    pub(super) trash: Vec<u64>,
+    /// Names of deleted tables that stay taken, with the end of that time.
+    names_being_deleted: HashMap<String, Ticks>,
+    /// Publishes to the readers what they may read.
+    pub(super) reader_state: watch::Sender<ReaderState>,
+    /// The Timestamp of the last write.
+    last: Ticks,
+    /// The time of the first commit that is not on disk yet; `None` if all commits are on disk.
+    pub(super) unsynced: Option<Instant>,
+    /// Whether the last commit was [`CommitMode::SyncedQuickRepair`].
+    pub(super) opens_quickly: bool,
+    /// No maintenance runs before this time, because the last one failed.
+    pub(super) no_maintenance_before: Option<Instant>,
+    /// The error for the next flush: acknowledged writes were lost before they were on disk.
+    pub(super) lost_writes: Option<Error>,
+    /// How long the last commit of rows took to reach the disk; `None` if it was not synced.
+    last_sync_time: Option<Duration>,
+}
+
+impl WriterStore {
+    /// Takes over an open file. Also returns the channel through which readers get snapshots.
+    pub(super) fn new(
+        file: StoreFile,
+        database: Database,
+        options: EmbeddedOptions,
+    ) -> Result<(Self, watch::Receiver<ReaderState>)> {
+        let (reader_state, receiver) = watch::channel(ReaderState::Paused);
+        let mut store = Self {
+            file,
+            options,
+            database: None,
+            catalog: Arc::default(),
+            trash: Vec::new(),
+            names_being_deleted: HashMap::new(),
+            reader_state,
+            last: Ticks::default(),
+            unsynced: None,
+            opens_quickly: true,
+            no_maintenance_before: None,
+            lost_writes: None,
+            last_sync_time: None,
+        };
+        store.load(database)?;
+        Ok((store, receiver))
+    }
+
+    /// Reads catalog, deleted tables and last Timestamp from a file that was opened, and publishes a
+    /// snapshot.
+    fn load(&mut self, database: Database) -> Result<()> {
+        let file = self.file.clone();
+        let mut read = || -> Result<Catalog, redb::Error> {
+            let transaction = database.begin_read()?;
+            let facts = transaction.open_table(META)?;
+            let tick = facts.get(meta::TICK)?.and_then(|bytes| bytes.value().try_into().ok());
+            let tick = tick.map(i64::from_le_bytes).and_then(Ticks::new).unwrap_or_default();
+            self.last = self.last.max(tick);
+            self.trash.clear();
+            for item in transaction.open_table(TRASH)?.iter()? {
+                self.trash.push(item?.0.value());
+            }
+            Catalog::load(&transaction.open_table(CATALOG)?)
+        };
+        let catalog = catch_panic(&mut read).map_err(|error| file.engine_error(error))?;
+        self.catalog = Arc::new(catalog);
+        self.database = Some(database);
+        self.publish_snapshot()
+    }
+
+    /// Publishes a snapshot of the newest commit to the readers.
+    pub(super) fn publish_snapshot(&mut self) -> Result<()> {
+        let database = self.database()?;
+        let snapshot = self.file.catch_panic(|| Snapshot::new(&self.file, database, &self.catalog));
+        let (state, result) = match snapshot {
+            Ok(snapshot) => (ReaderState::Open(Arc::new(snapshot)), Ok(())),
+            Err(error) => (ReaderState::Stopped(error.to_string().into()), Err(error)),
+        };
+        self.reader_state.send_replace(state);
+        result
+    }
+
+    /// Returns the engine, or an error if the file is not open.
+    fn database(&self) -> Result<&Database> {
+        let missing =
+            || self.file.error_of_kind(ErrorKind::Backend, "the file could not be opened again");
+        self.database.as_ref().ok_or_else(missing)
+    }
+
+    /// Closes the file and opens it again, after a failure of the disk or a compaction.
+    pub(super) fn reopen(&mut self) -> Result<()> {
+        self.reader_state.send_replace(ReaderState::Paused);
+        self.close_database();
+        if self.unsynced.take().is_some() {
+            self.lost_writes = Some(self.file.error_of_kind(
+                ErrorKind::Backend,
+                "the disk failed, and acknowledged writes that were not on disk yet are lost",
+            ));
+        }
+        self.opens_quickly = true;
+        let opened =
+            self.file.catch_panic(|| open_file::reopen(&self.file, self.options.cache_bytes));
+        let result = opened.and_then(|database| self.load(database));
+        if let Err(error) = &result {
+            self.reader_state.send_replace(ReaderState::Stopped(error.to_string().into()));
+        }
+        result
+    }
+
+    /// Writes everything that was acknowledged to disk and closes the file.
+    pub(super) fn close(mut self) {
+        if self.unsynced.is_some() {
+            // A failure is ignored: nobody is left to get it, and the engine syncs once more on closing.
+            drop(self.sync());
+        }
+        self.reader_state.send_replace(ReaderState::Paused);
+        self.close_database();
+    }
+
+    /// Closes the engine, which unlocks the file.
+    fn close_database(&mut self) {
+        let database = self.database.take();
+        let closed = catch_panic(|| {
+            drop(database);
+            Ok(())
+        });
+        // A failure is ignored: it shows again when the file is opened.
+        drop(closed);
+    }
+
+    /// Returns the longest time for which a commit may stay off the disk; `None` if every commit is
+    /// synced.
+    pub(super) fn sync_delay(&self) -> Option<Duration> {
+        match self.options.durability {
+            Durability::Sync => None,
+            Durability::Relaxed { delay } => Some(delay),
+        }
+    }
+
+    /// Returns the mode of the next commit of rows.
+    fn next_commit_mode(&self) -> CommitMode {
+        match (self.sync_delay(), self.unsynced) {
+            (None, _) => CommitMode::Synced,
+            // A store that syncs seldom can afford the second sync.
+            (Some(delay), Some(since)) if since.elapsed() >= delay => CommitMode::SyncedQuickRepair,
+            (Some(_), _) => CommitMode::Unsynced,
+        }
+    }
+
+    /// Commits waiting batches in one transaction, each batch as a whole or not at all. Returns the answer
+    /// to each batch.
+    pub(super) fn commit_group(&mut self, group: &[QueuedBatch]) -> Result<Vec<BatchAnswer>> {
+        if self.database.is_none() {
+            self.reopen()?;
+        }
+        let mode = self.next_commit_mode();
+        let mut last = self.last;
+        let applied = catch_panic(|| {
+            let transaction = self.begin_transaction(mode)?;
+            let (answers, summary) = self.apply_group(&transaction, group, &mut last)?;
+            if summary.has_deleted {
+                store_last_tick(&transaction, last)?;
+            }
+            Ok((transaction, answers, summary))
+        });
+        let (transaction, answers, summary) = match applied {
+            Ok(applied) => applied,
+            Err(error) => return Err(self.recover_from(error, |_| false)),
+        };
+        let Some(last_change) = summary.last_change else {
+            drop(transaction);
+            if mode == CommitMode::SyncedQuickRepair {
+                // Earlier writes are due on disk, even if all batches of this group are refused.
+                self.sync_when_due();
+            }
+            return Ok(answers);
+        };
+        let started = Instant::now();
+        if let Err(error) = catch_panic(|| Ok(transaction.commit()?)) {
+            return Err(self.recover_from(error, |store| store.contains(&last_change)));
+        }
+        #[cfg(feature = "conformance")]
+        if mode != CommitMode::Unsynced {
+            std::thread::sleep(self.options.extra_sync_time);
+        }
+        self.last_sync_time = (mode != CommitMode::Unsynced).then(|| started.elapsed());
+        self.last = last;
+        self.note_commit(mode);
+        if self.publish_snapshot().is_err() {
+            // The batches are committed, so that their answers stay good. The next job opens the file again.
+            self.database = None;
+        }
+        Ok(answers)
+    }
+
+    /// Begins a transaction that will be committed in the given mode.
+    fn begin_transaction(&self, mode: CommitMode) -> Result<WriteTransaction, redb::Error> {
+        let database = self.database.as_ref().ok_or(redb::Error::DatabaseClosed)?;
+        let mut transaction = database.begin_write()?;
+        if mode == CommitMode::Unsynced {
+            transaction.set_durability(redb::Durability::None)?;
+        }
+        transaction.set_quick_repair(mode == CommitMode::SyncedQuickRepair);
+        Ok(transaction)
+    }
+
+    /// Applies the batches of a group to a transaction. `last` becomes the Timestamp of the last applied
+    /// batch.
+    fn apply_group(
+        &self,
+        transaction: &WriteTransaction,
+        group: &[QueuedBatch],
+        last: &mut Ticks,
+    ) -> Result<(Vec<BatchAnswer>, GroupSummary), redb::Error> {
+        let mut applied = GroupTransaction::new(transaction, &self.catalog);
+        let mut answers = Vec::with_capacity(group.len());
+        for write in group {
+            let now = rules::next_write(&*self.options.clock, *last);
+            answers.push(match applied.apply(&write.table, &write.operations, now) {
+                Ok(written) => {
+                    *last = now;
+                    Ok(written)
+                }
+                Err(ApplyError::Operation(index, error)) => Err((Some(index), error)),
+                Err(ApplyError::DamagedRow(index, key)) => {
+                    Err((Some(index), self.file.damaged_row_error(&key)))
+                }
+                Err(ApplyError::Engine(error)) => return Err(error),
+            });
+        }
+        Ok((answers, applied.finish()))
+    }
+
+    /// Notes whether all commits are on disk, after a commit in the given mode.
+    fn note_commit(&mut self, mode: CommitMode) {
+        match mode {
+            CommitMode::Unsynced => _ = self.unsynced.get_or_insert_with(Instant::now),
+            CommitMode::Synced | CommitMode::SyncedQuickRepair => self.unsynced = None,
+        }
+        self.opens_quickly = mode == CommitMode::SyncedQuickRepair;
+    }
+
+    /// Opens the file again after a failed transaction, and returns the error for its caller. The error is
+    /// `is_ambiguous` if the file does not open, or if `happened` finds the transaction in it.
+    fn recover_from(&mut self, error: redb::Error, happened: impl FnOnce(&Self) -> bool) -> Error {
+        let in_file = matches!(error, redb::Error::Corrupted(_));
+        let error = self.file.engine_error(error);
+        if in_file && catch_panic(|| self.begin_transaction(CommitMode::Synced)).is_ok() {
+            return error;
+        }
+        match self.reopen() {
+            Ok(()) if !happened(self) => error,
+            _ => {
+                let what = "the disk failed during the commit, read the rows to see if it happened";
+                self.file.error_of_kind(ErrorKind::Ambiguous, what).with_source(error)
+            }
+        }
+    }
+
+    /// Returns whether the file contains the last change of a transaction.
+    fn contains(&self, change: &LastChange) -> bool {
+        let look = || -> Result<bool, redb::Error> {
+            let database = self.database.as_ref().ok_or(redb::Error::DatabaseClosed)?;
+            let transaction = database.begin_read()?;
+            let rows =
+                transaction.open_table(RowsDefinition::new(&rows_table_name(change.table)))?;
+            let found = rows.get(&*change.change.key)?;
+            let found = found.map(|value| layout::read_row(&change.change.key, value.value()));
+            Ok(match (found, &change.change.row) {
+                (Some(found), Some(row)) => found.as_ref() == Some(row),
+                (None, None) => true,
+                _ => false,
+            })
+        };
+        // A file that cannot be read may contain it.
+        catch_panic(look).unwrap_or(true)
+    }
+
+    /// Runs and commits a transaction of tables or maintenance. `happened` finds out, after a failed
+    /// commit, whether the transaction is in the reopened file.
+    pub(super) fn run_transaction<T>(
+        &mut self,
+        mode: CommitMode,
+        work: impl FnOnce(&WriteTransaction) -> Result<T, redb::Error>,
+        happened: impl FnOnce(&Self) -> bool,
+    ) -> Result<T> {
+        if self.database.is_none() {
+            self.reopen()?;
+        }
+        let written = catch_panic(|| {
+            let transaction = self.begin_transaction(mode)?;
+            let value = work(&transaction)?;
+            Ok((transaction, value))
+        });
+        let (transaction, value) = match written {
+            Ok(written) => written,
+            Err(error) => return Err(self.recover_from(error, |_| false)),
+        };
+        match catch_panic(|| Ok(transaction.commit()?)) {
+            Ok(()) => {
+                self.note_commit(mode);
+                Ok(value)
+            }
+            Err(error) => Err(self.recover_from(error, happened)),
+        }
+    }
+
+    /// Writes everything that was acknowledged to disk.
+    pub(super) fn sync(&mut self) -> Result<()> {
+        self.run_transaction(CommitMode::SyncedQuickRepair, |_| Ok(()), |_| true)
+    }
+
+    /// Syncs, and after a failure lets maintenance rest for [`REST_AFTER_FAILURE`].
+    fn sync_when_due(&mut self) {
+        let result = self.sync();
+        self.rest_after(&result);
+    }
+
+    /// Lets maintenance rest for [`REST_AFTER_FAILURE`] if its last step failed.
+    pub(super) fn rest_after(&mut self, result: &Result<()>) {
+        // The error itself is dropped: the failure shows again in the next job.
+        self.no_maintenance_before = result.is_err().then(|| Instant::now() + REST_AFTER_FAILURE);
+    }
+
+    /// Returns how long the last commit of rows took to reach the disk; `None` if it was not synced.
+    pub(super) fn last_sync_time(&self) -> Option<Duration> {
+        self.last_sync_time
+    }
+
+    /// Creates a table.
+    pub(super) fn create_table(&mut self, name: &str) -> Result<()> {
+        let now = self.options.clock.now();
+        self.catalog.refuse_existing(name)?;
+        self.names_being_deleted.retain(|_, until| *until > now);
+        if self.names_being_deleted.contains_key(&name.to_ascii_lowercase()) {
+            let why = "the table is still being deleted, try again later";
+            return Err(Error::service(ServiceCode::TableBeingDeleted, why).in_table(name));
+        }
+        let exists = |store: &Self| store.catalog.get(name).is_ok();
+        let write = |transaction: &WriteTransaction| catalog::write_table(transaction, name, now);
+        let entry = self.run_transaction(CommitMode::Synced, write, exists)?;
+        self.catalog = Arc::new(self.catalog.with_table(entry));
+        self.publish_snapshot()
+    }
+
+    /// Deletes a table. Its rows take space until maintenance reclaims them.
+    pub(super) fn delete_table(&mut self, name: &str) -> Result<()> {
+        let entry = self.catalog.get_for_delete(name)?.clone();
+        let last = self.last;
+        self.run_transaction(
+            CommitMode::Synced,
+            |transaction| {
+                catalog::remove_table(transaction, &entry)?;
+                store_last_tick(transaction, last)
+            },
+            |store| store.catalog.get(name).is_err(),
+        )?;
+        self.catalog = Arc::new(self.catalog.without_table(entry.id));
+        self.trash.push(entry.id);
+        let ticks = i64::try_from(self.options.deleting_takes.as_nanos() / 100);
+        let until = self.options.clock.now().get().saturating_add(ticks.unwrap_or(i64::MAX));
+        let until = Ticks::new(until).unwrap_or(Ticks::MAX);
+        self.names_being_deleted.insert(name.to_ascii_lowercase(), until);
+        self.publish_snapshot()
+    }
+}
+
+/// Stores the Timestamp of the last write in the file. A later Timestamp then exceeds those of deleted
+/// rows, so that a row that is inserted again never gets an ETag that it had before.
+fn store_last_tick(transaction: &WriteTransaction, last: Ticks) -> Result<(), redb::Error> {
+    let mut facts = transaction.open_table(META)?;
+    facts.insert(meta::TICK, &last.get().to_le_bytes()[..])?;
+    Ok(())
+}
