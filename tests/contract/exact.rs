@@ -151,10 +151,10 @@ async fn is_exact(store: &Store) -> Result<(), Error> {
         match row.entity_type() {
             Some("Person") => {
                 let rows = Person::from_row(row.row())?.rows()?;
-                for copy in &rows.copies {
+                for copy in &rows.local_copies {
                     expected.insert(copy.row.row_key().to_owned(), copy.row.to_bag()?);
                 }
-                for entry in &rows.entries {
+                for entry in &rows.local_list_entries {
                     lists.entry(entry.row_key.clone()).or_default().insert(entry.id.clone());
                 }
             }

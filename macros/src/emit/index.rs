@@ -82,12 +82,12 @@ fn further(entity: &Entity, family: &Family) -> TokenStream {
         FamilyKind::Copy => {
             // Copies in the partition of the primary share its key, which is known.
             let (place, partition_key) = match family.is_remote {
-                true => (quote! { elsewhere }, key::partition_key(entity, family, key::of_self)),
+                true => (quote! { remote_copies }, key::partition_key(entity, family, key::of_self)),
                 false => {
                     let shared = quote! {
                         let __partition_key = _rt::Row::partition_key(&__rows.primary);
                     };
-                    (quote! { copies }, shared)
+                    (quote! { local_copies }, shared)
                 }
             };
             let row = to_row::write(entity, family, &partition_key);
@@ -102,7 +102,7 @@ fn further(entity: &Entity, family: &Family) -> TokenStream {
             quote! {
                 #partition_key
                 #row_key
-                __rows.listed.push(_rt::Listed {
+                __rows.remote_lists.push(_rt::RemoteList {
                     family: #constant,
                     partition_key: __partition_key,
                     row_key: __row_key,
@@ -114,7 +114,7 @@ fn further(entity: &Entity, family: &Family) -> TokenStream {
             quote! {
                 #row_key
                 let __id = _rt::ToOwned::to_owned(_rt::Row::row_key(&__rows.primary));
-                __rows.entries.push(_rt::ListEntry {
+                __rows.local_list_entries.push(_rt::ListEntry {
                     family: #constant,
                     row_key: __row_key,
                     id: __id,

@@ -101,7 +101,7 @@ fn family(family: &Family, index: usize, entity: &Entity) -> TokenStream {
             Storage::Flattened(prefix) => Some(format!("{prefix}*")),
             Storage::Skipped | Storage::Extra => None,
         });
-    let (unique, elsewhere, in_blob) = (family.unique, family.is_remote, family.in_blob);
+    let (unique, is_remote, in_blob) = (family.unique, family.is_remote, family.in_blob);
     let table = match &family.table {
         Some(table) => quote! { _rt::Some(#table) },
         None => quote! { _rt::None },
@@ -118,7 +118,7 @@ fn family(family: &Family, index: usize, entity: &Entity) -> TokenStream {
             left_out: &[#(#left_out),*],
             unique: #unique,
             table: #table,
-            elsewhere: #elsewhere,
+            is_remote: #is_remote,
             in_blob: #in_blob,
         }
     }

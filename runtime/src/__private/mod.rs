@@ -30,7 +30,7 @@ pub use crate::{
     entity::{
         Access, Blind, Column, ColumnSchema, Companion, Comparable, CopyRow, Discriminator, Draft,
         DynamicEntity, Encrypted, EntityRows, Flattened, FromRow, FullCopy, FullView, Holds, Json,
-        ListEntry, ListRows, Listed, Message, PartialCopy, Partition, Patch, Path, PathBuilder,
+        ListEntry, ListRows, RemoteList, Message, PartialCopy, Partition, Patch, Path, PathBuilder,
         Plain, Point, PrimaryRow, Projection, Properties, PropertyWriter, Range, ReadColumn, Scan,
         Schema, Sealed, Stored, TableEntity, UpgradeFrom, View, Within, assert_flattened,
         derived_rows, older_owner, older_rows, older_version,

@@ -39,7 +39,7 @@ pub use properties::{
 };
 pub use reference::KeyRef;
 pub(crate) use related::{derive as derive_keys, gives_keys_of};
-pub use rows::{CopyRow, EntityRows, ListEntry, Listed};
+pub use rows::{CopyRow, EntityRows, ListEntry, RemoteList};
 pub(crate) use schema::Kinds;
 pub use schema::{ColumnSchema, Companion, Discriminator, Recognition, Schema, Sealed};
 pub use sealed::SEAL;

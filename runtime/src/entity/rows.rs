@@ -8,13 +8,13 @@ pub struct EntityRows {
     /// The entity's own row.
     pub primary: Row,
     /// Its local secondary-index copies, in the primary's partition.
-    pub copies: Vec<CopyRow>,
+    pub local_copies: Vec<CopyRow>,
     /// Its remote copies, in other partitions and tables.
-    pub elsewhere: Vec<CopyRow>,
+    pub remote_copies: Vec<CopyRow>,
     /// Its entries in local lists, in the primary's partition.
-    pub entries: Vec<ListEntry>,
+    pub local_list_entries: Vec<ListEntry>,
     /// The remote lists that contain it.
-    pub listed: Vec<Listed>,
+    pub remote_lists: Vec<RemoteList>,
 }
 
 impl EntityRows {
@@ -22,10 +22,10 @@ impl EntityRows {
     pub const fn only(primary: Row) -> Self {
         Self {
             primary,
-            copies: Vec::new(),
-            elsewhere: Vec::new(),
-            entries: Vec::new(),
-            listed: Vec::new(),
+            local_copies: Vec::new(),
+            remote_copies: Vec::new(),
+            local_list_entries: Vec::new(),
+            remote_lists: Vec::new(),
         }
     }
 }
@@ -35,7 +35,7 @@ impl EntityRows {
     /// rows follow.
     pub(crate) fn with_encrypted_names_of(mut self, before: &Row) -> Self {
         self.primary = self.primary.with_encrypted_names_of(before);
-        for copy in self.copies.iter_mut().chain(&mut self.elsewhere) {
+        for copy in self.local_copies.iter_mut().chain(&mut self.remote_copies) {
             copy.row = copy.row.clone().with_encrypted_names_of(before);
         }
         self
@@ -65,7 +65,7 @@ pub struct ListEntry {
 /// The position of a remote list that contains the entity: in another partition or table, or in a
 /// blob. Its entry is the entity's keys.
 #[derive(Debug, Clone)]
-pub struct Listed {
+pub struct RemoteList {
     /// The list's family.
     pub family: &'static Family,
     /// The PartitionKey of the list's head row.
@@ -74,7 +74,7 @@ pub struct Listed {
     pub row_key: String,
 }
 
-impl PartialEq for Listed {
+impl PartialEq for RemoteList {
     fn eq(&self, other: &Self) -> bool {
         let place = |listed: &Self| (listed.family.table, listed.family.in_blob);
         self.family.name == other.family.name

@@ -248,11 +248,11 @@ impl Schema {
 
     /// Finds the remote copies of index `name`, in this or an older version, with the primaries of
     /// that version.
-    pub(crate) fn elsewhere_named(&'static self, name: &str) -> Option<Kinds> {
+    pub(crate) fn remote_copies_named(&'static self, name: &str) -> Option<Kinds> {
         self.versions().find_map(|schema| {
             let families: &'static [Family] = schema.families;
             let copy = families.iter().find(|family| {
-                family.elsewhere && family.kind == FamilyKind::Copy && family.name == name
+                family.is_remote && family.kind == FamilyKind::Copy && family.name == name
             })?;
             Some(Kinds { copy, primary: families.first()?, schema: self })
         })
@@ -263,7 +263,7 @@ impl Schema {
     pub(crate) fn has_list(&'static self, name: &str, in_blob: bool) -> bool {
         let is_it = |family: &Family| {
             family.kind == FamilyKind::List
-                && family.elsewhere
+                && family.is_remote
                 && family.in_blob == in_blob
                 && family.name == name
         };

@@ -113,7 +113,7 @@ pub struct Family {
     /// The table of the family's rows, if it is not the primary's.
     pub table: Option<&'static str>,
     /// Whether the family is remote: its rows are in another partition or table than the primary.
-    pub elsewhere: bool,
+    pub is_remote: bool,
     /// Whether the family's lists are kept in blobs instead of rows.
     pub in_blob: bool,
 }

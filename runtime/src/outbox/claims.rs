@@ -15,7 +15,7 @@ use crate::{
     entity::Kinds,
     error::{Error, ErrorKind, Result},
     plan::outbox::{
-        Claimed, MOST_CLAIMED, Name, Owner, Place, claim_key, claim_of, claimed, killed,
+        Claimed, MOST_CLAIMED, CopyAddress, Owner, Place, claim_key, claim_of, claimed, killed,
         owned_copy, renamed, reserved, written,
     },
     row::{ETag, Row},
@@ -33,7 +33,7 @@ const ATTEMPTS: u32 = 4;
 pub(crate) struct Wish {
     /// The primary, by its place in the commit, and the row elsewhere by its place there.
     pub(crate) at: (usize, usize),
-    pub(crate) name: Name,
+    pub(crate) name: CopyAddress,
     pub(crate) kinds: Kinds,
     pub(crate) primary: String,
     pub(crate) copy: Row,
@@ -195,7 +195,7 @@ impl Claims {
                 _ => backoff::wait(client, attempt).await,
             }
         }
-        let Name { table, partition_key, row_key, .. } = &wish.name;
+        let CopyAddress { table, partition_key, row_key, .. } = &wish.name;
         Err(Refused::For(backoff::contended().in_table(table).at_keys(partition_key, row_key)))
     }
 

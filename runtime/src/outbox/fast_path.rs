@@ -18,7 +18,7 @@ use crate::{
     batch::{Condition, Operation},
     error::{Error, ErrorKind, Result},
     plan::outbox::{
-        Destination, Dirty, ListPlace, Listing, Name, Owner, Place, Step, claim_of, step,
+        CopyChange, Dirty, ListPlace, ListMembership, CopyAddress, Owner, Place, Step, claim_of, step,
     },
     row::{ETag, Row},
     table::Client,
@@ -52,11 +52,11 @@ impl Commit {
     /// Reads the rows elsewhere that are there by the primaries as they were.
     pub(crate) async fn prepare(client: &Client, table: &str, dirty: Vec<Dirty>) -> Self {
         let flight = Flight::begin(client);
-        let listings = dirty.iter().flat_map(|dirty| &dirty.listings);
-        let lists = find_lists(client, places(listings)).await;
+        let memberships = dirty.iter().flat_map(|dirty| &dirty.memberships);
+        let lists = find_lists(client, places(memberships)).await;
         let mut entities = Vec::new();
         for dirty in dirty {
-            let rows = dirty.destinations.iter().map(|destination| found(client, destination));
+            let rows = dirty.copy_changes.iter().map(|copy_change| found(client, copy_change));
             let found = try_join_all(rows).await.ok();
             entities.push(Entity { dirty, found, version: None, recorded: None });
         }
@@ -65,8 +65,8 @@ impl Commit {
 
     /// Refuses a change of lists that this client could not write.
     pub(crate) fn check(&self, client: &Client) -> Result<()> {
-        let mut listings = self.dirty().flat_map(|dirty| &dirty.listings);
-        listings.try_for_each(|listing| need_blobs(client, &listing.name.list_place()))
+        let mut memberships = self.dirty().flat_map(|dirty| &dirty.memberships);
+        memberships.try_for_each(|membership| need_blobs(client, &membership.name.list_place()))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -80,9 +80,9 @@ impl Commit {
     /// The keys that have to be claimed.
     pub(crate) fn wishes(&self) -> Vec<Wish> {
         let of_entity = |(at, entity): (usize, &Entity)| {
-            let Dirty { primary, destinations, .. } = &entity.dirty;
-            let claimed = destinations.iter().enumerate().filter(|(_, one)| one.is_claimed());
-            let wishes = claimed.filter_map(|(place, Destination { name, kinds, wanted, .. })| {
+            let Dirty { primary, copy_changes, .. } = &entity.dirty;
+            let claimed = copy_changes.iter().enumerate().filter(|(_, one)| one.is_claimed());
+            let wishes = claimed.filter_map(|(place, CopyChange { name, kinds, wanted, .. })| {
                 let (name, primary, copy) = (name.clone(), primary.clone(), wanted.clone()?);
                 Some(Wish { at: (at, place), name, kinds: *kinds, primary, copy })
             });
@@ -95,8 +95,8 @@ impl Commit {
     pub(crate) fn left(&self, table: &str, partition_key: &str) -> Vec<Left> {
         let of_entity = |entity: &Entity| {
             let place = Place::new(table, partition_key, &entity.dirty.primary);
-            let leaves = |one: &&Destination| one.kinds.copy.unique && one.wanted.is_none();
-            let left = entity.dirty.destinations.iter().filter(leaves);
+            let leaves = |one: &&CopyChange| one.kinds.copy.unique && one.wanted.is_none();
+            let left = entity.dirty.copy_changes.iter().filter(leaves);
             let left = left.map(|one| Left { place: place.clone(), name: Some(one.name.clone()) });
             left.collect::<Vec<_>>()
         };
@@ -104,11 +104,11 @@ impl Commit {
     }
 
     /// Takes note of a reservation, which another primary of the transaction may have left.
-    pub(crate) fn reserved(&mut self, at: (usize, usize), name: &Name, row: Row) {
+    pub(crate) fn reserved(&mut self, at: (usize, usize), name: &CopyAddress, row: Row) {
         for (entity_at, entity) in self.entities.iter_mut().enumerate() {
             let Some(found) = &mut entity.found else { continue };
             for (place, slot) in found.iter_mut().enumerate() {
-                let is_same = entity.dirty.destinations.get(place).is_some_and(|d| d.name == *name);
+                let is_same = entity.dirty.copy_changes.get(place).is_some_and(|d| d.name == *name);
                 if (entity_at, place) == at {
                     *slot = Some(row.clone());
                 } else if is_same {
@@ -141,14 +141,14 @@ impl Commit {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Writes every list elsewhere once, for all entities. Those listings that need no further
+    /// Writes every list elsewhere once, for all entities. Those memberships that need no further
     /// look, and the first failure.
-    async fn finish_lists(&self, client: &Client) -> (Vec<&Listing>, Option<Error>) {
+    async fn finish_lists(&self, client: &Client) -> (Vec<&ListMembership>, Option<Error>) {
         let by_entity = || {
             let dirty = self.entities.iter().map(|entity| &entity.dirty);
-            dirty.flat_map(|dirty| dirty.listings.iter().map(move |listing| (dirty, listing)))
+            dirty.flat_map(|dirty| dirty.memberships.iter().map(move |membership| (dirty, membership)))
         };
-        let all: Vec<&Listing> = by_entity().map(|(_, listing)| listing).collect();
+        let all: Vec<&ListMembership> = by_entity().map(|(_, membership)| membership).collect();
         let is_first = client.outbox().guards.hold(Guard::DestinationFirst);
         let again = match is_first {
             true => None,
@@ -157,14 +157,14 @@ impl Commit {
         let lists = again.as_ref().unwrap_or(&self.lists);
         let written = write_lists(client, self.flight, lists, &all, true).await;
         let (mut settled, mut failure) = (Vec::new(), None);
-        let mut late: BTreeMap<ListPlace, Vec<(&Dirty, &Listing)>> = BTreeMap::new();
-        for (dirty, listing) in by_entity() {
-            let place = listing.name.list_place();
+        let mut late: BTreeMap<ListPlace, Vec<(&Dirty, &ListMembership)>> = BTreeMap::new();
+        for (dirty, membership) in by_entity() {
+            let place = membership.name.list_place();
             match written.get(&place) {
-                Some(Ok(listed)) if is_settled(client, listing, *listed) => settled.push(listing),
+                Some(Ok(listed)) if is_settled(client, membership, *listed) => settled.push(membership),
                 Some(Ok(_)) => {}
                 Some(Err(error)) if error.is_raced() && is_first => {
-                    late.entry(place).or_default().push((dirty, listing));
+                    late.entry(place).or_default().push((dirty, membership));
                 }
                 Some(Err(error)) => failure = Some(error.clone()),
                 None => failure = Some(unread()),
@@ -175,7 +175,7 @@ impl Commit {
                 Ok((now, listed)) => {
                     let now = now.iter().zip(&late);
                     let done = now.filter(|(now, _)| is_settled(client, now, listed));
-                    settled.extend(done.map(|(_, (_, listing))| *listing));
+                    settled.extend(done.map(|(_, (_, membership))| *membership));
                 }
                 Err(error) => failure = Some(error),
             }
@@ -187,19 +187,19 @@ impl Commit {
         &self,
         client: &Client,
         entity: &Entity,
-        settled: &[&Listing],
+        settled: &[&ListMembership],
     ) -> Result<()> {
         let Some(found) = &entity.found else { return Err(unread()) };
-        let destinations = entity.dirty.destinations.iter().zip(found);
-        let written = try_join_all(destinations.map(|(destination, found)| {
-            self.finish_row(client, entity, destination, found.as_ref())
+        let copy_changes = entity.dirty.copy_changes.iter().zip(found);
+        let written = try_join_all(copy_changes.map(|(copy_change, found)| {
+            self.finish_row(client, entity, copy_change, found.as_ref())
         }))
         .await?;
         let Some(recorded) = &entity.recorded else { return Ok(()) };
         let is_settled =
-            |listing: &Listing| settled.iter().any(|settled| std::ptr::eq(*settled, listing));
+            |membership: &ListMembership| settled.iter().any(|settled| std::ptr::eq(*settled, membership));
         if !written.into_iter().all(|written| written)
-            || !entity.dirty.listings.iter().all(is_settled)
+            || !entity.dirty.memberships.iter().all(is_settled)
         {
             return Ok(());
         }
@@ -217,12 +217,12 @@ impl Commit {
         &self,
         client: &Client,
         entity: &Entity,
-        destination: &Destination,
+        copy_change: &CopyChange,
         found: Option<&Row>,
     ) -> Result<bool> {
         let Dirty { partition_key, primary, .. } = &entity.dirty;
         let owner = Owner { table: &self.table, partition_key, row_key: primary };
-        let Destination { name, kinds, wanted, .. } = destination;
+        let CopyChange { name, kinds, wanted, .. } = copy_change;
         let again = match client.outbox().guards.hold(Guard::DestinationFirst) {
             true => None,
             false => read_row(client, name).await?,
@@ -234,7 +234,7 @@ impl Commit {
             return Err(unread());
         }
         let wanted = wanted.as_ref().zip(entity.version.as_ref());
-        if destination.wanted.is_some() != wanted.is_some() {
+        if copy_change.wanted.is_some() != wanted.is_some() {
             return Err(unread());
         }
         let step = step(*kinds, owner, found, wanted, |_, _, _| Ok(false))?;
@@ -250,8 +250,8 @@ impl Commit {
     }
 }
 
-fn places<'l>(listings: impl Iterator<Item = &'l Listing>) -> Vec<ListPlace> {
-    listings.map(|listing| listing.name.list_place()).collect()
+fn places<'l>(memberships: impl Iterator<Item = &'l ListMembership>) -> Vec<ListPlace> {
+    memberships.map(|membership| membership.name.list_place()).collect()
 }
 
 /// The operation, without its condition where a simulation leaves that out.
@@ -268,16 +268,16 @@ pub(crate) fn guarded(client: &Client, operation: Operation) -> Result<Operation
     })
 }
 
-async fn found(client: &Client, destination: &Destination) -> Result<Option<Row>> {
-    if !destination.was_there {
+async fn found(client: &Client, copy_change: &CopyChange) -> Result<Option<Row>> {
+    if !copy_change.was_there {
         return Ok(None);
     }
-    read_row(client, &destination.name).await
+    read_row(client, &copy_change.name).await
 }
 
 /// A row elsewhere as it is.
-pub(crate) async fn read_row(client: &Client, name: &Name) -> Result<Option<Row>> {
-    let Name { table, partition_key, row_key, .. } = name;
+pub(crate) async fn read_row(client: &Client, name: &CopyAddress) -> Result<Option<Row>> {
+    let CopyAddress { table, partition_key, row_key, .. } = name;
     client.read(Read { table, partition_key, row_key, select: None }).await
 }
 

@@ -10,13 +10,13 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use super::{
     deadline::Flight,
-    remote_list::{Listed, find_lists, write_lists},
+    remote_list::{ListWrite, find_lists, write_lists},
     reservation::derived,
 };
 use crate::{
     backend::Read,
     error::{Error, ErrorKind, Result},
-    plan::outbox::{Dirty, ListPlace, Listing},
+    plan::outbox::{Dirty, ListPlace, ListMembership},
     store::backoff,
     table::Client,
 };
@@ -49,14 +49,14 @@ impl Lanes {
     }
 }
 
-/// Makes one list what some primaries say now. `late`: their listings as they were to be written.
-/// The listings as they were written, and what was made of the list.
+/// Makes one list what some primaries say now. `late`: their memberships as they were to be written.
+/// The memberships as they were written, and what was made of the list.
 pub(crate) async fn write_again(
     client: &Client,
     table: &str,
     place: &ListPlace,
-    late: &[(&Dirty, &Listing)],
-) -> Result<(Vec<Listing>, Listed)> {
+    late: &[(&Dirty, &ListMembership)],
+) -> Result<(Vec<ListMembership>, ListWrite)> {
     let _lane = client.outbox().lanes.enter(place).await;
     for attempt in 0..ATTEMPTS {
         let flight = Flight::begin(client);
@@ -65,10 +65,10 @@ pub(crate) async fn write_again(
             return Err(error.clone());
         }
         let mut now = Vec::new();
-        for (dirty, listing) in late {
-            now.push(said_now(client, table, dirty, listing).await?);
+        for (dirty, membership) in late {
+            now.push(said_now(client, table, dirty, membership).await?);
         }
-        let all: Vec<&Listing> = now.iter().collect();
+        let all: Vec<&ListMembership> = now.iter().collect();
         match write_lists(client, flight, &lists, &all, true).await.remove(place) {
             Some(Ok(listed)) => return Ok((now, listed)),
             Some(Err(error)) if error.is_raced() => backoff::wait(client, attempt).await,
@@ -79,22 +79,22 @@ pub(crate) async fn write_again(
     Err(Error::new(ErrorKind::Contended, "the list was left to a worker"))
 }
 
-/// The listing as the primary says now.
+/// The membership as the primary says now.
 async fn said_now(
     client: &Client,
     table: &str,
     dirty: &Dirty,
-    listing: &Listing,
-) -> Result<Listing> {
+    membership: &ListMembership,
+) -> Result<ListMembership> {
     let (partition_key, row_key) = (dirty.partition_key.as_str(), dirty.primary.as_str());
     let read = Read { table, partition_key, row_key, select: None };
     let primary = client.read(read).await?;
-    let schema = client.outbox().known_list(&listing.name);
+    let schema = client.outbox().known_list(&membership.name);
     let rows = match (primary, schema) {
         (Some(primary), Some(schema)) => derived(client, table, schema, &primary).await?,
         _ => None,
     };
-    let mut listed = rows.iter().flat_map(|rows| &rows.listed);
-    let wanted = listed.any(|listed| listing.name.is_of_list(table, listed));
-    Ok(Listing { wanted, ..listing.clone() })
+    let mut listed = rows.iter().flat_map(|rows| &rows.remote_lists);
+    let wanted = listed.any(|listed| membership.name.is_of_list(table, listed));
+    Ok(ListMembership { wanted, ..membership.clone() })
 }

@@ -5,7 +5,7 @@ use crate::{
     batch::{Condition, Operation},
     entity::Kinds,
     error::{Error, ErrorKind, Result},
-    plan::outbox::{Name, Place, claim_of, from_of, place_of},
+    plan::outbox::{CopyAddress, Place, claim_of, from_of, place_of},
     row::Row,
     table::Client,
 };
@@ -28,7 +28,7 @@ pub(crate) enum Meeting {
 pub(crate) struct Left {
     pub(crate) place: Place,
     /// Which one; `None`: all that it has, since it moves.
-    pub(crate) name: Option<Name>,
+    pub(crate) name: Option<CopyAddress>,
 }
 
 /// Who wants a key, and in place of whom: primaries that leave it in the same transaction, or that
@@ -38,7 +38,7 @@ pub(crate) struct Contender<'c> {
     pub(crate) table: &'c str,
     pub(crate) place: &'c Place,
     pub(crate) heirs_of: &'c [Left],
-    pub(crate) name: &'c Name,
+    pub(crate) name: &'c CopyAddress,
     pub(crate) kinds: Kinds,
 }
 

@@ -85,7 +85,7 @@ impl<'n> Work<'n> {
     pub(crate) fn verb_of(&self, effects: &[Arc<Effect>], error: &Error) -> Option<usize> {
         let keys = error.keys()?;
         let wants = |effect: &Arc<Effect>| {
-            let mut copies = effect.new.iter().flat_map(|rows| &rows.elsewhere);
+            let mut copies = effect.new.iter().flat_map(|rows| &rows.remote_copies);
             copies.any(|copy| copy.row.keys() == keys)
         };
         // The last, where two of the transaction want it.

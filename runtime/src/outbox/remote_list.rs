@@ -12,7 +12,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     plan::{
         Ids, ListDelta, StoredList,
-        outbox::{ListPlace, Listing},
+        outbox::{ListPlace, ListMembership},
     },
     table::Client,
 };
@@ -32,7 +32,7 @@ pub(crate) enum FoundList {
 
 /// What a write made of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Listed {
+pub(crate) enum ListWrite {
     /// It is there, written under condition, and can go.
     Written,
     /// It is there, written under condition, and is never deleted.
@@ -48,7 +48,7 @@ pub(crate) enum Listed {
 pub(crate) type Lists = BTreeMap<ListPlace, Result<FoundList>>;
 
 /// What was made of lists.
-pub(crate) type ListsWritten = BTreeMap<ListPlace, Result<Listed>>;
+pub(crate) type ListsWritten = BTreeMap<ListPlace, Result<ListWrite>>;
 
 /// Reads the lists at some places, once each.
 pub(crate) async fn find_lists(client: &Client, mut places: Vec<ListPlace>) -> Lists {
@@ -61,20 +61,20 @@ pub(crate) async fn find_lists(client: &Client, mut places: Vec<ListPlace>) -> L
     found.buffer_unordered(AT_ONCE).collect().await
 }
 
-/// Makes every list what the listings say, one write for each list.
+/// Makes every list what the memberships say, one write for each list.
 pub(crate) async fn write_lists(
     client: &Client,
     flight: Flight,
     lists: &Lists,
-    listings: &[&Listing],
+    memberships: &[&ListMembership],
     touch: bool,
 ) -> ListsWritten {
     let mut deltas: BTreeMap<ListPlace, ListDelta> = BTreeMap::new();
-    for listing in listings {
-        let delta = deltas.entry(listing.name.list_place()).or_default();
+    for membership in memberships {
+        let delta = deltas.entry(membership.name.list_place()).or_default();
         delta.of = Ids::Anywhere;
-        let side = if listing.wanted { &mut delta.add } else { &mut delta.remove };
-        side.push(listing.entry.clone());
+        let side = if membership.wanted { &mut delta.add } else { &mut delta.remove };
+        side.push(membership.entry.clone());
     }
     let mut writes = Vec::new();
     for (place, delta) in deltas {
@@ -90,14 +90,14 @@ pub(crate) async fn write_lists(
 
 /// Whether nobody else can undo it any more: it was written, in a version that is still the list's or
 /// older than it.
-pub(crate) fn is_settled(client: &Client, listing: &Listing, listed: Listed) -> bool {
+pub(crate) fn is_settled(client: &Client, membership: &ListMembership, listed: ListWrite) -> bool {
     let guards = client.outbox().guards;
     match listed {
-        Listed::Kept => true,
-        Listed::Written if listing.wanted => true,
-        Listed::Same if listing.wanted => !guards.hold(Guard::EntryWritten),
+        ListWrite::Kept => true,
+        ListWrite::Written if membership.wanted => true,
+        ListWrite::Same if membership.wanted => !guards.hold(Guard::EntryWritten),
         // A list that is deleted later has no version: an old writer could create it again.
-        Listed::Written | Listed::Gone | Listed::Same => !guards.hold(Guard::EntrySecondLook),
+        ListWrite::Written | ListWrite::Gone | ListWrite::Same => !guards.hold(Guard::EntrySecondLook),
     }
 }
 
@@ -170,13 +170,13 @@ impl FoundList {
         place: &ListPlace,
         delta: ListDelta,
         touch: bool,
-    ) -> Result<Listed> {
+    ) -> Result<ListWrite> {
         let ids: HashSet<&String> = self.ids().iter().collect();
         let is_so = delta.add.iter().all(|id| ids.contains(id))
             && !delta.remove.iter().any(|id| ids.contains(id));
         let is_touched = touch && client.outbox().guards.hold(Guard::EntryWritten);
         if is_so && (!is_touched || delta.add.is_empty()) {
-            return Ok(Listed::Same);
+            return Ok(ListWrite::Same);
         }
         let written = match self {
             Self::Rows(list) => write_rows(client, flight, place, &delta, list.as_ref()).await,
@@ -193,7 +193,7 @@ async fn write_rows(
     place: &ListPlace,
     delta: &ListDelta,
     list: Option<&StoredList>,
-) -> Result<Listed> {
+) -> Result<ListWrite> {
     let operations = delta.operations((&place.partition_key, &place.row_key), list)?;
     let is_gone = operations.first().is_none_or(|operation| operation.verb() == Verb::Delete);
     let mut batch = Batch::new(&place.table);
@@ -201,7 +201,7 @@ async fn write_rows(
         batch.push(guarded(client, operation)?).map_err(too_large)?;
     }
     flight.run(client, client.apply(&batch)).await.map_err(too_large)?;
-    Ok(if is_gone { Listed::Gone } else { Listed::Written })
+    Ok(if is_gone { ListWrite::Gone } else { ListWrite::Written })
 }
 
 /// A blob is never deleted, so that whoever read another version is too late for good.
@@ -212,7 +212,7 @@ async fn write_blob(
     place: &ListPlace,
     delta: &ListDelta,
     list: Option<&BlobList>,
-) -> Result<Listed> {
+) -> Result<ListWrite> {
     let blobs = client.blobs.as_ref().ok_or_else(without_blobs)?;
     let name = list_name(&place.table, &place.partition_key, &place.row_key)?;
     let ids = list.map(|list| &*list.ids).unwrap_or_default();
@@ -222,7 +222,7 @@ async fn write_blob(
         false => blobs.read(&name).await?.map(|blob| blob.version),
     };
     flight.run(client, blobs.write(&name, text, seen)).await?;
-    Ok(Listed::Kept)
+    Ok(ListWrite::Kept)
 }
 
 /// Some ids are more than one transaction takes.

@@ -11,7 +11,7 @@ use crate::{
     entity::{EntityRows, Kinds, Schema},
     error::{Error, ErrorKind, Result},
     plan::outbox::{
-        Claimed, Name, Owner, Place, claim_key, claim_of, from_of, is_alive, owned_copy,
+        Claimed, CopyAddress, Owner, Place, claim_key, claim_of, from_of, is_alive, owned_copy,
     },
     row::{ETag, Row},
     store::backoff,
@@ -57,12 +57,12 @@ pub(crate) async fn held_by(
     client: &Client,
     place: &Place,
     schema: &'static Schema,
-    name: &Name,
+    name: &CopyAddress,
 ) -> Result<Option<Held>> {
     let Some(primary) = read_place(client, place, &place.row_key).await? else { return Ok(None) };
     let Some(version) = primary.etag() else { return Ok(None) };
     let rows = derived(client, &place.table, schema, &primary).await?;
-    let copies = rows.into_iter().flat_map(|rows| rows.elsewhere);
+    let copies = rows.into_iter().flat_map(|rows| rows.remote_copies);
     let Some(copy) = copies.into_iter().find(|copy| name.is_of(&place.table, copy)) else {
         return Ok(None);
     };

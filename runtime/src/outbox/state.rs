@@ -14,7 +14,7 @@ use crate::{
     clock::Clock,
     entity::{Kinds, Schema},
     error::{Error, ErrorKind, Result},
-    plan::outbox::{Fence, Name},
+    plan::outbox::{Fence, CopyAddress},
     queue::ServerClock,
     random::Chance,
     store::backoff,
@@ -73,18 +73,18 @@ impl Outbox {
     }
 
     /// The type and the index that a name in a dirty row means, where they are known.
-    pub(crate) fn known(&self, name: &Name) -> Option<(&'static Schema, Kinds)> {
+    pub(crate) fn known(&self, name: &CopyAddress) -> Option<(&'static Schema, Kinds)> {
         let (entity_type, index) = name.split()?;
         let types = self.types.read().unwrap_or_else(PoisonError::into_inner);
         types.iter().find_map(|schema| {
             let schema: &'static Schema = schema;
-            let kinds = schema.elsewhere_named(index)?;
+            let kinds = schema.remote_copies_named(index)?;
             (schema.entity_type == entity_type).then_some((schema, kinds))
         })
     }
 
     /// The type whose list a name in a dirty row means, where the list is known.
-    pub(crate) fn known_list(&self, name: &Name) -> Option<&'static Schema> {
+    pub(crate) fn known_list(&self, name: &CopyAddress) -> Option<&'static Schema> {
         let (entity_type, list, in_blob) = name.split_list()?;
         let types = self.types.read().unwrap_or_else(PoisonError::into_inner);
         types.iter().find_map(|schema| {

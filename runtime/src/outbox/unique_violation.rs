@@ -83,7 +83,7 @@ impl Wanted<'_> {
         };
         let Some(rows) = (holders.derived)(primary)? else { return Ok(false) };
         let rows = client.tokens_of(schema).await?.fill(schema, rows)?;
-        Ok(rows.copies.iter().any(|copy| copy.row.row_key() == row_key))
+        Ok(rows.local_copies.iter().any(|copy| copy.row.row_key() == row_key))
     }
 
     /// Whose the row is; `None`: it changed while that was looked up.

@@ -100,7 +100,7 @@ impl Change {
         if effect.old.is_none()
             && let Some(new) = &effect.new
         {
-            operations += new.copies.len();
+            operations += new.local_copies.len();
         }
         Ok((operations, bytes))
     }
@@ -115,15 +115,15 @@ impl Change {
             Self::Keyed(_) => return Ok((1, 0)),
         };
         let (mut operations, mut bytes) = self.least_size()?;
-        if self.has_rows_elsewhere() {
+        if self.has_remote_rows() {
             operations += effect.primary.len();
         }
         for rows in effect.old.iter().chain(&effect.new) {
             if effect.old.is_some() {
-                operations += rows.copies.len();
+                operations += rows.local_copies.len();
             }
-            operations += rows.entries.len();
-            for copy in &rows.copies {
+            operations += rows.local_list_entries.len();
+            for copy in &rows.local_copies {
                 let insert = Operation::insert(copy.row.clone());
                 let stored = size::as_stored(&insert, effect.schema, Some(copy.family))?;
                 bytes += stored.request_bytes()?;
@@ -133,11 +133,11 @@ impl Change {
     }
 
     /// Whether it is known to concern rows in other partitions: then a fence goes with it.
-    pub(crate) fn has_rows_elsewhere(&self) -> bool {
+    pub(crate) fn has_remote_rows(&self) -> bool {
         match self {
             Self::Ready(effect) => {
                 let mut rows = effect.old.iter().chain(&effect.new);
-                rows.any(|rows| !rows.elsewhere.is_empty() || !rows.listed.is_empty())
+                rows.any(|rows| !rows.remote_copies.is_empty() || !rows.remote_lists.is_empty())
             }
             Self::Read { .. } | Self::Keyed(_) => false,
         }
@@ -147,10 +147,10 @@ impl Change {
     /// unique values elsewhere.
     pub(crate) fn shared_rows(&self) -> usize {
         let Self::Ready(effect) = self else { return 0 };
-        let mut copies = effect.old.iter().chain(&effect.new).flat_map(|rows| &rows.elsewhere);
+        let mut copies = effect.old.iter().chain(&effect.new).flat_map(|rows| &rows.remote_copies);
         match copies.any(|copy| copy.family.unique) {
             true => 2,
-            false => usize::from(self.has_rows_elsewhere()),
+            false => usize::from(self.has_remote_rows()),
         }
     }
 
@@ -158,7 +158,7 @@ impl Change {
     pub(crate) fn may_write_lists(&self) -> bool {
         match self {
             Self::Ready(effect) => {
-                effect.old.iter().chain(&effect.new).any(|rows| !rows.entries.is_empty())
+                effect.old.iter().chain(&effect.new).any(|rows| !rows.local_list_entries.is_empty())
             }
             Self::Read { .. } | Self::Keyed(_) => true,
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::seal::IndexKey;
 use crate::{
     edm::ValueRef,
-    entity::{Access, CopyRow, EntityRows, ListEntry, Listed, Schema},
+    entity::{Access, CopyRow, EntityRows, ListEntry, RemoteList, Schema},
     error::{Error, ErrorKind, Result, SealFault},
     key::{Family, TOKEN_PLACEHOLDER, Template},
     row::Row,
@@ -86,21 +86,22 @@ impl Tokens {
             check_made(copy.family, &row)?;
             Ok(CopyRow { row, family: copy.family })
         };
-        let elsewhere = rows.elsewhere.into_iter().map(keyed).collect::<Result<_>>()?;
-        let copies = rows.copies.into_iter().map(keyed);
-        let entries = rows.entries.into_iter().map(|entry| ListEntry {
+        let remote_copies = rows.remote_copies.into_iter().map(keyed).collect::<Result<_>>()?;
+        let local_copies = rows.local_copies.into_iter().map(keyed);
+        let local_list_entries = rows.local_list_entries.into_iter().map(|entry| ListEntry {
             row_key: filled(&entry.family.row, &entry.row_key, &made),
             id: primary.row_key().to_owned(),
             family: entry.family,
         });
-        let listed = rows.listed.into_iter().map(|listed| Listed {
+        let remote_lists = rows.remote_lists.into_iter().map(|listed| RemoteList {
             partition_key: filled(&listed.family.partition, &listed.partition_key, &made),
             row_key: filled(&listed.family.row, &listed.row_key, &made),
             family: listed.family,
         });
-        let listed = listed.collect();
-        let (copies, entries) = (copies.collect::<Result<_>>()?, entries.collect());
-        Ok(EntityRows { primary, copies, elsewhere, entries, listed })
+        let remote_lists = remote_lists.collect();
+        let (local_copies, local_list_entries) =
+            (local_copies.collect::<Result<_>>()?, local_list_entries.collect());
+        Ok(EntityRows { primary, local_copies, remote_copies, local_list_entries, remote_lists })
     }
 
     /// The tokens of the fields that a row holds.

@@ -4,7 +4,7 @@ use crate::{entity::set::Members, key::Family, plan::outbox::OF_OWNER};
 
 /// Whether rows of the family may be reservations.
 pub(crate) fn may_be_claimed(family: &Family) -> bool {
-    family.unique && family.elsewhere
+    family.unique && family.is_remote
 }
 
 /// The properties with what tells whose a reservation is, where rows of the family may be some.

@@ -11,7 +11,7 @@ use crate::{
     filter::Filter,
     key::Family,
     outbox::reservation::held_by,
-    plan::outbox::{Name, claim_of, from_of, place_of},
+    plan::outbox::{CopyAddress, claim_of, from_of, place_of},
     row::Row,
     table::Client,
 };
@@ -29,8 +29,8 @@ impl Client {
         if !may_be_claimed(family) || claim_of(&row)?.is_none() {
             return Ok(Some(row));
         }
-        let Some(kinds) = schema.elsewhere_named(family.name) else { return Ok(Some(row)) };
-        let name = Name {
+        let Some(kinds) = schema.remote_copies_named(family.name) else { return Ok(Some(row)) };
+        let name = CopyAddress {
             index: [schema.entity_type, "#", family.name].concat(),
             table: family.table.unwrap_or(table).to_owned(),
             partition_key: row.partition_key().to_owned(),

@@ -49,7 +49,7 @@ async fn ids<E: TableEntity>(
     request: &Request,
     cursor: Option<&Cursor>,
 ) -> Result<(Vec<Keys>, Option<Cursor>)> {
-    let elsewhere = request.family().filter(|family| family.elsewhere);
+    let elsewhere = request.family().filter(|family| family.is_remote);
     if let Some((partition_key, row_key)) = request.point().await? {
         let keys = match elsewhere {
             Some(family) => {
@@ -117,7 +117,7 @@ pub(crate) async fn page<E: TableEntity, T: FromRow>(
     let (ids, next) = ids::<E>(request, cursor).await?;
     let primary = E::SCHEMA.primary()?;
     let filter = request.condition_on(primary)?;
-    let elsewhere = request.family().filter(|family| family.elsewhere);
+    let elsewhere = request.family().filter(|family| family.is_remote);
     let select = match &filter {
         // What says whether an entity belongs in a list elsewhere is all of it.
         Filter::Constant(true) if elsewhere.is_none() => {
@@ -175,7 +175,7 @@ impl Belongs {
     fn holds<E: TableEntity>(&self, row: &Row) -> Result<bool> {
         let Some(rows) = (E::SCHEMA.derived)(row)? else { return Ok(false) };
         let rows = self.tokens.fill(E::SCHEMA, rows)?;
-        let mut listed = rows.listed.iter().filter(|listed| {
+        let mut listed = rows.remote_lists.iter().filter(|listed| {
             listed.family.name == self.family.name && listed.family.in_blob == self.family.in_blob
         });
         Ok(listed.any(|listed| self.keys.contains(&listed.partition_key, &listed.row_key)))

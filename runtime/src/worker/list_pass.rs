@@ -16,9 +16,9 @@ use crate::{
     outbox::{
         deadline::Flight,
         guard::Guard,
-        remote_list::{Listed, Lists, ListsWritten, find_lists, is_settled, write_lists},
+        remote_list::{ListWrite, Lists, ListsWritten, find_lists, is_settled, write_lists},
     },
-    plan::outbox::{ListPlace, Listing, OpenRow},
+    plan::outbox::{ListPlace, ListMembership, OpenRow},
 };
 
 /// Dirty rows whose lists are written together: what is added to a list at once stays far below
@@ -80,30 +80,30 @@ impl Worker {
     /// Writes each list once, with what all passes want of it.
     async fn write(&self, flight: Flight, lists: &Lists, halves: &[Result<Half>]) -> ListsWritten {
         let halves = || halves.iter().filter_map(|half| half.as_ref().ok());
-        let listings: Vec<&Listing> = halves().flat_map(|half| &half.listings).collect();
+        let memberships: Vec<&ListMembership> = halves().flat_map(|half| &half.memberships).collect();
         // What is as it should be is written once more, unless nobody can be under way any more.
         let touch = halves().any(|half| !half.second_look);
-        write_lists(&self.client, flight, lists, &listings, touch).await
+        write_lists(&self.client, flight, lists, &memberships, touch).await
     }
 
     /// The pass with what was made of its lists.
     fn whole(&self, mut half: Half, lists: &Lists, written: &ListsWritten) -> Result<Half> {
-        for listing in std::mem::take(&mut half.listings) {
-            let place = listing.name.list_place();
+        for membership in std::mem::take(&mut half.memberships) {
+            let place = membership.name.list_place();
             if let Some(Err(error)) = lists.get(&place) {
                 return Err(error.clone());
             }
             let listed = match written.get(&place) {
                 Some(Ok(listed)) => *listed,
                 Some(Err(error)) => return Err(error.clone()),
-                None => Listed::Same,
+                None => ListWrite::Same,
             };
             let done = match listed {
-                listed if is_settled(&self.client, &listing, listed) => Done::Written,
-                Listed::Same => Done::Nothing,
-                Listed::Written | Listed::Kept | Listed::Gone => Done::Deleted,
+                listed if is_settled(&self.client, &membership, listed) => Done::Written,
+                ListWrite::Same => Done::Nothing,
+                ListWrite::Written | ListWrite::Kept | ListWrite::Gone => Done::Deleted,
             };
-            if listed != Listed::Same {
+            if listed != ListWrite::Same {
                 self.memory().stats.written += 1;
             }
             half.done.push(done);

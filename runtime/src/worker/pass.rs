@@ -18,7 +18,7 @@ use crate::{
         reservation::is_open,
     },
     plan::outbox::{
-        Listing, Name, OpenRow, Owner, Place, Step, claim_of, from_of, holds_same, is_of_version,
+        ListMembership, CopyAddress, OpenRow, Owner, Place, Step, claim_of, from_of, holds_same, is_of_version,
         place_of, step,
     },
     row::Row,
@@ -69,7 +69,7 @@ pub(super) struct Half {
     /// Its age was told before the pass began, and is more by now.
     pub(super) second_look: bool,
     pub(super) done: Vec<Done>,
-    pub(super) listings: Vec<Listing>,
+    pub(super) memberships: Vec<ListMembership>,
 }
 
 impl Half {
@@ -108,7 +108,7 @@ impl Worker {
         let second_look = aged.age.is_some_and(|age| age >= self.client.outbox().options.flight);
         let open = OpenRow::of(aged.row.clone())?;
         let primary_read = self.read_primary(table, &open);
-        let elsewhere = try_join_all(open.names.iter().map(|name| self.read_elsewhere(name)));
+        let elsewhere = try_join_all(open.names.iter().map(|name| self.read_remote_row(name)));
         let (found, claimed, primary);
         if !guards.hold(Guard::DestinationFirst) {
             primary = primary_read.await?;
@@ -124,10 +124,10 @@ impl Worker {
             claimed = self.claimed(table, &open, &found).await?;
         }
         let derived = self.derived(table, &open, primary.as_ref()).await?;
-        let (mut steps, mut listings) = (Vec::new(), Vec::new());
+        let (mut steps, mut memberships) = (Vec::new(), Vec::new());
         for ((name, found), is_claimed) in open.names.iter().zip(&found).zip(claimed) {
             if let Some(schema) = self.list_of(name) {
-                listings.push(derived.listing(schema, table, &open, name));
+                memberships.push(derived.membership(schema, table, &open, name));
                 continue;
             }
             let step = match is_claimed {
@@ -139,7 +139,7 @@ impl Worker {
         let own = Place::new(table, open.row.partition_key(), &open.primary);
         let done = steps.into_iter().map(|(name, step)| self.take(flight, &own, name, step));
         let done = try_join_all(done).await?;
-        Ok(Half { open, second_look, done, listings })
+        Ok(Half { open, second_look, done, memberships })
     }
 
     async fn read_primary(&self, table: &str, open: &OpenRow) -> Result<Option<Row>> {
@@ -147,7 +147,7 @@ impl Worker {
         self.client.read(Read { table, partition_key, row_key, select: None }).await
     }
 
-    async fn read_elsewhere(&self, name: &Name) -> Result<Option<Row>> {
+    async fn read_remote_row(&self, name: &CopyAddress) -> Result<Option<Row>> {
         if self.client.outbox().known(name).is_none() {
             return Ok(None);
         }
@@ -155,7 +155,7 @@ impl Worker {
     }
 
     /// The type whose list the name means, where this client can write it.
-    fn list_of(&self, name: &Name) -> Option<&'static Schema> {
+    fn list_of(&self, name: &CopyAddress) -> Option<&'static Schema> {
         let can_write = !name.list_place().in_blob || self.client.has_blobs();
         self.client.outbox().known_list(name).filter(|_| can_write)
     }
@@ -165,7 +165,7 @@ impl Worker {
         &self,
         table: &str,
         open: &OpenRow,
-        name: &Name,
+        name: &CopyAddress,
         found: Option<&Row>,
         derived: &Derived<'_>,
     ) -> Result<Option<Step>> {
@@ -227,7 +227,7 @@ impl Worker {
         &self,
         flight: Flight,
         own: &Place,
-        name: &Name,
+        name: &CopyAddress,
         step: Option<Step>,
     ) -> Result<Done> {
         let (operation, done) = match step {
@@ -250,7 +250,7 @@ impl Worker {
 
     /// Why a row cannot be written that another primary has. One that nobody holds the key of any
     /// more goes, and the pass is made again.
-    async fn contested(&self, flight: Flight, own: &Place, name: &Name) -> Result<Error> {
+    async fn contested(&self, flight: Flight, own: &Place, name: &CopyAddress) -> Result<Error> {
         let known = self.client.outbox().known(name).filter(|(_, kinds)| kinds.copy.unique);
         let Some((_, kinds)) = known else { return Ok(taken(name)) };
         let again = || Error::new(ErrorKind::Contended, "the place of the copy changed meanwhile");
@@ -283,7 +283,7 @@ fn is_raced(error: &Error) -> bool {
     error.is_raced() || error.is_contended()
 }
 
-fn taken(name: &Name) -> Error {
+fn taken(name: &CopyAddress) -> Error {
     let message = "the place of the copy is taken by another entity's copy";
     let index = name.split().map_or("", |(_, index)| index);
     Error::new(ErrorKind::UniqueViolation, message)

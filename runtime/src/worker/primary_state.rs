@@ -7,7 +7,7 @@ use crate::{
     outbox::reservation::derived,
     plan::{
         moves::move_of,
-        outbox::{Listing, Name, OpenRow, Owner, entry},
+        outbox::{ListMembership, CopyAddress, OpenRow, Owner, entry},
     },
     row::Row,
 };
@@ -55,31 +55,31 @@ impl Derived<'_> {
     pub(super) fn wanted(
         &self,
         schema: &'static Schema,
-        name: &Name,
+        name: &CopyAddress,
         table: &str,
     ) -> Result<Option<(Kinds, Row)>> {
         let known = self.rows.iter().find(|(known, _)| std::ptr::eq(*known, schema));
         let rows = known.and_then(|(_, rows)| rows.as_ref());
-        let copy = rows.and_then(|rows| rows.elsewhere.iter().find(|copy| name.is_of(table, copy)));
+        let copy = rows.and_then(|rows| rows.remote_copies.iter().find(|copy| name.is_of(table, copy)));
         let Some(copy) = copy else { return Ok(None) };
         let Some(primary) = schema.primary_of(copy.family) else { return Ok(None) };
         Ok(Some((Kinds { copy: copy.family, primary, schema }, copy.row.clone())))
     }
 
     /// Whether the primary shall be in a list elsewhere, and as what.
-    pub(super) fn listing(
+    pub(super) fn membership(
         &self,
         schema: &'static Schema,
         table: &str,
         open: &OpenRow,
-        name: &Name,
-    ) -> Listing {
+        name: &CopyAddress,
+    ) -> ListMembership {
         let known = self.rows.iter().find(|(known, _)| std::ptr::eq(*known, schema));
         let rows = known.and_then(|(_, rows)| rows.as_ref());
-        let mut listed = rows.iter().flat_map(|rows| &rows.listed);
+        let mut listed = rows.iter().flat_map(|rows| &rows.remote_lists);
         let wanted = listed.any(|listed| name.is_of_list(table, listed));
         let owner =
             Owner { table, partition_key: open.row.partition_key(), row_key: &open.primary };
-        Listing { entry: entry(owner, schema, name), name: name.clone(), wanted }
+        ListMembership { entry: entry(owner, schema, name), name: name.clone(), wanted }
     }
 }

@@ -110,11 +110,11 @@ fn family_of(schema: &'static Schema, row: &Row) -> Result<Option<&'static Famil
     {
         let is_it = |family: &&Family| family.kind != FamilyKind::List && family.marker == marker;
         if let Some(family) = families.iter().find(is_it) {
-            return Ok((!family.elsewhere).then_some(family));
+            return Ok((!family.is_remote).then_some(family));
         }
     }
     // Copies in other partitions have their primaries there.
-    for family in families.iter().filter(|family| !family.elsewhere) {
+    for family in families.iter().filter(|family| !family.is_remote) {
         let is_it = match family.kind {
             FamilyKind::List => is_list(row, family)?,
             FamilyKind::Primary | FamilyKind::Copy => {
@@ -136,7 +136,7 @@ fn derived(
     each: &mut impl FnMut(Mark<'_>),
 ) -> Result<()> {
     let Some(rows) = rows else { return Ok(()) };
-    for copy in &rows.copies {
+    for copy in &rows.local_copies {
         each(Mark {
             family: copy.family,
             row_key: Place::Of(&copy.row),
@@ -145,7 +145,7 @@ fn derived(
             hash: hashing.row(&copy.row)?,
         });
     }
-    for entry in &rows.entries {
+    for entry in &rows.local_list_entries {
         each(Mark {
             family: entry.family,
             row_key: Place::Text(&entry.row_key),

@@ -21,7 +21,7 @@ use crate::{
     entity::TableEntity,
     error::Result,
     key::Family,
-    plan::outbox::Name,
+    plan::outbox::CopyAddress,
     row::{ETag, Row},
     table::Table,
 };
@@ -68,7 +68,7 @@ pub struct Finding {
     /// The version of the copy that was found.
     etag: Option<ETag>,
     /// Its place, where it is in another partition or table than its primary.
-    elsewhere: Option<Box<Name>>,
+    elsewhere: Option<Box<CopyAddress>>,
 }
 
 impl Finding {

@@ -169,7 +169,7 @@ async fn contested<E: TableEntity>(
             return Ok(Vec::new());
         };
         let wanted = rows.and_then(|rows| {
-            rows.copies.into_iter().find(|copy| copy.row.row_key() == suspect.row_key)
+            rows.local_copies.into_iter().find(|copy| copy.row.row_key() == suspect.row_key)
         });
         if let Some(wanted) = wanted {
             let holds = copy.as_ref().is_some_and(|copy| copy.has_same_content(&wanted.row));
@@ -298,7 +298,7 @@ impl Reading {
         };
         if suspect.id.is_some() {
             let wanted = rows.is_some_and(|rows| {
-                rows.entries.iter().any(|entry| entry.row_key == suspect.row_key)
+                rows.local_list_entries.iter().any(|entry| entry.row_key == suspect.row_key)
             });
             let times = self.ids.iter().filter(|id| *id == primary).count();
             return Ok(match (wanted, times) {
@@ -309,7 +309,7 @@ impl Reading {
             });
         }
         let wanted = rows.and_then(|rows| {
-            rows.copies.into_iter().find(|copy| copy.row.row_key() == suspect.row_key)
+            rows.local_copies.into_iter().find(|copy| copy.row.row_key() == suspect.row_key)
         });
         Ok(match (wanted, &self.row) {
             (Some(_), None) => Some(FindingKind::Missing),

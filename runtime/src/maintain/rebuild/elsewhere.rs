@@ -48,9 +48,9 @@ fn naming(
     family: &'static Family,
 ) -> Option<Dirty> {
     if family.kind == FamilyKind::List {
-        let listed = rows.listed.iter().find(|listed| listed.family.index == family.index)?;
+        let listed = rows.remote_lists.iter().find(|listed| listed.family.index == family.index)?;
         return Some(Dirty::naming_list(schema, table, primary, listed));
     }
-    let copy = rows.elsewhere.iter().find(|copy| copy.family.index == family.index)?;
+    let copy = rows.remote_copies.iter().find(|copy| copy.family.index == family.index)?;
     Dirty::naming(schema, table, primary, copy)
 }

@@ -51,11 +51,11 @@ pub(crate) fn derive<E: TableEntity>(
     primary: &Row,
     tokens: &Tokens,
 ) -> Result<Option<Item>> {
-    let Some(EntityRows { copies, entries, .. }) = derived::<E>(Some(primary), tokens)? else {
+    let Some(EntityRows { local_copies, local_list_entries, .. }) = derived::<E>(Some(primary), tokens)? else {
         return Ok(None);
     };
-    let copy = copies.into_iter().find(|copy| copy.family.name == family.name);
-    let entry = entries.into_iter().find(|entry| entry.family.name == family.name);
+    let copy = local_copies.into_iter().find(|copy| copy.family.name == family.name);
+    let entry = local_list_entries.into_iter().find(|entry| entry.family.name == family.name);
     let what = match (copy, entry) {
         (Some(copy), _) => What::Copy(copy.row),
         (None, Some(entry)) => What::Entry(entry.row_key),

@@ -127,7 +127,7 @@ impl<E: TableEntity> Rebuild<E> {
     /// Writes what the primaries of a page derive; of an index in another partition, what workers
     /// go by.
     async fn write(&self, page: &[Stored<E>], report: &mut RebuildReport) -> Result<()> {
-        if self.family.elsewhere {
+        if self.family.is_remote {
             let primaries: Vec<&Row> = page.iter().map(Stored::row).collect();
             report.written += elsewhere::record(&self.table, self.family, &primaries).await?;
             return Ok(());

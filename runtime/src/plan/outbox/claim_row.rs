@@ -4,9 +4,9 @@
 //! it. The transaction deletes the row; a claim that was called dead cannot become true any more.
 
 use super::{
-    dirty_row::Name,
+    dirty_row::CopyAddress,
     hash::hash128,
-    remote_copy::{FROM, HELD, TABLE, VERSION, keys_of_owner},
+    remote_copy::{FROM, CLAIM_PROPERTY, TABLE, VERSION, keys_of_owner},
     reserved_keys::{CLAIM, FORMAT, FORMAT_NAME, TYPE_NAME},
 };
 use crate::{
@@ -56,20 +56,20 @@ impl Place {
 /// A key that is claimed, and for which primary of the claim's partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claimed {
-    pub(crate) name: Name,
+    pub(crate) name: CopyAddress,
     /// The RowKey of the primary.
     pub(crate) primary: String,
 }
 
 impl Claimed {
     fn texts(&self) -> [&str; 5] {
-        let Name { index, table, partition_key, row_key } = &self.name;
+        let CopyAddress { index, table, partition_key, row_key } = &self.name;
         [index, table, partition_key, row_key, &self.primary]
     }
 
     fn parse(value: &str) -> Option<Self> {
         let [index, table, partition_key, row_key, primary] = serde_json::from_str(value).ok()?;
-        Some(Self { name: Name { index, table, partition_key, row_key }, primary })
+        Some(Self { name: CopyAddress { index, table, partition_key, row_key }, primary })
     }
 }
 
@@ -137,7 +137,7 @@ impl OpenClaim {
 
 /// The claim that a row elsewhere is reserved by, if any.
 pub(crate) fn claim_of(row: &Row) -> Result<Option<&str>> {
-    Ok(match row.get(HELD)? {
+    Ok(match row.get(CLAIM_PROPERTY)? {
         Some(ValueRef::String(id)) => Some(id),
         _ => None,
     })
@@ -167,11 +167,11 @@ pub(crate) fn reserved(copy: &Row, id: &str, from: Option<&Place>) -> Result<Row
     let mut row = Row::build(copy.partition_key(), copy.row_key());
     let mut properties = copy.properties();
     while let Some((name, value)) = properties.next()? {
-        if name != VERSION.as_bytes() && name != HELD.as_bytes() && name != FROM.as_bytes() {
+        if name != VERSION.as_bytes() && name != CLAIM_PROPERTY.as_bytes() && name != FROM.as_bytes() {
             row.put(&String::from_utf8_lossy(name), value);
         }
     }
-    row.put(HELD, ValueRef::String(id));
+    row.put(CLAIM_PROPERTY, ValueRef::String(id));
     if let Some(from) = from {
         row.put(FROM, ValueRef::String(&from.text()));
     }
@@ -181,7 +181,7 @@ pub(crate) fn reserved(copy: &Row, id: &str, from: Option<&Place>) -> Result<Row
 /// What puts the name of another claim on a reservation, and leaves all else.
 pub(crate) fn renamed(found: &Row, id: &str) -> Result<Operation> {
     let mut row = Row::build(found.partition_key(), found.row_key());
-    row.put(HELD, ValueRef::String(id));
+    row.put(CLAIM_PROPERTY, ValueRef::String(id));
     Ok(Operation::merge(row.finish()?, Condition::for_etag(found.etag())))
 }
 

@@ -3,14 +3,14 @@
 use super::{
     fence::text,
     hash::hash128,
-    list_membership::{Listing, listings},
+    list_membership::{ListMembership, memberships},
     remote_copy::Owner,
     reserved_keys::{DIRTY, FORMAT, FORMAT_NAME, TYPE_NAME},
 };
 use crate::{
     batch::{Operation, Verb},
     edm::ValueRef,
-    entity::{CopyRow, EntityRows, Kinds, Listed, Schema},
+    entity::{CopyRow, EntityRows, Kinds, RemoteList, Schema},
     error::{Error, ErrorKind, Result},
     key::Family,
     limits,
@@ -18,7 +18,7 @@ use crate::{
     row::Row,
 };
 
-/// What the properties that name destinations begin with.
+/// What the properties that name changed copies and lists begin with.
 const NAME: &str = "D_";
 /// The property with the primary's RowKey, where the key of the dirty row has its hash.
 const ROW: &str = "Row";
@@ -29,7 +29,7 @@ const DIGITS: usize = 32;
 
 /// A row elsewhere: of which index, and where.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Name {
+pub(crate) struct CopyAddress {
     /// The type and the index: `Employee#ByEmail`.
     pub(crate) index: String,
     pub(crate) table: String,
@@ -37,7 +37,7 @@ pub(crate) struct Name {
     pub(crate) row_key: String,
 }
 
-impl Name {
+impl CopyAddress {
     /// The place of a row, which is a copy of a primary in that table or would be one.
     pub(crate) fn of_row(table: &str, family: &Family, row: &Row) -> Self {
         Self {
@@ -83,8 +83,8 @@ impl Name {
 
 /// A row elsewhere that a change concerns.
 #[derive(Debug, Clone)]
-pub(crate) struct Destination {
-    pub(crate) name: Name,
+pub(crate) struct CopyChange {
+    pub(crate) name: CopyAddress,
     pub(crate) kinds: Kinds,
     /// What it shall hold; `None`: it shall not be there.
     pub(crate) wanted: Option<Row>,
@@ -92,7 +92,7 @@ pub(crate) struct Destination {
     pub(crate) was_there: bool,
 }
 
-impl Destination {
+impl CopyChange {
     /// Whether its key has to be claimed: it is new to the primary, and nobody else may have it.
     pub(crate) fn is_claimed(&self) -> bool {
         self.kinds.copy.unique && self.wanted.is_some() && !self.was_there
@@ -105,8 +105,8 @@ pub(crate) struct Dirty {
     pub(crate) partition_key: String,
     /// The primary's RowKey.
     pub(crate) primary: String,
-    pub(crate) destinations: Vec<Destination>,
-    pub(crate) listings: Vec<Listing>,
+    pub(crate) copy_changes: Vec<CopyChange>,
+    pub(crate) memberships: Vec<ListMembership>,
 }
 
 /// What effects in one table concern elsewhere. Copies that stay as they are are left out: what was
@@ -118,52 +118,52 @@ pub(crate) fn dirty_rows(effects: &[impl AsRef<Effect>], table: &str) -> Vec<Dir
 fn of_effect(effect: &Effect, table: &str) -> Vec<Dirty> {
     let Some(schema) = effect.schema else { return Vec::new() };
     let copies =
-        |rows: Option<&EntityRows>| rows.map(|rows| rows.elsewhere.clone()).unwrap_or_default();
+        |rows: Option<&EntityRows>| rows.map(|rows| rows.remote_copies.clone()).unwrap_or_default();
     let (old, new) = (copies(effect.old.as_ref()), copies(effect.new.as_ref()));
     let (old_rows, new_rows) = (effect.old.as_ref(), effect.new.as_ref());
     let is_one = effect.primary.len() == 1;
     let dirty = effect.primary.iter().filter_map(|operation| {
         let (partition_key, row_key) = operation.row().keys();
         let owner = Owner { table, partition_key, row_key };
-        let (destinations, listings) = match operation.verb() {
+        let (copy_changes, memberships) = match operation.verb() {
             Verb::Delete => {
-                (destinations(schema, table, &old, &[]), listings(schema, owner, old_rows, None))
+                (copy_changes(schema, table, &old, &[]), memberships(schema, owner, old_rows, None))
             }
             _ if is_one => (
-                destinations(schema, table, &old, &new),
-                listings(schema, owner, old_rows, new_rows),
+                copy_changes(schema, table, &old, &new),
+                memberships(schema, owner, old_rows, new_rows),
             ),
-            _ => (destinations(schema, table, &[], &new), listings(schema, owner, None, new_rows)),
+            _ => (copy_changes(schema, table, &[], &new), memberships(schema, owner, None, new_rows)),
         };
-        (!destinations.is_empty() || !listings.is_empty()).then(|| Dirty {
+        (!copy_changes.is_empty() || !memberships.is_empty()).then(|| Dirty {
             partition_key: operation.row().partition_key().to_owned(),
             primary: operation.row().row_key().to_owned(),
-            destinations,
-            listings,
+            copy_changes,
+            memberships,
         })
     });
     dirty.collect()
 }
 
-fn destinations(
+fn copy_changes(
     schema: &'static Schema,
     table: &str,
     old: &[CopyRow],
     new: &[CopyRow],
-) -> Vec<Destination> {
-    let destination = |copy: &CopyRow, wanted: Option<&Row>, was_there: bool| {
+) -> Vec<CopyChange> {
+    let copy_change = |copy: &CopyRow, wanted: Option<&Row>, was_there: bool| {
         let primary = schema.primary_of(copy.family)?;
         let kinds = Kinds { copy: copy.family, primary, schema };
-        Some(Destination { name: Name::of(table, copy), kinds, wanted: wanted.cloned(), was_there })
+        Some(CopyChange { name: CopyAddress::of(table, copy), kinds, wanted: wanted.cloned(), was_there })
     };
     let left = old.iter().filter(|old| !new.iter().any(|new| is_at_same_place(old, new)));
-    let left = left.filter_map(|copy| destination(copy, None, true));
+    let left = left.filter_map(|copy| copy_change(copy, None, true));
     let written = new.iter().filter_map(|copy| {
         let before = old.iter().find(|old| is_at_same_place(old, copy));
         if before.is_some_and(|before| before.row.has_same_content(&copy.row)) {
             return None;
         }
-        destination(copy, Some(&copy.row), before.is_some())
+        copy_change(copy, Some(&copy.row), before.is_some())
     });
     left.chain(written).collect()
 }
@@ -192,8 +192,8 @@ impl Dirty {
         copy: &CopyRow,
     ) -> Option<Self> {
         let kinds = Kinds { copy: copy.family, primary: schema.primary_of(copy.family)?, schema };
-        let destination = Destination {
-            name: Name::of(table, copy),
+        let copy_change = CopyChange {
+            name: CopyAddress::of(table, copy),
             kinds,
             wanted: Some(copy.row.clone()),
             was_there: false,
@@ -201,8 +201,8 @@ impl Dirty {
         Some(Self {
             partition_key: primary.partition_key().to_owned(),
             primary: primary.row_key().to_owned(),
-            destinations: vec![destination],
-            listings: Vec::new(),
+            copy_changes: vec![copy_change],
+            memberships: Vec::new(),
         })
     }
 
@@ -211,15 +211,15 @@ impl Dirty {
         schema: &'static Schema,
         table: &str,
         primary: &Row,
-        listed: &Listed,
+        listed: &RemoteList,
     ) -> Self {
         let (partition_key, row_key) = primary.keys();
         let owner = Owner { table, partition_key, row_key };
         Self {
             partition_key: partition_key.to_owned(),
             primary: row_key.to_owned(),
-            destinations: Vec::new(),
-            listings: vec![Listing::of(schema, owner, listed, true)],
+            copy_changes: Vec::new(),
+            memberships: vec![ListMembership::of(schema, owner, listed, true)],
         }
     }
 
@@ -231,8 +231,8 @@ impl Dirty {
     /// What records it: as an insert, which fails where earlier work is still open, or joined with
     /// that.
     pub(crate) fn recorded(&self, joined: bool) -> Result<Operation> {
-        let copies = self.destinations.iter().map(|destination| &destination.name);
-        let lists = self.listings.iter().map(|listing| &listing.name);
+        let copies = self.copy_changes.iter().map(|copy_change| &copy_change.name);
+        let lists = self.memberships.iter().map(|membership| &membership.name);
         let row = row_of(&self.partition_key, &self.primary, copies.chain(lists))?;
         Ok(if joined { Operation::insert_or_merge(row) } else { Operation::insert(row) })
     }
@@ -252,14 +252,14 @@ pub(crate) fn dirty_key(primary: &str) -> String {
 }
 
 /// What records that some copies of a primary may be wrong.
-pub(crate) fn suspected(partition_key: &str, primary: &str, names: &[Name]) -> Result<Operation> {
+pub(crate) fn suspected(partition_key: &str, primary: &str, names: &[CopyAddress]) -> Result<Operation> {
     row_of(partition_key, primary, names.iter()).map(Operation::insert_or_merge)
 }
 
 fn row_of<'n>(
     partition_key: &str,
     primary: &str,
-    names: impl Iterator<Item = &'n Name>,
+    names: impl Iterator<Item = &'n CopyAddress>,
 ) -> Result<Row> {
     let row_key = dirty_key(primary);
     let mut row = Row::build(partition_key, &row_key);
@@ -280,7 +280,7 @@ pub(crate) struct OpenRow {
     pub(crate) row: Row,
     /// The primary's RowKey.
     pub(crate) primary: String,
-    pub(crate) names: Vec<Name>,
+    pub(crate) names: Vec<CopyAddress>,
 }
 
 impl OpenRow {
@@ -298,7 +298,7 @@ impl OpenRow {
                 continue;
             }
             let name = match value {
-                ValueRef::String(value) => Name::parse(value),
+                ValueRef::String(value) => CopyAddress::parse(value),
                 _ => None,
             };
             names.push(name.ok_or_else(|| {

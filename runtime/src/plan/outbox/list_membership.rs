@@ -3,9 +3,9 @@
 //! A list elsewhere is named in the primary's dirty row as a copy is; the entry in it is the
 //! primary's, so that the name of the list is enough.
 
-use super::{dirty_row::Name, remote_copy::Owner};
+use super::{dirty_row::CopyAddress, remote_copy::Owner};
 use crate::{
-    entity::{EntityRows, Listed, Schema},
+    entity::{EntityRows, RemoteList, Schema},
     key::Family,
 };
 
@@ -28,23 +28,23 @@ pub(crate) struct ListPlace {
 
 /// A list elsewhere that a change concerns.
 #[derive(Debug, Clone)]
-pub(crate) struct Listing {
-    pub(crate) name: Name,
+pub(crate) struct ListMembership {
+    pub(crate) name: CopyAddress,
     /// What stands in it for the primary.
     pub(crate) entry: String,
     /// Whether the primary shall be in it.
     pub(crate) wanted: bool,
 }
 
-impl Listing {
-    pub(crate) fn of(schema: &Schema, owner: Owner<'_>, listed: &Listed, wanted: bool) -> Self {
-        let name = Name::of_list(schema, owner.table, listed);
+impl ListMembership {
+    pub(crate) fn of(schema: &Schema, owner: Owner<'_>, listed: &RemoteList, wanted: bool) -> Self {
+        let name = CopyAddress::of_list(schema, owner.table, listed);
         Self { entry: entry(owner, schema, &name), name, wanted }
     }
 }
 
-impl Name {
-    fn of_list(schema: &Schema, table: &str, listed: &Listed) -> Self {
+impl CopyAddress {
+    fn of_list(schema: &Schema, table: &str, listed: &RemoteList) -> Self {
         let keys = (listed.partition_key.as_str(), listed.row_key.as_str());
         Self::of_list_at(schema, table, listed.family, keys)
     }
@@ -85,7 +85,7 @@ impl Name {
     }
 
     /// Whether that is the list, of a primary in that table.
-    pub(crate) fn is_of_list(&self, table: &str, listed: &Listed) -> bool {
+    pub(crate) fn is_of_list(&self, table: &str, listed: &RemoteList) -> bool {
         self.split_list().is_some_and(|(_, name, in_blob)| {
             name == listed.family.name && in_blob == listed.family.in_blob
         }) && self.table.eq_ignore_ascii_case(listed.family.table.unwrap_or(table))
@@ -96,29 +96,29 @@ impl Name {
 
 /// The lists elsewhere that entries leave, and those that they enter. Lists that an entity stays in
 /// are left out.
-pub(crate) fn listings(
+pub(crate) fn memberships(
     schema: &'static Schema,
     owner: Owner<'_>,
     old: Option<&EntityRows>,
     new: Option<&EntityRows>,
-) -> Vec<Listing> {
+) -> Vec<ListMembership> {
     let (old, new) = (lists(old), lists(new));
-    let listing = |listed: &Listed, wanted| Listing::of(schema, owner, listed, wanted);
+    let membership = |listed: &RemoteList, wanted| ListMembership::of(schema, owner, listed, wanted);
     let left =
-        old.iter().filter(|listed| !new.contains(listed)).map(|listed| listing(listed, false));
+        old.iter().filter(|listed| !new.contains(listed)).map(|listed| membership(listed, false));
     let entered =
-        new.iter().filter(|listed| !old.contains(listed)).map(|listed| listing(listed, true));
+        new.iter().filter(|listed| !old.contains(listed)).map(|listed| membership(listed, true));
     left.chain(entered).collect()
 }
 
-fn lists(rows: Option<&EntityRows>) -> &[Listed] {
-    rows.map(|rows| rows.listed.as_slice()).unwrap_or_default()
+fn lists(rows: Option<&EntityRows>) -> &[RemoteList] {
+    rows.map(|rows| rows.remote_lists.as_slice()).unwrap_or_default()
 }
 
 /// What stands in a list elsewhere for an entity, as JSON: its PartitionKey and its RowKey; its
 /// table too, where the list has a table of its own and the entity is not in the table that its type
 /// declares.
-pub(crate) fn entry(owner: Owner<'_>, schema: &Schema, name: &Name) -> String {
+pub(crate) fn entry(owner: Owner<'_>, schema: &Schema, name: &CopyAddress) -> String {
     let mut texts = vec![owner.partition_key.to_owned(), owner.row_key.to_owned()];
     let has_own_table = !name.table.eq_ignore_ascii_case(owner.table);
     if has_own_table && !schema.table.eq_ignore_ascii_case(owner.table) {

@@ -17,12 +17,12 @@ const ROW: &str = "SrcR";
 /// The primary's table, where primaries of several tables may share the copies' table.
 pub(crate) const TABLE: &str = "SrcT";
 /// The claim that it is reserved by.
-pub(crate) const HELD: &str = "SrcC";
+pub(crate) const CLAIM_PROPERTY: &str = "SrcC";
 /// The primary that it was taken over from, while it is reserved.
 pub(crate) const FROM: &str = "SrcF";
 
 /// What a reader needs to tell whose a reservation is.
-pub(crate) const OF_OWNER: [&str; 5] = [PARTITION, ROW, TABLE, HELD, FROM];
+pub(crate) const OF_OWNER: [&str; 5] = [PARTITION, ROW, TABLE, CLAIM_PROPERTY, FROM];
 
 /// Whether a property of a copy elsewhere is the framework's.
 pub(crate) fn is_of_owner(property: &str) -> bool {

@@ -68,7 +68,7 @@ impl Vault {
     /// What of an operation's row is sealed.
     pub(crate) fn intent(&self, placed: &Placed) -> Result<Intent> {
         let Placed { operation, home } = placed;
-        let is_elsewhere = home.schema().is_some_and(|(_, family)| family.elsewhere);
+        let is_elsewhere = home.schema().is_some_and(|(_, family)| family.is_remote);
         let (row, verb) = (operation.row(), operation.verb());
         if verb == Verb::Delete || matches!(home, Home::Framework) {
             return Ok(Intent::default());
@@ -151,7 +151,7 @@ impl Vault {
         row: &Row,
         name: &str,
     ) -> bool {
-        !stays_plain(Some(schema), family.elsewhere, name)
+        !stays_plain(Some(schema), family.is_remote, name)
             && self.chooses(row.partition_key(), row.row_key(), name)
     }
 }

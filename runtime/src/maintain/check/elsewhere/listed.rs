@@ -13,7 +13,7 @@ use crate::{
     outbox::remote_list::find_list,
     plan::{
         Ids, LIST_MARKER, head_key, ids_of,
-        outbox::{Listing, Name, Owner, entry, entry_keys},
+        outbox::{ListMembership, CopyAddress, Owner, entry, entry_keys},
     },
     row::Row,
     table::Table,
@@ -24,7 +24,7 @@ pub(crate) fn lists(schema: &'static Schema) -> impl Iterator<Item = &'static Fa
     let families: &'static [Family] = schema.families;
     families
         .iter()
-        .filter(|family| family.elsewhere && family.kind == FamilyKind::List && !family.in_blob)
+        .filter(|family| family.is_remote && family.kind == FamilyKind::List && !family.in_blob)
 }
 
 /// Every entry that a primary has in lists elsewhere.
@@ -36,8 +36,8 @@ pub(crate) fn derived<E: TableEntity>(
 ) -> Result<()> {
     let (partition_key, row_key) = primary.keys();
     let owner = Owner { table: &table.name, partition_key, row_key };
-    for listed in rows.listed.iter().filter(|listed| !listed.family.in_blob) {
-        let Listing { name, entry, .. } = Listing::of(E::SCHEMA, owner, listed, true);
+    for listed in rows.remote_lists.iter().filter(|listed| !listed.family.in_blob) {
+        let ListMembership { name, entry, .. } = ListMembership::of(E::SCHEMA, owner, listed, true);
         let what = What::Entry { family: listed.family, entry: &entry, name: &name, times: 0 };
         each(Side { what, primary: Some(primary.keys()), found: false })?;
     }
@@ -57,7 +57,7 @@ pub(crate) fn found<E: TableEntity>(
         return Ok(false);
     }
     let keys = (row.partition_key(), head);
-    let name = Name::of_list_at(E::SCHEMA, &table.name, family, keys);
+    let name = CopyAddress::of_list_at(E::SCHEMA, &table.name, family, keys);
     let mut seen: HashMap<String, u64> = HashMap::new();
     for entry in ids_of(row, Ids::Anywhere)? {
         let primary = entry_keys(&entry, &table.name, E::SCHEMA, family);
@@ -73,7 +73,7 @@ pub(crate) fn found<E: TableEntity>(
 /// How often the list holds the entry of a primary.
 pub(crate) async fn times<E: TableEntity>(
     table: &Table<E>,
-    name: &Name,
+    name: &CopyAddress,
     (partition_key, row_key): (&str, &str),
 ) -> Result<usize> {
     let list = match find_list(&table.client, &name.list_place()).await {
@@ -89,12 +89,12 @@ pub(crate) async fn times<E: TableEntity>(
 /// What is wrong with an entry, given what its primary derives.
 pub(crate) fn mismatch<E: TableEntity>(
     table: &Table<E>,
-    name: &Name,
+    name: &CopyAddress,
     times: usize,
     rows: Option<EntityRows>,
 ) -> Option<FindingKind> {
     let wanted = rows
-        .is_some_and(|rows| rows.listed.iter().any(|listed| name.is_of_list(&table.name, listed)));
+        .is_some_and(|rows| rows.remote_lists.iter().any(|listed| name.is_of_list(&table.name, listed)));
     match (wanted, times) {
         (true, 0) => Some(FindingKind::Missing),
         (false, 1..) => Some(FindingKind::Orphan),

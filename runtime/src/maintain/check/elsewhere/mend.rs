@@ -8,7 +8,7 @@ use crate::{
     error::Result,
     limits::BATCH_OPERATIONS,
     maintain::check::{Finding, FindingKind},
-    plan::outbox::{Name, suspected},
+    plan::outbox::{CopyAddress, suspected},
     table::Table,
 };
 
@@ -16,7 +16,7 @@ use crate::{
 const NAMES: usize = 100;
 
 /// The suspects of one partition, by primary.
-type Suspects<'f> = BTreeMap<&'f str, Vec<Name>>;
+type Suspects<'f> = BTreeMap<&'f str, Vec<CopyAddress>>;
 
 /// Records the findings elsewhere among these; how many.
 pub(crate) async fn mend<E: TableEntity>(table: &Table<E>, findings: &[Finding]) -> Result<u64> {
@@ -26,7 +26,7 @@ pub(crate) async fn mend<E: TableEntity>(table: &Table<E>, findings: &[Finding])
             (&finding.elsewhere, &finding.primary_partition_key, &finding.primary)
         {
             let names = partitions.entry(partition_key).or_default().entry(primary).or_default();
-            names.push(Name::clone(name));
+            names.push(CopyAddress::clone(name));
         }
     }
     let mut recorded = 0;

@@ -34,7 +34,7 @@ use side::{Suspect, has_copies_elsewhere, sides, tables};
 use tokio::time::{Instant, sleep_until};
 
 /// Suspects that are held at a time until they are looked at again, some hundred bytes each.
-const HELD: usize = 10_000;
+const SUSPECTS_PER_WAIT: usize = 10_000;
 
 /// Suspects that are read at a time.
 const READERS: usize = 16;
@@ -102,7 +102,7 @@ impl<'t, E: TableEntity> Elsewhere<'t, E> {
                 return Ok(None);
             }
             let mut held = Vec::new();
-            while held.len() < HELD {
+            while held.len() < SUSPECTS_PER_WAIT {
                 let Some(suspects) = self.next_suspects().await? else {
                     self.tour = None;
                     break;

@@ -167,7 +167,7 @@ fn mismatch<E: TableEntity>(
     found: Option<&Row>,
     rows: Option<EntityRows>,
 ) -> Result<Option<FindingKind>> {
-    let copies = rows.into_iter().flat_map(|rows| rows.elsewhere);
+    let copies = rows.into_iter().flat_map(|rows| rows.remote_copies);
     let mut copies = copies.filter(|copy| suspect.name.is_of(&table.name, copy));
     let wanted = copies.next();
     let Some((partition_key, row_key)) = &suspect.primary else { return Ok(None) };

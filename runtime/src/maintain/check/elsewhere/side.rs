@@ -9,7 +9,7 @@ use crate::{
     maintain::check::mark::Hashing,
     plan::{
         Tokens,
-        outbox::{Name, Owner, is_from_table, owned_copy, place_of},
+        outbox::{CopyAddress, Owner, is_from_table, owned_copy, place_of},
     },
     row::Row,
     table::Table,
@@ -22,7 +22,7 @@ pub(crate) fn has_copies_elsewhere(schema: &'static Schema) -> bool {
 
 fn copies(schema: &'static Schema) -> impl Iterator<Item = &'static Family> {
     let families: &'static [Family] = schema.families;
-    families.iter().filter(|family| family.elsewhere && family.kind == FamilyKind::Copy)
+    families.iter().filter(|family| family.is_remote && family.kind == FamilyKind::Copy)
 }
 
 /// The tables with the entity's rows, its own first.
@@ -43,7 +43,7 @@ pub(crate) enum What<'r> {
     /// A copy as it is whatever version it is of.
     Copy { kinds: Kinds, row: &'r Row },
     /// An entry of a list, and how often its row holds it before.
-    Entry { family: &'static Family, name: &'r Name, entry: &'r str, times: u64 },
+    Entry { family: &'static Family, name: &'r CopyAddress, entry: &'r str, times: u64 },
 }
 
 /// One side of a match.
@@ -66,7 +66,7 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone)]
 pub(crate) struct Suspect {
     pub(crate) kind: Kind,
-    pub(crate) name: Name,
+    pub(crate) name: CopyAddress,
     /// PartitionKey and RowKey of the primary, where one is known.
     pub(crate) primary: Option<(String, String)>,
     /// Whether it is there, rather than derived.
@@ -133,7 +133,7 @@ fn derived<E: TableEntity>(
     let rows = tokens.fill(E::SCHEMA, rows)?;
     let (partition_key, row_key) = primary.keys();
     let owner = Owner { table: &table.name, partition_key, row_key };
-    for CopyRow { family, row } in &rows.elsewhere {
+    for CopyRow { family, row } in &rows.remote_copies {
         let Some(kinds) = kinds::<E>(family) else { continue };
         let row = &owned_copy(row, kinds, owner, None)?;
         let what = What::Copy { kinds, row };
@@ -159,7 +159,7 @@ impl Side<'_> {
     /// What is looked at again, of an entity in that table.
     pub(crate) fn suspect(&self, table: &str) -> Suspect {
         let (kind, name) = match self.what {
-            What::Copy { kinds, row } => (Kind::Copy(kinds), Name::of_row(table, kinds.copy, row)),
+            What::Copy { kinds, row } => (Kind::Copy(kinds), CopyAddress::of_row(table, kinds.copy, row)),
             What::Entry { family, name, .. } => (Kind::Entry(family), name.clone()),
         };
         let primary = self.primary.map(|(partition, row)| (partition.to_owned(), row.to_owned()));
