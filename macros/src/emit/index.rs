@@ -82,7 +82,9 @@ fn further(entity: &Entity, family: &Family) -> TokenStream {
         FamilyKind::Copy => {
             // Copies in the partition of the primary share its key, which is known.
             let (place, partition_key) = match family.is_remote {
-                true => (quote! { remote_copies }, key::partition_key(entity, family, key::of_self)),
+                true => {
+                    (quote! { remote_copies }, key::partition_key(entity, family, key::of_self))
+                }
                 false => {
                     let shared = quote! {
                         let __partition_key = _rt::Row::partition_key(&__rows.primary);

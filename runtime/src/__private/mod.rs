@@ -30,9 +30,9 @@ pub use crate::{
     entity::{
         Access, Blind, Column, ColumnSchema, Companion, Comparable, CopyRow, Discriminator, Draft,
         DynamicEntity, Encrypted, EntityRows, Flattened, FromRow, FullCopy, FullView, Holds, Json,
-        ListEntry, ListRows, RemoteList, Message, PartialCopy, Partition, Patch, Path, PathBuilder,
-        Plain, Point, PrimaryRow, Projection, Properties, PropertyWriter, Range, ReadColumn, Scan,
-        Schema, Sealed, Stored, TableEntity, UpgradeFrom, View, Within, assert_flattened,
+        ListEntry, ListRows, Message, PartialCopy, Partition, Patch, Path, PathBuilder, Plain,
+        Point, PrimaryRow, Projection, Properties, PropertyWriter, Range, ReadColumn, RemoteList,
+        Scan, Schema, Sealed, Stored, TableEntity, UpgradeFrom, View, Within, assert_flattened,
         derived_rows, older_owner, older_rows, older_version,
         set::{
             Aggregate, Claim, EntitySet, Folding, KeyForm, Many, Marker, Members, One, OtherRow,

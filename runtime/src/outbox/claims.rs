@@ -15,7 +15,7 @@ use crate::{
     entity::Kinds,
     error::{Error, ErrorKind, Result},
     plan::outbox::{
-        Claimed, MOST_CLAIMED, CopyAddress, Owner, Place, claim_key, claim_of, claimed, killed,
+        Claimed, CopyAddress, MOST_CLAIMED, Owner, Place, claim_key, claim_of, claimed, killed,
         owned_copy, renamed, reserved, written,
     },
     row::{ETag, Row},

@@ -18,7 +18,8 @@ use crate::{
     batch::{Condition, Operation},
     error::{Error, ErrorKind, Result},
     plan::outbox::{
-        CopyChange, Dirty, ListPlace, ListMembership, CopyAddress, Owner, Place, Step, claim_of, step,
+        CopyAddress, CopyChange, Dirty, ListMembership, ListPlace, Owner, Place, Step, claim_of,
+        step,
     },
     row::{ETag, Row},
     table::Client,
@@ -146,7 +147,9 @@ impl Commit {
     async fn finish_lists(&self, client: &Client) -> (Vec<&ListMembership>, Option<Error>) {
         let by_entity = || {
             let dirty = self.entities.iter().map(|entity| &entity.dirty);
-            dirty.flat_map(|dirty| dirty.memberships.iter().map(move |membership| (dirty, membership)))
+            dirty.flat_map(|dirty| {
+                dirty.memberships.iter().map(move |membership| (dirty, membership))
+            })
         };
         let all: Vec<&ListMembership> = by_entity().map(|(_, membership)| membership).collect();
         let is_first = client.outbox().guards.hold(Guard::DestinationFirst);
@@ -161,7 +164,9 @@ impl Commit {
         for (dirty, membership) in by_entity() {
             let place = membership.name.list_place();
             match written.get(&place) {
-                Some(Ok(listed)) if is_settled(client, membership, *listed) => settled.push(membership),
+                Some(Ok(listed)) if is_settled(client, membership, *listed) => {
+                    settled.push(membership)
+                }
                 Some(Ok(_)) => {}
                 Some(Err(error)) if error.is_raced() && is_first => {
                     late.entry(place).or_default().push((dirty, membership));
@@ -196,8 +201,9 @@ impl Commit {
         }))
         .await?;
         let Some(recorded) = &entity.recorded else { return Ok(()) };
-        let is_settled =
-            |membership: &ListMembership| settled.iter().any(|settled| std::ptr::eq(*settled, membership));
+        let is_settled = |membership: &ListMembership| {
+            settled.iter().any(|settled| std::ptr::eq(*settled, membership))
+        };
         if !written.into_iter().all(|written| written)
             || !entity.dirty.memberships.iter().all(is_settled)
         {

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     backend::Read,
     error::{Error, ErrorKind, Result},
-    plan::outbox::{Dirty, ListPlace, ListMembership},
+    plan::outbox::{Dirty, ListMembership, ListPlace},
     store::backoff,
     table::Client,
 };

@@ -12,7 +12,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     plan::{
         Ids, ListDelta, StoredList,
-        outbox::{ListPlace, ListMembership},
+        outbox::{ListMembership, ListPlace},
     },
     table::Client,
 };
@@ -97,7 +97,9 @@ pub(crate) fn is_settled(client: &Client, membership: &ListMembership, listed: L
         ListWrite::Written if membership.wanted => true,
         ListWrite::Same if membership.wanted => !guards.hold(Guard::EntryWritten),
         // A list that is deleted later has no version: an old writer could create it again.
-        ListWrite::Written | ListWrite::Gone | ListWrite::Same => !guards.hold(Guard::EntrySecondLook),
+        ListWrite::Written | ListWrite::Gone | ListWrite::Same => {
+            !guards.hold(Guard::EntrySecondLook)
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     clock::Clock,
     entity::{Kinds, Schema},
     error::{Error, ErrorKind, Result},
-    plan::outbox::{Fence, CopyAddress},
+    plan::outbox::{CopyAddress, Fence},
     queue::ServerClock,
     random::Chance,
     store::backoff,

@@ -259,8 +259,10 @@ pub(crate) fn list_deltas(effects: &[impl AsRef<Effect>]) -> BTreeMap<String, Li
     let mut deltas: BTreeMap<String, ListDelta> = BTreeMap::new();
     for effect in effects {
         let effect = effect.as_ref();
-        let old = effect.old.as_ref().map(|rows| rows.local_list_entries.as_slice()).unwrap_or_default();
-        let new = effect.new.as_ref().map(|rows| rows.local_list_entries.as_slice()).unwrap_or_default();
+        let old =
+            effect.old.as_ref().map(|rows| rows.local_list_entries.as_slice()).unwrap_or_default();
+        let new =
+            effect.new.as_ref().map(|rows| rows.local_list_entries.as_slice()).unwrap_or_default();
         for entry in old.iter().filter(|entry| !new.contains(entry)) {
             deltas.entry(entry.row_key.clone()).or_default().remove.push(entry.id.clone());
         }

@@ -18,7 +18,7 @@ use crate::{
         guard::Guard,
         remote_list::{ListWrite, Lists, ListsWritten, find_lists, is_settled, write_lists},
     },
-    plan::outbox::{ListPlace, ListMembership, OpenRow},
+    plan::outbox::{ListMembership, ListPlace, OpenRow},
 };
 
 /// Dirty rows whose lists are written together: what is added to a list at once stays far below
@@ -80,7 +80,8 @@ impl Worker {
     /// Writes each list once, with what all passes want of it.
     async fn write(&self, flight: Flight, lists: &Lists, halves: &[Result<Half>]) -> ListsWritten {
         let halves = || halves.iter().filter_map(|half| half.as_ref().ok());
-        let memberships: Vec<&ListMembership> = halves().flat_map(|half| &half.memberships).collect();
+        let memberships: Vec<&ListMembership> =
+            halves().flat_map(|half| &half.memberships).collect();
         // What is as it should be is written once more, unless nobody can be under way any more.
         let touch = halves().any(|half| !half.second_look);
         write_lists(&self.client, flight, lists, &memberships, touch).await

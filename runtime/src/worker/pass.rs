@@ -18,8 +18,8 @@ use crate::{
         reservation::is_open,
     },
     plan::outbox::{
-        ListMembership, CopyAddress, OpenRow, Owner, Place, Step, claim_of, from_of, holds_same, is_of_version,
-        place_of, step,
+        CopyAddress, ListMembership, OpenRow, Owner, Place, Step, claim_of, from_of, holds_same,
+        is_of_version, place_of, step,
     },
     row::Row,
 };

@@ -7,7 +7,7 @@ use crate::{
     outbox::reservation::derived,
     plan::{
         moves::move_of,
-        outbox::{ListMembership, CopyAddress, OpenRow, Owner, entry},
+        outbox::{CopyAddress, ListMembership, OpenRow, Owner, entry},
     },
     row::Row,
 };
@@ -60,7 +60,8 @@ impl Derived<'_> {
     ) -> Result<Option<(Kinds, Row)>> {
         let known = self.rows.iter().find(|(known, _)| std::ptr::eq(*known, schema));
         let rows = known.and_then(|(_, rows)| rows.as_ref());
-        let copy = rows.and_then(|rows| rows.remote_copies.iter().find(|copy| name.is_of(table, copy)));
+        let copy =
+            rows.and_then(|rows| rows.remote_copies.iter().find(|copy| name.is_of(table, copy)));
         let Some(copy) = copy else { return Ok(None) };
         let Some(primary) = schema.primary_of(copy.family) else { return Ok(None) };
         Ok(Some((Kinds { copy: copy.family, primary, schema }, copy.row.clone())))

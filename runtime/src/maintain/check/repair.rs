@@ -50,8 +50,8 @@ async fn copy<E: TableEntity>(table: &Table<E>, finding: &Finding) -> Result<Vec
     let Some(rows) = derived_if_known::<E>(primary.as_ref(), &tokens)? else {
         return Ok(Vec::new());
     };
-    let wanted =
-        rows.and_then(|rows| rows.local_copies.into_iter().find(|copy| copy.row.row_key() == row_key));
+    let wanted = rows
+        .and_then(|rows| rows.local_copies.into_iter().find(|copy| copy.row.row_key() == row_key));
     let guard = |row: &Row| Condition::for_etag(row.etag());
     Ok(match (wanted, found, primary) {
         (Some(copy), None, Some(primary)) => {
@@ -85,7 +85,8 @@ async fn entry<E: TableEntity>(table: &Table<E>, finding: &Finding) -> Result<Ve
     let Some(rows) = derived_if_known::<E>(primary.as_ref(), &tokens)? else {
         return Ok(Vec::new());
     };
-    let wanted = rows.is_some_and(|rows| rows.local_list_entries.iter().any(|entry| entry.row_key == keys.1));
+    let wanted = rows
+        .is_some_and(|rows| rows.local_list_entries.iter().any(|entry| entry.row_key == keys.1));
     let times = list.iter().flat_map(|list| &list.ids).filter(|other| *other == id).count();
     let mut delta = ListDelta::default();
     let mut operations = Vec::new();

@@ -51,7 +51,9 @@ pub(crate) fn derive<E: TableEntity>(
     primary: &Row,
     tokens: &Tokens,
 ) -> Result<Option<Item>> {
-    let Some(EntityRows { local_copies, local_list_entries, .. }) = derived::<E>(Some(primary), tokens)? else {
+    let Some(EntityRows { local_copies, local_list_entries, .. }) =
+        derived::<E>(Some(primary), tokens)?
+    else {
         return Ok(None);
     };
     let copy = local_copies.into_iter().find(|copy| copy.family.name == family.name);

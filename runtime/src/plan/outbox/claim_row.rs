@@ -6,7 +6,7 @@
 use super::{
     dirty_row::CopyAddress,
     hash::hash128,
-    remote_copy::{FROM, CLAIM_PROPERTY, TABLE, VERSION, keys_of_owner},
+    remote_copy::{CLAIM_PROPERTY, FROM, TABLE, VERSION, keys_of_owner},
     reserved_keys::{CLAIM, FORMAT, FORMAT_NAME, TYPE_NAME},
 };
 use crate::{
@@ -167,7 +167,10 @@ pub(crate) fn reserved(copy: &Row, id: &str, from: Option<&Place>) -> Result<Row
     let mut row = Row::build(copy.partition_key(), copy.row_key());
     let mut properties = copy.properties();
     while let Some((name, value)) = properties.next()? {
-        if name != VERSION.as_bytes() && name != CLAIM_PROPERTY.as_bytes() && name != FROM.as_bytes() {
+        if name != VERSION.as_bytes()
+            && name != CLAIM_PROPERTY.as_bytes()
+            && name != FROM.as_bytes()
+        {
             row.put(&String::from_utf8_lossy(name), value);
         }
     }

@@ -133,7 +133,9 @@ fn of_effect(effect: &Effect, table: &str) -> Vec<Dirty> {
                 copy_changes(schema, table, &old, &new),
                 memberships(schema, owner, old_rows, new_rows),
             ),
-            _ => (copy_changes(schema, table, &[], &new), memberships(schema, owner, None, new_rows)),
+            _ => {
+                (copy_changes(schema, table, &[], &new), memberships(schema, owner, None, new_rows))
+            }
         };
         (!copy_changes.is_empty() || !memberships.is_empty()).then(|| Dirty {
             partition_key: operation.row().partition_key().to_owned(),
@@ -154,7 +156,12 @@ fn copy_changes(
     let copy_change = |copy: &CopyRow, wanted: Option<&Row>, was_there: bool| {
         let primary = schema.primary_of(copy.family)?;
         let kinds = Kinds { copy: copy.family, primary, schema };
-        Some(CopyChange { name: CopyAddress::of(table, copy), kinds, wanted: wanted.cloned(), was_there })
+        Some(CopyChange {
+            name: CopyAddress::of(table, copy),
+            kinds,
+            wanted: wanted.cloned(),
+            was_there,
+        })
     };
     let left = old.iter().filter(|old| !new.iter().any(|new| is_at_same_place(old, new)));
     let left = left.filter_map(|copy| copy_change(copy, None, true));
@@ -252,7 +259,11 @@ pub(crate) fn dirty_key(primary: &str) -> String {
 }
 
 /// What records that some copies of a primary may be wrong.
-pub(crate) fn suspected(partition_key: &str, primary: &str, names: &[CopyAddress]) -> Result<Operation> {
+pub(crate) fn suspected(
+    partition_key: &str,
+    primary: &str,
+    names: &[CopyAddress],
+) -> Result<Operation> {
     row_of(partition_key, primary, names.iter()).map(Operation::insert_or_merge)
 }
 

@@ -103,7 +103,8 @@ pub(crate) fn memberships(
     new: Option<&EntityRows>,
 ) -> Vec<ListMembership> {
     let (old, new) = (lists(old), lists(new));
-    let membership = |listed: &RemoteList, wanted| ListMembership::of(schema, owner, listed, wanted);
+    let membership =
+        |listed: &RemoteList, wanted| ListMembership::of(schema, owner, listed, wanted);
     let left =
         old.iter().filter(|listed| !new.contains(listed)).map(|listed| membership(listed, false));
     let entered =

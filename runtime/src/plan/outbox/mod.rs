@@ -20,10 +20,10 @@ pub(crate) use self::{
         killed, place_of, renamed, reserved, written,
     },
     converge::{Step, step},
-    dirty_row::{CopyChange, Dirty, CopyAddress, OpenRow, dirty_key, dirty_rows, suspected},
+    dirty_row::{CopyAddress, CopyChange, Dirty, OpenRow, dirty_key, dirty_rows, suspected},
     fence::{DIRECTORY, Fence, Marker, all_markers},
     hash::hash128,
-    list_membership::{ListPlace, ListMembership, entry, entry_keys},
+    list_membership::{ListMembership, ListPlace, entry, entry_keys},
     message::{OpenMessage, after, emitted, posted, receipt, receipt_key, short},
     remote_copy::{
         OF_OWNER, Owner, holds_same, is_from_table, is_of_owner, is_of_version, is_owned,

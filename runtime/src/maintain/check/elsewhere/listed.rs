@@ -13,7 +13,7 @@ use crate::{
     outbox::remote_list::find_list,
     plan::{
         Ids, LIST_MARKER, head_key, ids_of,
-        outbox::{ListMembership, CopyAddress, Owner, entry, entry_keys},
+        outbox::{CopyAddress, ListMembership, Owner, entry, entry_keys},
     },
     row::Row,
     table::Table,
@@ -93,8 +93,9 @@ pub(crate) fn mismatch<E: TableEntity>(
     times: usize,
     rows: Option<EntityRows>,
 ) -> Option<FindingKind> {
-    let wanted = rows
-        .is_some_and(|rows| rows.remote_lists.iter().any(|listed| name.is_of_list(&table.name, listed)));
+    let wanted = rows.is_some_and(|rows| {
+        rows.remote_lists.iter().any(|listed| name.is_of_list(&table.name, listed))
+    });
     match (wanted, times) {
         (true, 0) => Some(FindingKind::Missing),
         (false, 1..) => Some(FindingKind::Orphan),

@@ -159,7 +159,9 @@ impl Side<'_> {
     /// What is looked at again, of an entity in that table.
     pub(crate) fn suspect(&self, table: &str) -> Suspect {
         let (kind, name) = match self.what {
-            What::Copy { kinds, row } => (Kind::Copy(kinds), CopyAddress::of_row(table, kinds.copy, row)),
+            What::Copy { kinds, row } => {
+                (Kind::Copy(kinds), CopyAddress::of_row(table, kinds.copy, row))
+            }
             What::Entry { family, name, .. } => (Kind::Entry(family), name.clone()),
         };
         let primary = self.primary.map(|(partition, row)| (partition.to_owned(), row.to_owned()));
