@@ -1,51 +1,42 @@
-//! What is wrong with a sealed value or its key.
+//! Faults of an encrypted value or of its key.
 
-use super::{Error, ErrorKind};
+use super::kind::ErrorKind;
 
-/// What is wrong with a sealed value or its key: enough to act on, nothing that helps to forge.
+/// A fault of an encrypted value or of its key: enough to act on, nothing that helps to forge one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SealFault {
-    /// Plain bytes, or none, stand where a sealed value belongs.
+    /// A plain value, or no value, is stored where an encrypted one belongs.
     NotEncrypted,
-    /// The value begins as a sealed one does and is none.
+    /// The value has the prefix of an encrypted value, but its remaining bytes are malformed.
     Malformed,
-    /// The value is sealed by a suite that this version does not know.
+    /// The value names a cipher suite that this version does not know.
     UnsupportedSuite(u8),
-    /// The row's scope has no key of that id.
+    /// The row's key scope has no key with this id.
     KeyNotFound([u8; 8]),
-    /// The key store did not answer, or has no key to seal with.
+    /// The key store did not answer, or has no key to encrypt with.
     KeyUnavailable {
-        /// Whether the same call may succeed later.
+        /// Whether the call may succeed later.
         retryable: bool,
     },
-    /// The value was not sealed under this key for this place: another key, changed bytes, or a
-    /// value that was moved. Which of them cannot be told.
+    /// Authentication failed: the key is wrong, the bytes were changed, or the value was moved from
+    /// another row or property. The fault does not tell which.
     Authentication,
-    /// A key is another one than its configuration names.
+    /// The key differs from the one that its configuration names.
     KeyIdMismatch,
 }
 
 impl SealFault {
-    fn kind(self) -> ErrorKind {
+    /// Returns the kind of error that reports this fault.
+    pub(super) fn kind(self) -> ErrorKind {
         match self {
             Self::KeyUnavailable { .. } => ErrorKind::KeyUnavailable,
             Self::KeyIdMismatch => ErrorKind::Invalid,
-            _ => ErrorKind::Decrypt,
+            Self::NotEncrypted
+            | Self::Malformed
+            | Self::UnsupportedSuite(_)
+            | Self::KeyNotFound(_)
+            | Self::Authentication => ErrorKind::Decrypt,
         }
-    }
-}
-
-impl Error {
-    /// The error of a sealed value or its key.
-    pub fn seal(fault: SealFault, message: impl Into<String>) -> Self {
-        let mut error = Self::new(fault.kind(), message);
-        error.0.seal = Some(fault);
-        error
-    }
-
-    /// What is wrong with the sealed value or its key, where that is what failed.
-    pub fn seal_fault(&self) -> Option<SealFault> {
-        self.0.seal
     }
 }

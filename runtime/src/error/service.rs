@@ -1,15 +1,15 @@
-//! The service's error codes, with status and meaning.
+//! The error codes of the Table service, each with its HTTP status and the kind of failure.
 //!
 //! Source: "Table Service Error Codes" and "Status and Error Codes" of the Azure Storage REST
 //! reference, as confirmed by recorded traffic.
 
 use std::{borrow::Cow, fmt};
 
-use super::ErrorKind;
+use super::kind::ErrorKind;
 
 macro_rules! codes {
     ($($name:ident $status:literal $kind:ident;)*) => {
-        /// A code of the Table service.
+        /// An error code of the Table service.
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum ServiceCode {
@@ -19,10 +19,10 @@ macro_rules! codes {
         }
 
         impl ServiceCode {
-            /// The codes that this crate knows.
+            /// All codes that this crate knows.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
-            /// The code as the service spells it.
+            /// Returns the code as the service spells it.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$name => stringify!($name),)*
@@ -30,7 +30,7 @@ macro_rules! codes {
                 }
             }
 
-            /// The HTTP status that the service sends with it.
+            /// Returns the HTTP status that the service sends with this code.
             pub fn status(&self) -> u16 {
                 match self {
                     $(Self::$name => $status,)*
@@ -38,7 +38,7 @@ macro_rules! codes {
                 }
             }
 
-            /// The kind of failure that it stands for.
+            /// Returns the kind of failure that the code means.
             pub fn kind(&self) -> ErrorKind {
                 match self {
                     $(Self::$name => ErrorKind::$kind,)*
@@ -46,7 +46,7 @@ macro_rules! codes {
                 }
             }
 
-            /// The code of that name, or `Other` with the given status.
+            /// Returns the code called `name`, or `Other` with `status` if this crate does not know it.
             pub fn parse(name: &str, status: u16) -> Self {
                 match name {
                     $(stringify!($name) => Self::$name,)*
@@ -97,6 +97,7 @@ codes! {
     ServerBusy 503 Throttled;
 }
 
+/// Returns the kind of failure of an unknown code, by its HTTP status.
 fn kind_of_status(status: u16) -> ErrorKind {
     match status {
         401 | 403 => ErrorKind::Denied,
@@ -105,7 +106,7 @@ fn kind_of_status(status: u16) -> ErrorKind {
         412 => ErrorKind::PreconditionFailed,
         413 => ErrorKind::TooLarge,
         429 | 503 => ErrorKind::Throttled,
-        // A request that took too long says nothing of what it asked.
+        // Request Timeout: the service says nothing about the request itself, so it is not `Invalid`.
         408 => ErrorKind::Backend,
         400..=499 => ErrorKind::Invalid,
         501 => ErrorKind::Unsupported,

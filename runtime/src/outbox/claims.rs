@@ -164,7 +164,7 @@ impl Claims {
             let inserted = self.send(client, wish, Operation::insert(row.clone())).await;
             match inserted {
                 Ok(version) => return Ok(written(&row, version)),
-                Err(error) if error.is_conflict() && error.is_raced() => {}
+                Err(error) if error.is_conflict() && error.lost_race() => {}
                 Err(error) => return self.after_loss(client, wish, error).await,
             }
             let Some(found) = read_row(client, &wish.name).await? else { continue };
@@ -178,7 +178,7 @@ impl Claims {
                 Meeting::Busy => return Err(Refused::For(busy(wish))),
                 Meeting::Remove(operation) => {
                     match self.send(client, wish, operation).await {
-                        Err(error) if !error.is_raced() => return Err(Refused::For(error)),
+                        Err(error) if !error.lost_race() => return Err(Refused::For(error)),
                         _ => {}
                     }
                     None
@@ -189,7 +189,7 @@ impl Claims {
             };
             match taken {
                 Some(Ok(row)) => return Ok(row),
-                Some(Err(error)) if !error.is_raced() => {
+                Some(Err(error)) if !error.lost_race() => {
                     return self.after_loss(client, wish, error).await;
                 }
                 _ => backoff::wait(client, attempt).await,
@@ -233,7 +233,7 @@ impl Claims {
 
     /// A request failed: the row tells whether it was carried out. One that was not may come yet.
     async fn after_loss(&self, client: &Client, wish: &Wish, error: Error) -> Result<Row, Refused> {
-        if is_definite(&error) {
+        if error.is_outcome_known() {
             return Err(Refused::For(error));
         }
         match read_row(client, &wish.name).await {
@@ -305,15 +305,10 @@ async fn put_up(
             Ok(written) => {
                 return Ok((id, written.into_iter().next().and_then(|written| written.etag)));
             }
-            Err(error) if !is_definite(&error) && attempt < ATTEMPTS => attempt += 1,
+            Err(error) if !error.is_outcome_known() && attempt < ATTEMPTS => attempt += 1,
             Err(error) => return Err(error.without_operation()),
         }
     }
-}
-
-/// Whether a request that failed so was not carried out, and never will be.
-pub(crate) fn is_definite(error: &Error) -> bool {
-    !error.is_ambiguous() && !error.is_backend() && !error.is_throttled()
 }
 
 fn busy(wish: &Wish) -> Error {

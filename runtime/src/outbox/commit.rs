@@ -10,7 +10,7 @@ use std::{
 use futures_util::future::try_join_all;
 
 use super::{
-    claims::{Claims, is_definite},
+    claims::Claims,
     outbox_plan::{Notes, Work},
     unique_violation::Wanted,
 };
@@ -142,7 +142,7 @@ async fn try_once(
     let plan = Planned { table, changes, effects: &effects, lists: &lists };
     let landed = plan.send(client, work, claims.as_ref()).await;
     if let (Some(claims), Ok(None) | Err(_)) = (&claims, &landed) {
-        claims.release(client, landed.as_ref().err().is_none_or(is_definite)).await;
+        claims.release(client, landed.as_ref().err().is_none_or(Error::is_outcome_known)).await;
     }
     Ok(landed?.map_or(Attempt::Raced, Attempt::Landed))
 }
@@ -351,7 +351,7 @@ impl<'t> Failed<'t> {
         if error.is_too_large() {
             return transaction.verb_of(at).map_or(Self::Other, Self::Caller);
         }
-        let raced = error.is_raced();
+        let raced = error.lost_race();
         let role = transaction.roles.get(at).zip(transaction.operations.get(at));
         match role {
             None => Self::Other,

@@ -168,7 +168,7 @@ impl Commit {
                     settled.push(membership)
                 }
                 Some(Ok(_)) => {}
-                Some(Err(error)) if error.is_raced() && is_first => {
+                Some(Err(error)) if error.lost_race() && is_first => {
                     late.entry(place).or_default().push((dirty, membership));
                 }
                 Some(Err(error)) => failure = Some(error.clone()),

@@ -71,7 +71,7 @@ pub(crate) async fn write_again(
         let all: Vec<&ListMembership> = now.iter().collect();
         match write_lists(client, flight, &lists, &all, true).await.remove(place) {
             Some(Ok(listed)) => return Ok((now, listed)),
-            Some(Err(error)) if error.is_raced() => backoff::wait(client, attempt).await,
+            Some(Err(error)) if error.lost_race() => backoff::wait(client, attempt).await,
             Some(Err(error)) => return Err(error),
             None => break,
         }

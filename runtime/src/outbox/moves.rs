@@ -82,7 +82,7 @@ impl Carry<'_> {
         let Journey { to_table: table, to_partition: partition_key, .. } = self.journey;
         let row_key = &*receipt_key(self.id);
         match self.client.read(Read { table, partition_key, row_key, select: None }).await {
-            Err(error) if error.code() == Some("TableNotFound") => Ok(false),
+            Err(error) if error.is_table_missing() => Ok(false),
             receipt => Ok(receipt?.is_some()),
         }
     }
@@ -124,14 +124,14 @@ impl Carry<'_> {
             notes.operations.push(receipt(to_partition, self.id)?);
         }
         let Err(error) = self.commit(flight, to_table, effect, &notes).await else { return Ok(()) };
-        if !is_permanent(&error) {
+        if !error.ends_move() {
             return Err(Stop::Now(error));
         }
         let receipt = self.read(to_table, to_partition, &receipt_key(self.id)).await;
         match receipt {
             Ok(Some(_)) => {}
             Ok(None) => return Err(Stop::For(error)),
-            Err(_) if error.code() == Some("TableNotFound") => return Err(Stop::For(error)),
+            Err(_) if error.is_table_missing() => return Err(Stop::For(error)),
             Err(error) => return Err(Stop::Now(error)),
         }
         // It arrived before; a writer that knows nothing of moves may have changed the source since.
@@ -173,17 +173,4 @@ impl From<Error> for Stop {
     fn from(error: Error) -> Self {
         Self::Now(error)
     }
-}
-
-/// Whether the target refuses the entity for good, unless it took it before.
-fn is_permanent(error: &Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::Conflict
-            | ErrorKind::NotFound
-            | ErrorKind::UniqueViolation
-            | ErrorKind::TooLarge
-            | ErrorKind::Invalid
-            | ErrorKind::Decode
-    )
 }

@@ -209,10 +209,10 @@ async fn mark(client: &Client, table: &str, fence: &Fence) -> Result<()> {
     loop {
         match client.apply_one(DIRECTORY, fence.marked(table)?).await {
             Ok(_) => return Ok(()),
-            Err(error) if error.code() == Some("TableNotFound") && attempt < ATTEMPTS => {
+            Err(error) if error.is_table_missing() && attempt < ATTEMPTS => {
                 client.create_table_if_not_exists(DIRECTORY).await?;
             }
-            Err(error) if error.is_there() => return Ok(()),
+            Err(error) if error.row_exists() => return Ok(()),
             Err(error) if is_lost(&error) && attempt < ATTEMPTS => {}
             Err(error) => return Err(error),
         }

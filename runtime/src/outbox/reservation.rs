@@ -82,7 +82,7 @@ pub(crate) async fn is_open(client: &Client, place: &Place, id: &str) -> Result<
 async fn read_place(client: &Client, place: &Place, row_key: &str) -> Result<Option<Row>> {
     let Place { table, partition_key, .. } = place;
     match client.read(Read { table, partition_key, row_key, select: None }).await {
-        Err(error) if error.code() == Some("TableNotFound") => Ok(None),
+        Err(error) if error.is_table_missing() => Ok(None),
         read => read,
     }
 }
@@ -105,7 +105,7 @@ pub(crate) async fn settle(
         let flight = Flight::begin(client);
         let found = match read_row(client, name).await {
             // Nothing is reserved in a table that is gone.
-            Err(error) if error.code() == Some("TableNotFound") => return Ok(()),
+            Err(error) if error.is_table_missing() => return Ok(()),
             found => found?,
         };
         let Some(found) = found else { return Ok(()) };
@@ -128,7 +128,7 @@ pub(crate) async fn settle(
         }
         let operation = guarded(client, operation)?;
         match flight.write(client, &name.table, kinds, operation).await {
-            Err(error) if error.is_raced() => backoff::wait(client, attempt).await,
+            Err(error) if error.lost_race() => backoff::wait(client, attempt).await,
             answer => return answer.map(drop),
         }
     }

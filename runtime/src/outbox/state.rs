@@ -145,7 +145,7 @@ impl Outbox {
                 batch.push(fence.touched(self.beat())?)?;
             }
             match client.apply(&batch).await {
-                Err(error) if error.code() == Some("ResourceNotFound") => {
+                Err(error) if error.is_row_missing() => {
                     self.closed(table, &fence);
                 }
                 answer => return answer,

@@ -50,15 +50,7 @@ pub(crate) fn stays(current: &Row) -> Result<()> {
 
 /// The error for a row that takes part in a move.
 pub(crate) fn on_its_way(row: &Row) -> Error {
-    Error::new(ErrorKind::Conflict, ON_ITS_WAY).at_keys(row.partition_key(), row.row_key())
-}
-
-const ON_ITS_WAY: &str =
-    "the entity is moving between partitions or tables; wait until the move is over";
-
-/// Whether a row was refused because it is on its way.
-pub(crate) fn is_on_its_way(error: &Error) -> bool {
-    error.is_conflict() && error.message() == ON_ITS_WAY
+    Error::moving(row.partition_key(), row.row_key())
 }
 
 /// The move that a row arrived by, and where it came from.

@@ -180,7 +180,7 @@ impl Client {
     pub async fn create_table_if_not_exists(&self, name: &str) -> Result<bool> {
         match self.create_table(name).await {
             Ok(()) => Ok(true),
-            Err(error) if error.code() == Some("TableAlreadyExists") => Ok(false),
+            Err(error) if error.table_exists() => Ok(false),
             Err(error) => Err(error),
         }
     }

@@ -294,7 +294,7 @@ impl DynamicTable {
     pub async fn delete_at(&self, partition_key: &str, row_key: &str) -> Result<bool> {
         match self.delete(partition_key, row_key, Condition::Any).await {
             Ok(()) => Ok(true),
-            Err(error) if error.code() == Some("ResourceNotFound") => Ok(false),
+            Err(error) if error.is_row_missing() => Ok(false),
             Err(error) => Err(error),
         }
     }

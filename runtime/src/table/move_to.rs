@@ -122,7 +122,7 @@ impl<E: TableEntity> Table<E> {
         let Place { table, partition_key, row_key } = &from;
         let read = Read { table, partition_key, row_key, select: None };
         let left = match self.client.read(read).await {
-            Err(error) if error.code() == Some("TableNotFound") => None,
+            Err(error) if error.is_table_missing() => None,
             read => read?,
         };
         match left.as_ref().map(move_of).transpose()?.flatten() {

@@ -85,7 +85,7 @@ impl<E: TableEntity> Table<E> {
                 // It changed: what was put is not what is here.
                 Err(error) if error.is_precondition_failed() => {}
                 // Another worker has done the same.
-                Err(error) if error.is_raced() => return Ok(false),
+                Err(error) if error.lost_race() => return Ok(false),
                 Err(error) => return Err(error),
             }
             backoff::wait(&self.client, attempt).await;

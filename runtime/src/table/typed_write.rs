@@ -180,7 +180,7 @@ impl<E: TableEntity> Table<E> {
     pub async fn delete_at(&self, point: Point<E>) -> Result<bool> {
         match self.write(plan::delete_at::<E>(point.as_access(), false)).await {
             Ok((outcome, _)) => Ok(outcome.written.is_some()),
-            Err(error) if error.code() == Some("ResourceNotFound") => Ok(false),
+            Err(error) if error.is_row_missing() => Ok(false),
             Err(error) => Err(error),
         }
     }

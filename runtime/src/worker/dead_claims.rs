@@ -44,7 +44,7 @@ impl Worker {
                     self.memory().stats.applied += 1;
                     round.moved += 1;
                 }
-                Err(error) if error.is_raced() || error.is_contended() => {
+                Err(error) if error.lost_race() || error.is_contended() => {
                     self.memory().stats.retried += 1;
                     round.raced += 1;
                     visit.again_in(Duration::ZERO);

@@ -32,7 +32,7 @@ pub(super) async fn page(client: &Client, from: Option<&Continuation>) -> Result
     let page = match client.scan(scan).await {
         Ok(page) => page,
         // Nobody has registered yet.
-        Err(error) if error.code() == Some("TableNotFound") => return Ok(Page::default()),
+        Err(error) if error.is_table_missing() => return Ok(Page::default()),
         Err(error) => return Err(error),
     };
     let (mut found, mut unread) = (Found::new(), 0);

@@ -77,12 +77,12 @@ impl Worker {
     /// Records open work again, under a fence as everybody does.
     pub(super) async fn put_back(&self, table: &str, operation: Operation) -> Result<()> {
         match self.client.outbox().record(&self.client, table, vec![operation]).await {
-            Err(error) if !error.is_there() => Err(error),
+            Err(error) if !error.row_exists() => Err(error),
             _ => Ok(()),
         }
     }
 }
 
 fn is_newer(error: &Error) -> bool {
-    error.is_precondition_failed() || error.code() == Some("ResourceNotFound")
+    error.is_precondition_failed() || error.is_row_missing()
 }

@@ -2,10 +2,7 @@
 
 use std::{error::Error as StdError, io, time::Duration};
 
-use crate::{
-    error::{BoxError, Error, ErrorKind},
-    plan::moves::is_on_its_way,
-};
+use crate::error::{BoxError, Error, ErrorKind, Retry};
 
 /// Why a message was not handled.
 #[derive(Debug)]
@@ -24,7 +21,7 @@ impl Failure {
             return Self::Counted(error.to_string());
         }
         match error.downcast::<Error>() {
-            Ok(error) if !is_permanent(&error) => Self::Passing(*error),
+            Ok(error) if error.retry() != Retry::Never => Self::Passing(*error),
             Ok(error) => Self::Passing(wrapped(*error)),
             Err(error) => Self::Passing(wrapped(error)),
         }
@@ -51,29 +48,12 @@ fn causes<'e>(
 
 fn is_passing(cause: &(dyn StdError + 'static)) -> bool {
     if let Some(error) = cause.downcast_ref::<Error>() {
-        let is_over_soon = error.code() == Some("TableBeingDeleted");
-        return is_passing_kind(error) || is_over_soon || is_on_its_way(error);
+        return error.retry() == Retry::PassesAlone;
     }
     if let Some(error) = cause.downcast_ref::<io::Error>() {
         return is_of_network(error.kind());
     }
     cause.is::<tokio::time::error::Elapsed>()
-}
-
-/// Throttling, the network, the store, keys and permissions that cannot be had now, lost races, lost
-/// answers.
-fn is_passing_kind(error: &Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::Throttled
-            | ErrorKind::Backend
-            | ErrorKind::Contended
-            | ErrorKind::Ambiguous
-            | ErrorKind::PreconditionFailed
-            | ErrorKind::KeyUnavailable
-            | ErrorKind::Denied
-            | ErrorKind::Locked
-    )
 }
 
 fn is_of_network(kind: io::ErrorKind) -> bool {
@@ -90,22 +70,6 @@ fn is_of_network(kind: io::ErrorKind) -> bool {
             | io::ErrorKind::HostUnreachable
             | io::ErrorKind::NetworkUnreachable
             | io::ErrorKind::NetworkDown
-    )
-}
-
-/// Whether it will fail again however often it is tried.
-pub(super) fn is_permanent(error: &Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::NotFound
-            | ErrorKind::UniqueViolation
-            | ErrorKind::TooLarge
-            | ErrorKind::Decode
-            | ErrorKind::Decrypt
-            | ErrorKind::Invalid
-            | ErrorKind::Rejected
-            | ErrorKind::Unsupported
-            | ErrorKind::Corrupt
     )
 }
 

@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 
 use super::{
     directory::is_gone,
-    failure::{Failure, back_off, is_permanent},
+    failure::{Failure, back_off},
     handler::Context,
     partition::{Aged, Partition},
     round::{Due, ROWS, Round},
@@ -17,7 +17,7 @@ use crate::{
     batch::{Condition, Operation},
     edm::Ticks,
     entity::{Message, Schema},
-    error::{Error, ErrorKind, Result},
+    error::{Error, ErrorKind, Result, Retry},
     outbox::{
         guard::Guard,
         moves::{Carried, Carry},
@@ -219,7 +219,7 @@ impl Worker {
                 self.change(table, message.released(handle)?).await?;
                 Ok(Handled::Unknown)
             }
-            Ok(Err(error)) if is_permanent(&error) => {
+            Ok(Err(error)) if error.retry() == Retry::Never => {
                 self.give_back(table, message, handle, &error.to_string(), now).await
             }
             Ok(Err(error)) => {
@@ -250,7 +250,7 @@ impl Worker {
         }
         let (journey, Some(schema)) = self.journey(message)? else { return Ok(()) };
         match self.carry_of(table, message, &journey, schema).give_up().await {
-            Err(error) if !is_permanent(&error) => Err(error),
+            Err(error) if error.retry() != Retry::Never => Err(error),
             _ => Ok(()),
         }
     }
@@ -358,5 +358,5 @@ impl Worker {
 }
 
 fn is_lost(error: &Error) -> bool {
-    error.is_precondition_failed() || error.code() == Some("ResourceNotFound")
+    error.is_precondition_failed() || error.is_row_missing()
 }

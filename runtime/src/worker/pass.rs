@@ -280,7 +280,7 @@ impl Passed {
 
 /// Whether another actor was first, or the pass took too long: it is made again.
 fn is_raced(error: &Error) -> bool {
-    error.is_raced() || error.is_contended()
+    error.lost_race() || error.is_contended()
 }
 
 fn taken(name: &CopyAddress) -> Error {

@@ -1,11 +1,11 @@
 //! Poison: work that failed for good too often, put aside and never lost.
 
-use super::{failure::is_permanent, partition::Aged, round::place, state::Worker};
+use super::{partition::Aged, round::place, state::Worker};
 use crate::{
     backend::Scan,
     batch::{Condition, Operation},
     edm::ValueRef,
-    error::{Error, ErrorKind, Result},
+    error::{Error, ErrorKind, Result, Retry},
     filter::Filter,
     plan::outbox::{
         OpenRow, hash128, posted,
@@ -64,7 +64,7 @@ impl Worker {
     ///
     /// The failure, where it may pass.
     pub(super) async fn failed(&self, table: &str, aged: &Aged, error: Error) -> Result<bool> {
-        if !is_permanent(&error) {
+        if error.retry() != Retry::Never {
             return Err(error);
         }
         let count = {
@@ -115,11 +115,11 @@ impl Worker {
 
     async fn poison(&self, operation: Operation) -> Result<()> {
         match self.client.apply_one(TABLE, operation.clone()).await {
-            Err(error) if error.code() == Some("TableNotFound") => {
+            Err(error) if error.is_table_missing() => {
                 self.client.create_table_if_not_exists(TABLE).await?;
                 self.client.apply_one(TABLE, operation).await.map(drop)
             }
-            Err(error) if !error.is_there() => Err(error),
+            Err(error) if !error.row_exists() => Err(error),
             _ => Ok(()),
         }
     }
@@ -142,7 +142,7 @@ impl Worker {
             };
             let page = match self.client.scan(scan).await {
                 Ok(page) => page,
-                Err(error) if error.code() == Some("TableNotFound") => return Ok(all),
+                Err(error) if error.is_table_missing() => return Ok(all),
                 Err(error) => return Err(error),
             };
             for row in page.rows {

@@ -122,7 +122,7 @@ impl Worker {
         let partition = match Partition::read(&self.client, table, partition_key).await {
             Ok(partition) => partition,
             // Nothing can be committed there any more.
-            Err(error) if error.code() == Some("TableNotFound") => {
+            Err(error) if error.is_table_missing() => {
                 let gone = markers.iter().map(|m| (m.shard.clone(), m.row_key.clone()));
                 return Ok((Round::default(), gone.collect()));
             }

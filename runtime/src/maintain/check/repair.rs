@@ -10,7 +10,7 @@ use super::{
 use crate::{
     batch::{Condition, Operation},
     entity::TableEntity,
-    error::{Error, Result},
+    error::Result,
     outbox::commit::read_list,
     plan::{Home, ListDelta},
     row::Row,
@@ -30,13 +30,9 @@ pub(crate) async fn repair<E: TableEntity>(table: &Table<E>, finding: &Finding) 
     }
     match table.client.write(&table.name, operations).await {
         Ok(_) => Ok(true),
-        Err(error) if was_raced(&error) => Ok(false),
+        Err(error) if error.lost_race_or_table() => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-fn was_raced(error: &Error) -> bool {
-    error.is_precondition_failed() || error.is_conflict() || error.is_not_found()
 }
 
 async fn copy<E: TableEntity>(table: &Table<E>, finding: &Finding) -> Result<Vec<Placed>> {

@@ -9,7 +9,7 @@ use super::RebuildReport;
 use crate::{
     batch::Operation,
     entity::{EntityRows, TableEntity},
-    error::{Error, Result, ServiceCode},
+    error::{Error, Result},
     key::Family,
     limits::BATCH_OPERATIONS,
     maintain::check::{
@@ -174,7 +174,7 @@ impl<E: TableEntity> Work<'_, E> {
         group: Vec<Item>,
     ) -> Result<Vec<Item>> {
         let raced = error.is_not_found() || error.is_conflict() || error.is_precondition_failed();
-        let is_lost = error.code() == Some(ServiceCode::TableNotFound.as_str());
+        let is_lost = error.is_table_missing();
         let role = error.failed_index().and_then(|at| roles.get(at));
         match role {
             Some(Role::Primary) if raced && !is_lost => self.read_again(group).await,

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::{
     guard::QueueGuard,
     letter::{Found, Letter, Place, Receipt, due_by, is_of_holder},
-    table_queue::{TABLE, TableQueue, is_unknown},
+    table_queue::{TABLE, TableQueue},
 };
 use crate::{
     backend::Read,
@@ -71,7 +71,7 @@ impl TableQueue {
             }
             match self.take_all(&found, visibility).await {
                 Ok(taken) => received.extend(taken),
-                Err(error) if error.is_raced() => {
+                Err(error) if error.lost_race() => {
                     // Two operations for each message; those before the one that failed were there.
                     let lost = error.failed_index().unwrap_or(0) / 2;
                     let mut rest = found.split_off(lost.min(found.len()));
@@ -153,7 +153,7 @@ impl TableQueue {
         let written = written.map_err(|error| error.in_table(TABLE));
         let etags: Vec<Option<ETag>> = match written {
             Ok(written) => written.into_iter().skip(1).step_by(2).map(|one| one.etag).collect(),
-            Err(error) if is_unknown(&error) => vec![None; moved.len()],
+            Err(error) if error.is_answer_lost() => vec![None; moved.len()],
             Err(error) => return Err(error),
         };
         let mut received = Vec::with_capacity(moved.len());
@@ -177,7 +177,7 @@ impl TableQueue {
         for operation in batch.operations().iter().rev() {
             let one = Batch::single(TABLE, operation.clone())?;
             match self.backend.apply(&one).await {
-                Err(error) if !error.is_raced() => return Err(error),
+                Err(error) if !error.lost_race() => return Err(error),
                 Err(_) => written.push(Written { status: 404, etag: None }),
                 Ok(more) => written.extend(more),
             }

@@ -12,7 +12,7 @@ use crate::{
     backend::{Backend, BoxFuture, Rows, Scan, TableRequest},
     batch::{Batch, Operation, Written},
     clock::SystemClock,
-    error::{Error, ErrorKind, Result},
+    error::Result,
     filter::Filter,
     page::Continuation,
     queue::{
@@ -113,7 +113,7 @@ impl TableQueue {
         let top = u32::try_from(top).unwrap_or(u32::MAX).clamp(1, crate::limits::PAGE_ROWS);
         let scan = Scan { table: TABLE, filter, select: None, top: Some(top), from };
         let page = match self.backend.scan(scan).await {
-            Err(error) if error.code() == Some("TableNotFound") => return Ok(Rows::default()),
+            Err(error) if error.is_table_missing() => return Ok(Rows::default()),
             page => page.map_err(|error| error.in_table(TABLE))?,
         };
         match page.date {
@@ -155,12 +155,12 @@ impl TableQueue {
             attempt += 1;
             match self.apply(vec![operation.clone()]).await {
                 Ok(_) => return Ok(()),
-                Err(error) if error.code() == Some("TableNotFound") && attempt < ATTEMPTS => {
+                Err(error) if error.is_table_missing() && attempt < ATTEMPTS => {
                     self.create().await?;
                 }
                 // The id is this message's alone.
-                Err(error) if error.is_there() => return Ok(()),
-                Err(error) if is_unknown(&error) && attempt < ATTEMPTS => {}
+                Err(error) if error.row_exists() => return Ok(()),
+                Err(error) if error.is_answer_lost() && attempt < ATTEMPTS => {}
                 Err(error) => return Err(error),
             }
         }
@@ -168,7 +168,7 @@ impl TableQueue {
 
     async fn create(&self) -> Result<()> {
         match self.backend.tables(TableRequest::Create(TABLE)).await {
-            Err(error) if error.code() != Some("TableAlreadyExists") => Err(error.in_table(TABLE)),
+            Err(error) if !error.table_exists() => Err(error.in_table(TABLE)),
             _ => Ok(()),
         }
     }
@@ -209,11 +209,6 @@ impl TableQueue {
         }
         Ok(all)
     }
-}
-
-/// Whether the outcome of a write has to be looked into.
-pub(crate) fn is_unknown(error: &Error) -> bool {
-    error.is_ambiguous() || error.kind() == ErrorKind::Backend
 }
 
 impl fmt::Debug for TableQueue {

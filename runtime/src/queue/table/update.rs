@@ -8,7 +8,7 @@ use super::{
     guard::QueueGuard,
     letter::{Place, Receipt, check_body},
     receive::distinct,
-    table_queue::{ATTEMPTS, TABLE, TableQueue, is_unknown},
+    table_queue::{ATTEMPTS, TABLE, TableQueue},
 };
 use crate::{
     backend::Read,
@@ -90,10 +90,10 @@ impl TableQueue {
             let is_mine = Instant::now() < message.until();
             match doubt.take() {
                 // Gone by the attempt before, or, where others may have it, by anybody's.
-                Some(_) if error.is_raced() && is_mine => return Ok(None),
-                Some(doubt) if error.is_raced() => return Err(doubt),
-                None if error.is_raced() => return Err(lease_lost(message.id())),
-                _ if !is_unknown(&error) => return Err(error),
+                Some(_) if error.lost_race() && is_mine => return Ok(None),
+                Some(doubt) if error.lost_race() => return Err(doubt),
+                None if error.lost_race() => return Err(lease_lost(message.id())),
+                _ if !error.is_answer_lost() => return Err(error),
                 _ => {}
             }
             if !self.holds(QueueGuard::LookedInto) {
@@ -127,7 +127,7 @@ impl TableQueue {
         let place = Place { due: self.clock.now(), hidden: 0, holder: "" };
         let change = vec![receipt.removed()?, Operation::insert(letter.queued(place)?)];
         let Err(error) = self.apply(change).await else { return Ok(()) };
-        if !error.is_raced() {
+        if !error.lost_race() {
             return Err(error);
         }
         let message = "the message is not among those put aside any more";

@@ -73,6 +73,6 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
 
 /// Whether the row is not any more as it was read.
 pub(super) fn is_overtaken(error: &Error) -> bool {
-    let is_gone = error.code() == Some(ServiceCode::ResourceNotFound.as_str());
+    let is_gone = error.is_row_missing();
     error.is_precondition_failed() || is_gone
 }

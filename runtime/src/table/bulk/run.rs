@@ -270,7 +270,7 @@ async fn fly(client: Client, id: u64, group: Arc<Group>) -> Landed {
         }
         let failed = error.failed_index().and_then(|at| group.drop_change(at));
         match failed {
-            Some(item) if item.done_when_missing && error.code() == Some("ResourceNotFound") => {
+            Some(item) if item.done_when_missing && error.is_row_missing() => {
                 landed.done += 1;
             }
             Some(item) => landed.failed.push((item, error.without_operation())),

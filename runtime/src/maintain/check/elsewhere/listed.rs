@@ -78,7 +78,7 @@ pub(crate) async fn times<E: TableEntity>(
 ) -> Result<usize> {
     let list = match find_list(&table.client, &name.list_place()).await {
         // No lists are there.
-        Err(error) if error.code() == Some("TableNotFound") => return Ok(0),
+        Err(error) if error.is_table_missing() => return Ok(0),
         list => list?,
     };
     let owner = Owner { table: &table.name, partition_key, row_key };

@@ -260,7 +260,7 @@ impl Tour {
                     )));
                 }
                 // No copies are there.
-                Err(error) if error.code() == Some("TableNotFound") && name != table.name => {
+                Err(error) if error.is_table_missing() && name != table.name => {
                     self.tables.pop();
                 }
                 Err(error) => return Err(error),

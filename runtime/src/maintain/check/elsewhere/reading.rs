@@ -137,7 +137,7 @@ async fn is_claimed<E: TableEntity>(
         select: None,
     };
     match table.client.read(read).await {
-        Err(error) if error.code() == Some("TableNotFound") => Ok(false),
+        Err(error) if error.is_table_missing() => Ok(false),
         read => Ok(read?.is_some()),
     }
 }
@@ -155,7 +155,7 @@ async fn copy<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Result<Opt
             let opened = table.open_to_check_in(&name.table, vec![row]).await;
             opened.map(|mut rows| rows.pop())
         }
-        Err(error) if error.code() != Some("TableNotFound") => Err(error),
+        Err(error) if !error.is_table_missing() => Err(error),
         _ => Ok(None),
     }
 }

@@ -1,0 +1,325 @@
+//! The crate's error type: opaque, cheap to move, and built up by naming where a failure happened.
+
+use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
+
+use super::{
+    kind::{ErrorKind, Seen},
+    seal::SealFault,
+    service::ServiceCode,
+};
+
+/// The error that a user's own callback (`update`, `validate`, a handler) may return.
+pub type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// The result type of every fallible function of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The reason why an operation failed.
+///
+/// Predicates ([`is_not_found`](Error::is_not_found), [`is_conflict`](Error::is_conflict), ..) tell
+/// the kind of failure; [`code`](Error::code) returns the Table service's error code on every
+/// backend. The text names table, keys and property, and never a secret value.
+///
+/// ```
+/// use entable::{Error, ErrorKind};
+///
+/// let error = Error::new(ErrorKind::NotFound, "no such entity").in_table("Staff");
+/// assert!(error.is_not_found());
+/// assert_eq!(error.to_string(), "no such entity (table `Staff`)");
+/// ```
+#[derive(Clone)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    code: Option<ServiceCode>,
+    table: Option<String>,
+    keys: Option<(String, String)>,
+    property: Option<String>,
+    index: Option<String>,
+    holder: Option<(String, String)>,
+    entity_type: Option<String>,
+    failed_index: Option<usize>,
+    seen: Option<Seen>,
+    seal: Option<SealFault>,
+    is_moving: bool,
+    retry_after: Option<Duration>,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
+}
+
+impl Error {
+    /// Creates an error of `kind`. `message` begins in lower case, ends without a full stop, and
+    /// says what was found, what was expected and what to do.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            message: message.into(),
+            code: None,
+            table: None,
+            keys: None,
+            property: None,
+            index: None,
+            holder: None,
+            entity_type: None,
+            failed_index: None,
+            seen: None,
+            seal: None,
+            is_moving: false,
+            retry_after: None,
+            source: None,
+        }))
+    }
+
+    /// Creates an error with a code of the service; the code determines the kind.
+    pub fn service(code: ServiceCode, message: impl Into<String>) -> Self {
+        Self::new(code.kind(), message).with_code(code)
+    }
+
+    /// Creates the error of an encrypted value or of its key; the fault determines the kind.
+    pub fn seal(fault: SealFault, message: impl Into<String>) -> Self {
+        let mut error = Self::new(fault.kind(), message);
+        error.0.seal = Some(fault);
+        error
+    }
+
+    /// Creates the `Conflict` that refuses a change of an entity that takes part in a move.
+    pub(crate) fn moving(partition_key: &str, row_key: &str) -> Self {
+        let message =
+            "the entity is moving between partitions or tables; wait until the move is over";
+        let mut error = Self::new(ErrorKind::Conflict, message).at_keys(partition_key, row_key);
+        error.0.is_moving = true;
+        error
+    }
+
+    /// Adds the service's error code; the kind stays.
+    #[must_use]
+    pub fn with_code(mut self, code: ServiceCode) -> Self {
+        self.0.code = Some(code);
+        self
+    }
+
+    /// Names the table, unless the error already names one.
+    #[must_use]
+    pub fn in_table(mut self, table: &str) -> Self {
+        self.0.table.get_or_insert_with(|| table.to_owned());
+        self
+    }
+
+    /// Names the row's keys, unless the error already names keys.
+    #[must_use]
+    pub fn at_keys(mut self, partition_key: &str, row_key: &str) -> Self {
+        self.0.keys.get_or_insert_with(|| (partition_key.to_owned(), row_key.to_owned()));
+        self
+    }
+
+    /// Names the property, unless the error already names one.
+    #[must_use]
+    pub fn in_property(mut self, property: &str) -> Self {
+        self.0.property.get_or_insert_with(|| property.to_owned());
+        self
+    }
+
+    /// Names the unique index whose key is taken.
+    #[must_use]
+    pub fn with_index(mut self, index: &str) -> Self {
+        self.0.index = Some(index.to_owned());
+        self
+    }
+
+    /// Names the entity that holds the key of the unique index.
+    #[must_use]
+    pub fn held_by(mut self, partition_key: &str, row_key: &str) -> Self {
+        self.0.holder = Some((partition_key.to_owned(), row_key.to_owned()));
+        self
+    }
+
+    /// Names the entity type that the row claims, unless the error already names one.
+    #[must_use]
+    pub fn of_type(mut self, entity_type: &str) -> Self {
+        self.0.entity_type.get_or_insert_with(|| entity_type.to_owned());
+        self
+    }
+
+    /// Adds the position of the failed operation, counted from 0 in the caller's order.
+    #[must_use]
+    pub fn at_operation(mut self, index: usize) -> Self {
+        self.0.failed_index = Some(index);
+        self
+    }
+
+    /// Adds what a read showed after the answer to a write was lost.
+    #[must_use]
+    pub fn with_seen(mut self, seen: Seen) -> Self {
+        self.0.seen = Some(seen);
+        self
+    }
+
+    /// Adds how long the service asks to wait before the next request.
+    #[must_use]
+    pub fn with_retry_after(mut self, wait: Duration) -> Self {
+        self.0.retry_after = Some(wait);
+        self
+    }
+
+    /// Removes the position of the failed operation, for a verb that has only one operation.
+    pub(crate) fn without_operation(mut self) -> Self {
+        self.0.failed_index = None;
+        self
+    }
+
+    /// Adds the cause, which [`source`](StdError::source) returns.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
+        self.0.source = Some(source.into().into());
+        self
+    }
+
+    /// Returns the kind of failure.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// Returns the service's error code, such as `EntityAlreadyExists`; every backend uses these codes.
+    pub fn code(&self) -> Option<&str> {
+        self.0.code.as_ref().map(ServiceCode::as_str)
+    }
+
+    /// Returns the service's error code as an enum.
+    pub fn service_code(&self) -> Option<&ServiceCode> {
+        self.0.code.as_ref()
+    }
+
+    /// Returns the HTTP status of the service's error code.
+    pub fn status(&self) -> Option<u16> {
+        self.0.code.as_ref().map(ServiceCode::status)
+    }
+
+    /// Returns the position of the failed operation in an entity group transaction or bulk write,
+    /// counted from 0 in the caller's order.
+    pub fn failed_index(&self) -> Option<usize> {
+        self.0.failed_index
+    }
+
+    /// Returns what a read showed after the answer to a write was lost, for a write with unknown
+    /// outcome.
+    pub fn seen(&self) -> Option<Seen> {
+        self.0.seen
+    }
+
+    /// Returns how long the service asks to wait before the next request.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.retry_after
+    }
+
+    /// Returns the fault of the encrypted value or of its key, if that failed.
+    pub fn seal_fault(&self) -> Option<SealFault> {
+        self.0.seal
+    }
+
+    /// Returns whether [`moving`](Self::moving) created this error.
+    pub(super) fn has_moving_mark(&self) -> bool {
+        self.0.is_moving
+    }
+
+    /// Returns the table's name, if the error names one.
+    pub fn table(&self) -> Option<&str> {
+        self.0.table.as_deref()
+    }
+
+    /// Returns PartitionKey and RowKey, if the error names them.
+    pub fn keys(&self) -> Option<(&str, &str)> {
+        self.0.keys.as_ref().map(|(partition_key, row_key)| (&**partition_key, &**row_key))
+    }
+
+    /// Returns the property's name, if the error names one.
+    pub fn property(&self) -> Option<&str> {
+        self.0.property.as_deref()
+    }
+
+    /// Returns the entity type that the row claims, if the type is what the reader refused.
+    pub fn entity_type(&self) -> Option<&str> {
+        self.0.entity_type.as_deref()
+    }
+
+    /// Returns the name of the unique index whose key is taken, for a unique violation.
+    pub fn index(&self) -> Option<&str> {
+        self.0.index.as_deref()
+    }
+
+    /// Returns PartitionKey and RowKey of the entity that holds the key, for a unique violation.
+    /// Returns `None` if the row that occupies the key, at [`keys`](Self::keys), is an orphan or
+    /// does not name its entity.
+    ///
+    /// ```
+    /// use entable::{Error, ErrorKind};
+    ///
+    /// let error = Error::new(ErrorKind::UniqueViolation, "the key of index `ByEmail` is taken")
+    ///     .with_index("ByEmail")
+    ///     .at_keys("Sales", "email_don@contoso.com")
+    ///     .held_by("Sales", "empid_000223");
+    /// assert_eq!(error.index(), Some("ByEmail"));
+    /// assert_eq!(error.holder(), Some(("Sales", "empid_000223")));
+    /// ```
+    pub fn holder(&self) -> Option<(&str, &str)> {
+        self.0.holder.as_ref().map(|(partition_key, row_key)| (&**partition_key, &**row_key))
+    }
+
+    /// Returns the message alone, without table, keys and property.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = &*self.0;
+        f.write_str(&inner.message)?;
+        let mut separator = " (";
+        let mut name_part = |f: &mut fmt::Formatter<'_>, name: &str, value: &str| {
+            write!(f, "{separator}{name} `{}`", value.escape_debug())?;
+            separator = ", ";
+            Ok(())
+        };
+        if let Some(index) = inner.failed_index {
+            name_part(f, "operation", &index.to_string())?;
+        }
+        if let Some(table) = &inner.table {
+            name_part(f, "table", table)?;
+        }
+        if let Some((partition_key, row_key)) = &inner.keys {
+            name_part(f, "PartitionKey", partition_key)?;
+            name_part(f, "RowKey", row_key)?;
+        }
+        if let Some(entity_type) = &inner.entity_type {
+            name_part(f, "EntityType", entity_type)?;
+        }
+        if let Some(property) = &inner.property {
+            name_part(f, "property", property)?;
+        }
+        if let Some(index) = &inner.index {
+            name_part(f, "index", index)?;
+        }
+        if let Some(code) = &inner.code {
+            name_part(f, "code", code.as_str())?;
+        }
+        if separator == ", " { f.write_str(")") } else { Ok(()) }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Error({:?}: {self}", self.0.kind)?;
+        if let Some(source) = &self.0.source {
+            write!(f, ": {source}")?;
+        }
+        f.write_str(")")
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source.as_deref().map(|source| source as &(dyn StdError + 'static))
+    }
+}

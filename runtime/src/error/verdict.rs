@@ -1,0 +1,286 @@
+//! Questions that this crate asks of an error before it goes on.
+//!
+//! Each question is one `match` over [`ErrorKind`] without a catch-all arm: a new kind of failure
+//! does not compile until every question is answered for it. Questions whose answers differ for a
+//! single kind stay separate.
+
+use super::{entable_error::Error, kind::ErrorKind, service::ServiceCode};
+
+/// Whether a failed request can succeed when it is sent again unchanged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Retry {
+    /// The obstacle goes away by itself: throttling, network, missing keys or permissions, other
+    /// writers.
+    PassesAlone,
+    /// The request fails every time.
+    Never,
+    /// The error does not tell.
+    Unclear,
+}
+
+impl Error {
+    /// Returns whether the failed request was certainly not carried out and never will be.
+    pub(crate) fn is_outcome_known(&self) -> bool {
+        match self.kind() {
+            // Throttled too: a proxy on the way may answer so after it passed the request on.
+            ErrorKind::Ambiguous | ErrorKind::Backend | ErrorKind::Throttled => false,
+            ErrorKind::NotFound
+            | ErrorKind::Conflict
+            | ErrorKind::PreconditionFailed
+            | ErrorKind::UniqueViolation
+            | ErrorKind::TooLarge
+            | ErrorKind::UnrecognizedEntity
+            | ErrorKind::Decode
+            | ErrorKind::Decrypt
+            | ErrorKind::KeyUnavailable
+            | ErrorKind::Contended
+            | ErrorKind::LeaseLost
+            | ErrorKind::Invalid
+            | ErrorKind::ScanRefused
+            | ErrorKind::InvalidCursor
+            | ErrorKind::Rejected
+            | ErrorKind::Unsupported
+            | ErrorKind::Denied
+            | ErrorKind::Locked
+            | ErrorKind::Corrupt => true,
+        }
+    }
+
+    /// Returns whether a write must be sent again, or its row read, to learn whether it was carried
+    /// out. Throttling counts as an answer: the service throttles before it does any work.
+    pub(crate) fn is_answer_lost(&self) -> bool {
+        match self.kind() {
+            ErrorKind::Ambiguous | ErrorKind::Backend => true,
+            ErrorKind::NotFound
+            | ErrorKind::Conflict
+            | ErrorKind::PreconditionFailed
+            | ErrorKind::UniqueViolation
+            | ErrorKind::TooLarge
+            | ErrorKind::Throttled
+            | ErrorKind::UnrecognizedEntity
+            | ErrorKind::Decode
+            | ErrorKind::Decrypt
+            | ErrorKind::KeyUnavailable
+            | ErrorKind::Contended
+            | ErrorKind::LeaseLost
+            | ErrorKind::Invalid
+            | ErrorKind::ScanRefused
+            | ErrorKind::InvalidCursor
+            | ErrorKind::Rejected
+            | ErrorKind::Unsupported
+            | ErrorKind::Denied
+            | ErrorKind::Locked
+            | ErrorKind::Corrupt => false,
+        }
+    }
+
+    /// Returns whether sending the request again can succeed. A worker retries what passes alone,
+    /// and puts aside what never succeeds.
+    pub(crate) fn retry(&self) -> Retry {
+        match self.kind() {
+            ErrorKind::Throttled
+            | ErrorKind::Backend
+            | ErrorKind::Contended
+            | ErrorKind::Ambiguous
+            | ErrorKind::PreconditionFailed
+            | ErrorKind::KeyUnavailable
+            | ErrorKind::Denied
+            | ErrorKind::Locked => Retry::PassesAlone,
+            ErrorKind::Conflict if self.is_moving() || self.is_table_being_deleted() => {
+                Retry::PassesAlone
+            }
+            ErrorKind::NotFound
+            | ErrorKind::UniqueViolation
+            | ErrorKind::TooLarge
+            | ErrorKind::Decode
+            | ErrorKind::Decrypt
+            | ErrorKind::Invalid
+            | ErrorKind::Rejected
+            | ErrorKind::Unsupported
+            | ErrorKind::Corrupt => Retry::Never,
+            ErrorKind::Conflict
+            | ErrorKind::UnrecognizedEntity
+            | ErrorKind::LeaseLost
+            | ErrorKind::ScanRefused
+            | ErrorKind::InvalidCursor => Retry::Unclear,
+        }
+    }
+
+    /// Returns whether another writer changed, created or deleted the row first. A missing table is
+    /// no lost race.
+    pub(crate) fn lost_race(&self) -> bool {
+        self.lost_race_or_table() && !self.is_table_missing() && !self.is_table_being_deleted()
+    }
+
+    /// Returns whether another writer changed, created or deleted the row, or deleted the table,
+    /// first. A repair asks this: its finding is outdated either way.
+    pub(crate) fn lost_race_or_table(&self) -> bool {
+        match self.kind() {
+            ErrorKind::NotFound | ErrorKind::Conflict | ErrorKind::PreconditionFailed => true,
+            ErrorKind::UniqueViolation
+            | ErrorKind::TooLarge
+            | ErrorKind::Throttled
+            | ErrorKind::UnrecognizedEntity
+            | ErrorKind::Decode
+            | ErrorKind::Decrypt
+            | ErrorKind::KeyUnavailable
+            | ErrorKind::Ambiguous
+            | ErrorKind::Contended
+            | ErrorKind::LeaseLost
+            | ErrorKind::Invalid
+            | ErrorKind::ScanRefused
+            | ErrorKind::InvalidCursor
+            | ErrorKind::Rejected
+            | ErrorKind::Unsupported
+            | ErrorKind::Denied
+            | ErrorKind::Locked
+            | ErrorKind::Corrupt
+            | ErrorKind::Backend => false,
+        }
+    }
+
+    /// Returns whether a move ends because its target refuses the entity for good, unless an earlier
+    /// attempt already inserted it.
+    pub(crate) fn ends_move(&self) -> bool {
+        match self.kind() {
+            ErrorKind::NotFound
+            | ErrorKind::Conflict
+            | ErrorKind::UniqueViolation
+            | ErrorKind::TooLarge
+            | ErrorKind::Decode
+            | ErrorKind::Invalid => true,
+            ErrorKind::PreconditionFailed
+            | ErrorKind::Throttled
+            | ErrorKind::UnrecognizedEntity
+            | ErrorKind::Decrypt
+            | ErrorKind::KeyUnavailable
+            | ErrorKind::Ambiguous
+            | ErrorKind::Contended
+            | ErrorKind::LeaseLost
+            | ErrorKind::ScanRefused
+            | ErrorKind::InvalidCursor
+            | ErrorKind::Rejected
+            | ErrorKind::Unsupported
+            | ErrorKind::Denied
+            | ErrorKind::Locked
+            | ErrorKind::Corrupt
+            | ErrorKind::Backend => false,
+        }
+    }
+
+    /// Returns whether an insert failed because a row with its keys already exists.
+    pub(crate) fn row_exists(&self) -> bool {
+        self.is_conflict() && !self.is_table_being_deleted()
+    }
+
+    /// Returns whether the request failed because its row does not exist, while its table does.
+    pub(crate) fn is_row_missing(&self) -> bool {
+        self.is_not_found() && self.service_code() == Some(&ServiceCode::ResourceNotFound)
+    }
+
+    /// Returns whether the request failed because its table does not exist.
+    pub(crate) fn is_table_missing(&self) -> bool {
+        self.is_not_found() && self.service_code() == Some(&ServiceCode::TableNotFound)
+    }
+
+    /// Returns whether a table was not created because it already exists.
+    pub(crate) fn table_exists(&self) -> bool {
+        self.is_conflict() && self.service_code() == Some(&ServiceCode::TableAlreadyExists)
+    }
+
+    /// Returns whether the service is still deleting the table, which takes it some 40 seconds.
+    fn is_table_being_deleted(&self) -> bool {
+        self.is_conflict() && self.service_code() == Some(&ServiceCode::TableBeingDeleted)
+    }
+
+    /// Returns whether the write was refused because the entity takes part in a move.
+    pub(crate) fn is_moving(&self) -> bool {
+        self.is_conflict() && self.has_moving_mark()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        Error, ErrorKind, Retry,
+        Retry::{Never, PassesAlone, Unclear},
+        ServiceCode,
+    };
+
+    /// The answers to the questions that depend on the kind alone, in the order of [`ANSWERS`].
+    fn answers(error: &Error) -> (Retry, [bool; 5]) {
+        let rest = [
+            error.is_outcome_known(),
+            error.is_answer_lost(),
+            error.lost_race(),
+            error.lost_race_or_table(),
+            error.ends_move(),
+        ];
+        (error.retry(), rest)
+    }
+
+    const ANSWERS: [(ErrorKind, Retry, [u8; 5]); 22] = [
+        // kind, retry, [is_outcome_known, is_answer_lost, lost_race, lost_race_or_table, ends_move]
+        (ErrorKind::NotFound, Never, [1, 0, 1, 1, 1]),
+        (ErrorKind::Conflict, Unclear, [1, 0, 1, 1, 1]),
+        (ErrorKind::PreconditionFailed, PassesAlone, [1, 0, 1, 1, 0]),
+        (ErrorKind::UniqueViolation, Never, [1, 0, 0, 0, 1]),
+        (ErrorKind::TooLarge, Never, [1, 0, 0, 0, 1]),
+        (ErrorKind::Throttled, PassesAlone, [0, 0, 0, 0, 0]),
+        (ErrorKind::UnrecognizedEntity, Unclear, [1, 0, 0, 0, 0]),
+        (ErrorKind::Decode, Never, [1, 0, 0, 0, 1]),
+        (ErrorKind::Decrypt, Never, [1, 0, 0, 0, 0]),
+        (ErrorKind::KeyUnavailable, PassesAlone, [1, 0, 0, 0, 0]),
+        (ErrorKind::Ambiguous, PassesAlone, [0, 1, 0, 0, 0]),
+        (ErrorKind::Contended, PassesAlone, [1, 0, 0, 0, 0]),
+        (ErrorKind::LeaseLost, Unclear, [1, 0, 0, 0, 0]),
+        (ErrorKind::Invalid, Never, [1, 0, 0, 0, 1]),
+        (ErrorKind::ScanRefused, Unclear, [1, 0, 0, 0, 0]),
+        (ErrorKind::InvalidCursor, Unclear, [1, 0, 0, 0, 0]),
+        (ErrorKind::Rejected, Never, [1, 0, 0, 0, 0]),
+        (ErrorKind::Unsupported, Never, [1, 0, 0, 0, 0]),
+        (ErrorKind::Denied, PassesAlone, [1, 0, 0, 0, 0]),
+        (ErrorKind::Locked, PassesAlone, [1, 0, 0, 0, 0]),
+        (ErrorKind::Corrupt, Never, [1, 0, 0, 0, 0]),
+        (ErrorKind::Backend, PassesAlone, [0, 1, 0, 0, 0]),
+    ];
+
+    #[test]
+    fn each_kind_has_its_answers() {
+        for (kind, retry, rest) in ANSWERS {
+            let error = Error::new(kind, "failed");
+            assert_eq!(answers(&error), (retry, rest.map(|answer| answer == 1)), "{kind:?}");
+            let by_code = [error.is_row_missing(), error.is_table_missing(), error.table_exists()];
+            assert_eq!((by_code, error.is_moving()), ([false; 3], false), "{kind:?}");
+            assert_eq!(error.row_exists(), kind == ErrorKind::Conflict, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_missing_table_is_no_lost_race_but_ends_a_repair() {
+        for code in [ServiceCode::TableNotFound, ServiceCode::TableBeingDeleted] {
+            let error = Error::service(code, "no table");
+            assert!(!error.lost_race() && !error.row_exists() && error.lost_race_or_table());
+        }
+        assert!(Error::service(ServiceCode::TableNotFound, "no table").is_table_missing());
+        let missing = Error::service(ServiceCode::ResourceNotFound, "no row");
+        assert!(missing.is_row_missing() && !missing.is_table_missing() && missing.lost_race());
+        assert!(Error::service(ServiceCode::TableAlreadyExists, "there").table_exists());
+    }
+
+    #[test]
+    fn a_code_does_not_settle_a_write_whose_answer_was_lost() {
+        let lost = Error::new(ErrorKind::Ambiguous, "lost").with_code(ServiceCode::TableNotFound);
+        assert!(!lost.is_table_missing() && !lost.is_outcome_known());
+    }
+
+    #[test]
+    fn a_move_and_the_deletion_of_a_table_pass_alone() {
+        let moving = Error::moving("Sales", "empid_000223");
+        assert!(moving.is_moving() && moving.lost_race() && moving.ends_move());
+        assert_eq!(moving.keys(), Some(("Sales", "empid_000223")));
+        let deleting = Error::service(ServiceCode::TableBeingDeleted, "wait");
+        assert_eq!((moving.retry(), deleting.retry()), (PassesAlone, PassesAlone));
+        assert!(!deleting.is_moving());
+    }
+}
