@@ -1,12 +1,12 @@
 //! Defines what the derives implement for entities, and the types that generated code uses.
 
 mod column;
-mod draft;
 mod kind;
 mod dynamic;
 mod message;
 mod names;
 mod patch;
+mod untyped_path;
 mod path;
 mod pending;
 mod projection;
@@ -24,13 +24,12 @@ mod view;
 use time::OffsetDateTime;
 
 pub use column::{Column, Flattened, FlattenedAs, Predicate, ReadColumn, ReadPart, SystemValue};
-pub use draft::Draft;
 pub use dynamic::DynamicEntity;
 pub use kind::{Blind, Comparable, Encrypted, Equated, Json, Plain};
 pub use message::{Message, MessageBody};
 pub use names::assert_flattened;
 pub use patch::Patch;
-pub use path::{Access, Partition, Path, PathBuilder, Point, Range, Scan};
+pub use path::{Partition, Path, PathBuilder, Point, Range, Scan};
 pub(crate) use pending::Pending;
 pub use projection::Projection;
 pub use properties::{
@@ -46,6 +45,7 @@ pub use sealed::SEAL;
 pub(crate) use sealed::SealedColumn;
 pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};
 pub use stored::Stored;
+pub use untyped_path::{Access, Draft};
 pub use version::{UpgradeFrom, derived_rows, older_owner, older_rows, older_version};
 pub(crate) use version::{entity_of, owner_of, read_version, stored_rows};
 pub use view::{

@@ -1,8 +1,8 @@
-//! Gathers the values of an access path into keys.
+//! Defines access paths without their type: the keys that a path builder gathers ([`Draft`]) and the
+//! finished path ([`Access`]).
 
 use std::ops::Bound;
 
-use super::Access;
 use crate::{
     access::Keys,
     edm::{EdmCow, InvalidValue, ValueRef},
@@ -10,6 +10,60 @@ use crate::{
     filter::BlindValue,
     key::{Family, Segment, TOKEN_PLACEHOLDER, Template, escape, lower, successor},
 };
+
+/// A path without its type: a family of rows, and which keys of it.
+#[derive(Debug, Clone)]
+pub struct Access {
+    pub(crate) family: Option<&'static Family>,
+    pub(crate) keys: Keys,
+    pub(crate) parts: Vec<Option<String>>,
+    pub(crate) fault: Option<(&'static str, InvalidValue)>,
+    /// The draft that the keys were made from, if tokens are missing in them.
+    pub(crate) open: Option<Box<Draft>>,
+}
+
+impl Access {
+    /// Returns the keys, unless a value did not fit.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid`, naming the field, for the first value that does not fit its part.
+    pub fn checked(&self) -> Result<&Keys> {
+        match &self.fault {
+            None => Ok(&self.keys),
+            Some((field, invalid)) => Err(invalid.clone().into_write_error(field)),
+        }
+    }
+
+    /// Returns whether tokens are missing in the keys, which only a verb can make.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Returns the path with tokens in place of their placeholders. `token` makes a token from a
+    /// field's name and value.
+    pub(crate) fn with_tokens(
+        &self,
+        token: impl Fn(&str, ValueRef<'_>) -> Result<String>,
+    ) -> Result<Self> {
+        match &self.open {
+            Some(draft) => Ok(Draft::clone(draft).with_tokens(token)?.into_access()),
+            None => Ok(self.clone()),
+        }
+    }
+
+    /// Returns PartitionKey and RowKey of a path to one row.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` and `is_too_large` for keys that the service refuses.
+    pub fn point(&self) -> Result<(&str, &str)> {
+        let (partition_key, row_key) = self.checked()?.as_point().unwrap_or_default();
+        crate::limits::check_key("PartitionKey", partition_key)?;
+        crate::limits::check_key("RowKey", row_key)?;
+        Ok((partition_key, row_key))
+    }
+}
 
 /// The keys that a path builder has gathered so far. Builders never fail: the draft keeps the first
 /// value that does not fit, and the verb that gets the path returns its error.
@@ -113,7 +167,7 @@ impl Draft {
     }
 
     /// Replaces the placeholders by tokens, which `token` makes from a field's name and value.
-    pub(super) fn with_tokens(
+    fn with_tokens(
         mut self,
         token: impl Fn(&str, ValueRef<'_>) -> Result<String>,
     ) -> Result<Self> {
