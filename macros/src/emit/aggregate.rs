@@ -13,8 +13,8 @@ use crate::{
 pub(super) fn value_of(member: &Member) -> TokenStream {
     let ty = &member.ty;
     match member.count {
-        Count::One => quote_spanned! { ty.span() => <#ty as _rt::One>::Value },
-        Count::Many => quote_spanned! { ty.span() => <#ty as _rt::Many>::Value },
+        Count::One => quote_spanned! { ty.span() => <#ty as _rt::OneField>::Value },
+        Count::Many => quote_spanned! { ty.span() => <#ty as _rt::ManyField>::Value },
     }
 }
 
@@ -40,11 +40,11 @@ pub(super) fn emit(set: &Set) -> TokenStream {
     let puts = members().map(|(at, member)| {
         let slot = slot(at, member);
         let put = match member.count {
-            Count::One => quote! { put_one },
-            Count::Many => quote! { put_many },
+            Count::One => quote! { put_in_one },
+            Count::Many => quote! { put_in_many },
         };
         let put = quote_spanned! { member.ty.span() =>
-            _rt::Folding::#put(#rows, &mut #slot, #found)?
+            _rt::PartitionFold::#put(#rows, &mut #slot, #found)?
         };
         quote! { #at => #put, }
     });
@@ -53,15 +53,15 @@ pub(super) fn emit(set: &Set) -> TokenStream {
         let text = crate::names::unraw(name);
         match member.count {
             Count::One => quote_spanned! { ty.span() =>
-                #name: <#ty as _rt::One>::one(#slot, || _rt::Folding::missing(#rows, #text))?
+                #name: <#ty as _rt::OneField>::from_found(#slot, || _rt::PartitionFold::missing_error(#rows, #text))?
             },
-            Count::Many => quote_spanned! { ty.span() => #name: <#ty as _rt::Many>::many(#slot) },
+            Count::Many => quote_spanned! { ty.span() => #name: <#ty as _rt::ManyField>::from_found(#slot) },
         }
     });
     let other = set.other.as_ref().map(|other| {
         let (name, ty) = (&other.ident, &other.ty);
         quote_spanned! { ty.span() =>
-            #name: <#ty as _rt::Many>::many(_rt::Folding::take_others(#rows)),
+            #name: <#ty as _rt::ManyField>::from_found(_rt::PartitionFold::take_others(#rows)),
         }
     });
     quote! {
@@ -69,10 +69,10 @@ pub(super) fn emit(set: &Set) -> TokenStream {
         impl _rt::Aggregate for #ident {
             const OTHER: bool = #has_other;
 
-            fn fold(__rows: &mut _rt::Folding) -> _rt::Result<Self> {
+            fn fold(__rows: &mut _rt::PartitionFold) -> _rt::Result<Self> {
                 #(#slots)*
-                while let _rt::Some(__found) = _rt::Folding::next_row(__rows) {
-                    match _rt::Claim::member(&__found.1) {
+                while let _rt::Some(__found) = _rt::PartitionFold::next_row(__rows) {
+                    match _rt::RowMatch::member(&__found.1) {
                         #(#puts)*
                         _ => {}
                     }

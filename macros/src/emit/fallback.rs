@@ -141,9 +141,9 @@ pub(crate) fn projection(input: &DeriveInput, projection: &model::Projection) ->
             }
 
             impl _rt::SetMember for #ident {
-                const MEMBER: &'static _rt::Schema = _rt::schema_of::<Self>();
+                const MEMBER: &'static _rt::Schema = _rt::projection_schema::<Self>();
 
-                fn read_claimed(_: &_rt::Row, _: &_rt::Claim) -> _rt::Result<Self> { loop {} }
+                fn read_matched(_: &_rt::Row, _: &_rt::RowMatch) -> _rt::Result<Self> { loop {} }
             }
         }
     });
@@ -163,7 +163,7 @@ pub(crate) fn set(input: &DeriveInput, set: &model::Set) -> TokenStream {
                 #from_row
 
                 impl _rt::EntitySet for #ident {
-                    fn read(_: &_rt::Row, _: &_rt::Claim) -> _rt::Result<Self> { loop {} }
+                    fn read(_: &_rt::Row, _: &_rt::RowMatch) -> _rt::Result<Self> { loop {} }
 
                     fn other(_: &_rt::Row) -> _rt::Result<_rt::Option<Self>> { loop {} }
 
@@ -177,7 +177,7 @@ pub(crate) fn set(input: &DeriveInput, set: &model::Set) -> TokenStream {
             impl _rt::Aggregate for #ident {
                 const OTHER: bool = false;
 
-                fn fold(_: &mut _rt::Folding) -> _rt::Result<Self> { loop {} }
+                fn fold(_: &mut _rt::PartitionFold) -> _rt::Result<Self> { loop {} }
             }
         },
     };

@@ -51,7 +51,7 @@ fn holds(entity: &Entity, family: &Family) -> TokenStream {
         #[doc = #doc]
         #[derive(_rt::Clone, _rt::Debug)]
         #vis struct #marker;
-        #(#[automatically_derived] impl _rt::Holds<#fields> for #marker {})*
+        #(#[automatically_derived] impl _rt::HoldsField<#fields> for #marker {})*
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) fn start_type(entity: &Entity, family: &Family) -> TokenStream {
 pub(super) fn start(entity: &Entity, family: &Family) -> TokenStream {
     let builder = Builder::new(entity, family);
     let constant = family_constant(family);
-    builder.make(&builder.nothing(), &quote! { _rt::Draft::new(#constant) })
+    builder.make(&builder.nothing(), &quote! { _rt::PathDraft::new(#constant) })
 }
 
 /// The types of the path builder.
@@ -162,7 +162,7 @@ impl<'m> Builder<'m> {
         quote! {
             #[doc = #doc]
             #[derive(_rt::Clone, _rt::Debug)]
-            #vis struct #name(_rt::Draft);
+            #vis struct #name(_rt::PathDraft);
 
             #[automatically_derived]
             impl #name { #methods }
@@ -172,7 +172,7 @@ impl<'m> Builder<'m> {
                 type Entity = #entity;
 
                 fn family(&self) -> &'static _rt::Family {
-                    _rt::Draft::family(&self.0)
+                    _rt::PathDraft::family(&self.0)
                 }
             }
 
@@ -244,7 +244,7 @@ impl<'m> Builder<'m> {
             let part = self.parts.get(*at)?;
             if part.form == Form::Hmac {
                 let value = quote! { <#ty as _rt::EdmValue>::to_edm(&__value) };
-                return Some(quote! { .fix_secret(#at, #value) });
+                return Some(quote! { .fix_to_token(#at, #value) });
             }
             let encode = key_part::encode(part, ty, &quote! { &__value });
             Some(quote! { .fix(#at, |__out| #encode) })

@@ -55,17 +55,17 @@ pub(super) fn emit(projection: &Projection) -> TokenStream {
 
         #[automatically_derived]
         impl _rt::SetMember for #ident {
-            const MEMBER: &'static _rt::Schema = _rt::schema_of::<Self>();
+            const MEMBER: &'static _rt::Schema = _rt::projection_schema::<Self>();
 
-            fn read_claimed(__row: &_rt::Row, __claim: &_rt::Claim) -> _rt::Result<Self> {
-                _rt::read_projection(__row, __claim)
+            fn read_matched(__row: &_rt::Row, __matched: &_rt::RowMatch) -> _rt::Result<Self> {
+                _rt::read_projection(__row, __matched)
             }
         }
 
         #[automatically_derived]
-        impl<__M> _rt::Within<__M> for #ident
+        impl<__M> _rt::HeldBy<__M> for #ident
         where
-            #(__M: _rt::Holds<#fields>,)*
+            #(__M: _rt::HoldsField<#fields>,)*
         {
         }
     }

@@ -189,10 +189,12 @@ fn sealed(field: &Field) -> TokenStream {
     let Some(encrypt) = field.sealed() else { return quote! { _rt::None } };
     let (pad, hide_none) = (encrypt.pad, encrypt.hide_none);
     let blind = match field.token_property() {
-        Some((name, chars)) => quote! { _rt::Some(_rt::Companion { name: #name, chars: #chars }) },
+        Some((name, chars)) => {
+            quote! { _rt::Some(_rt::TokenProperty { name: #name, chars: #chars }) }
+        }
         None => quote! { _rt::None },
     };
     quote! {
-        _rt::Some(_rt::Sealed { pad: #pad, hide_none: #hide_none, blind: #blind })
+        _rt::Some(_rt::ColumnEncryption { pad: #pad, hide_none: #hide_none, blind: #blind })
     }
 }

@@ -18,10 +18,10 @@ pub(super) fn members(set: &Set) -> TokenStream {
     let apart = apart(set, &schemas);
     quote! {
         const __SCHEMAS: &'static [&'static _rt::Schema] = &[#(#schemas),*];
-        static __MARKERS: [_rt::Marker; _rt::marker_places(__SCHEMAS)] =
-            _rt::placed_markers(__SCHEMAS);
-        static __FORMS: [_rt::KeyForm; _rt::count_forms(__SCHEMAS)] =
-            _rt::sorted_forms(__SCHEMAS);
+        static __MARKERS: [_rt::TypeMarker; _rt::marker_table_len(__SCHEMAS)] =
+            _rt::build_marker_table(__SCHEMAS);
+        static __FORMS: [_rt::KeyForm; _rt::count_key_forms(__SCHEMAS)] =
+            _rt::sort_key_forms(__SCHEMAS);
         static __MEMBERS: _rt::Members =
             _rt::Members::new(#name, __SCHEMAS, &__MARKERS, &__FORMS);
 
@@ -72,7 +72,7 @@ fn apart(set: &Set, schemas: &[TokenStream]) -> TokenStream {
 pub(super) fn emit(set: &Set) -> TokenStream {
     let ident = &set.ident;
     let (from_row, columns) = (from_row(set), columns(set));
-    let (row, claim) = (local("__row"), local("__claim"));
+    let (row, claim) = (local("__row"), local("__matched"));
     let reads = set.members.iter().enumerate().map(|(at, member)| {
         let (variant, ty) = (&member.ident, &member.ty);
         let read = quote_spanned! { ty.span() => <#ty as _rt::SetMember>::read_into };
@@ -102,10 +102,10 @@ pub(super) fn emit(set: &Set) -> TokenStream {
         #[automatically_derived]
         impl _rt::EntitySet for #ident {
             #[inline]
-            fn read(__row: &_rt::Row, __claim: &_rt::Claim) -> _rt::Result<Self> {
-                match _rt::Claim::member(__claim) {
+            fn read(__row: &_rt::Row, __matched: &_rt::RowMatch) -> _rt::Result<Self> {
+                match _rt::RowMatch::member(__matched) {
                     #(#reads)*
-                    _ => _rt::Err(_rt::Members::unrecognized(&__MEMBERS, __row)),
+                    _ => _rt::Err(_rt::Members::unrecognized_error(&__MEMBERS, __row)),
                 }
             }
 
@@ -224,7 +224,7 @@ fn writes(set: &Set) -> TokenStream {
         quote! { #(#members)* #other }
     };
     let table = arms(
-        &|_| quote! { _rt::table_of(__member) },
+        &|_| quote! { _rt::declared_table_of(__member) },
         &quote! { let _ = __other; _rt::Members::table(&__MEMBERS) },
     );
     let change = arms(

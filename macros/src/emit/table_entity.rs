@@ -80,7 +80,7 @@ fn older(older: &Path) -> TokenStream {
             __family: &str,
             __version: u32,
         ) -> _rt::Result<_rt::Option<Self>> {
-            _rt::older_version(__row, __family, __version, #upgrade)
+            _rt::upgrade_older(__row, __family, __version, #upgrade)
         }
 
         fn rows_of_version(
@@ -88,7 +88,7 @@ fn older(older: &Path) -> TokenStream {
             __family: &str,
             __version: u32,
         ) -> _rt::Result<_rt::Option<_rt::EntityRows>> {
-            _rt::older_rows::<#older>(__row, __family, __version)
+            _rt::rows_of_older::<#older>(__row, __family, __version)
         }
 
         fn owner_of_version(
@@ -96,7 +96,7 @@ fn older(older: &Path) -> TokenStream {
             __family: &str,
             __version: u32,
         ) -> _rt::Result<_rt::Option<(_rt::String, _rt::String)>> {
-            _rt::older_owner::<#older>(__row, __family, __version)
+            _rt::owner_of_older::<#older>(__row, __family, __version)
         }
     }
 }

@@ -8,7 +8,7 @@ use std::{
     ops::{BitAnd, BitOr, Not},
 };
 
-use super::{ColumnSchema, Comparable, Equated, Plain, Properties, read_properties};
+use super::{ColumnSchema, Comparable, EqComparable, Plain, Properties, read_properties};
 use crate::{
     edm::{Input, InvalidValue},
     error::{Error, ErrorKind, Result},
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// A function that reads a field from the text of its key part.
-pub type ReadPart<F> = fn(&Part, &str) -> Result<F>;
+pub type ReadKeyPart<F> = fn(&Part, &str) -> Result<F>;
 
 /// A column of entity `E`: a property whose field has type `F`. Comparing it with a value makes a
 /// [`Predicate`].
@@ -29,7 +29,7 @@ pub type ReadPart<F> = fn(&Part, &str) -> Result<F>;
 pub struct Column<E, F, K = Plain> {
     name: Cow<'static, str>,
     read: fn(&Row, &str) -> Result<F>,
-    key: Option<ReadPart<F>>,
+    key: Option<ReadKeyPart<F>>,
     of: PhantomData<fn() -> (E, K)>,
 }
 
@@ -50,7 +50,7 @@ impl<E, F, K> Column<E, F, K> {
     pub const fn key(
         name: &'static str,
         read: fn(&Row, &str) -> Result<F>,
-        part: ReadPart<F>,
+        part: ReadKeyPart<F>,
     ) -> Self {
         Self { name: Cow::Borrowed(name), read, key: Some(part), of: PhantomData }
     }
@@ -82,7 +82,7 @@ impl<E, F, K> Column<E, F, K> {
     /// Requires that the property equals the value.
     pub fn eq<V>(self, value: V) -> Predicate<E>
     where
-        K: Equated<F>,
+        K: EqComparable<F>,
         V: Input<K::Operand>,
     {
         match K::equal(&self.name, value.input()) {
@@ -154,9 +154,9 @@ impl<E, F> fmt::Debug for Flattened<E, F> {
 }
 
 /// A field type that flattens struct `A`: `A` itself, or `Option<A>`.
-pub trait FlattenedAs<A> {}
-impl<A: Properties> FlattenedAs<A> for A {}
-impl<A: Properties> FlattenedAs<A> for Option<A> {}
+pub trait Flattens<A> {}
+impl<A: Properties> Flattens<A> for A {}
+impl<A: Properties> Flattens<A> for Option<A> {}
 
 impl<E, F> Flattened<E, F> {
     /// Creates the group of columns whose property names begin with `prefix`.
@@ -167,7 +167,7 @@ impl<E, F> Flattened<E, F> {
     /// Returns a column of the flattened struct as a column of the entity.
     pub fn at<A, G, K>(self, column: Column<A, G, K>) -> Column<E, G, K>
     where
-        F: FlattenedAs<A>,
+        F: Flattens<A>,
     {
         let name = [&*self.prefix, &*column.name].concat();
         Column { name: name.into(), read: column.read, key: None, of: PhantomData }
@@ -176,7 +176,7 @@ impl<E, F> Flattened<E, F> {
     /// Returns the columns of a struct that is flattened into the flattened struct.
     pub fn within<A, G>(self, inner: Flattened<A, G>) -> Flattened<E, G>
     where
-        F: FlattenedAs<A>,
+        F: Flattens<A>,
     {
         let prefix = [&*self.prefix, &*inner.prefix].concat();
         Flattened { prefix: prefix.into(), of: PhantomData }

@@ -57,7 +57,7 @@ impl<F: Property> Comparable<F> for Plain {
     note = "the service sees only the stored form: JSON text, sealed bytes or a blob's address",
     note = "compare the field after it was read; `#[table(encrypt, blind)]` lets a filter find equal values of an encrypted field, and `eq` is all that it can do"
 )]
-pub trait Equated<F> {
+pub trait EqComparable<F> {
     /// The type that the field is compared with.
     type Operand;
 
@@ -69,7 +69,7 @@ pub trait Equated<F> {
     fn equal(property: &str, value: Self::Operand) -> Result<Filter, InvalidValue>;
 }
 
-impl<F: Property> Equated<F> for Plain {
+impl<F: Property> EqComparable<F> for Plain {
     type Operand = F::Scalar;
 
     fn equal(property: &str, value: F::Scalar) -> Result<Filter, InvalidValue> {
@@ -78,7 +78,7 @@ impl<F: Property> Equated<F> for Plain {
     }
 }
 
-impl<F: Property> Equated<F> for Blind {
+impl<F: Property> EqComparable<F> for Blind {
     type Operand = F::Scalar;
 
     fn equal(property: &str, value: F::Scalar) -> Result<Filter, InvalidValue> {

@@ -23,33 +23,37 @@ mod view;
 
 use time::OffsetDateTime;
 
-pub use column::{Column, Flattened, FlattenedAs, Predicate, ReadColumn, ReadPart, SystemValue};
+pub use column::{Column, Flattened, Flattens, Predicate, ReadColumn, ReadKeyPart, SystemValue};
 pub use dynamic::DynamicEntity;
-pub use kind::{Blind, Comparable, Encrypted, Equated, Json, Plain};
+pub use kind::{Blind, Comparable, Encrypted, EqComparable, Json, Plain};
 pub use message::{Message, MessageBody};
 pub use names::assert_flattened;
 pub use patch::Patch;
 pub use path::{Partition, Path, PathBuilder, Point, Range, Scan};
-pub(crate) use pending::Pending;
+pub(crate) use pending::BackgroundWork;
 pub use projection::Projection;
 pub use properties::{
     Properties, PropertyWriter, finish_json, finish_property, keep_extra, read_json,
     read_properties, read_property,
 };
 pub use reference::KeyRef;
-pub(crate) use related::{derive as derive_keys, gives_keys_of};
+pub(crate) use related::{can_derive_keys, derive_keys};
 pub use rows::{CopyRow, EntityRows, ListEntry, RemoteList};
-pub(crate) use schema::Kinds;
-pub use schema::{ColumnSchema, Companion, Discriminator, Recognition, Schema, Sealed};
+pub(crate) use schema::CopyFamily;
+pub use schema::{
+    ColumnEncryption, ColumnSchema, Discriminator, Recognition, Schema, TokenProperty,
+};
 pub use sealed::SEAL;
 pub(crate) use sealed::SealedColumn;
 pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};
 pub use stored::Stored;
-pub use untyped_path::{Access, Draft};
-pub use version::{UpgradeFrom, derived_rows, older_owner, older_rows, older_version};
-pub(crate) use version::{entity_of, owner_of, read_version, stored_rows};
+pub use untyped_path::{Access, PathDraft};
+pub use version::{UpgradeFrom, derived_rows, owner_of_older, rows_of_older, upgrade_older};
+pub(crate) use version::{
+    find_owner_of_copy, read_any_version, read_other_version, rows_of_any_version,
+};
 pub use view::{
-    FullCopy, FullView, Holds, ListRows, PartialCopy, PrimaryRow, ReadableAs, View, Within,
+    FullCopy, FullView, HeldBy, HoldsField, ListRows, PartialCopy, PrimaryRow, ReadableAs, View,
 };
 
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::{fmt, marker::PhantomData};
 
-use super::{Access, Draft, PrimaryRow, TableEntity, View};
+use super::{Access, PathDraft, PrimaryRow, TableEntity, View};
 use crate::{access::Keys, key::Family};
 
 /// A path to some of an entity's rows. Path builders return one as soon as the PartitionKey is
@@ -55,7 +55,7 @@ macro_rules! paths {
             impl<E, V> $name<E, V> {
                 /// Creates the path from what a builder has gathered.
                 #[doc(hidden)]
-                pub fn from_draft(draft: Draft) -> Self {
+                pub fn from_draft(draft: PathDraft) -> Self {
                     Self { access: draft.into_access(), of: PhantomData }
                 }
 

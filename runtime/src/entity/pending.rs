@@ -11,17 +11,17 @@ use crate::error::Result;
 
 /// The work in other partitions that a write left to the background. Most writes leave none.
 #[derive(Clone, Default)]
-pub(crate) struct Pending(Option<Shared<BoxFuture<'static, Result<()>>>>);
+pub(crate) struct BackgroundWork(Option<Shared<BoxFuture<'static, Result<()>>>>);
 
-impl Pending {
+impl BackgroundWork {
     /// Wraps work that is still running.
-    pub(crate) fn of(work: impl Future<Output = Result<()>> + Send + 'static) -> Self {
+    pub(crate) fn from_work(work: impl Future<Output = Result<()>> + Send + 'static) -> Self {
         Self(Some(work.boxed().shared()))
     }
 
     /// Wraps the result of work that has ended.
-    pub(crate) fn over(result: Result<()>) -> Self {
-        Self::of(std::future::ready(result))
+    pub(crate) fn finished(result: Result<()>) -> Self {
+        Self::from_work(std::future::ready(result))
     }
 
     /// Waits for the work to end and returns its result.
@@ -33,8 +33,8 @@ impl Pending {
     }
 }
 
-impl fmt::Debug for Pending {
+impl fmt::Debug for BackgroundWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Pending" } else { "Done" })
+        f.write_str(if self.0.is_some() { "BackgroundWork" } else { "Done" })
     }
 }

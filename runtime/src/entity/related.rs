@@ -47,7 +47,7 @@ impl<A: TableEntity> Point<A> {
         const { assert!(is_derivable(A::SCHEMA.families, B::SCHEMA.families), "{}", NOT_DERIVABLE) };
         let mut access = self.as_access().clone();
         let derived = match (A::SCHEMA.families.first(), B::SCHEMA.families.first()) {
-            (Some(from), Some(to)) => derive(from, to, (self.partition_key(), self.row_key())),
+            (Some(from), Some(to)) => derive_keys(from, to, (self.partition_key(), self.row_key())),
             _ => Err(InvalidValue::new("the schema has no families")),
         };
         match derived {
@@ -80,7 +80,7 @@ impl<A: TableEntity> Stored<A> {
 const NOT_DERIVABLE: &str = "a part of the other entity's key is not a part of this one's: both need the same field in the same form";
 
 /// Derives the keys of the row of family `to` from the keys of a row of family `from`.
-pub(crate) fn derive(
+pub(crate) fn derive_keys(
     from: &'static Family,
     to: &'static Family,
     (partition_key, row_key): (&str, &str),
@@ -115,7 +115,9 @@ fn text_of(
     row_key: &str,
 ) -> Result<String, InvalidValue> {
     for (template, key) in [(&from.partition, partition_key), (&from.row, row_key)] {
-        let Some(at) = template.parts().position(|own| is_same(own, part)) else { continue };
+        let Some(at) = template.parts().position(|own| writes_same_text(own, part)) else {
+            continue;
+        };
         let text = template.part_text(key, at)?.unwrap_or_default();
         return match part.width {
             Some(_) => Ok(text.to_owned()),
@@ -126,14 +128,14 @@ fn text_of(
 }
 
 /// Returns whether the keys of one family contain all parts that the keys of another need.
-pub(crate) const fn gives_keys_of(from: &Family, to: &Family) -> bool {
+pub(crate) const fn can_derive_keys(from: &Family, to: &Family) -> bool {
     has_all(from, to.partition.segments) && has_all(from, to.row.segments)
 }
 
 /// Returns whether this entity's primary key contains all parts of the other entity's.
 const fn is_derivable(from: &[Family], to: &[Family]) -> bool {
     match (from, to) {
-        ([from, ..], [to, ..]) => gives_keys_of(from, to),
+        ([from, ..], [to, ..]) => can_derive_keys(from, to),
         _ => false,
     }
 }
@@ -156,7 +158,7 @@ const fn has(segments: &[Segment], wanted: &Part) -> bool {
     let mut rest = segments;
     while let [first, after @ ..] = rest {
         if let Segment::Part(part) = first
-            && is_same(part, wanted)
+            && writes_same_text(part, wanted)
         {
             return true;
         }
@@ -166,7 +168,7 @@ const fn has(segments: &[Segment], wanted: &Part) -> bool {
 }
 
 /// Returns whether two parts write equal texts for equal values.
-const fn is_same(a: &Part, b: &Part) -> bool {
+const fn writes_same_text(a: &Part, b: &Part) -> bool {
     let same_form = match (&a.form, &b.form) {
         (Form::Plain, Form::Plain)
         | (Form::Descending, Form::Descending)
@@ -174,7 +176,7 @@ const fn is_same(a: &Part, b: &Part) -> bool {
         | (Form::Hmac, Form::Hmac) => true,
         (Form::Width(a), Form::Width(b)) => *a == *b,
         (Form::Bucket(a), Form::Bucket(b)) => *a == *b,
-        (Form::Date(a), Form::Date(b)) => super::set::same_text(a, b),
+        (Form::Date(a), Form::Date(b)) => super::set::const_str_eq(a, b),
         _ => false,
     };
     let same_width = match (a.width, b.width) {
@@ -182,5 +184,5 @@ const fn is_same(a: &Part, b: &Part) -> bool {
         (None, None) => true,
         _ => false,
     };
-    same_form && same_width && super::set::same_text(a.field, b.field)
+    same_form && same_width && super::set::const_str_eq(a.field, b.field)
 }

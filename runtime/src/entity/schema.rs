@@ -31,24 +31,24 @@ pub struct ColumnSchema {
     /// The columns of a flattened struct. Their names are appended to this name.
     pub nested: &'static [ColumnSchema],
     /// How the values are encrypted, if they are.
-    pub sealed: Option<Sealed>,
+    pub sealed: Option<ColumnEncryption>,
 }
 
 /// How the values of a column are encrypted (sealed).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sealed {
+pub struct ColumnEncryption {
     /// Values are padded to a multiple of this many bytes, to hide their lengths. 0 means no
     /// padding.
     pub pad: u32,
     /// Whether an absent value is stored as an encrypted one, so that nobody can tell.
     pub hide_none: bool,
     /// The property with the blind-index token of the value, for filters.
-    pub blind: Option<Companion>,
+    pub blind: Option<TokenProperty>,
 }
 
 /// The companion property of an encrypted column. It holds the blind-index token of the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Companion {
+pub struct TokenProperty {
     /// The property's name without the prefix of the struct that the column is flattened into.
     pub name: &'static str,
     /// Number of characters of the token.
@@ -57,7 +57,7 @@ pub struct Companion {
 
 impl ColumnSchema {
     const fn has_companion(&self) -> bool {
-        matches!(self.sealed, Some(Sealed { blind: Some(_), .. }))
+        matches!(self.sealed, Some(ColumnEncryption { blind: Some(_), .. }))
     }
 
     /// Returns the maximum number of properties that a row stores for these columns.
@@ -122,7 +122,7 @@ pub enum Recognition {
 
 /// A family of copies, with the family of the primaries that they follow from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kinds {
+pub(crate) struct CopyFamily {
     pub(crate) copy: &'static Family,
     pub(crate) primary: &'static Family,
     /// The entity type, in the version of this program.
@@ -164,7 +164,7 @@ impl Schema {
         }
         let (_, copy) =
             family.marker.split_at(family.marker.find('#').unwrap_or(family.marker.len()));
-        let version = marker.strip_suffix(copy).and_then(|marker| self.version_of(marker));
+        let version = marker.strip_suffix(copy).and_then(|marker| self.version_of_marker(marker));
         Ok(match version {
             Some(version) if version == self.version => Recognition::Ours,
             Some(version) => Recognition::Version(version),
@@ -174,7 +174,7 @@ impl Schema {
 
     /// Returns the version that a discriminator's value names, or `None` if it names another type.
     /// `Employee` and `Employee.v1` are version 1.
-    pub fn version_of(&self, marker: &str) -> Option<u32> {
+    pub fn version_of_marker(&self, marker: &str) -> Option<u32> {
         let version = marker.strip_prefix(self.entity_type)?;
         if version.is_empty() {
             return Some(1);
@@ -185,11 +185,11 @@ impl Schema {
     }
 
     /// Returns the error for a row that is not of this type.
-    pub fn unrecognized(&self, recognition: &Recognition) -> Error {
+    pub fn unrecognized_error(&self, recognition: &Recognition) -> Error {
         let expected = self.marker;
         let message = match recognition {
             Recognition::Ours => format!("expected another row than `{expected}`"),
-            Recognition::Version(version) => return self.newer(*version),
+            Recognition::Version(version) => return self.unknown_version_error(*version),
             Recognition::Foreign(found) => {
                 format!(
                     "unrecognized entity: expected `{expected}`, found `{}`",
@@ -208,7 +208,7 @@ impl Schema {
     }
 
     /// Returns the error for a row of a version from which no `upgrade_from` leads to this one.
-    pub(crate) fn newer(&self, version: u32) -> Error {
+    pub(crate) fn unknown_version_error(&self, version: u32) -> Error {
         let entity = self.entity_type;
         let known = match self.oldest_version() {
             oldest if oldest < self.version => format!("versions {oldest} to {}", self.version),
@@ -231,12 +231,12 @@ impl Schema {
 
     /// Returns whether each entity, in every version, is stored as one row without copies and
     /// lists.
-    pub(crate) fn is_alone(&'static self) -> bool {
+    pub(crate) fn is_single_row(&'static self) -> bool {
         self.versions().all(|schema| schema.families.len() == 1)
     }
 
     /// Returns the family of primaries of the version that has this family of copies.
-    pub(crate) fn primary_of(&'static self, copy: &'static Family) -> Option<&'static Family> {
+    pub(crate) fn primary_of_copy(&'static self, copy: &'static Family) -> Option<&'static Family> {
         let has = |schema: &&'static Schema| {
             schema
                 .families
@@ -248,19 +248,19 @@ impl Schema {
 
     /// Finds the remote copies of index `name`, in this or an older version, with the primaries of
     /// that version.
-    pub(crate) fn remote_copies_named(&'static self, name: &str) -> Option<Kinds> {
+    pub(crate) fn remote_copies_named(&'static self, name: &str) -> Option<CopyFamily> {
         self.versions().find_map(|schema| {
             let families: &'static [Family] = schema.families;
             let copy = families.iter().find(|family| {
                 family.is_remote && family.kind == FamilyKind::Copy && family.name == name
             })?;
-            Some(Kinds { copy, primary: families.first()?, schema: self })
+            Some(CopyFamily { copy, primary: families.first()?, schema: self })
         })
     }
 
     /// Returns whether this or an older version has the remote list `name`, kept in blobs or in
     /// rows as `in_blob` says.
-    pub(crate) fn has_list(&'static self, name: &str, in_blob: bool) -> bool {
+    pub(crate) fn has_remote_list(&'static self, name: &str, in_blob: bool) -> bool {
         let is_it = |family: &Family| {
             family.kind == FamilyKind::List
                 && family.is_remote
@@ -271,7 +271,7 @@ impl Schema {
     }
 
     /// Returns whether a copy, a list or a copy's condition can depend on the property.
-    pub fn is_copied(&self, property: &str) -> bool {
+    pub fn may_change_copies(&self, property: &str) -> bool {
         let depends = |family: &Family| {
             let held = family.kind == FamilyKind::Copy && !family.leaves_out(property);
             let mut parts = family.partition.parts().chain(family.row.parts());

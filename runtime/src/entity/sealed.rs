@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{ColumnSchema, Schema, Sealed};
+use super::{ColumnEncryption, ColumnSchema, Schema};
 #[cfg(feature = "encrypt")]
 use crate::key::Family;
 
@@ -13,7 +13,7 @@ pub const SEAL: &str = "EntitySeal";
 #[derive(Debug, Clone)]
 pub(crate) struct SealedColumn {
     pub(crate) name: Cow<'static, str>,
-    pub(crate) sealed: Sealed,
+    pub(crate) sealed: ColumnEncryption,
     /// The property with the blind-index token of the value, and the token's number of characters.
     pub(crate) companion: Option<(Cow<'static, str>, u32)>,
 }
@@ -28,7 +28,7 @@ impl Schema {
     /// Returns the table that encrypted values of a family's rows are bound to. It is the declared
     /// name, wherever the rows are stored.
     #[cfg(feature = "encrypt")]
-    pub(crate) fn table_of(&self, family: Option<&Family>) -> &'static str {
+    pub(crate) fn bound_table(&self, family: Option<&Family>) -> &'static str {
         family.and_then(|family| family.table).unwrap_or(self.table)
     }
 
@@ -57,7 +57,7 @@ impl Schema {
     /// Returns the properties of stored rows, in any version, that programs never see: tokens and
     /// seals.
     #[cfg(feature = "encrypt")]
-    pub(crate) fn unseen(&'static self) -> Vec<Cow<'static, str>> {
+    pub(crate) fn hidden_properties(&'static self) -> Vec<Cow<'static, str>> {
         let mut unseen: Vec<Cow<'static, str>> = Vec::new();
         for version in self.versions() {
             let seal = version.sealed.then_some(Cow::Borrowed(SEAL));

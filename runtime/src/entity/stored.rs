@@ -7,7 +7,7 @@ use std::{
 
 use time::OffsetDateTime;
 
-use super::Pending;
+use super::BackgroundWork;
 use crate::{
     error::Result,
     key::{Family, FamilyKind},
@@ -26,26 +26,26 @@ pub struct Stored<T> {
     /// The family of the row, if the row is a copy.
     copy: Option<&'static Family>,
     /// The background work of the write that returned this value.
-    pending: Pending,
+    pending: BackgroundWork,
 }
 
 impl<T> Stored<T> {
     pub(crate) fn new(value: T, row: Row, status: u16) -> Self {
-        Self { value, row, status, copy: None, pending: Pending::default() }
+        Self { value, row, status, copy: None, pending: BackgroundWork::default() }
     }
 
     /// Creates a value that was read from a row of `family`.
-    pub(crate) fn read(value: T, row: Row, family: &'static Family) -> Self {
+    pub(crate) fn read_from(value: T, row: Row, family: &'static Family) -> Self {
         let copy = (family.kind != FamilyKind::Primary).then_some(family);
-        Self { value, row, status: 200, copy, pending: Pending::default() }
+        Self { value, row, status: 200, copy, pending: BackgroundWork::default() }
     }
 
     /// Attaches the background work of the write that returned the value.
-    pub(crate) fn with_pending(self, pending: Pending) -> Self {
+    pub(crate) fn with_pending(self, pending: BackgroundWork) -> Self {
         Self { pending, ..self }
     }
 
-    pub(crate) fn pending(&self) -> &Pending {
+    pub(crate) fn pending(&self) -> &BackgroundWork {
         &self.pending
     }
 
@@ -69,7 +69,7 @@ impl<T> Stored<T> {
         self.copy.map(|family| family.name)
     }
 
-    pub(crate) fn copy(&self) -> Option<&'static Family> {
+    pub(crate) fn copy_family(&self) -> Option<&'static Family> {
         self.copy
     }
 
@@ -105,7 +105,10 @@ impl<T> Stored<T> {
     }
 
     /// Converts the value and keeps the row. Returns the error of `change`.
-    pub(crate) fn try_map<U>(self, change: impl FnOnce(T, &Row) -> Result<U>) -> Result<Stored<U>> {
+    pub(crate) fn try_map_value<U>(
+        self,
+        change: impl FnOnce(T, &Row) -> Result<U>,
+    ) -> Result<Stored<U>> {
         let value = change(self.value, &self.row)?;
         Ok(Stored {
             value,

@@ -1,4 +1,4 @@
-//! Defines access paths without their type: the keys that a path builder gathers ([`Draft`]) and the
+//! Defines access paths without their type: the keys that a path builder gathers ([`PathDraft`]) and the
 //! finished path ([`Access`]).
 
 use std::ops::Bound;
@@ -19,7 +19,7 @@ pub struct Access {
     pub(crate) parts: Vec<Option<String>>,
     pub(crate) fault: Option<(&'static str, InvalidValue)>,
     /// The draft that the keys were made from, if tokens are missing in them.
-    pub(crate) open: Option<Box<Draft>>,
+    pub(crate) open: Option<Box<PathDraft>>,
 }
 
 impl Access {
@@ -47,7 +47,7 @@ impl Access {
         token: impl Fn(&str, ValueRef<'_>) -> Result<String>,
     ) -> Result<Self> {
         match &self.open {
-            Some(draft) => Ok(Draft::clone(draft).with_tokens(token)?.into_access()),
+            Some(draft) => Ok(PathDraft::clone(draft).with_tokens(token)?.into_access()),
             None => Ok(self.clone()),
         }
     }
@@ -68,7 +68,7 @@ impl Access {
 /// The keys that a path builder has gathered so far. Builders never fail: the draft keeps the first
 /// value that does not fit, and the verb that gets the path returns its error.
 #[derive(Debug, Clone)]
-pub struct Draft {
+pub struct PathDraft {
     family: &'static Family,
     /// The text of each part that is given, as it stands in the key: first the PartitionKey's
     /// parts, then the RowKey's.
@@ -91,7 +91,7 @@ enum Bounds {
 /// A function that appends a value to a key in the form of its part.
 type Encode<'a, T> = &'a dyn Fn(&T, &mut String) -> Result<(), InvalidValue>;
 
-impl Draft {
+impl PathDraft {
     /// Creates a draft for the keys of a family, with no part given.
     pub fn new(family: &'static Family) -> Self {
         let parts = family.partition.parts().chain(family.row.parts()).map(|_| None).collect();
@@ -151,7 +151,7 @@ impl Draft {
 
     /// Fixes a part to the token of a secret value. The verb that gets the path makes the token.
     #[must_use]
-    pub fn fix_secret(mut self, part: usize, value: Result<EdmCow<'_>, InvalidValue>) -> Self {
+    pub fn fix_to_token(mut self, part: usize, value: Result<EdmCow<'_>, InvalidValue>) -> Self {
         let (template, at) = self.place(part);
         match value {
             Ok(value) => self.secrets.push((part, BlindValue::new(value.into_value()))),
@@ -167,10 +167,7 @@ impl Draft {
     }
 
     /// Replaces the placeholders by tokens, which `token` makes from a field's name and value.
-    fn with_tokens(
-        mut self,
-        token: impl Fn(&str, ValueRef<'_>) -> Result<String>,
-    ) -> Result<Self> {
+    fn with_tokens(mut self, token: impl Fn(&str, ValueRef<'_>) -> Result<String>) -> Result<Self> {
         for (part, value) in std::mem::take(&mut self.secrets) {
             let (template, at) = self.place(part);
             let field = template.parts().nth(at).map_or("", |part| part.field);

@@ -36,7 +36,7 @@ impl<Old, New: TryFrom<Old, Error: Into<BoxError>>> UpgradeFrom<Old> for New {
 /// # Errors
 ///
 /// `is_decode` if the row does not fit its version, or if the conversion fails.
-pub fn older_version<Old: TableEntity, New: TableEntity>(
+pub fn upgrade_older<Old: TableEntity, New: TableEntity>(
     row: &Row,
     family: &str,
     version: u32,
@@ -68,7 +68,7 @@ pub fn older_version<Old: TableEntity, New: TableEntity>(
 /// # Errors
 ///
 /// `is_decode` if the row does not fit its version.
-pub fn older_rows<Old: TableEntity>(
+pub fn rows_of_older<Old: TableEntity>(
     row: &Row,
     family: &str,
     version: u32,
@@ -85,7 +85,7 @@ pub fn older_rows<Old: TableEntity>(
 /// # Errors
 ///
 /// `is_decode` if the copy does not fit its version.
-pub fn older_owner<Old: TableEntity>(
+pub fn owner_of_older<Old: TableEntity>(
     row: &Row,
     family: &str,
     version: u32,
@@ -108,7 +108,7 @@ fn family_of(schema: &'static Schema, name: &str, version: u32) -> Option<&'stat
 ///
 /// The entity is upgraded, and the value, which can be a projection, is read from the row that it
 /// would be stored as now.
-pub(crate) fn read_version<E: TableEntity, T: FromRow>(
+pub(crate) fn read_other_version<E: TableEntity, T: FromRow>(
     row: &Row,
     family: &str,
     version: u32,
@@ -123,20 +123,22 @@ pub(crate) fn read_version<E: TableEntity, T: FromRow>(
 }
 
 /// Reads the entity from a row of `family`, in whichever version the row was written.
-pub(crate) fn entity_of<E: TableEntity>(row: &Row, family: &'static Family) -> Result<E> {
+pub(crate) fn read_any_version<E: TableEntity>(row: &Row, family: &'static Family) -> Result<E> {
     let Some(version) = other_version::<E>(row, family)? else { return E::from_copy(row, family) };
-    E::from_version(row, family.name, version)?.ok_or_else(|| E::SCHEMA.newer(version))
+    E::from_version(row, family.name, version)?
+        .ok_or_else(|| E::SCHEMA.unknown_version_error(version))
 }
 
 /// Returns every row that the entity in `row` is stored as, by the version that wrote it.
-pub(crate) fn stored_rows<E: TableEntity>(
+pub(crate) fn rows_of_any_version<E: TableEntity>(
     row: &Row,
     family: &'static Family,
 ) -> Result<EntityRows> {
     let Some(version) = other_version::<E>(row, family)? else {
         return own_rows::<E>(row, family);
     };
-    E::rows_of_version(row, family.name, version)?.ok_or_else(|| E::SCHEMA.newer(version))
+    E::rows_of_version(row, family.name, version)?
+        .ok_or_else(|| E::SCHEMA.unknown_version_error(version))
 }
 
 /// Returns every row that the entity in a row of the current version is stored as.
@@ -159,14 +161,14 @@ pub fn derived_rows<E: TableEntity>(primary: &Row) -> Result<Option<EntityRows>>
     match E::SCHEMA.recognize(primary, family)? {
         Recognition::Foreign(_) | Recognition::Unmarked => Ok(None),
         Recognition::Ours | Recognition::Version(_) => {
-            Ok(Some(stored_rows::<E>(primary, family)?.with_encrypted_names_of(primary)))
+            Ok(Some(rows_of_any_version::<E>(primary, family)?.with_encrypted_names_of(primary)))
         }
     }
 }
 
 /// Returns the keys of the primary that a copy belongs to, for any index and version of `E`.
 /// Returns `None` if the row is no copy of `E` or does not hold them.
-pub(crate) fn owner_of<E: TableEntity>(copy: &Row) -> Result<Option<(String, String)>> {
+pub(crate) fn find_owner_of_copy<E: TableEntity>(copy: &Row) -> Result<Option<(String, String)>> {
     for schema in E::SCHEMA.versions() {
         let copies = schema.families.iter().filter(|family| family.kind == FamilyKind::Copy);
         for family in copies {

@@ -29,7 +29,7 @@ impl View for FullCopy {}
 impl FullView for FullCopy {}
 
 /// Secondary-index copies that hold some of the entity's fields. `M` is a generated type that
-/// stands for the index and implements [`Holds`] per field.
+/// stands for the index and implements [`HoldsField`] per field.
 #[derive(Debug, Clone, Copy)]
 pub struct PartialCopy<M>(PhantomData<fn() -> M>);
 
@@ -46,14 +46,14 @@ impl View for ListRows {}
     message = "the copies of this index do not hold a field of the projection",
     note = "add the field to `only(..)` of the index, or read the entity through another path"
 )]
-pub trait Holds<const FIELD: u64> {}
+pub trait HoldsField<const FIELD: u64> {}
 
 /// A projection whose fields are all held by the partial copy `M`.
 #[diagnostic::on_unimplemented(
     message = "the copies of this index do not hold every field of `{Self}`",
     note = "add the missing field to `only(..)` of the index, or read the entity through another path"
 )]
-pub trait Within<M> {}
+pub trait HeldBy<M> {}
 
 /// A kind of rows that projection `P` can be read from.
 #[diagnostic::on_unimplemented(
@@ -64,4 +64,4 @@ pub trait ReadableAs<P>: View {}
 
 impl<P: Projection> ReadableAs<P> for PrimaryRow {}
 impl<P: Projection> ReadableAs<P> for FullCopy {}
-impl<P: Projection + Within<M>, M: 'static> ReadableAs<P> for PartialCopy<M> {}
+impl<P: Projection + HeldBy<M>, M: 'static> ReadableAs<P> for PartialCopy<M> {}

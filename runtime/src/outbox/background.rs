@@ -12,7 +12,7 @@ use std::{
 use tokio::{runtime::Handle, sync::Notify, time::Instant};
 
 use crate::{
-    entity::Pending,
+    entity::BackgroundWork,
     error::{Error, ErrorKind, Result},
 };
 
@@ -50,9 +50,9 @@ impl Background {
         &self,
         most: usize,
         work: impl Future<Output = Result<()>> + Send + 'static,
-    ) -> Pending {
+    ) -> BackgroundWork {
         let Some((running, runtime)) = self.admit(most) else {
-            return Pending::over(Err(left()));
+            return BackgroundWork::finished(Err(left()));
         };
         let state = self.state.clone();
         let task = runtime.spawn(async move {
@@ -63,7 +63,7 @@ impl Background {
             drop(running);
             done
         });
-        Pending::of(async move { task.await.unwrap_or_else(|_| Err(left())) })
+        BackgroundWork::from_work(async move { task.await.unwrap_or_else(|_| Err(left())) })
     }
 
     fn admit(&self, most: usize) -> Option<(Running, Handle)> {

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     batch::{Condition, Operation},
-    entity::Kinds,
+    entity::CopyFamily,
     error::{Error, ErrorKind, Result},
     plan::outbox::{
         Claimed, CopyAddress, MOST_CLAIMED, Owner, Place, claim_key, claim_of, claimed, killed,
@@ -34,7 +34,7 @@ pub(crate) struct Wish {
     /// The primary, by its place in the commit, and the row elsewhere by its place there.
     pub(crate) at: (usize, usize),
     pub(crate) name: CopyAddress,
-    pub(crate) kinds: Kinds,
+    pub(crate) kinds: CopyFamily,
     pub(crate) primary: String,
     pub(crate) copy: Row,
 }

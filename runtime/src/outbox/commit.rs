@@ -18,7 +18,7 @@ use crate::{
     access::Keys,
     backend::{Read, Scan},
     batch::Written,
-    entity::Pending,
+    entity::BackgroundWork,
     error::{Error, ErrorKind, Result, ServiceCode},
     filter::Filter,
     key::Family,
@@ -46,7 +46,7 @@ pub(crate) struct Outcome {
 pub(crate) struct Landed {
     pub(crate) outcomes: Vec<Outcome>,
     /// What goes on in other partitions.
-    pub(crate) pending: Pending,
+    pub(crate) pending: BackgroundWork,
 }
 
 /// Writes all changes or none; they are in one partition.

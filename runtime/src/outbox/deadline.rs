@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout};
 use super::options::SERVER_LIMIT;
 use crate::{
     batch::{Operation, Written},
-    entity::Kinds,
+    entity::CopyFamily,
     error::{Error, ErrorKind, Result},
     plan::Home,
     store::sealing::plan::Placed,
@@ -35,7 +35,7 @@ impl Flight {
         self,
         client: &Client,
         table: &str,
-        kinds: Kinds,
+        kinds: CopyFamily,
         operation: Operation,
     ) -> Result<Written> {
         let home = Home::Entity(kinds.schema, kinds.copy);

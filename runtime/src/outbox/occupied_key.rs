@@ -3,7 +3,7 @@
 use super::reservation::{held_by, is_open};
 use crate::{
     batch::{Condition, Operation},
-    entity::Kinds,
+    entity::CopyFamily,
     error::{Error, ErrorKind, Result},
     plan::outbox::{CopyAddress, Place, claim_of, from_of, place_of},
     row::Row,
@@ -39,7 +39,7 @@ pub(crate) struct Contender<'c> {
     pub(crate) place: &'c Place,
     pub(crate) heirs_of: &'c [Left],
     pub(crate) name: &'c CopyAddress,
-    pub(crate) kinds: Kinds,
+    pub(crate) kinds: CopyFamily,
 }
 
 impl Contender<'_> {

@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use super::{claims::Claims, fast_path::Commit, guard::Guard};
 use crate::{
     batch::{Operation, Written},
-    entity::Pending,
+    entity::BackgroundWork,
     error::{Error, Result},
     plan::{
         Effect, Role, TransactionPlan,
@@ -150,9 +150,9 @@ impl<'n> Work<'n> {
         client: &Client,
         transaction: &TransactionPlan,
         written: &[Written],
-    ) -> Pending {
+    ) -> BackgroundWork {
         if self.commit.is_empty() {
-            return Pending::default();
+            return BackgroundWork::default();
         }
         let etag = |row_key: &str| {
             let at = transaction.position(row_key)?;

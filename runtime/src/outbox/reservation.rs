@@ -8,7 +8,7 @@ use super::{
 use crate::{
     backend::Read,
     batch::{Condition, Operation},
-    entity::{EntityRows, Kinds, Schema},
+    entity::{CopyFamily, EntityRows, Schema},
     error::{Error, ErrorKind, Result},
     plan::outbox::{
         Claimed, CopyAddress, Owner, Place, claim_key, claim_of, from_of, is_alive, owned_copy,
@@ -34,7 +34,7 @@ pub(crate) async fn derived(
 /// A copy that a primary derives, and the version of the primary.
 #[derive(Debug, Clone)]
 pub(crate) struct Held {
-    pub(crate) kinds: Kinds,
+    pub(crate) kinds: CopyFamily,
     pub(crate) copy: Row,
     version: ETag,
 }
@@ -66,8 +66,8 @@ pub(crate) async fn held_by(
     let Some(copy) = copies.into_iter().find(|copy| name.is_of(&place.table, copy)) else {
         return Ok(None);
     };
-    let Some(primary) = schema.primary_of(copy.family) else { return Ok(None) };
-    let kinds = Kinds { copy: copy.family, primary, schema };
+    let Some(primary) = schema.primary_of_copy(copy.family) else { return Ok(None) };
+    let kinds = CopyFamily { copy: copy.family, primary, schema };
     Ok(Some(Held { kinds, copy: copy.row, version }))
 }
 

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     batch::{Batch, Operation, Written},
     clock::Clock,
-    entity::{Kinds, Schema},
+    entity::{CopyFamily, Schema},
     error::{Error, ErrorKind, Result},
     plan::outbox::{CopyAddress, Fence},
     queue::ServerClock,
@@ -73,7 +73,7 @@ impl Outbox {
     }
 
     /// The type and the index that a name in a dirty row means, where they are known.
-    pub(crate) fn known(&self, name: &CopyAddress) -> Option<(&'static Schema, Kinds)> {
+    pub(crate) fn known(&self, name: &CopyAddress) -> Option<(&'static Schema, CopyFamily)> {
         let (entity_type, index) = name.split()?;
         let types = self.types.read().unwrap_or_else(PoisonError::into_inner);
         types.iter().find_map(|schema| {
@@ -89,7 +89,7 @@ impl Outbox {
         let types = self.types.read().unwrap_or_else(PoisonError::into_inner);
         types.iter().find_map(|schema| {
             let schema: &'static Schema = schema;
-            let is_it = schema.entity_type == entity_type && schema.has_list(list, in_blob);
+            let is_it = schema.entity_type == entity_type && schema.has_remote_list(list, in_blob);
             is_it.then_some(schema)
         })
     }

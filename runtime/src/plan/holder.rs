@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::{
-    entity::{EntityRows, TableEntity, derived_rows, owner_of},
+    entity::{EntityRows, TableEntity, derived_rows, find_owner_of_copy},
     error::Result,
     row::Row,
 };
@@ -23,7 +23,7 @@ pub(crate) struct Holders {
 
 impl Holders {
     pub(crate) fn of<E: TableEntity>() -> Self {
-        Self { owner: owner_of::<E>, derived: derived_rows::<E> }
+        Self { owner: find_owner_of_copy::<E>, derived: derived_rows::<E> }
     }
 }
 

@@ -6,7 +6,7 @@ use super::{change::Effect, outbox::Place};
 use crate::{
     batch::{Condition, Operation},
     edm::ValueRef,
-    entity::{EntityRows, Message, Recognition, Schema, Stored, TableEntity, entity_of},
+    entity::{EntityRows, Message, Recognition, Schema, Stored, TableEntity, read_any_version},
     error::{Error, ErrorKind, Result},
     row::Row,
 };
@@ -119,7 +119,7 @@ pub(crate) fn departing<E: TableEntity>(
     let row = stored.row();
     let place = |error: Error| error.at_keys(row.partition_key(), row.row_key());
     let refused = |message: &str| Err(place(Error::new(ErrorKind::Invalid, message)));
-    if stored.copy().is_some() {
+    if stored.copy_family().is_some() {
         return refused(
             "an entity is moved as it was read through its own keys, not through an index",
         );
@@ -133,7 +133,7 @@ pub(crate) fn departing<E: TableEntity>(
     let wanted = (**stored).to_row().map_err(place)?;
     let arrived = with_keys(row, wanted.partition_key(), wanted.row_key(), None)?;
     // What the entity does not know travels with it, such as where it came from before.
-    let entity = E::SCHEMA.primary().and_then(|family| entity_of::<E>(&arrived, family));
+    let entity = E::SCHEMA.primary().and_then(|family| read_any_version::<E>(&arrived, family));
     let carried = entity.and_then(|entity| entity.to_row()).map_err(place)?;
     if !carried.has_same_content(&wanted) {
         return refused(
@@ -160,7 +160,7 @@ fn arrived(source: &Row, journey: &Journey, arrival: &Arrival) -> Result<Row> {
 /// The rows that follow from a primary.
 fn rows_of(schema: &'static Schema, row: &Row) -> Result<EntityRows> {
     let rows = (schema.derived)(row)?;
-    rows.ok_or_else(|| schema.unrecognized(&Recognition::Unmarked))
+    rows.ok_or_else(|| schema.unrecognized_error(&Recognition::Unmarked))
 }
 
 /// The step in the target: the entity appears there.

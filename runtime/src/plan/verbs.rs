@@ -15,7 +15,10 @@ use super::{
 use crate::{
     batch::{Condition, Operation, Verb},
     edm::Bag,
-    entity::{Access, EntityRows, Patch, Recognition, Stored, TableEntity, entity_of, stored_rows},
+    entity::{
+        Access, EntityRows, Patch, Recognition, Stored, TableEntity, read_any_version,
+        rows_of_any_version,
+    },
     error::{Error, ErrorKind, Result, ServiceCode},
     key::Family,
     row::Row,
@@ -23,7 +26,7 @@ use crate::{
 
 /// Whether the entity is stored as its primary alone.
 fn is_alone<E: TableEntity>() -> bool {
-    E::SCHEMA.is_alone()
+    E::SCHEMA.is_single_row()
 }
 
 /// The entity's rows, after the user's own `validate`.
@@ -54,7 +57,7 @@ fn is_whole<E: TableEntity>() -> bool {
 
 /// The rows of the entity that a primary row holds, by the version that wrote it.
 fn rows_of<E: TableEntity>(primary: &Row, tokens: &Tokens) -> Result<EntityRows> {
-    let rows = E::SCHEMA.primary().and_then(|family| stored_rows::<E>(primary, family));
+    let rows = E::SCHEMA.primary().and_then(|family| rows_of_any_version::<E>(primary, family));
     rows.and_then(|rows| tokens.fill(E::SCHEMA, rows)).map_err(|error| at(primary, error))
 }
 
@@ -67,7 +70,7 @@ fn brought_up<E: TableEntity>(primary: &Row) -> Result<Cow<'_, Row>> {
     if E::SCHEMA.recognize(primary, family)? == Recognition::Ours {
         return Ok(Cow::Borrowed(primary));
     }
-    let entity = entity_of::<E>(primary, family).and_then(|entity| entity.to_row());
+    let entity = read_any_version::<E>(primary, family).and_then(|entity| entity.to_row());
     // A primary keeps its keys, whose tokens are made.
     let row = entity.and_then(|row| row.with_keys(primary.partition_key(), primary.row_key()));
     row.map(Cow::Owned).map_err(|error| at(primary, error))
@@ -159,7 +162,7 @@ pub(crate) fn replace<E: TableEntity>(stored: &Stored<E>) -> Result<Change> {
 /// Put an entity in place of the version that was read, whatever it was read as.
 pub(crate) fn replace_by<S, E: TableEntity>(stored: &Stored<S>, entity: &E) -> Result<Change> {
     let new = prepared(entity).map_err(|error| at(stored.row(), error))?;
-    let (loaded, copy) = (stored.row().clone(), stored.copy());
+    let (loaded, copy) = (stored.row().clone(), stored.copy_family());
     keyed::<E>(move |tokens| {
         let new = tokens.fill(E::SCHEMA, new.clone())?;
         let Some(family) = copy else {
@@ -192,7 +195,7 @@ pub(crate) fn replace_any<E: TableEntity>(entity: &E) -> Result<Change> {
 
 /// Sets and removes some properties of the version that was read.
 pub(crate) fn patch<E: TableEntity>(stored: &Stored<E>, patch: Patch<E>) -> Result<Change> {
-    let (loaded, copy) = (stored.row().clone(), stored.copy());
+    let (loaded, copy) = (stored.row().clone(), stored.copy_family());
     let (set, removed) = patch.into_changes().map_err(|error| at(&loaded, error))?;
     keyed::<E>(move |tokens| {
         let Some(family) = copy else {
@@ -271,12 +274,12 @@ fn rewritten<E: TableEntity>(
 
 /// Whether a set property is one that a copy, a list or a condition may depend on.
 fn touches_copies<E: TableEntity>(set: &Bag) -> bool {
-    !is_alone::<E>() && set.iter().any(|(name, _)| E::SCHEMA.is_copied(name))
+    !is_alone::<E>() && set.iter().any(|(name, _)| E::SCHEMA.may_change_copies(name))
 }
 
 /// Delete the version that was read, whatever it was read as.
 pub(crate) fn delete<S, E: TableEntity>(stored: &Stored<S>) -> Result<Change> {
-    let (loaded, copy) = (stored.row().clone(), stored.copy());
+    let (loaded, copy) = (stored.row().clone(), stored.copy_family());
     keyed::<E>(move |tokens| {
         let Some(family) = copy else {
             return deleted::<E>(&loaded, tokens).map(Change::ready);
@@ -332,14 +335,16 @@ fn through_copy<E: TableEntity>(
     plan: impl Fn(&Row) -> Result<Effect> + Send + Sync + 'static,
 ) -> Result<Change> {
     let place = |error: Error| error.at_keys(loaded.partition_key(), loaded.row_key());
-    let loaded_rows = stored_rows::<E>(loaded, family)
+    let loaded_rows = rows_of_any_version::<E>(loaded, family)
         .and_then(|rows| tokens.fill(E::SCHEMA, rows))
         .map_err(place)?;
-    let (keys, entity) = (loaded_rows.primary, entity_of::<E>(loaded, family).map_err(place)?);
+    let (keys, entity) =
+        (loaded_rows.primary, read_any_version::<E>(loaded, family).map_err(place)?);
     let expected = entity.to_row().map_err(place)?;
     Ok(read::<E>(&keys.clone(), false, move |current| {
         let current = current.ok_or_else(|| missing::<E>(&keys))?;
-        let found = entity_of::<E>(current, E::SCHEMA.primary()?).and_then(|found| found.to_row());
+        let found =
+            read_any_version::<E>(current, E::SCHEMA.primary()?).and_then(|found| found.to_row());
         if !found.map_err(|error| at(current, error))?.has_same_content(&expected) {
             let message = "the entity changed since it was read: the copy that it was read through is behind the primary";
             let error = Error::service(ServiceCode::UpdateConditionNotSatisfied, message);

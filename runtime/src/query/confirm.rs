@@ -73,9 +73,9 @@ impl Request {
     async fn vouched_row(&self, family: Option<&'static Family>, row: Row) -> Result<Option<Row>> {
         let known = match (self.schema.zip(family), self.members) {
             (Some(known), _) => Some(known),
-            (None, Some(members)) => members.claim(&row)?.and_then(|claim| {
-                let schema = members.schemas().get(claim.member())?;
-                Some((*schema, claim.family()))
+            (None, Some(members)) => members.match_row(&row)?.and_then(|matched| {
+                let schema = members.schemas().get(matched.member())?;
+                Some((*schema, matched.family()))
             }),
             (None, None) => None,
         };

@@ -5,7 +5,7 @@ use super::{
     request::{is_read_whole, with_system},
 };
 use crate::{
-    entity::{FromRow, Recognition, Stored, TableEntity, read_version},
+    entity::{FromRow, Recognition, Stored, TableEntity, read_other_version},
     error::{Error, Result},
     key::Family,
     row::Row,
@@ -29,8 +29,8 @@ pub(crate) fn decode_required<E: TableEntity, T: FromRow>(
     family: &'static Family,
 ) -> Result<Stored<T>> {
     match recognized::<E, T>(&row, family) {
-        Ok(Ok(value)) => Ok(Stored::read(value, row, family)),
-        Ok(Err(other)) => Err(at(&row, E::SCHEMA.unrecognized(&other))),
+        Ok(Ok(value)) => Ok(Stored::read_from(value, row, family)),
+        Ok(Err(other)) => Err(at(&row, E::SCHEMA.unrecognized_error(&other))),
         Err(error) => Err(at(&row, error)),
     }
 }
@@ -42,9 +42,9 @@ pub(crate) fn decode_or_skip<E: TableEntity, T: FromRow>(
     family: &'static Family,
 ) -> Result<Option<Stored<T>>> {
     match recognized::<E, T>(&row, family) {
-        Ok(Ok(value)) => Ok(Some(Stored::read(value, row, family))),
+        Ok(Ok(value)) => Ok(Some(Stored::read_from(value, row, family))),
         Ok(Err(Recognition::Foreign(_) | Recognition::Unmarked)) => Ok(None),
-        Ok(Err(other)) => Err(at(&row, E::SCHEMA.unrecognized(&other))),
+        Ok(Err(other)) => Err(at(&row, E::SCHEMA.unrecognized_error(&other))),
         Err(error) => Err(at(&row, error)),
     }
 }
@@ -56,7 +56,7 @@ fn recognized<E: TableEntity, T: FromRow>(
     match E::SCHEMA.recognize(row, family)? {
         Recognition::Ours => T::from_copy(row, family).map(Ok),
         Recognition::Version(version) => {
-            let value = read_version::<E, T>(row, family.name, version)?;
+            let value = read_other_version::<E, T>(row, family.name, version)?;
             Ok(value.ok_or(Recognition::Version(version)))
         }
         other => Ok(Err(other)),

@@ -3,7 +3,7 @@
 use super::typed::Table;
 use crate::{
     backend::Read,
-    entity::{Pending, Stored, TableEntity},
+    entity::{BackgroundWork, Stored, TableEntity},
     error::{Error, ErrorKind, Result},
     outbox::{
         commit::commit_with,
@@ -20,7 +20,7 @@ use crate::{
 /// A move that has begun and will be finished, by this program or by a worker.
 #[derive(Debug)]
 pub struct Moving {
-    pending: Pending,
+    pending: BackgroundWork,
 }
 
 impl Moving {

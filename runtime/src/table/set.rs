@@ -14,7 +14,7 @@ use crate::{
     backend::Read,
     entity::{
         Aggregate, EntitySet, Set, Stored,
-        set::{Folding, Resolved, resolve},
+        set::{PartitionFold, ResolvedRow, resolve_item},
     },
     error::{Error, ErrorKind, Result},
     filter::Filter,
@@ -183,7 +183,7 @@ impl<A: Aggregate> SetTable<A> {
         let request = request.of_members(A::MEMBERS);
         let query: Query<A, Row> = Query::new(request, |row| Ok(Some(row)));
         let rows: Vec<Row> = query.stream().try_collect().await?;
-        Folding::new::<A>(&partition_key, rows)
+        PartitionFold::new::<A>(&partition_key, rows)
             .and_then(|mut folding| A::fold(&mut folding))
             .map_err(|error| error.in_table(&self.name))
     }
@@ -238,12 +238,12 @@ fn decode<S: EntitySet>(copies: bool) -> impl Fn(Row) -> Result<Option<Stored<S>
 }
 
 fn item<S: EntitySet>(row: Row, copies: bool) -> Result<Option<Stored<S>>> {
-    match resolve::<S>(&row, copies) {
-        Ok(Resolved::Hidden) => Ok(None),
-        Ok(Resolved::Item(value, Some(claim))) => {
-            Ok(Some(Stored::read(value, row, claim.family())))
+    match resolve_item::<S>(&row, copies) {
+        Ok(ResolvedRow::Hidden) => Ok(None),
+        Ok(ResolvedRow::Item(value, Some(matched))) => {
+            Ok(Some(Stored::read_from(value, row, matched.family())))
         }
-        Ok(Resolved::Item(value, None)) => Ok(Some(Stored::new(value, row, 200))),
+        Ok(ResolvedRow::Item(value, None)) => Ok(Some(Stored::new(value, row, 200))),
         Err(error) => Err(at(&row, error)),
     }
 }

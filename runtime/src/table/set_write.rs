@@ -61,18 +61,18 @@ pub fn other_removal<S: EntitySet>(stored: &Stored<S>) -> Result<BulkChange> {
 
 /// A value of another variant would leave the copies and lists of the one that was read.
 fn is_still<S: EntitySet>(stored: &Stored<S>, place: usize) -> Result<()> {
-    match S::MEMBERS.claim(stored.row())? {
-        Some(claim) if claim.member() == place => Ok(()),
-        Some(claim) => Err(changed(stored, S::MEMBERS.name_of(&claim))),
+    match S::MEMBERS.match_row(stored.row())? {
+        Some(matched) if matched.member() == place => Ok(()),
+        Some(matched) => Err(changed(stored, S::MEMBERS.member_name_of(&matched))),
         None => Err(changed(stored, "DynamicEntity")),
     }
 }
 
 /// A row that says a member's type and does not fit was read as a row of no member.
 fn is_no_member<S: EntitySet>(stored: &Stored<S>) -> Result<()> {
-    match S::MEMBERS.claim(stored.row())? {
-        Some(claim) if S::read(stored.row(), &claim).is_ok() => {
-            Err(changed(stored, S::MEMBERS.name_of(&claim)))
+    match S::MEMBERS.match_row(stored.row())? {
+        Some(matched) if S::read(stored.row(), &matched).is_ok() => {
+            Err(changed(stored, S::MEMBERS.member_name_of(&matched)))
         }
         _ => Ok(()),
     }

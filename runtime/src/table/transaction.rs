@@ -13,7 +13,7 @@ use crate::outbox::{
 };
 use crate::{
     batch::{Operation, Written},
-    entity::{Message, Patch, Pending, Point, Stored, TableEntity},
+    entity::{BackgroundWork, Message, Patch, Point, Stored, TableEntity},
     error::{Error, ErrorKind, Result, ServiceCode},
     limits::{BATCH_OPERATIONS, REQUEST_BYTES},
     plan::{
@@ -380,7 +380,7 @@ impl Known {
 #[derive(Debug, Clone)]
 pub struct Committed {
     written: Vec<Written>,
-    pending: Pending,
+    pending: BackgroundWork,
 }
 
 impl Committed {

@@ -6,7 +6,7 @@
 use super::typed::Table;
 use crate::{
     batch::Written,
-    entity::{Patch, Pending, Point, Stored, TableEntity},
+    entity::{BackgroundWork, Patch, Point, Stored, TableEntity},
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
     outbox::commit::{Landed, Outcome, commit},
     plan::{self, Change},
@@ -185,7 +185,7 @@ impl<E: TableEntity> Table<E> {
         }
     }
 
-    async fn write(&self, change: Result<Change>) -> Result<(Outcome, Pending)> {
+    async fn write(&self, change: Result<Change>) -> Result<(Outcome, BackgroundWork)> {
         let change = change.map_err(|error| error.in_table(&self.name))?;
         let landed = commit(&self.client, &self.name, &[change]).await;
         let Landed { mut outcomes, pending } = landed.map_err(Error::without_operation)?;

@@ -2,7 +2,7 @@
 
 use super::state::Worker;
 use crate::{
-    entity::{EntityRows, Kinds, Schema},
+    entity::{CopyFamily, EntityRows, Schema},
     error::Result,
     outbox::reservation::derived,
     plan::{
@@ -57,14 +57,14 @@ impl Derived<'_> {
         schema: &'static Schema,
         name: &CopyAddress,
         table: &str,
-    ) -> Result<Option<(Kinds, Row)>> {
+    ) -> Result<Option<(CopyFamily, Row)>> {
         let known = self.rows.iter().find(|(known, _)| std::ptr::eq(*known, schema));
         let rows = known.and_then(|(_, rows)| rows.as_ref());
         let copy =
             rows.and_then(|rows| rows.remote_copies.iter().find(|copy| name.is_of(table, copy)));
         let Some(copy) = copy else { return Ok(None) };
-        let Some(primary) = schema.primary_of(copy.family) else { return Ok(None) };
-        Ok(Some((Kinds { copy: copy.family, primary, schema }, copy.row.clone())))
+        let Some(primary) = schema.primary_of_copy(copy.family) else { return Ok(None) };
+        Ok(Some((CopyFamily { copy: copy.family, primary, schema }, copy.row.clone())))
     }
 
     /// Whether the primary shall be in a list elsewhere, and as what.

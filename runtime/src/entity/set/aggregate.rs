@@ -1,6 +1,6 @@
 //! Folds the rows of a partition into one struct: some fields hold one row, some hold many.
 
-use super::{Claim, Set, SetMember};
+use super::{RowMatch, Set, SetMember};
 use crate::{
     entity::{DynamicEntity, FromRow, Stored},
     error::{Error, ErrorKind, Result, ServiceCode},
@@ -22,38 +22,38 @@ pub trait Aggregate: Set {
     ///
     /// `is_not_found` if a `one` field has no row; `is_decode` if it has a second row, or if a row
     /// does not fit; `is_unrecognized_entity` if a row belongs to no member.
-    fn fold(rows: &mut Folding) -> Result<Self>;
+    fn fold(rows: &mut PartitionFold) -> Result<Self>;
 }
 
 /// The element type of an aggregate's field: a value, or a value with its row (`Stored`).
-pub trait Item: Sized {
+pub trait FoldedItem: Sized {
     /// The type that is read from the row.
     type Value: FromRow;
 
     /// Converts what was read to the element.
-    fn of(stored: Stored<Self::Value>) -> Self;
+    fn from_stored(stored: Stored<Self::Value>) -> Self;
 }
 
-impl<M: SetMember> Item for M {
+impl<M: SetMember> FoldedItem for M {
     type Value = M;
 
-    fn of(stored: Stored<M>) -> M {
+    fn from_stored(stored: Stored<M>) -> M {
         stored.into_inner()
     }
 }
 
-impl Item for DynamicEntity {
+impl FoldedItem for DynamicEntity {
     type Value = Self;
 
-    fn of(stored: Stored<Self>) -> Self {
+    fn from_stored(stored: Stored<Self>) -> Self {
         stored.into_inner()
     }
 }
 
-impl<M: FromRow> Item for Stored<M> {
+impl<M: FromRow> FoldedItem for Stored<M> {
     type Value = M;
 
-    fn of(stored: Self) -> Self {
+    fn from_stored(stored: Self) -> Self {
         stored
     }
 }
@@ -63,7 +63,7 @@ impl<M: FromRow> Item for Stored<M> {
     message = "`{Self}` cannot be a `#[table(one)]` field",
     note = "write an entity or a projection, `Stored` of one, or an `Option` of these"
 )]
-pub trait One: Sized {
+pub trait OneField: Sized {
     /// The type that is read from the row.
     type Value: FromRow;
 
@@ -72,22 +72,28 @@ pub trait One: Sized {
     /// # Errors
     ///
     /// Returns the error `missing()` if no row was found and the field is not an `Option`.
-    fn one(found: Option<Stored<Self::Value>>, missing: impl FnOnce() -> Error) -> Result<Self>;
+    fn from_found(
+        found: Option<Stored<Self::Value>>,
+        missing: impl FnOnce() -> Error,
+    ) -> Result<Self>;
 }
 
-impl<T: Item> One for T {
+impl<T: FoldedItem> OneField for T {
     type Value = T::Value;
 
-    fn one(found: Option<Stored<T::Value>>, missing: impl FnOnce() -> Error) -> Result<Self> {
-        found.map(T::of).ok_or_else(missing)
+    fn from_found(
+        found: Option<Stored<T::Value>>,
+        missing: impl FnOnce() -> Error,
+    ) -> Result<Self> {
+        found.map(T::from_stored).ok_or_else(missing)
     }
 }
 
-impl<T: Item> One for Option<T> {
+impl<T: FoldedItem> OneField for Option<T> {
     type Value = T::Value;
 
-    fn one(found: Option<Stored<T::Value>>, _: impl FnOnce() -> Error) -> Result<Self> {
-        Ok(found.map(T::of))
+    fn from_found(found: Option<Stored<T::Value>>, _: impl FnOnce() -> Error) -> Result<Self> {
+        Ok(found.map(T::from_stored))
     }
 }
 
@@ -96,32 +102,32 @@ impl<T: Item> One for Option<T> {
     message = "`{Self}` cannot be a `#[table(many)]` field",
     note = "write a `Vec` of an entity or a projection, or of `Stored` of one"
 )]
-pub trait Many: Sized {
+pub trait ManyField: Sized {
     /// The type that is read from each row.
     type Value: FromRow;
 
     /// Converts the rows that were found, in key order, to the field.
-    fn many(found: Vec<Stored<Self::Value>>) -> Self;
+    fn from_found(found: Vec<Stored<Self::Value>>) -> Self;
 }
 
-impl<T: Item> Many for Vec<T> {
+impl<T: FoldedItem> ManyField for Vec<T> {
     type Value = T::Value;
 
-    fn many(found: Vec<Stored<T::Value>>) -> Self {
-        found.into_iter().map(T::of).collect()
+    fn from_found(found: Vec<Stored<T::Value>>) -> Self {
+        found.into_iter().map(T::from_stored).collect()
     }
 }
 
 /// The rows of a partition while they are distributed to the fields of an aggregate.
 #[derive(Debug)]
-pub struct Folding {
-    rows: std::vec::IntoIter<(Row, Claim)>,
+pub struct PartitionFold {
+    rows: std::vec::IntoIter<(Row, RowMatch)>,
     others: Vec<Stored<DynamicEntity>>,
     partition_key: String,
     keeps_others: bool,
 }
 
-impl Folding {
+impl PartitionFold {
     /// Sorts rows into those of a member and others. Copies and framework rows are skipped. A row
     /// that belongs to no member is kept for the `other` field, or is an error if there is none.
     pub(crate) fn new<A: Aggregate>(partition_key: &str, rows: Vec<Row>) -> Result<Self> {
@@ -131,22 +137,22 @@ impl Folding {
             partition_key: partition_key.to_owned(),
             keeps_others: A::OTHER,
         };
-        let mut claimed = Vec::new();
+        let mut matched_rows = Vec::new();
         for row in rows {
-            match A::MEMBERS.claim(&row)? {
-                Some(claim) if claim.is_primary() => claimed.push((row, claim)),
+            match A::MEMBERS.match_row(&row)? {
+                Some(matched) if matched.is_primary() => matched_rows.push((row, matched)),
                 Some(_) => {}
-                None if A::MEMBERS.hides(&row, false)? => {}
+                None if A::MEMBERS.skips(&row, false)? => {}
                 None if A::OTHER => folding.set_aside(row)?,
-                None => return Err(A::MEMBERS.unrecognized(&row)),
+                None => return Err(A::MEMBERS.unrecognized_error(&row)),
             }
         }
-        folding.rows = claimed.into_iter();
+        folding.rows = matched_rows.into_iter();
         Ok(folding)
     }
 
     /// Returns the next row that belongs to a member, and which member that is.
-    pub fn next_row(&mut self) -> Option<(Row, Claim)> {
+    pub fn next_row(&mut self) -> Option<(Row, RowMatch)> {
         self.rows.next()
     }
 
@@ -157,14 +163,14 @@ impl Folding {
 
     /// Reads the value of a row. Returns `None` if the row does not fit and was moved to the
     /// `other` field.
-    fn value<M: SetMember>(&mut self, row: Row, claim: &Claim) -> Result<Option<Stored<M>>> {
-        match M::read_claimed(&row, claim) {
+    fn value<M: SetMember>(&mut self, row: Row, matched: &RowMatch) -> Result<Option<Stored<M>>> {
+        match M::read_matched(&row, matched) {
             Ok(value) => Ok(Some(Stored::new(value, row, 200))),
             Err(error) if error.is_decode() && self.keeps_others => {
                 self.set_aside(row).map(|()| None)
             }
             Err(error) => {
-                Err(error.of_type(claim.marker()).at_keys(row.partition_key(), row.row_key()))
+                Err(error.of_type(matched.marker()).at_keys(row.partition_key(), row.row_key()))
             }
         }
     }
@@ -174,12 +180,12 @@ impl Folding {
     /// # Errors
     ///
     /// `is_decode` if the field has a row already, or if the row does not fit.
-    pub fn put_one<M: SetMember>(
+    pub fn put_in_one<M: SetMember>(
         &mut self,
         slot: &mut Option<Stored<M>>,
-        (row, claim): (Row, Claim),
+        (row, matched): (Row, RowMatch),
     ) -> Result<()> {
-        let Some(value) = self.value::<M>(row, &claim)? else { return Ok(()) };
+        let Some(value) = self.value::<M>(row, &matched)? else { return Ok(()) };
         let Some(first) = slot else {
             *slot = Some(value);
             return Ok(());
@@ -190,7 +196,7 @@ impl Folding {
             first.row_key().escape_debug()
         );
         Err(Error::new(ErrorKind::Decode, message)
-            .of_type(claim.marker())
+            .of_type(matched.marker())
             .at_keys(value.partition_key(), value.row_key()))
     }
 
@@ -199,12 +205,12 @@ impl Folding {
     /// # Errors
     ///
     /// `is_decode` if the row does not fit.
-    pub fn put_many<M: SetMember>(
+    pub fn put_in_many<M: SetMember>(
         &mut self,
         slot: &mut Vec<Stored<M>>,
-        (row, claim): (Row, Claim),
+        (row, matched): (Row, RowMatch),
     ) -> Result<()> {
-        slot.extend(self.value::<M>(row, &claim)?);
+        slot.extend(self.value::<M>(row, &matched)?);
         Ok(())
     }
 
@@ -214,7 +220,7 @@ impl Folding {
     }
 
     /// Returns the error for a `one` field without a row.
-    pub fn missing(&self, member: &str) -> Error {
+    pub fn missing_error(&self, member: &str) -> Error {
         let message = format!("there is no `{member}` among the rows");
         Error::service(ServiceCode::ResourceNotFound, message).at_keys(&self.partition_key, "")
     }

@@ -2,7 +2,9 @@
 //! that the compiler evaluates at the token they concern. The panic's text is the compiler's
 //! message.
 
-use super::{Claim, members_meet, read_claimed, same_discriminator, types_meet};
+use super::{
+    RowMatch, have_same_entity_type, members_may_collide, read_matched, same_discriminator,
+};
 use crate::{
     entity::{Projection, Schema, TableEntity},
     error::Result,
@@ -10,7 +12,7 @@ use crate::{
 };
 
 /// Returns the schema of the entity that a projection belongs to.
-pub const fn schema_of<P: Projection>() -> &'static Schema {
+pub const fn projection_schema<P: Projection>() -> &'static Schema {
     <P::Entity as TableEntity>::SCHEMA
 }
 
@@ -19,12 +21,12 @@ pub const fn schema_of<P: Projection>() -> &'static Schema {
 /// # Errors
 ///
 /// `is_decode`, naming the property, if the row does not fit.
-pub fn read_projection<P: Projection>(row: &Row, claim: &Claim) -> Result<P> {
-    read_claimed::<P::Entity, P>(row, claim)
+pub fn read_projection<P: Projection>(row: &Row, matched: &RowMatch) -> Result<P> {
+    read_matched::<P::Entity, P>(row, matched)
 }
 
 /// Returns the table that an entity's type declares.
-pub fn table_of<E: TableEntity>(_: &E) -> &'static str {
+pub fn declared_table_of<E: TableEntity>(_: &E) -> &'static str {
     E::SCHEMA.table
 }
 
@@ -32,7 +34,7 @@ pub fn table_of<E: TableEntity>(_: &E) -> &'static str {
 #[track_caller]
 #[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]
 pub const fn assert_types_apart(a: &Schema, b: &Schema, message: &'static str) {
-    if types_meet(a, b) {
+    if have_same_entity_type(a, b) {
         panic!("{}", message);
     }
 }
@@ -41,7 +43,7 @@ pub const fn assert_types_apart(a: &Schema, b: &Schema, message: &'static str) {
 #[track_caller]
 #[allow(clippy::panic, clippy::missing_panics_doc, reason = "evaluated by the compiler only")]
 pub const fn assert_members_apart(a: &Schema, b: &Schema, message: &'static str) {
-    if !types_meet(a, b) && members_meet(a, b) {
+    if !have_same_entity_type(a, b) && members_may_collide(a, b) {
         panic!("{}", message);
     }
 }

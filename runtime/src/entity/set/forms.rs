@@ -28,7 +28,7 @@ impl KeyForm {
 }
 
 /// Returns the number of key forms of all members that are recognised by their keys.
-pub const fn count_forms(members: &[&Schema]) -> usize {
+pub const fn count_key_forms(members: &[&Schema]) -> usize {
     let mut count = 0;
     let mut member = 0;
     while member < members.len() {
@@ -41,7 +41,7 @@ pub const fn count_forms(members: &[&Schema]) -> usize {
 }
 
 /// Returns the key forms of all members that are recognised by their keys, sorted by prefix.
-pub const fn sorted_forms<const COUNT: usize>(members: &[&'static Schema]) -> [KeyForm; COUNT] {
+pub const fn sort_key_forms<const COUNT: usize>(members: &[&'static Schema]) -> [KeyForm; COUNT] {
     let mut forms = [KeyForm::NONE; COUNT];
     let mut count = 0;
     let mut member = 0;
@@ -115,7 +115,7 @@ const fn begins_with(text: &[u8], prefix: &[u8]) -> bool {
 /// Forms are sorted by prefix. Every prefix of the RowKey sorts at or before the RowKey, and all
 /// forms in between begin with that prefix too. So the chain of `before` that starts at the last
 /// form not above the RowKey meets every form that can fit.
-pub(super) fn find(forms: &'static [KeyForm], row: &Row) -> Option<&'static KeyForm> {
+pub(super) fn find_form(forms: &'static [KeyForm], row: &Row) -> Option<&'static KeyForm> {
     let row_key = row.row_key();
     let mut at = forms.partition_point(|form| form.prefix <= row_key).checked_sub(1);
     while let Some(form) = at.and_then(|at| forms.get(at)) {

@@ -3,7 +3,7 @@
 
 #![allow(clippy::indexing_slicing, reason = "evaluated by the compiler only")]
 
-use super::same_text;
+use super::const_str_eq;
 use crate::{
     entity::{Discriminator, Schema},
     key::{Family, FamilyKind},
@@ -11,7 +11,7 @@ use crate::{
 
 /// The discriminator value of one family of a member, in one version.
 #[derive(Debug, Clone, Copy)]
-pub struct Marker {
+pub struct TypeMarker {
     /// The value, such as `Employee`, `Employee#ByEmail` or `Employee.v2`.
     pub(super) text: &'static str,
     /// The last bytes of the value as a number, which is compared first.
@@ -24,7 +24,7 @@ pub struct Marker {
     pub(super) family: Option<&'static Family>,
 }
 
-impl Marker {
+impl TypeMarker {
     const NONE: Self = Self { text: "", key: 0, member: 0, asked: 0, version: 0, family: None };
 }
 
@@ -34,7 +34,7 @@ const fn has_marker(schema: &Schema, family: &Family) -> bool {
 }
 
 /// Returns the number of slots of the hash table. More than half of them stay free.
-pub const fn marker_places(members: &[&Schema]) -> usize {
+pub const fn marker_table_len(members: &[&Schema]) -> usize {
     (2 * count_markers(members) + 1).next_power_of_two()
 }
 
@@ -59,8 +59,10 @@ const fn count_markers(members: &[&Schema]) -> usize {
 
 /// Builds the hash table of discriminator values. Each stands in the first free slot from its hash
 /// on.
-pub const fn placed_markers<const PLACES: usize>(members: &[&'static Schema]) -> [Marker; PLACES] {
-    let mut markers = [Marker::NONE; PLACES];
+pub const fn build_marker_table<const SLOTS: usize>(
+    members: &[&'static Schema],
+) -> [TypeMarker; SLOTS] {
+    let mut markers = [TypeMarker::NONE; SLOTS];
     let mut member = 0;
     while member < members.len() {
         let mut version = Some(members[member]);
@@ -72,12 +74,12 @@ pub const fn placed_markers<const PLACES: usize>(members: &[&'static Schema]) ->
                     let text = family.marker;
                     let (key, version) = (key_of(text.as_bytes()), schema.version);
                     let (asked, family) = (first_asked(members, schema), Some(family));
-                    let marker = Marker { text, key, member, asked, version, family };
-                    let mut place = place_of(key, PLACES);
-                    while markers[place].family.is_some() {
-                        place = (place + 1) & (PLACES - 1);
+                    let marker = TypeMarker { text, key, member, asked, version, family };
+                    let mut slot = slot_of(key, SLOTS);
+                    while markers[slot].family.is_some() {
+                        slot = (slot + 1) & (SLOTS - 1);
                     }
-                    markers[place] = marker;
+                    markers[slot] = marker;
                 }
                 at += 1;
             }
@@ -95,7 +97,7 @@ const fn first_asked(members: &[&Schema], schema: &Schema) -> usize {
     let mut at = 0;
     while at < members.len() {
         if let Discriminator::Property(other) = members[at].discriminator
-            && same_text(name, other)
+            && const_str_eq(name, other)
         {
             return at;
         }
@@ -123,29 +125,35 @@ const fn key_of(bytes: &[u8]) -> u64 {
 
 /// Returns the slot at which the search for a key begins, in a table whose size is a power of two.
 #[inline]
-const fn place_of(key: u64, places: usize) -> usize {
+const fn slot_of(key: u64, slots: usize) -> usize {
     let mixed = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> 32) as usize & (places - 1)
+    (mixed >> 32) as usize & (slots - 1)
 }
 
 /// Finds the marker with this text.
 #[inline]
-pub(super) fn find(markers: &'static [Marker], text: &[u8]) -> Option<&'static Marker> {
+pub(super) fn find_marker(
+    markers: &'static [TypeMarker],
+    text: &[u8],
+) -> Option<&'static TypeMarker> {
     let key = key_of(text);
-    let mut place = place_of(key, markers.len().max(1));
+    let mut slot = slot_of(key, markers.len().max(1));
     loop {
-        let marker = markers.get(place)?;
-        if marker.key == key && is_same(marker.text.as_bytes(), text) && marker.family.is_some() {
+        let marker = markers.get(slot)?;
+        if marker.key == key
+            && short_bytes_equal(marker.text.as_bytes(), text)
+            && marker.family.is_some()
+        {
             return Some(marker);
         }
         marker.family?;
-        place = (place + 1) & (markers.len() - 1);
+        slot = (slot + 1) & (markers.len() - 1);
     }
 }
 
 /// Compares two short texts without a function call.
 #[inline]
-pub(super) fn is_same(a: &[u8], b: &[u8]) -> bool {
+pub(super) fn short_bytes_equal(a: &[u8], b: &[u8]) -> bool {
     match (a.first_chunk::<8>(), b.first_chunk::<8>()) {
         (Some(first), Some(other)) if a.len() <= 16 => {
             a.len() == b.len() && first == other && a.last_chunk::<8>() == b.last_chunk()

@@ -1,6 +1,6 @@
 //! Decides which member of a set a row belongs to.
 
-use super::{KeyForm, Marker, forms, markers};
+use super::{KeyForm, TypeMarker, forms, markers};
 use crate::{
     edm::{EdmType, ValueRef},
     entity::{Discriminator, Schema},
@@ -24,13 +24,13 @@ pub struct Members {
     /// The discriminator property of the first member. It is empty if the member is recognised by
     /// its keys.
     first_asked: &'static str,
-    markers: &'static [Marker],
+    markers: &'static [TypeMarker],
     forms: &'static [KeyForm],
 }
 
 /// The member and family that a row belongs to, and the version that wrote it.
 #[derive(Debug, Clone, Copy)]
-pub struct Claim {
+pub struct RowMatch {
     member: usize,
     version: u32,
     /// Byte offset of the properties after the discriminator if that comes first, else 0.
@@ -38,7 +38,7 @@ pub struct Claim {
     family: &'static Family,
 }
 
-impl Claim {
+impl RowMatch {
     /// Returns the index of the member in the set.
     pub fn member(&self) -> usize {
         self.member
@@ -68,7 +68,7 @@ impl Members {
     pub const fn new(
         set: &'static str,
         schemas: &'static [&'static Schema],
-        markers: &'static [Marker],
+        markers: &'static [TypeMarker],
         forms: &'static [KeyForm],
     ) -> Self {
         let first_asked = match schemas {
@@ -92,8 +92,8 @@ impl Members {
     }
 
     /// Returns the name of the member that a row belongs to.
-    pub(crate) fn name_of(&self, claim: &Claim) -> &'static str {
-        self.schemas.get(claim.member).map_or(self.set, |schema| schema.entity)
+    pub(crate) fn member_name_of(&self, matched: &RowMatch) -> &'static str {
+        self.schemas.get(matched.member).map_or(self.set, |schema| schema.entity)
     }
 
     /// Returns the table of the first member. Rows that belong to no member are written there, too.
@@ -122,24 +122,29 @@ impl Members {
     /// Finds the member that a row belongs to, by its discriminator or else by its keys. Returns
     /// `None` if it belongs to none.
     #[inline]
-    pub(crate) fn claim(&self, row: &Row) -> Result<Option<Claim>> {
+    pub(crate) fn match_row(&self, row: &Row) -> Result<Option<RowMatch>> {
         // Derived code writes the discriminator as the first property.
         let mut properties = row.properties();
         if let Some((name, EdmType::String, text)) = properties.next_raw()?
-            && markers::is_same(name, self.first_asked.as_bytes())
-            && let Some(marker) = markers::find(self.markers, text)
+            && markers::short_bytes_equal(name, self.first_asked.as_bytes())
+            && let Some(marker) = markers::find_marker(self.markers, text)
             && marker.asked == 0
             && let Some(family) = marker.family
         {
-            let Marker { member, version, .. } = *marker;
-            return Ok(Some(Claim { member, version, from: row.offset_of(&properties), family }));
+            let TypeMarker { member, version, .. } = *marker;
+            return Ok(Some(RowMatch {
+                member,
+                version,
+                from: row.offset_of(&properties),
+                family,
+            }));
         }
-        self.search(row)
+        self.search_all(row)
     }
 
     /// Finds the member of a row whose first property is not the discriminator, as other programs
     /// can write it.
-    fn search(&self, row: &Row) -> Result<Option<Claim>> {
+    fn search_all(&self, row: &Row) -> Result<Option<RowMatch>> {
         let mut asked = "";
         for (at, schema) in self.schemas.iter().enumerate() {
             let Discriminator::Property(name) = schema.discriminator else { continue };
@@ -148,21 +153,21 @@ impl Members {
             }
             asked = name;
             if let Some(ValueRef::String(text)) = row.get(name)?
-                && let Some(claim) = self.claim_by_marker(at, text)
+                && let Some(matched) = self.match_by_marker(at, text)
             {
-                return Ok(Some(claim));
+                return Ok(Some(matched));
             }
         }
-        Ok(self.claim_by_keys(row))
+        Ok(self.match_by_keys(row))
     }
 
-    fn claim_by_marker(&self, asked: usize, text: &str) -> Option<Claim> {
-        let marker = match markers::find(self.markers, text.as_bytes()) {
+    fn match_by_marker(&self, asked: usize, text: &str) -> Option<RowMatch> {
+        let marker = match markers::find_marker(self.markers, text.as_bytes()) {
             Some(marker) => marker,
             None => self.find_first_version(text)?,
         };
-        let Marker { member, version, .. } = *marker;
-        (marker.asked == asked).then_some(Claim {
+        let TypeMarker { member, version, .. } = *marker;
+        (marker.asked == asked).then_some(RowMatch {
             member,
             version,
             from: 0,
@@ -171,20 +176,20 @@ impl Members {
     }
 
     #[cold]
-    fn find_first_version(&self, text: &str) -> Option<&'static Marker> {
-        let marker = markers::find(self.markers, first_version(text)?.as_bytes())?;
+    fn find_first_version(&self, text: &str) -> Option<&'static TypeMarker> {
+        let marker = markers::find_marker(self.markers, first_version(text)?.as_bytes())?;
         (marker.version == 1).then_some(marker)
     }
 
     /// Finds the member of a row by its keys, among the members without a discriminator property.
-    fn claim_by_keys(&self, row: &Row) -> Option<Claim> {
-        let KeyForm { member, version, family, .. } = *forms::find(self.forms, row)?;
-        Some(Claim { member, version, from: 0, family: family? }).filter(|_| !is_framework(row))
+    fn match_by_keys(&self, row: &Row) -> Option<RowMatch> {
+        let KeyForm { member, version, family, .. } = *forms::find_form(self.forms, row)?;
+        Some(RowMatch { member, version, from: 0, family: family? }).filter(|_| !is_framework(row))
     }
 
     /// Returns whether a set skips a row that belongs to no member: a framework row, or a copy
     /// unless `copies` are asked for.
-    pub(crate) fn hides(&self, row: &Row, copies: bool) -> Result<bool> {
+    pub(crate) fn skips(&self, row: &Row, copies: bool) -> Result<bool> {
         if is_framework(row) {
             return Ok(true);
         }
@@ -197,7 +202,7 @@ impl Members {
     }
 
     /// Returns the error for a row that belongs to no member.
-    pub fn unrecognized(&self, row: &Row) -> Error {
+    pub fn unrecognized_error(&self, row: &Row) -> Error {
         let mut error = None;
         for name in self.discriminators() {
             let (message, found) = match row.get(name) {
@@ -230,9 +235,10 @@ impl Members {
     }
 
     fn unknown_type(&self, text: &str) -> String {
-        let newer = self.schemas.iter().find_map(|schema| Some((schema, schema.version_of(text)?)));
+        let newer =
+            self.schemas.iter().find_map(|schema| Some((schema, schema.version_of_marker(text)?)));
         match newer {
-            Some((schema, version)) => schema.newer(version).message().to_owned(),
+            Some((schema, version)) => schema.unknown_version_error(version).message().to_owned(),
             None => format!(
                 "unrecognized entity: `{}` is no member of `{}`",
                 text.escape_debug(),
@@ -267,7 +273,7 @@ fn is_framework(row: &Row) -> bool {
 }
 
 /// Returns whether rows of two entities, in any of their versions, can have equal keys.
-pub const fn members_meet(a: &Schema, b: &Schema) -> bool {
+pub const fn members_may_collide(a: &Schema, b: &Schema) -> bool {
     let mut older_a = Some(a);
     while let Some(a) = older_a {
         let mut older_b = Some(b);
@@ -299,10 +305,10 @@ const fn any_meet(a: &[Family], b: &[Family]) -> bool {
 
 /// Returns whether rows of two entities have one EntityType. Entities recognised by their keys
 /// never do.
-pub const fn types_meet(a: &Schema, b: &Schema) -> bool {
+pub const fn have_same_entity_type(a: &Schema, b: &Schema) -> bool {
     match (a.discriminator, b.discriminator) {
         (Discriminator::Property(_), Discriminator::Property(_)) => {
-            same_text(a.entity_type, b.entity_type)
+            const_str_eq(a.entity_type, b.entity_type)
         }
         _ => false,
     }
@@ -312,13 +318,13 @@ pub const fn types_meet(a: &Schema, b: &Schema) -> bool {
 pub const fn same_discriminator(a: &Schema, b: &Schema) -> bool {
     match (a.discriminator, b.discriminator) {
         (Discriminator::Property(first), Discriminator::Property(second)) => {
-            same_text(first, second) && same_text(a.entity_type, b.entity_type)
+            const_str_eq(first, second) && const_str_eq(a.entity_type, b.entity_type)
         }
         _ => false,
     }
 }
 
-pub(crate) const fn same_text(a: &str, b: &str) -> bool {
+pub(crate) const fn const_str_eq(a: &str, b: &str) -> bool {
     let (mut a, mut b) = (a.as_bytes(), b.as_bytes());
     while let ([first_a, rest_a @ ..], [first_b, rest_b @ ..]) = (a, b) {
         if *first_a != *first_b {

@@ -6,17 +6,19 @@ mod forms;
 mod markers;
 mod members;
 
-pub use aggregate::{Aggregate, Folding, Many, One};
+pub use aggregate::{Aggregate, ManyField, OneField, PartitionFold};
 pub use derived::{
-    assert_members_apart, assert_older, assert_same_type, assert_types_apart, read_projection,
-    schema_of, table_of,
+    assert_members_apart, assert_older, assert_same_type, assert_types_apart, declared_table_of,
+    projection_schema, read_projection,
 };
-pub use forms::{KeyForm, count_forms, sorted_forms};
-pub use markers::{Marker, marker_places, placed_markers};
-pub(super) use members::same_text;
-pub use members::{Claim, Members, members_meet, same_discriminator, types_meet};
+pub use forms::{KeyForm, count_key_forms, sort_key_forms};
+pub use markers::{TypeMarker, build_marker_table, marker_table_len};
+pub(super) use members::const_str_eq;
+pub use members::{
+    Members, RowMatch, have_same_entity_type, members_may_collide, same_discriminator,
+};
 
-use super::{DynamicEntity, FromRow, Schema, Stored, TableEntity, version::read_version};
+use super::{DynamicEntity, FromRow, Schema, Stored, TableEntity, version::read_other_version};
 use crate::{
     error::{Error, ErrorKind, Result},
     key::{Family, FamilyKind},
@@ -44,7 +46,7 @@ pub trait EntitySet: Set + FromRow {
     /// # Errors
     ///
     /// `is_decode`, naming the property, if the row does not fit.
-    fn read(row: &Row, claim: &Claim) -> Result<Self>;
+    fn read(row: &Row, matched: &RowMatch) -> Result<Self>;
 
     /// Reads the value from a row that belongs to no member, for the `other` variant. Returns
     /// `None` if the set has no such variant.
@@ -77,13 +79,13 @@ pub trait SetMember: FromRow {
     /// # Errors
     ///
     /// `is_decode`, naming the property, if the row does not fit.
-    fn read_claimed(row: &Row, claim: &Claim) -> Result<Self>;
+    fn read_matched(row: &Row, matched: &RowMatch) -> Result<Self>;
 
     /// Reads the member and passes it to `wrap`, so that the set's value is filled in place.
     #[doc(hidden)]
     #[inline]
-    fn read_into<R>(row: &Row, claim: &Claim, wrap: impl FnOnce(Self) -> R) -> Result<R> {
-        Self::read_claimed(row, claim).map(wrap)
+    fn read_into<R>(row: &Row, matched: &RowMatch, wrap: impl FnOnce(Self) -> R) -> Result<R> {
+        Self::read_matched(row, matched).map(wrap)
     }
 
     /// Returns the properties that the member is read from, or `None` for all. `None` also if there
@@ -106,16 +108,16 @@ impl<E: TableEntity> SetMember for E {
     const MEMBER: &'static Schema = E::SCHEMA;
 
     #[inline]
-    fn read_claimed(row: &Row, claim: &Claim) -> Result<Self> {
-        read_claimed::<E, E>(row, claim)
+    fn read_matched(row: &Row, matched: &RowMatch) -> Result<Self> {
+        read_matched::<E, E>(row, matched)
     }
 
     #[inline]
-    fn read_into<R>(row: &Row, claim: &Claim, wrap: impl FnOnce(E) -> R) -> Result<R> {
-        if claim.version() == E::SCHEMA.version {
-            return E::read_with(row, claim.family(), claim.from, wrap);
+    fn read_into<R>(row: &Row, matched: &RowMatch, wrap: impl FnOnce(E) -> R) -> Result<R> {
+        if matched.version() == E::SCHEMA.version {
+            return E::read_with(row, matched.family(), matched.from, wrap);
         }
-        read_older::<E, E>(row, claim).map(wrap)
+        read_older::<E, E>(row, matched).map(wrap)
     }
 }
 
@@ -171,7 +173,7 @@ impl<S: EntitySet> Stored<S> {
         S: Variant<M>,
         M: FromRow,
     {
-        self.try_map(|value, row| {
+        self.try_map_value(|value, row| {
             value.into_member().map_err(|value| {
                 let expected = short_name::<M>();
                 let found = value.member_name();
@@ -202,25 +204,25 @@ fn short_name<M>() -> &'static str {
 ///
 /// `is_decode`, naming the property, if the row does not fit.
 #[inline]
-pub fn read_claimed<E: TableEntity, T: FromRow>(row: &Row, claim: &Claim) -> Result<T> {
-    if claim.version() == E::SCHEMA.version {
-        return T::from_copy(row, claim.family());
+pub fn read_matched<E: TableEntity, T: FromRow>(row: &Row, matched: &RowMatch) -> Result<T> {
+    if matched.version() == E::SCHEMA.version {
+        return T::from_copy(row, matched.family());
     }
-    read_older::<E, T>(row, claim)
+    read_older::<E, T>(row, matched)
 }
 
 #[cold]
-fn read_older<E: TableEntity, T: FromRow>(row: &Row, claim: &Claim) -> Result<T> {
-    match read_version::<E, T>(row, claim.family().name, claim.version())? {
+fn read_older<E: TableEntity, T: FromRow>(row: &Row, matched: &RowMatch) -> Result<T> {
+    match read_other_version::<E, T>(row, matched.family().name, matched.version())? {
         Some(value) => Ok(value),
-        None => Err(E::SCHEMA.newer(claim.version())),
+        None => Err(E::SCHEMA.unknown_version_error(matched.version())),
     }
 }
 
 /// The result of reading a row for a query of a set.
-pub(crate) enum Resolved<S> {
+pub(crate) enum ResolvedRow<S> {
     /// An item of the set, and the member that the row matched, if any.
-    Item(S, Option<Claim>),
+    Item(S, Option<RowMatch>),
     /// A row that the set does not return: a copy or a framework row.
     Hidden,
 }
@@ -231,21 +233,21 @@ pub(crate) enum Resolved<S> {
 ///
 /// `is_unrecognized_entity` for a row of no member if the set has no `other` variant; `is_decode`
 /// for a row that has a member's discriminator and does not fit.
-pub(crate) fn resolve<S: EntitySet>(row: &Row, copies: bool) -> Result<Resolved<S>> {
-    let Some(claim) = S::MEMBERS.claim(row)? else {
-        let is_hidden = S::MEMBERS.hides(row, copies)?;
+pub(crate) fn resolve_item<S: EntitySet>(row: &Row, copies: bool) -> Result<ResolvedRow<S>> {
+    let Some(matched) = S::MEMBERS.match_row(row)? else {
+        let is_hidden = S::MEMBERS.skips(row, copies)?;
         return if is_hidden {
-            Ok(Resolved::Hidden)
+            Ok(ResolvedRow::Hidden)
         } else {
-            unclaimed(row).map(|item| Resolved::Item(item, None))
+            read_unmatched(row).map(|item| ResolvedRow::Item(item, None))
         };
     };
-    if !claim.is_primary() && !copies {
-        return Ok(Resolved::Hidden);
+    if !matched.is_primary() && !copies {
+        return Ok(ResolvedRow::Hidden);
     }
-    match S::read(row, &claim) {
-        Ok(item) => Ok(Resolved::Item(item, Some(claim))),
-        Err(error) => misfit(row, &claim, error).map(|item| Resolved::Item(item, None)),
+    match S::read(row, &matched) {
+        Ok(item) => Ok(ResolvedRow::Item(item, Some(matched))),
+        Err(error) => read_misfit(row, &matched, error).map(|item| ResolvedRow::Item(item, None)),
     }
 }
 
@@ -253,31 +255,31 @@ pub(crate) fn resolve<S: EntitySet>(row: &Row, copies: bool) -> Result<Resolved<
 ///
 /// # Errors
 ///
-/// Fails like `resolve`.
+/// Fails like `resolve_item`.
 #[inline]
 pub fn resolve_row<S: EntitySet>(row: &Row) -> Result<S> {
-    let Some(claim) = S::MEMBERS.claim(row)? else { return unclaimed(row) };
+    let Some(matched) = S::MEMBERS.match_row(row)? else { return read_unmatched(row) };
     // A single local that is returned on every path is built directly in the caller's memory.
-    let mut read = S::read(row, &claim);
+    let mut read = S::read(row, &matched);
     if let Err(error) = &read {
-        read = misfit(row, &claim, error.clone());
+        read = read_misfit(row, &matched, error.clone());
     }
     read
 }
 
 /// Reads a row of no member as the `other` variant.
 #[cold]
-fn unclaimed<S: EntitySet>(row: &Row) -> Result<S> {
-    let other = if S::MEMBERS.hides(row, true)? { None } else { S::other(row)? };
-    other.ok_or_else(|| S::MEMBERS.unrecognized(row))
+fn read_unmatched<S: EntitySet>(row: &Row) -> Result<S> {
+    let other = if S::MEMBERS.skips(row, true)? { None } else { S::other(row)? };
+    other.ok_or_else(|| S::MEMBERS.unrecognized_error(row))
 }
 
 /// Reads a row that has a member's discriminator but does not fit as the `other` variant. Without
 /// that variant, returns `error`.
 #[cold]
-fn misfit<S: EntitySet>(row: &Row, claim: &Claim, error: Error) -> Result<S> {
+fn read_misfit<S: EntitySet>(row: &Row, matched: &RowMatch, error: Error) -> Result<S> {
     if !error.is_decode() {
         return Err(error);
     }
-    S::other(row)?.ok_or_else(|| error.of_type(claim.marker()))
+    S::other(row)?.ok_or_else(|| error.of_type(matched.marker()))
 }

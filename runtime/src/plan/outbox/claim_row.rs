@@ -12,7 +12,7 @@ use super::{
 use crate::{
     batch::{Condition, Operation},
     edm::ValueRef,
-    entity::Kinds,
+    entity::CopyFamily,
     error::{Error, ErrorKind, Result},
     limits::PROPERTIES,
     row::{ETag, Row},
@@ -152,7 +152,7 @@ pub(crate) fn from_of(row: &Row) -> Result<Option<Place>> {
 
 /// The primary that a row elsewhere says it is a copy of; `table`: where primaries of an index
 /// without a table of its own are.
-pub(crate) fn place_of(row: &Row, kinds: Kinds, table: &str) -> Result<Option<Place>> {
+pub(crate) fn place_of(row: &Row, kinds: CopyFamily, table: &str) -> Result<Option<Place>> {
     let table = match (kinds.copy.table, row.get(TABLE)?) {
         (None, _) => table,
         (Some(_), Some(ValueRef::String(table))) => table,

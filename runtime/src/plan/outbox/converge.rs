@@ -3,7 +3,7 @@
 use super::remote_copy::{Owner, is_owned, owned_copy};
 use crate::{
     batch::{Condition, Operation},
-    entity::Kinds,
+    entity::CopyFamily,
     error::Result,
     row::{ETag, Row},
 };
@@ -29,7 +29,7 @@ pub(crate) enum Step {
 /// The step for a row as it was found before the primary was read. `wanted`: what the primary
 /// derives for the place, and the primary's version.
 pub(crate) fn step(
-    kinds: Kinds,
+    kinds: CopyFamily,
     owner: Owner<'_>,
     found: Option<&Row>,
     wanted: Option<(&Row, &ETag)>,

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     batch::{Operation, Verb},
     edm::ValueRef,
-    entity::{CopyRow, EntityRows, Kinds, RemoteList, Schema},
+    entity::{CopyFamily, CopyRow, EntityRows, RemoteList, Schema},
     error::{Error, ErrorKind, Result},
     key::Family,
     limits,
@@ -85,7 +85,7 @@ impl CopyAddress {
 #[derive(Debug, Clone)]
 pub(crate) struct CopyChange {
     pub(crate) name: CopyAddress,
-    pub(crate) kinds: Kinds,
+    pub(crate) kinds: CopyFamily,
     /// What it shall hold; `None`: it shall not be there.
     pub(crate) wanted: Option<Row>,
     /// Whether it was there, by the primary as it was.
@@ -154,8 +154,8 @@ fn copy_changes(
     new: &[CopyRow],
 ) -> Vec<CopyChange> {
     let copy_change = |copy: &CopyRow, wanted: Option<&Row>, was_there: bool| {
-        let primary = schema.primary_of(copy.family)?;
-        let kinds = Kinds { copy: copy.family, primary, schema };
+        let primary = schema.primary_of_copy(copy.family)?;
+        let kinds = CopyFamily { copy: copy.family, primary, schema };
         Some(CopyChange {
             name: CopyAddress::of(table, copy),
             kinds,
@@ -198,7 +198,8 @@ impl Dirty {
         primary: &Row,
         copy: &CopyRow,
     ) -> Option<Self> {
-        let kinds = Kinds { copy: copy.family, primary: schema.primary_of(copy.family)?, schema };
+        let kinds =
+            CopyFamily { copy: copy.family, primary: schema.primary_of_copy(copy.family)?, schema };
         let copy_change = CopyChange {
             name: CopyAddress::of(table, copy),
             kinds,

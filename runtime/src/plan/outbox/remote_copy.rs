@@ -3,7 +3,7 @@
 
 use crate::{
     edm::ValueRef,
-    entity::{Kinds, derive_keys, gives_keys_of},
+    entity::{CopyFamily, can_derive_keys, derive_keys},
     error::Result,
     key::Family,
     row::{ETag, Row},
@@ -40,7 +40,7 @@ pub(crate) struct Owner<'a> {
 /// The copy of that version of its primary; `None`: of none that was committed yet.
 pub(crate) fn owned_copy(
     copy: &Row,
-    Kinds { copy: family, primary, .. }: Kinds,
+    CopyFamily { copy: family, primary, .. }: CopyFamily,
     owner: Owner<'_>,
     version: Option<&ETag>,
 ) -> Result<Row> {
@@ -52,7 +52,7 @@ pub(crate) fn owned_copy(
     if let Some(version) = version {
         row.put(VERSION, ValueRef::String(&version.to_string()));
     }
-    if !gives_keys_of(family, primary) {
+    if !can_derive_keys(family, primary) {
         row.put(PARTITION, ValueRef::String(owner.partition_key));
         row.put(ROW, ValueRef::String(owner.row_key));
     }
@@ -78,9 +78,9 @@ pub(crate) fn is_from_table(found: &Row, family: &Family, table: &str) -> Result
 /// PartitionKey and RowKey of the primary whose copy it is; `None`: it does not say.
 pub(crate) fn keys_of_owner(
     found: &Row,
-    Kinds { copy: family, primary, .. }: Kinds,
+    CopyFamily { copy: family, primary, .. }: CopyFamily,
 ) -> Result<Option<(String, String)>> {
-    if gives_keys_of(family, primary) {
+    if can_derive_keys(family, primary) {
         return Ok(derive_keys(family, primary, (found.partition_key(), found.row_key())).ok());
     }
     Ok(match (found.get(PARTITION)?, found.get(ROW)?) {
@@ -94,7 +94,7 @@ pub(crate) fn keys_of_owner(
 /// Whether a row elsewhere is that primary's copy.
 pub(crate) fn is_owned(
     found: &Row,
-    Kinds { copy: family, primary, .. }: Kinds,
+    CopyFamily { copy: family, primary, .. }: CopyFamily,
     owner: Owner<'_>,
 ) -> Result<bool> {
     if family.table.is_some() {
@@ -103,7 +103,7 @@ pub(crate) fn is_owned(
             _ => return Ok(false),
         }
     }
-    if !gives_keys_of(family, primary) {
+    if !can_derive_keys(family, primary) {
         let partition_key = found.get(PARTITION)? == Some(ValueRef::String(owner.partition_key));
         return Ok(partition_key && found.get(ROW)? == Some(ValueRef::String(owner.row_key)));
     }

@@ -38,7 +38,7 @@ impl Sheet {
             schema,
             columns: schema.sealed_columns(),
             #[cfg(feature = "encrypt")]
-            unseen: schema.unseen(),
+            unseen: schema.hidden_properties(),
         }
     }
 }
@@ -90,8 +90,8 @@ impl Reading {
                 Kind::Ours(family) => Known::Declared(0, family),
                 Kind::Foreign => Known::Foreign,
             },
-            Self::Members(members) => match members.claim(row)? {
-                Some(claim) => Known::Declared(claim.member(), Some(claim.family())),
+            Self::Members(members) => match members.match_row(row)? {
+                Some(matched) => Known::Declared(matched.member(), Some(matched.family())),
                 None => Known::Untyped,
             },
             Self::Untyped => Known::Untyped,
@@ -117,7 +117,7 @@ fn kind_of(schema: &'static Schema, row: &Row) -> Result<Kind> {
     };
     let Some(ValueRef::String(marker)) = row.get(name)? else { return Ok(Kind::Foreign) };
     let (own, copy) = marker.split_at(marker.find('#').unwrap_or(marker.len()));
-    if schema.version_of(own).is_none() {
+    if schema.version_of_marker(own).is_none() {
         return Ok(Kind::Foreign);
     }
     let family = match copy.strip_prefix('#') {

@@ -72,7 +72,7 @@ impl Vault {
                 return Ok(placed.operation);
             }
             let (table, own) = match placed.home {
-                Home::Entity(schema, family) => (schema.table_of(Some(family)), schema.table),
+                Home::Entity(schema, family) => (schema.bound_table(Some(family)), schema.table),
                 Home::Untyped | Home::Framework => (table, table),
             };
             let sealer = Sealer { table, own, key: &key, index: index.as_deref() };

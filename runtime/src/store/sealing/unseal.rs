@@ -100,7 +100,7 @@ impl Page<'_> {
 
     fn place<'r>(&'r self, of: Of<'_>, row: &'r Row, property: &'r str) -> ValueBinding<'r> {
         ValueBinding {
-            table: of.sheet.map_or(self.table, |sheet| sheet.schema.table_of(of.family)),
+            table: of.sheet.map_or(self.table, |sheet| sheet.schema.bound_table(of.family)),
             partition_key: row.partition_key(),
             row_key: row.row_key(),
             property,

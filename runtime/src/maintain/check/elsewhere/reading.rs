@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     backend::Read,
-    entity::{EntityRows, Kinds, TableEntity},
+    entity::{CopyFamily, EntityRows, TableEntity},
     error::Result,
     maintain::check::{Finding, FindingKind, verify},
     outbox::guard::Guard,
@@ -163,7 +163,7 @@ async fn copy<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Result<Opt
 fn mismatch<E: TableEntity>(
     table: &Table<E>,
     suspect: &Suspect,
-    kinds: Kinds,
+    kinds: CopyFamily,
     found: Option<&Row>,
     rows: Option<EntityRows>,
 ) -> Result<Option<FindingKind>> {

@@ -3,7 +3,7 @@
 
 use super::listed;
 use crate::{
-    entity::{CopyRow, Kinds, Recognition, Schema, TableEntity, derived_rows},
+    entity::{CopyFamily, CopyRow, Recognition, Schema, TableEntity, derived_rows},
     error::Result,
     key::{Family, FamilyKind},
     maintain::check::mark::Hashing,
@@ -41,7 +41,7 @@ pub(crate) fn tables<E: TableEntity>(table: &Table<E>) -> Vec<String> {
 /// What may match.
 pub(crate) enum What<'r> {
     /// A copy as it is whatever version it is of.
-    Copy { kinds: Kinds, row: &'r Row },
+    Copy { kinds: CopyFamily, row: &'r Row },
     /// An entry of a list, and how often its row holds it before.
     Entry { family: &'static Family, name: &'r CopyAddress, entry: &'r str, times: u64 },
 }
@@ -58,7 +58,7 @@ pub(crate) struct Side<'r> {
 /// What a suspect is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
-    Copy(Kinds),
+    Copy(CopyFamily),
     Entry(&'static Family),
 }
 
@@ -118,8 +118,8 @@ fn found<E: TableEntity>(
     each(Side { what: What::Copy { kinds, row }, primary, found: true })
 }
 
-fn kinds<E: TableEntity>(copy: &'static Family) -> Option<Kinds> {
-    Some(Kinds { copy, primary: E::SCHEMA.primary_of(copy)?, schema: E::SCHEMA })
+fn kinds<E: TableEntity>(copy: &'static Family) -> Option<CopyFamily> {
+    Some(CopyFamily { copy, primary: E::SCHEMA.primary_of_copy(copy)?, schema: E::SCHEMA })
 }
 
 /// Every copy and every entry that a primary derives elsewhere.
