@@ -6,9 +6,9 @@ use uuid::Uuid;
 
 /// Where random numbers come from: the system, or a seed, so that a history can be played again.
 #[derive(Debug, Default)]
-pub(crate) struct Chance(Option<Mutex<u64>>);
+pub(crate) struct RandomSource(Option<Mutex<u64>>);
 
-impl Chance {
+impl RandomSource {
     /// The same numbers for the same seed.
     pub(crate) fn seeded(seed: u64) -> Self {
         Self(Some(Mutex::new(seed)))
@@ -46,21 +46,21 @@ impl Chance {
 mod tests {
     use std::collections::HashSet;
 
-    use super::Chance;
+    use super::RandomSource;
 
     #[test]
     fn ids_differ_and_a_seed_gives_the_same_ones() {
-        let system = Chance::default();
+        let system = RandomSource::default();
         let ids: HashSet<String> = (0..1000).map(|_| system.id()).collect();
         assert_eq!(ids.len(), 1000);
         assert!(ids.iter().all(|id| id.len() == 24));
-        assert_eq!(Chance::seeded(7).id(), Chance::seeded(7).id());
-        assert_ne!(Chance::seeded(7).id(), Chance::seeded(8).id());
+        assert_eq!(RandomSource::seeded(7).id(), RandomSource::seeded(7).id());
+        assert_ne!(RandomSource::seeded(7).id(), RandomSource::seeded(8).id());
     }
 
     #[test]
     fn every_bit_comes_both_ways() {
-        let system = Chance::default();
+        let system = RandomSource::default();
         let (mut any, mut all) = (0, u64::MAX);
         for _ in 0..200 {
             let number = system.number();

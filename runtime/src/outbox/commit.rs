@@ -11,25 +11,24 @@ use futures_util::future::try_join_all;
 
 use super::{
     claims::Claims,
-    outbox_plan::{Notes, Work},
+    outbox_plan::{ExtraRows, OutboxPlan},
+    state::Outbox,
     unique_violation::Wanted,
 };
 use crate::{
-    access::Keys,
-    backend::{Read, Scan},
+    backend::Read,
     batch::Written,
     entity::BackgroundWork,
     error::{Error, ErrorKind, Result, ServiceCode},
-    filter::Filter,
     key::Family,
     limits::BATCH_OPERATIONS,
-    plan::{Change, Effect, Ids, Role, StoredList, TransactionPlan, list_deltas, spill_bounds},
+    plan::{Change, Effect, Role, StoredList, TransactionPlan, list_deltas},
     row::Row,
     store::{
         backoff,
+        lists::read_list,
         sealing::{open::Reading, plan::Placed},
     },
-    table::Client,
 };
 
 /// What became of one change.
@@ -52,26 +51,30 @@ pub(crate) struct Landed {
 /// Writes all changes or none; they are in one partition.
 ///
 /// An error's `failed_index` is the change.
-pub(crate) async fn commit(client: &Client, table: &str, changes: &[Change]) -> Result<Landed> {
-    commit_with(client, table, changes, &Notes::default()).await
+pub(crate) async fn commit(
+    outbox: &Arc<Outbox>,
+    table: &str,
+    changes: &[Change],
+) -> Result<Landed> {
+    commit_with(outbox, table, changes, &ExtraRows::default()).await
 }
 
 /// The same with further rows of the outbox.
 pub(crate) async fn commit_with(
-    client: &Client,
+    outbox: &Arc<Outbox>,
     table: &str,
     changes: &[Change],
-    notes: &Notes,
+    extra_rows: &ExtraRows,
 ) -> Result<Landed> {
-    let changes = &keyed(client, table, changes).await?;
+    let changes = &keyed(outbox, table, changes).await?;
     let mut busy = None;
     for attempt in 0..backoff::ATTEMPTS {
-        match try_once(client, table, changes, notes).await? {
+        match try_once(outbox, table, changes, extra_rows).await? {
             Attempt::Landed(landed) => return Ok(landed),
             Attempt::Raced => busy = None,
             Attempt::Busy(error) => busy = Some(error),
         }
-        backoff::wait(client, attempt).await;
+        backoff::wait(&outbox.store.random, attempt).await;
     }
     if let Some(busy) = busy {
         return Err(busy);
@@ -82,14 +85,14 @@ pub(crate) async fn commit_with(
 
 /// The changes with the tokens that their keys have.
 pub(crate) async fn keyed<'c>(
-    client: &Client,
+    outbox: &Outbox,
     table: &str,
     changes: &'c [Change],
 ) -> Result<Cow<'c, [Change]>> {
     if !changes.iter().any(|change| matches!(change, Change::Keyed(_))) {
         return Ok(Cow::Borrowed(changes));
     }
-    let tokens = client.tokens().await.map_err(|error| error.in_table(table))?;
+    let tokens = outbox.store.tokens().await.map_err(|error| error.in_table(table))?;
     let keyed = changes.iter().enumerate().map(|(verb, change)| match change {
         Change::Keyed(make) => {
             make(&tokens).map_err(|error| error.in_table(table).at_operation(verb))
@@ -113,23 +116,23 @@ enum Attempt {
 /// A copy that was not there to be deleted is left out of the same plan only: a writer that creates
 /// it moves the primary's version as well, and a new plan from that version deletes it.
 async fn try_once(
-    client: &Client,
+    outbox: &Arc<Outbox>,
     table: &str,
     changes: &[Change],
-    notes: &Notes,
+    extra_rows: &ExtraRows,
 ) -> Result<Attempt> {
     let effects = try_join_all(
-        changes.iter().enumerate().map(|(verb, change)| effect(client, table, verb, change)),
+        changes.iter().enumerate().map(|(verb, change)| effect(outbox, table, verb, change)),
     )
     .await?;
-    let lists = read_lists(client, table, &effects).await?;
-    let mut work = Work::of(client, table, &effects, notes).await;
+    let lists = read_lists(outbox, table, &effects).await?;
+    let mut work = OutboxPlan::of(outbox, table, &effects, extra_rows).await;
     if work.claims() {
         // Nothing is reserved for a transaction that is too large.
         let planned = TransactionPlan::of(&effects, &lists, &HashSet::new())?.operations.len();
         check_room(table, planned + work.operations())?;
     }
-    let claims = match work.claim(client).await {
+    let claims = match work.claim(outbox).await {
         Ok(claims) => claims,
         Err(error) if error.is_contended() => return Ok(Attempt::Busy(error)),
         Err(error) => {
@@ -140,9 +143,9 @@ async fn try_once(
         }
     };
     let plan = Planned { table, changes, effects: &effects, lists: &lists };
-    let landed = plan.send(client, work, claims.as_ref()).await;
+    let landed = plan.send(outbox, work, claims.as_ref()).await;
     if let (Some(claims), Ok(None) | Err(_)) = (&claims, &landed) {
-        claims.release(client, landed.as_ref().err().is_none_or(Error::is_outcome_known)).await;
+        claims.release(outbox, landed.as_ref().err().is_none_or(Error::is_outcome_known)).await;
     }
     Ok(landed?.map_or(Attempt::Raced, Attempt::Landed))
 }
@@ -159,19 +162,19 @@ impl Planned<'_> {
     /// Sends the transaction, again where a row of the framework was not as it was thought to be.
     async fn send(
         &self,
-        client: &Client,
-        mut work: Work<'_>,
+        outbox: &Arc<Outbox>,
+        mut work: OutboxPlan<'_>,
         claims: Option<&Claims>,
     ) -> Result<Option<Landed>> {
         let Self { table, changes, effects, lists } = *self;
         let mut missing = HashSet::new();
         loop {
             let mut transaction = TransactionPlan::of(effects, lists, &missing)?;
-            work.record(client, &mut transaction, claims).await?;
-            let failure = match send(client, table, &transaction).await {
+            work.record(outbox, &mut transaction, claims).await?;
+            let failure = match send(outbox, table, &transaction).await {
                 Ok(written) => {
                     let outcomes = outcomes(effects, &transaction, &written);
-                    let pending = work.begin(client, &transaction, &written);
+                    let pending = work.begin(outbox, &transaction, &written);
                     return Ok(Some(Landed { outcomes, pending }));
                 }
                 Err(error) => error,
@@ -181,14 +184,14 @@ impl Planned<'_> {
                 Failed::Taken(verb, family, copy) => {
                     let Some(effect) = effects.get(verb) else { return Err(failure) };
                     let wanted = Wanted { table, copy, family, effect };
-                    let Some(error) = wanted.violation(client).await? else { return Ok(None) };
+                    let Some(error) = wanted.violation(outbox).await? else { return Ok(None) };
                     let code = failure.service_code().cloned();
                     let error = error.at_operation(verb);
                     return Err(code.into_iter().fold(error, Error::with_code));
                 }
                 Failed::MissingCopy(row_key) if missing.insert(row_key.clone()) => {}
-                Failed::Work(role) if work.goes_on(client, role) => {}
-                Failed::MissingCopy(_) | Failed::Work(_) | Failed::Other => {
+                Failed::OutboxPlan(role) if work.goes_on(outbox, role) => {}
+                Failed::MissingCopy(_) | Failed::OutboxPlan(_) | Failed::Other => {
                     return Err(failure.without_operation());
                 }
                 Failed::Race => return Ok(None),
@@ -198,13 +201,18 @@ impl Planned<'_> {
     }
 }
 
-async fn effect(client: &Client, table: &str, verb: usize, change: &Change) -> Result<Arc<Effect>> {
+async fn effect(
+    outbox: &Arc<Outbox>,
+    table: &str,
+    verb: usize,
+    change: &Change,
+) -> Result<Arc<Effect>> {
     match change {
         Change::Ready(effect) => Ok(effect.clone()),
         Change::Read { partition_key, row_key, plan, schema, .. } => {
             let reading = schema.map_or(Reading::Untyped, Reading::Typed);
             let read = Read { table, partition_key, row_key, select: None };
-            let row = client.read_as(read, reading).await?;
+            let row = outbox.store.read_as(read, reading).await?;
             let effect = plan(row.as_ref());
             effect.map(Arc::new).map_err(|error| error.in_table(table).at_operation(verb))
         }
@@ -214,7 +222,7 @@ async fn effect(client: &Client, table: &str, verb: usize, change: &Change) -> R
 
 /// Reads every list that the effects change: the head, and spills where it has any.
 async fn read_lists(
-    client: &Client,
+    outbox: &Outbox,
     table: &str,
     effects: &[Arc<Effect>],
 ) -> Result<BTreeMap<String, Option<StoredList>>> {
@@ -225,64 +233,10 @@ async fn read_lists(
         .map(|operation| operation.row().partition_key())
         .unwrap_or_default();
     let lists = deltas.into_keys().map(|row_key| async move {
-        let list = read_list(client, table, partition_key, &row_key).await?;
+        let list = read_list(&outbox.store, table, partition_key, &row_key).await?;
         Ok::<_, Error>((row_key, list))
     });
     Ok(try_join_all(lists).await?.into_iter().collect())
-}
-
-/// A list as it is in one version of its head.
-pub(crate) async fn read_list(
-    client: &Client,
-    table: &str,
-    partition_key: &str,
-    row_key: &str,
-) -> Result<Option<StoredList>> {
-    read_list_of(client, table, (partition_key, row_key), Ids::RowKeys).await
-}
-
-/// The same for a list of such ids.
-pub(crate) async fn read_list_of(
-    client: &Client,
-    table: &str,
-    (partition_key, row_key): (&str, &str),
-    of: Ids,
-) -> Result<Option<StoredList>> {
-    let head = Read { table, partition_key, row_key, select: None };
-    let Some(mut row) = client.read(head).await? else { return Ok(None) };
-    for attempt in 0..backoff::ATTEMPTS {
-        let mut list = StoredList::of(row, of)?;
-        if list.spills() == 0 {
-            return Ok(Some(list));
-        }
-        let (first, last) = spill_bounds(row_key, list.spills());
-        let keys = Keys::partition(partition_key).rows(first.as_str()..=last.as_str());
-        for spill in scan_all(client, table, &keys.filter()).await? {
-            list.extend(&spill)?;
-        }
-        match client.read(head).await? {
-            Some(again) if again.etag() == list.head().etag() => return Ok(Some(list)),
-            Some(again) => row = again,
-            None => return Ok(None),
-        }
-        backoff::wait(client, attempt).await;
-    }
-    let message = "the list kept changing while its rows were read";
-    Err(Error::new(ErrorKind::Contended, message).in_table(table).at_keys(partition_key, row_key))
-}
-
-async fn scan_all(client: &Client, table: &str, filter: &Filter) -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
-    let mut from = None;
-    loop {
-        let scan = Scan { table, filter, select: None, top: None, from: from.as_ref() };
-        let page = client.scan(scan).await?;
-        rows.extend(page.rows);
-        match page.next {
-            Some(next) => from = Some(next),
-            None => return Ok(rows),
-        }
-    }
 }
 
 fn check_room(table: &str, operations: usize) -> Result<()> {
@@ -296,12 +250,12 @@ fn check_room(table: &str, operations: usize) -> Result<()> {
     Err(error.with_code(ServiceCode::InvalidInput).in_table(table))
 }
 
-async fn send(client: &Client, table: &str, transaction: &TransactionPlan) -> Result<Vec<Written>> {
+async fn send(outbox: &Outbox, table: &str, transaction: &TransactionPlan) -> Result<Vec<Written>> {
     let operations = &transaction.operations;
     check_room(table, operations.len())?;
     let placed = operations.iter().zip(&transaction.homes);
     let placed = placed.map(|(operation, home)| Placed::new(operation.clone(), *home)).collect();
-    client.write(table, placed).await
+    outbox.store.write(table, placed).await
 }
 
 fn outcomes(
@@ -331,7 +285,7 @@ enum Failed<'t> {
     /// Another writer was first on a row that is not the caller's.
     Race,
     /// A row of the outbox was not as it was thought to be.
-    Work(Role),
+    OutboxPlan(Role),
     /// Too much work of one primary is open.
     Behind,
     /// No operation's.
@@ -367,7 +321,7 @@ impl<'t> Failed<'t> {
                 Self::MissingCopy(operation.row().row_key().to_owned())
             }
             Some((role @ (Role::Dirty(_) | Role::Note | Role::Fence), _)) if raced => {
-                Self::Work(*role)
+                Self::OutboxPlan(*role)
             }
             Some(_) if raced => Self::Race,
             Some(_) => Self::Other,
@@ -377,7 +331,7 @@ impl<'t> Failed<'t> {
 
 /// A primary whose dirty row is full: its rows elsewhere kept changing, and no worker came.
 fn behind(table: &str, failure: &Error) -> Error {
-    let message = "the work on the entity's copies in other partitions is too far behind: run a worker, `client.worker().run(..)`";
+    let message = "the work on the entity's copies in other partitions is too far behind: run a worker, `outbox.worker().run(..)`";
     let error = Error::new(ErrorKind::Contended, message).in_table(table);
     match failure.keys() {
         Some((partition_key, row_key)) => error.at_keys(partition_key, row_key),

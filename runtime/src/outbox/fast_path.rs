@@ -3,15 +3,17 @@
 
 use std::collections::BTreeMap;
 
+use std::sync::Arc;
+
 use futures_util::future::try_join_all;
 
 use super::{
-    claims::Wish,
-    deadline::Flight,
+    deadline::WriteDeadline,
     guard::Guard,
+    keys::{ReleasedKey, WantedKey},
     list_retry::write_again,
-    occupied_key::Left,
-    remote_list::{Lists, find_lists, is_settled, need_blobs, write_lists},
+    remote_list::{is_settled, write_lists},
+    state::Outbox,
 };
 use crate::{
     backend::Read,
@@ -22,14 +24,14 @@ use crate::{
         step,
     },
     row::{ETag, Row},
-    table::Client,
+    store::lists::{Lists, find_lists, need_blobs},
 };
 
 /// What a transaction concerns elsewhere.
 #[derive(Debug)]
-pub(crate) struct Commit {
+pub(crate) struct FastPath {
     table: String,
-    flight: Flight,
+    flight: WriteDeadline,
     entities: Vec<Entity>,
     /// The lists elsewhere as they were before the commit.
     lists: Lists,
@@ -49,15 +51,15 @@ struct Entity {
     recorded: Option<ETag>,
 }
 
-impl Commit {
+impl FastPath {
     /// Reads the rows elsewhere that are there by the primaries as they were.
-    pub(crate) async fn prepare(client: &Client, table: &str, dirty: Vec<Dirty>) -> Self {
-        let flight = Flight::begin(client);
+    pub(crate) async fn prepare(outbox: &Outbox, table: &str, dirty: Vec<Dirty>) -> Self {
+        let flight = WriteDeadline::begin(outbox);
         let memberships = dirty.iter().flat_map(|dirty| &dirty.memberships);
-        let lists = find_lists(client, places(memberships)).await;
+        let lists = find_lists(&outbox.store, places(memberships)).await;
         let mut entities = Vec::new();
         for dirty in dirty {
-            let rows = dirty.copy_changes.iter().map(|copy_change| found(client, copy_change));
+            let rows = dirty.copy_changes.iter().map(|copy_change| found(outbox, copy_change));
             let found = try_join_all(rows).await.ok();
             entities.push(Entity { dirty, found, version: None, recorded: None });
         }
@@ -65,9 +67,10 @@ impl Commit {
     }
 
     /// Refuses a change of lists that this client could not write.
-    pub(crate) fn check(&self, client: &Client) -> Result<()> {
+    pub(crate) fn check(&self, outbox: &Outbox) -> Result<()> {
         let mut memberships = self.dirty().flat_map(|dirty| &dirty.memberships);
-        memberships.try_for_each(|membership| need_blobs(client, &membership.name.list_place()))
+        memberships
+            .try_for_each(|membership| need_blobs(&outbox.store, &membership.name.list_place()))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -79,26 +82,28 @@ impl Commit {
     }
 
     /// The keys that have to be claimed.
-    pub(crate) fn wishes(&self) -> Vec<Wish> {
+    pub(crate) fn wanted_keys(&self) -> Vec<WantedKey> {
         let of_entity = |(at, entity): (usize, &Entity)| {
             let Dirty { primary, copy_changes, .. } = &entity.dirty;
             let claimed = copy_changes.iter().enumerate().filter(|(_, one)| one.is_claimed());
-            let wishes = claimed.filter_map(|(place, CopyChange { name, kinds, wanted, .. })| {
-                let (name, primary, copy) = (name.clone(), primary.clone(), wanted.clone()?);
-                Some(Wish { at: (at, place), name, kinds: *kinds, primary, copy })
-            });
-            wishes.collect::<Vec<_>>()
+            let wanted_keys =
+                claimed.filter_map(|(place, CopyChange { name, kinds, wanted, .. })| {
+                    let (name, primary, copy) = (name.clone(), primary.clone(), wanted.clone()?);
+                    Some(WantedKey { at: (at, place), name, kinds: *kinds, primary, copy })
+                });
+            wanted_keys.collect::<Vec<_>>()
         };
         self.entities.iter().enumerate().flat_map(of_entity).collect()
     }
 
     /// The unique keys that primaries leave.
-    pub(crate) fn left(&self, table: &str, partition_key: &str) -> Vec<Left> {
+    pub(crate) fn left(&self, table: &str, partition_key: &str) -> Vec<ReleasedKey> {
         let of_entity = |entity: &Entity| {
             let place = Place::new(table, partition_key, &entity.dirty.primary);
             let leaves = |one: &&CopyChange| one.kinds.copy.unique && one.wanted.is_none();
             let left = entity.dirty.copy_changes.iter().filter(leaves);
-            let left = left.map(|one| Left { place: place.clone(), name: Some(one.name.clone()) });
+            let left =
+                left.map(|one| ReleasedKey { place: place.clone(), name: Some(one.name.clone()) });
             left.collect::<Vec<_>>()
         };
         self.entities.iter().flat_map(of_entity).collect()
@@ -134,17 +139,17 @@ impl Commit {
     }
 
     /// Writes the rows elsewhere.
-    pub(crate) async fn finish(self, client: Client) -> Result<()> {
-        let (settled, failure) = self.finish_lists(&client).await;
+    pub(crate) async fn finish(self, outbox: Arc<Outbox>) -> Result<()> {
+        let (settled, failure) = self.finish_lists(&outbox).await;
         for entity in &self.entities {
-            self.finish_entity(&client, entity, &settled).await?;
+            self.finish_entity(&outbox, entity, &settled).await?;
         }
         failure.map_or(Ok(()), Err)
     }
 
     /// Writes every list elsewhere once, for all entities. Those memberships that need no further
     /// look, and the first failure.
-    async fn finish_lists(&self, client: &Client) -> (Vec<&ListMembership>, Option<Error>) {
+    async fn finish_lists(&self, outbox: &Outbox) -> (Vec<&ListMembership>, Option<Error>) {
         let by_entity = || {
             let dirty = self.entities.iter().map(|entity| &entity.dirty);
             dirty.flat_map(|dirty| {
@@ -152,19 +157,19 @@ impl Commit {
             })
         };
         let all: Vec<&ListMembership> = by_entity().map(|(_, membership)| membership).collect();
-        let is_first = client.outbox().guards.hold(Guard::DestinationFirst);
+        let is_first = outbox.guards.holds(Guard::DestinationFirst);
         let again = match is_first {
             true => None,
-            false => Some(find_lists(client, places(all.iter().copied())).await),
+            false => Some(find_lists(&outbox.store, places(all.iter().copied())).await),
         };
         let lists = again.as_ref().unwrap_or(&self.lists);
-        let written = write_lists(client, self.flight, lists, &all, true).await;
+        let written = write_lists(outbox, self.flight, lists, &all, true).await;
         let (mut settled, mut failure) = (Vec::new(), None);
         let mut late: BTreeMap<ListPlace, Vec<(&Dirty, &ListMembership)>> = BTreeMap::new();
         for (dirty, membership) in by_entity() {
             let place = membership.name.list_place();
             match written.get(&place) {
-                Some(Ok(listed)) if is_settled(client, membership, *listed) => {
+                Some(Ok(listed)) if is_settled(outbox, membership, *listed) => {
                     settled.push(membership)
                 }
                 Some(Ok(_)) => {}
@@ -176,10 +181,10 @@ impl Commit {
             }
         }
         for (place, late) in late {
-            match write_again(client, &self.table, &place, &late).await {
+            match write_again(outbox, &self.table, &place, &late).await {
                 Ok((now, listed)) => {
                     let now = now.iter().zip(&late);
-                    let done = now.filter(|(now, _)| is_settled(client, now, listed));
+                    let done = now.filter(|(now, _)| is_settled(outbox, now, listed));
                     settled.extend(done.map(|(_, (_, membership))| *membership));
                 }
                 Err(error) => failure = Some(error),
@@ -190,14 +195,14 @@ impl Commit {
 
     async fn finish_entity(
         &self,
-        client: &Client,
+        outbox: &Outbox,
         entity: &Entity,
         settled: &[&ListMembership],
     ) -> Result<()> {
         let Some(found) = &entity.found else { return Err(unread()) };
         let copy_changes = entity.dirty.copy_changes.iter().zip(found);
         let written = try_join_all(copy_changes.map(|(copy_change, found)| {
-            self.finish_row(client, entity, copy_change, found.as_ref())
+            self.finish_row(outbox, entity, copy_change, found.as_ref())
         }))
         .await?;
         let Some(recorded) = &entity.recorded else { return Ok(()) };
@@ -209,19 +214,19 @@ impl Commit {
         {
             return Ok(());
         }
-        let condition = match client.outbox().guards.hold(Guard::DirtyVersion) {
+        let condition = match outbox.guards.holds(Guard::DirtyVersion) {
             true => Condition::Match(recorded.clone()),
             false => Condition::Any,
         };
         let row_key = entity.dirty.row_key();
         let remove = Operation::delete(&entity.dirty.partition_key, &row_key, condition)?;
-        client.apply_one(&self.table, remove).await.map(drop)
+        outbox.store.apply_one(&self.table, remove).await.map(drop)
     }
 
     /// `true`: the row is there, written under condition by this writer.
     async fn finish_row(
         &self,
-        client: &Client,
+        outbox: &Outbox,
         entity: &Entity,
         copy_change: &CopyChange,
         found: Option<&Row>,
@@ -229,13 +234,13 @@ impl Commit {
         let Dirty { partition_key, primary, .. } = &entity.dirty;
         let owner = Owner { table: &self.table, partition_key, row_key: primary };
         let CopyChange { name, kinds, wanted, .. } = copy_change;
-        let again = match client.outbox().guards.hold(Guard::DestinationFirst) {
+        let again = match outbox.guards.holds(Guard::DestinationFirst) {
             true => None,
-            false => read_row(client, name).await?,
+            false => read_row(outbox, name).await?,
         };
         let found = again.as_ref().or(found);
         let claim = found.map(claim_of).transpose()?.flatten();
-        let is_left = client.outbox().guards.hold(Guard::ClaimLeft);
+        let is_left = outbox.guards.holds(Guard::ClaimLeft);
         if is_left && claim.is_some() && claim != self.claim.as_deref() {
             return Err(unread());
         }
@@ -250,8 +255,8 @@ impl Commit {
             Step::Same | Step::Nothing => return Ok(false),
             Step::Left | Step::Taken => return Err(unread()),
         };
-        let operation = guarded(client, operation)?;
-        self.flight.write(client, &name.table, *kinds, operation).await?;
+        let operation = guarded(outbox, operation)?;
+        self.flight.write(outbox, &name.table, *kinds, operation).await?;
         Ok(is_there)
     }
 }
@@ -261,8 +266,8 @@ fn places<'l>(memberships: impl Iterator<Item = &'l ListMembership>) -> Vec<List
 }
 
 /// The operation, without its condition where a simulation leaves that out.
-pub(crate) fn guarded(client: &Client, operation: Operation) -> Result<Operation> {
-    if client.outbox().guards.hold(Guard::DestinationVersion) {
+pub(crate) fn guarded(outbox: &Outbox, operation: Operation) -> Result<Operation> {
+    if outbox.guards.holds(Guard::DestinationVersion) {
         return Ok(operation);
     }
     let row = operation.row();
@@ -274,17 +279,17 @@ pub(crate) fn guarded(client: &Client, operation: Operation) -> Result<Operation
     })
 }
 
-async fn found(client: &Client, copy_change: &CopyChange) -> Result<Option<Row>> {
+async fn found(outbox: &Outbox, copy_change: &CopyChange) -> Result<Option<Row>> {
     if !copy_change.was_there {
         return Ok(None);
     }
-    read_row(client, &copy_change.name).await
+    read_row(outbox, &copy_change.name).await
 }
 
 /// A row elsewhere as it is.
-pub(crate) async fn read_row(client: &Client, name: &CopyAddress) -> Result<Option<Row>> {
+pub(crate) async fn read_row(outbox: &Outbox, name: &CopyAddress) -> Result<Option<Row>> {
     let CopyAddress { table, partition_key, row_key, .. } = name;
-    client.read(Read { table, partition_key, row_key, select: None }).await
+    outbox.store.read(Read { table, partition_key, row_key, select: None }).await
 }
 
 fn unread() -> Error {

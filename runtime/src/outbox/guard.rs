@@ -69,7 +69,7 @@ impl Guards {
     }
 
     /// Whether the guard holds.
-    pub(crate) fn hold(self, guard: Guard) -> bool {
+    pub(crate) fn holds(self, guard: Guard) -> bool {
         self.0 != Some(guard)
     }
 }

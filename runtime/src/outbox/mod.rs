@@ -7,9 +7,13 @@
 pub(crate) mod options;
 pub(crate) mod guard;
 pub(crate) mod background;
+pub(crate) mod keys;
+pub(crate) mod list_locks;
+pub(crate) mod known_types;
+pub(crate) mod registrations;
+pub(crate) mod state;
 pub(crate) mod deadline;
 pub(crate) mod registration;
-pub(crate) mod state;
 pub(crate) mod remote_list;
 pub(crate) mod list_retry;
 pub(crate) mod occupied_key;

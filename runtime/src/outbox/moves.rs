@@ -1,24 +1,28 @@
 //! Carrying an entity over: by the writer right after it began the move, or by any worker, or by
 //! several at once.
 
-use super::{commit::commit_with, deadline::Flight, guard::Guard, outbox_plan::Notes};
+use std::sync::Arc;
+
+use super::{
+    commit::commit_with, deadline::WriteDeadline, guard::Guard, outbox_plan::ExtraRows,
+    state::Outbox,
+};
 use crate::{
     backend::Read,
     entity::Schema,
     error::{Error, ErrorKind, Result},
     plan::{
         Change, Effect,
-        moves::{Arrival, Journey, arriving, leaving, move_of, renewing, staying, unmarked},
+        moves::{Arrival, MoveMessage, arriving, leaving, move_of, renewing, staying, unmarked},
         outbox::{Place, receipt, receipt_key},
     },
     row::Row,
     store::backoff,
-    table::Client,
 };
 
 /// What became of a move.
 #[derive(Debug)]
-pub(crate) enum Carried {
+pub(crate) enum MoveOutcome {
     /// The entity is where it was to go.
     Moved,
     /// It stays where it was.
@@ -27,21 +31,21 @@ pub(crate) enum Carried {
 
 /// A move on its way.
 #[derive(Debug)]
-pub(crate) struct Carry<'a> {
-    pub(crate) client: &'a Client,
+pub(crate) struct MoveJob<'a> {
+    pub(crate) outbox: &'a Arc<Outbox>,
     pub(crate) table: &'a str,
     pub(crate) partition_key: &'a str,
     pub(crate) id: &'a str,
     pub(crate) schema: &'static Schema,
-    pub(crate) journey: &'a Journey,
+    pub(crate) journey: &'a MoveMessage,
 }
 
-impl Carry<'_> {
+impl MoveJob<'_> {
     /// Makes the steps that are still to be made.
-    pub(crate) async fn run(&self) -> Result<Carried> {
+    pub(crate) async fn run(&self) -> Result<MoveOutcome> {
         for attempt in 0..backoff::ATTEMPTS {
-            let flight = Flight::begin(self.client);
-            let Some(source) = self.source().await? else { return Ok(Carried::Moved) };
+            let flight = WriteDeadline::begin(self.outbox);
+            let Some(source) = self.source().await? else { return Ok(MoveOutcome::Moved) };
             if let Err(error) = self.arrive(flight, &source).await {
                 match error {
                     Stop::For(error) => return self.stay(&source, error).await,
@@ -49,13 +53,13 @@ impl Carry<'_> {
                 }
             }
             match self.leave(flight, &source).await {
-                Ok(()) => return Ok(Carried::Moved),
+                Ok(()) => return Ok(MoveOutcome::Moved),
                 // It was changed on its way: what arrived is brought up to that.
                 Err(error) if error.is_precondition_failed() => {}
-                Err(error) if error.is_not_found() => return Ok(Carried::Moved),
+                Err(error) if error.is_not_found() => return Ok(MoveOutcome::Moved),
                 Err(error) => return Err(error),
             }
-            backoff::wait(self.client, attempt).await;
+            backoff::wait(&self.outbox.store.random, attempt).await;
         }
         let message = "the entity kept changing while it was moved";
         Err(Error::new(ErrorKind::Contended, message).in_table(self.table))
@@ -67,21 +71,21 @@ impl Carry<'_> {
         let (table, partition_key, row_key) =
             (self.table, self.partition_key, &*self.journey.row_key);
         let read = Read { table, partition_key, row_key, select: None };
-        let Some(source) = self.client.read(read).await? else { return Ok(()) };
+        let Some(source) = self.outbox.store.read(read).await? else { return Ok(()) };
         if !matches!(move_of(&source), Ok(Some(id)) if id == self.id) || self.has_arrived().await? {
             return Ok(());
         }
         let operation = unmarked(&source)?;
-        match self.client.apply_one(table, operation).await {
+        match self.outbox.store.apply_one(table, operation).await {
             Err(error) if !error.is_not_found() => Err(error),
             _ => Ok(()),
         }
     }
 
     async fn has_arrived(&self) -> Result<bool> {
-        let Journey { to_table: table, to_partition: partition_key, .. } = self.journey;
+        let MoveMessage { to_table: table, to_partition: partition_key, .. } = self.journey;
         let row_key = &*receipt_key(self.id);
-        match self.client.read(Read { table, partition_key, row_key, select: None }).await {
+        match self.outbox.store.read(Read { table, partition_key, row_key, select: None }).await {
             Err(error) if error.is_table_missing() => Ok(false),
             receipt => Ok(receipt?.is_some()),
         }
@@ -96,34 +100,40 @@ impl Carry<'_> {
     /// A row in its plain form: where it arrives it is encrypted for its own keys.
     async fn read(&self, table: &str, partition_key: &str, row_key: &str) -> Result<Option<Row>> {
         let read = Read { table, partition_key, row_key, select: None };
-        match self.client.read(read).await? {
-            Some(row) => self.client.opened(table, row, self.schema).await.map(Some),
+        match self.outbox.store.read(read).await? {
+            Some(row) => self.outbox.store.opened(table, row, self.schema).await.map(Some),
             None => Ok(None),
         }
     }
 
     async fn commit(
         &self,
-        flight: Flight,
+        flight: WriteDeadline,
         table: &str,
         effect: Effect,
-        notes: &Notes,
+        extra_rows: &ExtraRows,
     ) -> Result<()> {
         let changes = [Change::ready(effect)];
-        flight.run(self.client, commit_with(self.client, table, &changes, notes)).await.map(drop)
+        flight
+            .run(self.outbox, commit_with(self.outbox, table, &changes, extra_rows))
+            .await
+            .map(drop)
     }
 
-    async fn arrive(&self, flight: Flight, source: &Row) -> Result<(), Stop> {
-        let Journey { to_table, to_partition, to_row, .. } = self.journey;
+    async fn arrive(&self, flight: WriteDeadline, source: &Row) -> Result<(), Stop> {
+        let MoveMessage { to_table, to_partition, to_row, .. } = self.journey;
         let from = Place::new(self.table, self.partition_key, &self.journey.row_key);
         let arrival = Arrival { id: self.id.to_owned(), from };
         let effect = arriving(self.schema, source, self.journey, &arrival).map_err(Stop::For)?;
-        let mut notes = Notes { partition_key: to_partition.clone(), ..Notes::default() };
-        notes.from = Some(arrival.from.clone());
-        if self.client.outbox().guards.hold(Guard::Receipt) {
-            notes.operations.push(receipt(to_partition, self.id)?);
+        let mut extra_rows =
+            ExtraRows { partition_key: to_partition.clone(), ..ExtraRows::default() };
+        extra_rows.from = Some(arrival.from.clone());
+        if self.outbox.guards.holds(Guard::Receipt) {
+            extra_rows.operations.push(receipt(to_partition, self.id)?);
         }
-        let Err(error) = self.commit(flight, to_table, effect, &notes).await else { return Ok(()) };
+        let Err(error) = self.commit(flight, to_table, effect, &extra_rows).await else {
+            return Ok(());
+        };
         if !error.ends_move() {
             return Err(Stop::Now(error));
         }
@@ -138,26 +148,27 @@ impl Carry<'_> {
         let Some(target) = self.read(to_table, to_partition, to_row).await? else { return Ok(()) };
         match renewing(self.schema, source, &target, self.journey, &arrival)? {
             None => Ok(()),
-            Some(effect) => {
-                self.commit(flight, to_table, effect, &Notes::default()).await.map_err(Stop::Now)
-            }
+            Some(effect) => self
+                .commit(flight, to_table, effect, &ExtraRows::default())
+                .await
+                .map_err(Stop::Now),
         }
     }
 
-    async fn leave(&self, flight: Flight, source: &Row) -> Result<()> {
-        let source = match self.client.outbox().guards.hold(Guard::LeaveVersion) {
+    async fn leave(&self, flight: WriteDeadline, source: &Row) -> Result<()> {
+        let source = match self.outbox.guards.holds(Guard::LeaveVersion) {
             true => source.clone(),
             false => source.clone().without_version(),
         };
         let effect = leaving(self.schema, &source)?;
-        self.commit(flight, self.table, effect, &Notes::default()).await
+        self.commit(flight, self.table, effect, &ExtraRows::default()).await
     }
 
-    async fn stay(&self, source: &Row, refused: Error) -> Result<Carried> {
+    async fn stay(&self, source: &Row, refused: Error) -> Result<MoveOutcome> {
         let effect = staying(self.schema, source)?;
-        let flight = Flight::begin(self.client);
-        self.commit(flight, self.table, effect, &Notes::default()).await?;
-        Ok(Carried::Refused(refused))
+        let flight = WriteDeadline::begin(self.outbox);
+        self.commit(flight, self.table, effect, &ExtraRows::default()).await?;
+        Ok(MoveOutcome::Refused(refused))
     }
 }
 

@@ -1,17 +1,17 @@
-//! Meeting somebody else's row under a key that has to be claimed.
+//! OccupiedKeyAction somebody else's row under a key that has to be claimed.
 
-use super::reservation::{held_by, is_open};
+use super::{keys::ReleasedKey, state::Outbox};
 use crate::{
     batch::{Condition, Operation},
     entity::CopyFamily,
     error::{Error, ErrorKind, Result},
     plan::outbox::{CopyAddress, Place, claim_of, from_of, place_of},
     row::Row,
-    table::Client,
+    store::derive::{held_by, is_open},
 };
 
 /// What to do about a row in the way.
-pub(crate) enum Meeting {
+pub(crate) enum OccupiedKeyAction {
     /// It is the primary's own, or one that is handed over: take it over; from whom.
     Adopt(Option<Place>),
     /// Nobody's any more.
@@ -23,44 +23,38 @@ pub(crate) enum Meeting {
     Violation(Error),
 }
 
-/// A primary that leaves a key.
-#[derive(Debug, Clone)]
-pub(crate) struct Left {
-    pub(crate) place: Place,
-    /// Which one; `None`: all that it has, since it moves.
-    pub(crate) name: Option<CopyAddress>,
-}
-
 /// Who wants a key, and in place of whom: primaries that leave it in the same transaction, or that
 /// move there.
-pub(crate) struct Contender<'c> {
-    pub(crate) client: &'c Client,
+pub(crate) struct OccupiedKey<'c> {
+    pub(crate) outbox: &'c Outbox,
     pub(crate) table: &'c str,
     pub(crate) place: &'c Place,
-    pub(crate) heirs_of: &'c [Left],
+    pub(crate) releasing: &'c [ReleasedKey],
     pub(crate) name: &'c CopyAddress,
     pub(crate) kinds: CopyFamily,
 }
 
-impl Contender<'_> {
+impl OccupiedKey<'_> {
     /// What to do about a row that was found. Whoever claims it is asked before its primary.
-    pub(crate) async fn meet(&self, found: &Row) -> Result<Meeting> {
+    pub(crate) async fn meet(&self, found: &Row) -> Result<OccupiedKeyAction> {
         let Some(owner) = place_of(found, self.kinds, self.table)? else {
-            return Ok(Meeting::Violation(self.violation("a row that does not tell whose it is")));
+            return Ok(OccupiedKeyAction::Violation(
+                self.violation("a row that does not tell whose it is"),
+            ));
         };
         let is_own = owner.is(self.place);
         if let Some(id) = claim_of(found)?
-            && is_open(self.client, &owner, id).await? == Some(true)
+            && is_open(&self.outbox.store, &owner, id).await? == Some(true)
         {
             let pending = "the entity `{}`, whose write is pending";
             return Ok(match is_own || self.is_heir_of(&owner) {
-                true => Meeting::Busy,
-                false => Meeting::Pending(self.held(&owner, pending)),
+                true => OccupiedKeyAction::Busy,
+                false => OccupiedKeyAction::Pending(self.held(&owner, pending)),
             });
         }
         let from = from_of(found)?;
         if is_own && from.is_none() {
-            return Ok(Meeting::Adopt(None));
+            return Ok(OccupiedKeyAction::Adopt(None));
         }
         // One that was taken over, and whose claim is dead, is still of whom it was taken from.
         for owner in [owner].into_iter().chain(from) {
@@ -68,22 +62,22 @@ impl Contender<'_> {
                 continue;
             }
             return Ok(match self.is_heir_of(&owner) || owner.is(self.place) {
-                true => Meeting::Adopt(Some(owner)),
-                false => Meeting::Violation(self.held(&owner, "the entity `{}`")),
+                true => OccupiedKeyAction::Adopt(Some(owner)),
+                false => OccupiedKeyAction::Violation(self.held(&owner, "the entity `{}`")),
             });
         }
         let seen = Condition::for_etag(found.etag());
         let delete = Operation::delete(found.partition_key(), found.row_key(), seen)?;
-        Ok(Meeting::Remove(delete))
+        Ok(OccupiedKeyAction::Remove(delete))
     }
 
     fn is_heir_of(&self, owner: &Place) -> bool {
-        let leaves = |left: &Left| left.name.as_ref().is_none_or(|name| name == self.name);
-        self.heirs_of.iter().any(|left| left.place.is(owner) && leaves(left))
+        let leaves = |left: &ReleasedKey| left.name.as_ref().is_none_or(|name| name == self.name);
+        self.releasing.iter().any(|left| left.place.is(owner) && leaves(left))
     }
 
     async fn holds(&self, owner: &Place) -> Result<bool> {
-        let held = held_by(self.client, owner, self.kinds.schema, self.name).await;
+        let held = held_by(&self.outbox.store, owner, self.kinds.schema, self.name).await;
         match held {
             Ok(held) => Ok(held.is_some()),
             // One that cannot be read is in the way all the same.

@@ -2,7 +2,9 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use super::{claims::Claims, fast_path::Commit, guard::Guard};
+use super::{
+    claims::Claims, fast_path::FastPath, guard::Guard, registration::fence, state::Outbox,
+};
 use crate::{
     batch::{Operation, Written},
     entity::BackgroundWork,
@@ -11,7 +13,6 @@ use crate::{
         Effect, Role, TransactionPlan,
         outbox::{Fence, Place, dirty_rows},
     },
-    table::Client,
 };
 
 /// Registrations of one transaction that may be closed under it.
@@ -19,7 +20,7 @@ const REGISTRATIONS: u32 = 8;
 
 /// Rows of the outbox that the caller adds to a transaction.
 #[derive(Debug, Default)]
-pub(crate) struct Notes {
+pub(crate) struct ExtraRows {
     /// The partition, where no change tells it.
     pub(crate) partition_key: String,
     pub(crate) operations: Vec<Operation>,
@@ -30,10 +31,10 @@ pub(crate) struct Notes {
 }
 
 /// The rows of the outbox that go with a transaction.
-pub(crate) struct Work<'n> {
+pub(crate) struct OutboxPlan<'n> {
     table: String,
-    notes: &'n Notes,
-    commit: Commit,
+    extra_rows: &'n ExtraRows,
+    commit: FastPath,
     /// Dirty rows that are there already.
     joined: HashSet<usize>,
     fence: Option<Fence>,
@@ -42,43 +43,43 @@ pub(crate) struct Work<'n> {
     from: Option<Place>,
 }
 
-impl<'n> Work<'n> {
+impl<'n> OutboxPlan<'n> {
     /// What the effects leave to be done. Rows elsewhere are read here, before the commit.
     pub(crate) async fn of(
-        client: &Client,
+        outbox: &Outbox,
         table: &str,
         effects: &[Arc<Effect>],
-        notes: &'n Notes,
+        extra_rows: &'n ExtraRows,
     ) -> Self {
         let dirty = dirty_rows(effects, table);
         if !dirty.is_empty() {
             let schemas = effects.iter().filter_map(|effect| effect.schema);
-            schemas.for_each(|schema| client.outbox().meet(schema));
+            schemas.for_each(|schema| outbox.meet(schema));
         }
         Self {
             table: table.to_owned(),
-            notes,
-            commit: Commit::prepare(client, table, dirty).await,
+            extra_rows,
+            commit: FastPath::prepare(outbox, table, dirty).await,
             joined: HashSet::new(),
             fence: None,
             registrations: 0,
-            from: notes.from.clone(),
+            from: extra_rows.from.clone(),
         }
     }
 
     /// Whether the effects take keys that have to be claimed.
     pub(crate) fn claims(&self) -> bool {
-        !self.commit.wishes().is_empty()
+        !self.commit.wanted_keys().is_empty()
     }
 
     /// How many operations are recorded beside the effects' own, the claim and the fence included.
     pub(crate) fn operations(&self) -> usize {
-        self.commit.dirty().count() + self.notes.operations.len() + 2
+        self.commit.dirty().count() + self.extra_rows.operations.len() + 2
     }
 
     /// Claims the keys that the effects take, and reserves them.
-    pub(crate) async fn claim(&mut self, client: &Client) -> Result<Option<Claims>> {
-        Claims::take(client, &self.table, &mut self.commit, self.from.clone()).await
+    pub(crate) async fn claim(&mut self, outbox: &Outbox) -> Result<Option<Claims>> {
+        Claims::take(outbox, &self.table, &mut self.commit, self.from.clone()).await
     }
 
     /// The verb whose entity wants a row elsewhere.
@@ -95,33 +96,31 @@ impl<'n> Work<'n> {
     /// Adds the rows to a transaction: dirty rows, then the fence.
     pub(crate) async fn record(
         &mut self,
-        client: &Client,
+        outbox: &Outbox,
         transaction: &mut TransactionPlan,
         claims: Option<&Claims>,
     ) -> Result<()> {
-        self.commit.check(client)?;
-        if let Some(redeemed) = claims.map(|claims| claims.redeemed(client)).transpose()?.flatten()
+        self.commit.check(outbox)?;
+        if let Some(redeemed) = claims.map(|claims| claims.redeemed(outbox)).transpose()?.flatten()
         {
             transaction.record(Role::Claim, redeemed);
         }
         let mut partition_key = None;
         for (at, dirty) in self.commit.dirty().enumerate() {
-            let joined =
-                self.joined.contains(&at) || !client.outbox().guards.hold(Guard::DirtyInserted);
+            let joined = self.joined.contains(&at) || !outbox.guards.holds(Guard::DirtyInserted);
             transaction.record(Role::Dirty(at), dirty.recorded(joined)?);
             partition_key = Some(dirty.partition_key.clone());
         }
-        for operation in &self.notes.operations {
+        for operation in &self.extra_rows.operations {
             transaction.record(Role::Note, operation.clone());
-            partition_key.get_or_insert_with(|| self.notes.partition_key.clone());
+            partition_key.get_or_insert_with(|| self.extra_rows.partition_key.clone());
         }
         let Some(partition_key) = partition_key else { return Ok(()) };
-        if self.commit.is_empty() && !self.notes.has_messages {
+        if self.commit.is_empty() && !self.extra_rows.has_messages {
             return Ok(());
         }
-        let outbox = client.outbox();
-        let fence = outbox.fence(client, &self.table, &partition_key).await?;
-        if outbox.guards.hold(Guard::FenceInTransaction) {
+        let fence = fence(outbox, &self.table, &partition_key).await?;
+        if outbox.guards.holds(Guard::FenceInTransaction) {
             transaction.record(Role::Fence, fence.touched(outbox.beat())?);
         }
         self.fence = Some(fence);
@@ -130,12 +129,12 @@ impl<'n> Work<'n> {
 
     /// Whether the transaction can be sent again after a row of the outbox was not as it was
     /// thought to be.
-    pub(crate) fn goes_on(&mut self, client: &Client, role: Role) -> bool {
+    pub(crate) fn goes_on(&mut self, outbox: &Outbox, role: Role) -> bool {
         match role {
             Role::Dirty(at) => self.joined.insert(at),
             Role::Fence => {
                 if let Some(closed) = self.fence.take() {
-                    client.outbox().closed(&self.table, &closed);
+                    outbox.registrations.forget(&self.table, &closed);
                 }
                 self.registrations += 1;
                 self.registrations < REGISTRATIONS
@@ -147,7 +146,7 @@ impl<'n> Work<'n> {
     /// Begins what can be done at once.
     pub(crate) fn begin(
         mut self,
-        client: &Client,
+        outbox: &Arc<Outbox>,
         transaction: &TransactionPlan,
         written: &[Written],
     ) -> BackgroundWork {
@@ -158,7 +157,7 @@ impl<'n> Work<'n> {
             let at = transaction.position(row_key)?;
             written.get(at)?.etag.clone()
         };
-        let is_merged = !client.outbox().guards.hold(Guard::DirtyInserted);
+        let is_merged = !outbox.guards.holds(Guard::DirtyInserted);
         let versions =
             self.commit.dirty().map(|dirty| (etag(&dirty.primary), etag(&dirty.row_key())));
         let versions: Vec<_> = versions.collect();
@@ -166,7 +165,7 @@ impl<'n> Work<'n> {
             let recorded = recorded.filter(|_| is_merged || !self.joined.contains(&at));
             self.commit.committed(at, version, recorded);
         }
-        let (commit, most) = (self.commit, client.outbox().options.background);
-        client.outbox().background.begin(most, commit.finish(client.clone()))
+        let (commit, most) = (self.commit, outbox.options.background);
+        outbox.background.begin(most, commit.finish(outbox.clone()))
     }
 }

@@ -1,5 +1,6 @@
 //! A key of an index that is taken: whose it is.
 
+use super::state::Outbox;
 use crate::{
     backend::Read,
     edm::ValueRef,
@@ -8,7 +9,6 @@ use crate::{
     plan::Effect,
     row::Row,
     store::sealing::open::Reading,
-    table::Client,
 };
 
 /// A copy that an entity wants and that is there already.
@@ -33,9 +33,9 @@ enum Holder {
 impl Wanted<'_> {
     /// The violation of the index, naming the row in the way and the entity that holds it; `None`:
     /// the row is gone, or changed since: what was planned is out of date.
-    pub(crate) async fn violation(&self, client: &Client) -> Result<Option<Error>> {
-        let Some(found) = self.read(client, self.copy.row_key()).await? else { return Ok(None) };
-        let Some(holder) = self.holder(client, &found).await? else { return Ok(None) };
+    pub(crate) async fn violation(&self, outbox: &Outbox) -> Result<Option<Error>> {
+        let Some(found) = self.read(outbox, self.copy.row_key()).await? else { return Ok(None) };
+        let Some(holder) = self.holder(outbox, &found).await? else { return Ok(None) };
         let index = self.family.name;
         let message = match &holder {
             Holder::Entity(_, row_key) => {
@@ -66,40 +66,43 @@ impl Wanted<'_> {
         self.effect.primary.iter().any(|operation| operation.row().row_key() == row_key)
     }
 
-    async fn read(&self, client: &Client, row_key: &str) -> Result<Option<Row>> {
+    async fn read(&self, outbox: &Outbox, row_key: &str) -> Result<Option<Row>> {
         let partition_key = self.copy.partition_key();
         let read = Read { table: self.table, partition_key, row_key, select: None };
-        let Some(row) = client.read(read).await? else { return Ok(None) };
+        let Some(row) = outbox.store.read(read).await? else { return Ok(None) };
         let Some(schema) = self.effect.schema else { return Ok(Some(row)) };
         // One that does not open is in the way all the same.
-        let opened = client.vault.open_one(self.table, row.clone(), Reading::Typed(schema), None);
+        let opened =
+            outbox.store.sealing.open_one(self.table, row.clone(), Reading::Typed(schema), None);
         Ok(Some(opened.await.unwrap_or(row)))
     }
 
     /// What the primary derives, if it derives the copy with that RowKey.
-    async fn derives(&self, client: &Client, primary: &Row, row_key: &str) -> Result<bool> {
+    async fn derives(&self, outbox: &Outbox, primary: &Row, row_key: &str) -> Result<bool> {
         let (Some(holders), Some(schema)) = (self.effect.holders, self.effect.schema) else {
             return Ok(false);
         };
         let Some(rows) = (holders.derived)(primary)? else { return Ok(false) };
-        let rows = client.tokens_of(schema).await?.fill(schema, rows)?;
+        let rows = outbox.store.tokens_of(schema).await?.fill(schema, rows)?;
         Ok(rows.local_copies.iter().any(|copy| copy.row.row_key() == row_key))
     }
 
     /// Whose the row is; `None`: it changed while that was looked up.
-    async fn holder(&self, client: &Client, found: &Row) -> Result<Option<Holder>> {
+    async fn holder(&self, outbox: &Outbox, found: &Row) -> Result<Option<Holder>> {
         let Some(holders) = self.effect.holders else { return Ok(Some(told(found))) };
         // A copy that cannot be read is in the way all the same.
         let Ok(Some((partition_key, row_key))) = (holders.owner)(found) else {
             return Ok(Some(told(found)));
         };
         let row_key = match self.effect.schema {
-            Some(schema) => client.tokens_of(schema).await?.row_key(schema, &row_key, found)?,
+            Some(schema) => {
+                outbox.store.tokens_of(schema).await?.row_key(schema, &row_key, found)?
+            }
             None => row_key,
         };
-        let primary = self.read(client, &row_key).await?;
+        let primary = self.read(outbox, &row_key).await?;
         let derives = match &primary {
-            Some(primary) => Some(self.derives(client, primary, found.row_key()).await),
+            Some(primary) => Some(self.derives(outbox, primary, found.row_key()).await),
             None => None,
         };
         match derives {
@@ -110,7 +113,7 @@ impl Wanted<'_> {
             Some(Ok(false)) | None => {}
         }
         // Only a copy that stood still while its entity was read is known to be nobody's.
-        let again = self.read(client, found.row_key()).await?;
+        let again = self.read(outbox, found.row_key()).await?;
         let stood = again.is_some_and(|again| again.etag() == found.etag());
         Ok(stood.then_some(Holder::Orphan(row_key)))
     }

@@ -18,7 +18,7 @@ const MOVED_BY: &str = "EntableMovedBy";
 
 /// Where an entity goes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Journey {
+pub(crate) struct MoveMessage {
     pub(crate) entity_type: String,
     /// The RowKey that it leaves; the message is in its partition.
     pub(crate) row_key: String,
@@ -27,7 +27,7 @@ pub(crate) struct Journey {
     pub(crate) to_row: String,
 }
 
-impl Message for Journey {
+impl Message for MoveMessage {
     const NAME: &'static str = "entable.move";
     const VERSION: u32 = 1;
 }
@@ -115,7 +115,7 @@ pub(crate) fn departing<E: TableEntity>(
     stored: &Stored<E>,
     to_table: &str,
     id: &str,
-) -> Result<(Effect, Journey)> {
+) -> Result<(Effect, MoveMessage)> {
     let row = stored.row();
     let place = |error: Error| error.at_keys(row.partition_key(), row.row_key());
     let refused = |message: &str| Err(place(Error::new(ErrorKind::Invalid, message)));
@@ -140,7 +140,7 @@ pub(crate) fn departing<E: TableEntity>(
             "a move changes nothing but the fields that the keys hold; write other changes with `replace` first",
         );
     }
-    let journey = Journey {
+    let journey = MoveMessage {
         entity_type: E::SCHEMA.entity_type.to_owned(),
         row_key: row.row_key().to_owned(),
         to_table: to_table.to_owned(),
@@ -152,7 +152,7 @@ pub(crate) fn departing<E: TableEntity>(
 }
 
 /// The source as it is where it arrives.
-fn arrived(source: &Row, journey: &Journey, arrival: &Arrival) -> Result<Row> {
+fn arrived(source: &Row, journey: &MoveMessage, arrival: &Arrival) -> Result<Row> {
     let own = arrival.text(source);
     with_keys(source, &journey.to_partition, &journey.to_row, Some((MOVED_BY, &own)))
 }
@@ -167,7 +167,7 @@ fn rows_of(schema: &'static Schema, row: &Row) -> Result<EntityRows> {
 pub(crate) fn arriving(
     schema: &'static Schema,
     source: &Row,
-    journey: &Journey,
+    journey: &MoveMessage,
     arrival: &Arrival,
 ) -> Result<Effect> {
     let row = arrived(source, journey, arrival)?;
@@ -181,7 +181,7 @@ pub(crate) fn renewing(
     schema: &'static Schema,
     source: &Row,
     target: &Row,
-    journey: &Journey,
+    journey: &MoveMessage,
     arrival: &Arrival,
 ) -> Result<Option<Effect>> {
     let is_other = Arrival::of(target)?.as_ref() != Some(arrival);

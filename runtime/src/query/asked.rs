@@ -51,13 +51,13 @@ impl Request {
         !is_declared
             && property != marker
             && !SYSTEM.contains(&property)
-            && self.client.vault.chooses(partition_key, "", property)
+            && self.store.sealing.chooses(partition_key, "", property)
     }
 
     /// The path with the tokens of its keys.
     pub(crate) async fn keyed(&self, access: &Access) -> Result<Access> {
         match self.schema.or(self.tokens) {
-            Some(schema) if access.is_open() => self.client.tokens().await?.path(schema, access),
+            Some(schema) if access.is_open() => self.store.tokens().await?.path(schema, access),
             _ if access.is_open() => {
                 let message =
                     "the path has a token in its keys, which only a query of its own type can make";
@@ -88,7 +88,7 @@ impl Request {
         if !self.conditions.iter().any(has_blind) {
             return self.filter_of(&access, &|property, _| Err(no_token(property)));
         }
-        let tokens = self.client.tokens().await?;
+        let tokens = self.store.tokens().await?;
         let token = |property: &str, value: &Value| {
             let column = self.schema.and_then(|schema| schema.sealed_column(property));
             let companion = column.and_then(|column| column.companion);

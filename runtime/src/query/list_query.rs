@@ -12,16 +12,13 @@ use crate::{
     error::{Error, ErrorKind, Result},
     filter::Filter,
     key::Family,
-    outbox::{
-        commit::read_list,
-        remote_list::{blob_name, find_list},
-    },
     page::Cursor,
     plan::{
         Ids, StoredList, Tokens,
         outbox::{ListPlace, entry_keys},
     },
     row::Row,
+    store::lists::{blob_name, find_list, read_list},
 };
 
 /// Entities that are read at a time.
@@ -59,12 +56,12 @@ async fn ids<E: TableEntity>(
                     partition_key,
                     row_key,
                 };
-                let list = find_list(&request.client, &place).await?;
+                let list = find_list(&request.store, &place).await?;
                 keys_of::<E>(request, family, list.ids())
             }
             None => {
                 let list =
-                    read_list(&request.client, &request.table, &partition_key, &row_key).await?;
+                    read_list(&request.store, &request.table, &partition_key, &row_key).await?;
                 let ids = list.map(|list| list.ids).unwrap_or_default();
                 ids.into_iter().map(|id| (partition_key.clone(), id)).collect()
             }
@@ -135,7 +132,7 @@ pub(crate) async fn page<E: TableEntity, T: FromRow>(
                     row_key: &row_key,
                     select,
                 };
-                request.client.read_as(read, request.reading()).await
+                request.store.read_as(read, request.reading()).await
             }
         })
         .buffered(POINT_READS)
@@ -168,7 +165,7 @@ struct Belongs {
 
 impl Belongs {
     async fn of<E: TableEntity>(request: &Request, family: &'static Family) -> Result<Self> {
-        let tokens = request.client.tokens_of(E::SCHEMA).await?;
+        let tokens = request.store.tokens_of(E::SCHEMA).await?;
         Ok(Self { family, keys: request.keyed(&request.access).await?.keys, tokens })
     }
 

@@ -17,8 +17,8 @@ use crate::{
     page::Cursor,
     plan,
     row::Row,
+    store::rows::Store,
     store::sealing::open::Reading,
-    table::Client,
 };
 
 /// The properties that a reader needs beside its own: keys, Timestamp, and the type.
@@ -30,7 +30,7 @@ pub(crate) const SOME_TOKEN: &str = "<token>";
 /// What is asked for.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
-    pub(crate) client: Client,
+    pub(crate) store: Store,
     pub(crate) table: String,
     pub(crate) access: Access,
     pub(crate) schema: Option<&'static Schema>,
@@ -50,9 +50,9 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    pub(crate) fn new(client: Client, table: String, access: Access) -> Self {
+    pub(crate) fn new(store: Store, table: String, access: Access) -> Self {
         Self {
-            client,
+            store,
             table,
             access,
             schema: None,
@@ -277,7 +277,7 @@ impl Request {
         }
         let select = self.selected();
         let rows = self
-            .client
+            .store
             .scan(Scan {
                 table: self.rows_table(),
                 filter: &filter,
@@ -290,10 +290,10 @@ impl Request {
             let (returned, mixed) = cursor.map_or((0, false), |at| (at.returned, at.mixed));
             Cursor { fingerprint, returned, mixed, at }
         });
-        let vault = &self.client.vault;
+        let vault = &self.store.sealing;
         let opened =
             vault.open(self.rows_table(), rows.rows, self.reading(), select.as_deref()).await;
-        let mut opened = self.vouched(opened).await;
+        let mut opened = self.confirmed(opened).await;
         if let Some(wanted) = self.after_opening().map_err(place)? {
             opened
                 .retain(|row| row.as_ref().map_or(true, |row| wanted.matches(row).unwrap_or(true)));
@@ -312,7 +312,7 @@ impl Request {
             );
             return Err(Error::new(ErrorKind::ScanRefused, message));
         }
-        let store = self.client.capabilities();
+        let store = self.store.capabilities();
         if self.take.is_some() && !store.ordered && !self.any_order {
             // One row is the first in any order.
             if CostClass::of_filter(filter) != CostClass::Point {

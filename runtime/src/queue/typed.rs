@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::{envelope::Envelope, port::Queue, received::Poison};
-use crate::{entity::Message, error::Result, random::Chance};
+use crate::{entity::Message, error::Result, random::RandomSource};
 
 /// A queue of the program's own messages: types that derive [`Message`](macro@crate::Message).
 ///
@@ -35,17 +35,17 @@ use crate::{entity::Message, error::Result, random::Chance};
 #[derive(Clone)]
 pub struct MessageQueue {
     port: Arc<dyn Queue>,
-    chance: Arc<Chance>,
+    random: Arc<RandomSource>,
 }
 
 impl MessageQueue {
     /// Messages through that queue.
     pub fn over(queue: impl Queue) -> Self {
-        Self::of(Arc::new(queue), Chance::default())
+        Self::of(Arc::new(queue), RandomSource::default())
     }
 
-    pub(crate) fn of(port: Arc<dyn Queue>, chance: Chance) -> Self {
-        Self { port, chance: Arc::new(chance) }
+    pub(crate) fn of(port: Arc<dyn Queue>, random: RandomSource) -> Self {
+        Self { port, random: Arc::new(random) }
     }
 
     /// The queue itself, for texts of one's own.
@@ -74,7 +74,7 @@ impl MessageQueue {
     ///
     /// As [`send`](Self::send); `is_invalid` for more than [`LONGEST`](crate::queue::port::LONGEST).
     pub async fn send_after<M: Message>(&self, message: &M, delay: Duration) -> Result<String> {
-        let envelope = Envelope::of(self.chance.id(), message)?;
+        let envelope = Envelope::of(self.random.id(), message)?;
         self.port.send(&envelope.sent()?, delay).await?;
         Ok(envelope.id)
     }

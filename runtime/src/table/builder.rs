@@ -15,8 +15,11 @@ use crate::{
     clock::{Clock, SystemClock},
     error::{Error, ErrorKind, Result},
     outbox::{guard::Guards, options::OutboxOptions, state::Outbox},
-    random::Chance,
-    store::sealing::{PlaintextPolicy, Vault},
+    random::RandomSource,
+    store::{
+        rows::Store,
+        sealing::{PlaintextPolicy, Vault},
+    },
 };
 
 /// Puts a client together.
@@ -40,9 +43,16 @@ pub struct ClientBuilder {
     clock: Option<Arc<dyn Clock>>,
     seed: Option<u64>,
     guards: Guards,
-    vault: Vault,
+    sealing: Vault,
     #[cfg(feature = "blob")]
     blobs: Option<Arc<dyn object_store::ObjectStore>>,
+}
+
+impl Client {
+    /// Returns a builder, which puts a client together from its parts.
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
+    }
 }
 
 impl ClientBuilder {
@@ -99,7 +109,7 @@ impl ClientBuilder {
     #[cfg(feature = "encrypt")]
     #[must_use]
     pub fn keys(mut self, keys: impl crate::seal::KeyProvider) -> Self {
-        self.vault.keys = Some(Arc::new(keys));
+        self.sealing.keys = Some(Arc::new(keys));
         self
     }
 
@@ -107,7 +117,7 @@ impl ClientBuilder {
     /// [`encrypt_if`](Self::encrypt_if): refused, unless told.
     #[must_use]
     pub fn plaintext(mut self, policy: PlaintextPolicy) -> Self {
-        self.vault.plaintext = policy;
+        self.sealing.plaintext = policy;
         self
     }
 
@@ -133,7 +143,7 @@ impl ClientBuilder {
         mut self,
         choose: impl Fn(&str, &str, &str) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.vault.encrypt_if = Some(Arc::new(choose));
+        self.sealing.encrypt_if = Some(Arc::new(choose));
         self
     }
 
@@ -219,16 +229,18 @@ impl ClientBuilder {
             None => None,
         };
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock));
-        let chance = self.seed.map_or_else(Chance::default, Chance::seeded);
-        let outbox = Outbox::new(self.outbox.checked()?, clock, chance, self.guards);
-        Ok(Client {
+        let store = Store {
             backend,
-            #[cfg(feature = "azure")]
-            account,
-            outbox: Arc::new(outbox),
-            vault: Arc::new(self.vault),
+            sealing: Arc::new(self.sealing),
+            random: Arc::new(self.seed.map_or_else(RandomSource::default, RandomSource::seeded)),
             #[cfg(feature = "blob")]
             blobs,
+        };
+        let outbox = Outbox::new(store, self.outbox.checked()?, clock, self.guards);
+        Ok(Client {
+            outbox: Arc::new(outbox),
+            #[cfg(feature = "azure")]
+            account,
         })
     }
 }

@@ -39,6 +39,13 @@ pub struct Selection {
     schema: Option<&'static Schema>,
 }
 
+impl Client {
+    /// A table whose entities are read and written without a type.
+    pub fn dynamic(&self, table: impl Into<String>) -> DynamicTable {
+        DynamicTable::new(self.clone(), table.into())
+    }
+}
+
 impl Selection {
     fn of(keys: Keys, fault: Option<(&'static str, InvalidValue)>) -> Self {
         let access = Access { family: None, keys, parts: Vec::new(), fault, open: None };
@@ -46,8 +53,8 @@ impl Selection {
     }
 
     /// The request for these rows.
-    pub(super) fn request(self, client: Client, table: String) -> Request {
-        let mut request = Request::new(client, table, self.access).with_tokens(self.schema);
+    pub(super) fn request(self, store: crate::store::Store, table: String) -> Request {
+        let mut request = Request::new(store, table, self.access).with_tokens(self.schema);
         if let Some(filter) = self.filter {
             request.condition(Ok(filter));
         }
@@ -146,7 +153,7 @@ impl DynamicTable {
         row_key: &str,
     ) -> Result<Option<Stored<DynamicEntity>>> {
         let read = Read { table: &self.name, partition_key, row_key, select: None };
-        match self.client.read_as(read, Reading::Untyped).await? {
+        match self.client.store().read_as(read, Reading::Untyped).await? {
             None => Ok(None),
             Some(row) => decode(row).map_err(|error| error.in_table(&self.name)),
         }
@@ -158,7 +165,7 @@ impl DynamicTable {
         &self,
         selection: impl Into<Selection>,
     ) -> Query<DynamicEntity, Stored<DynamicEntity>> {
-        let request = selection.into().request(self.client.clone(), self.name.clone());
+        let request = selection.into().request(self.client.store().clone(), self.name.clone());
         Query::new(request, decode)
     }
 
@@ -216,7 +223,7 @@ impl DynamicTable {
         }
         let changes = changes(stored).map_err(|error| error.in_table(&self.name))?;
         let merge = Operation::merge(changes.to_row()?, Condition::Match(stored.etag()));
-        let written = self.client.write_one(&self.name, untyped(merge)).await?;
+        let written = self.client.store().write_one(&self.name, untyped(merge)).await?;
         Ok(with_version(DynamicEntity::clone(stored), stored.to_row()?, written))
     }
 
@@ -263,7 +270,7 @@ impl DynamicTable {
             })?;
             match self.patch(&stored).await {
                 Err(error) if error.is_precondition_failed() => {
-                    backoff::wait(&self.client, attempt).await
+                    backoff::wait(&self.client.store().random, attempt).await
                 }
                 other => return other,
             }
@@ -283,7 +290,7 @@ impl DynamicTable {
         condition: Condition,
     ) -> Result<()> {
         let delete = Operation::delete(partition_key, row_key, condition)?;
-        self.client.write_one(&self.name, untyped(delete)).await.map(drop)
+        self.client.store().write_one(&self.name, untyped(delete)).await.map(drop)
     }
 
     /// Deletes the entity with these keys if it is there, in whatever version; `true`: it was.
@@ -315,7 +322,8 @@ impl DynamicTable {
         operation: impl FnOnce(Row) -> Operation,
     ) -> Result<Stored<DynamicEntity>> {
         let row = entity.to_row().map_err(|error| error.in_table(&self.name))?;
-        let written = self.client.write_one(&self.name, untyped(operation(row.clone()))).await?;
+        let written =
+            self.client.store().write_one(&self.name, untyped(operation(row.clone()))).await?;
         Ok(with_version(entity.clone(), row, written))
     }
 }

@@ -7,8 +7,8 @@ use crate::{
     error::{Error, ErrorKind, Result},
     outbox::{
         commit::commit_with,
-        moves::{Carried, Carry},
-        outbox_plan::Notes,
+        moves::{MoveJob, MoveOutcome},
+        outbox_plan::ExtraRows,
     },
     plan::{
         Change,
@@ -71,7 +71,7 @@ impl<E: TableEntity> Table<E> {
     /// fields of the keys is changed, or nothing is.
     pub async fn move_to(&self, stored: &Stored<E>, target: &Self) -> Result<Moving> {
         let place = |error: Error| error.in_table(&self.name);
-        let id = self.client.outbox().chance.id();
+        let id = self.client.outbox().store.random.id();
         let (effect, journey) = departing(stored, &target.name, &id).map_err(place)?;
         let is_same_table = self.name.eq_ignore_ascii_case(&target.name);
         if is_same_table && journey.to_partition == stored.partition_key() {
@@ -86,21 +86,21 @@ impl<E: TableEntity> Table<E> {
         }
         self.has_arrived(stored).await.map_err(place)?;
         let message = posted(&emitted(&id, &journey)?, stored.partition_key())?;
-        let notes = Notes {
+        let extra_rows = ExtraRows {
             partition_key: stored.partition_key().to_owned(),
             operations: vec![message],
             has_messages: true,
-            ..Notes::default()
+            ..ExtraRows::default()
         };
         let changes = [Change::ready(effect)];
-        commit_with(&self.client, &self.name, &changes, &notes)
+        commit_with(self.client.outbox(), &self.name, &changes, &extra_rows)
             .await
             .map_err(Error::without_operation)?;
         let (client, table) = (self.client.clone(), self.name.clone());
         let partition_key = stored.partition_key().to_owned();
         let carried = async move {
-            let carry = Carry {
-                client: &client,
+            let carry = MoveJob {
+                outbox: client.outbox(),
                 table: &table,
                 partition_key: &partition_key,
                 id: &id,
@@ -108,8 +108,8 @@ impl<E: TableEntity> Table<E> {
                 journey: &journey,
             };
             match carry.run().await? {
-                Carried::Moved => Ok(()),
-                Carried::Refused(error) => Err(error),
+                MoveOutcome::Moved => Ok(()),
+                MoveOutcome::Refused(error) => Err(error),
             }
         };
         let outbox = self.client.outbox();
@@ -121,7 +121,7 @@ impl<E: TableEntity> Table<E> {
         let Some(Arrival { id, from }) = Arrival::of(stored.row())? else { return Ok(()) };
         let Place { table, partition_key, row_key } = &from;
         let read = Read { table, partition_key, row_key, select: None };
-        let left = match self.client.read(read).await {
+        let left = match self.client.store().read(read).await {
             Err(error) if error.is_table_missing() => None,
             read => read?,
         };

@@ -9,8 +9,8 @@ impl Client {
     /// A queue of messages in this client's store, in the table `EntableQueues`. It comes into being
     /// with its first message.
     pub fn queue(&self, name: impl Into<String>) -> MessageQueue {
-        let chance = self.outbox().chance.fork();
-        MessageQueue::of(Arc::new(self.table_queue(name)), chance)
+        let random = self.outbox().store.random.fork();
+        MessageQueue::of(Arc::new(self.table_queue(name)), random)
     }
 
     /// The same as texts, to be told how many shards it has.
@@ -24,7 +24,7 @@ impl Client {
     /// ```
     pub fn table_queue(&self, name: impl Into<String>) -> TableQueue {
         let outbox = self.outbox();
-        let (clock, chance) = (outbox.server.clone(), outbox.chance.fork());
-        TableQueue::of(self.backend().clone(), name.into(), clock, chance)
+        let (clock, random) = (outbox.server.clone(), outbox.store.random.fork());
+        TableQueue::of(self.backend().clone(), name.into(), clock, random)
     }
 }

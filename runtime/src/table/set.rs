@@ -73,6 +73,13 @@ pub struct SetTable<S> {
     of: PhantomData<fn() -> S>,
 }
 
+impl Client {
+    /// A table whose rows are read as a set of types.
+    pub fn set<S: Set>(&self, table: impl Into<String>) -> SetTable<S> {
+        SetTable::new(self.clone(), table.into())
+    }
+}
+
 impl<S> Clone for SetTable<S> {
     fn clone(&self) -> Self {
         Self { client: self.client.clone(), name: self.name.clone(), of: PhantomData }
@@ -117,7 +124,7 @@ impl<S: EntitySet> SetTable<S> {
         let place = |error: Error| error.in_table(&self.name);
         let selection = row.into();
         let is_point = selection.is_point().map_err(place)?;
-        let request = selection.request(self.client.clone(), self.name.clone());
+        let request = selection.request(self.client.store().clone(), self.name.clone());
         let Some((partition_key, row_key)) =
             request.point().await.map_err(place)?.filter(|_| is_point)
         else {
@@ -126,7 +133,7 @@ impl<S: EntitySet> SetTable<S> {
         };
         let (partition_key, row_key) = (partition_key.as_str(), row_key.as_str());
         let read = Read { table: &self.name, partition_key, row_key, select: None };
-        match self.client.read_as(read, Reading::Members(S::MEMBERS)).await? {
+        match self.client.store().read_as(read, Reading::Members(S::MEMBERS)).await? {
             None => Ok(None),
             Some(row) => item::<S>(row, false).map_err(place),
         }
@@ -135,7 +142,7 @@ impl<S: EntitySet> SetTable<S> {
     /// The rows that are selected by keys, by a typed path or by a filter: a query that runs when
     /// it is asked for items. A selection without a PartitionKey has to be allowed to scan.
     pub fn query(&self, selection: impl Into<Selection>) -> Query<SetOf<S>, Stored<S>> {
-        let request = selection.into().request(self.client.clone(), self.name.clone());
+        let request = selection.into().request(self.client.store().clone(), self.name.clone());
         Query::new(request.of_members(S::MEMBERS), decode::<S>(false))
     }
 
@@ -179,7 +186,7 @@ impl<A: Aggregate> SetTable<A> {
     pub async fn load(&self, selection: impl Into<Selection>) -> Result<A> {
         let selection = selection.into();
         let partition_key = selection.partition_key().to_owned();
-        let request = selection.request(self.client.clone(), self.name.clone());
+        let request = selection.request(self.client.store().clone(), self.name.clone());
         let request = request.of_members(A::MEMBERS);
         let query: Query<A, Row> = Query::new(request, |row| Ok(Some(row)));
         let rows: Vec<Row> = query.stream().try_collect().await?;

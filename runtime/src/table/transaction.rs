@@ -9,7 +9,7 @@ use super::{
 use crate::outbox::{
     commit::{Outcome, commit_with, keyed},
     guard::Guard,
-    outbox_plan::Notes,
+    outbox_plan::ExtraRows,
 };
 use crate::{
     batch::{Operation, Written},
@@ -66,6 +66,13 @@ struct Known {
     rows: HashMap<String, usize>,
     operations: usize,
     bytes: usize,
+}
+
+impl Client {
+    /// An entity group transaction in the table of the first entity that is added: all or nothing.
+    pub fn transaction(&self) -> Transaction {
+        Transaction::new(self.clone(), None)
+    }
 }
 
 impl Transaction {
@@ -186,7 +193,7 @@ impl Transaction {
     /// `is_too_large` for a message of more than 32,768 UTF-16 units as JSON, or the 101st
     /// operation; `is_invalid` for one that cannot be JSON.
     pub fn emit<M: Message>(&mut self, message: &M) -> Result<&mut Self> {
-        let row = emitted(&self.client.outbox().chance.id(), message)?;
+        let row = emitted(&self.client.outbox().store.random.id(), message)?;
         self.known.grow(1, Operation::insert(row.clone()).request_bytes()?)?;
         self.messages.push(row);
         Ok(self)
@@ -213,7 +220,7 @@ impl Transaction {
     /// Its table and partition, with the tokens of its keys; `None` for one of nothing.
     pub(crate) async fn place(&self) -> Result<Option<(String, String)>> {
         let Some(table) = self.table.clone() else { return Ok(None) };
-        let changes = keyed(&self.client, &table, &self.changes).await?;
+        let changes = keyed(self.client.outbox(), &table, &self.changes).await?;
         let partition_key = match &changes {
             Cow::Owned(changes) => changes.first().map(|change| change.keys().0.to_owned()),
             Cow::Borrowed(_) => self.known.partition_key.clone(),
@@ -222,24 +229,25 @@ impl Transaction {
     }
 
     /// The rows of the outbox that go with it.
-    fn notes(&self, known: &Known) -> Result<Notes> {
-        let mut notes = Notes { has_messages: !self.messages.is_empty(), ..Notes::default() };
+    fn extra_rows(&self, known: &Known) -> Result<ExtraRows> {
+        let mut extra_rows =
+            ExtraRows { has_messages: !self.messages.is_empty(), ..ExtraRows::default() };
         if self.messages.is_empty() && self.effect_of.is_none() {
-            return Ok(notes);
+            return Ok(extra_rows);
         }
         let Some(partition_key) = self.table.as_ref().and(known.partition_key.clone()) else {
             let message = "a transaction of nothing but messages does not say its table and partition: begin it with `Table::transaction()` and `in_partition(..)`";
             return Err(Error::new(ErrorKind::Invalid, message));
         };
         for message in &self.messages {
-            notes.operations.push(posted(message, &partition_key)?);
+            extra_rows.operations.push(posted(message, &partition_key)?);
         }
-        let has_receipt = self.client.outbox().guards.hold(Guard::Receipt);
+        let has_receipt = self.client.outbox().guards.holds(Guard::Receipt);
         if let Some(id) = self.effect_of.as_ref().filter(|_| has_receipt) {
-            notes.operations.push(receipt(&partition_key, id)?);
+            extra_rows.operations.push(receipt(&partition_key, id)?);
         }
-        notes.partition_key = partition_key;
-        Ok(notes)
+        extra_rows.partition_key = partition_key;
+        Ok(extra_rows)
     }
 
     /// How many verbs are in it.
@@ -296,13 +304,13 @@ impl Transaction {
     /// verb, counted from 0. Nothing was applied.
     pub async fn commit(self) -> Result<Committed> {
         let table = self.table.clone().unwrap_or_default();
-        let changes = keyed(&self.client, &table, &self.changes).await?;
+        let changes = keyed(self.client.outbox(), &table, &self.changes).await?;
         let rekeyed = match &changes {
             Cow::Owned(changes) => Some(admitted(&table, changes)?),
             Cow::Borrowed(_) => None,
         };
-        let notes = self.notes(rekeyed.as_ref().unwrap_or(&self.known))?;
-        let landed = commit_with(&self.client, &table, &changes, &notes).await?;
+        let extra_rows = self.extra_rows(rekeyed.as_ref().unwrap_or(&self.known))?;
+        let landed = commit_with(self.client.outbox(), &table, &changes, &extra_rows).await?;
         let written = landed.outcomes.into_iter().map(result).collect();
         Ok(Committed { written, pending: landed.pending })
     }

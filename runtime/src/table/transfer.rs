@@ -88,7 +88,7 @@ impl<E: TableEntity> Table<E> {
                 Err(error) if error.lost_race() => return Ok(false),
                 Err(error) => return Err(error),
             }
-            backoff::wait(&self.client, attempt).await;
+            backoff::wait(&self.client.store().random, attempt).await;
         }
         Err(backoff::contended().in_table(&self.name))
     }

@@ -16,6 +16,7 @@ use crate::{
     plan::Tokens,
     query::{
         build::{Queried, Query, TypedRequest},
+        confirm::confirmed_row,
         fan_out::QueryMany,
         list_query as lists,
         request::Request,
@@ -35,6 +36,19 @@ pub struct Table<E> {
     pub(crate) client: Client,
     pub(crate) name: String,
     of: PhantomData<fn() -> E>,
+}
+
+impl Client {
+    /// The table of an entity, under the name that the entity declares.
+    pub fn table<E: TableEntity>(&self) -> Table<E> {
+        self.table_named(E::SCHEMA.table)
+    }
+
+    /// The table of an entity under another name.
+    pub fn table_named<E: TableEntity>(&self, name: impl Into<String>) -> Table<E> {
+        self.outbox.meet(E::SCHEMA);
+        Table::new(self.clone(), name.into())
+    }
 }
 
 impl<E> Clone for Table<E> {
@@ -177,10 +191,10 @@ impl<E: TableEntity> Table<E> {
         let select = crate::query::decode::selected::<E, T>(Some(family));
         let table = self.table_of(Some(family));
         let read = Read { table, partition_key, row_key, select: select.as_deref() };
-        let Some(row) = self.client.read_as(read, Reading::Typed(E::SCHEMA)).await? else {
+        let Some(row) = self.client.store().read_as(read, Reading::Typed(E::SCHEMA)).await? else {
             return Ok(None);
         };
-        match self.client.vouched(&self.name, E::SCHEMA, family, row).await? {
+        match confirmed_row(self.client.store(), &self.name, E::SCHEMA, family, row).await? {
             None => Ok(None),
             Some(row) => crate::query::decode::decode_required::<E, T>(row, family)
                 .map(Some)
@@ -212,7 +226,7 @@ impl<E: TableEntity> Table<E> {
             Some(family) if family.kind == FamilyKind::List => self.name.clone(),
             family => self.table_of(family).to_owned(),
         };
-        let request = Request::new(self.client.clone(), table, access);
+        let request = Request::new(self.client.store().clone(), table, access);
         <P::View as Queried<E>>::query(TypedRequest(request))
     }
 
@@ -225,7 +239,7 @@ impl<E: TableEntity> Table<E> {
     where
         P: Path<Entity = E, View = ListRows>,
     {
-        let request = Request::new(self.client.clone(), self.name.clone(), path.access())
+        let request = Request::new(self.client.store().clone(), self.name.clone(), path.access())
             .with_tokens(Some(E::SCHEMA));
         lists::points::<E>(&request).await.map_err(|error| error.in_table(&self.name))
     }
@@ -251,7 +265,7 @@ impl<E: TableEntity> Table<E> {
 
     /// What makes the tokens of the entity's keys.
     pub(crate) async fn tokens(&self) -> Result<Tokens> {
-        self.client.tokens_of(E::SCHEMA).await.map_err(|error| error.in_table(&self.name))
+        self.client.store().tokens_of(E::SCHEMA).await.map_err(|error| error.in_table(&self.name))
     }
 
     /// Rows for a check: a copy that does not open is handed out as it is stored, so that it is
@@ -264,7 +278,7 @@ impl<E: TableEntity> Table<E> {
     pub(crate) async fn open_to_check_in(&self, table: &str, rows: Vec<Row>) -> Result<Vec<Row>> {
         let stored = rows.clone();
         let reading = Reading::Typed(E::SCHEMA);
-        let opened = self.client.vault.open(table, rows, reading, None).await;
+        let opened = self.client.store().sealing.open(table, rows, reading, None).await;
         let both = opened.into_iter().zip(stored);
         both.map(|(opened, stored)| match opened {
             Err(error) if (error.is_decrypt() || error.is_decode()) && is_copy::<E>(&stored) => {
@@ -280,7 +294,8 @@ impl<E: TableEntity> Table<E> {
         if !access.is_open() {
             return Ok(Cow::Borrowed(access));
         }
-        let keyed = self.client.tokens().await.and_then(|tokens| tokens.path(E::SCHEMA, access));
+        let keyed =
+            self.client.store().tokens().await.and_then(|tokens| tokens.path(E::SCHEMA, access));
         keyed.map(Cow::Owned).map_err(|error| error.in_table(&self.name))
     }
 }

@@ -155,7 +155,7 @@ impl<E: TableEntity> Table<E> {
             change(&mut stored).map_err(|reason| self.rejected(&stored, reason))?;
             match self.replace(&stored).await {
                 Err(error) if error.is_precondition_failed() => {
-                    crate::store::backoff::wait(&self.client, attempt).await
+                    crate::store::backoff::wait(&self.client.store().random, attempt).await
                 }
                 other => return other,
             }
@@ -187,7 +187,7 @@ impl<E: TableEntity> Table<E> {
 
     async fn write(&self, change: Result<Change>) -> Result<(Outcome, BackgroundWork)> {
         let change = change.map_err(|error| error.in_table(&self.name))?;
-        let landed = commit(&self.client, &self.name, &[change]).await;
+        let landed = commit(self.client.outbox(), &self.name, &[change]).await;
         let Landed { mut outcomes, pending } = landed.map_err(Error::without_operation)?;
         Ok((outcomes.pop().ok_or_else(no_answer)?, pending))
     }

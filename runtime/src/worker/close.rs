@@ -29,11 +29,11 @@ impl Worker {
             if aged.age.is_none_or(|age| age < lease) {
                 continue;
             }
-            let seen = match self.client.outbox().guards.hold(Guard::FenceVersion) {
+            let seen = match self.client.outbox().guards.holds(Guard::FenceVersion) {
                 true => Condition::for_etag(aged.row.etag()),
                 false => Condition::Any,
             };
-            match self.client.apply_one(&partition.table, fence.lowered(seen)?).await {
+            match self.client.store().apply_one(&partition.table, fence.lowered(seen)?).await {
                 Ok(_) => {}
                 Err(error) if is_gone(&error) => {}
                 // Something was committed under it meanwhile.

@@ -79,21 +79,21 @@ impl Worker {
                 return Ok(Claim::Young(young));
             }
             wait = outbox.options.flight;
-            if outbox.guards.hold(Guard::ClaimKilled) {
+            if outbox.guards.holds(Guard::ClaimKilled) {
                 let seen = Condition::for_etag(version);
                 let operation = killed(aged.row.partition_key(), &claim.id, seen)?;
-                version = self.client.apply_one(table, operation).await?.etag;
+                version = self.client.store().apply_one(table, operation).await?.etag;
             } else {
                 wait = left(outbox.options.claim + outbox.options.flight);
             }
         }
-        let is_over = wait.is_zero() || !outbox.guards.hold(Guard::ClaimSecondLook);
+        let is_over = wait.is_zero() || !outbox.guards.holds(Guard::ClaimSecondLook);
         let looked = self.memory().looked.get(&place(table, aged)) == Some(&version);
         if looked && !is_over {
             return Ok(Claim::Waits(wait, version));
         }
         for key in &claim.keys {
-            settle(&self.client, table, aged.row.partition_key(), &claim.id, key).await?;
+            settle(self.client.outbox(), table, aged.row.partition_key(), &claim.id, key).await?;
         }
         if !is_over {
             return Ok(Claim::Waits(wait, version));
@@ -109,7 +109,7 @@ impl Worker {
     ) -> Result<Claim, Error> {
         let (partition_key, row_key) = aged.row.keys();
         let delete = Operation::delete(partition_key, row_key, Condition::for_etag(version))?;
-        match self.client.apply_one(table, delete).await {
+        match self.client.store().apply_one(table, delete).await {
             Err(error) if !error.is_not_found() => Err(error),
             _ => Ok(Claim::Gone),
         }

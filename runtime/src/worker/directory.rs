@@ -29,7 +29,7 @@ pub(super) struct Page {
 pub(super) async fn page(client: &Client, from: Option<&Continuation>) -> Result<Page> {
     let filter = all_markers();
     let scan = Scan { table: DIRECTORY, filter: &filter, select: None, top: None, from };
-    let page = match client.scan(scan).await {
+    let page = match client.store().scan(scan).await {
         Ok(page) => page,
         // Nobody has registered yet.
         Err(error) if error.is_table_missing() => return Ok(Page::default()),
@@ -67,7 +67,7 @@ impl Worker {
         for row_key in row_keys {
             batch.push(Operation::delete(shard, row_key, Condition::Any)?)?;
         }
-        match self.client.apply(&batch).await {
+        match self.client.store().apply(&batch).await {
             Ok(_) => return Ok(()),
             Err(error) if !is_gone(&error) => return Err(error),
             Err(_) => {}
@@ -75,7 +75,7 @@ impl Worker {
         // Another worker was first at one of them.
         for row_key in row_keys {
             let delete = Operation::delete(shard, row_key, Condition::Any)?;
-            match self.client.apply_one(DIRECTORY, delete).await {
+            match self.client.store().apply_one(DIRECTORY, delete).await {
                 Ok(_) => {}
                 Err(error) if is_gone(&error) => {}
                 Err(error) => return Err(error),

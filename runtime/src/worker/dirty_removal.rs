@@ -5,7 +5,7 @@ use crate::{
     batch::{Batch, Condition, Operation},
     error::{Error, Result},
     limits::BATCH_OPERATIONS,
-    outbox::guard::Guard,
+    outbox::{guard::Guard, registration::record},
     plan::outbox::OpenRow,
 };
 
@@ -42,7 +42,7 @@ impl Worker {
         for done in done {
             batch.push(self.removal(&done.open)?)?;
         }
-        match self.client.apply(&batch).await {
+        match self.client.store().apply(&batch).await {
             Ok(_) => Ok(true),
             Err(error) if is_newer(&error) => Ok(false),
             Err(error) => Err(error),
@@ -51,12 +51,12 @@ impl Worker {
 
     /// `false`: there is newer work.
     async fn remove_one(&self, table: &str, done: &Open) -> Result<bool> {
-        match self.client.apply_one(table, self.removal(&done.open)?).await {
+        match self.client.store().apply_one(table, self.removal(&done.open)?).await {
             Ok(_) => Ok(true),
             Err(error) if error.is_precondition_failed() => Ok(false),
             Err(error) if error.is_not_found() => {
                 // Another actor found the work done before this one wrote once more.
-                if done.wrote && self.client.outbox().guards.hold(Guard::PutBack) {
+                if done.wrote && self.client.outbox().guards.holds(Guard::PutBack) {
                     self.put_back(table, done.open.recorded()?).await?;
                     return Ok(false);
                 }
@@ -67,7 +67,7 @@ impl Worker {
     }
 
     fn removal(&self, open: &OpenRow) -> Result<Operation> {
-        let seen = match self.client.outbox().guards.hold(Guard::DirtyVersion) {
+        let seen = match self.client.outbox().guards.holds(Guard::DirtyVersion) {
             true => Condition::for_etag(open.row.etag()),
             false => Condition::Any,
         };
@@ -76,7 +76,7 @@ impl Worker {
 
     /// Records open work again, under a fence as everybody does.
     pub(super) async fn put_back(&self, table: &str, operation: Operation) -> Result<()> {
-        match self.client.outbox().record(&self.client, table, vec![operation]).await {
+        match record(self.client.outbox(), table, vec![operation]).await {
             Err(error) if !error.row_exists() => Err(error),
             _ => Ok(()),
         }

@@ -75,12 +75,12 @@ fn is_of_network(kind: io::ErrorKind) -> bool {
 
 /// How long what passes is waited for, the longer the more often it did not: 5 s, 10 s, .. to 5
 /// minutes, half of it by chance.
-pub(super) fn back_off(tries: i32, chance: u64, asked: Option<Duration>) -> Duration {
+pub(super) fn back_off(tries: i32, random: u64, asked: Option<Duration>) -> Duration {
     let doublings = u32::try_from(tries).unwrap_or(0).min(MOST_DOUBLINGS);
     let bound = FIRST.saturating_mul(1 << doublings).min(MOST);
     let half = bound / 2;
-    let random = half.mul_f64(f64::from(u16::try_from(chance & 0xffff).unwrap_or(0)) / 65_536.0);
-    (half + random).max(asked.unwrap_or_default())
+    let jitter = half.mul_f64(f64::from(u16::try_from(random & 0xffff).unwrap_or(0)) / 65_536.0);
+    (half + jitter).max(asked.unwrap_or_default())
 }
 
 const FIRST: Duration = Duration::from_secs(5);

@@ -180,7 +180,7 @@ impl Context {
     /// `false` where a transaction failed because it took place before; its error otherwise.
     async fn took_place(&self, place: &(String, String), error: Error) -> Result<bool> {
         let ((table, partition_key), row_key) = (place, &*receipt_key(&self.id));
-        match self.client.read(Read { table, partition_key, row_key, select: None }).await {
+        match self.client.store().read(Read { table, partition_key, row_key, select: None }).await {
             Ok(Some(_)) => Ok(false),
             // Whether it took place before is not known: the message comes again.
             Err(unread) if !unread.is_not_found() => Err(unread),

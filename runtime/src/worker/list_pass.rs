@@ -14,11 +14,12 @@ use super::{
 use crate::{
     error::Result,
     outbox::{
-        deadline::Flight,
+        deadline::WriteDeadline,
         guard::Guard,
-        remote_list::{ListWrite, Lists, ListsWritten, find_lists, is_settled, write_lists},
+        remote_list::{ListWrite, ListsWritten, is_settled, write_lists},
     },
     plan::outbox::{ListMembership, ListPlace, OpenRow},
+    store::lists::{Lists, find_lists},
 };
 
 /// Dirty rows whose lists are written together: what is added to a list at once stays far below
@@ -45,15 +46,15 @@ impl Worker {
     fn places(&self, aged: &Aged) -> Vec<ListPlace> {
         let outbox = self.client.outbox();
         let names = OpenRow::of(aged.row.clone()).map(|open| open.names).unwrap_or_default();
-        let lists = names.iter().filter(|name| outbox.known_list(name).is_some());
+        let lists = names.iter().filter(|name| outbox.known_types.of_list(name).is_some());
         let places = lists.map(|name| name.list_place());
-        places.filter(|place| !place.in_blob || self.client.has_blobs()).collect()
+        places.filter(|place| !place.in_blob || self.client.store().has_blobs()).collect()
     }
 
     async fn pass_together(&self, table: &str, rows: &[Aged]) -> Vec<Passed> {
-        let flight = Flight::begin(&self.client);
+        let flight = WriteDeadline::begin(self.client.outbox());
         let places = || rows.iter().flat_map(|aged| self.places(aged)).collect::<Vec<_>>();
-        let is_first = self.client.outbox().guards.hold(Guard::DestinationFirst);
+        let is_first = self.client.outbox().guards.holds(Guard::DestinationFirst);
         let early = if is_first { Some(self.lists(places()).await) } else { None };
         let halves: Vec<_> = rows.iter().map(|aged| self.half(table, aged, flight)).collect();
         let halves: Vec<Result<Half>> = stream::iter(halves).buffered(ROWS).collect().await;
@@ -74,17 +75,22 @@ impl Worker {
 
     /// Reads lists; one that cannot be read fails the passes that need it alone.
     async fn lists(&self, places: Vec<ListPlace>) -> Lists {
-        find_lists(&self.client, places).await
+        find_lists(self.client.store(), places).await
     }
 
     /// Writes each list once, with what all passes want of it.
-    async fn write(&self, flight: Flight, lists: &Lists, halves: &[Result<Half>]) -> ListsWritten {
+    async fn write(
+        &self,
+        flight: WriteDeadline,
+        lists: &Lists,
+        halves: &[Result<Half>],
+    ) -> ListsWritten {
         let halves = || halves.iter().filter_map(|half| half.as_ref().ok());
         let memberships: Vec<&ListMembership> =
             halves().flat_map(|half| &half.memberships).collect();
         // What is as it should be is written once more, unless nobody can be under way any more.
         let touch = halves().any(|half| !half.second_look);
-        write_lists(&self.client, flight, lists, &memberships, touch).await
+        write_lists(self.client.outbox(), flight, lists, &memberships, touch).await
     }
 
     /// The pass with what was made of its lists.
@@ -100,7 +106,7 @@ impl Worker {
                 None => ListWrite::Same,
             };
             let done = match listed {
-                listed if is_settled(&self.client, &membership, listed) => Done::Written,
+                listed if is_settled(self.client.outbox(), &membership, listed) => Done::Written,
                 ListWrite::Same => Done::Nothing,
                 ListWrite::Written | ListWrite::Kept | ListWrite::Gone => Done::Deleted,
             };

@@ -20,10 +20,10 @@ use crate::{
     error::{Error, ErrorKind, Result, Retry},
     outbox::{
         guard::Guard,
-        moves::{Carried, Carry},
+        moves::{MoveJob, MoveOutcome},
     },
     plan::{
-        moves::Journey,
+        moves::MoveMessage,
         outbox::{OpenMessage, after, receipt_key},
     },
     row::ETag,
@@ -137,7 +137,7 @@ impl Worker {
             return false;
         }
         visit.meet(aged.age);
-        let has_lease = self.client.outbox().guards.hold(Guard::Lease)
+        let has_lease = self.client.outbox().guards.holds(Guard::Lease)
             && date.is_some_and(|now| message.is_leased(now));
         let waits = due == Due::Aged && date.is_some_and(|now| message.is_delayed(now));
         if has_lease || waits {
@@ -165,7 +165,7 @@ impl Worker {
         let Some(handle) = self.change(table, message.taken(after(now, self.lease))?).await? else {
             return Ok(Handled::Raced);
         };
-        if message.name == Journey::NAME {
+        if message.name == MoveMessage::NAME {
             return self.carry(table, message, handle, now).await;
         }
         let context = Context::new(&self.client, message, self.lease);
@@ -183,16 +183,16 @@ impl Worker {
     }
 
     fn knows_move(&self, message: &OpenMessage) -> bool {
-        let known = i32::try_from(Journey::VERSION).unwrap_or(i32::MAX);
-        let is_move = message.name == Journey::NAME && message.version <= known;
+        let known = i32::try_from(MoveMessage::VERSION).unwrap_or(i32::MAX);
+        let is_move = message.name == MoveMessage::NAME && message.version <= known;
         is_move && self.journey(message).is_ok_and(|(_, schema)| schema.is_some())
     }
 
-    fn journey(&self, message: &OpenMessage) -> Result<(Journey, Option<&'static Schema>)> {
-        let journey: Journey = serde_json::from_str(&message.body).map_err(|cause| {
+    fn journey(&self, message: &OpenMessage) -> Result<(MoveMessage, Option<&'static Schema>)> {
+        let journey: MoveMessage = serde_json::from_str(&message.body).map_err(|cause| {
             Error::new(ErrorKind::Decode, "the message is no move").with_source(cause)
         })?;
-        let schema = self.client.outbox().type_named(&journey.entity_type);
+        let schema = self.client.outbox().known_types.named(&journey.entity_type);
         Ok((journey, schema))
     }
 
@@ -207,11 +207,11 @@ impl Worker {
         let (journey, Some(schema)) = self.journey(message)? else { return Ok(Handled::Raced) };
         let carry = self.carry_of(table, message, &journey, schema);
         match tokio::time::timeout(self.lease, carry.run()).await {
-            Ok(Ok(Carried::Moved)) => {
+            Ok(Ok(MoveOutcome::Moved)) => {
                 let receipts = [(journey.to_table.clone(), journey.to_partition.clone())];
                 self.finish(table, message, handle, &receipts).await
             }
-            Ok(Ok(Carried::Refused(error))) => {
+            Ok(Ok(MoveOutcome::Refused(error))) => {
                 self.put_aside(table, &message.row, handle, &error.to_string()).await?;
                 Ok(Handled::Poisoned)
             }
@@ -235,11 +235,11 @@ impl Worker {
         &'a self,
         table: &'a str,
         message: &'a OpenMessage,
-        journey: &'a Journey,
+        journey: &'a MoveMessage,
         schema: &'static Schema,
-    ) -> Carry<'a> {
-        let (client, partition_key) = (&self.client, message.row.partition_key());
-        Carry { client, table, partition_key, id: &message.id, schema, journey }
+    ) -> MoveJob<'a> {
+        let (outbox, partition_key) = (self.client.outbox(), message.row.partition_key());
+        MoveJob { outbox, table, partition_key, id: &message.id, schema, journey }
     }
 
     /// Lets go of the entity of a move that failed for good: it can be written again where it is,
@@ -300,7 +300,7 @@ impl Worker {
         now: Ticks,
     ) -> Result<Handled> {
         let tries = message.attempts.saturating_sub(message.failures);
-        let wait = back_off(tries, self.client.outbox().chance.number(), error.retry_after());
+        let wait = back_off(tries, self.client.outbox().store.random.number(), error.retry_after());
         let postponed = message.postponed(handle, &error.to_string(), after(now, wait))?;
         let changed = self.change(table, postponed).await?;
         Ok(changed.map_or(Handled::Raced, |_| Handled::Postponed(error, wait)))
@@ -338,7 +338,7 @@ impl Worker {
         let row_key = receipt_key(id);
         for (table, partition_key) in receipts {
             let delete = Operation::delete(partition_key, &row_key, Condition::Any)?;
-            match self.client.apply_one(table, delete).await {
+            match self.client.store().apply_one(table, delete).await {
                 Ok(_) => {}
                 Err(error) if is_gone(&error) => {}
                 Err(error) => return Err(error),
@@ -349,9 +349,9 @@ impl Worker {
 
     /// Changes a message in the version that one has; `None`: somebody else has it.
     async fn change(&self, table: &str, operation: Operation) -> Result<Option<Option<ETag>>> {
-        match self.client.apply_one(table, operation).await {
+        match self.client.store().apply_one(table, operation).await {
             Ok(written) => Ok(Some(written.etag)),
-            Err(error) if is_lost(&error) => Ok(None),
+            Err(error) if error.is_answer_lost() => Ok(None),
             Err(error) => Err(error),
         }
     }

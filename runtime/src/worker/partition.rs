@@ -47,7 +47,7 @@ impl Partition {
         loop {
             let scan =
                 Scan { table, filter: &filter, select: None, top: None, from: from.as_ref() };
-            let page = client.scan(scan).await?;
+            let page = client.store().scan(scan).await?;
             partition.date = page.date;
             for row in page.rows {
                 let age = age(&row, page.date);

@@ -11,17 +11,17 @@ use crate::{
     entity::Schema,
     error::{Error, ErrorKind, Result},
     outbox::{
-        deadline::Flight,
+        deadline::WriteDeadline,
         fast_path::{guarded, read_row},
         guard::{Guard, Guards},
-        occupied_key::{Contender, Meeting},
-        reservation::is_open,
+        occupied_key::{OccupiedKey, OccupiedKeyAction},
     },
     plan::outbox::{
         CopyAddress, ListMembership, OpenRow, Owner, Place, Step, claim_of, from_of, holds_same,
         is_of_version, place_of, step,
     },
     row::Row,
+    store::derive::is_open,
 };
 
 /// What became of a pass.
@@ -83,7 +83,7 @@ impl Half {
         if done.contains(&Done::Unknown) {
             return Passed::Unknown;
         }
-        let is_sure = second_look || !guards.hold(Guard::SecondLook);
+        let is_sure = second_look || !guards.holds(Guard::SecondLook);
         if is_sure || done.iter().all(|done| *done == Done::Written) {
             return Passed::Done(Open { open, wrote });
         }
@@ -94,7 +94,7 @@ impl Half {
 impl Worker {
     /// Makes a pass over a dirty row.
     pub(super) async fn pass(&self, table: &str, aged: &Aged) -> Passed {
-        let flight = Flight::begin(&self.client);
+        let flight = WriteDeadline::begin(self.client.outbox());
         match self.half(table, aged, flight).await {
             Ok(half) => half.passed(self.client.outbox().guards),
             Err(error) => Passed::failed(aged, error),
@@ -103,18 +103,23 @@ impl Worker {
 
     /// A pass but for the lists elsewhere that the dirty row names: those are read before, and
     /// written after it.
-    pub(super) async fn half(&self, table: &str, aged: &Aged, flight: Flight) -> Result<Half> {
+    pub(super) async fn half(
+        &self,
+        table: &str,
+        aged: &Aged,
+        flight: WriteDeadline,
+    ) -> Result<Half> {
         let guards = self.client.outbox().guards;
         let second_look = aged.age.is_some_and(|age| age >= self.client.outbox().options.flight);
         let open = OpenRow::of(aged.row.clone())?;
         let primary_read = self.read_primary(table, &open);
         let elsewhere = try_join_all(open.names.iter().map(|name| self.read_remote_row(name)));
         let (found, claimed, primary);
-        if !guards.hold(Guard::DestinationFirst) {
+        if !guards.holds(Guard::DestinationFirst) {
             primary = primary_read.await?;
             found = elsewhere.await?;
             claimed = self.claimed(table, &open, &found).await?;
-        } else if guards.hold(Guard::ClaimBetween) {
+        } else if guards.holds(Guard::ClaimBetween) {
             found = elsewhere.await?;
             claimed = self.claimed(table, &open, &found).await?;
             primary = primary_read.await?;
@@ -144,20 +149,20 @@ impl Worker {
 
     async fn read_primary(&self, table: &str, open: &OpenRow) -> Result<Option<Row>> {
         let (partition_key, row_key) = (open.row.partition_key(), open.primary.as_str());
-        self.client.read(Read { table, partition_key, row_key, select: None }).await
+        self.client.store().read(Read { table, partition_key, row_key, select: None }).await
     }
 
     async fn read_remote_row(&self, name: &CopyAddress) -> Result<Option<Row>> {
-        if self.client.outbox().known(name).is_none() {
+        if self.client.outbox().known_types.of_copy(name).is_none() {
             return Ok(None);
         }
-        read_row(&self.client, name).await
+        read_row(self.client.outbox(), name).await
     }
 
     /// The type whose list the name means, where this client can write it.
     fn list_of(&self, name: &CopyAddress) -> Option<&'static Schema> {
-        let can_write = !name.list_place().in_blob || self.client.has_blobs();
-        self.client.outbox().known_list(name).filter(|_| can_write)
+        let can_write = !name.list_place().in_blob || self.client.store().has_blobs();
+        self.client.outbox().known_types.of_list(name).filter(|_| can_write)
     }
 
     /// What has to be done with a row elsewhere; `None`: this program does not know its index.
@@ -170,14 +175,14 @@ impl Worker {
         derived: &Derived<'_>,
     ) -> Result<Option<Step>> {
         let outbox = self.client.outbox();
-        let Some((schema, kinds)) = outbox.known(name) else { return Ok(None) };
+        let Some((schema, kinds)) = outbox.known_types.of_copy(name) else { return Ok(None) };
         let owner =
             Owner { table, partition_key: open.row.partition_key(), row_key: &open.primary };
         let version = derived.primary.and_then(Row::etag);
         let wanted = derived.wanted(schema, name, table)?;
         let kinds = wanted.as_ref().map_or(kinds, |(kinds, _)| *kinds);
         let wanted = wanted.as_ref().map(|(_, copy)| copy).zip(version.as_ref());
-        let by_version = outbox.guards.hold(Guard::CurrentByVersion);
+        let by_version = outbox.guards.holds(Guard::CurrentByVersion);
         let taken = step(kinds, owner, found, wanted, |found, copy, version| match by_version {
             // What another program changed says the same version, and does not hold the same.
             true => Ok(is_of_version(found, version)? && holds_same(found, copy)?),
@@ -199,10 +204,10 @@ impl Worker {
         found: &[Option<Row>],
     ) -> Result<Vec<bool>> {
         let own = Place::new(table, open.row.partition_key(), &open.primary);
-        let leaves = self.client.outbox().guards.hold(Guard::ClaimLeft);
+        let leaves = self.client.outbox().guards.holds(Guard::ClaimLeft);
         let mut claimed = Vec::with_capacity(found.len());
         for (name, found) in open.names.iter().zip(found) {
-            let known = self.client.outbox().known(name);
+            let known = self.client.outbox().known_types.of_copy(name);
             let claim = found.as_ref().map(claim_of).transpose()?.flatten();
             let (Some(found), Some(id), Some((_, kinds))) = (found, claim, known) else {
                 claimed.push(false);
@@ -213,7 +218,7 @@ impl Worker {
             let from = from_of(found)?;
             let is_left = is_own
                 && leaves
-                && match is_open(&self.client, &own, id).await? {
+                && match is_open(self.client.store(), &own, id).await? {
                     Some(is_alive) => is_alive || from.is_some(),
                     None => false,
                 };
@@ -225,7 +230,7 @@ impl Worker {
 
     async fn take(
         &self,
-        flight: Flight,
+        flight: WriteDeadline,
         own: &Place,
         name: &CopyAddress,
         step: Option<Step>,
@@ -234,36 +239,46 @@ impl Worker {
             None => return Ok(Done::Unknown),
             Some(Step::Write(operation)) => (operation, Done::Written),
             Some(Step::Delete(operation)) => (operation, Done::Deleted),
-            Some(Step::Same) if !self.client.outbox().guards.hold(Guard::CurrentByVersion) => {
+            Some(Step::Same) if !self.client.outbox().guards.holds(Guard::CurrentByVersion) => {
                 return Ok(Done::Written);
             }
             Some(Step::Same | Step::Nothing) => return Ok(Done::Nothing),
             Some(Step::Left) => return Ok(Done::Left),
             Some(Step::Taken) => return Err(self.contested(flight, own, name).await?),
         };
-        let Some((_, kinds)) = self.client.outbox().known(name) else { return Ok(Done::Unknown) };
-        let operation = guarded(&self.client, operation)?;
-        flight.write(&self.client, &name.table, kinds, operation).await?;
+        let Some((_, kinds)) = self.client.outbox().known_types.of_copy(name) else {
+            return Ok(Done::Unknown);
+        };
+        let operation = guarded(self.client.outbox(), operation)?;
+        flight.write(self.client.outbox(), &name.table, kinds, operation).await?;
         self.memory().stats.written += 1;
         Ok(done)
     }
 
     /// Why a row cannot be written that another primary has. One that nobody holds the key of any
     /// more goes, and the pass is made again.
-    async fn contested(&self, flight: Flight, own: &Place, name: &CopyAddress) -> Result<Error> {
-        let known = self.client.outbox().known(name).filter(|(_, kinds)| kinds.copy.unique);
+    async fn contested(
+        &self,
+        flight: WriteDeadline,
+        own: &Place,
+        name: &CopyAddress,
+    ) -> Result<Error> {
+        let known =
+            self.client.outbox().known_types.of_copy(name).filter(|(_, kinds)| kinds.copy.unique);
         let Some((_, kinds)) = known else { return Ok(taken(name)) };
         let again = || Error::new(ErrorKind::Contended, "the place of the copy changed meanwhile");
-        let Some(found) = read_row(&self.client, name).await? else { return Ok(again()) };
-        let (client, table) = (&self.client, own.table.as_str());
-        let contender = Contender { client, table, place: own, heirs_of: &[], name, kinds };
+        let Some(found) = read_row(self.client.outbox(), name).await? else { return Ok(again()) };
+        let (outbox, table) = (&**self.client.outbox(), own.table.as_str());
+        let contender = OccupiedKey { outbox, table, place: own, releasing: &[], name, kinds };
         Ok(match contender.meet(&found).await? {
-            Meeting::Violation(error) => error,
-            Meeting::Remove(operation) => {
-                flight.write(&self.client, &name.table, kinds, operation).await?;
+            OccupiedKeyAction::Violation(error) => error,
+            OccupiedKeyAction::Remove(operation) => {
+                flight.write(self.client.outbox(), &name.table, kinds, operation).await?;
                 again()
             }
-            Meeting::Adopt(_) | Meeting::Busy | Meeting::Pending(_) => again(),
+            OccupiedKeyAction::Adopt(_)
+            | OccupiedKeyAction::Busy
+            | OccupiedKeyAction::Pending(_) => again(),
         })
     }
 }

@@ -107,17 +107,22 @@ impl Worker {
         }
         self.poison(Operation::insert(poisoned.finish()?)).await?;
         let seen = Condition::for_etag(version);
-        match self.client.apply_one(table, Operation::delete(partition_key, row_key, seen)?).await {
+        match self
+            .client
+            .store()
+            .apply_one(table, Operation::delete(partition_key, row_key, seen)?)
+            .await
+        {
             Err(error) if !(error.is_not_found() || error.is_precondition_failed()) => Err(error),
             _ => Ok(()),
         }
     }
 
     async fn poison(&self, operation: Operation) -> Result<()> {
-        match self.client.apply_one(TABLE, operation.clone()).await {
+        match self.client.store().apply_one(TABLE, operation.clone()).await {
             Err(error) if error.is_table_missing() => {
                 self.client.create_table_if_not_exists(TABLE).await?;
-                self.client.apply_one(TABLE, operation).await.map(drop)
+                self.client.store().apply_one(TABLE, operation).await.map(drop)
             }
             Err(error) if !error.row_exists() => Err(error),
             _ => Ok(()),
@@ -140,7 +145,7 @@ impl Worker {
                 top: None,
                 from: from.as_ref(),
             };
-            let page = match self.client.scan(scan).await {
+            let page = match self.client.store().scan(scan).await {
                 Ok(page) => page,
                 Err(error) if error.is_table_missing() => return Ok(all),
                 Err(error) => return Err(error),
@@ -173,7 +178,7 @@ impl Worker {
         self.put_back(&poisoned.table, operation).await?;
         let seen = Condition::for_etag(poisoned.row.etag());
         let delete = Operation::delete(PARTITION, poisoned.row.row_key(), seen)?;
-        match self.client.apply_one(TABLE, delete).await {
+        match self.client.store().apply_one(TABLE, delete).await {
             Err(error) if !(error.is_not_found() || error.is_precondition_failed()) => Err(error),
             _ => Ok(()),
         }

@@ -4,12 +4,12 @@ use super::state::Worker;
 use crate::{
     entity::{CopyFamily, EntityRows, Schema},
     error::Result,
-    outbox::reservation::derived,
     plan::{
         moves::move_of,
         outbox::{CopyAddress, ListMembership, OpenRow, Owner, entry},
     },
     row::Row,
+    store::derive::derived,
 };
 
 /// What a primary derives, by type.
@@ -30,13 +30,13 @@ impl Worker {
         let mut rows: Vec<(&'static Schema, Option<EntityRows>)> = Vec::new();
         for name in &open.names {
             let outbox = self.client.outbox();
-            let copy = outbox.known(name).map(|(schema, _)| schema);
-            let Some(schema) = copy.or_else(|| outbox.known_list(name)) else { continue };
+            let copy = outbox.known_types.of_copy(name).map(|(schema, _)| schema);
+            let Some(schema) = copy.or_else(|| outbox.known_types.of_list(name)) else { continue };
             if rows.iter().any(|(known, _)| std::ptr::eq(*known, schema)) {
                 continue;
             }
             let of_primary = match primary {
-                Some(primary) => derived(&self.client, table, schema, primary).await?,
+                Some(primary) => derived(self.client.store(), table, schema, primary).await?,
                 None => None,
             };
             rows.push((schema, of_primary));

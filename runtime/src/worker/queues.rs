@@ -234,9 +234,9 @@ impl Worker {
         if due == Due::Everything {
             return Duration::ZERO;
         }
-        let chance = self.client.outbox().chance.number();
+        let random = self.client.outbox().store.random.number();
         let tries = i32::try_from(tries).unwrap_or(i32::MAX);
-        back_off(tries, chance, error.retry_after()).min(LONGEST)
+        back_off(tries, random, error.retry_after()).min(LONGEST)
     }
 
     /// A message that was handled is deleted; one with receipts stays, hidden and as done, as long as

@@ -216,7 +216,7 @@ impl Worker {
                 None if round.raced == 0 => return Ok(self.stats()),
                 Some(failure) if attempt >= backoff::ATTEMPTS => return Err(failure),
                 None if attempt >= backoff::ATTEMPTS => return Ok(self.stats()),
-                _ => backoff::wait(&self.client, attempt).await,
+                _ => backoff::wait(&self.client.store().random, attempt).await,
             }
             attempt += 1;
         }

@@ -11,10 +11,9 @@ use crate::{
     batch::{Condition, Operation},
     entity::TableEntity,
     error::Result,
-    outbox::commit::read_list,
     plan::{Home, ListDelta},
     row::Row,
-    store::sealing::plan::Placed,
+    store::{lists::read_list, sealing::plan::Placed},
     table::Table,
 };
 
@@ -28,7 +27,7 @@ pub(crate) async fn repair<E: TableEntity>(table: &Table<E>, finding: &Finding) 
     if operations.is_empty() {
         return Ok(false);
     }
-    match table.client.write(&table.name, operations).await {
+    match table.client.store().write(&table.name, operations).await {
         Ok(_) => Ok(true),
         Err(error) if error.lost_race_or_table() => Ok(false),
         Err(error) => Err(error),
@@ -76,7 +75,7 @@ async fn entry<E: TableEntity>(table: &Table<E>, finding: &Finding) -> Result<Ve
     let tokens = table.tokens().await?;
     let keys = (finding.partition_key.as_str(), finding.row_key.as_str());
     let Some(id) = &finding.primary else { return Ok(Vec::new()) };
-    let list = read_list(&table.client, &table.name, keys.0, keys.1).await?;
+    let list = read_list(table.client.store(), &table.name, keys.0, keys.1).await?;
     let primary = read(table, keys.0, id).await?;
     let Some(rows) = derived_if_known::<E>(primary.as_ref(), &tokens)? else {
         return Ok(Vec::new());

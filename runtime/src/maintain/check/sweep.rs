@@ -183,7 +183,7 @@ pub(crate) async fn scan<E: TableEntity>(
     from: Option<Continuation>,
 ) -> Result<(Vec<Row>, Option<Continuation>)> {
     let scan = Scan { table: &table.name, filter, select: None, top: None, from: from.as_ref() };
-    let page = table.client.scan(scan).await?;
+    let page = table.client.store().scan(scan).await?;
     Ok((table.open_to_check(page.rows).await?, page.next))
 }
 

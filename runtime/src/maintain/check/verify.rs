@@ -13,10 +13,10 @@ use crate::{
     entity::{EntityRows, TableEntity, derived_rows},
     error::Result,
     key::{Family, FamilyKind},
-    outbox::commit::read_list,
     plan::{StoredList, Tokens},
     query::decode::at,
     row::{ETag, Row},
+    store::lists::read_list,
     table::Table,
 };
 
@@ -237,7 +237,8 @@ async fn reading<E: TableEntity>(
     primary: &str,
 ) -> Result<Reading> {
     let (row, ids) = if suspect.id.is_some() {
-        let list = read_list(&table.client, &table.name, partition_key, &suspect.row_key).await?;
+        let list =
+            read_list(table.client.store(), &table.name, partition_key, &suspect.row_key).await?;
         list.map_or((None, Vec::new()), |list: StoredList| (Some(list.head().clone()), list.ids))
     } else {
         (read(table, partition_key, &suspect.row_key).await?, Vec::new())
@@ -252,7 +253,7 @@ pub(crate) async fn read<E: TableEntity>(
     row_key: &str,
 ) -> Result<Option<Row>> {
     let read = Read { table: &table.name, partition_key, row_key, select: None };
-    match table.client.read(read).await? {
+    match table.client.store().read(read).await? {
         Some(row) => table.open_to_check(vec![row]).await.map(|mut rows| rows.pop()),
         None => Ok(None),
     }

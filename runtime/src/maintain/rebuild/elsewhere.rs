@@ -6,6 +6,7 @@ use crate::{
     error::Result,
     key::{Family, FamilyKind},
     limits::BATCH_OPERATIONS,
+    outbox::registration,
     plan::outbox::Dirty,
     query::decode::at,
     row::Row,
@@ -34,7 +35,7 @@ pub(crate) async fn record<E: TableEntity>(
             operations.extend(dirty.map(|dirty| dirty.recorded(true)).transpose()?);
         }
         recorded += u64::try_from(operations.len()).unwrap_or(u64::MAX);
-        table.client.outbox().record(&table.client, &table.name, operations).await?;
+        registration::record(table.client.outbox(), &table.name, operations).await?;
     }
     Ok(recorded)
 }

@@ -17,10 +17,9 @@ use crate::{
         repair::touch,
         verify::{derived, read},
     },
-    outbox::commit::read_list,
     plan::{Home, ListDelta, StoredList, Tokens},
     row::Row,
-    store::{backoff, sealing::plan::Placed},
+    store::{backoff, lists::read_list, sealing::plan::Placed},
     table::Table,
 };
 
@@ -116,7 +115,7 @@ impl<E: TableEntity> Work<'_, E> {
                 Tried::Again(left) => return Ok(halves(left)),
                 Tried::TooLarge => return Ok(halves(group)),
             }
-            backoff::wait(&self.table.client, attempt).await;
+            backoff::wait(&self.table.client.store().random, attempt).await;
         }
         Err(backoff::contended().in_table(&self.table.name))
     }
@@ -145,7 +144,7 @@ impl<E: TableEntity> Work<'_, E> {
     }
 
     async fn send(&self, operations: Vec<Placed>) -> Result<()> {
-        self.table.client.write(&self.table.name, operations).await.map(drop)
+        self.table.client.store().write(&self.table.name, operations).await.map(drop)
     }
 
     async fn read_lists(&self, group: &[Item]) -> Result<BTreeMap<String, Option<StoredList>>> {
@@ -158,7 +157,8 @@ impl<E: TableEntity> Work<'_, E> {
         let table = self.table;
         stream::iter(heads)
             .map(|(head, partition_key)| async move {
-                let list = read_list(&table.client, &table.name, &partition_key, &head).await?;
+                let list =
+                    read_list(table.client.store(), &table.name, &partition_key, &head).await?;
                 Ok((head, list))
             })
             .buffered(READS)

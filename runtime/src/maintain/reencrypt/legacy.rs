@@ -82,7 +82,7 @@ impl<E: TableEntity> Reencrypt<E> {
     /// The row as the old library knew it, and the values that were merged onto it since in this
     /// crate's format.
     async fn apart(&self, row: &Row) -> Result<(Row, Vec<(String, Value)>)> {
-        let vault = &self.table.client.vault;
+        let vault = &self.table.client.store().sealing;
         let mut old = Row::build(row.partition_key(), row.row_key());
         let mut modern = Vec::new();
         let mut properties = row.properties();

@@ -82,7 +82,7 @@ impl<E: TableEntity> Reencrypt<E> {
         // A cursor without a row is where a table begins.
         let from = cursor.as_ref().map(|cursor| &cursor.at).filter(|at| **at != nowhere());
         let scan = Scan { table, filter, select: None, top: self.page_size, from };
-        let page = match self.table.client.scan(scan).await {
+        let page = match self.table.client.store().scan(scan).await {
             // A table of copies that nothing was written to yet.
             Err(error) if error.is_not_found() && table != self.table.name => return Ok(None),
             page => page?,
@@ -110,7 +110,7 @@ impl<E: TableEntity> Reencrypt<E> {
     async fn rewritten(&self, row: &Row) -> Result<Option<Placed>> {
         match &self.what {
             What::Keys => {
-                let vault = &self.table.client.vault;
+                let vault = &self.table.client.store().sealing;
                 vault.resealed(&self.table.name, E::SCHEMA, row).await
             }
             #[cfg(feature = "legacy-encryption")]
@@ -143,7 +143,7 @@ impl<E: TableEntity> Reencrypt<E> {
                 }
             }
             let written = u64::try_from(placed.len()).unwrap_or(u64::MAX);
-            let error = match self.table.client.write(table, placed).await {
+            let error = match self.table.client.store().write(table, placed).await {
                 Ok(_) => {
                     report.rewritten += written;
                     return Ok(());
@@ -180,11 +180,11 @@ impl<E: TableEntity> Reencrypt<E> {
         if !raced || at >= rows.len() || attempt >= backoff::ATTEMPTS * 4 {
             return Err(error);
         }
-        backoff::wait(&self.table.client, attempt.min(backoff::ATTEMPTS - 1)).await;
+        backoff::wait(&self.table.client.store().random, attempt.min(backoff::ATTEMPTS - 1)).await;
         let row = rows.remove(at);
         let (partition_key, row_key) = (row.partition_key(), row.row_key());
         let read = Read { table, partition_key, row_key, select: None };
-        rows.extend(self.table.client.read(read).await?);
+        rows.extend(self.table.client.store().read(read).await?);
         Ok(rows)
     }
 }

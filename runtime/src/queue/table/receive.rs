@@ -129,7 +129,7 @@ impl TableQueue {
 
     /// Takes all of the messages, or as many of the first as one transaction holds, or none.
     async fn take_all(&self, found: &[Found], visibility: Duration) -> Result<Vec<Received>> {
-        let (until, holder) = (Instant::now() + visibility, self.chance.id());
+        let (until, holder) = (Instant::now() + visibility, self.random.id());
         let due = after(self.clock.now(), visibility);
         let place = Place { due, hidden: ticks(visibility), holder: &holder };
         let (mut batch, mut moved) = (Batch::new(TABLE), Vec::new());

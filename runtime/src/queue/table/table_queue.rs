@@ -20,7 +20,7 @@ use crate::{
         port::{Queue, QueueCapabilities, check_name, check_time},
         server_clock::{after, ticks},
     },
-    random::Chance,
+    random::RandomSource,
 };
 
 /// The table of all queues.
@@ -51,7 +51,7 @@ pub struct TableQueue {
     pub(crate) name: String,
     shards: u32,
     pub(crate) clock: Arc<ServerClock>,
-    pub(crate) chance: Arc<Chance>,
+    pub(crate) random: Arc<RandomSource>,
     without: Option<QueueGuard>,
 }
 
@@ -59,16 +59,16 @@ impl TableQueue {
     /// The queue of that name. Nothing is sent yet.
     pub fn new(backend: impl Backend, name: impl Into<String>) -> Self {
         let clock = Arc::new(ServerClock::new(Arc::new(SystemClock)));
-        Self::of(Arc::new(backend), name.into(), clock, Chance::default())
+        Self::of(Arc::new(backend), name.into(), clock, RandomSource::default())
     }
 
     pub(crate) fn of(
         backend: Arc<dyn Backend>,
         name: String,
         clock: Arc<ServerClock>,
-        chance: Chance,
+        random: RandomSource,
     ) -> Self {
-        Self { backend, name, shards: 1, clock, chance: Arc::new(chance), without: None }
+        Self { backend, name, shards: 1, clock, random: Arc::new(random), without: None }
     }
 
     /// Spreads the messages over so many partitions, at most 100: 1 unless told. One takes some 500
@@ -96,7 +96,7 @@ impl TableQueue {
     /// The shards, in an order that is another one each time.
     pub(crate) fn all_shards(&self) -> impl Iterator<Item = String> {
         let shards = u64::from(self.shards);
-        let first = self.chance.number() % shards;
+        let first = self.random.number() % shards;
         (0..shards).map(move |at| {
             let shard = (first + at) % shards;
             Letter::shard(&self.name, u32::try_from(shard).unwrap_or(0))
@@ -178,7 +178,7 @@ impl TableQueue {
         check_body(body)?;
         check_time("a delay", Duration::ZERO, delay)?;
         self.set_clock().await?;
-        let id = self.chance.id();
+        let id = self.random.id();
         let shard = self.all_shards().next().unwrap_or_default();
         let now = self.clock.now();
         let letter =

@@ -43,7 +43,7 @@ impl TableQueue {
         check_body(&body)?;
         let receipt = Receipt::parse(message.receipt())?;
         let letter = receipt.letter(message.id(), &body, message.dequeue_count());
-        let (until, holder) = (Instant::now() + visibility, self.chance.id());
+        let (until, holder) = (Instant::now() + visibility, self.random.id());
         let due = distinct(&letter, after(self.clock.now(), visibility), &receipt.row_key);
         let place = Place { due, hidden: ticks(visibility), holder: &holder };
         let (row_key, row) = (letter.row_key(due), letter.queued(place)?);

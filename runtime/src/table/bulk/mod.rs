@@ -53,6 +53,13 @@ pub struct BulkReport {
     pub requests: u64,
 }
 
+impl Client {
+    /// Many writes, grouped into as few transactions as they fit in; not atomic as a whole.
+    pub fn bulk(&self) -> Bulk {
+        Bulk::new(self.clone(), None)
+    }
+}
+
 impl BulkReport {
     /// Whether every entity was written.
     pub fn is_complete(&self) -> bool {

@@ -49,7 +49,7 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
         for attempt in 0..backoff::ATTEMPTS {
             *requests += 1;
             let read = Read { table: &table, partition_key, row_key, select: None };
-            let row = self.client.read_as(read, self.reading).await?;
+            let row = self.client.store().read_as(read, self.reading).await?;
             let stored = row.map(T::reread).transpose().map_err(place)?.flatten();
             if (self.is_done)(stored.as_ref()) {
                 return Ok(());
@@ -60,10 +60,12 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
             };
             let change = self.replacement(stored).map_err(place)?;
             *requests += 1;
-            match commit(&self.client, &table, &[change]).await {
+            match commit(self.client.outbox(), &table, &[change]).await {
                 Ok(_) => return Ok(()),
                 // Changed or gone since it was read: the next read tells.
-                Err(error) if is_overtaken(&error) => backoff::wait(&self.client, attempt).await,
+                Err(error) if is_overtaken(&error) => {
+                    backoff::wait(&self.client.store().random, attempt).await
+                }
                 Err(error) => return Err(error.without_operation()),
             }
         }

@@ -21,7 +21,10 @@ use super::{
 };
 use crate::{
     error::{BoxError, Error, Result},
-    outbox::commit::{commit, keyed},
+    outbox::{
+        commit::{commit, keyed},
+        registration::register_all,
+    },
     plan::Change,
     table::Client,
 };
@@ -82,7 +85,9 @@ impl Run {
         self.next_index += 1;
         let item = Item { index, done_when_missing };
         let keyed = match change {
-            Ok(change) => keyed(&self.work.client, &table, &[change]).await.map(Cow::into_owned),
+            Ok(change) => {
+                keyed(self.work.client.outbox(), &table, &[change]).await.map(Cow::into_owned)
+            }
             Err(error) => Err(error),
         };
         let placed = match keyed.map(|mut changes| changes.pop()) {
@@ -137,7 +142,7 @@ impl Run {
     /// changes are registered with it: they will need one, and many cost little more than one.
     async fn send_all(&mut self, groups: Vec<Group>) {
         let outbox = self.work.client.outbox();
-        let is_new = |(table, key): &(String, String)| !outbox.is_registered(table, key);
+        let is_new = |(table, key): &(String, String)| !outbox.registrations.has(table, key);
         let mut places: Vec<_> = groups.iter().filter_map(Group::fenced).filter(is_new).collect();
         if !places.is_empty() {
             let waiting = self.groups.fenced().filter(is_new);
@@ -244,7 +249,7 @@ fn prepare(
     client: Client,
     places: Vec<(String, String)>,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-    Box::pin(async move { client.outbox().prepare(&client, places).await })
+    Box::pin(async move { register_all(client.outbox(), places).await })
 }
 
 /// Sends a group. A change that fails is taken out and the others are sent again; a group whose
@@ -257,7 +262,7 @@ async fn fly(client: Client, id: u64, group: Arc<Group>) -> Landed {
             continue;
         }
         landed.requests += 1;
-        let error = match commit(&client, &group.table, &group.changes).await {
+        let error = match commit(client.outbox(), &group.table, &group.changes).await {
             Ok(_) => {
                 landed.done += u64::try_from(group.items.len()).unwrap_or(u64::MAX);
                 continue;

@@ -10,12 +10,12 @@ use crate::{
     error::Result,
     key::{Family, FamilyKind},
     maintain::check::FindingKind,
-    outbox::remote_list::find_list,
     plan::{
         Ids, LIST_MARKER, head_key, ids_of,
         outbox::{CopyAddress, ListMembership, Owner, entry, entry_keys},
     },
     row::Row,
+    store::lists::find_list,
     table::Table,
 };
 
@@ -76,7 +76,7 @@ pub(crate) async fn times<E: TableEntity>(
     name: &CopyAddress,
     (partition_key, row_key): (&str, &str),
 ) -> Result<usize> {
-    let list = match find_list(&table.client, &name.list_place()).await {
+    let list = match find_list(table.client.store(), &name.list_place()).await {
         // No lists are there.
         Err(error) if error.is_table_missing() => return Ok(0),
         list => list?,

@@ -8,6 +8,7 @@ use crate::{
     error::Result,
     limits::BATCH_OPERATIONS,
     maintain::check::{Finding, FindingKind},
+    outbox::registration,
     plan::outbox::{CopyAddress, suspected},
     table::Table,
 };
@@ -60,5 +61,5 @@ async fn send<E: TableEntity>(
     table: &Table<E>,
     operations: Vec<crate::batch::Operation>,
 ) -> Result<()> {
-    table.client.outbox().record(&table.client, &table.name, operations).await.map(drop)
+    registration::record(table.client.outbox(), &table.name, operations).await.map(drop)
 }

@@ -191,7 +191,7 @@ impl<'t, E: TableEntity> Elsewhere<'t, E> {
 
     /// Reads what is held again, a flight later.
     async fn confirm(&mut self, held: Vec<Held>) -> Result<Vec<Finding>> {
-        if held.is_empty() || !self.table.client.outbox().guards.hold(Guard::CheckTwice) {
+        if held.is_empty() || !self.table.client.outbox().guards.holds(Guard::CheckTwice) {
             return Ok(held.into_iter().map(Held::finding).collect());
         }
         self.tell();
@@ -248,7 +248,7 @@ impl Tour {
             let filter = &Filter::Constant(true);
             let from = self.from.take();
             let scan = Scan { table: &name, filter, select: None, top: None, from: from.as_ref() };
-            match table.client.scan(scan).await {
+            match table.client.store().scan(scan).await {
                 Ok(page) => {
                     if page.next.is_none() {
                         self.tables.pop();

@@ -76,7 +76,7 @@ pub(crate) async fn look<E: TableEntity>(table: &Table<E>, suspect: Suspect) -> 
         }
         _ => (copy(table, &suspect).await?, 0),
     };
-    let looks_at_it = table.client.outbox().guards.hold(Guard::CheckOpenWork);
+    let looks_at_it = table.client.outbox().guards.holds(Guard::CheckOpenWork);
     if looks_at_it && is_claimed(table, &suspect, copy.as_ref()).await? {
         return Ok(Looked::Pending);
     }
@@ -89,7 +89,7 @@ pub(crate) async fn look<E: TableEntity>(table: &Table<E>, suspect: Suspect) -> 
     };
     let dirty = dirty_key(row_key);
     let open = Read { table: &table.name, partition_key, row_key: &dirty, select: None };
-    if looks_at_it && table.client.read(open).await?.is_some() {
+    if looks_at_it && table.client.store().read(open).await?.is_some() {
         return Ok(Looked::Pending);
     }
     let primary = verify::read(table, partition_key, row_key).await?;
@@ -136,7 +136,7 @@ async fn is_claimed<E: TableEntity>(
         row_key: &claim,
         select: None,
     };
-    match table.client.read(read).await {
+    match table.client.store().read(read).await {
         Err(error) if error.is_table_missing() => Ok(false),
         read => Ok(read?.is_some()),
     }
@@ -150,7 +150,7 @@ async fn copy<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Result<Opt
         row_key: &name.row_key,
         select: None,
     };
-    match table.client.read(read).await {
+    match table.client.store().read(read).await {
         Ok(Some(row)) => {
             let opened = table.open_to_check_in(&name.table, vec![row]).await;
             opened.map(|mut rows| rows.pop())

@@ -1,0 +1,76 @@
+//! What a primary row derives: its copies and lists, from its decrypted form.
+
+use super::rows::Store;
+use crate::{
+    backend::Read,
+    entity::{CopyFamily, EntityRows, Schema},
+    error::Result,
+    plan::outbox::{CopyAddress, Owner, Place, claim_key, is_alive, owned_copy},
+    row::{ETag, Row},
+};
+
+/// What a primary derives: from its plain form, with the tokens of its keys.
+pub(crate) async fn derived(
+    store: &Store,
+    table: &str,
+    schema: &'static Schema,
+    primary: &Row,
+) -> Result<Option<EntityRows>> {
+    let plain = store.opened(table, primary.clone(), schema).await?;
+    let Some(rows) = (schema.derived)(&plain)? else { return Ok(None) };
+    let rows = store.tokens_of(schema).await?.fill(schema, rows)?;
+    Ok(Some(rows.with_encrypted_names_of(&plain)))
+}
+
+/// A copy that a primary derives, and the version of the primary.
+#[derive(Debug, Clone)]
+pub(crate) struct Held {
+    pub(crate) kinds: CopyFamily,
+    pub(crate) copy: Row,
+    version: ETag,
+}
+
+impl Held {
+    /// The copy as it is stored.
+    pub(crate) fn stored(&self, place: &Place) -> Result<Row> {
+        let Place { table, partition_key, row_key } = place;
+        owned_copy(
+            &self.copy,
+            self.kinds,
+            Owner { table, partition_key, row_key },
+            Some(&self.version),
+        )
+    }
+}
+
+/// What a primary derives for a key, if it does.
+pub(crate) async fn held_by(
+    store: &Store,
+    place: &Place,
+    schema: &'static Schema,
+    name: &CopyAddress,
+) -> Result<Option<Held>> {
+    let Some(primary) = read_place(store, place, &place.row_key).await? else { return Ok(None) };
+    let Some(version) = primary.etag() else { return Ok(None) };
+    let rows = derived(store, &place.table, schema, &primary).await?;
+    let copies = rows.into_iter().flat_map(|rows| rows.remote_copies);
+    let Some(copy) = copies.into_iter().find(|copy| name.is_of(&place.table, copy)) else {
+        return Ok(None);
+    };
+    let Some(primary) = schema.primary_of_copy(copy.family) else { return Ok(None) };
+    let kinds = CopyFamily { copy: copy.family, primary, schema };
+    Ok(Some(Held { kinds, copy: copy.row, version }))
+}
+
+/// Whether the transaction of a claim in the partition of a primary may still come; `None`: the
+/// claim is gone.
+pub(crate) async fn is_open(store: &Store, place: &Place, id: &str) -> Result<Option<bool>> {
+    let claim = read_place(store, place, &claim_key(id)).await?;
+    claim.as_ref().map(is_alive).transpose()
+}
+
+/// A row of the partition of a primary; a table that is gone has none.
+async fn read_place(store: &Store, place: &Place, row_key: &str) -> Result<Option<Row>> {
+    let Place { table, partition_key, .. } = place;
+    store.row_or_no_table(Read { table, partition_key, row_key, select: None }).await
+}

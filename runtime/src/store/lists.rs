@@ -1,0 +1,163 @@
+//! Lists as they are stored: in rows, or in a blob.
+
+use std::collections::BTreeMap;
+
+use futures_util::{StreamExt, stream};
+
+use super::{backoff, rows::Store};
+#[cfg(feature = "blob")]
+use crate::blob::{BlobList, list_name};
+use crate::{
+    access::Keys,
+    backend::{Read, Scan},
+    error::{Error, ErrorKind, Result},
+    filter::Filter,
+    plan::{Ids, StoredList, outbox::ListPlace, spill_bounds},
+    row::Row,
+};
+
+/// Lists that are read at a time.
+const AT_ONCE: usize = 16;
+
+/// A list elsewhere as it was read.
+#[derive(Debug, Clone)]
+pub(crate) enum FoundList {
+    /// In rows; `None`: it is not there.
+    Rows(Option<StoredList>),
+    /// In a blob; `None`: it is not there.
+    #[cfg(feature = "blob")]
+    Blob(Option<BlobList>),
+}
+
+/// Lists by their places, as far as they could be read.
+pub(crate) type Lists = BTreeMap<ListPlace, Result<FoundList>>;
+
+/// Reads the lists at some places, once each.
+pub(crate) async fn find_lists(store: &Store, mut places: Vec<ListPlace>) -> Lists {
+    places.sort();
+    places.dedup();
+    let found = stream::iter(places).map(|place| async move {
+        let list = find_list(store, &place).await;
+        (place, list)
+    });
+    found.buffer_unordered(AT_ONCE).collect().await
+}
+
+/// Reads a list.
+pub(crate) async fn find_list(store: &Store, place: &ListPlace) -> Result<FoundList> {
+    let ListPlace { table, partition_key, row_key, .. } = place;
+    if place.in_blob {
+        return find_blob(store, place).await.map_err(|error| at(place, error));
+    }
+    let list = read_list_of(store, table, (partition_key, row_key), Ids::Anywhere).await;
+    list.map(FoundList::Rows).map_err(|error| at(place, error))
+}
+
+/// Refuses to go on without a place for blobs.
+pub(crate) fn need_blobs(store: &Store, place: &ListPlace) -> Result<()> {
+    match place.in_blob && !store.has_blobs() {
+        true => Err(at(place, without_blobs())),
+        false => Ok(()),
+    }
+}
+
+pub(crate) fn without_blobs() -> Error {
+    let message =
+        "the list is kept in blobs, and the outbox has none: `Outbox::builder().blobs(..)`";
+    Error::new(ErrorKind::Unsupported, message)
+}
+
+/// What the blob of a list is called.
+#[cfg(feature = "blob")]
+pub(crate) fn blob_name(table: &str, partition_key: &str, row_key: &str) -> Result<String> {
+    list_name(table, partition_key, row_key).map(|name| name.to_string())
+}
+
+#[cfg(not(feature = "blob"))]
+pub(crate) fn blob_name(_: &str, _: &str, _: &str) -> Result<String> {
+    Err(without_blobs())
+}
+
+#[cfg(feature = "blob")]
+async fn find_blob(store: &Store, place: &ListPlace) -> Result<FoundList> {
+    let blobs = store.blobs.as_ref().ok_or_else(without_blobs)?;
+    let name = list_name(&place.table, &place.partition_key, &place.row_key)?;
+    let blob = blobs.read(&name).await?;
+    let list = blob.map(|blob| BlobList::of(blob, place)).transpose()?;
+    Ok(FoundList::Blob(list))
+}
+
+#[cfg(not(feature = "blob"))]
+#[allow(clippy::unused_async, reason = "the other form awaits")]
+async fn find_blob(_: &Store, _: &ListPlace) -> Result<FoundList> {
+    Err(without_blobs())
+}
+
+impl FoundList {
+    /// What is in it, in its order.
+    pub(crate) fn ids(&self) -> &[String] {
+        match self {
+            Self::Rows(list) => list.as_ref().map(|list| &*list.ids).unwrap_or_default(),
+            #[cfg(feature = "blob")]
+            Self::Blob(list) => list.as_ref().map(|list| &*list.ids).unwrap_or_default(),
+        }
+    }
+}
+
+/// A list as it is in one version of its head.
+pub(crate) async fn read_list(
+    store: &Store,
+    table: &str,
+    partition_key: &str,
+    row_key: &str,
+) -> Result<Option<StoredList>> {
+    read_list_of(store, table, (partition_key, row_key), Ids::RowKeys).await
+}
+
+/// The same for a list of such ids.
+pub(crate) async fn read_list_of(
+    store: &Store,
+    table: &str,
+    (partition_key, row_key): (&str, &str),
+    of: Ids,
+) -> Result<Option<StoredList>> {
+    let head = Read { table, partition_key, row_key, select: None };
+    let Some(mut row) = store.read(head).await? else { return Ok(None) };
+    for attempt in 0..backoff::ATTEMPTS {
+        let mut list = StoredList::of(row, of)?;
+        if list.spills() == 0 {
+            return Ok(Some(list));
+        }
+        let (first, last) = spill_bounds(row_key, list.spills());
+        let keys = Keys::partition(partition_key).rows(first.as_str()..=last.as_str());
+        for spill in scan_all(store, table, &keys.filter()).await? {
+            list.extend(&spill)?;
+        }
+        match store.read(head).await? {
+            Some(again) if again.etag() == list.head().etag() => return Ok(Some(list)),
+            Some(again) => row = again,
+            None => return Ok(None),
+        }
+        backoff::wait(&store.random, attempt).await;
+    }
+    let message = "the list kept changing while its rows were read";
+    Err(Error::new(ErrorKind::Contended, message).in_table(table).at_keys(partition_key, row_key))
+}
+
+async fn scan_all(store: &Store, table: &str, filter: &Filter) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    let mut from = None;
+    loop {
+        let scan = Scan { table, filter, select: None, top: None, from: from.as_ref() };
+        let page = store.scan(scan).await?;
+        rows.extend(page.rows);
+        match page.next {
+            Some(next) => from = Some(next),
+            None => return Ok(rows),
+        }
+    }
+}
+
+pub(crate) fn at(place: &ListPlace, error: Error) -> Error {
+    error.in_table(&place.table).at_keys(&place.partition_key, &place.row_key)
+}

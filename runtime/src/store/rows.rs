@@ -1,0 +1,165 @@
+//! Reading and writing rows: every request of the library to its backend goes through here.
+
+use std::sync::Arc;
+
+#[cfg(feature = "blob")]
+use crate::blob::blobs::Blobs;
+use crate::{
+    backend::{Backend, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
+    batch::{Batch, Operation, Written},
+    entity::Schema,
+    error::{Error, ErrorKind, Result},
+    limits,
+    plan::Tokens,
+    random::RandomSource,
+    row::Row,
+};
+
+use super::sealing::{Vault, open::Reading, plan::Placed};
+
+/// A backend, with what rows are sealed and opened with. Clones share everything.
+#[derive(Debug, Clone)]
+pub(crate) struct Store {
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) sealing: Arc<Vault>,
+    /// The source of ids and of random waits.
+    pub(crate) random: Arc<RandomSource>,
+    #[cfg(feature = "blob")]
+    pub(crate) blobs: Option<Blobs>,
+}
+
+impl Store {
+    /// Returns whether the client was given a store for blobs.
+    pub(crate) const fn has_blobs(&self) -> bool {
+        #[cfg(feature = "blob")]
+        let has_blobs = self.blobs.is_some();
+        #[cfg(not(feature = "blob"))]
+        let has_blobs = false;
+        has_blobs
+    }
+
+    /// Returns what the backend can do.
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        self.backend.capabilities()
+    }
+
+    /// Creates a table.
+    pub(crate) async fn create_table(&self, name: &str) -> Result<()> {
+        limits::check_table_name(name)?;
+        self.tables_request(TableRequest::Create(name)).await.map(drop)
+    }
+
+    /// Creates a table if it does not exist; returns `true` if it was created.
+    pub(crate) async fn create_table_if_not_exists(&self, name: &str) -> Result<bool> {
+        match self.create_table(name).await {
+            Ok(()) => Ok(true),
+            Err(error) if error.table_exists() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sends a request about tables; an error names the table.
+    pub(crate) async fn tables_request(&self, request: TableRequest<'_>) -> Result<TableNames> {
+        let (TableRequest::Create(name) | TableRequest::Delete(name)) = request else {
+            return self.backend.tables(request).await;
+        };
+        self.backend.tables(request).await.map_err(|error| error.in_table(name))
+    }
+
+    /// Fetches the key that makes the tokens of keys (`{..:hmac}` parts).
+    pub(crate) async fn tokens(&self) -> Result<Tokens> {
+        self.sealing.tokens().await
+    }
+
+    /// Fetches the key that makes the tokens of an entity's keys; none if its keys have no tokens.
+    pub(crate) async fn tokens_of(&self, schema: &'static Schema) -> Result<Tokens> {
+        if schema.has_tokens() { self.tokens().await } else { Ok(Tokens::none()) }
+    }
+
+    /// Reads a row and decrypts what `reading` says is sealed.
+    pub(crate) async fn read_as(&self, request: Read<'_>, reading: Reading) -> Result<Option<Row>> {
+        let Some(row) = self.read(request).await? else { return Ok(None) };
+        let opened = self.sealing.open_one(request.table, row, reading, request.select).await;
+        opened.map(Some).map_err(|error| error.in_table(request.table))
+    }
+
+    /// Decrypts a stored row of the type `schema`.
+    pub(crate) async fn opened(
+        &self,
+        table: &str,
+        row: Row,
+        schema: &'static Schema,
+    ) -> Result<Row> {
+        let opened = self.sealing.open_one(table, row, Reading::Typed(schema), None).await;
+        opened.map_err(|error| error.in_table(table))
+    }
+
+    /// Reads a row as it is stored, still sealed.
+    pub(crate) async fn read(&self, request: Read<'_>) -> Result<Option<Row>> {
+        self.backend.read(request).await.map_err(|error| {
+            error.in_table(request.table).at_keys(request.partition_key, request.row_key)
+        })
+    }
+
+    /// Reads a row as it is stored; a missing table is a missing row.
+    pub(crate) async fn row_or_no_table(&self, request: Read<'_>) -> Result<Option<Row>> {
+        match self.read(request).await {
+            Err(error) if error.is_table_missing() => Ok(None),
+            read => read,
+        }
+    }
+
+    /// Reads one page of rows as they are stored, still sealed.
+    pub(crate) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
+        self.backend.scan(request).await.map_err(|error| error.in_table(request.table))
+    }
+
+    /// Seals the rows of all operations and writes all of them or none.
+    pub(crate) async fn write(&self, table: &str, placed: Vec<Placed>) -> Result<Vec<Written>> {
+        let operations = self.sealing.seal(table, placed).await;
+        let operations = operations.map_err(|error| error.in_table(table))?;
+        let is_single = operations.len() == 1;
+        let mut batch = Batch::new(table);
+        for operation in operations {
+            let pushed = batch.push(operation);
+            pushed.map_err(|e| if is_single { e.without_operation() } else { e })?;
+        }
+        if batch.is_empty() { Ok(Vec::new()) } else { self.apply(&batch).await }
+    }
+
+    /// Writes rows of the library's own, which are never sealed.
+    pub(crate) async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
+        let written = self.backend.apply(batch).await.map_err(|error| {
+            let failed = batch.operations().get(error.failed_index().unwrap_or(0));
+            let error = error.in_table(batch.table());
+            match failed {
+                Some(failed) => error.at_keys(failed.row().partition_key(), failed.row().row_key()),
+                None => error,
+            }
+        })?;
+        if written.len() == batch.len() {
+            return Ok(written);
+        }
+        let message = format!(
+            "the backend answered {} operations of {}; whether they were applied is unknown",
+            written.len(),
+            batch.len()
+        );
+        Err(Error::new(ErrorKind::Ambiguous, message).in_table(batch.table()))
+    }
+
+    /// Seals the row of one operation and writes it.
+    pub(crate) async fn write_one(&self, table: &str, placed: Placed) -> Result<Written> {
+        one_answer(self.write(table, vec![placed]).await?)
+    }
+
+    /// Writes one row of the library's own, which is never sealed.
+    pub(crate) async fn apply_one(&self, table: &str, operation: Operation) -> Result<Written> {
+        one_answer(self.apply(&Batch::single(table, operation)?).await?)
+    }
+}
+
+/// Returns the answer to a batch of one operation.
+fn one_answer(mut written: Vec<Written>) -> Result<Written> {
+    written.pop().ok_or_else(|| Error::new(ErrorKind::Backend, "the backend gave no answer"))
+}
