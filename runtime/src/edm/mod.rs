@@ -1,13 +1,13 @@
 //! Defines property values, the service's eight property types (the Entity Data Model, EDM), and
 //! how Rust types map to them.
 
-mod bag;
-mod json;
+mod value;
+mod ticks;
 mod map;
 mod property;
+mod bag;
+mod json;
 mod std_types;
-mod ticks;
-mod value;
 #[cfg(feature = "chrono")]
 mod with_chrono;
 #[cfg(feature = "rust_decimal")]

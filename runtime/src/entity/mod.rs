@@ -1,27 +1,26 @@
 //! Defines what the derives implement for entities, and the types that generated code uses.
 
-mod column;
 mod kind;
-mod dynamic;
 mod message;
-mod names;
-mod patch;
 mod untyped_path;
-mod path;
 mod pending;
-mod projection;
-mod properties;
-mod reference;
-mod related;
 mod rows;
 mod schema;
+mod names;
+mod properties;
+mod column;
+mod patch;
 mod sealed;
-pub mod set;
 mod stored;
-mod version;
 mod view;
-
-use time::OffsetDateTime;
+mod path;
+mod projection;
+mod table_entity;
+mod dynamic;
+mod reference;
+mod version;
+pub mod set;
+mod related;
 
 pub use column::{Column, Flattened, Flattens, Predicate, ReadColumn, ReadKeyPart, SystemValue};
 pub use dynamic::DynamicEntity;
@@ -47,6 +46,7 @@ pub use sealed::SEAL;
 pub(crate) use sealed::SealedColumn;
 pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};
 pub use stored::Stored;
+pub use table_entity::{FromRow, TableEntity};
 pub use untyped_path::{Access, PathDraft};
 pub use version::{UpgradeFrom, derived_rows, owner_of_older, rows_of_older, upgrade_older};
 pub(crate) use version::{
@@ -55,168 +55,3 @@ pub(crate) use version::{
 pub use view::{
     FullCopy, FullView, HeldBy, HoldsField, ListRows, PartialCopy, PrimaryRow, ReadableAs, View,
 };
-
-use crate::{
-    error::{BoxError, Result},
-    key::Family,
-    row::Row,
-};
-
-/// A type that a query can return: an entity, a projection, a set, a dynamic entity.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be read from a row",
-    note = "derive `TableEntity`, `EntitySet` or `Projection` for it, or use `DynamicEntity`"
-)]
-pub trait FromRow: Sized + Send + 'static {
-    /// Returns the properties that the type reads from rows of `family`, or `None` for all.
-    fn columns(family: Option<&'static Family>) -> Option<Vec<String>>;
-
-    /// Reads the value from a row that is known to be of this type.
-    ///
-    /// # Errors
-    ///
-    /// `is_decode`, naming the property, if the row does not fit the type; `is_corrupt` for a
-    /// damaged row.
-    fn from_row(row: &Row) -> Result<Self>;
-
-    /// Reads the value from a row that is known to be of this type and family.
-    ///
-    /// # Errors
-    ///
-    /// Fails like [`from_row`](Self::from_row).
-    fn from_copy(row: &Row, family: &'static Family) -> Result<Self> {
-        let _ = family;
-        Self::from_row(row)
-    }
-
-    /// Reads the value and passes it to `wrap`. An enum around the value is so filled in place and
-    /// not copied. Reading starts at the byte offset `from`, because the properties before it are
-    /// known.
-    #[doc(hidden)]
-    #[inline]
-    fn read_with<R>(
-        row: &Row,
-        family: &'static Family,
-        from: u32,
-        wrap: impl FnOnce(Self) -> R,
-    ) -> Result<R> {
-        let _ = from;
-        Self::from_copy(row, family).map(wrap)
-    }
-}
-
-/// A struct that is stored as an entity. `#[derive(TableEntity)]` implements it.
-///
-/// Its functions and constants belong to the trait, so that an item of equal name on the struct
-/// shadows them without a conflict.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not an entity",
-    note = "write `#[derive(TableEntity)]` on the struct"
-)]
-pub trait TableEntity: FromRow + Sync {
-    /// The path builder that [`primary`](Self::primary) returns.
-    type Primary;
-    /// The patch builder that [`patch`](Self::patch) returns.
-    type Patch: Into<Patch<Self>>;
-
-    /// The description of the entity's rows: names, keys, columns.
-    const SCHEMA: &'static Schema;
-
-    /// The column of the PartitionKey.
-    const PARTITION_KEY: Column<Self, String> = Column::system("PartitionKey");
-    /// The column of the RowKey.
-    const ROW_KEY: Column<Self, String> = Column::system("RowKey");
-    /// The column of the Timestamp.
-    const TIMESTAMP: Column<Self, OffsetDateTime> = Column::system("Timestamp");
-
-    /// Starts a path by the entity's own keys.
-    fn primary() -> Self::Primary;
-
-    /// Starts a patch, a set of changes to some of the properties.
-    fn patch() -> Self::Patch;
-
-    /// Returns the path to every entity of this type in the table. It is the only way to a table
-    /// scan.
-    fn scan() -> Scan<Self> {
-        Scan::new()
-    }
-
-    /// Converts the entity to its primary row.
-    ///
-    /// # Errors
-    ///
-    /// `is_invalid` and `is_too_large`, naming the field, for values that cannot be stored.
-    fn to_row(&self) -> Result<Row>;
-
-    /// Returns every row that the entity is stored as: the primary, its copies, its entries in
-    /// lists.
-    ///
-    /// # Errors
-    ///
-    /// Fails like [`to_row`](Self::to_row).
-    fn rows(&self) -> Result<EntityRows> {
-        self.rows_with(self.to_row()?)
-    }
-
-    /// Returns every row that the entity is stored as, given its primary row.
-    ///
-    /// # Errors
-    ///
-    /// Fails like [`to_row`](Self::to_row).
-    fn rows_with(&self, primary: Row) -> Result<EntityRows> {
-        Ok(EntityRows::only(primary))
-    }
-
-    /// Reads the entity from a row of another version. Returns `None` if no `upgrade_from` leads
-    /// from that version. `family` is the name of the row's family.
-    ///
-    /// # Errors
-    ///
-    /// `is_decode` if the row does not fit its version or cannot be upgraded.
-    fn from_version(row: &Row, family: &str, version: u32) -> Result<Option<Self>> {
-        let _ = (row, family, version);
-        Ok(None)
-    }
-
-    /// Returns every row that the entity in a row of another version is stored as, by that version.
-    /// Returns `None` if no `upgrade_from` leads from it.
-    ///
-    /// # Errors
-    ///
-    /// Fails like [`from_version`](Self::from_version).
-    fn rows_of_version(row: &Row, family: &str, version: u32) -> Result<Option<EntityRows>> {
-        let _ = (row, family, version);
-        Ok(None)
-    }
-
-    /// Returns PartitionKey and RowKey of the primary that a copy of `family` belongs to, or `None`
-    /// if copies do not hold them.
-    ///
-    /// # Errors
-    ///
-    /// `is_decode` if the copy does not fit its family.
-    fn owner_of(row: &Row, family: &'static Family) -> Result<Option<(String, String)>> {
-        let _ = (row, family);
-        Ok(None)
-    }
-
-    /// Returns PartitionKey and RowKey of the primary that a copy of another version belongs to, or
-    /// `None` if it does not hold them.
-    ///
-    /// # Errors
-    ///
-    /// Fails like [`owner_of`](Self::owner_of).
-    fn owner_of_version(row: &Row, family: &str, version: u32) -> Result<Option<(String, String)>> {
-        let _ = (row, family, version);
-        Ok(None)
-    }
-
-    /// Calls the function that `#[table(validate = ..)]` names, if any.
-    ///
-    /// # Errors
-    ///
-    /// Returns that function's error.
-    fn check(&self) -> Result<(), BoxError> {
-        Ok(())
-    }
-}

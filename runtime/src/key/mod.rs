@@ -4,15 +4,15 @@
 //! give different keys: parts of fixed width stand as they are, and every other part is escaped so
 //! that the literal after it cannot occur in it. `docs/key-encoding.md` specifies the format.
 
-mod collide;
-mod date;
 mod escape;
-mod hash;
-mod integer;
 mod order;
 mod part;
+mod hash;
+mod integer;
+mod date;
 mod successor;
 mod template;
+mod collide;
 mod text;
 mod time;
 #[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "used where rows are sealed"))]

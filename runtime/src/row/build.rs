@@ -1,6 +1,6 @@
 //! Builds rows property by property.
 
-use super::{FORMAT, Row, TIMESTAMP};
+use super::compact_row::{FORMAT, Row, TIMESTAMP};
 use crate::{
     edm::{Ticks, ValueRef},
     error::{Error, ErrorKind, Result},

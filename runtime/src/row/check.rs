@@ -1,6 +1,6 @@
 //! Checks rows against the service's limits, and estimates the bytes they take in a request.
 
-use super::{Row, service_size_of_property, text_of};
+use super::compact_row::{Row, service_size_of_property, text_of};
 use crate::{
     edm::{Ticks, ValueRef},
     error::{Error, Result, ServiceCode},

@@ -1,7 +1,8 @@
 //! Defines [`AccountSas`], a signature that permits to use all tables of an account.
 
 use super::{
-    SasToken, letters,
+    SasToken,
+    letters::letters,
     terms::{Terms, terms},
     token::{VERSION, invalid_sas, query_string},
 };

@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 use super::{
     SasToken,
     bounds::{self, RangeEnd},
-    letters,
+    letters::letters,
     terms::{Terms, terms},
     token::{VERSION, invalid_sas, query_string},
 };

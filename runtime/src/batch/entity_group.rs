@@ -1,0 +1,195 @@
+//! Defines [`Batch`], a single operation or several as one entity group transaction.
+
+use std::sync::Arc;
+
+use super::Operation;
+use crate::{
+    error::{Error, ErrorKind, Result, ServiceCode},
+    limits,
+    row::{ETag, Row},
+};
+
+/// One write to a table: a single operation, or an entity group transaction of several.
+///
+/// [`push`](Self::push) adds operations and refuses what the service would refuse: a row of another
+/// partition, a row that the batch writes already, more than 100 operations, or 4 MiB and more.
+///
+/// ```
+/// use entable::{Batch, Operation, Row};
+///
+/// let mut batch = Batch::new("Staff");
+/// batch.push(Operation::insert(Row::build("Sales", "1").finish()?))?;
+/// let error = batch.push(Operation::insert(Row::build("Sales", "1").finish()?)).unwrap_err();
+/// assert_eq!(error.code(), Some("InvalidDuplicateRow"));
+/// assert_eq!(error.failed_index(), Some(1));
+/// assert_eq!(batch.len(), 1);
+/// # Ok::<(), entable::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Batch {
+    table: String,
+    /// Shared with a store that keeps the operations longer than the batch lives.
+    operations: Arc<Vec<Operation>>,
+    /// Indices of the operations, sorted by RowKey, to find rows that are written twice.
+    by_row: Vec<usize>,
+    bytes: usize,
+}
+
+/// Bytes of the request body around the operations, at most.
+const ENVELOPE: usize = 512;
+
+impl Batch {
+    /// Creates an empty batch for a table.
+    pub fn new(table: impl Into<String>) -> Self {
+        Self {
+            table: table.into(),
+            operations: Arc::default(),
+            by_row: Vec::new(),
+            bytes: ENVELOPE,
+        }
+    }
+
+    /// Creates a batch of one operation.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`push`](Self::push), but the error names no operation.
+    pub fn single(table: impl Into<String>, operation: Operation) -> Result<Self> {
+        let mut batch = Self::new(table);
+        batch.add(operation)?;
+        Ok(batch)
+    }
+
+    /// Adds an operation.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` if the row is in another partition or is written by the batch already, and for
+    /// the 101st operation; `is_too_large` for a batch of 4 MiB and more, and for a row above the
+    /// service's limits. [`Error::failed_index`] is the operation's index.
+    pub fn push(&mut self, operation: Operation) -> Result<()> {
+        let index = self.operations.len();
+        self.add(operation).map_err(|error| error.at_operation(index))
+    }
+
+    fn add(&mut self, operation: Operation) -> Result<()> {
+        let row = operation.row();
+        let place =
+            |error: Error| error.in_table(&self.table).at_keys(row.partition_key(), row.row_key());
+        let bytes = operation.request_bytes().map_err(place)?;
+        self.check_count().map_err(place)?;
+        self.check_partition(row).map_err(place)?;
+        let slot = self.slot_of(row).map_err(place)?;
+        self.bytes = self.grown_by(bytes).map_err(place)?;
+        self.by_row.insert(slot, self.operations.len());
+        Arc::make_mut(&mut self.operations).push(operation);
+        Ok(())
+    }
+
+    fn check_count(&self) -> Result<()> {
+        let (count, limit) = (self.operations.len() + 1, limits::BATCH_OPERATIONS);
+        if count <= limit {
+            return Ok(());
+        }
+        let message = format!("the batch has {count} operations, the limit is {limit}");
+        // The service's code is `InvalidInput`, but the caller has to make the batch smaller.
+        Err(Error::new(ErrorKind::TooLarge, message).with_code(ServiceCode::InvalidInput))
+    }
+
+    fn check_partition(&self, row: &Row) -> Result<()> {
+        match self.operations.first() {
+            Some(first) if partition_of(first.row()) != partition_of(row) => {
+                let message = format!(
+                    "a batch stays in one partition, and operation 0 is in `{}`",
+                    first.row().partition_key().escape_debug()
+                );
+                Err(Error::service(ServiceCode::CommandsInBatchActOnDifferentPartitions, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns where to insert the row in the order of RowKeys. Fails if the batch writes the row
+    /// already.
+    fn slot_of(&self, row: &Row) -> Result<usize> {
+        // Keys are compared as bytes: they are valid UTF-8, which sorts as its characters do.
+        let key_at = |position: usize| self.operations.get(position)?.row().key_bytes();
+        let sought = row.key_bytes();
+        let found = self.by_row.binary_search_by(|position| key_at(*position).cmp(&sought));
+        let earlier = match found {
+            Err(slot) => return Ok(slot),
+            Ok(slot) => self.by_row.get(slot).copied().unwrap_or_default(),
+        };
+        let message = format!(
+            "a batch writes a row once, and operations {earlier} and {} write the same",
+            self.operations.len()
+        );
+        Err(Error::service(ServiceCode::InvalidDuplicateRow, message))
+    }
+
+    /// Returns the size of the batch with one more operation of `bytes` bytes. Fails at 4 MiB.
+    fn grown_by(&self, bytes: usize) -> Result<usize> {
+        let (bytes, limit) = (self.bytes + bytes, limits::REQUEST_BYTES);
+        if bytes < limit {
+            return Ok(bytes);
+        }
+        let message =
+            format!("the batch may take {bytes} bytes on the wire, and has to stay below {limit}");
+        Err(Error::service(ServiceCode::RequestBodyTooLarge, message))
+    }
+
+    /// Returns an upper bound of the bytes that the batch takes in a request body.
+    pub fn request_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns whether this many more operations, of this many bytes together, still fit.
+    pub fn has_room_for(&self, operations: usize, bytes: usize) -> bool {
+        self.operations.len() + operations <= limits::BATCH_OPERATIONS
+            && self.bytes + bytes < limits::REQUEST_BYTES
+    }
+
+    /// Returns the name of the table.
+    pub fn table(&self) -> &str {
+        &self.table
+    }
+
+    /// Returns the PartitionKey of all operations, or an empty text for an empty batch.
+    pub fn partition_key(&self) -> &str {
+        self.operations.first().map(|first| first.row().partition_key()).unwrap_or_default()
+    }
+
+    /// Returns the operations in the order in which they were added.
+    pub fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+
+    /// Shares the operations with a store that keeps them longer than the request.
+    #[cfg(feature = "embedded")]
+    pub(crate) fn shared_operations(&self) -> Arc<Vec<Operation>> {
+        self.operations.clone()
+    }
+
+    /// Returns the number of operations.
+    pub fn len(&self) -> usize {
+        self.operations.len()
+    }
+
+    /// Returns whether the batch has no operations.
+    pub fn is_empty(&self) -> bool {
+        self.operations.is_empty()
+    }
+}
+
+fn partition_of(row: &Row) -> Option<&[u8]> {
+    row.key_bytes().map(|(partition_key, _)| partition_key)
+}
+
+/// The result of one operation of a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The HTTP status of the operation: 201 or 204.
+    pub status: u16,
+    /// The row's new ETag, or `None` after a delete.
+    pub etag: Option<ETag>,
+}

@@ -1,0 +1,268 @@
+//! Defines the traits of sets of entities, and reads rows as items of a set.
+
+use super::{Members, RowMatch};
+use crate::{
+    entity::{DynamicEntity, FromRow, Schema, Stored, TableEntity, read_other_version},
+    error::{Error, ErrorKind, Result},
+    key::{Family, FamilyKind},
+    row::Row,
+};
+
+/// Several types of rows of one table: an enum of entities, or a struct that folds a partition.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a set of entities",
+    note = "write `#[derive(EntitySet)]` on an enum with one variant per entity, or on a struct with `#[table(one)]` and `#[table(many)]` fields"
+)]
+pub trait Set: Sized + Send + 'static {
+    /// The members of the set, with the tables by which a row's member is found.
+    const MEMBERS: &'static Members;
+}
+
+/// An enum with one variant per type of row. `#[derive(EntitySet)]` implements it for enums.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an enum of entities",
+    note = "write `#[derive(EntitySet)]` on an enum with one variant per entity"
+)]
+pub trait EntitySet: Set + FromRow {
+    /// Reads the value from a row that belongs to a member.
+    ///
+    /// # Errors
+    ///
+    /// `is_decode`, naming the property, if the row does not fit.
+    fn read(row: &Row, matched: &RowMatch) -> Result<Self>;
+
+    /// Reads the value from a row that belongs to no member, for the `other` variant. Returns
+    /// `None` if the set has no such variant.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row.
+    fn other(row: &Row) -> Result<Option<Self>>;
+
+    /// Returns the name of the type that the value holds.
+    fn member_name(&self) -> &'static str;
+
+    /// Returns the properties that values are read from, or `None` for all. With `copies`, those
+    /// that copies of the members are read from are included.
+    fn set_columns(copies: bool) -> Option<Vec<String>>;
+}
+
+/// A type that a variant of a set can hold: an entity, or a projection of one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a member of a set",
+    label = "neither an entity nor a projection",
+    note = "a member is a struct with `#[derive(TableEntity)]` or `#[derive(Projection)]`"
+)]
+pub trait SetMember: FromRow {
+    /// The schema of the entity whose rows it is read from.
+    const MEMBER: &'static Schema;
+
+    /// Reads the member from a row that matched it, in whichever version the row was written.
+    ///
+    /// # Errors
+    ///
+    /// `is_decode`, naming the property, if the row does not fit.
+    fn read_matched(row: &Row, matched: &RowMatch) -> Result<Self>;
+
+    /// Reads the member and passes it to `wrap`, so that the set's value is filled in place.
+    #[doc(hidden)]
+    #[inline]
+    fn read_into<R>(row: &Row, matched: &RowMatch, wrap: impl FnOnce(Self) -> R) -> Result<R> {
+        Self::read_matched(row, matched).map(wrap)
+    }
+
+    /// Returns the properties that the member is read from, or `None` for all. `None` also if there
+    /// are older versions, whose rows have other properties.
+    fn member_columns(copies: bool) -> Option<Vec<String>> {
+        if Self::MEMBER.older.is_some() {
+            return None;
+        }
+        let mut names = Self::columns(None)?;
+        let families: &'static [Family] = Self::MEMBER.families;
+        for family in families.iter().filter(|family| copies && family.kind == FamilyKind::Copy) {
+            names.append(&mut Self::columns(Some(family))?);
+        }
+        Some(names)
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: TableEntity> SetMember for E {
+    const MEMBER: &'static Schema = E::SCHEMA;
+
+    #[inline]
+    fn read_matched(row: &Row, matched: &RowMatch) -> Result<Self> {
+        read_matched::<E, E>(row, matched)
+    }
+
+    #[inline]
+    fn read_into<R>(row: &Row, matched: &RowMatch, wrap: impl FnOnce(E) -> R) -> Result<R> {
+        if matched.version() == E::SCHEMA.version {
+            return E::read_with(row, matched.family(), matched.from, wrap);
+        }
+        read_older::<E, E>(row, matched).map(wrap)
+    }
+}
+
+/// The type that a set's `#[table(other)]` variant can hold: [`DynamicEntity`].
+#[diagnostic::on_unimplemented(
+    message = "`#[table(other)]` is for rows of every type, expected `DynamicEntity`, found `{Self}`",
+    label = "not `DynamicEntity`"
+)]
+pub trait OtherRow: Sized {
+    /// Reads the whole row.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row.
+    fn whole(row: &Row) -> Result<Self>;
+
+    /// Returns the value as a [`DynamicEntity`].
+    fn as_dynamic(&self) -> &DynamicEntity;
+}
+
+impl OtherRow for DynamicEntity {
+    fn whole(row: &Row) -> Result<Self> {
+        Self::from_row(row)
+    }
+
+    fn as_dynamic(&self) -> &DynamicEntity {
+        self
+    }
+}
+
+/// A set with a variant that holds an `M`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no variant that holds a `{M}`",
+    note = "`narrow` gives one of the set's members"
+)]
+pub trait Variant<M>: EntitySet {
+    /// Returns the `M` in the value.
+    ///
+    /// # Errors
+    ///
+    /// Returns the value unchanged if it is of another variant.
+    fn into_member(self) -> Result<M, Self>;
+}
+
+impl<S: EntitySet> Stored<S> {
+    /// Converts the row to one of the set's members, so that it can be written.
+    ///
+    /// # Errors
+    ///
+    /// `is_unrecognized_entity`, naming both types, if the row belongs to another member.
+    pub fn narrow<M>(self) -> Result<Stored<M>>
+    where
+        S: Variant<M>,
+        M: FromRow,
+    {
+        self.try_map_value(|value, row| {
+            value.into_member().map_err(|value| {
+                let expected = short_name::<M>();
+                let found = value.member_name();
+                let message =
+                    format!("unrecognized entity: expected a row of `{expected}`, found `{found}`");
+                Error::new(ErrorKind::UnrecognizedEntity, message)
+                    .at_keys(row.partition_key(), row.row_key())
+                    .of_type(found)
+            })
+        })
+    }
+
+    /// Returns the name of the type that the row was read as: a member's, or `DynamicEntity`.
+    pub fn member_name(&self) -> &'static str {
+        (**self).member_name()
+    }
+}
+
+/// Returns the last segment of a type's path.
+fn short_name<M>() -> &'static str {
+    let name = std::any::type_name::<M>();
+    name.rsplit("::").next().unwrap_or(name)
+}
+
+/// Reads a value of entity `E`, or of a projection of it, from a row that matched `E`.
+///
+/// # Errors
+///
+/// `is_decode`, naming the property, if the row does not fit.
+#[inline]
+pub fn read_matched<E: TableEntity, T: FromRow>(row: &Row, matched: &RowMatch) -> Result<T> {
+    if matched.version() == E::SCHEMA.version {
+        return T::from_copy(row, matched.family());
+    }
+    read_older::<E, T>(row, matched)
+}
+
+#[cold]
+fn read_older<E: TableEntity, T: FromRow>(row: &Row, matched: &RowMatch) -> Result<T> {
+    match read_other_version::<E, T>(row, matched.family().name, matched.version())? {
+        Some(value) => Ok(value),
+        None => Err(E::SCHEMA.unknown_version_error(matched.version())),
+    }
+}
+
+/// The result of reading a row for a query of a set.
+pub(crate) enum ResolvedRow<S> {
+    /// An item of the set, and the member that the row matched, if any.
+    Item(S, Option<RowMatch>),
+    /// A row that the set does not return: a copy or a framework row.
+    Hidden,
+}
+
+/// Reads the item of a row. Copies are returned only if `copies` is set.
+///
+/// # Errors
+///
+/// `is_unrecognized_entity` for a row of no member if the set has no `other` variant; `is_decode`
+/// for a row that has a member's discriminator and does not fit.
+pub(crate) fn resolve_item<S: EntitySet>(row: &Row, copies: bool) -> Result<ResolvedRow<S>> {
+    let Some(matched) = S::MEMBERS.match_row(row)? else {
+        let is_hidden = S::MEMBERS.skips(row, copies)?;
+        return if is_hidden {
+            Ok(ResolvedRow::Hidden)
+        } else {
+            read_unmatched(row).map(|item| ResolvedRow::Item(item, None))
+        };
+    };
+    if !matched.is_primary() && !copies {
+        return Ok(ResolvedRow::Hidden);
+    }
+    match S::read(row, &matched) {
+        Ok(item) => Ok(ResolvedRow::Item(item, Some(matched))),
+        Err(error) => read_misfit(row, &matched, error).map(|item| ResolvedRow::Item(item, None)),
+    }
+}
+
+/// Reads the item of a row that must belong to the set. `FromRow` of a derived set calls it.
+///
+/// # Errors
+///
+/// Fails like `resolve_item`.
+#[inline]
+pub fn resolve_row<S: EntitySet>(row: &Row) -> Result<S> {
+    let Some(matched) = S::MEMBERS.match_row(row)? else { return read_unmatched(row) };
+    // A single local that is returned on every path is built directly in the caller's memory.
+    let mut read = S::read(row, &matched);
+    if let Err(error) = &read {
+        read = read_misfit(row, &matched, error.clone());
+    }
+    read
+}
+
+/// Reads a row of no member as the `other` variant.
+#[cold]
+fn read_unmatched<S: EntitySet>(row: &Row) -> Result<S> {
+    let other = if S::MEMBERS.skips(row, true)? { None } else { S::other(row)? };
+    other.ok_or_else(|| S::MEMBERS.unrecognized_error(row))
+}
+
+/// Reads a row that has a member's discriminator but does not fit as the `other` variant. Without
+/// that variant, returns `error`.
+#[cold]
+fn read_misfit<S: EntitySet>(row: &Row, matched: &RowMatch, error: Error) -> Result<S> {
+    if !error.is_decode() {
+        return Err(error);
+    }
+    S::other(row)?.ok_or_else(|| error.of_type(matched.marker()))
+}

@@ -1,0 +1,294 @@
+//! Defines [`Filter`], a tree of comparisons, and its operators.
+
+use std::{
+    fmt,
+    ops::{BitAnd, BitOr, Deref, Not},
+};
+
+use crate::edm::Value;
+
+/// One of the service's six comparison operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Comparison {
+    /// Equal, `eq`.
+    Eq,
+    /// Not equal, `ne`.
+    Ne,
+    /// Greater than, `gt`.
+    Gt,
+    /// Greater than or equal, `ge`.
+    Ge,
+    /// Less than, `lt`.
+    Lt,
+    /// Less than or equal, `le`.
+    Le,
+}
+
+impl Comparison {
+    /// All six operators.
+    pub const ALL: [Self; 6] = [Self::Eq, Self::Ne, Self::Gt, Self::Ge, Self::Lt, Self::Le];
+
+    /// Returns the operator as it stands in a request: `eq`, `ne`, `gt`, `ge`, `lt` or `le`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Eq => "eq",
+            Self::Ne => "ne",
+            Self::Gt => "gt",
+            Self::Ge => "ge",
+            Self::Lt => "lt",
+            Self::Le => "le",
+        }
+    }
+
+    /// Returns the operator that holds when the two sides are exchanged, such as `lt` for `gt`.
+    #[must_use]
+    pub const fn mirrored(self) -> Self {
+        match self {
+            Self::Gt => Self::Lt,
+            Self::Ge => Self::Le,
+            Self::Lt => Self::Gt,
+            Self::Le => Self::Ge,
+            Self::Eq | Self::Ne => self,
+        }
+    }
+}
+
+/// A condition on rows, untyped.
+///
+/// It prints as the service expects it, parses what the service accepts, and matches the rows that
+/// the service would return. Typed filters are made from an entity's columns.
+///
+/// ```
+/// use entable::Filter;
+///
+/// let sales = Filter::eq("PartitionKey", "Sales");
+/// let names = Filter::ge("RowKey", "B") & Filter::lt("RowKey", "C");
+/// let filter = Filter::all([sales, names]);
+/// assert_eq!(
+///     filter.to_string(),
+///     "(PartitionKey eq 'Sales') and ((RowKey ge 'B') and (RowKey lt 'C'))"
+/// );
+/// assert_eq!(Filter::parse(&filter.to_string())?, filter);
+/// # Ok::<(), entable::Error>(())
+/// ```
+///
+/// Two filters are equal if they are equal trees. `NaN` is equal to itself there, but not in a
+/// comparison.
+#[non_exhaustive]
+pub enum Filter {
+    /// A comparison of a property with a value.
+    Compare {
+        /// The name of the property.
+        property: String,
+        /// The comparison operator.
+        comparison: Comparison,
+        /// The value that the property is compared with.
+        value: Value,
+    },
+    /// True if the Boolean property of this name is true.
+    Property(String),
+    /// True or false for every row.
+    Constant(bool),
+    /// True if all of these are, made by [`Filter::all`] and `&`.
+    And(FilterList),
+    /// True if any of these is, made by [`Filter::any`] and `|`.
+    Or(FilterList),
+    /// True if the inner filter is false.
+    Not(Box<Filter>),
+    /// True if a property that is stored encrypted equals a value. Typed queries replace it by a
+    /// condition on the blind-index token of the value.
+    Blind {
+        /// The name of the property.
+        property: String,
+        /// The value, which is never printed.
+        value: BlindValue,
+    },
+}
+
+/// The value in a condition on an encrypted property. It can be compared and is never printed.
+#[derive(Clone, PartialEq)]
+pub struct BlindValue(Value);
+
+impl BlindValue {
+    pub(crate) fn new(value: Value) -> Self {
+        Self(value)
+    }
+
+    pub(crate) fn get(&self) -> &Value {
+        &self.0
+    }
+}
+
+impl fmt::Debug for BlindValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BlindValue(..)")
+    }
+}
+
+/// The filters that an `and` or an `or` joins. There are at least two, so that a printed filter is
+/// parsed back unchanged.
+pub struct FilterList(pub(super) Vec<Filter>);
+
+impl Deref for FilterList {
+    type Target = [Filter];
+
+    fn deref(&self) -> &[Filter] {
+        &self.0
+    }
+}
+
+impl<'a> IntoIterator for &'a FilterList {
+    type Item = &'a Filter;
+    type IntoIter = std::slice::Iter<'a, Filter>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl fmt::Debug for FilterList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.0).finish()
+    }
+}
+
+macro_rules! comparisons {
+    ($($(#[$doc:meta])* $name:ident => $comparison:ident;)*) => {
+        impl Filter {
+            $($(#[$doc])*
+            pub fn $name(property: impl Into<String>, value: impl Into<Value>) -> Self {
+                Self::compare(property, Comparison::$comparison, value)
+            })*
+        }
+    };
+}
+
+comparisons! {
+    /// Requires that the property equals the value.
+    eq => Eq;
+    /// Requires that the row has the property and that it differs from the value.
+    ne => Ne;
+    /// Requires that the property is greater than the value.
+    gt => Gt;
+    /// Requires that the property is greater than or equal to the value.
+    ge => Ge;
+    /// Requires that the property is less than the value, or has another type.
+    lt => Lt;
+    /// Requires that the property is less than or equal to the value, or has another type.
+    le => Le;
+}
+
+impl Filter {
+    /// Compares a property with a value.
+    pub fn compare(
+        property: impl Into<String>,
+        comparison: Comparison,
+        value: impl Into<Value>,
+    ) -> Self {
+        Self::Compare { property: property.into(), comparison, value: value.into() }
+    }
+
+    /// Joins filters with `and` and keeps their grouping. No filter gives one that is always true,
+    /// a single filter is returned unchanged.
+    pub fn all(filters: impl IntoIterator<Item = Self>) -> Self {
+        match one_or_many(filters) {
+            Ok(one) => one.unwrap_or(Self::Constant(true)),
+            Err(all) => Self::And(FilterList(all)),
+        }
+    }
+
+    /// Joins filters with `or` and keeps their grouping. No filter gives one that is never true, a
+    /// single filter is returned unchanged.
+    pub fn any(filters: impl IntoIterator<Item = Self>) -> Self {
+        match one_or_many(filters) {
+            Ok(one) => one.unwrap_or(Self::Constant(false)),
+            Err(any) => Self::Or(FilterList(any)),
+        }
+    }
+
+    /// Joins two filters with `and` into one flat list of conditions, as `a and b and c` is read.
+    ///
+    /// ```
+    /// use entable::Filter;
+    ///
+    /// let keys = Filter::eq("PartitionKey", "Sales") & Filter::ge("RowKey", "B");
+    /// let both = keys.and_all(Filter::ge("Age", 30) & Filter::lt("Age", 40));
+    /// assert_eq!(
+    ///     both.to_string(),
+    ///     "(PartitionKey eq 'Sales') and (RowKey ge 'B') and (Age ge 30) and (Age lt 40)"
+    /// );
+    /// ```
+    #[must_use]
+    pub fn and_all(self, other: Self) -> Self {
+        if self == Self::Constant(true) {
+            return other;
+        }
+        if other == Self::Constant(true) {
+            return self;
+        }
+        let mut all = self.into_conditions();
+        all.extend(other.into_conditions());
+        Self::And(FilterList(all))
+    }
+
+    /// Returns the filters that an `and` joins, or any other filter alone.
+    fn into_conditions(mut self) -> Vec<Self> {
+        match &mut self {
+            Self::And(all) => std::mem::take(&mut all.0),
+            _ => vec![self],
+        }
+    }
+
+    /// Calls `visit` with the name of every property in the filter, repeated names included.
+    pub fn visit_properties<'a>(&'a self, visit: &mut dyn FnMut(&'a str)) {
+        self.visit_nodes(|filter| match filter {
+            Self::Compare { property, .. }
+            | Self::Property(property)
+            | Self::Blind { property, .. } => visit(property),
+            Self::Constant(_) | Self::And(_) | Self::Or(_) | Self::Not(_) => {}
+        });
+    }
+}
+
+fn one_or_many(filters: impl IntoIterator<Item = Filter>) -> Result<Option<Filter>, Vec<Filter>> {
+    let mut filters: Vec<Filter> = filters.into_iter().collect();
+    if filters.len() > 1 { Err(filters) } else { Ok(filters.pop()) }
+}
+
+impl BitAnd for Filter {
+    type Output = Self;
+
+    /// Joins two filters with `and`. A chain of `&` makes one flat list.
+    fn bitand(mut self, other: Self) -> Self {
+        match &mut self {
+            Self::And(all) => {
+                all.0.push(other);
+                self
+            }
+            _ => Self::And(FilterList(vec![self, other])),
+        }
+    }
+}
+
+impl BitOr for Filter {
+    type Output = Self;
+
+    /// Joins two filters with `or`. A chain of `|` makes one flat list.
+    fn bitor(mut self, other: Self) -> Self {
+        match &mut self {
+            Self::Or(any) => {
+                any.0.push(other);
+                self
+            }
+            _ => Self::Or(FilterList(vec![self, other])),
+        }
+    }
+}
+
+impl Not for Filter {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        Self::Not(Box::new(self))
+    }
+}

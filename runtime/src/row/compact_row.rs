@@ -1,0 +1,373 @@
+//! Defines [`Row`], one stored entity in a single allocation.
+//!
+//! A row has the same bytes in memory and in the embedded store's file, and derived code reads and
+//! writes them directly. `docs/embedded-format.md` specifies the layout:
+//!
+//! ```text
+//! 0   u8    format, 1
+//! 1   i64   Timestamp in ticks (0: not written yet)       all numbers little endian
+//! 9   u16   bytes of the PartitionKey
+//! 11  u16   bytes of the RowKey
+//! 13  ..    PartitionKey, RowKey, UTF-8
+//!     ..    properties: u16 bytes of the name, u8 type tag, name, value
+//! ```
+//!
+//! A value takes 1 byte (Boolean), 4 (Int32), 8 (Int64, Double, DateTime) or 16 (Guid). A String
+//! (as UTF-8) or Binary is a u32 count of bytes and the bytes.
+
+use std::{
+    fmt,
+    ops::Range,
+    str::from_utf8,
+    sync::{Arc, OnceLock},
+};
+
+use bytes::Bytes;
+
+use super::{ETag, PropertyReader, RowBuilder, read::RawProperty};
+use crate::{
+    edm::{Bag, Ticks, ValueRef},
+    error::{Error, ErrorKind, Result},
+    key::sort_key_of_bytes,
+    limits,
+};
+
+pub(super) const FORMAT: u8 = 1;
+/// Byte range of the Timestamp.
+pub(super) const TIMESTAMP: Range<usize> = 1..9;
+/// Byte range of the lengths of both keys.
+const LENGTHS: Range<usize> = 9..13;
+/// Offset of the PartitionKey.
+const HEADER: usize = LENGTHS.end;
+
+/// One stored entity: keys, Timestamp, ETag and properties. A row never changes.
+///
+/// ```
+/// use entable::{Row, ValueRef};
+///
+/// let row = Row::build("Sales", "empid_000223").with("Age", ValueRef::Int32(34))?.finish()?;
+/// assert_eq!(row.partition_key(), "Sales");
+/// assert_eq!(row.get("Age")?, Some(ValueRef::Int32(34)));
+/// # Ok::<(), entable::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Row {
+    bytes: Bytes,
+    etag: Option<ETag>,
+    /// Names of the properties that are stored encrypted, whatever the entity declares.
+    encrypted: Option<Arc<[Box<str>]>>,
+    /// The result of [`check`](Self::check) once it was made: the bytes that the row takes in a
+    /// request.
+    pub(super) checked: OnceLock<usize>,
+}
+
+impl PartialEq for Row {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.bytes, &self.etag) == (&other.bytes, &other.etag)
+    }
+}
+
+impl Eq for Row {}
+
+impl Row {
+    pub(super) fn from_unchecked(bytes: Bytes) -> Self {
+        Self { bytes, etag: None, encrypted: None, checked: OnceLock::new() }
+    }
+
+    /// Starts to build the row with these keys.
+    pub fn build(partition_key: &str, row_key: &str) -> RowBuilder {
+        RowBuilder::new(partition_key, row_key)
+    }
+
+    /// Creates a row from its stored bytes. Keys and header are checked now, properties when they
+    /// are read.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged header and for an unknown format.
+    #[inline]
+    pub fn from_bytes(bytes: Bytes) -> Result<Self> {
+        let row = Self::from_unchecked(bytes);
+        match row.bytes.first() {
+            Some(&FORMAT) => {}
+            Some(format) => return Err(corrupt_row(&format!("row format {format} is unknown"))),
+            None => return Err(corrupt_row("the row is empty")),
+        }
+        let Some((partition, keys)) = row.joined_keys() else {
+            return Err(corrupt_row("the keys are cut"));
+        };
+        // Nearly all keys are ASCII, which is quicker to check than UTF-8.
+        let is_text = || from_utf8(keys).is_ok_and(|keys| keys.is_char_boundary(partition));
+        if !keys.is_ascii() && !is_text() {
+            return Err(corrupt_row("the keys are not UTF-8"));
+        }
+        if row.ticks().and_then(Ticks::new).is_none() {
+            return Err(corrupt_row("the Timestamp is not in the years 1 to 9999"));
+        }
+        Ok(row)
+    }
+
+    /// Returns the row's bytes, as stores keep them.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns the length of the PartitionKey in bytes, and both keys' bytes, one after the other.
+    #[inline]
+    fn joined_keys(&self) -> Option<(usize, &[u8])> {
+        let (partition, row) = self.bytes.get(LENGTHS)?.split_first_chunk()?;
+        let partition = usize::from(u16::from_le_bytes(*partition));
+        let row = usize::from(u16::from_le_bytes(row.try_into().ok()?));
+        Some((partition, self.bytes.get(HEADER..HEADER + partition + row)?))
+    }
+
+    #[inline]
+    pub(crate) fn key_bytes(&self) -> Option<(&[u8], &[u8])> {
+        self.joined_keys().and_then(|(partition, keys)| keys.split_at_checked(partition))
+    }
+
+    /// Encodes the row's keys as bytes that sort in the service's order.
+    pub(crate) fn sort_key(&self) -> Vec<u8> {
+        let (partition_key, row_key) = self.key_bytes().unwrap_or_default();
+        sort_key_of_bytes(partition_key, row_key)
+    }
+
+    /// Returns PartitionKey and RowKey together, which is cheaper than one after the other.
+    ///
+    /// ```
+    /// # use entable::Row;
+    /// assert_eq!(Row::build("Sales", "223").finish()?.keys(), ("Sales", "223"));
+    /// # Ok::<(), entable::Error>(())
+    /// ```
+    #[inline]
+    pub fn keys(&self) -> (&str, &str) {
+        let keys = self.joined_keys().and_then(|(partition, keys)| {
+            // Both keys are validated as one text and then split, which is valid only at a
+            // character boundary.
+            from_utf8(keys).ok()?.split_at_checked(partition)
+        });
+        keys.unwrap_or_default()
+    }
+
+    #[inline]
+    fn ticks(&self) -> Option<i64> {
+        let ticks = self.bytes.get(TIMESTAMP)?;
+        ticks.try_into().ok().map(i64::from_le_bytes)
+    }
+
+    /// Returns the PartitionKey.
+    #[inline]
+    pub fn partition_key(&self) -> &str {
+        self.key_bytes().and_then(|(key, _)| from_utf8(key).ok()).unwrap_or_default()
+    }
+
+    /// Returns the RowKey.
+    #[inline]
+    pub fn row_key(&self) -> &str {
+        self.key_bytes().and_then(|(_, key)| from_utf8(key).ok()).unwrap_or_default()
+    }
+
+    /// Returns when the row was last written, or `None` if it was not written yet.
+    pub fn timestamp(&self) -> Option<Ticks> {
+        self.ticks().filter(|ticks| *ticks != 0).and_then(Ticks::new)
+    }
+
+    /// Returns the row's ETag, or `None` if the row was not written yet.
+    pub fn etag(&self) -> Option<ETag> {
+        self.etag.clone().or_else(|| self.timestamp().map(ETag::from_timestamp))
+    }
+
+    /// Returns the row with the ETag that the service gave it.
+    #[must_use]
+    pub fn with_etag(mut self, etag: ETag) -> Self {
+        self.etag = Some(etag);
+        self
+    }
+
+    /// Copies the row with another Timestamp and without a separate ETag.
+    #[must_use]
+    pub fn with_timestamp(&self, timestamp: Ticks) -> Self {
+        let mut bytes = self.bytes.to_vec();
+        if let Some(slot) = bytes.get_mut(TIMESTAMP) {
+            slot.copy_from_slice(&timestamp.get().to_le_bytes());
+        }
+        let row = Self { checked: self.checked.clone(), ..Self::from_unchecked(bytes.into()) };
+        Self { encrypted: self.encrypted.clone(), ..row }
+    }
+
+    /// Copies the row under other keys, without Timestamp and ETag.
+    pub(crate) fn with_keys(&self, partition_key: &str, row_key: &str) -> Result<Self> {
+        let mut row = RowBuilder::new(partition_key, row_key);
+        let keys = self.key_bytes().map_or(0, |(partition, row)| partition.len() + row.len());
+        row.put_encoded(self.bytes.get(HEADER + keys..).unwrap_or_default());
+        Ok(Self { encrypted: self.encrypted.clone(), ..row.finish()? })
+    }
+
+    /// Marks these properties as stored encrypted, in place of those marked before.
+    #[must_use]
+    pub(crate) fn with_encrypted_names(
+        mut self,
+        names: impl IntoIterator<Item = Box<str>>,
+    ) -> Self {
+        let names: Vec<Box<str>> = names.into_iter().collect();
+        self.encrypted = if names.is_empty() { None } else { Some(names.into()) };
+        self
+    }
+
+    /// Takes over the marks of encrypted properties from `before`, the row that this one follows,
+    /// unless it has marks of its own.
+    #[must_use]
+    pub(crate) fn with_encrypted_names_of(mut self, before: &Self) -> Self {
+        if self.encrypted.is_none() {
+            self.encrypted.clone_from(&before.encrypted);
+        }
+        self
+    }
+
+    /// Returns the names of the properties that are marked as stored encrypted.
+    pub(crate) fn encrypted_names(&self) -> &[Box<str>] {
+        self.encrypted.as_deref().unwrap_or_default()
+    }
+
+    /// Copies the row without Timestamp and ETag, as if it was not written yet.
+    pub(crate) fn without_version(self) -> Self {
+        Self { etag: None, ..self.with_timestamp(Ticks::default()) }
+    }
+
+    /// Returns the bytes of keys and properties, without the Timestamp.
+    fn content(&self) -> &[u8] {
+        self.bytes.get(9..).unwrap_or_default()
+    }
+
+    /// Returns whether two rows have equal keys and properties. Timestamps, ETags and the order of
+    /// properties may differ, since a service can return properties in another order.
+    pub(crate) fn has_same_content(&self, other: &Self) -> bool {
+        self.content() == other.content()
+            || self.key_bytes() == other.key_bytes() && self.sorted() == other.sorted()
+    }
+
+    /// Returns the properties sorted by name, up to the first damaged one.
+    fn sorted(&self) -> Vec<RawProperty<'_>> {
+        let mut properties = self.properties();
+        let mut sorted = Vec::new();
+        while let Ok(Some(property)) = properties.next_raw() {
+            sorted.push(property);
+        }
+        sorted.sort_unstable_by_key(|(name, _, _)| *name);
+        sorted
+    }
+
+    /// Iterates over the properties in the order in which they are stored.
+    #[inline]
+    pub fn properties(&self) -> PropertyReader<'_> {
+        let keys = self.key_bytes().map_or(0, |(partition, row)| partition.len() + row.len());
+        PropertyReader::new(self.bytes.get(HEADER + keys..).unwrap_or_default())
+    }
+
+    /// Returns the byte offset that a reader of this row has reached, for
+    /// [`properties_from`](Self::properties_from).
+    #[inline]
+    pub(crate) fn offset_of(&self, properties: &PropertyReader<'_>) -> u32 {
+        u32::try_from(self.bytes.len() - properties.bytes_left()).unwrap_or_default()
+    }
+
+    /// Iterates over the properties from the byte offset that another reader has reached. 0 means
+    /// from the start.
+    #[doc(hidden)]
+    #[inline]
+    pub fn properties_from(&self, offset: u32) -> PropertyReader<'_> {
+        match usize::try_from(offset) {
+            Ok(offset @ 1..) => PropertyReader::new(self.bytes.get(offset..).unwrap_or_default()),
+            _ => self.properties(),
+        }
+    }
+
+    /// Returns the value of the property `name`, or `None` if the row has no such property.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row. Values of other properties are not checked.
+    pub fn get(&self, name: &str) -> Result<Option<ValueRef<'_>>> {
+        self.properties().find(name)
+    }
+
+    /// Copies the properties into a bag, in stored order.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row.
+    pub fn to_bag(&self) -> Result<Bag> {
+        let mut bag = Vec::new();
+        let mut properties = self.properties();
+        while let Some((name, value)) = properties.next()? {
+            bag.push((text_of(name)?.to_owned(), value.to_value()));
+        }
+        Ok(bag.into_iter().collect())
+    }
+
+    /// Returns the number of properties, not counting keys and Timestamp.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row.
+    pub fn property_count(&self) -> Result<usize> {
+        let mut properties = self.properties();
+        let mut count = 0;
+        while properties.next()?.is_some() {
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Returns the number of bytes that the service counts for the entity ("How the size of an
+    /// entity is calculated").
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row.
+    ///
+    /// ```
+    /// # use entable::{Row, ValueRef};
+    /// let row = Row::build("Sales", "223").with("Age", ValueRef::Int32(34))?.finish()?;
+    /// assert_eq!(row.service_size()?, 4 + 2 * (5 + 3) + 8 + 2 * 3 + 4);
+    /// # Ok::<(), entable::Error>(())
+    /// ```
+    pub fn service_size(&self) -> Result<usize> {
+        let mut size = self.service_size_of_keys();
+        let mut properties = self.properties();
+        while let Some((name, value)) = properties.next()? {
+            size += service_size_of_property(text_of(name)?, value);
+        }
+        Ok(size)
+    }
+
+    /// Returns the number of bytes that the service counts for an entity without properties.
+    pub(super) fn service_size_of_keys(&self) -> usize {
+        let (partition_key, row_key) = self.keys();
+        4 + 2 * (limits::utf16_units(partition_key) + limits::utf16_units(row_key))
+    }
+}
+
+impl fmt::Debug for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Row")
+            .field("partition_key", &self.partition_key())
+            .field("row_key", &self.row_key())
+            .field("timestamp", &self.timestamp())
+            .finish_non_exhaustive()
+    }
+}
+
+pub(crate) fn corrupt_row(what: &str) -> Error {
+    Error::new(ErrorKind::Corrupt, format!("stored row is damaged: {what}"))
+}
+
+/// Returns the number of bytes that the service counts for a property.
+pub(super) fn service_size_of_property(name: &str, value: ValueRef<'_>) -> usize {
+    8 + 2 * limits::utf16_units(name) + value.service_size()
+}
+
+/// Returns a property's name as text.
+pub(super) fn text_of(name: &[u8]) -> Result<&str> {
+    from_utf8(name).map_err(|_| corrupt_row("a property's name is not UTF-8"))
+}
