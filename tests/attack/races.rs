@@ -11,7 +11,7 @@ use std::{
 use entable::{
     backend::{
         Memory,
-        layer::{Fault, On, Recorder, Trouble},
+        layer::{FaultInjector, InjectedFault, Recorder, RequestKind},
     },
     prelude::*,
 };
@@ -122,14 +122,18 @@ async fn an_upgrade_loses_no_write_of_either_program() -> Result<(), Error> {
 #[tokio::test]
 async fn an_upgrade_is_stopped_anywhere_and_begun_again() -> Result<(), Error> {
     for stop in 0..30 {
-        let fault = Fault::around(Memory::new());
+        let fault = FaultInjector::around(Memory::new());
         let client = Client::builder().backend(fault.clone()).build()?;
         client.create_table("Staff").await?;
         let rows = (0..ROWS).map(|id| Old { p: format!("p{}", id % 3), id, count: id });
         client.bulk().insert_all(rows).await?.into_result()?;
         let lost = || Error::new(ErrorKind::Backend, "connection lost");
-        let trouble = if stop % 2 == 0 { Trouble::Before(lost()) } else { Trouble::After(lost()) };
-        fault.inject(On::Any, stop / 2, trouble);
+        let trouble = if stop % 2 == 0 {
+            InjectedFault::Before(lost())
+        } else {
+            InjectedFault::After(lost())
+        };
+        fault.inject(RequestKind::Any, stop / 2, trouble);
         let counters = client.table::<Counter>();
         let first = counters.upgrade_all().page_size(10).await;
         assert!(fault.pending() > 0 || first.map_or(true, |report| !report.is_complete()));
@@ -144,7 +148,7 @@ async fn an_upgrade_is_stopped_anywhere_and_begun_again() -> Result<(), Error> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lookup_outlives_accesses_that_are_dropped() -> Result<(), Error> {
-    let fault = Fault::around(Memory::new());
+    let fault = FaultInjector::around(Memory::new());
     let recorder = Recorder::around(fault.clone());
     let client = Client::builder().backend(recorder.clone()).build()?;
     client.create_table("Staff").await?;
@@ -154,7 +158,7 @@ async fn a_lookup_outlives_accesses_that_are_dropped() -> Result<(), Error> {
     let lookup = Lookup::new(table.query(Counter::primary().p("p")), Duration::from_secs(600));
     recorder.clear();
     for nth in 0..200 {
-        fault.inject(On::Scan, nth, Trouble::Delay(Duration::from_millis(2)));
+        fault.inject(RequestKind::Scan, nth, InjectedFault::Delay(Duration::from_millis(2)));
     }
     let tasks: Vec<_> = (0..200_u64)
         .map(|number| {

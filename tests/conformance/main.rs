@@ -8,7 +8,7 @@ use entable::{
     Clock, SteppedClock, SystemClock,
     backend::{
         Embedded, Memory,
-        layer::{Fault, Recorder, Retry, RetryPolicy},
+        layer::{FaultInjector, Recorder, Retry, RetryPolicy},
     },
     choice_suite, conformance_suite,
 };
@@ -16,7 +16,7 @@ use entable::{
 conformance_suite!(memory, Memory::new());
 conformance_suite!(embedded, scratch());
 conformance_suite!(recorder, Recorder::around(Memory::new()));
-conformance_suite!(fault, Fault::around(Memory::new()));
+conformance_suite!(fault, FaultInjector::around(Memory::new()));
 conformance_suite!(retry, Retry::around(Memory::new(), RetryPolicy::new()));
 // A clock that never moves: order and versions do not hang on it.
 conformance_suite!(standing_clock, Memory::with_clock(standing()));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use entable::{
     ErrorKind,
-    backend::layer::{On, Trouble},
+    backend::layer::{InjectedFault, RequestKind},
     prelude::*,
 };
 
@@ -183,9 +183,12 @@ async fn history(store: &Store, seed: u64, verbs: usize) -> TestResult {
         match dice.roll(6) {
             0 => {
                 let lost = Error::new(ErrorKind::Backend, "connection lost");
-                let lost =
-                    if dice.roll(2) == 0 { Trouble::Before(lost) } else { Trouble::After(lost) };
-                store.fault.inject(On::Any, dice.roll(5) as usize, lost);
+                let lost = if dice.roll(2) == 0 {
+                    InjectedFault::Before(lost)
+                } else {
+                    InjectedFault::After(lost)
+                };
+                store.fault.inject(RequestKind::Any, dice.roll(5) as usize, lost);
             }
             1 | 2 => {
                 let other = store.other.table::<Person>();

@@ -4,7 +4,7 @@ use entable::{
     Error, ErrorKind, OutboxOptions, SteppedClock, Ticks,
     backend::{
         Memory,
-        layer::{Fault, On, Recorder, Trouble},
+        layer::{FaultInjector, InjectedFault, Recorder, RequestKind},
     },
     prelude::*,
 };
@@ -46,7 +46,7 @@ fn person(id: u32, ssn: &str) -> Person {
 struct World {
     clock: Arc<SteppedClock>,
     recorder: Recorder,
-    fault: Fault,
+    fault: FaultInjector,
     client: Client,
     people: Table<Person>,
 }
@@ -54,7 +54,7 @@ struct World {
 async fn world() -> World {
     let clock = Arc::new(SteppedClock::new(Ticks::new(630_000_000_000_000_000).unwrap()));
     let recorder = Recorder::around(Memory::with_clock(clock.clone()));
-    let fault = Fault::around(recorder.clone());
+    let fault = FaultInjector::around(recorder.clone());
     let builder = Client::builder().backend(fault.clone()).clock(clock.clone());
     let client = builder.keys(keyring(1)).build().unwrap();
     let people = client.table::<Person>();
@@ -95,7 +95,7 @@ async fn sealed_reservations_are_read_and_taken_over() {
         world.client.wait_for_copies().await;
         for request in requests..requests + 40 {
             let lost = Error::new(ErrorKind::Backend, "connection lost");
-            world.fault.inject(On::Any, request, Trouble::Before(lost));
+            world.fault.inject(RequestKind::Any, request, InjectedFault::Before(lost));
         }
         let _ = world.people.insert(&person(1, "123-45-0001")).await;
         world.client.wait_for_copies().await;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use entable::{
     Verb,
-    backend::layer::{On, Request, Trouble},
+    backend::layer::{InjectedFault, Request, RequestKind},
     prelude::*,
 };
 
@@ -156,7 +156,9 @@ async fn b06_transactions_that_share_a_key_wait_and_others_run_together() -> Tes
 
         // Eight partitions, each transaction slow: together they take about as long as one.
         let slow = Duration::from_millis(150);
-        (0..8).for_each(|nth| store.fault.inject(On::Apply, nth, Trouble::Delay(slow)));
+        (0..8).for_each(|nth| {
+            store.fault.inject(RequestKind::Apply, nth, InjectedFault::Delay(slow))
+        });
         let rows = (0..8).map(|d| Worker { department: format!("D{d}"), ..worker(1) });
         let begun = Instant::now();
         staff.bulk().concurrency(8).insert_or_replace_all(rows).await?.into_result()?;

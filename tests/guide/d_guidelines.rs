@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use entable::{
     ServiceCode,
-    backend::layer::{On, Request, RetryPolicy, Trouble},
+    backend::layer::{InjectedFault, Request, RequestKind, RetryPolicy},
     prelude::*,
 };
 
@@ -110,7 +110,9 @@ async fn d09_the_requests_in_flight_are_bounded() -> TestResult {
         let paths = || (0..8).map(|d| Worker::primary().department(format!("D{d}")));
         let slow = Duration::from_millis(100);
         let elapsed = async |at_a_time: usize| {
-            (0..8).for_each(|nth| store.fault.inject(On::Scan, nth, Trouble::Delay(slow)));
+            (0..8).for_each(|nth| {
+                store.fault.inject(RequestKind::Scan, nth, InjectedFault::Delay(slow))
+            });
             let begun = Instant::now();
             let found = staff.query_many(paths()).concurrency(at_a_time).collect().await?;
             assert!(found.is_empty());
@@ -132,14 +134,14 @@ async fn d11_a_throttled_request_is_made_again_later() -> TestResult {
         let patient = Client::builder().backend(store.fault.clone()).retry(policy).build()?;
         let staff = patient.table::<Employee>();
         let busy = |wait: u64| {
-            Trouble::Before(
+            InjectedFault::Before(
                 Error::service(ServiceCode::ServerBusy, "busy")
                     .with_retry_after(Duration::from_millis(wait)),
             )
         };
         // Twice each: the list's read, and the transaction.
-        (0..2).for_each(|nth| store.fault.inject(On::Read, nth, busy(0)));
-        (0..2).for_each(|nth| store.fault.inject(On::Apply, nth, busy(60)));
+        (0..2).for_each(|nth| store.fault.inject(RequestKind::Read, nth, busy(0)));
+        (0..2).for_each(|nth| store.fault.inject(RequestKind::Apply, nth, busy(60)));
         let begun = Instant::now();
         staff.insert(&employee(1, "Jones")).await?;
         assert!(begun.elapsed() >= Duration::from_millis(120), "as long as the service asks");
@@ -148,7 +150,7 @@ async fn d11_a_throttled_request_is_made_again_later() -> TestResult {
         assert_eq!(keys, ["email_jones1@contoso.com", "empid_000001", "lastname_Jones"]);
 
         // Without a policy the caller sees it, and can slow down.
-        store.fault.inject(On::Read, 0, busy(60));
+        store.fault.inject(RequestKind::Read, 0, busy(60));
         let plain = Client::builder().backend(store.fault.clone()).build()?;
         let point = Employee::primary().department("Sales").id(1);
         let error = plain.table::<Employee>().get(point).await.unwrap_err();

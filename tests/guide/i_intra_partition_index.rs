@@ -2,7 +2,7 @@
 
 use entable::{
     ErrorKind, Verb,
-    backend::layer::{On, Request, Trouble},
+    backend::layer::{InjectedFault, Request, RequestKind},
     prelude::*,
 };
 
@@ -293,7 +293,7 @@ async fn i16_a_changed_email_moves_its_copy() -> TestResult {
         };
         // A failure leaves all three rows as they were.
         let lost = Error::new(ErrorKind::Backend, "connection lost");
-        store.fault.inject(On::Apply, 0, Trouble::Before(lost));
+        store.fault.inject(RequestKind::Apply, 0, InjectedFault::Before(lost));
         assert!(staff.replace(&with_new_email(&staff).await?).await.unwrap_err().is_backend());
         same(&store).await;
         let mut taken = with_new_email(&staff).await?;

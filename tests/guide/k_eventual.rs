@@ -7,7 +7,7 @@ use std::sync::{
 
 use entable::{
     Context, Worker,
-    backend::layer::{On, Trouble},
+    backend::layer::{InjectedFault, RequestKind},
     prelude::*,
 };
 use serde::{Deserialize, Serialize};
@@ -126,9 +126,12 @@ async fn k06_k10_a_failure_at_any_step_ends_the_same_and_never_in_neither() -> T
         for request in 0..6 {
             for carried_out in [false, true] {
                 asked(&store).await?;
-                let trouble =
-                    if carried_out { Trouble::After(lost()) } else { Trouble::Before(lost()) };
-                store.fault.inject(On::Apply, request, trouble);
+                let trouble = if carried_out {
+                    InjectedFault::After(lost())
+                } else {
+                    InjectedFault::Before(lost())
+                };
+                store.fault.inject(RequestKind::Apply, request, trouble);
                 let failed = Arc::new(AtomicU32::new(0));
                 let seen = failed.clone();
                 let other = store.other.clone();
@@ -220,7 +223,7 @@ async fn k09_failures_that_pass_are_no_poison() -> TestResult {
         asked(&store).await?;
         for at in 0..8 {
             let busy = Error::new(ErrorKind::Throttled, "slow down");
-            store.fault.inject(On::Scan, at, Trouble::Before(busy));
+            store.fault.inject(RequestKind::Scan, at, InjectedFault::Before(busy));
         }
         let stats = worker(&store.client).drain().await?;
         assert_eq!((stats.poisoned, stats.open), (0, 0));

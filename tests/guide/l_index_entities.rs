@@ -2,7 +2,7 @@
 
 use entable::{
     ErrorKind, Verb,
-    backend::layer::{On, Request, Trouble},
+    backend::layer::{InjectedFault, Request, RequestKind},
     prelude::*,
 };
 
@@ -221,7 +221,7 @@ async fn l08_a_changed_name_is_three_operations_under_three_versions() -> TestRe
         let mut failing = read(2).await?;
         failing.last_name = "Smith".into();
         let lost = Error::new(ErrorKind::Backend, "connection lost");
-        store.fault.inject(On::Apply, 0, Trouble::Before(lost));
+        store.fault.inject(RequestKind::Apply, 0, InjectedFault::Before(lost));
         assert!(staff.replace(&failing).await.is_err());
         assert_eq!(state(&store).await, before);
         Ok(())

@@ -4,7 +4,7 @@ use entable::{
     Batch, Row, Ticks, Written,
     backend::{
         Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest,
-        layer::{Fault, Request},
+        layer::{FaultInjector, Request},
     },
     prelude::*,
 };
@@ -185,7 +185,7 @@ async fn o09_a_store_without_order_has_no_newest() -> TestResult {
 
 /// A store whose rows come in any order.
 #[derive(Debug)]
-struct Unordered(Fault);
+struct Unordered(FaultInjector);
 
 impl Backend for Unordered {
     fn capabilities(&self) -> Capabilities {

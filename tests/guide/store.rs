@@ -13,7 +13,7 @@ use entable::{
     backend::{
         Backend, BoxFuture, Capabilities, Embedded, Memory, Read, Rows, Scan, TableNames,
         TableRequest,
-        layer::{Fault, Recorder, Request},
+        layer::{FaultInjector, Recorder, Request},
     },
     prelude::*,
 };
@@ -31,7 +31,7 @@ pub struct Store {
     /// Another program on the same store, without the layers.
     pub other: Client,
     pub recorder: Recorder,
-    pub fault: Fault,
+    pub fault: FaultInjector,
     /// The file of the embedded store.
     pub file: Option<PathBuf>,
     /// Whether it is the service's emulator, which differs from the service here and there.
@@ -42,7 +42,7 @@ pub struct Store {
 impl Store {
     /// A store on that backend.
     pub fn on(backend: Arc<dyn Backend>, file: Option<PathBuf>) -> Self {
-        let fault = Fault::around(backend.clone());
+        let fault = FaultInjector::around(backend.clone());
         let between = Between { inner: fault.clone(), steps: Arc::default() };
         let recorder = Recorder::around(between.clone());
         let client = |backend: Arc<dyn Backend>| Client::builder().backend(backend).build();
@@ -121,7 +121,7 @@ pub fn embedded(file: &Path) -> Result<Embedded, Error> {
 /// Lets another program's step run right before a write.
 #[derive(Clone)]
 struct Between {
-    inner: Fault,
+    inner: FaultInjector,
     steps: Arc<Mutex<VecDeque<BoxFuture<'static, ()>>>>,
 }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use entable::{
-    backend::layer::{On, Trouble},
+    backend::layer::{InjectedFault, RequestKind},
     prelude::*,
 };
 use futures_util::{StreamExt, TryStreamExt, future, stream};
@@ -35,7 +35,7 @@ fn path(department: u32) -> Partition<Worker> {
 fn slow(store: &Store, latency: Duration) {
     store.fault.clear();
     (0..DEPARTMENTS as usize)
-        .for_each(|nth| store.fault.inject(On::Scan, nth, Trouble::Delay(latency)));
+        .for_each(|nth| store.fault.inject(RequestKind::Scan, nth, InjectedFault::Delay(latency)));
 }
 
 #[tokio::test]
@@ -174,7 +174,9 @@ async fn z08_many_calls_are_in_flight_on_one_client() -> TestResult {
         is_shared(&staff);
         // A lock around a call would make them wait for each other.
         let latency = Duration::from_millis(200);
-        (0..16).for_each(|nth| store.fault.inject(On::Apply, nth, Trouble::Delay(latency)));
+        (0..16).for_each(|nth| {
+            store.fault.inject(RequestKind::Apply, nth, InjectedFault::Delay(latency))
+        });
         let begun = Instant::now();
         let tasks = (0..16).map(|id| {
             let staff = staff.clone();

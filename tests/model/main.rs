@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use entable::backend::{
     Backend, Embedded, Memory,
-    layer::{Fault, Recorder},
+    layer::{FaultInjector, Recorder},
 };
 
 /// How often something is tried: `short`, or a hundred times that.
@@ -38,7 +38,7 @@ fn embedded() -> Arc<dyn Backend> {
 
 /// A backend whose pages are short, and empty the first time.
 fn unwilling() -> Arc<dyn Backend> {
-    let fault = Fault::around(Recorder::around(Memory::new()));
+    let fault = FaultInjector::around(Recorder::around(Memory::new()));
     fault.shorten_pages(Some(2));
     fault.empty_pages(true);
     Arc::new(fault)

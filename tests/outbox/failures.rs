@@ -12,7 +12,7 @@ use entable::{
     OutboxOptions, Worker,
     backend::{
         Backend, Memory, TableRequest,
-        layer::{On, Trouble},
+        layer::{InjectedFault, RequestKind},
     },
     prelude::*,
 };
@@ -203,7 +203,7 @@ async fn what_is_on_its_way_to_the_poison_table_is_not_handed_over() {
     // Taken, marked; then the poison table is out of reach.
     for at in 2..60 {
         let lost = Error::new(ErrorKind::Backend, "connection lost");
-        world.fault.inject(On::Apply, at, Trouble::Before(lost));
+        world.fault.inject(RequestKind::Apply, at, InjectedFault::Before(lost));
     }
     let (worker, calls) = failing(&world, u32::MAX, |_| "for good".into());
     assert!(worker.drain().await.unwrap_err().is_backend());
@@ -294,13 +294,13 @@ async fn nothing_is_lost_while_the_poison_table_is_being_deleted() {
     let world = World::with(OutboxOptions::default().poison_after(1)).await;
     emit(&world, &Welcome { id: 1 }).await;
     // Taken, marked; then the poison table is on its way out.
-    world.fault.inject(On::Apply, 2, Trouble::Before(deleted.clone()));
+    world.fault.inject(RequestKind::Apply, 2, InjectedFault::Before(deleted.clone()));
     let (worker, _) = failing(&world, u32::MAX, |_| "for good".into());
     assert_eq!(worker.drain().await.unwrap().poisoned, 1);
     assert_eq!(worker.poisoned().await.unwrap().len(), 1, "it is in no table");
     // Nor is a message of a queue sent that is nowhere.
     let queue = world.client.queue("letters");
     queue.send(&Farewell { id: 1 }).await.unwrap();
-    world.fault.inject(On::Apply, 0, Trouble::Before(deleted));
+    world.fault.inject(RequestKind::Apply, 0, InjectedFault::Before(deleted));
     assert!(queue.send(&Farewell { id: 2 }).await.unwrap_err().is_conflict());
 }

@@ -7,7 +7,7 @@ use entable::{
     OutboxOptions, SteppedClock, Ticks,
     backend::{
         Memory,
-        layer::{Fault, Recorder},
+        layer::{FaultInjector, Recorder},
     },
     prelude::*,
 };
@@ -56,7 +56,7 @@ pub(crate) fn employee(id: u32) -> Employee {
 pub(crate) struct World {
     pub(crate) clock: Arc<SteppedClock>,
     pub(crate) recorder: Recorder,
-    pub(crate) fault: Fault,
+    pub(crate) fault: FaultInjector,
     pub(crate) client: Client,
     pub(crate) staff: Table<Employee>,
 }
@@ -75,7 +75,7 @@ impl World {
         let start = Ticks::new(630_000_000_000_000_000).unwrap();
         let clock = Arc::new(SteppedClock::new(start));
         let recorder = Recorder::around(Memory::with_clock(clock.clone()));
-        let fault = Fault::around(recorder.clone());
+        let fault = FaultInjector::around(recorder.clone());
         let client = Client::builder()
             .backend(fault.clone())
             .clock(clock.clone())

@@ -6,7 +6,7 @@ use entable::{
     OutboxOptions, SteppedClock, Ticks,
     backend::{
         Memory,
-        layer::{Fault, Recorder},
+        layer::{FaultInjector, Recorder},
     },
     maintain::{Finding, FindingKind},
     prelude::*,
@@ -48,7 +48,7 @@ impl World {
     async fn with(options: OutboxOptions) -> Self {
         let clock = Arc::new(SteppedClock::new(Ticks::new(630_000_000_000_000_000).unwrap()));
         let recorder = Recorder::around(Memory::with_clock(clock.clone()));
-        let fault = Fault::around(recorder.clone());
+        let fault = FaultInjector::around(recorder.clone());
         let builder = Client::builder().backend(fault).clock(clock.clone());
         let client = builder.outbox(options).seed(7).build().unwrap();
         let staff = client.table::<Clerk>();

@@ -2,7 +2,7 @@
 
 use entable::{
     Error, ErrorKind, OutboxOptions,
-    backend::layer::{On, Trouble},
+    backend::layer::{InjectedFault, RequestKind},
 };
 
 use crate::fixture::{World, employee};
@@ -16,9 +16,12 @@ async fn a_registration_whose_answer_was_lost_is_made_again() {
     for request in 0..5 {
         for carried_out in [false, true] {
             let world = World::new().await;
-            let trouble =
-                if carried_out { Trouble::After(lost()) } else { Trouble::Before(lost()) };
-            world.fault.inject(On::Any, request, trouble);
+            let trouble = if carried_out {
+                InjectedFault::After(lost())
+            } else {
+                InjectedFault::Before(lost())
+            };
+            world.fault.inject(RequestKind::Any, request, trouble);
             let inserted = world.staff.insert(&employee(1)).await;
             world.client.wait_for_copies().await;
             let worker = world.client.worker();

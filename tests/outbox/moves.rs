@@ -4,7 +4,7 @@ use entable::{
     Batch, OutboxOptions, Row, Written,
     backend::{
         Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
-        layer::{On, Trouble},
+        layer::{InjectedFault, RequestKind},
     },
     prelude::*,
 };
@@ -72,12 +72,12 @@ async fn a_crash_at_any_step_leaves_the_employee_in_one_table_in_the_end() {
             current.move_to(&stored, &archive).await.unwrap();
             let lost = || Error::new(ErrorKind::Backend, "connection lost");
             let trouble = match carried_out {
-                true => Trouble::After(lost()),
-                false => Trouble::Before(lost()),
+                true => InjectedFault::After(lost()),
+                false => InjectedFault::Before(lost()),
             };
-            world.fault.inject(On::Any, request, trouble);
+            world.fault.inject(RequestKind::Any, request, trouble);
             for at in request + 1..request + 60 {
-                world.fault.inject(On::Any, at, Trouble::Before(lost()));
+                world.fault.inject(RequestKind::Any, at, InjectedFault::Before(lost()));
             }
             let _ = world.client.worker().drain().await;
             world.fault.clear();
@@ -143,7 +143,7 @@ async fn a_change_by_an_unknowing_writer_on_the_way_is_not_lost() {
         world.fault.clear();
         world.later(OutboxOptions::LEASE);
         for at in applied..applied + 40 {
-            world.fault.inject(On::Apply, at, Trouble::Before(broken.clone()));
+            world.fault.inject(RequestKind::Apply, at, InjectedFault::Before(broken.clone()));
         }
         worker = world.client.worker();
         let _ = worker.drain().await;
@@ -235,7 +235,7 @@ async fn an_entity_moves_on_when_its_last_move_is_over() {
         current.move_to(&stored, &archive).await.unwrap();
         let lost = || Error::new(ErrorKind::Backend, "connection lost");
         for at in request..request + 60 {
-            world.fault.inject(On::Any, at, Trouble::Before(lost()));
+            world.fault.inject(RequestKind::Any, at, InjectedFault::Before(lost()));
         }
         let _ = world.client.worker().drain().await;
         world.fault.clear();

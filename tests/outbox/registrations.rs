@@ -3,7 +3,7 @@
 
 use entable::{
     OutboxOptions,
-    backend::layer::{On, Request, Trouble},
+    backend::layer::{InjectedFault, Request, RequestKind},
     prelude::*,
 };
 
@@ -60,7 +60,7 @@ async fn markers_that_fail_together_are_put_up_one_by_one() {
     // The first transactions that follow the fences are those of the markers.
     for at in 40..44 {
         let lost = Error::new(ErrorKind::Backend, "connection lost");
-        world.fault.inject(On::Apply, at, Trouble::After(lost));
+        world.fault.inject(RequestKind::Apply, at, InjectedFault::After(lost));
     }
     let all = (0..40).map(|department| in_department(department, 1));
     world.staff.bulk().insert_all(all).await.unwrap().into_result().unwrap();
@@ -76,7 +76,7 @@ async fn a_directory_that_is_down_fails_writes_and_leaves_one_fence() {
     // The first request is the fence; every further one is its marker.
     for at in 1..=3 {
         let busy = Error::new(ErrorKind::Throttled, "the shard is full");
-        world.fault.inject(On::Apply, at, Trouble::Before(busy));
+        world.fault.inject(RequestKind::Apply, at, InjectedFault::Before(busy));
     }
     for _ in 0..3 {
         let error = world.staff.insert(&employee(1)).await.unwrap_err();
@@ -93,7 +93,7 @@ async fn a_directory_that_is_down_fails_writes_and_leaves_one_fence() {
 async fn orphaned(world: &World) {
     world.client.create_table("EntableDirectory").await.unwrap();
     let died = Error::new(ErrorKind::Throttled, "the process died");
-    world.fault.inject(On::Apply, 1, Trouble::Before(died));
+    world.fault.inject(RequestKind::Apply, 1, InjectedFault::Before(died));
     assert!(world.staff.insert(&employee(1)).await.is_err());
     assert_eq!((fences(world, "Sales").await.len(), world.markers().await), (1, 0));
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use entable::{
     OutboxOptions,
-    backend::layer::{On, Trouble},
+    backend::layer::{InjectedFault, RequestKind},
     prelude::*,
 };
 
@@ -130,7 +130,7 @@ async fn throttling_is_no_reason_to_give_up() {
     world.staff.insert(&employee(1)).await.unwrap();
     for at in 0..12 {
         let busy = Error::new(ErrorKind::Throttled, "slow down");
-        world.fault.inject(On::Apply, at, Trouble::Before(busy));
+        world.fault.inject(RequestKind::Apply, at, InjectedFault::Before(busy));
     }
     let stats = world.client.worker().drain().await.unwrap();
     assert_eq!((stats.poisoned, stats.applied), (0, 1));

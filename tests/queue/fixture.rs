@@ -6,7 +6,7 @@ use entable::{
     Batch, Clock, Row, SteppedClock, Ticks, Written,
     backend::{
         Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
-        layer::{Fault, Recorder},
+        layer::{FaultInjector, Recorder},
     },
     prelude::*,
     queue::{Received, TableQueue},
@@ -32,7 +32,7 @@ pub(crate) struct World {
     pub(crate) clock: Arc<SteppedClock>,
     pub(crate) memory: Arc<Memory>,
     pub(crate) recorder: Recorder,
-    pub(crate) fault: Fault,
+    pub(crate) fault: FaultInjector,
 }
 
 impl World {
@@ -40,7 +40,7 @@ impl World {
         let start = Ticks::new(638_000_000_000_000_000).unwrap();
         let clock = Arc::new(SteppedClock::new(start));
         let memory = Arc::new(Memory::with_clock(clock.clone()));
-        let fault = Fault::around(memory.clone());
+        let fault = FaultInjector::around(memory.clone());
         Self { clock, memory, recorder: Recorder::around(fault.clone()), fault }
     }
 

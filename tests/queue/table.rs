@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use entable::{
     Queue,
-    backend::layer::{On, Trouble},
+    backend::layer::{InjectedFault, RequestKind},
     prelude::*,
 };
 
@@ -151,17 +151,17 @@ fn lost() -> Error {
 
 #[tokio::test]
 async fn a_lost_answer_is_looked_into() {
-    for trouble in [Trouble::After as fn(Error) -> Trouble, Trouble::Before] {
+    for trouble in [InjectedFault::After as fn(Error) -> InjectedFault, InjectedFault::Before] {
         let world = World::new();
         let queue = world.queue(0);
         queue.send("first", Duration::ZERO).await.unwrap();
         let first = queue.receive(1, MINUTE).await.unwrap();
         queue.delete(&first[0]).await.unwrap();
 
-        world.fault.inject(On::Apply, 0, trouble(lost()));
+        world.fault.inject(RequestKind::Apply, 0, trouble(lost()));
         queue.send("a", Duration::ZERO).await.unwrap();
 
-        world.fault.inject(On::Apply, 0, trouble(lost()));
+        world.fault.inject(RequestKind::Apply, 0, trouble(lost()));
         let mut received = queue.receive(1, MINUTE).await.unwrap();
         if received.is_empty() {
             // It was not carried out, and nobody has the message.
@@ -169,10 +169,10 @@ async fn a_lost_answer_is_looked_into() {
         }
         assert_eq!((received.len(), received[0].dequeue_count()), (1, 1));
 
-        world.fault.inject(On::Apply, 0, trouble(lost()));
+        world.fault.inject(RequestKind::Apply, 0, trouble(lost()));
         queue.extend(&mut received[0], MINUTE, None).await.unwrap();
 
-        world.fault.inject(On::Apply, 0, trouble(lost()));
+        world.fault.inject(RequestKind::Apply, 0, trouble(lost()));
         queue.delete(&received[0]).await.unwrap();
         world.pass(MINUTE * 5);
         assert!(queue.receive(32, MINUTE).await.unwrap().is_empty());

@@ -6,7 +6,7 @@ use entable::{
     Lookup, SteppedClock, Ticks,
     backend::{
         Memory,
-        layer::{Fault, On, Recorder, Trouble},
+        layer::{FaultInjector, InjectedFault, Recorder, RequestKind},
     },
     prelude::*,
 };
@@ -23,7 +23,7 @@ fn department(id: u32) -> Department {
 }
 
 struct Fixture {
-    fault: Fault,
+    fault: FaultInjector,
     recorder: Recorder,
     clock: Arc<SteppedClock>,
     table: Table<Department>,
@@ -31,7 +31,7 @@ struct Fixture {
 }
 
 async fn fixture() -> Fixture {
-    let fault = Fault::around(Memory::new());
+    let fault = FaultInjector::around(Memory::new());
     let recorder = Recorder::around(fault.clone());
     let client = Client::builder().backend(recorder.clone()).build().unwrap();
     let table = client.table::<Department>();
@@ -86,7 +86,7 @@ async fn a_refresh_is_asked_for() -> Result<(), Error> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn accesses_that_meet_share_one_read() -> Result<(), Error> {
     let Fixture { fault, recorder, lookup, .. } = fixture().await;
-    fault.inject(On::Scan, 0, Trouble::Delay(Duration::from_millis(50)));
+    fault.inject(RequestKind::Scan, 0, InjectedFault::Delay(Duration::from_millis(50)));
     let tasks: Vec<_> = (0..50)
         .map(|_| {
             let lookup = lookup.clone();
@@ -103,16 +103,16 @@ async fn accesses_that_meet_share_one_read() -> Result<(), Error> {
 #[tokio::test]
 async fn a_failed_read_is_not_kept() -> Result<(), Error> {
     let Fixture { fault, recorder, clock, lookup, .. } = fixture().await;
-    let lost = || Trouble::Before(Error::new(ErrorKind::Backend, "connection lost"));
-    fault.inject(On::Scan, 0, lost());
+    let lost = || InjectedFault::Before(Error::new(ErrorKind::Backend, "connection lost"));
+    fault.inject(RequestKind::Scan, 0, lost());
     assert!(lookup.all().await.unwrap_err().is_backend());
     assert_eq!(lookup.all().await?.len(), 3);
-    fault.inject(On::Scan, 0, lost());
+    fault.inject(RequestKind::Scan, 0, lost());
     assert!(lookup.refresh().await.unwrap_err().is_backend());
     assert_eq!(lookup.all().await?.len(), 3, "what was kept stays");
     assert_eq!(recorder.count(), 3);
     clock.advance(Duration::from_secs(60));
-    fault.inject(On::Scan, 0, lost());
+    fault.inject(RequestKind::Scan, 0, lost());
     assert!(lookup.all().await.unwrap_err().is_backend(), "what is too old is not handed out");
     Ok(())
 }
@@ -120,7 +120,7 @@ async fn a_failed_read_is_not_kept() -> Result<(), Error> {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_reader_leaves_the_read_to_the_next() -> Result<(), Error> {
     let Fixture { fault, recorder, lookup, .. } = fixture().await;
-    fault.inject(On::Scan, 0, Trouble::Delay(Duration::from_secs(3600)));
+    fault.inject(RequestKind::Scan, 0, InjectedFault::Delay(Duration::from_secs(3600)));
     let first = lookup.clone();
     let stuck = tokio::spawn(async move { first.all().await.map(|rows| rows.len()) });
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -139,9 +139,9 @@ async fn a_dropped_reader_leaves_the_read_to_the_next() -> Result<(), Error> {
 #[tokio::test(start_paused = true)]
 async fn accesses_that_wait_share_the_error_too() -> Result<(), Error> {
     let Fixture { fault, recorder, lookup, .. } = fixture().await;
-    fault.inject(On::Scan, 0, Trouble::Delay(Duration::from_secs(1)));
-    let lost = Trouble::Before(Error::new(ErrorKind::Backend, "connection lost"));
-    fault.inject(On::Scan, 0, lost);
+    fault.inject(RequestKind::Scan, 0, InjectedFault::Delay(Duration::from_secs(1)));
+    let lost = InjectedFault::Before(Error::new(ErrorKind::Backend, "connection lost"));
+    fault.inject(RequestKind::Scan, 0, lost);
     let accesses = futures_util::future::join_all((0..20).map(|_| lookup.all())).await;
     assert!(accesses.into_iter().all(|rows| rows.is_err_and(|error| error.is_backend())));
     assert_eq!(recorder.count(), 1);
@@ -152,7 +152,7 @@ async fn accesses_that_wait_share_the_error_too() -> Result<(), Error> {
 #[tokio::test(start_paused = true)]
 async fn what_was_read_before_it_was_forgotten_is_not_kept() -> Result<(), Error> {
     let Fixture { fault, recorder, table, lookup, .. } = fixture().await;
-    fault.inject(On::Scan, 0, Trouble::Delay(Duration::from_secs(1)));
+    fault.inject(RequestKind::Scan, 0, InjectedFault::Delay(Duration::from_secs(1)));
     let (early, ()) = tokio::join!(lookup.all(), async {
         tokio::time::sleep(Duration::from_millis(500)).await;
         lookup.forget();
@@ -169,7 +169,7 @@ async fn what_was_read_before_it_was_forgotten_is_not_kept() -> Result<(), Error
 async fn refreshes_that_meet_share_a_read_that_began_after_them() -> Result<(), Error> {
     let Fixture { fault, recorder, table, lookup, .. } = fixture().await;
     for nth in 0..2 {
-        fault.inject(On::Scan, nth, Trouble::Delay(Duration::from_secs(1)));
+        fault.inject(RequestKind::Scan, nth, InjectedFault::Delay(Duration::from_secs(1)));
     }
     let early = lookup.clone();
     let early = tokio::spawn(async move { early.refresh().await });

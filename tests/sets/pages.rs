@@ -3,7 +3,7 @@
 use entable::{
     backend::{
         Memory,
-        layer::{Fault, On, Recorder, Request, Trouble},
+        layer::{FaultInjector, InjectedFault, Recorder, Request, RequestKind},
     },
     prelude::*,
 };
@@ -100,14 +100,14 @@ async fn a_range_of_one_type_costs_one_request_of_the_items_alone() -> Result<()
 
 #[tokio::test]
 async fn a_short_page_of_items_is_no_mixed_page() -> Result<(), Error> {
-    let fault = Fault::around(Memory::new());
+    let fault = FaultInjector::around(Memory::new());
     let recorder = Recorder::around(fault.clone());
     let client = Client::builder().backend(recorder.clone()).build().unwrap();
     client.create_table("Staff").await?;
     client.bulk().insert_all((0..30).map(note)).await?.into_result()?;
     recorder.clear();
-    fault.inject(On::Scan, 0, Trouble::ShortPage(8));
-    fault.inject(On::Scan, 1, Trouble::EmptyPage);
+    fault.inject(RequestKind::Scan, 0, InjectedFault::ShortPage(8));
+    fault.inject(RequestKind::Scan, 1, InjectedFault::EmptyPage);
     let all = client.table::<Note>().query(Note::primary().department("Sales")).take(20);
     assert_eq!(all.collect().await?.len(), 20);
     assert_eq!(tops(&recorder), [20, 12, 12].map(Some));
@@ -216,11 +216,15 @@ async fn a_bad_row_is_an_item_of_take_and_a_good_one_before_it_is_found() -> Res
 
 #[tokio::test]
 async fn a_request_that_fails_ends_the_stream() -> Result<(), Error> {
-    let fault = Fault::around(Memory::new());
+    let fault = FaultInjector::around(Memory::new());
     let client = Client::builder().backend(fault.clone()).build().unwrap();
     client.create_table("Staff").await?;
     client.bulk().insert_all((0..6).map(note)).await?.into_result()?;
-    fault.inject(On::Scan, 1, Trouble::Before(Error::new(ErrorKind::Backend, "connection lost")));
+    fault.inject(
+        RequestKind::Scan,
+        1,
+        InjectedFault::Before(Error::new(ErrorKind::Backend, "connection lost")),
+    );
     let rows: Vec<_> =
         client.table::<Note>().query(notes()).page_size(2).results().stream().collect().await;
     assert_eq!(rows.len(), 3);

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use entable::{
     backend::{
         Memory,
-        layer::{Fault, On, Recorder, Trouble},
+        layer::{FaultInjector, InjectedFault, Recorder, RequestKind},
     },
     prelude::*,
 };
@@ -88,11 +88,11 @@ async fn a_row_that_cannot_be_read_stops_no_update() -> Result<(), Error> {
 }
 
 /// Two programs on one store; the second one's writes are late.
-async fn two() -> (Recorder, Client, Fault, Client) {
+async fn two() -> (Recorder, Client, FaultInjector, Client) {
     let recorder = Recorder::around(Memory::new());
     let first = Client::builder().backend(recorder.clone()).build().unwrap();
     first.create_table("Staff").await.unwrap();
-    let fault = Fault::around(recorder.clone());
+    let fault = FaultInjector::around(recorder.clone());
     let second = Client::builder().backend(fault.clone()).build().unwrap();
     recorder.clear();
     (recorder, first, fault, second)
@@ -102,7 +102,7 @@ async fn two() -> (Recorder, Client, Fault, Client) {
 async fn a_set_is_read_again_where_another_writer_was_first() -> Result<(), Error> {
     let (_, first, fault, second) = two().await;
     first.bulk().insert_all((1..=3).map(employee)).await?.into_result()?;
-    fault.inject(On::Apply, 0, Trouble::Delay(Duration::from_secs(1)));
+    fault.inject(RequestKind::Apply, 0, InjectedFault::Delay(Duration::from_secs(1)));
     let staff = second.set::<StaffRow>("Staff");
     let update = staff.bulk().update_all(staff.query(Keys::partition("Sales")), |row| {
         if let StaffRow::Employee(employee) = row {
@@ -209,7 +209,7 @@ async fn a_row_that_cannot_be_converted_stops_no_upgrade() -> Result<(), Error> 
 async fn an_upgrade_leaves_alone_what_live_writers_did() -> Result<(), Error> {
     let (recorder, live, fault, upgrading) = two().await;
     live.bulk().insert_all((1..=5).map(old)).await?.into_result()?;
-    fault.inject(On::Apply, 0, Trouble::Delay(Duration::from_secs(1)));
+    fault.inject(RequestKind::Apply, 0, InjectedFault::Delay(Duration::from_secs(1)));
     let progress = Arc::new(std::sync::Mutex::new(Vec::new()));
     let told = progress.clone();
     let workers = upgrading.table::<Worker>();

@@ -18,7 +18,7 @@ mod writer;
 
 use entable::{
     Condition, Error, ErrorKind, Value,
-    backend::layer::{Fault, On, Trouble},
+    backend::layer::{FaultInjector, InjectedFault, RequestKind},
     prelude::*,
 };
 use world::{Layout, Observed, PARTITION, Person, Random, TABLE};
@@ -63,7 +63,7 @@ fn run(plan: Plan) -> usize {
 async fn history(plan: Plan) -> usize {
     let store = Observed::new(plan.seed);
     let quiet = Client::builder().backend(store.clone()).build().unwrap();
-    let fault = Fault::around(store.clone());
+    let fault = FaultInjector::around(store.clone());
     let client = Client::builder().backend(fault.clone()).build().unwrap();
     let staff = quiet.table::<Person>();
     staff.create().await.unwrap();
@@ -84,8 +84,9 @@ async fn history(plan: Plan) -> usize {
     }
     if let Some((at, carried_out)) = plan.fault {
         let broken = Error::new(ErrorKind::Backend, "connection lost");
-        let trouble = if carried_out { Trouble::After(broken) } else { Trouble::Before(broken) };
-        fault.inject(On::Any, at, trouble);
+        let trouble =
+            if carried_out { InjectedFault::After(broken) } else { InjectedFault::Before(broken) };
+        fault.inject(RequestKind::Any, at, trouble);
     }
     let [one, two] = &mut writers;
     tokio::join!(steps(one), steps(two));

@@ -8,7 +8,7 @@ use entable::{
     ErrorKind, ServiceCode,
     backend::{
         Memory,
-        layer::{Fault, On, RetryPolicy, Trouble},
+        layer::{FaultInjector, InjectedFault, RequestKind, RetryPolicy},
     },
     prelude::*,
 };
@@ -147,7 +147,7 @@ macro_rules! acts {
 
 /// A store behind failures, a program that is patient with them, and one that sees the store.
 struct World {
-    fault: Fault,
+    fault: FaultInjector,
     patient: Client,
     plain: Client,
 }
@@ -160,7 +160,7 @@ async fn world(ids: bool) -> World {
         plain_client.table().insert(&plain(id)).await.unwrap();
         plain_client.table().insert(&copied(id)).await.unwrap();
     }
-    let fault = Fault::around(memory);
+    let fault = FaultInjector::around(memory);
     let delay = Duration::from_millis(1);
     let policy = RetryPolicy::new().delays(delay, delay).operation_ids(ids);
     let patient = Client::builder().backend(fault.clone()).retry(policy).build().unwrap();
@@ -209,9 +209,12 @@ async fn every_failure(acts: Vec<Act>, ids: bool) {
                 for nth in 0.. {
                     let world = world(ids).await;
                     let error = error.clone();
-                    let trouble =
-                        if is_after { Trouble::After(error) } else { Trouble::Before(error) };
-                    world.fault.inject(On::Any, nth, trouble);
+                    let trouble = if is_after {
+                        InjectedFault::After(error)
+                    } else {
+                        InjectedFault::Before(error)
+                    };
+                    world.fault.inject(RequestKind::Any, nth, trouble);
                     let outcome = act(&world.patient).await;
                     if world.fault.pending() > 0 {
                         outcome.unwrap();
@@ -273,7 +276,7 @@ async fn operation_ids_leave_no_doubt() {
     for Act { name, act } in all.iter().filter(|act| !act.name.contains("delete")) {
         for (kind, error) in failures() {
             let world = world(true).await;
-            world.fault.inject(On::Apply, 0, Trouble::After(error));
+            world.fault.inject(RequestKind::Apply, 0, InjectedFault::After(error));
             let outcome = act(&world.patient).await;
             assert!(outcome.is_ok(), "{name}, {kind}: {outcome:?}");
         }

@@ -9,7 +9,7 @@ use entable::{
     Cursor, ErrorKind,
     backend::{
         Memory,
-        layer::{Fault, On, Recorder, Trouble},
+        layer::{FaultInjector, InjectedFault, Recorder, RequestKind},
     },
     maintain::FindingKind,
     prelude::*,
@@ -89,7 +89,7 @@ async fn old_data_gets_a_new_index() -> Result<(), Error> {
 
 #[tokio::test]
 async fn a_rebuild_goes_on_where_it_was() -> Result<(), Error> {
-    let fault = Fault::around(Memory::new());
+    let fault = FaultInjector::around(Memory::new());
     let client = Client::builder().backend(fault.clone()).build()?;
     fill(&client).await;
     let staff = client.table::<Person>();
@@ -98,7 +98,7 @@ async fn a_rebuild_goes_on_where_it_was() -> Result<(), Error> {
     for at in 0.. {
         // The answer of some later write is lost: it was carried out, and no page was told.
         let lost = Error::new(ErrorKind::Backend, "connection lost");
-        fault.inject(On::Apply, at % 4, Trouble::After(lost));
+        fault.inject(RequestKind::Apply, at % 4, InjectedFault::After(lost));
         let cursor = saved.lock().unwrap().clone();
         let keep = saved.clone();
         let mut rebuild = staff

@@ -2,7 +2,7 @@
 
 use super::setup::{Setup, bare, delete, filter, refused, row_keys};
 use crate::{
-    backend::layer::{Fault, On, Trouble},
+    backend::layer::{FaultInjector, InjectedFault, RequestKind},
     batch::{Condition, Operation},
     page::Continuation,
 };
@@ -170,9 +170,9 @@ pub async fn token_of_any_key(s: &Setup) {
 /// 4.1: a page may be empty and have a continuation; what follows is complete.
 pub async fn empty_page_with_a_token(s: &Setup) {
     s.given_rows("p", &["a", "b", "c"]).await;
-    let fault = Fault::around(s.backend());
-    fault.inject(On::Scan, 0, Trouble::EmptyPage);
-    fault.inject(On::Scan, 2, Trouble::EmptyPage);
+    let fault = FaultInjector::around(s.backend());
+    fault.inject(RequestKind::Scan, 0, InjectedFault::EmptyPage);
+    fault.inject(RequestKind::Scan, 2, InjectedFault::EmptyPage);
     let (rows, pages) = s.through(fault).pages(&filter(""), Some(2)).await;
     assert_eq!((row_keys(&rows), pages), (vec!["a", "b", "c"], 4));
 }
@@ -180,7 +180,7 @@ pub async fn empty_page_with_a_token(s: &Setup) {
 /// 4.1: every page may come empty once; what is read in the end is complete.
 pub async fn every_page_empty_once(s: &Setup) {
     s.given_rows("p", &numbered(7)).await;
-    let fault = Fault::around(s.backend());
+    let fault = FaultInjector::around(s.backend());
     fault.empty_pages(true);
     let (rows, pages) = s.through(fault).pages(&filter(""), Some(2)).await;
     assert_eq!((row_keys(&rows), pages), (numbered(7).iter().map(String::as_str).collect(), 8));
@@ -189,7 +189,7 @@ pub async fn every_page_empty_once(s: &Setup) {
 /// 4.1: a page may be shorter than was asked for and have a continuation.
 pub async fn short_pages(s: &Setup) {
     s.given_rows("p", &numbered(7)).await;
-    let fault = Fault::around(s.backend());
+    let fault = FaultInjector::around(s.backend());
     fault.shorten_pages(Some(3));
     let (rows, pages) = s.through(fault).pages(&filter(""), Some(100)).await;
     assert_eq!((row_keys(&rows), pages), (numbered(7).iter().map(String::as_str).collect(), 3));

@@ -78,7 +78,7 @@ impl AzureQueue {
     /// A request that is made again where it was not carried out; a write whose answer was lost is
     /// not.
     async fn again<'a, T>(&self, request: impl Fn() -> BoxFuture<'a, Result<T>>) -> Result<T> {
-        self.retry.repeat(request).await
+        self.retry.retry_other_read(request).await
     }
 
     async fn put(&self, queue: &str, text: &str, delay: Duration) -> Result<String> {

@@ -89,7 +89,7 @@ impl Client {
     /// `is_denied` for a client without the account's key.
     pub async fn access_policies(&self, table: &str) -> Result<Vec<AccessPolicy>> {
         let account = self.account(POLICIES).map_err(|error| error.in_table(table))?;
-        account.retry.repeat(|| Box::pin(account.azure.access_policies(table))).await
+        account.retry.retry_other_read(|| Box::pin(account.azure.access_policies(table))).await
     }
 
     /// Puts these policies in place of a table's stored ones, at most five; none takes them all away.
@@ -120,7 +120,7 @@ impl Client {
         let set = || -> crate::backend::BoxFuture<'_, Result<()>> {
             Box::pin(azure.set_access_policies(table, policies))
         };
-        account.retry.ensure(set, || Box::pin(holds())).await
+        account.retry.retry_other_write(set, || Box::pin(holds())).await
     }
 
     /// A queue of messages in this client's account, as an Azure Storage queue.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, future::Future, pin::Pin};
 
 use entable::{
     Error, ErrorKind,
-    backend::layer::{On, Trouble},
+    backend::layer::{InjectedFault, RequestKind},
     prelude::*,
 };
 
@@ -146,9 +146,12 @@ async fn no_value_is_lost_or_had_twice_whatever_fails() {
                 let (before, _) = values(&world).await;
                 world.requests();
                 let lost = Error::new(ErrorKind::Backend, "connection lost");
-                let trouble =
-                    if carried_out { Trouble::After(lost) } else { Trouble::Before(lost) };
-                world.fault.inject(On::Any, request, trouble);
+                let trouble = if carried_out {
+                    InjectedFault::After(lost)
+                } else {
+                    InjectedFault::Before(lost)
+                };
+                world.fault.inject(RequestKind::Any, request, trouble);
                 let done = (act.act)(&world.staff).await;
                 world.recover().await;
                 let what = format!("{}, request {request}, {carried_out}: {done:?}", act.name);

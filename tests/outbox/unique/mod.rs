@@ -11,7 +11,7 @@ use entable::{
     OutboxOptions, SteppedClock, Ticks,
     backend::{
         Memory,
-        layer::{Fault, Recorder},
+        layer::{FaultInjector, Recorder},
     },
     prelude::*,
 };
@@ -60,7 +60,7 @@ pub(crate) fn person(id: u32, email: &str) -> Person {
 pub(crate) struct World {
     pub(crate) clock: Arc<SteppedClock>,
     pub(crate) recorder: Recorder,
-    pub(crate) fault: Fault,
+    pub(crate) fault: FaultInjector,
     pub(crate) client: Client,
     pub(crate) staff: Table<Person>,
 }
@@ -70,7 +70,7 @@ impl World {
         let start = Ticks::new(630_000_000_000_000_000).unwrap();
         let clock = Arc::new(SteppedClock::new(start));
         let recorder = Recorder::around(Memory::with_clock(clock.clone()));
-        let fault = Fault::around(recorder.clone());
+        let fault = FaultInjector::around(recorder.clone());
         let builder = Client::builder().backend(fault.clone()).clock(clock.clone());
         let client = builder.seed(7).build().unwrap();
         let staff = client.table::<Person>();

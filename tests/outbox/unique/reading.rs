@@ -2,7 +2,7 @@
 
 use entable::{
     Error, ErrorKind, OutboxOptions,
-    backend::layer::{On, Trouble},
+    backend::layer::{InjectedFault, RequestKind},
     prelude::*,
 };
 
@@ -25,7 +25,7 @@ async fn died_after(requests: usize) -> World {
     // All requests from then on fail.
     for request in requests..requests + 40 {
         let lost = Error::new(ErrorKind::Backend, "connection lost");
-        world.fault.inject(On::Any, request, Trouble::Before(lost));
+        world.fault.inject(RequestKind::Any, request, InjectedFault::Before(lost));
     }
     let _ = world.staff.insert(&person(1, "don@a.com")).await;
     world.client.wait_for_copies().await;

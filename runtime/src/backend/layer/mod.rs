@@ -1,9 +1,9 @@
-//! Layers: backends around a backend.
+//! Layers: backends that wrap a backend to retry requests, record requests or inject faults.
 
-mod fault;
-mod record;
+mod fault_injector;
+mod recorder;
 mod retry;
 
-pub use fault::{Fault, On, Trouble};
-pub use record::{Recorder, Request};
+pub use fault_injector::{FaultInjector, InjectedFault, RequestKind};
+pub use recorder::{Recorder, Request};
 pub use retry::{Retry, RetryPolicy};

@@ -1,4 +1,4 @@
-//! How often and after how long a request is made again.
+//! The retry policy: how often a failed request is repeated, and after which delays.
 
 use std::{
     sync::atomic::{AtomicI64, Ordering},
@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::error::Error;
 
-/// When a request that failed is made again.
+/// Limits of retries: attempts, delays, total time, and a budget for all requests together.
 ///
 /// ```
 /// use std::time::Duration;
@@ -36,8 +36,8 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Six attempts within two minutes; waits of up to 200 ms, 400 ms, .. and at most 20 s; a budget of
-    /// 100 retries for all requests together.
+    /// Returns the default policy: six attempts within two minutes; delays of up to 200 ms, 400 ms and so
+    /// on, at most 20 s; a budget of 100 retries for all requests together.
     pub const fn new() -> Self {
         Self {
             attempts: 6,
@@ -49,47 +49,47 @@ impl RetryPolicy {
         }
     }
 
-    /// One attempt: a failure is reported as it is, but still looked into where a write's answer
-    /// was lost.
+    /// Returns a policy of one attempt. After a lost answer, the rows of a write are still read to find out
+    /// whether it was carried out.
     pub const fn never() -> Self {
         Self { attempts: 1, ..Self::new() }
     }
 
-    /// How often a request is made at most, the first time included.
+    /// Sets how often a request is made at most, including the first attempt.
     #[must_use]
     pub const fn attempts(self, attempts: u32) -> Self {
         Self { attempts, ..self }
     }
 
-    /// The bound of the first wait, which doubles with each attempt, and the bound that it does not
-    /// exceed. A wait is a random time below its bound, so that clients that failed together do not
-    /// come back together; where the service asks for more, that is kept.
+    /// Sets the bound of the first delay, which doubles with each attempt, and the highest bound. A delay
+    /// is a random time below its bound, so that clients that failed together do not return together. If
+    /// the service asks for a wait, the delay is added to that wait.
     #[must_use]
     pub const fn delays(self, first: Duration, longest: Duration) -> Self {
         Self { first_delay: first, longest_delay: longest, ..self }
     }
 
-    /// How long a request goes on being made, from its first attempt.
+    /// Sets the time after the first attempt in which later attempts may begin.
     #[must_use]
     pub const fn give_up_after(self, elapsed: Duration) -> Self {
         Self { elapsed, ..self }
     }
 
-    /// How many retries all requests together may spend; ten requests that succeed give one back.
-    /// It keeps a service that is down from being asked many times over by everybody.
+    /// Sets how many retries all requests together may spend; ten successful requests return one. The
+    /// budget limits the load that retries add to a service that is down.
     #[must_use]
     pub const fn budget(self, retries: u32) -> Self {
         Self { budget: retries, ..self }
     }
 
-    /// Whether each written row carries the id of its write in the property `OpId`: then a write
-    /// whose answer was lost can be recognised. Off at first, since it adds a property to the
-    /// rows.
+    /// Sets whether each written row gets the id of its write in the property `OpId`, by which a write is
+    /// recognised after its answer was lost. Off by default, because it adds a property to the rows.
     #[must_use]
     pub const fn operation_ids(self, on: bool) -> Self {
         Self { operation_ids: on, ..self }
     }
 
+    /// Returns a random delay before the retry after attempt number `attempt`, counted from 0.
     fn delay(&self, attempt: u32) -> Duration {
         let bound = self.first_delay.saturating_mul(1 << attempt.min(20)).min(self.longest_delay);
         let bound = u64::try_from(bound.as_micros()).unwrap_or(u64::MAX);
@@ -98,44 +98,47 @@ impl RetryPolicy {
     }
 }
 
-/// Retries that are left for all requests of a layer, in tenths.
+/// The retries that are left for all requests of a layer, in tenths of a retry.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct RetryBudget {
     tenths: AtomicI64,
     full: i64,
 }
 
-impl Budget {
+impl RetryBudget {
     pub(super) fn new(retries: u32) -> Self {
         let full = i64::from(retries) * 10;
         Self { tenths: AtomicI64::new(full), full }
     }
 
+    /// Returns a tenth of a retry, after a successful request.
     pub(super) fn refund(&self) {
         let add = |tenths| (tenths < self.full).then_some(tenths + 1);
+        // Fails only where the budget is full, which is fine.
         let _ = self.tenths.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
+    /// Takes one retry. Returns `false` if none is left.
     fn spend(&self) -> bool {
         let take = |tenths| (tenths >= 10).then_some(tenths - 10);
         self.tenths.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 }
 
-/// The attempts of one request.
-pub(super) struct Attempts<'a> {
+/// The attempts of one request so far.
+pub(super) struct RetryState<'a> {
     policy: &'a RetryPolicy,
-    budget: &'a Budget,
+    budget: &'a RetryBudget,
     began: Instant,
     made: u32,
 }
 
-impl<'a> Attempts<'a> {
-    pub(super) fn new(policy: &'a RetryPolicy, budget: &'a Budget) -> Self {
+impl<'a> RetryState<'a> {
+    pub(super) fn new(policy: &'a RetryPolicy, budget: &'a RetryBudget) -> Self {
         Self { policy, budget, began: Instant::now(), made: 0 }
     }
 
-    /// Waits before the next attempt. `false`: there is none.
+    /// Waits before the next attempt. Returns `false`, without waiting, if the policy allows none.
     pub(super) async fn wait_after(&mut self, error: &Error) -> bool {
         self.made += 1;
         let wanted = self.policy.delay(self.made - 1);

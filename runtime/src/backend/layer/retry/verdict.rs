@@ -1,13 +1,13 @@
-//! What the rows say about a write whose answer was lost.
+//! Judges from the rows of a write whether it was carried out, after its answer was lost.
 //!
-//! Reading again proves a write by its operation id. Equal content proves it only for verbs whose
-//! success does not mean "I won": upserts, and replace and merge under any version. For an insert,
-//! a guarded write and a transaction that holds one it proves nothing: two writers that each add 1
-//! to 30 both write 31.
+//! An operation id in a row proves the write. Equal content proves it only for writes without a guard:
+//! insert-or-replace, insert-or-merge, and replace and merge with `If-Match: *`. For an insert, a write
+//! under an ETag, and a transaction that contains one, equal content proves nothing: two writers that
+//! each add 1 to 30 both write 31.
 
 use std::collections::BTreeMap;
 
-use super::op_id::{self, OpId};
+use super::operation_id::{self, OperationId};
 use crate::{
     batch::{Batch, Condition, Operation, Verb, Written},
     edm::ValueRef,
@@ -15,63 +15,68 @@ use crate::{
     row::Row,
 };
 
-/// What to make of a write after its rows were read again.
+/// The judgement of a write whose rows were read.
 #[derive(Debug)]
-pub(super) enum Verdict {
-    /// It was carried out.
+pub(super) enum WriteVerdict {
+    /// The write was carried out.
     Done(Vec<Written>),
-    /// Its guards are as they were: the same request can be made again, and if the first one still
-    /// arrives, one of the two fails.
-    Again {
-        /// A row is in the version that it had: so far the write was certainly not carried out.
+    /// The rows satisfy the guards of the write. It can be repeated: if the first request arrives late,
+    /// one of the two fails.
+    Repeatable {
+        /// Whether a row still has the ETag that the write expects, which proves that the write was not
+        /// carried out so far.
         certain: bool,
     },
-    /// It cannot be told.
+    /// The rows do not tell whether the write was carried out.
     Unclear {
         seen: Seen,
-        /// No operation has a guard: made again, it would overwrite whatever is there.
+        /// Whether no operation has a guard: a repeated write would overwrite the writes of others.
         unguarded: bool,
     },
 }
 
-/// What one row says.
-enum Sign {
-    /// What the operation wants is there, and its success says no more than that.
+/// What one row tells about its operation.
+enum RowEvidence {
+    /// The row is as the operation without a guard leaves it.
     Made,
-    /// The row is in the version that the operation wants: it was not carried out so far.
+    /// The row has the ETag that the operation expects, so the operation was not carried out so far.
     Unchanged,
-    /// The row is absent, as the insert wants: now, if not all the time.
+    /// There is no row, as the insert needs. A row may have been inserted and deleted meanwhile.
     Free,
     Unclear(Seen),
 }
 
-/// Judges a write by its rows as they are now, one for each operation.
-pub(super) fn judge(batch: &Batch, rows: &[Option<Row>], id: Option<OpId>) -> Result<Verdict> {
+/// Judges a write by the rows as they are now. `rows` has one item for each operation.
+pub(super) fn judge_write(
+    batch: &Batch,
+    rows: &[Option<Row>],
+    id: Option<OperationId>,
+) -> Result<WriteVerdict> {
     let operations = || batch.operations().iter().zip(rows);
     if let Some(id) = id {
-        let mut stamped = Vec::with_capacity(rows.len());
+        let mut has_id = Vec::with_capacity(rows.len());
         for (_, row) in operations() {
-            stamped.push(op_id::carries(row.as_ref(), id)?);
+            has_id.push(operation_id::has_operation_id(row.as_ref(), id)?);
         }
-        if stamped.contains(&true) {
-            let written = operations().zip(stamped).map(|((_, row), ours)| {
-                // Another writer's version is not handed out as ours: a write that is guarded by it
-                // would overwrite what nobody looked at.
+        if has_id.contains(&true) {
+            let written = operations().zip(has_id).map(|((_, row), ours)| {
+                // The ETag of another writer is not returned: a write under that ETag would overwrite a
+                // change that the caller has never seen.
                 let etag = row.as_ref().filter(|_| ours).and_then(Row::etag);
                 Written { status: 204, etag }
             });
-            return Ok(Verdict::Done(written.collect()));
+            return Ok(WriteVerdict::Done(written.collect()));
         }
     }
     let (mut all_made, mut guards_hold, mut guarded, mut first) = (true, true, false, None);
     for (operation, row) in operations() {
         let has_guard = is_guarded(operation);
         guarded |= has_guard;
-        match sign(operation, row.as_ref())? {
-            Sign::Made => continue,
-            Sign::Unchanged => return Ok(Verdict::Again { certain: true }),
-            Sign::Free => {}
-            Sign::Unclear(seen) => {
+        match evidence_of(operation, row.as_ref())? {
+            RowEvidence::Made => continue,
+            RowEvidence::Unchanged => return Ok(WriteVerdict::Repeatable { certain: true }),
+            RowEvidence::Free => {}
+            RowEvidence::Unclear(seen) => {
                 guards_hold &= !has_guard;
                 first.get_or_insert(seen);
             }
@@ -79,44 +84,47 @@ pub(super) fn judge(batch: &Batch, rows: &[Option<Row>], id: Option<OpId>) -> Re
         all_made = false;
     }
     Ok(if all_made {
-        Verdict::Done(operations().map(|(_, row)| found(row.as_ref())).collect())
+        WriteVerdict::Done(operations().map(|(_, row)| written_answer(row.as_ref())).collect())
     } else if guarded && guards_hold {
-        Verdict::Again { certain: false }
+        WriteVerdict::Repeatable { certain: false }
     } else {
-        Verdict::Unclear { seen: first.unwrap_or(Seen::Other), unguarded: !guarded }
+        WriteVerdict::Unclear { seen: first.unwrap_or(Seen::Other), unguarded: !guarded }
     })
 }
 
+/// Returns whether the operation fails if another writer came first: an insert, or a write under an ETag.
 fn is_guarded(operation: &Operation) -> bool {
     operation.verb() == Verb::Insert || matches!(operation.condition(), Some(Condition::Match(_)))
 }
 
-fn sign(operation: &Operation, row: Option<&Row>) -> Result<Sign> {
+/// Compares the row with what its operation expects and writes.
+fn evidence_of(operation: &Operation, row: Option<&Row>) -> Result<RowEvidence> {
     let Some(row) = row else {
         return Ok(match (operation.verb(), operation.condition()) {
-            (Verb::Insert, _) => Sign::Free,
-            (Verb::Delete, Some(Condition::Any)) => Sign::Made,
-            _ => Sign::Unclear(Seen::Absent),
+            (Verb::Insert, _) => RowEvidence::Free,
+            (Verb::Delete, Some(Condition::Any)) => RowEvidence::Made,
+            _ => RowEvidence::Unclear(Seen::Absent),
         });
     };
     if let Some(Condition::Match(etag)) = operation.condition()
         && row.etag().as_ref() == Some(etag)
     {
-        return Ok(Sign::Unchanged);
+        return Ok(RowEvidence::Unchanged);
     }
-    if operation.verb() == Verb::Delete || !holds(operation, row)? {
-        return Ok(Sign::Unclear(Seen::Other));
+    if operation.verb() == Verb::Delete || !is_as_written(operation, row)? {
+        return Ok(RowEvidence::Unclear(Seen::Other));
     }
-    Ok(if is_guarded(operation) { Sign::Unclear(Seen::Equal) } else { Sign::Made })
+    Ok(if is_guarded(operation) { RowEvidence::Unclear(Seen::Equal) } else { RowEvidence::Made })
 }
 
-/// Whether the row holds what the operation writes: all of it, and after a replacement no more.
-fn holds(operation: &Operation, row: &Row) -> Result<bool> {
+/// Returns whether the row contains everything that the operation writes and, after a replacement,
+/// nothing else.
+fn is_as_written(operation: &Operation, row: &Row) -> Result<bool> {
     let wanted = properties(operation.row())?;
     let found = properties(row)?;
     let merges = matches!(operation.verb(), Verb::Merge | Verb::InsertOrMerge);
     let has = |(name, value): (&&[u8], &ValueRef<'_>)| {
-        found.get(*name).is_some_and(|other| same(*other, *value))
+        found.get(*name).is_some_and(|other| is_same_value(*other, *value))
     };
     Ok((merges || wanted.len() == found.len()) && wanted.iter().all(has))
 }
@@ -125,21 +133,22 @@ fn properties(row: &Row) -> Result<BTreeMap<&[u8], ValueRef<'_>>> {
     let mut all = BTreeMap::new();
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {
-        if name != op_id::NAME.as_bytes() {
+        if name != operation_id::PROPERTY.as_bytes() {
             all.insert(name, value);
         }
     }
     Ok(all)
 }
 
-/// Equality as stored: a NaN is the same as itself.
-fn same(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
+/// Compares stored values. Unlike `==`, a NaN equals a NaN of the same bits.
+fn is_same_value(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
     match (a, b) {
         (ValueRef::Double(a), ValueRef::Double(b)) => a.to_bits() == b.to_bits() || a == b,
         (a, b) => a == b,
     }
 }
 
-fn found(row: Option<&Row>) -> Written {
+/// Returns the answer for a write that was found carried out.
+fn written_answer(row: Option<&Row>) -> Written {
     Written { status: 204, etag: row.and_then(Row::etag) }
 }

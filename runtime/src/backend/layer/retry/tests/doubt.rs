@@ -1,4 +1,4 @@
-//! Transactions, and other writers in between.
+//! Lost answers to transactions, and writes of others between two attempts.
 
 use super::*;
 
@@ -20,20 +20,20 @@ async fn a_transaction_happens_once_or_is_said_to_be_open() {
         let s = store(RetryPolicy::new()).await;
         let batch = transaction(&s).await;
         let text = error.to_string();
-        s.fault.inject(On::Apply, 0, Trouble::Before(error.clone()));
+        s.fault.inject(RequestKind::Apply, 0, InjectedFault::Before(error.clone()));
         s.retry.apply(&batch).await.unwrap_or_else(|error| panic!("{text}: {error:?}"));
         assert_eq!((s.writes(), s.text("2").await.as_deref()), (1, Some("new")));
 
         let s = store(RetryPolicy::new()).await;
         let batch = transaction(&s).await;
-        s.fault.inject(On::Apply, 0, Trouble::After(error.clone()));
+        s.fault.inject(RequestKind::Apply, 0, InjectedFault::After(error.clone()));
         let failed = s.retry.apply(&batch).await.unwrap_err();
         assert!(failed.is_ambiguous(), "{failed:?}");
         assert_eq!((failed.seen(), s.writes()), (Some(Seen::Equal), 1));
 
         let s = store(RetryPolicy::new().operation_ids(true)).await;
         let batch = transaction(&s).await;
-        s.fault.inject(On::Apply, 0, Trouble::After(error));
+        s.fault.inject(RequestKind::Apply, 0, InjectedFault::After(error));
         let written = s.retry.apply(&batch).await.unwrap();
         assert_eq!(s.writes(), 1);
         assert_eq!(written[0].etag, s.version("1").await);
@@ -48,7 +48,7 @@ async fn a_transaction_of_upserts_is_proved_by_its_content() {
     let mut batch = Batch::new("Rows");
     batch.push(Operation::insert_or_replace(row("1", "a"))).unwrap();
     batch.push(Operation::insert_or_merge(row("2", "b"))).unwrap();
-    s.fault.inject(On::Apply, 0, Trouble::After(open()[0].clone()));
+    s.fault.inject(RequestKind::Apply, 0, InjectedFault::After(open()[0].clone()));
     let written = s.retry.apply(&batch).await.unwrap();
     assert_eq!(written[1].etag, s.version("2").await);
 }
@@ -57,8 +57,8 @@ async fn a_transaction_of_upserts_is_proved_by_its_content() {
 async fn a_late_first_attempt_is_no_conflict() {
     // The first insert arrives after the rows were read and before the second attempt.
     let s = store(RetryPolicy::new()).await;
-    s.fault.inject(On::Apply, 0, Trouble::Before(open()[0].clone()));
-    s.fault.inject(On::Apply, 1, Trouble::Delay(Duration::from_secs(1)));
+    s.fault.inject(RequestKind::Apply, 0, InjectedFault::Before(open()[0].clone()));
+    s.fault.inject(RequestKind::Apply, 1, InjectedFault::Delay(Duration::from_secs(1)));
     let batch = Batch::single("Rows", Operation::insert(row("r", "new"))).unwrap();
     let late = async {
         tokio::time::sleep(Duration::from_millis(900)).await;
@@ -75,7 +75,7 @@ async fn another_writers_version_is_not_taken_for_ours() {
     let s = store(RetryPolicy::new()).await;
     let operation = s.operation(Verb::Replace, true).await;
     s.write(Operation::insert_or_replace(row("r", "theirs"))).await;
-    s.fault.inject(On::Apply, 0, Trouble::Before(open()[0].clone()));
+    s.fault.inject(RequestKind::Apply, 0, InjectedFault::Before(open()[0].clone()));
     let error = s.retry.apply(&Batch::single("Rows", operation).unwrap()).await.unwrap_err();
     assert_eq!((error.is_ambiguous(), error.seen()), (true, Some(Seen::Other)));
 }

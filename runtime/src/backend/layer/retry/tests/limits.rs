@@ -1,4 +1,4 @@
-//! What is made again, how often and after how long.
+//! Which requests are repeated, how often and after which delays.
 
 use super::*;
 
@@ -10,9 +10,9 @@ async fn refusals_are_not_made_again() {
     assert!(s.retry.apply(&batch).await.unwrap_err().is_conflict());
     assert_eq!(s.fault.requests(), 1);
     s.fault.inject(
-        On::Read,
+        RequestKind::Read,
         0,
-        Trouble::Before(Error::service(ServiceCode::AuthenticationFailed, "no")),
+        InjectedFault::Before(Error::service(ServiceCode::AuthenticationFailed, "no")),
     );
     let read = Read { table: "Rows", partition_key: "p", row_key: "r", select: None };
     assert!(s.retry.read(read).await.unwrap_err().is_denied());
@@ -24,16 +24,16 @@ async fn reads_scans_and_tables_are_made_again() {
     let s = store(RetryPolicy::new()).await;
     s.write(Operation::insert(row("r", "x"))).await;
     let reset = || Error::new(ErrorKind::Backend, "connection reset");
-    s.fault.inject(On::Read, 0, Trouble::Before(reset()));
+    s.fault.inject(RequestKind::Read, 0, InjectedFault::Before(reset()));
     let read = Read { table: "Rows", partition_key: "p", row_key: "r", select: None };
     assert!(s.retry.read(read).await.unwrap().is_some());
-    s.fault.inject(On::Scan, 0, Trouble::After(busy()));
+    s.fault.inject(RequestKind::Scan, 0, InjectedFault::After(busy()));
     let filter = crate::filter::Filter::Constant(true);
     let scan = Scan { table: "Rows", filter: &filter, select: None, top: None, from: None };
     assert_eq!(s.retry.scan(scan).await.unwrap().rows.len(), 1);
-    s.fault.inject(On::Tables, 0, Trouble::After(open()[0].clone()));
+    s.fault.inject(RequestKind::Tables, 0, InjectedFault::After(open()[0].clone()));
     s.retry.tables(TableRequest::Create("More")).await.unwrap();
-    s.fault.inject(On::Tables, 0, Trouble::After(open()[1].clone()));
+    s.fault.inject(RequestKind::Tables, 0, InjectedFault::After(open()[1].clone()));
     s.retry.tables(TableRequest::Delete("More")).await.unwrap();
     assert!(s.retry.tables(TableRequest::Create("Rows")).await.unwrap_err().is_conflict());
 }
@@ -48,11 +48,11 @@ async fn waits_are_jittered_bounded_and_as_long_as_asked() {
     let mut spent = Vec::new();
     for _ in 0..20 {
         for _ in 0..4 {
-            s.fault.inject(On::Read, 0, Trouble::Before(busy()));
+            s.fault.inject(RequestKind::Read, 0, InjectedFault::Before(busy()));
         }
         s.fault.clear();
         for nth in 0..4 {
-            s.fault.inject(On::Read, nth, Trouble::Before(busy()));
+            s.fault.inject(RequestKind::Read, nth, InjectedFault::Before(busy()));
         }
         let began = tokio::time::Instant::now();
         s.retry.read(read).await.unwrap();
@@ -65,7 +65,11 @@ async fn waits_are_jittered_bounded_and_as_long_as_asked() {
     spent.sort_unstable();
     spent.dedup();
     assert!(spent.len() > 10, "{spent:?}");
-    s.fault.inject(On::Read, 0, Trouble::Before(busy().with_retry_after(Duration::from_secs(7))));
+    s.fault.inject(
+        RequestKind::Read,
+        0,
+        InjectedFault::Before(busy().with_retry_after(Duration::from_secs(7))),
+    );
     let began = tokio::time::Instant::now();
     s.retry.read(read).await.unwrap();
     assert!(began.elapsed() >= Duration::from_secs(7));
@@ -76,7 +80,7 @@ async fn attempts_time_and_budget_come_to_an_end() {
     let read = Read { table: "Rows", partition_key: "p", row_key: "r", select: None };
     let fails = |s: &Store, times: usize| {
         for nth in 0..times {
-            s.fault.inject(On::Read, nth, Trouble::Before(busy()));
+            s.fault.inject(RequestKind::Read, nth, InjectedFault::Before(busy()));
         }
     };
     let s = store(RetryPolicy::new().attempts(3)).await;
@@ -85,7 +89,11 @@ async fn attempts_time_and_budget_come_to_an_end() {
     assert_eq!(s.fault.requests(), 3);
 
     let s = store(RetryPolicy::new().give_up_after(Duration::from_secs(5))).await;
-    s.fault.inject(On::Read, 0, Trouble::Before(busy().with_retry_after(Duration::from_secs(6))));
+    s.fault.inject(
+        RequestKind::Read,
+        0,
+        InjectedFault::Before(busy().with_retry_after(Duration::from_secs(6))),
+    );
     assert!(s.retry.read(read).await.unwrap_err().is_throttled());
 
     let s = store(RetryPolicy::new().budget(2)).await;
@@ -96,7 +104,7 @@ async fn attempts_time_and_budget_come_to_an_end() {
     assert_eq!(s.fault.requests(), 4);
 
     let s = store(RetryPolicy::never()).await;
-    s.fault.inject(On::Apply, 0, Trouble::Before(open()[0].clone()));
+    s.fault.inject(RequestKind::Apply, 0, InjectedFault::Before(open()[0].clone()));
     let operation = s.operation(Verb::Replace, true).await;
     let error = s.retry.apply(&Batch::single("Rows", operation).unwrap()).await.unwrap_err();
     assert_eq!((error.is_ambiguous(), error.seen()), (true, Some(Seen::Unchanged)));
@@ -105,9 +113,13 @@ async fn attempts_time_and_budget_come_to_an_end() {
 #[tokio::test(start_paused = true)]
 async fn rows_that_cannot_be_read_leave_it_open() {
     let s = store(RetryPolicy::new().attempts(2)).await;
-    s.fault.inject(On::Apply, 0, Trouble::After(open()[0].clone()));
+    s.fault.inject(RequestKind::Apply, 0, InjectedFault::After(open()[0].clone()));
     for nth in 0..4 {
-        s.fault.inject(On::Read, nth, Trouble::Before(Error::new(ErrorKind::Backend, "down")));
+        s.fault.inject(
+            RequestKind::Read,
+            nth,
+            InjectedFault::Before(Error::new(ErrorKind::Backend, "down")),
+        );
     }
     let batch = Batch::single("Rows", Operation::insert_or_replace(row("r", "x"))).unwrap();
     let error = s.retry.apply(&batch).await.unwrap_err();

@@ -1,5 +1,5 @@
 //! Every failure, before and after the write, on every verb: no write is lost or doubled, and no
-//! conflict is made up.
+//! conflict is reported that did not happen.
 
 use std::time::Duration;
 
@@ -7,15 +7,16 @@ mod doubt;
 mod limits;
 mod verbs;
 
-use super::*;
+use super::{Retry, RetryPolicy};
 use crate::{
     backend::{
-        Memory,
-        layer::{Fault, On, Recorder, Trouble},
+        Backend, Memory, Read, Scan, TableRequest,
+        layer::{FaultInjector, InjectedFault, Recorder, RequestKind},
     },
-    batch::{Condition, Operation, Verb},
+    batch::{Batch, Condition, Operation, Verb},
     edm::ValueRef,
-    row::ETag,
+    error::{Error, ErrorKind, Seen, ServiceCode},
+    row::{ETag, Row},
 };
 
 const VERBS: [Verb; 6] = [
@@ -27,18 +28,18 @@ const VERBS: [Verb; 6] = [
     Verb::Delete,
 ];
 
-/// A store behind troubles, and a way around them.
+/// A store behind a retry layer and injected faults, and a way to it around both.
 struct Store {
     retry: Retry,
-    fault: Fault,
-    /// Sees what passes the troubles.
+    fault: FaultInjector,
+    /// Records what passes the injected faults.
     plain: Recorder,
 }
 
 async fn store(policy: RetryPolicy) -> Store {
     let plain = Recorder::around(Memory::new());
     plain.tables(TableRequest::Create("Rows")).await.unwrap();
-    let fault = Fault::around(plain.clone());
+    let fault = FaultInjector::around(plain.clone());
     Store { retry: Retry::around(fault.clone(), policy), fault, plain }
 }
 

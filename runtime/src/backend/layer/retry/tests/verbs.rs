@@ -1,4 +1,4 @@
-//! One operation at a time: every verb, with and without a guard.
+//! Single operations: every verb, with and without a guard.
 
 use super::*;
 use crate::backend::NotSent;
@@ -10,8 +10,8 @@ async fn busy_before_the_write_is_waited_out_on_every_verb() {
             let s = store(RetryPolicy::new()).await;
             let operation = s.operation(verb, guarded).await;
             s.plain.clear();
-            s.fault.inject(On::Apply, 0, Trouble::Before(busy()));
-            s.fault.inject(On::Apply, 1, Trouble::Before(busy()));
+            s.fault.inject(RequestKind::Apply, 0, InjectedFault::Before(busy()));
+            s.fault.inject(RequestKind::Apply, 1, InjectedFault::Before(busy()));
             s.retry.apply(&Batch::single("Rows", operation).unwrap()).await.unwrap();
             assert_eq!(s.writes(), 1, "{verb:?}");
             let expected = (verb != Verb::Delete).then(|| "new".to_owned());
@@ -28,7 +28,7 @@ async fn nothing_is_written_twice_after_a_lost_answer() {
                 let s = store(RetryPolicy::new()).await;
                 let operation = s.operation(verb, guarded).await;
                 s.plain.clear();
-                s.fault.inject(On::Apply, 0, Trouble::After(error));
+                s.fault.inject(RequestKind::Apply, 0, InjectedFault::After(error));
                 let result = s.retry.apply(&Batch::single("Rows", operation).unwrap()).await;
                 assert_eq!(s.writes(), 1, "{verb:?}");
                 let won = verb == Verb::Insert
@@ -57,7 +57,7 @@ async fn a_guarded_write_that_did_not_happen_is_made_again() {
             let s = store(RetryPolicy::new()).await;
             let operation = s.operation(verb, true).await;
             s.plain.clear();
-            s.fault.inject(On::Apply, 0, Trouble::Before(error));
+            s.fault.inject(RequestKind::Apply, 0, InjectedFault::Before(error));
             s.retry.apply(&Batch::single("Rows", operation).unwrap()).await.unwrap();
             assert_eq!(s.writes(), 1, "{verb:?}");
         }
@@ -73,7 +73,7 @@ async fn an_unguarded_write_is_never_made_again_blindly() {
             let s = store(RetryPolicy::new()).await;
             let operation = s.operation(verb, false).await;
             s.plain.clear();
-            s.fault.inject(On::Apply, 0, Trouble::Before(error));
+            s.fault.inject(RequestKind::Apply, 0, InjectedFault::Before(error));
             let batch = Batch::single("Rows", operation).unwrap();
             let error = s.retry.apply(&batch).await.unwrap_err();
             assert!(error.is_ambiguous(), "{verb:?}");
@@ -91,7 +91,7 @@ async fn a_write_that_was_never_sent_is_made_again_as_it_is() {
         s.plain.clear();
         let unsent = Error::new(ErrorKind::Backend, "cannot be reached");
         let unsent = unsent.with_source(NotSent::new("connection refused"));
-        s.fault.inject(On::Apply, 0, Trouble::Before(unsent));
+        s.fault.inject(RequestKind::Apply, 0, InjectedFault::Before(unsent));
         s.retry.apply(&Batch::single("Rows", operation).unwrap()).await.unwrap();
         assert_eq!((s.writes(), s.plain.count()), (1, 1), "{verb:?}");
     }
@@ -106,7 +106,7 @@ async fn an_operation_id_proves_a_write() {
             let s = store(RetryPolicy::new().operation_ids(true)).await;
             let operation = s.operation(verb, true).await;
             s.plain.clear();
-            s.fault.inject(On::Apply, 0, Trouble::After(error));
+            s.fault.inject(RequestKind::Apply, 0, InjectedFault::After(error));
             let written = s.retry.apply(&Batch::single("Rows", operation).unwrap()).await.unwrap();
             assert_eq!(written[0].etag, s.version("r").await, "{verb:?}");
             assert_eq!(s.writes(), 1);

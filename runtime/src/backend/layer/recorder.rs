@@ -1,4 +1,4 @@
-//! A log of what a backend was asked: how a test proves what a call costs.
+//! A layer that records requests, by which a test proves how many requests a call costs.
 
 use std::{
     fmt,
@@ -12,7 +12,7 @@ use crate::{
     row::Row,
 };
 
-/// A layer that writes down every request before it passes it on. Clones share the log.
+/// A layer that logs every request before it passes it on. Clones share the log.
 ///
 /// ```
 /// use entable::backend::{Backend, Memory, TableRequest, layer::Recorder};
@@ -31,7 +31,7 @@ pub struct Recorder {
     log: Arc<Mutex<Vec<Request>>>,
 }
 
-/// One request, as it was made.
+/// A recorded request to a backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Request {
@@ -54,45 +54,45 @@ pub enum Request {
         filter: String,
         /// The selected properties.
         select: Option<Vec<String>>,
-        /// The rows that the page may have.
+        /// The limit of rows of the page.
         top: Option<u32>,
-        /// Whether it is a later page.
+        /// Whether the page continues an earlier one.
         continued: bool,
     },
     /// One operation or an entity group transaction.
     Apply {
         /// The table.
         table: String,
-        /// The partition.
+        /// The PartitionKey.
         partition_key: String,
-        /// What is done to which RowKey, in order.
+        /// The verb and the RowKey of each operation, in order.
         operations: Vec<(Verb, String)>,
     },
-    /// A table is created.
+    /// The creation of a table.
     CreateTable(String),
-    /// A table is deleted.
+    /// The deletion of a table.
     DeleteTable(String),
-    /// Tables are listed.
+    /// A page of a list of tables.
     ListTables,
 }
 
 impl Request {
-    /// Whether it is a point read.
+    /// Returns whether the request is a point read.
     pub fn is_read(&self) -> bool {
         matches!(self, Self::Read { .. })
     }
 
-    /// Whether it is a page of a query.
+    /// Returns whether the request is a page of a query.
     pub fn is_scan(&self) -> bool {
         matches!(self, Self::Scan { .. })
     }
 
-    /// Whether it is a write.
+    /// Returns whether the request is a write.
     pub fn is_apply(&self) -> bool {
         matches!(self, Self::Apply { .. })
     }
 
-    /// How many operations a write has; 0 for other requests.
+    /// Returns the number of operations of a write; 0 for other requests.
     pub fn operations(&self) -> usize {
         match self {
             Self::Apply { operations, .. } => operations.len(),
@@ -100,7 +100,7 @@ impl Request {
         }
     }
 
-    /// What a write does, in order; empty for other requests.
+    /// Returns the verbs of the operations of a write, in order; empty for other requests.
     pub fn verbs(&self) -> Vec<Verb> {
         match self {
             Self::Apply { operations, .. } => operations.iter().map(|(verb, _)| *verb).collect(),
@@ -110,7 +110,7 @@ impl Request {
 }
 
 impl fmt::Display for Request {
-    /// One line, such as `read Staff (Sales, empid_000223)`.
+    /// Writes the request as one line, such as `read Staff (Sales, empid_000223)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Read { table, partition_key, row_key, select } => {
@@ -139,7 +139,7 @@ fn write_select(f: &mut fmt::Formatter<'_>, select: Option<&[String]>) -> fmt::R
 }
 
 impl Recorder {
-    /// A recorder in front of `backend`.
+    /// Makes a recorder in front of `backend`.
     pub fn around(backend: impl Backend) -> Self {
         Self { inner: Arc::new(backend), log: Arc::default() }
     }
@@ -152,12 +152,12 @@ impl Recorder {
         self.log().push(request);
     }
 
-    /// The requests since the log was cleared, in order.
+    /// Returns the requests in the log, in order.
     pub fn requests(&self) -> Vec<Request> {
         self.log().clone()
     }
 
-    /// How many requests there are in the log.
+    /// Returns the number of requests in the log.
     pub fn count(&self) -> usize {
         self.log().len()
     }
@@ -167,14 +167,14 @@ impl Recorder {
         self.log().clear();
     }
 
-    /// The requests since the log was cleared, which is emptied.
+    /// Empties the log and returns its requests, in order.
     pub fn take(&self) -> Vec<Request> {
         std::mem::take(&mut *self.log())
     }
 }
 
 impl fmt::Display for Recorder {
-    /// The log, a line for each request.
+    /// Writes the log, one line for each request.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines: Vec<String> = self.requests().iter().map(Request::to_string).collect();
         f.write_str(&lines.join("\n"))

@@ -1,26 +1,26 @@
-//! What a failed request says about its outcome.
+//! What the error of a request tells about its outcome.
 
 use crate::{
     backend::NotSent,
     error::{Error, ErrorKind, ServiceCode},
 };
 
-/// What is known about a request that failed.
+/// The outcome of a failed request as far as its error tells it, from certain to doubtful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Loss {
-    /// It was refused: making it again would be refused again.
+pub(super) enum Failure {
+    /// The service refused the request, and would refuse it again.
     Refused,
-    /// It was not carried out, and may be made again as it is.
+    /// The request was certainly not carried out, and can be repeated.
     NotDone,
-    /// The service says that it is too busy, which it says before any work; something on the way may
-    /// say the same after it.
+    /// "Too busy": the service answers so before it carries a request out, but a proxy can answer so
+    /// afterwards.
     Throttled,
-    /// It may have been carried out.
+    /// The request may have been carried out.
     Unknown,
 }
 
-impl Loss {
-    /// What the error of a write says.
+impl Failure {
+    /// Classifies the error of a write.
     pub(super) fn of_write(error: &Error) -> Self {
         match (error.kind(), error.service_code()) {
             (ErrorKind::Ambiguous, _) => Self::Unknown,
@@ -28,22 +28,23 @@ impl Loss {
             (ErrorKind::Throttled, _) => Self::Throttled,
             (ErrorKind::Backend, _) if NotSent::is_cause_of(error) => Self::NotDone,
             (ErrorKind::Backend, None) => Self::Unknown,
-            (ErrorKind::Backend, Some(code)) if may_pass(code.status()) => Self::Unknown,
+            (ErrorKind::Backend, Some(code)) if is_passing_status(code.status()) => Self::Unknown,
             (_, Some(code)) if code.status() == 408 => Self::Unknown,
             _ => Self::Refused,
         }
     }
 
-    /// Whether a read that failed so may do better later.
-    pub(super) fn read_may_pass(error: &Error) -> bool {
+    /// Returns whether a read that failed with this error may succeed later.
+    pub(super) fn is_read_worth_repeating(error: &Error) -> bool {
         match (error.kind(), error.service_code()) {
             (ErrorKind::Throttled, _) | (ErrorKind::Backend, None) => true,
-            (_, Some(code)) => may_pass(code.status()),
+            (_, Some(code)) => is_passing_status(code.status()),
             _ => false,
         }
     }
 }
 
-fn may_pass(status: u16) -> bool {
+/// Returns whether a request that was answered with this HTTP status may succeed later.
+fn is_passing_status(status: u16) -> bool {
     matches!(status, 408 | 429) || (status >= 500 && !matches!(status, 501 | 505))
 }

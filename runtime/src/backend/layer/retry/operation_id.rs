@@ -1,4 +1,4 @@
-//! The id of a write, as a property of the rows that it writes.
+//! Operation ids: a property of written rows, by which a write is recognised after its answer was lost.
 
 use uuid::Uuid;
 
@@ -9,16 +9,16 @@ use crate::{
     row::Row,
 };
 
-/// The property that holds the id.
-pub(super) const NAME: &str = "OpId";
+/// The name of the property that contains the operation id.
+pub(super) const PROPERTY: &str = "OpId";
 
-/// Twelve random bytes, the same for all rows and all attempts of one write.
-pub(super) type OpId = [u8; 12];
+/// Twelve random bytes that all rows and all attempts of one write share.
+pub(super) type OperationId = [u8; 12];
 
-/// The batch with a new id in every row that it writes. A row that has no room for one more
-/// property goes without; `None` where no row has.
-pub(super) fn stamped(batch: &Batch) -> Option<(Batch, OpId)> {
-    let id: OpId = Uuid::new_v4().into_bytes().first_chunk().copied()?;
+/// Adds one new operation id to every written row of the batch that has room for one more property.
+/// Returns `None` if no row has room.
+pub(super) fn with_operation_ids(batch: &Batch) -> Option<(Batch, OperationId)> {
+    let id: OperationId = Uuid::new_v4().into_bytes().first_chunk().copied()?;
     let mut copy = Batch::new(batch.table());
     let mut any = false;
     for operation in batch.operations() {
@@ -32,17 +32,17 @@ pub(super) fn stamped(batch: &Batch) -> Option<(Batch, OpId)> {
     any.then_some((copy, id))
 }
 
-fn with_id(operation: &Operation, id: OpId) -> Result<Operation> {
+fn with_id(operation: &Operation, id: OperationId) -> Result<Operation> {
     let row = operation.row();
     let mut builder = Row::build(row.partition_key(), row.row_key());
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {
         let name = String::from_utf8_lossy(name);
-        if name != NAME {
+        if name != PROPERTY {
             builder.put(&name, value);
         }
     }
-    builder.put(NAME, ValueRef::Binary(&id));
+    builder.put(PROPERTY, ValueRef::Binary(&id));
     let row = builder.finish()?;
     let condition = operation.condition().cloned();
     Ok(match (operation.verb(), condition) {
@@ -55,8 +55,8 @@ fn with_id(operation: &Operation, id: OpId) -> Result<Operation> {
     })
 }
 
-/// Whether the row was written last by the write of that id.
-pub(super) fn carries(row: Option<&Row>, id: OpId) -> Result<bool> {
-    let found = row.map(|row| row.get(NAME)).transpose()?.flatten();
+/// Returns whether the last write of the row had this operation id.
+pub(super) fn has_operation_id(row: Option<&Row>, id: OperationId) -> Result<bool> {
+    let found = row.map(|row| row.get(PROPERTY)).transpose()?.flatten();
     Ok(matches!(found, Some(ValueRef::Binary(found)) if found == id))
 }

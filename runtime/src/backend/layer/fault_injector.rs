@@ -1,0 +1,324 @@
+//! A layer that injects faults on demand, to test how a program copes with a broken network, a throttled
+//! service or a slow disk.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use crate::{
+    backend::{Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
+    batch::{Batch, Written},
+    error::{Error, Result},
+    page::Continuation,
+    row::Row,
+};
+
+/// The kind of request that an injected fault is meant for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestKind {
+    /// Requests of every kind.
+    Any,
+    /// Point reads.
+    Read,
+    /// Pages of queries.
+    Scan,
+    /// Single writes and entity group transactions.
+    Apply,
+    /// Requests that create, delete or list tables.
+    Tables,
+}
+
+/// A fault of one request.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum InjectedFault {
+    /// The request fails with this error and is not carried out.
+    Before(Error),
+    /// The request is carried out, its answer is lost, and the caller gets this error.
+    After(Error),
+    /// The request waits for this time before it is carried out.
+    Delay(Duration),
+    /// The page has no rows, and a continuation to the place where it began. No effect on other
+    /// requests.
+    EmptyPage,
+    /// The page has at most this many rows. No effect on other requests.
+    ShortPage(u32),
+}
+
+/// A layer that makes requests fail as planned with [`inject`](Self::inject). Clones share the plan.
+///
+/// ```
+/// use entable::{
+///     Error, ErrorKind,
+///     backend::{Backend, Memory, TableRequest, layer::{FaultInjector, RequestKind, InjectedFault}},
+/// };
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let fault = FaultInjector::around(Memory::new());
+/// fault.inject(RequestKind::Tables, 0, InjectedFault::After(Error::new(ErrorKind::Backend, "connection lost")));
+/// assert!(fault.tables(TableRequest::Create("Staff")).await.unwrap_err().is_backend());
+/// assert!(fault.tables(TableRequest::Create("Staff")).await.unwrap_err().is_conflict());
+/// # });
+/// ```
+#[derive(Debug, Clone)]
+pub struct FaultInjector {
+    inner: Arc<dyn Backend>,
+    plan: Arc<Mutex<Plan>>,
+}
+
+#[derive(Debug, Default)]
+struct Plan {
+    faults: Vec<PlannedFault>,
+    requests: usize,
+    page_rows: Option<u32>,
+    empty_pages: bool,
+    /// Continuations of empty pages: the next page from there has its rows.
+    emptied: HashSet<Continuation>,
+}
+
+/// A fault that waits for its request.
+#[derive(Debug)]
+struct PlannedFault {
+    kind: RequestKind,
+    /// Number of requests of that kind that come first.
+    requests_before: usize,
+    fault: InjectedFault,
+}
+
+impl FaultInjector {
+    /// Makes a layer in front of `backend`, without planned faults.
+    pub fn around(backend: impl Backend) -> Self {
+        Self { inner: Arc::new(backend), plan: Arc::default() }
+    }
+
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Plans a fault for the `nth` request of a kind from now on, counted from 0. All faults that are
+    /// planned for one request take effect.
+    pub fn inject(&self, kind: RequestKind, nth: usize, fault: InjectedFault) {
+        self.plan().faults.push(PlannedFault { kind, requests_before: nth, fault });
+    }
+
+    /// Limits every page from now on to this many rows; `None` removes the limit.
+    pub fn shorten_pages(&self, rows: Option<u32>) {
+        self.plan().page_rows = rows;
+    }
+
+    /// Sets whether every page comes without its rows the first time that it is requested.
+    pub fn empty_pages(&self, empty: bool) {
+        self.plan().empty_pages = empty;
+    }
+
+    /// Returns the number of requests so far, including failed ones.
+    pub fn requests(&self) -> usize {
+        self.plan().requests
+    }
+
+    /// Returns the number of planned faults that have not taken effect yet.
+    pub fn pending(&self) -> usize {
+        self.plan().faults.len()
+    }
+
+    /// Removes all planned faults and limits.
+    pub fn clear(&self) {
+        let mut plan = self.plan();
+        *plan = Plan { requests: plan.requests, ..Plan::default() };
+    }
+
+    /// Counts a request and returns the faults that are planned for it.
+    fn take_faults(&self, kind: RequestKind) -> Vec<InjectedFault> {
+        let mut plan = self.plan();
+        plan.requests += 1;
+        let mut now = Vec::new();
+        for mut planned in std::mem::take(&mut plan.faults) {
+            let counts = planned.kind == RequestKind::Any || planned.kind == kind;
+            match planned.requests_before.checked_sub(usize::from(counts)) {
+                Some(left) => {
+                    planned.requests_before = left;
+                    plan.faults.push(planned);
+                }
+                None => now.push(planned.fault),
+            }
+        }
+        now
+    }
+
+    /// Makes a request with its faults. A request that fails before it is carried out never reaches the
+    /// backend behind, so that a recorder there does not see it.
+    async fn run<'a, T>(
+        &self,
+        faults: Vec<InjectedFault>,
+        request: impl FnOnce() -> BoxFuture<'a, Result<T>>,
+    ) -> Result<T> {
+        let mut lost = None;
+        for fault in faults {
+            match fault {
+                InjectedFault::Before(error) => return Err(error),
+                InjectedFault::After(error) => lost = Some(error),
+                InjectedFault::Delay(time) => tokio::time::sleep(time).await,
+                InjectedFault::EmptyPage | InjectedFault::ShortPage(_) => {}
+            }
+        }
+        let answer = request().await;
+        lost.map_or(answer, Err)
+    }
+
+    /// Returns the continuation of an empty page if this page has to come without its rows.
+    fn empty_page_continuation(
+        &self,
+        scan: &Scan<'_>,
+        faults: &[InjectedFault],
+    ) -> Option<Continuation> {
+        let start = || Continuation { partition_key: String::new(), row_key: None };
+        let here = scan.from.cloned().unwrap_or_else(start);
+        if faults.iter().any(|fault| matches!(fault, InjectedFault::EmptyPage)) {
+            return Some(here);
+        }
+        let mut plan = self.plan();
+        if !plan.empty_pages || plan.emptied.remove(&here) {
+            return None;
+        }
+        plan.emptied.insert(here.clone());
+        Some(here)
+    }
+
+    /// Returns the row limit of a page: the lowest of the planned limits and that of the request.
+    fn page_limit(&self, scan: &Scan<'_>, faults: &[InjectedFault]) -> Option<u32> {
+        let once = faults.iter().filter_map(|fault| match fault {
+            InjectedFault::ShortPage(rows) => Some(*rows),
+            _ => None,
+        });
+        once.chain(self.plan().page_rows).chain(scan.top).min()
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl Backend for FaultInjector {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+        Box::pin(self.run(self.take_faults(RequestKind::Read), move || self.inner.read(request)))
+    }
+
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
+        let faults = self.take_faults(RequestKind::Scan);
+        let emptied = self.empty_page_continuation(&request, &faults);
+        let top = self.page_limit(&request, &faults);
+        let scan = self.run(faults, move || self.inner.scan(Scan { top, ..request }));
+        Box::pin(async move {
+            let page = scan.await?;
+            let date = page.date;
+            Ok(emptied.map_or(page, |here| Rows { rows: Vec::new(), next: Some(here), date }))
+        })
+    }
+
+    fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
+        Box::pin(self.run(self.take_faults(RequestKind::Apply), move || self.inner.apply(batch)))
+    }
+
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>> {
+        Box::pin(
+            self.run(self.take_faults(RequestKind::Tables), move || self.inner.tables(request)),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        backend::{Memory, layer::Recorder},
+        batch::Operation,
+        error::ErrorKind,
+        filter::Filter,
+    };
+
+    fn broken() -> Error {
+        Error::new(ErrorKind::Backend, "connection lost")
+    }
+
+    async fn staff() -> (FaultInjector, Recorder) {
+        let recorder = Recorder::around(Memory::new());
+        recorder.tables(TableRequest::Create("Staff")).await.unwrap();
+        recorder.clear();
+        (FaultInjector::around(recorder.clone()), recorder)
+    }
+
+    async fn insert(fault: &FaultInjector, row_key: &str) -> Result<Vec<Written>> {
+        let row = Row::build("p", row_key).finish().unwrap();
+        fault.apply(&Batch::single("Staff", Operation::insert(row)).unwrap()).await
+    }
+
+    async fn page(fault: &FaultInjector, top: Option<u32>, from: Option<&Continuation>) -> Rows {
+        let filter = Filter::Constant(true);
+        let scan = Scan { table: "Staff", filter: &filter, select: None, top, from };
+        fault.scan(scan).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn before_is_never_made_and_after_is() {
+        let (fault, recorder) = staff().await;
+        fault.inject(RequestKind::Apply, 0, InjectedFault::Before(broken()));
+        fault.inject(RequestKind::Apply, 1, InjectedFault::After(broken()));
+        assert!(insert(&fault, "a").await.unwrap_err().is_backend());
+        assert_eq!(recorder.count(), 0);
+        assert!(insert(&fault, "a").await.unwrap_err().is_backend());
+        assert_eq!(recorder.count(), 1);
+        assert!(insert(&fault, "a").await.unwrap_err().is_conflict());
+        assert_eq!((fault.pending(), fault.requests()), (0, 3));
+    }
+
+    #[tokio::test]
+    async fn the_nth_request_is_of_its_kind() {
+        let (fault, _) = staff().await;
+        fault.inject(RequestKind::Apply, 1, InjectedFault::Before(broken()));
+        fault.inject(RequestKind::Any, 3, InjectedFault::Before(broken()));
+        insert(&fault, "a").await.unwrap();
+        page(&fault, None, None).await;
+        insert(&fault, "b").await.unwrap_err();
+        insert(&fault, "b").await.unwrap_err();
+        insert(&fault, "b").await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_was_planned_can_be_forgotten() {
+        let (fault, _) = staff().await;
+        fault.inject(RequestKind::Any, 0, InjectedFault::Before(broken()));
+        fault.empty_pages(true);
+        fault.clear();
+        insert(&fault, "a").await.unwrap();
+        assert_eq!(page(&fault, None, None).await.rows.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn pages_come_short_or_empty_once() {
+        let (fault, recorder) = staff().await;
+        for key in ["a", "b", "c"] {
+            insert(&fault, key).await.unwrap();
+        }
+        recorder.clear();
+        fault.inject(RequestKind::Scan, 0, InjectedFault::EmptyPage);
+        fault.inject(RequestKind::Scan, 1, InjectedFault::ShortPage(2));
+        let empty = page(&fault, Some(10), None).await;
+        assert_eq!((empty.rows.len(), recorder.count()), (0, 1));
+        let short = page(&fault, Some(10), empty.next.as_ref()).await;
+        assert_eq!(short.rows.len(), 2);
+        let rest = page(&fault, Some(10), short.next.as_ref()).await;
+        assert_eq!((rest.rows.len(), rest.next), (1, None));
+    }
+
+    #[tokio::test]
+    async fn a_delay_waits() {
+        let (fault, _) = staff().await;
+        fault.inject(RequestKind::Apply, 0, InjectedFault::Delay(Duration::from_millis(20)));
+        let start = std::time::Instant::now();
+        insert(&fault, "a").await.unwrap();
+        assert!(start.elapsed() >= Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,283 @@
+//! The retry layer: repeats reads and writes that failed, and never doubles a write.
+
+use std::{borrow::Cow, sync::Arc};
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+
+use super::{
+    failure::Failure,
+    operation_id::{self, OperationId},
+    policy::{RetryBudget, RetryPolicy, RetryState},
+    verdict::{WriteVerdict, judge_write},
+};
+use crate::{
+    backend::{Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
+    batch::{Batch, Written},
+    error::{Error, ErrorKind, Result, Seen, ServiceCode},
+    row::Row,
+};
+
+/// Number of rows of a transaction that are read at the same time after its answer was lost.
+const PARALLEL_READS: usize = 8;
+
+/// A layer that repeats failed requests by a [`RetryPolicy`]. Clones share the budget of retries.
+///
+/// ```
+/// use entable::{
+///     Error, ServiceCode,
+///     backend::{Backend, Memory, TableRequest, layer::{FaultInjector, RequestKind, Retry, RetryPolicy, InjectedFault}},
+/// };
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let fault = FaultInjector::around(Memory::new());
+/// fault.inject(RequestKind::Tables, 0, InjectedFault::Before(Error::service(ServiceCode::ServerBusy, "busy")));
+/// let retry = Retry::around(fault, RetryPolicy::new());
+/// retry.tables(TableRequest::Create("Staff")).await?;
+/// # Ok::<(), Error>(()) })?;
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Retry {
+    inner: Arc<dyn Backend>,
+    policy: RetryPolicy,
+    budget: Arc<RetryBudget>,
+}
+
+impl Retry {
+    /// Makes a retry layer in front of `backend`.
+    pub fn around(backend: impl Backend, policy: RetryPolicy) -> Self {
+        let budget = Arc::new(RetryBudget::new(policy.budget));
+        Self { inner: Arc::new(backend), policy, budget }
+    }
+
+    fn new_state(&self) -> RetryState<'_> {
+        RetryState::new(&self.policy, &self.budget)
+    }
+
+    /// Makes a read request, and repeats it while the policy allows.
+    async fn retry_read<'a, T>(&self, request: impl Fn() -> BoxFuture<'a, Result<T>>) -> Result<T> {
+        let mut attempts = self.new_state();
+        loop {
+            match request().await {
+                Ok(answer) => {
+                    self.budget.refund();
+                    return Ok(answer);
+                }
+                Err(error) if Failure::is_read_worth_repeating(&error) => {
+                    if !attempts.wait_after(&error).await {
+                        return Err(error);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Makes a write, and repeats it only where it cannot take effect twice.
+    async fn retry_write(&self, batch: &Batch) -> Result<Vec<Written>> {
+        let with_ids =
+            if self.policy.operation_ids { operation_id::with_operation_ids(batch) } else { None };
+        let (batch, id) = match with_ids {
+            Some((batch, id)) => (Cow::Owned(batch), Some(id)),
+            None => (Cow::Borrowed(batch), None),
+        };
+        let mut attempts = self.new_state();
+        // The most doubtful failure so far: what a later attempt sees may be the work of an earlier one.
+        let mut doubt = None;
+        loop {
+            let error = match self.inner.apply(&batch).await {
+                Ok(written) => {
+                    self.budget.refund();
+                    return Ok(written);
+                }
+                Err(error) => error,
+            };
+            let failure = Failure::of_write(&error);
+            if matches!(failure, Failure::Throttled | Failure::Unknown) {
+                doubt = doubt.max(Some(failure));
+            }
+            let more = failure != Failure::Refused && attempts.wait_after(&error).await;
+            let Some(doubt) = doubt else {
+                if more {
+                    continue;
+                }
+                return Err(error);
+            };
+            match self.judge_by_rows(&batch, id).await {
+                Ok(WriteVerdict::Done(written)) => return Ok(written),
+                Ok(WriteVerdict::Repeatable { .. }) if more => {}
+                Ok(WriteVerdict::Unclear { unguarded: true, .. })
+                    if more && doubt == Failure::Throttled => {}
+                Ok(verdict) => return Err(final_error(&batch, &verdict, failure, doubt, error)),
+                Err(unread) => return Err(unread_rows_error(&batch, &error, unread)),
+            }
+        }
+    }
+
+    /// Makes a read request that is not part of the [`Backend`] trait, and repeats it while the policy
+    /// allows.
+    #[cfg(feature = "azure")]
+    pub(crate) async fn retry_other_read<'a, T>(
+        &self,
+        request: impl Fn() -> BoxFuture<'a, Result<T>>,
+    ) -> Result<T> {
+        self.retry_read(request).await
+    }
+
+    /// Makes a write request that is not part of the [`Backend`] trait and that sets a whole state. If its
+    /// answer was lost, `holds` reads whether the state is as requested. The request is repeated only
+    /// after "too busy": a later repetition could undo the change of another writer.
+    #[cfg(feature = "azure")]
+    pub(crate) async fn retry_other_write<'a>(
+        &self,
+        request: impl Fn() -> BoxFuture<'a, Result<()>>,
+        holds: impl Fn() -> BoxFuture<'a, Result<bool>>,
+    ) -> Result<()> {
+        let mut attempts = self.new_state();
+        loop {
+            let Err(error) = request().await else { return Ok(()) };
+            let failure = Failure::of_write(&error);
+            let more = failure != Failure::Refused && attempts.wait_after(&error).await;
+            let in_doubt = matches!(failure, Failure::Throttled | Failure::Unknown);
+            if in_doubt && self.retry_read(&holds).await.is_ok_and(|holds| holds) {
+                return Ok(());
+            }
+            if !more || failure == Failure::Unknown {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Reads the rows of a write and judges by them whether it was carried out.
+    async fn judge_by_rows(&self, batch: &Batch, id: Option<OperationId>) -> Result<WriteVerdict> {
+        let table = batch.table();
+        let mut reads: Vec<BoxFuture<'_, Result<Option<Row>>>> = Vec::with_capacity(batch.len());
+        for operation in batch.operations() {
+            let row = operation.row();
+            let (partition_key, row_key) = (row.partition_key(), row.row_key());
+            let request = Read { table, partition_key, row_key, select: None };
+            reads.push(Box::pin(self.retry_read(move || self.inner.read(request))));
+        }
+        let rows: Vec<Option<Row>> =
+            stream::iter(reads).buffered(PARALLEL_READS).try_collect().await?;
+        judge_write(batch, &rows, id)
+    }
+
+    /// Creates or deletes a table, and repeats the request while the policy allows. `done` is the code of a
+    /// table that exists already or is gone already.
+    async fn retry_table_change(
+        &self,
+        request: TableRequest<'_>,
+        done: ServiceCode,
+    ) -> Result<TableNames> {
+        let mut attempts = self.new_state();
+        let mut in_doubt = false;
+        loop {
+            let error = match self.inner.tables(request).await {
+                Ok(answer) => {
+                    self.budget.refund();
+                    return Ok(answer);
+                }
+                Err(error) => error,
+            };
+            // After a lost answer, "exists already" and "is gone" are what the caller wants.
+            if in_doubt && error.service_code() == Some(&done) {
+                return Ok(TableNames::default());
+            }
+            let failure = Failure::of_write(&error);
+            in_doubt |= matches!(failure, Failure::Throttled | Failure::Unknown);
+            if failure == Failure::Refused || !attempts.wait_after(&error).await {
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// Returns the error for a write that is not repeated.
+fn final_error(
+    batch: &Batch,
+    verdict: &WriteVerdict,
+    last: Failure,
+    doubt: Failure,
+    error: Error,
+) -> Error {
+    match verdict {
+        // The write was refused while the row was still unchanged, so no earlier attempt succeeded.
+        WriteVerdict::Repeatable { certain: true } if last == Failure::Refused => error,
+        // The service only said "too busy", and the rows show no trace of the write.
+        WriteVerdict::Repeatable { .. }
+            if last != Failure::Refused && doubt == Failure::Throttled =>
+        {
+            error
+        }
+        WriteVerdict::Unclear { seen, .. } => ambiguous_error(batch, *seen, error),
+        WriteVerdict::Repeatable { certain: true } => {
+            ambiguous_error(batch, Seen::Unchanged, error)
+        }
+        WriteVerdict::Repeatable { .. } | WriteVerdict::Done(_) => {
+            ambiguous_error(batch, Seen::Absent, error)
+        }
+    }
+}
+
+fn ambiguous_error(batch: &Batch, seen: Seen, cause: Error) -> Error {
+    let what = match seen {
+        Seen::Equal => "the row contains what was written, by this write or by an equal one",
+        Seen::Absent => "there is no such row now",
+        Seen::Unchanged => "the row is as it was",
+        Seen::Other => "the row contains something else now",
+    };
+    let message = format!("the answer was lost and the write may have happened: {what}");
+    name_rows(batch, Error::new(ErrorKind::Ambiguous, message).with_seen(seen).with_source(cause))
+}
+
+fn unread_rows_error(batch: &Batch, cause: &Error, unread: Error) -> Error {
+    let message = format!(
+        "the answer was lost ({}) and the row cannot be read; the write may have happened",
+        cause.message()
+    );
+    name_rows(batch, Error::new(ErrorKind::Ambiguous, message).with_source(unread))
+}
+
+fn name_rows(batch: &Batch, error: Error) -> Error {
+    let error = error.in_table(batch.table());
+    match batch.operations() {
+        [only] => error.at_keys(only.row().partition_key(), only.row().row_key()),
+        _ => error,
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl Backend for Retry {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+        Box::pin(self.retry_read(move || self.inner.read(request)))
+    }
+
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
+        Box::pin(self.retry_read(move || self.inner.scan(request)))
+    }
+
+    fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
+        Box::pin(self.retry_write(batch))
+    }
+
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>> {
+        Box::pin(async move {
+            match request {
+                TableRequest::Create(_) => {
+                    self.retry_table_change(request, ServiceCode::TableAlreadyExists).await
+                }
+                TableRequest::Delete(_) => {
+                    self.retry_table_change(request, ServiceCode::ResourceNotFound).await
+                }
+                TableRequest::List { .. } => {
+                    self.retry_read(move || self.inner.tables(request)).await
+                }
+            }
+        })
+    }
+}
