@@ -1,18 +1,25 @@
 //! Lists in blobs: of a store that replaces under versions, and of a directory.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
+use async_trait::async_trait;
 use entable::{
     OutboxOptions,
     backend::{
         Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
     },
     object_store::{
-        GetOptions, ObjectStore, PutOptions, limit::LimitStore, local::LocalFileSystem,
-        memory::InMemory, prefix::PrefixStore,
+        CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+        PutMultipartOptions, PutOptions, PutPayload, PutResult, Result as StoreResult,
+        limit::LimitStore, local::LocalFileSystem, memory::InMemory, path::Path,
+        prefix::PrefixStore,
     },
     prelude::*,
 };
+use futures_util::{StreamExt, stream::BoxStream};
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(
@@ -151,6 +158,91 @@ fn a_directory_is_refused_beside_tables_of_several_processes() {
     let blobs = Arc::new(PrefixStore::new(files, "lists"));
     let builder = Client::builder().backend(Elsewhere(Memory::new())).blobs(blobs);
     assert!(builder.build().unwrap_err().is_unsupported(), "behind a prefix too");
+}
+
+#[tokio::test]
+async fn a_directory_of_unknown_type_is_refused_before_anything_is_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = LocalFileSystem::new_with_prefix(directory.path()).unwrap();
+    let blobs: Arc<dyn ObjectStore> = Arc::new(PrefixStore::new(LimitStore::new(files, 1), "a"));
+    let builder = Client::builder().backend(Elsewhere(Memory::new())).blobs(blobs);
+    let client = builder.build().unwrap();
+    let crew = client.table::<Sailor>();
+    crew.create().await.unwrap();
+    let error = crew.insert(&sailor("Sales", 1, "Jones")).await.unwrap_err();
+    assert!(error.is_unsupported() && error.to_string().contains("embedded store"), "{error}");
+    assert!(crew.query(Sailor::scan()).collect().await.unwrap().is_empty());
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+/// A store that counts what is put there, of a type that the crate does not know.
+#[derive(Debug, Default)]
+struct Counted(InMemory, AtomicUsize);
+
+impl std::fmt::Display for Counted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Counted")
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Counted {
+    async fn put_opts(
+        &self,
+        path: &Path,
+        payload: PutPayload,
+        options: PutOptions,
+    ) -> StoreResult<PutResult> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.put_opts(path, payload, options).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        path: &Path,
+        options: PutMultipartOptions,
+    ) -> StoreResult<Box<dyn MultipartUpload>> {
+        self.0.put_multipart_opts(path, options).await
+    }
+
+    async fn get_opts(&self, path: &Path, options: GetOptions) -> StoreResult<GetResult> {
+        self.0.get_opts(path, options).await
+    }
+
+    fn delete_stream(
+        &self,
+        paths: BoxStream<'static, StoreResult<Path>>,
+    ) -> BoxStream<'static, StoreResult<Path>> {
+        self.0.delete_stream(paths)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, StoreResult<ObjectMeta>> {
+        self.0.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> StoreResult<ListResult> {
+        self.0.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> StoreResult<()> {
+        self.0.copy_opts(from, to, options).await
+    }
+}
+
+#[tokio::test]
+async fn a_store_of_unknown_type_is_asked_once_whether_it_compares_versions() {
+    let blobs = Arc::new(Counted::default());
+    let builder = Client::builder().backend(Elsewhere(Memory::new())).blobs(blobs.clone());
+    let client = builder.build().unwrap();
+    let crew = client.table::<Sailor>();
+    crew.create().await.unwrap();
+    for id in 0..3 {
+        let stored = crew.insert(&sailor("Sales", id, "Jones")).await.unwrap();
+        stored.wait_for_copies().await.unwrap();
+    }
+    assert_eq!(blobs.1.load(Ordering::Relaxed), 1 + 3, "one question, and the three lists");
+    let names = blobs.0.list(None).collect::<Vec<_>>().await;
+    assert_eq!(names.len(), 1, "the question leaves nothing behind");
 }
 
 #[tokio::test]

@@ -1,144 +1,167 @@
-//! Blobs: a value under a name, written under the version that was read.
-//!
-//! Names and forms are written down in `docs/outbox.md`. Whatever is kept in blobs comes through one
-//! store, which the client is given once.
+//! The store of a client's blobs, and who compares versions when one is replaced.
 
-use std::{fmt, sync::Arc};
+use std::{any::TypeId, fmt, sync::Arc};
 
 use object_store::{
-    Error as StoreError, GetOptions, ObjectStore, PutMode, PutOptions, PutPayload, UpdateVersion,
-    path::Path,
+    Error as StoreError, ObjectStore, PutMode, PutOptions, PutPayload, UpdateVersion,
+    limit::LimitStore, local::LocalFileSystem, memory::InMemory, path::Path, prefix::PrefixStore,
 };
+use tokio::sync::OnceCell;
 
-use super::local;
-use crate::error::{Error, ErrorKind, Result, ServiceCode};
+use super::{
+    in_process::replace_under_lock,
+    object::{Blob, BlobVersion, put_blob, read_blob},
+};
+use crate::error::{Error, ErrorKind, Result};
 
-/// What stores of a directory are called, themselves or inside of one that adds a prefix or a limit:
-/// they do not replace under a version.
-const DIRECTORY: &str = "LocalFileSystem";
+/// Who compares versions when a blob is replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Comparison {
+    /// The store replaces a blob only in the version that the request names.
+    ByStore,
+    /// The store cannot, so this process compares under a lock: safe only for a single process.
+    InProcess,
+}
 
-/// Where a client keeps blobs.
+/// An object store that the user hands to a client, with what its type tells about it.
+#[derive(Clone)]
+pub(crate) struct BlobStore {
+    store: Arc<dyn ObjectStore>,
+    /// `None`: the type does not tell, the store has to be asked.
+    comparison: Option<Comparison>,
+}
+
+impl BlobStore {
+    /// Wraps an object store, and looks up its type among those of the crate `object_store`.
+    pub(crate) fn new<S: ObjectStore + ?Sized>(store: Arc<S>) -> Self {
+        let of = TypeId::of::<S>();
+        let is_memory = of == TypeId::of::<InMemory>();
+        let is_directory = of == TypeId::of::<LocalFileSystem>()
+            || of == TypeId::of::<PrefixStore<LocalFileSystem>>()
+            || of == TypeId::of::<LimitStore<LocalFileSystem>>();
+        let comparison = match (is_memory, is_directory) {
+            (true, _) => Some(Comparison::ByStore),
+            (_, true) => Some(Comparison::InProcess),
+            (false, false) => None,
+        };
+        Self { store: Arc::new(store), comparison }
+    }
+}
+
+/// The blobs of a client.
 #[derive(Clone)]
 pub(crate) struct Blobs {
     store: Arc<dyn ObjectStore>,
-    /// Whether versions are compared here, in the one process that writes.
-    is_local: bool,
-}
-
-/// The version of a blob.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum BlobVersion {
-    /// As the store tells it.
-    Told(Option<String>, Option<String>),
-    /// What it holds: no two writes hold the same.
-    Content(String),
-}
-
-/// A blob as it was read.
-#[derive(Debug, Clone)]
-pub(crate) struct Blob {
-    pub(crate) text: String,
-    pub(crate) version: BlobVersion,
+    /// Unset until the store's type or its first answer tells.
+    comparison: Arc<OnceCell<Comparison>>,
+    /// Whether this process alone writes the tables, and with them the blobs.
+    is_sole_writer: bool,
+    /// The backend's name, for error messages.
+    backend: &'static str,
 }
 
 impl Blobs {
-    /// Blobs in that store; `alone`: no other process writes the same tables.
+    /// Creates the blobs of a client whose tables are in `backend`.
     ///
     /// # Errors
     ///
-    /// `is_unsupported` for a directory that several processes may write.
-    pub(crate) fn of(store: Arc<dyn ObjectStore>, alone: bool, backend: &str) -> Result<Self> {
-        let is_local = format!("{store:?}").contains(DIRECTORY);
-        if is_local && !alone {
-            let message = format!(
-                "blobs in a directory cannot be replaced under a version, and other processes may write beside this one with the {backend} store: take blobs of a cloud, or the embedded store"
-            );
-            return Err(Error::new(ErrorKind::Unsupported, message));
+    /// `is_unsupported` if the store's type tells that it cannot compare versions, while other
+    /// processes may write.
+    pub(crate) fn new(
+        store: BlobStore,
+        is_sole_writer: bool,
+        backend: &'static str,
+    ) -> Result<Self> {
+        let BlobStore { store, comparison } = store;
+        let known = OnceCell::new_with(comparison);
+        let blobs = Self { store, comparison: Arc::new(known), is_sole_writer, backend };
+        comparison.map_or(Ok(()), |known| blobs.check_safe(known))?;
+        Ok(blobs)
+    }
+
+    /// Refuses a store whose blobs this client could not replace safely. Sends one request per
+    /// client if the store's type does not tell.
+    ///
+    /// # Errors
+    ///
+    /// `is_unsupported` if the store cannot compare versions while other processes may write.
+    pub(crate) async fn check_replaceable(&self) -> Result<()> {
+        self.check_safe(self.comparison().await)
+    }
+
+    fn check_safe(&self, comparison: Comparison) -> Result<()> {
+        if comparison == Comparison::ByStore || self.is_sole_writer {
+            return Ok(());
         }
-        Ok(Self { store, is_local })
+        let message = format!(
+            "a directory cannot compare versions when it replaces a blob, and other processes may write beside this one with the {} store: use the blobs of a cloud, or the embedded store",
+            self.backend
+        );
+        Err(Error::new(ErrorKind::Unsupported, message))
     }
 
-    /// A blob; `None`: there is none.
-    pub(crate) async fn read(&self, name: &Path) -> Result<Option<Blob>> {
-        read(&*self.store, name, self.is_local).await
+    /// Returns who compares versions. Asks a store of unknown type with a replacement whose version
+    /// no blob has: the store refuses the version, or says that it does not compare versions.
+    async fn comparison(&self) -> Comparison {
+        let ask = async || {
+            let never = UpdateVersion { e_tag: Some("\"0x0\"".to_owned()), version: None };
+            let options = PutOptions { mode: PutMode::Update(never), ..PutOptions::default() };
+            let path = Path::from(PROBE);
+            match self.store.put_opts(&path, PutPayload::default(), options).await {
+                Err(StoreError::NotImplemented { .. } | StoreError::NotSupported { .. }) => {
+                    Comparison::InProcess
+                }
+                // A store that fails now is no directory: it reached for a service.
+                _ => Comparison::ByStore,
+            }
+        };
+        *self.comparison.get_or_init(ask).await
     }
 
-    /// Puts a blob in place of the version that was read; `None`: of none.
+    /// Reads a blob; returns `None` if it does not exist.
+    pub(crate) async fn read(&self, path: &Path) -> Result<Option<Blob>> {
+        let needs_digest = self.comparison.get() != Some(&Comparison::ByStore);
+        read_blob(&*self.store, path, needs_digest).await
+    }
+
+    /// Writes a blob if it is still in the version `seen`, or does not exist if `seen` is `None`.
+    ///
+    /// # Errors
+    ///
+    /// `is_precondition_failed` or `is_conflict` if another writer was first; `is_unsupported` if
+    /// the store cannot compare versions while other processes may write.
     pub(crate) async fn write(
         &self,
-        name: &Path,
+        path: &Path,
         text: String,
         seen: Option<BlobVersion>,
     ) -> Result<()> {
-        if self.is_local {
-            return local::write(self.store.clone(), name.clone(), text, seen).await;
+        self.check_replaceable().await?;
+        if self.comparison().await == Comparison::InProcess {
+            return replace_under_lock(self.store.clone(), path.clone(), text, seen).await;
         }
         let mode = match seen {
             None => PutMode::Create,
-            Some(BlobVersion::Told(e_tag, version)) => {
-                PutMode::Update(UpdateVersion { e_tag, version })
+            Some(BlobVersion { e_tag, version_id, .. }) => {
+                PutMode::Update(UpdateVersion { e_tag, version: version_id })
             }
-            Some(BlobVersion::Content(_)) => return Err(changed()),
         };
-        put(&*self.store, name, text, mode).await
+        put_blob(&*self.store, path, text, mode).await
     }
 }
 
-pub(crate) async fn read(
-    store: &dyn ObjectStore,
-    name: &Path,
-    is_local: bool,
-) -> Result<Option<Blob>> {
-    let answer = match store.get_opts(name, GetOptions::default()).await {
-        Ok(answer) => answer,
-        Err(StoreError::NotFound { .. }) => return Ok(None),
-        Err(error) => return Err(failure(error)),
-    };
-    let meta = answer.meta.clone();
-    let bytes = answer.bytes().await.map_err(failure)?;
-    let text = String::from_utf8(bytes.to_vec())
-        .map_err(|error| Error::new(ErrorKind::Decode, "the blob is no text").with_source(error))?;
-    let version = match is_local {
-        true => local::version(&text),
-        false => BlobVersion::Told(meta.e_tag, meta.version),
-    };
-    Ok(Some(Blob { text, version }))
-}
+/// The name of the blob that is never written: see [`Blobs::comparison`]. No list has it, since
+/// names of lists end with `.jsonl`.
+const PROBE: &str = "entable-compares-versions";
 
-pub(crate) async fn put(
-    store: &dyn ObjectStore,
-    name: &Path,
-    text: String,
-    mode: PutMode,
-) -> Result<()> {
-    let options = PutOptions { mode, ..PutOptions::default() };
-    let put = store.put_opts(name, PutPayload::from(text), options).await;
-    put.map(drop).map_err(failure)
-}
-
-/// Another writer was first.
-pub(crate) fn changed() -> Error {
-    let message = "the blob changed since it was read";
-    Error::service(ServiceCode::UpdateConditionNotSatisfied, message)
-}
-
-fn failure(error: StoreError) -> Error {
-    match error {
-        StoreError::AlreadyExists { .. } => {
-            Error::service(ServiceCode::EntityAlreadyExists, "the blob is there already")
-        }
-        // A blob that was to be replaced and is gone is one that changed.
-        StoreError::Precondition { .. } | StoreError::NotFound { .. } => changed(),
-        StoreError::NotImplemented { .. } | StoreError::NotSupported { .. } => {
-            let message = "the store of blobs does not replace under a version: take one that does";
-            Error::new(ErrorKind::Unsupported, message).with_source(error)
-        }
-        error => Error::new(ErrorKind::Backend, "the store of blobs failed").with_source(error),
+impl fmt::Debug for BlobStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BlobStore").field("comparison", &self.comparison).finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for Blobs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Blobs").field("is_local", &self.is_local).finish_non_exhaustive()
+        f.debug_struct("Blobs").field("comparison", &self.comparison.get()).finish_non_exhaustive()
     }
 }

@@ -1,20 +1,20 @@
-//! A list as a blob: JSON, one value a line. The first says what it is, the others what is in it,
-//! sorted by their bytes.
+//! Parses and writes a list as the text of a blob: one JSON value per line, the first a header, each
+//! further one the id of an entry, sorted by bytes.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::blobs::{Blob, BlobVersion};
+use super::object::{Blob, BlobVersion};
 use crate::{
     error::{Error, ErrorKind, Result},
     plan::{LIST_MARKER, ListDelta, outbox::ListPlace},
 };
 
-/// The version of the form.
+/// The version of the format.
 const FORMAT: i32 = 1;
 
-/// The first line.
+/// The first line: which list the blob is.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Header {
@@ -23,11 +23,12 @@ struct Header {
     table: String,
     partition_key: String,
     row_key: String,
-    /// Another with each write, so that no two versions are the same bytes.
-    beat: String,
+    /// A random id of the write, so that no two versions have equal bytes.
+    #[serde(rename = "Beat")]
+    write_id: String,
 }
 
-/// A list as it was read.
+/// The ids in a list, with the version of the blob that they were read from.
 #[derive(Debug, Clone)]
 pub(crate) struct BlobList {
     pub(crate) ids: Vec<String>,
@@ -35,17 +36,21 @@ pub(crate) struct BlobList {
 }
 
 impl BlobList {
-    /// The list at that place.
-    pub(crate) fn of(blob: Blob, place: &ListPlace) -> Result<Self> {
+    /// Parses a blob as the list `place`.
+    ///
+    /// # Errors
+    ///
+    /// `is_unrecognized_entity` for another format, `is_decode` for the list of another place.
+    pub(crate) fn parse(blob: Blob, place: &ListPlace) -> Result<Self> {
         let mut lines = blob.text.lines();
-        let header: Header = parsed(lines.next().unwrap_or_default())?;
+        let header: Header = parse_line(lines.next().unwrap_or_default())?;
         if header.entity_type != LIST_MARKER || header.format != FORMAT {
             let message = format!(
                 "expected a list in format {FORMAT}, found {} in format {}",
                 header.entity_type.escape_debug(),
                 header.format
             );
-            // Another program's: left alone.
+            // A later version of the program may own it, so its work is left to that program.
             return Err(Error::new(ErrorKind::UnrecognizedEntity, message));
         }
         let is_here = header.table.eq_ignore_ascii_case(&place.table)
@@ -53,7 +58,7 @@ impl BlobList {
             && header.row_key == place.row_key;
         if !is_here {
             let message = format!(
-                "the blob is the list ({}, {}, {}): another program put it here",
+                "the blob holds the list ({}, {}, {}): another program put it here",
                 header.table.escape_debug(),
                 header.partition_key.escape_debug(),
                 header.row_key.escape_debug()
@@ -61,19 +66,19 @@ impl BlobList {
             return Err(Error::new(ErrorKind::Decode, message));
         }
         let ids = lines.map(|line| {
-            let texts: Vec<String> = parsed(line)?;
+            let texts: Vec<String> = parse_line(line)?;
             Ok(serde_json::Value::from(texts).to_string())
         });
         Ok(Self { ids: ids.collect::<Result<_>>()?, version: blob.version })
     }
 }
 
-/// The list after a change. `beat`: never the same twice.
-pub(crate) fn changed(
+/// Returns the text of the list with `ids` after a change. `write_id` must be new for every write.
+pub(crate) fn list_text_after(
     place: &ListPlace,
     ids: &[String],
     delta: &ListDelta,
-    beat: String,
+    write_id: String,
 ) -> Result<String> {
     let header = Header {
         entity_type: LIST_MARKER.to_owned(),
@@ -81,14 +86,16 @@ pub(crate) fn changed(
         table: place.table.to_ascii_lowercase(),
         partition_key: place.partition_key.clone(),
         row_key: place.row_key.clone(),
-        beat,
+        write_id,
     };
     let mut ids: BTreeSet<&String> = ids.iter().collect();
     for removed in &delta.remove {
         ids.remove(removed);
     }
     ids.extend(&delta.add);
-    let failed = |error| Error::new(ErrorKind::Invalid, "no JSON").with_source(error);
+    let failed = |error| {
+        Error::new(ErrorKind::Invalid, "the list cannot be written as JSON").with_source(error)
+    };
     let mut text = serde_json::to_string(&header).map_err(failed)?;
     for id in ids {
         text.push('\n');
@@ -98,8 +105,10 @@ pub(crate) fn changed(
     Ok(text)
 }
 
-fn parsed<'t, T: Deserialize<'t>>(line: &'t str) -> Result<T> {
+/// Parses one line.
+fn parse_line<'t, T: Deserialize<'t>>(line: &'t str) -> Result<T> {
     serde_json::from_str(line).map_err(|error| {
-        Error::new(ErrorKind::Decode, "expected a list, one JSON value a line").with_source(error)
+        Error::new(ErrorKind::Decode, "expected a list with one JSON value per line")
+            .with_source(error)
     })
 }

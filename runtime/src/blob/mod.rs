@@ -1,14 +1,17 @@
-//! Blobs: a value under a name, written under the version that was read.
+//! Blobs: lists that are kept outside of the table, one text each, in a store of the crate
+//! `object_store`.
 //!
-//! Names and forms are written down in `docs/outbox.md`. Whatever is kept in blobs comes through one
-//! store, which the client is given once.
+//! A writer replaces a blob only in the version that it read. `docs/outbox.md` specifies names and
+//! formats.
 
 pub(crate) mod name;
-pub(crate) mod local;
 pub(crate) mod list;
+pub(crate) mod object;
+pub(crate) mod in_process;
 pub(crate) mod blobs;
 
 pub(crate) use self::{
-    list::{BlobList, changed as changed_list},
-    name::list_name,
+    blobs::{BlobStore, Blobs},
+    list::{BlobList, list_text_after},
+    name::list_blob_path,
 };

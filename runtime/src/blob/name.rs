@@ -1,5 +1,4 @@
-//! Names of blobs: one for each list, and no two alike, on a file system that does not tell case
-//! apart either.
+//! Names of blobs. Each list has a name of its own, even on a file system that ignores case.
 
 use std::fmt::Write;
 
@@ -10,38 +9,42 @@ use crate::{
     plan::outbox::hash128,
 };
 
-/// Bytes that a part of a name has at most: file systems take 255.
-const PART: usize = 200;
+/// The most bytes in one segment of a name; file systems allow 255.
+const MAX_SEGMENT: usize = 200;
 
-/// The name of the blob of a list: `{table}/{PartitionKey}/{RowKey}.jsonl`.
-pub(crate) fn list_name(table: &str, partition_key: &str, row_key: &str) -> Result<Path> {
+/// Returns the path of a list's blob: `{table}/{PartitionKey}/{RowKey}.jsonl`, each part escaped.
+pub(crate) fn list_blob_path(table: &str, partition_key: &str, row_key: &str) -> Result<Path> {
     let table = table.to_ascii_lowercase();
-    let parts = [&table, partition_key, row_key].map(part);
-    Path::parse([&parts.join("/"), ".jsonl"].concat())
-        .map_err(|error| Error::new(ErrorKind::Invalid, "no blob's name").with_source(error))
+    let parts = [&table, partition_key, row_key].map(escaped_segment);
+    Path::parse([&parts.join("/"), ".jsonl"].concat()).map_err(|error| {
+        Error::new(ErrorKind::Invalid, "the keys of the list make no valid name of a blob")
+            .with_source(error)
+    })
 }
 
-/// A key as a part of a name: `a` to `z`, digits, `_`, `-`, `@` and inner `.` as they are; `A` as
-/// `!a`; every other byte as `=` and two hex digits; nothing as `=`; what is too long as `=h` and a
-/// hash.
-fn part(key: &str) -> String {
-    let mut part = String::new();
+/// Escapes a key as one segment of a blob's name.
+///
+/// `a` to `z`, digits, `_`, `-`, `@` and an inner `.` stay; `A` becomes `!a`; every other byte
+/// becomes `=` and two hex digits; an empty key becomes `=`; a segment over 200 bytes becomes `=h`
+/// and a hash of the key.
+fn escaped_segment(key: &str) -> String {
+    let mut segment = String::new();
     for (at, character) in key.char_indices() {
         let is_inner = at > 0 && at + 1 < key.len();
         match character {
-            'a'..='z' | '0'..='9' | '_' | '-' | '@' => part.push(character),
-            '.' if is_inner => part.push('.'),
-            'A'..='Z' => part.extend(['!', character.to_ascii_lowercase()]),
+            'a'..='z' | '0'..='9' | '_' | '-' | '@' => segment.push(character),
+            '.' if is_inner => segment.push('.'),
+            'A'..='Z' => segment.extend(['!', character.to_ascii_lowercase()]),
             other => {
                 for byte in other.encode_utf8(&mut [0; 4]).bytes() {
-                    let _ = write!(part, "={byte:02x}");
+                    let _ = write!(segment, "={byte:02x}");
                 }
             }
         }
     }
-    match part.len() {
+    match segment.len() {
         0 => "=".to_owned(),
-        1..=PART => part,
+        1..=MAX_SEGMENT => segment,
         _ => ["=h", &hash128(&[key])].concat(),
     }
 }
@@ -50,29 +53,29 @@ fn part(key: &str) -> String {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{list_name, part};
+    use super::{escaped_segment, list_blob_path};
 
     #[test]
     fn names_are_as_documented() {
-        let name = |p, r| list_name("StaffByName", p, r).map(|name| name.to_string());
+        let name = |p, r| list_blob_path("StaffByName", p, r).map(|name| name.to_string());
         assert_eq!(
             name("Sales", "lastname_Jones").ok().as_deref(),
             Some("staffbyname/!sales/lastname_!jones.jsonl")
         );
-        assert_eq!(part(""), "=");
-        assert_eq!(part(".."), "=2e=2e");
-        assert_eq!(part("a.b"), "a.b");
-        assert_eq!(part("\u{e9}!="), "=c3=a9=21=3d");
-        assert_eq!(part(&"x".repeat(201)).len(), 34);
+        assert_eq!(escaped_segment(""), "=");
+        assert_eq!(escaped_segment(".."), "=2e=2e");
+        assert_eq!(escaped_segment("a.b"), "a.b");
+        assert_eq!(escaped_segment("\u{e9}!="), "=c3=a9=21=3d");
+        assert_eq!(escaped_segment(&"x".repeat(201)).len(), 34);
     }
 
     proptest! {
         #[test]
         fn two_keys_never_have_one_name(a in "\\PC{0,90}", b in "\\PC{0,90}") {
-            prop_assert_eq!(a == b, part(&a) == part(&b));
-            prop_assert!(list_name("T", &a, &b).is_ok());
-            let lower = part(&a).to_lowercase();
-            prop_assert_eq!(lower, part(&a));
+            prop_assert_eq!(a == b, escaped_segment(&a) == escaped_segment(&b));
+            prop_assert!(list_blob_path("T", &a, &b).is_ok());
+            let lower = escaped_segment(&a).to_lowercase();
+            prop_assert_eq!(lower, escaped_segment(&a));
         }
 
         #[test]
@@ -82,7 +85,7 @@ mod tests {
             let b: String = a.chars().enumerate()
                 .map(|(n, c)| if n == at { other.chars().next().unwrap_or(c) } else { c })
                 .collect();
-            prop_assert_eq!(a == b, part(&a) == part(&b));
+            prop_assert_eq!(a == b, escaped_segment(&a) == escaped_segment(&b));
         }
     }
 }

@@ -67,10 +67,11 @@ impl FastPath {
     }
 
     /// Refuses a change of lists that this client could not write.
-    pub(crate) fn check(&self, outbox: &Outbox) -> Result<()> {
-        let mut memberships = self.dirty().flat_map(|dirty| &dirty.memberships);
-        memberships
-            .try_for_each(|membership| need_blobs(&outbox.store, &membership.name.list_place()))
+    pub(crate) async fn check(&self, outbox: &Outbox) -> Result<()> {
+        for membership in self.dirty().flat_map(|dirty| &dirty.memberships) {
+            need_blobs(&outbox.store, &membership.name.list_place()).await?;
+        }
+        Ok(())
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -100,7 +100,7 @@ impl<'n> OutboxPlan<'n> {
         transaction: &mut TransactionPlan,
         claims: Option<&Claims>,
     ) -> Result<()> {
-        self.commit.check(outbox)?;
+        self.commit.check(outbox).await?;
         if let Some(redeemed) = claims.map(|claims| claims.redeemed(outbox)).transpose()?.flatten()
         {
             transaction.record(Role::Claim, redeemed);

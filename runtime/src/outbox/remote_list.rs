@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 
 use super::{deadline::WriteDeadline, fast_path::guarded, guard::Guard, state::Outbox};
 #[cfg(feature = "blob")]
-use crate::blob::{BlobList, changed_list, list_name};
+use crate::blob::{BlobList, list_blob_path, list_text_after};
 #[cfg(feature = "blob")]
 use crate::store::lists::without_blobs;
 use crate::{
@@ -135,9 +135,9 @@ async fn write_blob(
     list: Option<&BlobList>,
 ) -> Result<ListWrite> {
     let blobs = outbox.store.blobs.as_ref().ok_or_else(without_blobs)?;
-    let name = list_name(&place.table, &place.partition_key, &place.row_key)?;
+    let name = list_blob_path(&place.table, &place.partition_key, &place.row_key)?;
     let ids = list.map(|list| &*list.ids).unwrap_or_default();
-    let text = changed_list(place, ids, delta, outbox.store.random.id())?;
+    let text = list_text_after(place, ids, delta, outbox.store.random.id())?;
     let seen = match outbox.guards.holds(Guard::DestinationVersion) {
         true => list.map(|list| list.version.clone()),
         false => blobs.read(&name).await?.map(|blob| blob.version),

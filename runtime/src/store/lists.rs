@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 
 use super::{backoff, rows::Store};
 #[cfg(feature = "blob")]
-use crate::blob::{BlobList, list_name};
+use crate::blob::{BlobList, list_blob_path};
 use crate::{
     access::Keys,
     backend::{Read, Scan},
@@ -53,24 +53,36 @@ pub(crate) async fn find_list(store: &Store, place: &ListPlace) -> Result<FoundL
     list.map(FoundList::Rows).map_err(|error| at(place, error))
 }
 
-/// Refuses to go on without a place for blobs.
-pub(crate) fn need_blobs(store: &Store, place: &ListPlace) -> Result<()> {
-    match place.in_blob && !store.has_blobs() {
-        true => Err(at(place, without_blobs())),
+/// Refuses a list in blobs if the client has no blobs, or cannot replace them safely.
+pub(crate) async fn need_blobs(store: &Store, place: &ListPlace) -> Result<()> {
+    match place.in_blob {
+        true => check_blobs(store).await.map_err(|error| at(place, error)),
         false => Ok(()),
     }
 }
 
+#[cfg(feature = "blob")]
+async fn check_blobs(store: &Store) -> Result<()> {
+    store.blobs.as_ref().ok_or_else(without_blobs)?.check_replaceable().await
+}
+
+#[cfg(not(feature = "blob"))]
+#[allow(clippy::unused_async, reason = "the other form awaits")]
+async fn check_blobs(_: &Store) -> Result<()> {
+    Err(without_blobs())
+}
+
+/// Returns the error for a list in blobs of a client that has no blobs.
 pub(crate) fn without_blobs() -> Error {
     let message =
-        "the list is kept in blobs, and the outbox has none: `Outbox::builder().blobs(..)`";
+        "the list is kept in blobs, and the client has none: `Client::builder().blobs(..)`";
     Error::new(ErrorKind::Unsupported, message)
 }
 
-/// What the blob of a list is called.
+/// Returns the name of the blob that holds the list.
 #[cfg(feature = "blob")]
 pub(crate) fn blob_name(table: &str, partition_key: &str, row_key: &str) -> Result<String> {
-    list_name(table, partition_key, row_key).map(|name| name.to_string())
+    list_blob_path(table, partition_key, row_key).map(|name| name.to_string())
 }
 
 #[cfg(not(feature = "blob"))]
@@ -81,9 +93,9 @@ pub(crate) fn blob_name(_: &str, _: &str, _: &str) -> Result<String> {
 #[cfg(feature = "blob")]
 async fn find_blob(store: &Store, place: &ListPlace) -> Result<FoundList> {
     let blobs = store.blobs.as_ref().ok_or_else(without_blobs)?;
-    let name = list_name(&place.table, &place.partition_key, &place.row_key)?;
+    let name = list_blob_path(&place.table, &place.partition_key, &place.row_key)?;
     let blob = blobs.read(&name).await?;
-    let list = blob.map(|blob| BlobList::of(blob, place)).transpose()?;
+    let list = blob.map(|blob| BlobList::parse(blob, place)).transpose()?;
     Ok(FoundList::Blob(list))
 }
 

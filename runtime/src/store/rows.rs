@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 #[cfg(feature = "blob")]
-use crate::blob::blobs::Blobs;
+use crate::blob::Blobs;
 use crate::{
     backend::{Backend, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
     batch::{Batch, Operation, Written},

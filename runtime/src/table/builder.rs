@@ -5,6 +5,8 @@ use std::{fmt, sync::Arc};
 #[cfg(feature = "azure")]
 use super::account::Account;
 use super::client::Client;
+#[cfg(feature = "blob")]
+use crate::blob::{BlobStore, Blobs};
 #[cfg(feature = "conformance")]
 use crate::outbox::guard::Guard;
 use crate::{
@@ -45,7 +47,7 @@ pub struct ClientBuilder {
     guards: Guards,
     sealing: Vault,
     #[cfg(feature = "blob")]
-    blobs: Option<Arc<dyn object_store::ObjectStore>>,
+    blobs: Option<BlobStore>,
 }
 
 impl Client {
@@ -150,8 +152,11 @@ impl ClientBuilder {
     /// Where lists in blobs are kept: a store of the crate `object_store`, of a cloud, in memory, or
     /// a directory. All programs that use the same tables have to be given the same.
     ///
-    /// A directory cannot replace a blob under a version, so that one process has to do all the
-    /// writing: the one that holds the embedded store.
+    /// A directory cannot compare versions when it replaces a blob, so a single process has to do
+    /// all the writing: the one that has the embedded store open. [`build`](Self::build) refuses a
+    /// directory beside tables that other processes may write. It cannot see one behind a type of
+    /// your own or a `dyn ObjectStore`: the client sends one request to such a store before its
+    /// first write of a list, and refuses that write with `is_unsupported`.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -165,8 +170,8 @@ impl ClientBuilder {
     /// ```
     #[cfg(feature = "blob")]
     #[must_use]
-    pub fn blobs(mut self, store: Arc<dyn object_store::ObjectStore>) -> Self {
-        self.blobs = Some(store);
+    pub fn blobs<S: object_store::ObjectStore + ?Sized>(mut self, store: Arc<S>) -> Self {
+        self.blobs = Some(BlobStore::new(store));
         self
     }
 
@@ -224,7 +229,7 @@ impl ClientBuilder {
         let blobs = match self.blobs {
             Some(store) => {
                 let tables = backend.capabilities();
-                Some(crate::blob::blobs::Blobs::of(store, tables.exclusive, tables.name)?)
+                Some(Blobs::new(store, tables.exclusive, tables.name)?)
             }
             None => None,
         };
