@@ -351,12 +351,13 @@ impl Worker {
     async fn change(&self, table: &str, operation: Operation) -> Result<Option<Option<ETag>>> {
         match self.client.store().apply_one(table, operation).await {
             Ok(written) => Ok(Some(written.etag)),
-            Err(error) if error.is_answer_lost() => Ok(None),
+            Err(error) if is_superseded(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
 }
 
-fn is_lost(error: &Error) -> bool {
+/// Returns whether another worker changed or deleted the message after it was read.
+fn is_superseded(error: &Error) -> bool {
     error.is_precondition_failed() || error.is_row_missing()
 }
