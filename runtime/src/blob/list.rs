@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::object::{Blob, BlobVersion};
 use crate::{
     error::{Error, ErrorKind, Result},
-    plan::{LIST_MARKER, ListDelta, outbox::ListPlace},
+    plan::{LIST_MARKER, ListDelta, outbox::ListAddress},
 };
 
 /// The version of the format.
@@ -41,7 +41,7 @@ impl BlobList {
     /// # Errors
     ///
     /// `is_unrecognized_entity` for another format, `is_decode` for the list of another place.
-    pub(crate) fn parse(blob: Blob, place: &ListPlace) -> Result<Self> {
+    pub(crate) fn parse(blob: Blob, place: &ListAddress) -> Result<Self> {
         let mut lines = blob.text.lines();
         let header: Header = parse_line(lines.next().unwrap_or_default())?;
         if header.entity_type != LIST_MARKER || header.format != FORMAT {
@@ -75,7 +75,7 @@ impl BlobList {
 
 /// Returns the text of the list with `ids` after a change. `write_id` must be new for every write.
 pub(crate) fn list_text_after(
-    place: &ListPlace,
+    place: &ListAddress,
     ids: &[String],
     delta: &ListDelta,
     write_id: String,

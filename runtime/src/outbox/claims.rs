@@ -17,8 +17,9 @@ use crate::{
     batch::{Condition, Operation},
     error::{Error, ErrorKind, Result},
     plan::outbox::{
-        Claimed, CopyAddress, MOST_CLAIMED, Owner, Place, claim_key, claim_of, claimed, killed,
-        owned_copy, renamed, reserved, written,
+        ClaimedKey, CopyAddress, MAX_CLAIMED_KEYS, Owner, Place, claim_row_key, copy_with_owner,
+        insert_claim, kill_claim, reservation_row, reserve_existing, reserving_claim,
+        with_new_etag,
     },
     row::{ETag, Row},
     store::backoff,
@@ -74,9 +75,9 @@ impl Claims {
         if wanted_keys.is_empty() {
             return Ok(None);
         }
-        if wanted_keys.len() > MOST_CLAIMED {
+        if wanted_keys.len() > MAX_CLAIMED_KEYS {
             let message = format!(
-                "a transaction takes at most {MOST_CLAIMED} unique values in other partitions, and this takes {}",
+                "a transaction takes at most {MAX_CLAIMED_KEYS} unique values in other partitions, and this takes {}",
                 wanted_keys.len()
             );
             return Err(Error::new(ErrorKind::TooLarge, message).in_table(table));
@@ -141,7 +142,7 @@ impl Claims {
         let place = self.place(wanted);
         let Place { table, partition_key, row_key } = &place;
         let owner = Owner { table, partition_key, row_key };
-        let copy = owned_copy(&wanted.copy, wanted.kinds, owner, None)?;
+        let copy = copy_with_owner(&wanted.copy, wanted.kinds, owner, None)?;
         let contender = OccupiedKey {
             outbox,
             table,
@@ -151,15 +152,15 @@ impl Claims {
             kinds: wanted.kinds,
         };
         for attempt in 0..backoff::ATTEMPTS {
-            let row = reserved(&copy, &self.id, None)?;
+            let row = reservation_row(&copy, &self.id, None)?;
             let inserted = self.send(outbox, wanted, Operation::insert(row.clone())).await;
             match inserted {
-                Ok(version) => return Ok(written(&row, version)),
+                Ok(version) => return Ok(with_new_etag(&row, version)),
                 Err(error) if error.is_conflict() && error.lost_race() => {}
                 Err(error) => return self.after_loss(outbox, wanted, error).await,
             }
             let Some(found) = read_row(outbox, &wanted.name).await? else { continue };
-            if claim_of(&found)? == Some(&self.id) {
+            if reserving_claim(&found)? == Some(&self.id) {
                 return Ok(found);
             }
             let taken = match contender.meet(&found).await? {
@@ -210,17 +211,17 @@ impl Claims {
         found: &Row,
         from: Option<&Place>,
     ) -> Result<Row> {
-        let is_own = from.is_none_or(|from| from.is(&self.place(wanted)));
+        let is_own = from.is_none_or(|from| from.is_same_row(&self.place(wanted)));
         if is_own && !wanted.kinds.schema.sealed {
-            let operation = renamed(found, &self.id)?;
+            let operation = reserve_existing(found, &self.id)?;
             let request = outbox.store.apply_one(&wanted.name.table, operation);
             let version = self.flight.run(outbox, request).await?.etag;
-            return Ok(written(&reserved(found, &self.id, from)?, version));
+            return Ok(with_new_etag(&reservation_row(found, &self.id, from)?, version));
         }
-        let row = reserved(copy, &self.id, from)?;
+        let row = reservation_row(copy, &self.id, from)?;
         let replace = Operation::replace(row.clone(), Condition::for_etag(found.etag()));
         let version = self.send(outbox, wanted, replace).await?;
-        Ok(written(&row, version))
+        Ok(with_new_etag(&row, version))
     }
 
     /// A request failed: the row tells whether it was carried out. One that was not may come yet.
@@ -234,7 +235,7 @@ impl Claims {
             return Err(Refused::For(error));
         }
         match read_row(outbox, &wanted.name).await {
-            Ok(Some(found)) if matches!(claim_of(&found), Ok(Some(id)) if id == self.id) => {
+            Ok(Some(found)) if matches!(reserving_claim(&found), Ok(Some(id)) if id == self.id) => {
                 Ok(found)
             }
             _ => Err(Refused::Unknown(error)),
@@ -247,11 +248,11 @@ impl Claims {
             return Ok(None);
         }
         let seen = Condition::for_etag(self.version.clone());
-        Operation::delete(&self.partition_key, &claim_key(&self.id), seen).map(Some)
+        Operation::delete(&self.partition_key, &claim_row_key(&self.id), seen).map(Some)
     }
 
     async fn give_back(&self, outbox: &Outbox, wanted: &WantedKey) -> Result<()> {
-        let key = Claimed { name: wanted.name.clone(), primary: wanted.primary.clone() };
+        let key = ClaimedKey { address: wanted.name.clone(), primary: wanted.primary.clone() };
         settle(outbox, &self.table, &self.partition_key, &self.id, &key).await
     }
 
@@ -262,7 +263,7 @@ impl Claims {
         let mut version = self.version.clone();
         if !is_sure {
             let seen = Condition::for_etag(version);
-            let Ok(operation) = killed(&self.partition_key, &self.id, seen) else { return };
+            let Ok(operation) = kill_claim(&self.partition_key, &self.id, seen) else { return };
             match outbox.store.apply_one(&self.table, operation).await {
                 Ok(written) => version = written.etag,
                 Err(_) => return,
@@ -277,7 +278,7 @@ impl Claims {
             return;
         }
         let seen = Condition::for_etag(version);
-        if let Ok(delete) = Operation::delete(&self.partition_key, &claim_key(&self.id), seen) {
+        if let Ok(delete) = Operation::delete(&self.partition_key, &claim_row_key(&self.id), seen) {
             let _ = outbox.store.apply_one(&self.table, delete).await;
         }
     }
@@ -292,12 +293,12 @@ async fn put_up(
 ) -> Result<(String, Option<ETag>)> {
     let keys = wanted_keys
         .iter()
-        .map(|wanted| Claimed { name: wanted.name.clone(), primary: wanted.primary.clone() });
-    let keys: Vec<Claimed> = keys.collect();
+        .map(|wanted| ClaimedKey { address: wanted.name.clone(), primary: wanted.primary.clone() });
+    let keys: Vec<ClaimedKey> = keys.collect();
     let mut attempt = 1;
     loop {
         let id = outbox.store.random.id();
-        let claim = claimed(partition_key, &id, &keys)?;
+        let claim = insert_claim(partition_key, &id, &keys)?;
         match record(outbox, table, vec![claim]).await {
             Ok(written) => {
                 return Ok((id, written.into_iter().next().and_then(|written| written.etag)));

@@ -20,8 +20,8 @@ use crate::{
     batch::{Condition, Operation},
     error::{Error, ErrorKind, Result},
     plan::outbox::{
-        CopyAddress, CopyChange, Dirty, ListMembership, ListPlace, Owner, Place, Step, claim_of,
-        step,
+        CopyAddress, CopyChange, CopyStep, DirtyRow, ListAddress, ListMembership, Owner, Place,
+        plan_step, reserving_claim,
     },
     row::{ETag, Row},
     store::lists::{Lists, find_lists, need_blobs},
@@ -42,7 +42,7 @@ pub(crate) struct FastPath {
 /// What it concerns elsewhere for one primary.
 #[derive(Debug)]
 struct Entity {
-    dirty: Dirty,
+    dirty: DirtyRow,
     /// The rows elsewhere as they were before the commit; `None`: they could not be read.
     found: Option<Vec<Option<Row>>>,
     /// The primary's version since the commit.
@@ -53,7 +53,7 @@ struct Entity {
 
 impl FastPath {
     /// Reads the rows elsewhere that are there by the primaries as they were.
-    pub(crate) async fn prepare(outbox: &Outbox, table: &str, dirty: Vec<Dirty>) -> Self {
+    pub(crate) async fn prepare(outbox: &Outbox, table: &str, dirty: Vec<DirtyRow>) -> Self {
         let flight = WriteDeadline::begin(outbox);
         let memberships = dirty.iter().flat_map(|dirty| &dirty.memberships);
         let lists = find_lists(&outbox.store, places(memberships)).await;
@@ -69,7 +69,7 @@ impl FastPath {
     /// Refuses a change of lists that this client could not write.
     pub(crate) async fn check(&self, outbox: &Outbox) -> Result<()> {
         for membership in self.dirty().flat_map(|dirty| &dirty.memberships) {
-            need_blobs(&outbox.store, &membership.name.list_place()).await?;
+            need_blobs(&outbox.store, &membership.address.list_address()).await?;
         }
         Ok(())
     }
@@ -78,17 +78,17 @@ impl FastPath {
         self.entities.is_empty()
     }
 
-    pub(crate) fn dirty(&self) -> impl Iterator<Item = &Dirty> {
+    pub(crate) fn dirty(&self) -> impl Iterator<Item = &DirtyRow> {
         self.entities.iter().map(|entity| &entity.dirty)
     }
 
     /// The keys that have to be claimed.
     pub(crate) fn wanted_keys(&self) -> Vec<WantedKey> {
         let of_entity = |(at, entity): (usize, &Entity)| {
-            let Dirty { primary, copy_changes, .. } = &entity.dirty;
-            let claimed = copy_changes.iter().enumerate().filter(|(_, one)| one.is_claimed());
+            let DirtyRow { primary, copy_changes, .. } = &entity.dirty;
+            let claimed = copy_changes.iter().enumerate().filter(|(_, one)| one.needs_claim());
             let wanted_keys =
-                claimed.filter_map(|(place, CopyChange { name, kinds, wanted, .. })| {
+                claimed.filter_map(|(place, CopyChange { address: name, kinds, wanted, .. })| {
                     let (name, primary, copy) = (name.clone(), primary.clone(), wanted.clone()?);
                     Some(WantedKey { at: (at, place), name, kinds: *kinds, primary, copy })
                 });
@@ -103,8 +103,8 @@ impl FastPath {
             let place = Place::new(table, partition_key, &entity.dirty.primary);
             let leaves = |one: &&CopyChange| one.kinds.copy.unique && one.wanted.is_none();
             let left = entity.dirty.copy_changes.iter().filter(leaves);
-            let left =
-                left.map(|one| ReleasedKey { place: place.clone(), name: Some(one.name.clone()) });
+            let left = left
+                .map(|one| ReleasedKey { place: place.clone(), name: Some(one.address.clone()) });
             left.collect::<Vec<_>>()
         };
         self.entities.iter().flat_map(of_entity).collect()
@@ -115,7 +115,8 @@ impl FastPath {
         for (entity_at, entity) in self.entities.iter_mut().enumerate() {
             let Some(found) = &mut entity.found else { continue };
             for (place, slot) in found.iter_mut().enumerate() {
-                let is_same = entity.dirty.copy_changes.get(place).is_some_and(|d| d.name == *name);
+                let is_same =
+                    entity.dirty.copy_changes.get(place).is_some_and(|d| d.address == *name);
                 if (entity_at, place) == at {
                     *slot = Some(row.clone());
                 } else if is_same {
@@ -166,9 +167,9 @@ impl FastPath {
         let lists = again.as_ref().unwrap_or(&self.lists);
         let written = write_lists(outbox, self.flight, lists, &all, true).await;
         let (mut settled, mut failure) = (Vec::new(), None);
-        let mut late: BTreeMap<ListPlace, Vec<(&Dirty, &ListMembership)>> = BTreeMap::new();
+        let mut late: BTreeMap<ListAddress, Vec<(&DirtyRow, &ListMembership)>> = BTreeMap::new();
         for (dirty, membership) in by_entity() {
-            let place = membership.name.list_place();
+            let place = membership.address.list_address();
             match written.get(&place) {
                 Some(Ok(listed)) if is_settled(outbox, membership, *listed) => {
                     settled.push(membership)
@@ -232,15 +233,15 @@ impl FastPath {
         copy_change: &CopyChange,
         found: Option<&Row>,
     ) -> Result<bool> {
-        let Dirty { partition_key, primary, .. } = &entity.dirty;
+        let DirtyRow { partition_key, primary, .. } = &entity.dirty;
         let owner = Owner { table: &self.table, partition_key, row_key: primary };
-        let CopyChange { name, kinds, wanted, .. } = copy_change;
+        let CopyChange { address: name, kinds, wanted, .. } = copy_change;
         let again = match outbox.guards.holds(Guard::DestinationFirst) {
             true => None,
             false => read_row(outbox, name).await?,
         };
         let found = again.as_ref().or(found);
-        let claim = found.map(claim_of).transpose()?.flatten();
+        let claim = found.map(reserving_claim).transpose()?.flatten();
         let is_left = outbox.guards.holds(Guard::ClaimLeft);
         if is_left && claim.is_some() && claim != self.claim.as_deref() {
             return Err(unread());
@@ -249,12 +250,12 @@ impl FastPath {
         if copy_change.wanted.is_some() != wanted.is_some() {
             return Err(unread());
         }
-        let step = step(*kinds, owner, found, wanted, |_, _, _| Ok(false))?;
+        let step = plan_step(*kinds, owner, found, wanted, |_, _, _| Ok(false))?;
         let (operation, is_there) = match step {
-            Step::Write(operation) => (operation, true),
-            Step::Delete(operation) => (operation, false),
-            Step::Same | Step::Nothing => return Ok(false),
-            Step::Left | Step::Taken => return Err(unread()),
+            CopyStep::Write(operation) => (operation, true),
+            CopyStep::Delete(operation) => (operation, false),
+            CopyStep::Keep | CopyStep::NotOurs => return Ok(false),
+            CopyStep::Claimed | CopyStep::Occupied => return Err(unread()),
         };
         let operation = guarded(outbox, operation)?;
         self.flight.write(outbox, &name.table, *kinds, operation).await?;
@@ -262,8 +263,8 @@ impl FastPath {
     }
 }
 
-fn places<'l>(memberships: impl Iterator<Item = &'l ListMembership>) -> Vec<ListPlace> {
-    memberships.map(|membership| membership.name.list_place()).collect()
+fn places<'l>(memberships: impl Iterator<Item = &'l ListMembership>) -> Vec<ListAddress> {
+    memberships.map(|membership| membership.address.list_address()).collect()
 }
 
 /// The operation, without its condition where a simulation leaves that out.
@@ -284,7 +285,7 @@ async fn found(outbox: &Outbox, copy_change: &CopyChange) -> Result<Option<Row>>
     if !copy_change.was_there {
         return Ok(None);
     }
-    read_row(outbox, &copy_change.name).await
+    read_row(outbox, &copy_change.address).await
 }
 
 /// A row elsewhere as it is.

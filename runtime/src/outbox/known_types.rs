@@ -29,7 +29,7 @@ impl KnownTypes {
 
     /// Returns the type and the index that a name in a dirty row means, if the type is known.
     pub(crate) fn of_copy(&self, name: &CopyAddress) -> Option<(&'static Schema, CopyFamily)> {
-        let (entity_type, index) = name.split()?;
+        let (entity_type, index) = name.split_index()?;
         self.find(|schema| {
             let kinds = schema.remote_copies_named(index)?;
             (schema.entity_type == entity_type).then_some((schema, kinds))

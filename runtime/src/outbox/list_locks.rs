@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::plan::outbox::ListPlace;
+use crate::plan::outbox::ListAddress;
 
 /// How many locks there are; lists whose hashes meet share one.
 const LOCKS: usize = 64;
@@ -21,7 +21,7 @@ impl Default for ListLocks {
 
 impl ListLocks {
     /// Waits for the lock of a list.
-    pub(crate) async fn lock(&self, list: &ListPlace) -> Option<MutexGuard<'_, ()>> {
+    pub(crate) async fn lock(&self, list: &ListAddress) -> Option<MutexGuard<'_, ()>> {
         let mut hasher = DefaultHasher::new();
         list.hash(&mut hasher);
         let locks = u64::try_from(LOCKS).unwrap_or(1);

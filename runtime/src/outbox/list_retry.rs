@@ -12,7 +12,7 @@ use super::{
 use crate::{
     backend::Read,
     error::{Error, ErrorKind, Result},
-    plan::outbox::{Dirty, ListMembership, ListPlace},
+    plan::outbox::{DirtyRow, ListAddress, ListMembership},
     store::{backoff, derive::derived, lists::find_lists},
 };
 
@@ -23,8 +23,8 @@ const ATTEMPTS: u32 = 4;
 pub(crate) async fn write_again(
     outbox: &Outbox,
     table: &str,
-    place: &ListPlace,
-    late: &[(&Dirty, &ListMembership)],
+    place: &ListAddress,
+    late: &[(&DirtyRow, &ListMembership)],
 ) -> Result<(Vec<ListMembership>, ListWrite)> {
     let _lock = outbox.list_locks.lock(place).await;
     for attempt in 0..ATTEMPTS {
@@ -54,18 +54,18 @@ pub(crate) async fn write_again(
 async fn current_membership(
     outbox: &Outbox,
     table: &str,
-    dirty: &Dirty,
+    dirty: &DirtyRow,
     membership: &ListMembership,
 ) -> Result<ListMembership> {
     let (partition_key, row_key) = (dirty.partition_key.as_str(), dirty.primary.as_str());
     let read = Read { table, partition_key, row_key, select: None };
     let primary = outbox.store.read(read).await?;
-    let schema = outbox.known_types.of_list(&membership.name);
+    let schema = outbox.known_types.of_list(&membership.address);
     let rows = match (primary, schema) {
         (Some(primary), Some(schema)) => derived(&outbox.store, table, schema, &primary).await?,
         _ => None,
     };
     let mut listed = rows.iter().flat_map(|rows| &rows.remote_lists);
-    let wanted = listed.any(|listed| membership.name.is_of_list(table, listed));
-    Ok(ListMembership { wanted, ..membership.clone() })
+    let wanted = listed.any(|listed| membership.address.is_for_list(table, listed));
+    Ok(ListMembership { is_wanted: wanted, ..membership.clone() })
 }

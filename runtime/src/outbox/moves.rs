@@ -14,7 +14,7 @@ use crate::{
     plan::{
         Change, Effect,
         moves::{Arrival, MoveMessage, arriving, leaving, move_of, renewing, staying, unmarked},
-        outbox::{Place, receipt, receipt_key},
+        outbox::{Place, insert_receipt, receipt_row_key},
     },
     row::Row,
     store::backoff,
@@ -84,7 +84,7 @@ impl MoveJob<'_> {
 
     async fn has_arrived(&self) -> Result<bool> {
         let MoveMessage { to_table: table, to_partition: partition_key, .. } = self.journey;
-        let row_key = &*receipt_key(self.id);
+        let row_key = &*receipt_row_key(self.id);
         match self.outbox.store.read(Read { table, partition_key, row_key, select: None }).await {
             Err(error) if error.is_table_missing() => Ok(false),
             receipt => Ok(receipt?.is_some()),
@@ -129,7 +129,7 @@ impl MoveJob<'_> {
             ExtraRows { partition_key: to_partition.clone(), ..ExtraRows::default() };
         extra_rows.from = Some(arrival.from.clone());
         if self.outbox.guards.holds(Guard::Receipt) {
-            extra_rows.operations.push(receipt(to_partition, self.id)?);
+            extra_rows.operations.push(insert_receipt(to_partition, self.id)?);
         }
         let Err(error) = self.commit(flight, to_table, effect, &extra_rows).await else {
             return Ok(());
@@ -137,7 +137,7 @@ impl MoveJob<'_> {
         if !error.ends_move() {
             return Err(Stop::Now(error));
         }
-        let receipt = self.read(to_table, to_partition, &receipt_key(self.id)).await;
+        let receipt = self.read(to_table, to_partition, &receipt_row_key(self.id)).await;
         match receipt {
             Ok(Some(_)) => {}
             Ok(None) => return Err(Stop::For(error)),

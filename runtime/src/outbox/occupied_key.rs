@@ -5,7 +5,7 @@ use crate::{
     batch::{Condition, Operation},
     entity::CopyFamily,
     error::{Error, ErrorKind, Result},
-    plan::outbox::{CopyAddress, Place, claim_of, from_of, place_of},
+    plan::outbox::{CopyAddress, Place, owner_of_copy, previous_owner, reserving_claim},
     row::Row,
     store::derive::{held_by, is_open},
 };
@@ -37,13 +37,13 @@ pub(crate) struct OccupiedKey<'c> {
 impl OccupiedKey<'_> {
     /// What to do about a row that was found. Whoever claims it is asked before its primary.
     pub(crate) async fn meet(&self, found: &Row) -> Result<OccupiedKeyAction> {
-        let Some(owner) = place_of(found, self.kinds, self.table)? else {
+        let Some(owner) = owner_of_copy(found, self.kinds, self.table)? else {
             return Ok(OccupiedKeyAction::Violation(
                 self.violation("a row that does not tell whose it is"),
             ));
         };
-        let is_own = owner.is(self.place);
-        if let Some(id) = claim_of(found)?
+        let is_own = owner.is_same_row(self.place);
+        if let Some(id) = reserving_claim(found)?
             && is_open(&self.outbox.store, &owner, id).await? == Some(true)
         {
             let pending = "the entity `{}`, whose write is pending";
@@ -52,7 +52,7 @@ impl OccupiedKey<'_> {
                 false => OccupiedKeyAction::Pending(self.held(&owner, pending)),
             });
         }
-        let from = from_of(found)?;
+        let from = previous_owner(found)?;
         if is_own && from.is_none() {
             return Ok(OccupiedKeyAction::Adopt(None));
         }
@@ -61,7 +61,7 @@ impl OccupiedKey<'_> {
             if !self.holds(&owner).await? {
                 continue;
             }
-            return Ok(match self.is_heir_of(&owner) || owner.is(self.place) {
+            return Ok(match self.is_heir_of(&owner) || owner.is_same_row(self.place) {
                 true => OccupiedKeyAction::Adopt(Some(owner)),
                 false => OccupiedKeyAction::Violation(self.held(&owner, "the entity `{}`")),
             });
@@ -73,7 +73,7 @@ impl OccupiedKey<'_> {
 
     fn is_heir_of(&self, owner: &Place) -> bool {
         let leaves = |left: &ReleasedKey| left.name.as_ref().is_none_or(|name| name == self.name);
-        self.releasing.iter().any(|left| left.place.is(owner) && leaves(left))
+        self.releasing.iter().any(|left| left.place.is_same_row(owner) && leaves(left))
     }
 
     async fn holds(&self, owner: &Place) -> Result<bool> {

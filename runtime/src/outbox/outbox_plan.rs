@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     plan::{
         Effect, Role, TransactionPlan,
-        outbox::{Fence, Place, dirty_rows},
+        outbox::{Fence, Place, dirty_rows_of},
     },
 };
 
@@ -51,7 +51,7 @@ impl<'n> OutboxPlan<'n> {
         effects: &[Arc<Effect>],
         extra_rows: &'n ExtraRows,
     ) -> Self {
-        let dirty = dirty_rows(effects, table);
+        let dirty = dirty_rows_of(effects, table);
         if !dirty.is_empty() {
             let schemas = effects.iter().filter_map(|effect| effect.schema);
             schemas.for_each(|schema| outbox.meet(schema));
@@ -108,7 +108,7 @@ impl<'n> OutboxPlan<'n> {
         let mut partition_key = None;
         for (at, dirty) in self.commit.dirty().enumerate() {
             let joined = self.joined.contains(&at) || !outbox.guards.holds(Guard::DirtyInserted);
-            transaction.record(Role::Dirty(at), dirty.recorded(joined)?);
+            transaction.record(Role::Dirty(at), dirty.insert(joined)?);
             partition_key = Some(dirty.partition_key.clone());
         }
         for operation in &self.extra_rows.operations {
@@ -121,7 +121,7 @@ impl<'n> OutboxPlan<'n> {
         }
         let fence = fence(outbox, &self.table, &partition_key).await?;
         if outbox.guards.holds(Guard::FenceInTransaction) {
-            transaction.record(Role::Fence, fence.touched(outbox.beat())?);
+            transaction.record(Role::Fence, fence.touch(outbox.beat())?);
         }
         self.fence = Some(fence);
         Ok(())

@@ -73,7 +73,7 @@ pub(crate) async fn record(
             batch.push(operation.clone())?;
         }
         if outbox.guards.holds(Guard::FenceInTransaction) {
-            batch.push(fence.touched(outbox.beat())?)?;
+            batch.push(fence.touch(outbox.beat())?)?;
         }
         match outbox.store.apply(&batch).await {
             Err(error) if error.is_row_missing() => {
@@ -91,7 +91,7 @@ async fn register(outbox: &Outbox, table: &str, partition_key: &str, slot: &Slot
     if !outbox.guards.holds(Guard::FenceFirst) {
         let fence = new_fence(outbox, table, partition_key);
         mark(outbox, table, &fence).await?;
-        outbox.store.apply_one(table, fence.raised()?).await?;
+        outbox.store.apply_one(table, fence.insert()?).await?;
         return Ok(fence);
     }
     let fence = raise_for(outbox, table, partition_key, slot).await?;
@@ -120,7 +120,7 @@ async fn mark_together(outbox: &Outbox, fences: &[(String, Fence, Arc<Slot>)]) -
     if fences.len() > 1 {
         let mut batch = Batch::new(DIRECTORY);
         for (table, fence, _) in fences {
-            batch.push(fence.marked(table)?)?;
+            batch.push(fence.insert_marker(table)?)?;
         }
         if outbox.store.apply(&batch).await.is_ok() {
             return Ok(());
@@ -145,7 +145,7 @@ async fn raise(outbox: &Outbox, table: &str, partition_key: &str) -> Result<Fenc
     let mut attempt = 1;
     loop {
         let fence = new_fence(outbox, table, partition_key);
-        match outbox.store.apply_one(table, fence.raised()?).await {
+        match outbox.store.apply_one(table, fence.insert()?).await {
             Ok(_) => return Ok(fence),
             Err(error) if error.is_conflict() && !outbox.guards.holds(Guard::FenceOfItsOwn) => {
                 return Ok(fence);
@@ -160,7 +160,7 @@ async fn raise(outbox: &Outbox, table: &str, partition_key: &str) -> Result<Fenc
 async fn mark(outbox: &Outbox, table: &str, fence: &Fence) -> Result<()> {
     let mut attempt = 1;
     loop {
-        match outbox.store.apply_one(DIRECTORY, fence.marked(table)?).await {
+        match outbox.store.apply_one(DIRECTORY, fence.insert_marker(table)?).await {
             Ok(_) => return Ok(()),
             Err(error) if error.is_table_missing() && attempt < ATTEMPTS => {
                 outbox.store.create_table_if_not_exists(DIRECTORY).await?;

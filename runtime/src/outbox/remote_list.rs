@@ -14,7 +14,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     plan::{
         Ids, ListDelta, StoredList,
-        outbox::{ListMembership, ListPlace},
+        outbox::{ListAddress, ListMembership},
     },
     store::lists::{FoundList, Lists, at},
 };
@@ -37,7 +37,7 @@ pub(crate) enum ListWrite {
 }
 
 /// What was made of lists.
-pub(crate) type ListsWritten = BTreeMap<ListPlace, Result<ListWrite>>;
+pub(crate) type ListsWritten = BTreeMap<ListAddress, Result<ListWrite>>;
 
 /// Makes every list what the memberships say, one write for each list.
 pub(crate) async fn write_lists(
@@ -47,11 +47,11 @@ pub(crate) async fn write_lists(
     memberships: &[&ListMembership],
     touch: bool,
 ) -> ListsWritten {
-    let mut deltas: BTreeMap<ListPlace, ListDelta> = BTreeMap::new();
+    let mut deltas: BTreeMap<ListAddress, ListDelta> = BTreeMap::new();
     for membership in memberships {
-        let delta = deltas.entry(membership.name.list_place()).or_default();
+        let delta = deltas.entry(membership.address.list_address()).or_default();
         delta.of = Ids::Anywhere;
-        let side = if membership.wanted { &mut delta.add } else { &mut delta.remove };
+        let side = if membership.is_wanted { &mut delta.add } else { &mut delta.remove };
         side.push(membership.entry.clone());
     }
     let mut writes = Vec::new();
@@ -72,8 +72,8 @@ pub(crate) fn is_settled(outbox: &Outbox, membership: &ListMembership, listed: L
     let guards = outbox.guards;
     match listed {
         ListWrite::Kept => true,
-        ListWrite::Written if membership.wanted => true,
-        ListWrite::Same if membership.wanted => !guards.holds(Guard::EntryWritten),
+        ListWrite::Written if membership.is_wanted => true,
+        ListWrite::Same if membership.is_wanted => !guards.holds(Guard::EntryWritten),
         // A list that is deleted later has no version: an old writer could create it again.
         ListWrite::Written | ListWrite::Gone | ListWrite::Same => {
             !guards.holds(Guard::EntrySecondLook)
@@ -88,7 +88,7 @@ impl FoundList {
         &self,
         outbox: &Outbox,
         flight: WriteDeadline,
-        place: &ListPlace,
+        place: &ListAddress,
         delta: ListDelta,
         touch: bool,
     ) -> Result<ListWrite> {
@@ -111,7 +111,7 @@ impl FoundList {
 async fn write_rows(
     outbox: &Outbox,
     flight: WriteDeadline,
-    place: &ListPlace,
+    place: &ListAddress,
     delta: &ListDelta,
     list: Option<&StoredList>,
 ) -> Result<ListWrite> {
@@ -130,7 +130,7 @@ async fn write_rows(
 async fn write_blob(
     outbox: &Outbox,
     flight: WriteDeadline,
-    place: &ListPlace,
+    place: &ListAddress,
     delta: &ListDelta,
     list: Option<&BlobList>,
 ) -> Result<ListWrite> {

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     batch::{Condition, Operation},
     error::{Error, ErrorKind, Result},
-    plan::outbox::{Claimed, Place, claim_of, from_of},
+    plan::outbox::{ClaimedKey, Place, previous_owner, reserving_claim},
     store::{backoff, derive::held_by},
 };
 
@@ -20,9 +20,9 @@ pub(crate) async fn settle(
     table: &str,
     partition_key: &str,
     id: &str,
-    key: &Claimed,
+    key: &ClaimedKey,
 ) -> Result<()> {
-    let Claimed { name, primary } = key;
+    let ClaimedKey { address: name, primary } = key;
     let Some((schema, kinds)) = outbox.known_types.of_copy(name) else {
         let message = "this program does not know the index of a claim";
         return Err(Error::new(ErrorKind::UnrecognizedEntity, message).in_table(table));
@@ -35,12 +35,12 @@ pub(crate) async fn settle(
             found => found?,
         };
         let Some(found) = found else { return Ok(()) };
-        if claim_of(&found)? != Some(id) {
+        if reserving_claim(&found)? != Some(id) {
             return Ok(());
         }
         let seen = Condition::for_etag(found.etag());
         let mut holders = vec![Place::new(table, partition_key, primary)];
-        holders.extend(from_of(&found)?);
+        holders.extend(previous_owner(&found)?);
         let mut operation =
             Operation::delete(found.partition_key(), found.row_key(), seen.clone())?;
         let mut kinds = kinds;

@@ -1,6 +1,6 @@
 //! Which rows may be reservations of a unique index in another partition, and what tells whose.
 
-use crate::{entity::set::Members, key::Family, plan::outbox::OF_OWNER};
+use crate::{entity::set::Members, key::Family, plan::outbox::OWNER_PROPERTIES};
 
 /// Whether rows of the family may be reservations.
 pub(crate) fn may_be_claimed(family: &Family) -> bool {
@@ -10,7 +10,7 @@ pub(crate) fn may_be_claimed(family: &Family) -> bool {
 /// The properties with what tells whose a reservation is, where rows of the family may be some.
 pub(crate) fn with_owner(mut columns: Vec<String>, family: Option<&'static Family>) -> Vec<String> {
     if family.is_some_and(may_be_claimed) {
-        columns.extend(OF_OWNER.map(str::to_owned));
+        columns.extend(OWNER_PROPERTIES.map(str::to_owned));
     }
     columns
 }

@@ -10,7 +10,7 @@ use crate::{
     error::Result,
     filter::Filter,
     key::Family,
-    plan::outbox::{CopyAddress, claim_of, from_of, place_of},
+    plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reserving_claim},
     row::Row,
     store::{derive::held_by, rows::Store},
 };
@@ -24,7 +24,7 @@ pub(crate) async fn confirmed_row(
     family: &'static Family,
     row: Row,
 ) -> Result<Option<Row>> {
-    if !may_be_claimed(family) || claim_of(&row)?.is_none() {
+    if !may_be_claimed(family) || reserving_claim(&row)?.is_none() {
         return Ok(Some(row));
     }
     let Some(kinds) = schema.remote_copies_named(family.name) else { return Ok(Some(row)) };
@@ -34,8 +34,8 @@ pub(crate) async fn confirmed_row(
         partition_key: row.partition_key().to_owned(),
         row_key: row.row_key().to_owned(),
     };
-    let owner = place_of(&row, kinds, table)?;
-    for place in owner.into_iter().chain(from_of(&row)?) {
+    let owner = owner_of_copy(&row, kinds, table)?;
+    for place in owner.into_iter().chain(previous_owner(&row)?) {
         if let Some(held) = held_by(store, &place, schema, &name).await? {
             return Ok(Some(match row.etag() {
                 Some(etag) => held.copy.with_etag(etag),
@@ -81,7 +81,7 @@ impl Request {
             (None, None) => None,
         };
         match known {
-            Some((schema, family)) if claim_of(&row)?.is_some() => {
+            Some((schema, family)) if reserving_claim(&row)?.is_some() => {
                 let row = confirmed_row(&self.store, &self.table, schema, family, row).await?;
                 // What was reserved met the conditions; what the primary says may not.
                 let wanted = match self.schema {

@@ -15,7 +15,7 @@ use crate::{
     page::Cursor,
     plan::{
         Ids, StoredList, Tokens,
-        outbox::{ListPlace, entry_keys},
+        outbox::{ListAddress, list_entry_keys},
     },
     row::Row,
     store::lists::{blob_name, find_list, read_list},
@@ -50,7 +50,7 @@ async fn ids<E: TableEntity>(
     if let Some((partition_key, row_key)) = request.point().await? {
         let keys = match elsewhere {
             Some(family) => {
-                let place = ListPlace {
+                let place = ListAddress {
                     in_blob: family.in_blob,
                     table: request.rows_table().to_owned(),
                     partition_key,
@@ -101,7 +101,7 @@ pub(crate) fn blob_of(request: &Request) -> Result<Option<String>> {
 /// The keys of the entities of this table in a list elsewhere.
 fn keys_of<E: TableEntity>(request: &Request, family: &Family, ids: &[String]) -> Vec<Keys> {
     let table = &request.table;
-    ids.iter().filter_map(|id| entry_keys(id, table, E::SCHEMA, family)).collect()
+    ids.iter().filter_map(|id| list_entry_keys(id, table, E::SCHEMA, family)).collect()
 }
 
 /// One page of the entities in lists: a point read each, in the order of the ids. An id whose

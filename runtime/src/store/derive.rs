@@ -5,7 +5,7 @@ use crate::{
     backend::Read,
     entity::{CopyFamily, EntityRows, Schema},
     error::Result,
-    plan::outbox::{CopyAddress, Owner, Place, claim_key, is_alive, owned_copy},
+    plan::outbox::{CopyAddress, Owner, Place, claim_row_key, copy_with_owner, is_claim_alive},
     row::{ETag, Row},
 };
 
@@ -34,7 +34,7 @@ impl Held {
     /// The copy as it is stored.
     pub(crate) fn stored(&self, place: &Place) -> Result<Row> {
         let Place { table, partition_key, row_key } = place;
-        owned_copy(
+        copy_with_owner(
             &self.copy,
             self.kinds,
             Owner { table, partition_key, row_key },
@@ -54,7 +54,7 @@ pub(crate) async fn held_by(
     let Some(version) = primary.etag() else { return Ok(None) };
     let rows = derived(store, &place.table, schema, &primary).await?;
     let copies = rows.into_iter().flat_map(|rows| rows.remote_copies);
-    let Some(copy) = copies.into_iter().find(|copy| name.is_of(&place.table, copy)) else {
+    let Some(copy) = copies.into_iter().find(|copy| name.is_for_copy(&place.table, copy)) else {
         return Ok(None);
     };
     let Some(primary) = schema.primary_of_copy(copy.family) else { return Ok(None) };
@@ -65,8 +65,8 @@ pub(crate) async fn held_by(
 /// Whether the transaction of a claim in the partition of a primary may still come; `None`: the
 /// claim is gone.
 pub(crate) async fn is_open(store: &Store, place: &Place, id: &str) -> Result<Option<bool>> {
-    let claim = read_place(store, place, &claim_key(id)).await?;
-    claim.as_ref().map(is_alive).transpose()
+    let claim = read_place(store, place, &claim_row_key(id)).await?;
+    claim.as_ref().map(is_claim_alive).transpose()
 }
 
 /// A row of the partition of a primary; a table that is gone has none.

@@ -12,7 +12,7 @@ use crate::{
     backend::{Read, Scan},
     error::{Error, ErrorKind, Result},
     filter::Filter,
-    plan::{Ids, StoredList, outbox::ListPlace, spill_bounds},
+    plan::{Ids, StoredList, outbox::ListAddress, spill_bounds},
     row::Row,
 };
 
@@ -30,10 +30,10 @@ pub(crate) enum FoundList {
 }
 
 /// Lists by their places, as far as they could be read.
-pub(crate) type Lists = BTreeMap<ListPlace, Result<FoundList>>;
+pub(crate) type Lists = BTreeMap<ListAddress, Result<FoundList>>;
 
 /// Reads the lists at some places, once each.
-pub(crate) async fn find_lists(store: &Store, mut places: Vec<ListPlace>) -> Lists {
+pub(crate) async fn find_lists(store: &Store, mut places: Vec<ListAddress>) -> Lists {
     places.sort();
     places.dedup();
     let found = stream::iter(places).map(|place| async move {
@@ -44,8 +44,8 @@ pub(crate) async fn find_lists(store: &Store, mut places: Vec<ListPlace>) -> Lis
 }
 
 /// Reads a list.
-pub(crate) async fn find_list(store: &Store, place: &ListPlace) -> Result<FoundList> {
-    let ListPlace { table, partition_key, row_key, .. } = place;
+pub(crate) async fn find_list(store: &Store, place: &ListAddress) -> Result<FoundList> {
+    let ListAddress { table, partition_key, row_key, .. } = place;
     if place.in_blob {
         return find_blob(store, place).await.map_err(|error| at(place, error));
     }
@@ -54,7 +54,7 @@ pub(crate) async fn find_list(store: &Store, place: &ListPlace) -> Result<FoundL
 }
 
 /// Refuses a list in blobs if the client has no blobs, or cannot replace them safely.
-pub(crate) async fn need_blobs(store: &Store, place: &ListPlace) -> Result<()> {
+pub(crate) async fn need_blobs(store: &Store, place: &ListAddress) -> Result<()> {
     match place.in_blob {
         true => check_blobs(store).await.map_err(|error| at(place, error)),
         false => Ok(()),
@@ -91,7 +91,7 @@ pub(crate) fn blob_name(_: &str, _: &str, _: &str) -> Result<String> {
 }
 
 #[cfg(feature = "blob")]
-async fn find_blob(store: &Store, place: &ListPlace) -> Result<FoundList> {
+async fn find_blob(store: &Store, place: &ListAddress) -> Result<FoundList> {
     let blobs = store.blobs.as_ref().ok_or_else(without_blobs)?;
     let name = list_blob_path(&place.table, &place.partition_key, &place.row_key)?;
     let blob = blobs.read(&name).await?;
@@ -101,7 +101,7 @@ async fn find_blob(store: &Store, place: &ListPlace) -> Result<FoundList> {
 
 #[cfg(not(feature = "blob"))]
 #[allow(clippy::unused_async, reason = "the other form awaits")]
-async fn find_blob(_: &Store, _: &ListPlace) -> Result<FoundList> {
+async fn find_blob(_: &Store, _: &ListAddress) -> Result<FoundList> {
     Err(without_blobs())
 }
 
@@ -170,6 +170,6 @@ async fn scan_all(store: &Store, table: &str, filter: &Filter) -> Result<Vec<Row
     }
 }
 
-pub(crate) fn at(place: &ListPlace, error: Error) -> Error {
+pub(crate) fn at(place: &ListAddress, error: Error) -> Error {
     error.in_table(&place.table).at_keys(&place.partition_key, &place.row_key)
 }

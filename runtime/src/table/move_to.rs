@@ -13,7 +13,7 @@ use crate::{
     plan::{
         Change,
         moves::{Arrival, departing, move_of, on_its_way},
-        outbox::{Place, emitted, posted},
+        outbox::{Place, insert_message, message_row},
     },
 };
 
@@ -85,7 +85,7 @@ impl<E: TableEntity> Table<E> {
             return Ok(Moving { pending: replaced.pending().clone() });
         }
         self.has_arrived(stored).await.map_err(place)?;
-        let message = posted(&emitted(&id, &journey)?, stored.partition_key())?;
+        let message = insert_message(&message_row(&id, &journey)?, stored.partition_key())?;
         let extra_rows = ExtraRows {
             partition_key: stored.partition_key().to_owned(),
             operations: vec![message],

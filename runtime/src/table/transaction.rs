@@ -18,7 +18,7 @@ use crate::{
     limits::{BATCH_OPERATIONS, REQUEST_BYTES},
     plan::{
         self, Change,
-        outbox::{emitted, posted, receipt},
+        outbox::{insert_message, insert_receipt, message_row},
     },
     row::Row,
 };
@@ -193,7 +193,7 @@ impl Transaction {
     /// `is_too_large` for a message of more than 32,768 UTF-16 units as JSON, or the 101st
     /// operation; `is_invalid` for one that cannot be JSON.
     pub fn emit<M: Message>(&mut self, message: &M) -> Result<&mut Self> {
-        let row = emitted(&self.client.outbox().store.random.id(), message)?;
+        let row = message_row(&self.client.outbox().store.random.id(), message)?;
         self.known.grow(1, Operation::insert(row.clone()).request_bytes()?)?;
         self.messages.push(row);
         Ok(self)
@@ -240,11 +240,11 @@ impl Transaction {
             return Err(Error::new(ErrorKind::Invalid, message));
         };
         for message in &self.messages {
-            extra_rows.operations.push(posted(message, &partition_key)?);
+            extra_rows.operations.push(insert_message(message, &partition_key)?);
         }
         let has_receipt = self.client.outbox().guards.holds(Guard::Receipt);
         if let Some(id) = self.effect_of.as_ref().filter(|_| has_receipt) {
-            extra_rows.operations.push(receipt(&partition_key, id)?);
+            extra_rows.operations.push(insert_receipt(&partition_key, id)?);
         }
         extra_rows.partition_key = partition_key;
         Ok(extra_rows)

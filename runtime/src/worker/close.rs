@@ -4,7 +4,7 @@
 //! meanwhile changes that version. Then the marker, which has nothing to stand for any more.
 
 use super::{directory::is_gone, partition::Partition, state::Worker};
-use crate::{batch::Condition, error::Result, outbox::guard::Guard, plan::outbox::Marker};
+use crate::{batch::Condition, error::Result, outbox::guard::Guard, plan::outbox::DirectoryMarker};
 
 impl Worker {
     /// Takes down what stands for no open work. Gives back the markers that have to go: PartitionKey
@@ -12,7 +12,7 @@ impl Worker {
     pub(super) async fn close(
         &self,
         partition: &Partition,
-        markers: &[Marker],
+        markers: &[DirectoryMarker],
     ) -> Result<Vec<(String, String)>> {
         let mut closed = Vec::new();
         for marker in markers {
@@ -33,7 +33,7 @@ impl Worker {
                 true => Condition::for_etag(aged.row.etag()),
                 false => Condition::Any,
             };
-            match self.client.store().apply_one(&partition.table, fence.lowered(seen)?).await {
+            match self.client.store().apply_one(&partition.table, fence.delete(seen)?).await {
                 Ok(_) => {}
                 Err(error) if is_gone(&error) => {}
                 // Something was committed under it meanwhile.

@@ -13,7 +13,7 @@ use crate::{
     batch::{Condition, Operation},
     error::{Error, Result},
     outbox::{guard::Guard, reservation::settle},
-    plan::outbox::{OpenClaim, killed},
+    plan::outbox::{StoredClaim, kill_claim},
     row::ETag,
 };
 
@@ -69,7 +69,7 @@ impl Worker {
 
     async fn claim(&self, table: &str, aged: &Aged) -> Result<Claim> {
         let outbox = self.client.outbox();
-        let claim = OpenClaim::of(&aged.row)?;
+        let claim = StoredClaim::from_row(&aged.row)?;
         let left = |least: Duration| least.saturating_sub(aged.age.unwrap_or_default());
         let mut version = aged.row.etag();
         let mut wait = left(outbox.options.flight);
@@ -81,7 +81,7 @@ impl Worker {
             wait = outbox.options.flight;
             if outbox.guards.holds(Guard::ClaimKilled) {
                 let seen = Condition::for_etag(version);
-                let operation = killed(aged.row.partition_key(), &claim.id, seen)?;
+                let operation = kill_claim(aged.row.partition_key(), &claim.id, seen)?;
                 version = self.client.store().apply_one(table, operation).await?.etag;
             } else {
                 wait = left(outbox.options.claim + outbox.options.flight);

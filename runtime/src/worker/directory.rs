@@ -9,12 +9,12 @@ use crate::{
     error::{Error, Result},
     limits::BATCH_OPERATIONS,
     page::Continuation,
-    plan::outbox::{DIRECTORY, Marker, all_markers},
+    plan::outbox::{DIRECTORY, DirectoryMarker, directory_markers_filter},
     table::Client,
 };
 
 /// The markers of one page, by table and partition.
-pub(super) type Found = BTreeMap<(String, String), Vec<Marker>>;
+pub(super) type Found = BTreeMap<(String, String), Vec<DirectoryMarker>>;
 
 /// One page of the directory.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ pub(super) struct Page {
 
 /// Reads one page of the directory.
 pub(super) async fn page(client: &Client, from: Option<&Continuation>) -> Result<Page> {
-    let filter = all_markers();
+    let filter = directory_markers_filter();
     let scan = Scan { table: DIRECTORY, filter: &filter, select: None, top: None, from };
     let page = match client.store().scan(scan).await {
         Ok(page) => page,
@@ -37,7 +37,7 @@ pub(super) async fn page(client: &Client, from: Option<&Continuation>) -> Result
     };
     let (mut found, mut unread) = (Found::new(), 0);
     for row in &page.rows {
-        let Ok(marker) = Marker::of(row) else {
+        let Ok(marker) = DirectoryMarker::from_row(row) else {
             unread += 1;
             continue;
         };

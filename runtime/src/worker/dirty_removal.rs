@@ -6,7 +6,7 @@ use crate::{
     error::{Error, Result},
     limits::BATCH_OPERATIONS,
     outbox::{guard::Guard, registration::record},
-    plan::outbox::OpenRow,
+    plan::outbox::StoredDirtyRow,
 };
 
 /// What became of rows that were to be removed.
@@ -57,7 +57,7 @@ impl Worker {
             Err(error) if error.is_not_found() => {
                 // Another actor found the work done before this one wrote once more.
                 if done.wrote && self.client.outbox().guards.holds(Guard::PutBack) {
-                    self.put_back(table, done.open.recorded()?).await?;
+                    self.put_back(table, done.open.restore()?).await?;
                     return Ok(false);
                 }
                 Ok(true)
@@ -66,7 +66,7 @@ impl Worker {
         }
     }
 
-    fn removal(&self, open: &OpenRow) -> Result<Operation> {
+    fn removal(&self, open: &StoredDirtyRow) -> Result<Operation> {
         let seen = match self.client.outbox().guards.holds(Guard::DirtyVersion) {
             true => Condition::for_etag(open.row.etag()),
             false => Condition::Any,

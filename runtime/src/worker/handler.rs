@@ -17,7 +17,7 @@ use crate::{
     backend::Read,
     entity::Message,
     error::{BoxError, Error, ErrorKind, Result},
-    plan::outbox::{OpenMessage, receipt_key},
+    plan::outbox::{StoredMessage, receipt_row_key},
     queue::Receipts,
     table::{Client, Transaction},
 };
@@ -52,7 +52,7 @@ impl Handlers {
     }
 
     /// Whether there is a handler that knows the message.
-    pub(super) fn know(&self, message: &OpenMessage) -> bool {
+    pub(super) fn know(&self, message: &StoredMessage) -> bool {
         self.know_type(&message.name, u32::try_from(message.version).unwrap_or(u32::MAX))
     }
 
@@ -106,7 +106,7 @@ impl fmt::Debug for Context {
 }
 
 impl Context {
-    pub(super) fn new(client: &Client, message: &OpenMessage, lease: Duration) -> Self {
+    pub(super) fn new(client: &Client, message: &StoredMessage, lease: Duration) -> Self {
         Self {
             client: client.clone(),
             id: message.id.clone(),
@@ -179,7 +179,7 @@ impl Context {
 
     /// `false` where a transaction failed because it took place before; its error otherwise.
     async fn took_place(&self, place: &(String, String), error: Error) -> Result<bool> {
-        let ((table, partition_key), row_key) = (place, &*receipt_key(&self.id));
+        let ((table, partition_key), row_key) = (place, &*receipt_row_key(&self.id));
         match self.client.store().read(Read { table, partition_key, row_key, select: None }).await {
             Ok(Some(_)) => Ok(false),
             // Whether it took place before is not known: the message comes again.

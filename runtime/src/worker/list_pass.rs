@@ -18,7 +18,7 @@ use crate::{
         guard::Guard,
         remote_list::{ListWrite, ListsWritten, is_settled, write_lists},
     },
-    plan::outbox::{ListMembership, ListPlace, OpenRow},
+    plan::outbox::{ListAddress, ListMembership, StoredDirtyRow},
     store::lists::{Lists, find_lists},
 };
 
@@ -43,11 +43,13 @@ impl Worker {
 
     /// The lists elsewhere that a dirty row names. One that cannot be read has none: its pass says
     /// why.
-    fn places(&self, aged: &Aged) -> Vec<ListPlace> {
+    fn places(&self, aged: &Aged) -> Vec<ListAddress> {
         let outbox = self.client.outbox();
-        let names = OpenRow::of(aged.row.clone()).map(|open| open.names).unwrap_or_default();
+        let names = StoredDirtyRow::from_row(aged.row.clone())
+            .map(|open| open.addresses)
+            .unwrap_or_default();
         let lists = names.iter().filter(|name| outbox.known_types.of_list(name).is_some());
-        let places = lists.map(|name| name.list_place());
+        let places = lists.map(|name| name.list_address());
         places.filter(|place| !place.in_blob || self.client.store().has_blobs()).collect()
     }
 
@@ -74,7 +76,7 @@ impl Worker {
     }
 
     /// Reads lists; one that cannot be read fails the passes that need it alone.
-    async fn lists(&self, places: Vec<ListPlace>) -> Lists {
+    async fn lists(&self, places: Vec<ListAddress>) -> Lists {
         find_lists(self.client.store(), places).await
     }
 
@@ -96,7 +98,7 @@ impl Worker {
     /// The pass with what was made of its lists.
     fn whole(&self, mut half: Half, lists: &Lists, written: &ListsWritten) -> Result<Half> {
         for membership in std::mem::take(&mut half.memberships) {
-            let place = membership.name.list_place();
+            let place = membership.address.list_address();
             if let Some(Err(error)) = lists.get(&place) {
                 return Err(error.clone());
             }

@@ -24,7 +24,7 @@ use crate::{
     },
     plan::{
         moves::MoveMessage,
-        outbox::{OpenMessage, after, receipt_key},
+        outbox::{StoredMessage, add_duration, receipt_row_key},
     },
     row::ETag,
 };
@@ -58,7 +58,7 @@ impl Worker {
     ) {
         let mut taken = Vec::new();
         for aged in &partition.messages {
-            match OpenMessage::of(aged.row.clone()) {
+            match StoredMessage::from_row(aged.row.clone()) {
                 Ok(message) if self.is_message_due(&message, aged, partition.date, due, visit) => {
                     taken.push(message);
                 }
@@ -113,7 +113,7 @@ impl Worker {
 
     fn is_message_due(
         &self,
-        message: &OpenMessage,
+        message: &StoredMessage,
         aged: &Aged,
         date: Option<Ticks>,
         due: Due,
@@ -149,7 +149,7 @@ impl Worker {
     async fn message(
         &self,
         table: &str,
-        message: &OpenMessage,
+        message: &StoredMessage,
         date: Option<Ticks>,
     ) -> Result<Handled> {
         if message.is_done {
@@ -162,7 +162,9 @@ impl Worker {
             return Ok(Handled::Poisoned);
         }
         let now = date.unwrap_or_else(|| self.client.outbox().clock.now());
-        let Some(handle) = self.change(table, message.taken(after(now, self.lease))?).await? else {
+        let Some(handle) =
+            self.change(table, message.lease(add_duration(now, self.lease))?).await?
+        else {
             return Ok(Handled::Raced);
         };
         if message.name == MoveMessage::NAME {
@@ -182,13 +184,13 @@ impl Worker {
         }
     }
 
-    fn knows_move(&self, message: &OpenMessage) -> bool {
+    fn knows_move(&self, message: &StoredMessage) -> bool {
         let known = i32::try_from(MoveMessage::VERSION).unwrap_or(i32::MAX);
         let is_move = message.name == MoveMessage::NAME && message.version <= known;
         is_move && self.journey(message).is_ok_and(|(_, schema)| schema.is_some())
     }
 
-    fn journey(&self, message: &OpenMessage) -> Result<(MoveMessage, Option<&'static Schema>)> {
+    fn journey(&self, message: &StoredMessage) -> Result<(MoveMessage, Option<&'static Schema>)> {
         let journey: MoveMessage = serde_json::from_str(&message.body).map_err(|cause| {
             Error::new(ErrorKind::Decode, "the message is no move").with_source(cause)
         })?;
@@ -200,7 +202,7 @@ impl Worker {
     async fn carry(
         &self,
         table: &str,
-        message: &OpenMessage,
+        message: &StoredMessage,
         handle: Option<ETag>,
         now: Ticks,
     ) -> Result<Handled> {
@@ -216,7 +218,7 @@ impl Worker {
                 Ok(Handled::Poisoned)
             }
             Ok(Err(error)) if error.is_unrecognized_entity() => {
-                self.change(table, message.released(handle)?).await?;
+                self.change(table, message.release(handle)?).await?;
                 Ok(Handled::Unknown)
             }
             Ok(Err(error)) if error.retry() == Retry::Never => {
@@ -224,7 +226,7 @@ impl Worker {
             }
             Ok(Err(error)) => {
                 // What may pass is no failure of the message.
-                self.change(table, message.released(handle)?).await?;
+                self.change(table, message.release(handle)?).await?;
                 Err(error)
             }
             Err(_) => Ok(Handled::Raced),
@@ -234,7 +236,7 @@ impl Worker {
     fn carry_of<'a>(
         &'a self,
         table: &'a str,
-        message: &'a OpenMessage,
+        message: &'a StoredMessage,
         journey: &'a MoveMessage,
         schema: &'static Schema,
     ) -> MoveJob<'a> {
@@ -244,7 +246,7 @@ impl Worker {
 
     /// Lets go of the entity of a move that failed for good: it can be written again where it is,
     /// unless it arrived already.
-    async fn let_go(&self, table: &str, message: &OpenMessage) -> Result<()> {
+    async fn let_go(&self, table: &str, message: &StoredMessage) -> Result<()> {
         if !self.knows_move(message) {
             return Ok(());
         }
@@ -260,13 +262,13 @@ impl Worker {
     async fn finish(
         &self,
         table: &str,
-        message: &OpenMessage,
+        message: &StoredMessage,
         handle: Option<ETag>,
         receipts: &[(String, String)],
     ) -> Result<Handled> {
         let operation = match receipts {
-            [] => message.removed(handle)?,
-            receipts => message.done(handle, receipts)?,
+            [] => message.delete(handle)?,
+            receipts => message.mark_done(handle, receipts)?,
         };
         let changed = self.change(table, operation).await?;
         Ok(changed.map_or(Handled::Raced, |_| Handled::Done))
@@ -275,7 +277,7 @@ impl Worker {
     async fn give_back(
         &self,
         table: &str,
-        message: &OpenMessage,
+        message: &StoredMessage,
         handle: Option<ETag>,
         error: &str,
         now: Ticks,
@@ -286,7 +288,9 @@ impl Worker {
             return self.poison_message(table, message, handle, error).await;
         }
         let wait = DELAY.saturating_mul(u32::try_from(failures).unwrap_or(1));
-        let changed = self.change(table, message.failed(handle, error, after(now, wait))?).await?;
+        let changed = self
+            .change(table, message.record_failure(handle, error, add_duration(now, wait))?)
+            .await?;
         Ok(changed.map_or(Handled::Raced, |_| Handled::Failed))
     }
 
@@ -294,14 +298,14 @@ impl Worker {
     async fn postpone(
         &self,
         table: &str,
-        message: &OpenMessage,
+        message: &StoredMessage,
         handle: Option<ETag>,
         error: Error,
         now: Ticks,
     ) -> Result<Handled> {
         let tries = message.attempts.saturating_sub(message.failures);
         let wait = back_off(tries, self.client.outbox().store.random.number(), error.retry_after());
-        let postponed = message.postponed(handle, &error.to_string(), after(now, wait))?;
+        let postponed = message.postpone(handle, &error.to_string(), add_duration(now, wait))?;
         let changed = self.change(table, postponed).await?;
         Ok(changed.map_or(Handled::Raced, |_| Handled::Postponed(error, wait)))
     }
@@ -311,11 +315,11 @@ impl Worker {
     async fn poison_message(
         &self,
         table: &str,
-        message: &OpenMessage,
+        message: &StoredMessage,
         handle: Option<ETag>,
         error: &str,
     ) -> Result<Handled> {
-        let marked = self.change(table, message.poisoned(handle, error)?).await?;
+        let marked = self.change(table, message.mark_poisoned(handle, error)?).await?;
         let Some(version) = marked else { return Ok(Handled::Raced) };
         self.let_go(table, message).await?;
         self.put_aside(table, &message.row, version, error).await?;
@@ -323,9 +327,9 @@ impl Worker {
     }
 
     /// Removes a message that is done for good, its receipts first.
-    async fn forget(&self, table: &str, message: &OpenMessage) -> Result<Handled> {
+    async fn forget(&self, table: &str, message: &StoredMessage) -> Result<Handled> {
         self.remove_receipts(&message.id, &message.receipts).await?;
-        let removed = self.change(table, message.removed(message.row.etag())?).await?;
+        let removed = self.change(table, message.delete(message.row.etag())?).await?;
         Ok(removed.map_or(Handled::Raced, |_| Handled::Done))
     }
 
@@ -335,7 +339,7 @@ impl Worker {
         id: &str,
         receipts: &[(String, String)],
     ) -> Result<()> {
-        let row_key = receipt_key(id);
+        let row_key = receipt_row_key(id);
         for (table, partition_key) in receipts {
             let delete = Operation::delete(partition_key, &row_key, Condition::Any)?;
             match self.client.store().apply_one(table, delete).await {

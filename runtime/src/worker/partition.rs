@@ -9,7 +9,9 @@ use crate::{
     error::Result,
     plan::outbox::{
         Fence,
-        reserved_keys::{CLAIM, DIRTY, FENCE, MESSAGE, RECEIPT, RESERVED, RESERVED_END, is_known},
+        reserved_keys::{
+            CLAIM, DIRTY, FENCE, MESSAGE, RECEIPT, RESERVED, RESERVED_END, has_known_format,
+        },
     },
     row::Row,
     table::Client,
@@ -62,9 +64,9 @@ impl Partition {
 
     fn sort_in(&mut self, aged: Aged) -> Result<()> {
         let key = aged.row.row_key();
-        let is_known = is_known(&aged.row)?;
+        let is_known = has_known_format(&aged.row)?;
         if key.starts_with(FENCE) && is_known {
-            match Fence::of(&aged.row) {
+            match Fence::from_row(&aged.row) {
                 Ok(fence) => self.fences.push((fence, aged)),
                 Err(_) => self.unread.extend(key.strip_prefix(FENCE).map(str::to_owned)),
             }

@@ -17,8 +17,8 @@ use crate::{
         occupied_key::{OccupiedKey, OccupiedKeyAction},
     },
     plan::outbox::{
-        CopyAddress, ListMembership, OpenRow, Owner, Place, Step, claim_of, from_of, holds_same,
-        is_of_version, place_of, step,
+        CopyAddress, CopyStep, ListMembership, Owner, Place, StoredDirtyRow, equal_except_version,
+        is_derived_from_version, owner_of_copy, plan_step, previous_owner, reserving_claim,
     },
     row::Row,
     store::derive::is_open,
@@ -31,7 +31,7 @@ pub(super) enum Passed {
     Done(Open),
     /// Everything is as it should be, and has to be looked at again when nobody can change it any
     /// more. Whether something was written.
-    Waits(OpenRow, bool),
+    Waits(StoredDirtyRow, bool),
     /// A row that it names is claimed, and left to whoever claims it.
     Claimed,
     /// Another actor was first.
@@ -44,7 +44,7 @@ pub(super) enum Passed {
 /// A dirty row whose work is done.
 #[derive(Debug)]
 pub(super) struct Open {
-    pub(super) open: OpenRow,
+    pub(super) open: StoredDirtyRow,
     /// Whether the pass wrote something.
     pub(super) wrote: bool,
 }
@@ -65,7 +65,7 @@ pub(super) enum Done {
 /// A pass whose lists elsewhere are still to be written.
 #[derive(Debug)]
 pub(super) struct Half {
-    open: OpenRow,
+    open: StoredDirtyRow,
     /// Its age was told before the pass began, and is more by now.
     pub(super) second_look: bool,
     pub(super) done: Vec<Done>,
@@ -111,9 +111,9 @@ impl Worker {
     ) -> Result<Half> {
         let guards = self.client.outbox().guards;
         let second_look = aged.age.is_some_and(|age| age >= self.client.outbox().options.flight);
-        let open = OpenRow::of(aged.row.clone())?;
+        let open = StoredDirtyRow::from_row(aged.row.clone())?;
         let primary_read = self.read_primary(table, &open);
-        let elsewhere = try_join_all(open.names.iter().map(|name| self.read_remote_row(name)));
+        let elsewhere = try_join_all(open.addresses.iter().map(|name| self.read_remote_row(name)));
         let (found, claimed, primary);
         if !guards.holds(Guard::DestinationFirst) {
             primary = primary_read.await?;
@@ -130,13 +130,13 @@ impl Worker {
         }
         let derived = self.derived(table, &open, primary.as_ref()).await?;
         let (mut steps, mut memberships) = (Vec::new(), Vec::new());
-        for ((name, found), is_claimed) in open.names.iter().zip(&found).zip(claimed) {
+        for ((name, found), is_claimed) in open.addresses.iter().zip(&found).zip(claimed) {
             if let Some(schema) = self.list_of(name) {
                 memberships.push(derived.membership(schema, table, &open, name));
                 continue;
             }
             let step = match is_claimed {
-                true => Some(Step::Left),
+                true => Some(CopyStep::Claimed),
                 false => self.step(table, &open, name, found.as_ref(), &derived)?,
             };
             steps.push((name, step));
@@ -147,7 +147,7 @@ impl Worker {
         Ok(Half { open, second_look, done, memberships })
     }
 
-    async fn read_primary(&self, table: &str, open: &OpenRow) -> Result<Option<Row>> {
+    async fn read_primary(&self, table: &str, open: &StoredDirtyRow) -> Result<Option<Row>> {
         let (partition_key, row_key) = (open.row.partition_key(), open.primary.as_str());
         self.client.store().read(Read { table, partition_key, row_key, select: None }).await
     }
@@ -161,7 +161,7 @@ impl Worker {
 
     /// The type whose list the name means, where this client can write it.
     fn list_of(&self, name: &CopyAddress) -> Option<&'static Schema> {
-        let can_write = !name.list_place().in_blob || self.client.store().has_blobs();
+        let can_write = !name.list_address().in_blob || self.client.store().has_blobs();
         self.client.outbox().known_types.of_list(name).filter(|_| can_write)
     }
 
@@ -169,11 +169,11 @@ impl Worker {
     fn step(
         &self,
         table: &str,
-        open: &OpenRow,
+        open: &StoredDirtyRow,
         name: &CopyAddress,
         found: Option<&Row>,
         derived: &Derived<'_>,
-    ) -> Result<Option<Step>> {
+    ) -> Result<Option<CopyStep>> {
         let outbox = self.client.outbox();
         let Some((schema, kinds)) = outbox.known_types.of_copy(name) else { return Ok(None) };
         let owner =
@@ -183,14 +183,18 @@ impl Worker {
         let kinds = wanted.as_ref().map_or(kinds, |(kinds, _)| *kinds);
         let wanted = wanted.as_ref().map(|(_, copy)| copy).zip(version.as_ref());
         let by_version = outbox.guards.holds(Guard::CurrentByVersion);
-        let taken = step(kinds, owner, found, wanted, |found, copy, version| match by_version {
-            // What another program changed says the same version, and does not hold the same.
-            true => Ok(is_of_version(found, version)? && holds_same(found, copy)?),
-            false => holds_same(found, copy),
-        })?;
+        let taken =
+            plan_step(kinds, owner, found, wanted, |found, copy, version| match by_version {
+                // What another program changed says the same version, and does not hold the same.
+                true => {
+                    Ok(is_derived_from_version(found, version)?
+                        && equal_except_version(found, copy)?)
+                }
+                false => equal_except_version(found, copy),
+            })?;
         Ok(Some(match taken {
             // A value that moves on with its entity is the target's before the source is gone.
-            Step::Taken if derived.is_moving()? => Step::Left,
+            CopyStep::Occupied if derived.is_moving()? => CopyStep::Claimed,
             taken => taken,
         }))
     }
@@ -200,22 +204,22 @@ impl Worker {
     async fn claimed(
         &self,
         table: &str,
-        open: &OpenRow,
+        open: &StoredDirtyRow,
         found: &[Option<Row>],
     ) -> Result<Vec<bool>> {
         let own = Place::new(table, open.row.partition_key(), &open.primary);
         let leaves = self.client.outbox().guards.holds(Guard::ClaimLeft);
         let mut claimed = Vec::with_capacity(found.len());
-        for (name, found) in open.names.iter().zip(found) {
+        for (name, found) in open.addresses.iter().zip(found) {
             let known = self.client.outbox().known_types.of_copy(name);
-            let claim = found.as_ref().map(claim_of).transpose()?.flatten();
+            let claim = found.as_ref().map(reserving_claim).transpose()?.flatten();
             let (Some(found), Some(id), Some((_, kinds))) = (found, claim, known) else {
                 claimed.push(false);
                 continue;
             };
-            let owner = place_of(found, kinds, table)?;
-            let is_own = owner.is_some_and(|owner| owner.is(&own));
-            let from = from_of(found)?;
+            let owner = owner_of_copy(found, kinds, table)?;
+            let is_own = owner.is_some_and(|owner| owner.is_same_row(&own));
+            let from = previous_owner(found)?;
             let is_left = is_own
                 && leaves
                 && match is_open(self.client.store(), &own, id).await? {
@@ -223,7 +227,7 @@ impl Worker {
                     None => false,
                 };
             // One that was taken over is settled with its claim, and only so.
-            claimed.push(is_left || (!is_own && from.is_some_and(|from| from.is(&own))));
+            claimed.push(is_left || (!is_own && from.is_some_and(|from| from.is_same_row(&own))));
         }
         Ok(claimed)
     }
@@ -233,18 +237,18 @@ impl Worker {
         flight: WriteDeadline,
         own: &Place,
         name: &CopyAddress,
-        step: Option<Step>,
+        step: Option<CopyStep>,
     ) -> Result<Done> {
         let (operation, done) = match step {
             None => return Ok(Done::Unknown),
-            Some(Step::Write(operation)) => (operation, Done::Written),
-            Some(Step::Delete(operation)) => (operation, Done::Deleted),
-            Some(Step::Same) if !self.client.outbox().guards.holds(Guard::CurrentByVersion) => {
+            Some(CopyStep::Write(operation)) => (operation, Done::Written),
+            Some(CopyStep::Delete(operation)) => (operation, Done::Deleted),
+            Some(CopyStep::Keep) if !self.client.outbox().guards.holds(Guard::CurrentByVersion) => {
                 return Ok(Done::Written);
             }
-            Some(Step::Same | Step::Nothing) => return Ok(Done::Nothing),
-            Some(Step::Left) => return Ok(Done::Left),
-            Some(Step::Taken) => return Err(self.contested(flight, own, name).await?),
+            Some(CopyStep::Keep | CopyStep::NotOurs) => return Ok(Done::Nothing),
+            Some(CopyStep::Claimed) => return Ok(Done::Left),
+            Some(CopyStep::Occupied) => return Err(self.contested(flight, own, name).await?),
         };
         let Some((_, kinds)) = self.client.outbox().known_types.of_copy(name) else {
             return Ok(Done::Unknown);
@@ -300,7 +304,7 @@ fn is_raced(error: &Error) -> bool {
 
 fn taken(name: &CopyAddress) -> Error {
     let message = "the place of the copy is taken by another entity's copy";
-    let index = name.split().map_or("", |(_, index)| index);
+    let index = name.split_index().map_or("", |(_, index)| index);
     Error::new(ErrorKind::UniqueViolation, message)
         .with_index(index)
         .in_table(&name.table)

@@ -8,9 +8,9 @@ use crate::{
     error::{Error, ErrorKind, Result, Retry},
     filter::Filter,
     plan::outbox::{
-        OpenRow, hash128, posted,
+        StoredDirtyRow, hash128, insert_message,
         reserved_keys::{CLAIM, DIRTY, MESSAGE},
-        short,
+        truncate_error,
     },
     row::{ETag, Row},
 };
@@ -102,7 +102,9 @@ impl Worker {
         while let Some((name, value)) = properties.next()? {
             poisoned.put(&String::from_utf8_lossy(name), value);
         }
-        for (name, value) in OWN.into_iter().zip([table, partition_key, row_key, short(error)]) {
+        for (name, value) in
+            OWN.into_iter().zip([table, partition_key, row_key, truncate_error(error)])
+        {
             poisoned.put(name, ValueRef::String(value));
         }
         self.poison(Operation::insert(poisoned.finish()?)).await?;
@@ -170,9 +172,11 @@ impl Worker {
         let key = poisoned.row_key();
         let operation = match poisoned.message() {
             _ if poisoned.table.is_empty() => return Err(poisoned.is_damaged()),
-            Some(_) => posted(&poisoned.open, &poisoned.partition_key)?,
+            Some(_) => insert_message(&poisoned.open, &poisoned.partition_key)?,
             None if key.starts_with(CLAIM) => Operation::insert(poisoned.open.clone()),
-            None if key.starts_with(DIRTY) => OpenRow::of(poisoned.open.clone())?.recorded()?,
+            None if key.starts_with(DIRTY) => {
+                StoredDirtyRow::from_row(poisoned.open.clone())?.restore()?
+            }
             None => return Err(poisoned.is_damaged()),
         };
         self.put_back(&poisoned.table, operation).await?;

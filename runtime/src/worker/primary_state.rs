@@ -6,7 +6,7 @@ use crate::{
     error::Result,
     plan::{
         moves::move_of,
-        outbox::{CopyAddress, ListMembership, OpenRow, Owner, entry},
+        outbox::{CopyAddress, ListMembership, Owner, StoredDirtyRow, list_entry},
     },
     row::Row,
     store::derive::derived,
@@ -24,11 +24,11 @@ impl Worker {
     pub(super) async fn derived<'p>(
         &self,
         table: &str,
-        open: &OpenRow,
+        open: &StoredDirtyRow,
         primary: Option<&'p Row>,
     ) -> Result<Derived<'p>> {
         let mut rows: Vec<(&'static Schema, Option<EntityRows>)> = Vec::new();
-        for name in &open.names {
+        for name in &open.addresses {
             let outbox = self.client.outbox();
             let copy = outbox.known_types.of_copy(name).map(|(schema, _)| schema);
             let Some(schema) = copy.or_else(|| outbox.known_types.of_list(name)) else { continue };
@@ -60,8 +60,8 @@ impl Derived<'_> {
     ) -> Result<Option<(CopyFamily, Row)>> {
         let known = self.rows.iter().find(|(known, _)| std::ptr::eq(*known, schema));
         let rows = known.and_then(|(_, rows)| rows.as_ref());
-        let copy =
-            rows.and_then(|rows| rows.remote_copies.iter().find(|copy| name.is_of(table, copy)));
+        let copy = rows
+            .and_then(|rows| rows.remote_copies.iter().find(|copy| name.is_for_copy(table, copy)));
         let Some(copy) = copy else { return Ok(None) };
         let Some(primary) = schema.primary_of_copy(copy.family) else { return Ok(None) };
         Ok(Some((CopyFamily { copy: copy.family, primary, schema }, copy.row.clone())))
@@ -72,15 +72,19 @@ impl Derived<'_> {
         &self,
         schema: &'static Schema,
         table: &str,
-        open: &OpenRow,
+        open: &StoredDirtyRow,
         name: &CopyAddress,
     ) -> ListMembership {
         let known = self.rows.iter().find(|(known, _)| std::ptr::eq(*known, schema));
         let rows = known.and_then(|(_, rows)| rows.as_ref());
         let mut listed = rows.iter().flat_map(|rows| &rows.remote_lists);
-        let wanted = listed.any(|listed| name.is_of_list(table, listed));
+        let wanted = listed.any(|listed| name.is_for_list(table, listed));
         let owner =
             Owner { table, partition_key: open.row.partition_key(), row_key: &open.primary };
-        ListMembership { entry: entry(owner, schema, name), name: name.clone(), wanted }
+        ListMembership {
+            entry: list_entry(owner, schema, name),
+            address: name.clone(),
+            is_wanted: wanted,
+        }
     }
 }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    plan::outbox::Marker,
+    plan::outbox::DirectoryMarker,
 };
 
 /// Rows of one partition that are worked on at a time.
@@ -116,7 +116,7 @@ impl Worker {
         &self,
         table: &str,
         partition_key: &str,
-        markers: &[Marker],
+        markers: &[DirectoryMarker],
         due: Due,
     ) -> Result<(Round, Vec<(String, String)>)> {
         let partition = match Partition::read(&self.client, table, partition_key).await {

@@ -10,7 +10,7 @@ use crate::{
     entity::{Discriminator, EntityRows, Recognition, Schema, TableEntity, derived_rows},
     error::Result,
     key::{Family, FamilyKind},
-    plan::{LIST_MARKER, Tokens, head_key, ids_in, outbox::is_version},
+    plan::{LIST_MARKER, Tokens, head_key, ids_in, outbox::is_version_property},
     row::Row,
 };
 
@@ -242,7 +242,7 @@ impl Hashing {
         let mut all = key;
         let mut properties = row.properties();
         while let Some((name, edm, value)) = properties.next_raw()? {
-            if !is_version(name) {
+            if !is_version_property(name) {
                 let name = Mixer(self.seed ^ u64::from(edm as u8)).bytes(name);
                 all = all.wrapping_add(name.bytes(value).finish());
             }

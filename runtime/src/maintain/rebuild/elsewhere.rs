@@ -7,7 +7,7 @@ use crate::{
     key::{Family, FamilyKind},
     limits::BATCH_OPERATIONS,
     outbox::registration,
-    plan::outbox::Dirty,
+    plan::outbox::DirtyRow,
     query::decode::at,
     row::Row,
     table::Table,
@@ -32,7 +32,7 @@ pub(crate) async fn record<E: TableEntity>(
             let rows = rows.map_err(|error| at(primary, error))?;
             let dirty =
                 rows.and_then(|rows| naming(E::SCHEMA, &table.name, primary, &rows, family));
-            operations.extend(dirty.map(|dirty| dirty.recorded(true)).transpose()?);
+            operations.extend(dirty.map(|dirty| dirty.insert(true)).transpose()?);
         }
         recorded += u64::try_from(operations.len()).unwrap_or(u64::MAX);
         registration::record(table.client.outbox(), &table.name, operations).await?;
@@ -47,11 +47,11 @@ fn naming(
     primary: &Row,
     rows: &EntityRows,
     family: &'static Family,
-) -> Option<Dirty> {
+) -> Option<DirtyRow> {
     if family.kind == FamilyKind::List {
         let listed = rows.remote_lists.iter().find(|listed| listed.family.index == family.index)?;
-        return Some(Dirty::naming_list(schema, table, primary, listed));
+        return Some(DirtyRow::for_list(schema, table, primary, listed));
     }
     let copy = rows.remote_copies.iter().find(|copy| copy.family.index == family.index)?;
-    Dirty::naming(schema, table, primary, copy)
+    DirtyRow::for_copy(schema, table, primary, copy)
 }

@@ -1,6 +1,6 @@
-//! What makes one row elsewhere what its primary says.
+//! Decides what makes one remote row equal to what its primary says.
 
-use super::remote_copy::{Owner, is_owned, owned_copy};
+use super::remote_copy::{Owner, copy_with_owner, is_copy_of};
 use crate::{
     batch::{Condition, Operation},
     entity::CopyFamily,
@@ -8,52 +8,51 @@ use crate::{
     row::{ETag, Row},
 };
 
-/// What has to be done with a row elsewhere.
+/// What to do with a remote row so that it holds what its primary says.
 #[derive(Debug, Clone)]
-pub(crate) enum Step {
-    /// Under its condition; afterwards the row is there.
+pub(crate) enum CopyStep {
+    /// Send this write under its condition. Afterwards the copy is there.
     Write(Operation),
-    /// It holds what this version of the primary says: nothing is written, and that proves nothing
-    /// about what is still on its way.
-    Same,
-    /// Under its condition; afterwards the row is not there.
+    /// Write nothing, because the row holds what this version of the primary says.
+    // That proves nothing about writes that are still under way.
+    Keep,
+    /// Send this deletion under its condition. Afterwards the copy is gone.
     Delete(Operation),
-    /// It is not there, or is another primary's, and shall be so.
-    Nothing,
-    /// It is claimed: nothing is to be done before the claim is settled.
-    Left,
-    /// Another primary's copy has the place.
-    Taken,
+    /// Do nothing: no copy is wanted, and the row is missing or is another primary's copy.
+    NotOurs,
+    /// Wait: the row is claimed, and only who settles the claim writes it.
+    Claimed,
+    /// Report that another primary's copy has the key.
+    Occupied,
 }
 
-/// The step for a row as it was found before the primary was read. `wanted`: what the primary
-/// derives for the place, and the primary's version.
-pub(crate) fn step(
+/// Returns the step for a remote row. `found` is the row as it was read before the primary;
+/// `wanted` is the copy that the primary should have and the primary's ETag.
+pub(crate) fn plan_step(
     kinds: CopyFamily,
     owner: Owner<'_>,
     found: Option<&Row>,
     wanted: Option<(&Row, &ETag)>,
-    may_skip: impl Fn(&Row, &Row, &ETag) -> Result<bool>,
-) -> Result<Step> {
+    may_keep: impl Fn(&Row, &Row, &ETag) -> Result<bool>,
+) -> Result<CopyStep> {
     Ok(match (wanted, found) {
         (Some((copy, version)), None) => {
-            Step::Write(Operation::insert(owned_copy(copy, kinds, owner, Some(version))?))
+            let copy = copy_with_owner(copy, kinds, owner, Some(version))?;
+            CopyStep::Write(Operation::insert(copy))
         }
-        (Some((copy, version)), Some(found)) if is_owned(found, kinds, owner)? => {
-            let copy = owned_copy(copy, kinds, owner, Some(version))?;
-            if may_skip(found, &copy, version)? {
-                return Ok(Step::Same);
+        (Some((copy, version)), Some(found)) if is_copy_of(found, kinds, owner)? => {
+            let copy = copy_with_owner(copy, kinds, owner, Some(version))?;
+            if may_keep(found, &copy, version)? {
+                return Ok(CopyStep::Keep);
             }
-            Step::Write(Operation::replace(copy, seen(found)))
+            CopyStep::Write(Operation::replace(copy, Condition::for_etag(found.etag())))
         }
-        (Some(_), Some(_)) => Step::Taken,
-        (None, Some(found)) if is_owned(found, kinds, owner)? => {
-            Step::Delete(Operation::delete(found.partition_key(), found.row_key(), seen(found))?)
+        (Some(_), Some(_)) => CopyStep::Occupied,
+        (None, Some(found)) if is_copy_of(found, kinds, owner)? => {
+            let guard = Condition::for_etag(found.etag());
+            let delete = Operation::delete(found.partition_key(), found.row_key(), guard)?;
+            CopyStep::Delete(delete)
         }
-        (None, _) => Step::Nothing,
+        (None, _) => CopyStep::NotOurs,
     })
-}
-
-fn seen(found: &Row) -> Condition {
-    Condition::for_etag(found.etag())
 }

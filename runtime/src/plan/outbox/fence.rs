@@ -1,7 +1,8 @@
-//! Fences and markers: how a worker finds the partitions with open work.
+//! Fences and directory markers: how a worker finds the partitions with open work.
 //!
-//! A fence stands in the partition, its marker in the directory. Every transaction that leaves open
-//! work writes its fence; the marker is older than the first of them, and outlives the fence.
+//! A fence is a row in such a partition, its marker a row of the directory table. Every transaction
+//! that leaves open work writes its partition's fence. The marker is inserted before the fence and
+//! deleted after it.
 
 use super::{
     hash::hash128,
@@ -15,26 +16,26 @@ use crate::{
     row::Row,
 };
 
-/// The table of the markers.
+/// The table of the directory markers.
 pub(crate) const DIRECTORY: &str = "EntableDirectory";
 
-/// Partitions that the directory is spread over.
+/// The number of partitions that the directory is spread over.
 pub(crate) const SHARDS: u32 = 16;
 
-/// One registration of one process for one partition.
+/// The registration of one partition by one process, as a row in that partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fence {
     pub(crate) partition_key: String,
-    /// The registration: never used twice.
+    /// The id of the registration, which is never used twice.
     pub(crate) id: String,
-    /// The PartitionKey of its marker.
+    /// The PartitionKey of the directory marker.
     pub(crate) shard: String,
-    /// The RowKey of its marker.
+    /// The RowKey of the directory marker.
     pub(crate) marker: String,
 }
 
 impl Fence {
-    /// A fence that is to be put up at that time.
+    /// Creates a fence for a registration that begins `now`.
     pub(crate) fn new(table: &str, partition_key: &str, id: String, now: Ticks) -> Self {
         let table = table.to_ascii_lowercase();
         let hash = hash128(&[&table, partition_key]);
@@ -48,24 +49,28 @@ impl Fence {
         }
     }
 
-    /// The fence of that row.
-    pub(crate) fn of(row: &Row) -> Result<Self> {
+    /// Reads a fence.
+    ///
+    /// # Errors
+    ///
+    /// `is_decode` if the row lacks a property of a fence.
+    pub(crate) fn from_row(row: &Row) -> Result<Self> {
         let id = row.row_key().strip_prefix(FENCE).unwrap_or_default().to_owned();
         Ok(Self {
             partition_key: row.partition_key().to_owned(),
             id,
-            shard: text(row, "Shard")?.to_owned(),
-            marker: text(row, "Marker")?.to_owned(),
+            shard: required_text(row, "Shard")?.to_owned(),
+            marker: required_text(row, "Marker")?.to_owned(),
         })
     }
 
-    /// Its RowKey.
+    /// Returns the RowKey of the fence.
     pub(crate) fn row_key(&self) -> String {
         [FENCE, &self.id].concat()
     }
 
-    /// What puts it up.
-    pub(crate) fn raised(&self) -> Result<Operation> {
+    /// Returns the operation that inserts the fence.
+    pub(crate) fn insert(&self) -> Result<Operation> {
         let mut row = Row::build(&self.partition_key, &self.row_key());
         row.put(TYPE_NAME, ValueRef::String("entable.fence"));
         row.put(FORMAT_NAME, ValueRef::Int32(FORMAT));
@@ -74,20 +79,20 @@ impl Fence {
         row.finish().map(Operation::insert)
     }
 
-    /// What moves its version in a transaction, and fails where it was taken down.
-    pub(crate) fn touched(&self, beat: i64) -> Result<Operation> {
+    /// Returns the operation that gives the fence a new ETag. It fails if a worker deleted the fence.
+    pub(crate) fn touch(&self, beat: i64) -> Result<Operation> {
         let mut row = Row::build(&self.partition_key, &self.row_key());
         row.put("Beat", ValueRef::Int64(beat));
         Ok(Operation::merge(row.finish()?, Condition::Any))
     }
 
-    /// What takes it down, if it stands as it was seen.
-    pub(crate) fn lowered(&self, seen: Condition) -> Result<Operation> {
+    /// Returns the operation that deletes the fence under the condition `seen` on its ETag.
+    pub(crate) fn delete(&self, seen: Condition) -> Result<Operation> {
         Operation::delete(&self.partition_key, &self.row_key(), seen)
     }
 
-    /// What puts its marker into the directory.
-    pub(crate) fn marked(&self, table: &str) -> Result<Operation> {
+    /// Returns the operation that inserts the directory marker of a partition of `table`.
+    pub(crate) fn insert_marker(&self, table: &str) -> Result<Operation> {
         let mut row = Row::build(&self.shard, &self.marker);
         row.put(TYPE_NAME, ValueRef::String("entable.marker"));
         row.put(FORMAT_NAME, ValueRef::Int32(FORMAT));
@@ -98,9 +103,9 @@ impl Fence {
     }
 }
 
-/// An entry of the directory.
+/// A row of the directory: a partition that may have open work.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Marker {
+pub(crate) struct DirectoryMarker {
     pub(crate) table: String,
     pub(crate) partition_key: String,
     pub(crate) id: String,
@@ -108,27 +113,36 @@ pub(crate) struct Marker {
     pub(crate) row_key: String,
 }
 
-impl Marker {
-    /// The marker of that row of the directory.
-    pub(crate) fn of(row: &Row) -> Result<Self> {
+impl DirectoryMarker {
+    /// Reads a row of the directory.
+    ///
+    /// # Errors
+    ///
+    /// `is_decode` if the row lacks a property of a marker.
+    pub(crate) fn from_row(row: &Row) -> Result<Self> {
         Ok(Self {
-            table: text(row, "Table")?.to_owned(),
-            partition_key: text(row, "Partition")?.to_owned(),
-            id: text(row, "Registration")?.to_owned(),
+            table: required_text(row, "Table")?.to_owned(),
+            partition_key: required_text(row, "Partition")?.to_owned(),
+            id: required_text(row, "Registration")?.to_owned(),
             shard: row.partition_key().to_owned(),
             row_key: row.row_key().to_owned(),
         })
     }
 }
 
-/// The markers in all shards, however many there are: of formats that this program knows.
-pub(crate) fn all_markers() -> Filter {
+/// Returns the filter for directory markers of the format that this program knows.
+// It does not depend on the number of shards, which another version may have changed.
+pub(crate) fn directory_markers_filter() -> Filter {
     let (first, after) = (FORMAT.to_string(), (FORMAT + 1).to_string());
     Filter::ge("PartitionKey", first) & Filter::lt("PartitionKey", after)
 }
 
-/// A property that has to be text.
-pub(super) fn text<'r>(row: &'r Row, name: &str) -> Result<&'r str> {
+/// Returns a property of an outbox row that must be a text.
+///
+/// # Errors
+///
+/// `is_decode` if the property is missing or not a String.
+pub(super) fn required_text<'r>(row: &'r Row, name: &str) -> Result<&'r str> {
     match row.get(name)? {
         Some(ValueRef::String(text)) => Ok(text),
         _ => {

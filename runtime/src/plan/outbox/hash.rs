@@ -1,8 +1,9 @@
-//! A short name for several texts.
+//! Hashes several texts into one short name.
 
 use sha2::{Digest, Sha256};
 
-/// 128 bits of SHA-256 as 32 hex digits; no two lists of texts are taken for one another.
+/// Returns 128 bits of the SHA-256 of several texts, as 32 hex digits. The length of each text is
+/// hashed, too, so that `ab` `c` and `a` `bc` differ.
 pub(crate) fn hash128(texts: &[&str]) -> String {
     let mut hasher = Sha256::new();
     for text in texts {

@@ -1,9 +1,9 @@
-//! Messages and receipts.
+//! Messages of the outbox, and the receipts that keep a message's effect from being applied twice.
 
 use std::time::Duration;
 
 use super::{
-    fence::text,
+    fence::required_text,
     reserved_keys::{FORMAT, FORMAT_NAME, MESSAGE, RECEIPT, TYPE_NAME},
 };
 use crate::{
@@ -15,31 +15,36 @@ use crate::{
     row::{ETag, Row},
 };
 
-/// A message as it was read.
+/// A message as it was read from the store.
 #[derive(Debug, Clone)]
-pub(crate) struct OpenMessage {
+pub(crate) struct StoredMessage {
     pub(crate) row: Row,
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) version: i32,
     pub(crate) body: String,
-    /// How often it was taken.
+    /// How often the message was leased.
     pub(crate) attempts: i32,
-    /// How often its handler failed.
+    /// How often its handler failed on the message.
     pub(crate) failures: i32,
-    /// Until when somebody has it.
+    /// Until when a worker holds the message.
     leased: Option<Ticks>,
-    /// Until when it waits after a failure.
+    /// Until when the message waits after a failure.
     delayed: Option<Ticks>,
     pub(crate) is_done: bool,
-    /// With which error it is on its way to the poison table.
+    /// The error with which the message goes to the poison table.
     pub(crate) poison: Option<String>,
-    /// Where there are receipts for it: table and PartitionKey.
+    /// The partitions that hold a receipt of the message: table and PartitionKey.
     pub(crate) receipts: Vec<(String, String)>,
 }
 
-/// The row of a message, for whichever partition.
-pub(crate) fn emitted<M: Message>(id: &str, message: &M) -> Result<Row> {
+/// Returns the row of a message, without a PartitionKey.
+///
+/// # Errors
+///
+/// `is_invalid` if the message cannot be written as JSON; `is_too_large` if the JSON is longer than
+/// a property can be.
+pub(crate) fn message_row<M: Message>(id: &str, message: &M) -> Result<Row> {
     let body = serde_json::to_string(message).map_err(|cause| {
         let text = format!("the message `{}` cannot be written as JSON: {cause}", M::NAME);
         Error::new(ErrorKind::Invalid, text).with_source(cause)
@@ -60,8 +65,8 @@ pub(crate) fn emitted<M: Message>(id: &str, message: &M) -> Result<Row> {
     row.finish()
 }
 
-/// What puts a message into a partition.
-pub(crate) fn posted(message: &Row, partition_key: &str) -> Result<Operation> {
+/// Returns the operation that inserts a message into a partition.
+pub(crate) fn insert_message(message: &Row, partition_key: &str) -> Result<Operation> {
     let mut row = Row::build(partition_key, message.row_key());
     let mut properties = message.properties();
     while let Some((name, value)) = properties.next()? {
@@ -70,22 +75,27 @@ pub(crate) fn posted(message: &Row, partition_key: &str) -> Result<Operation> {
     row.finish().map(Operation::insert)
 }
 
-/// What says that the effect of a message is in the transaction.
-pub(crate) fn receipt(partition_key: &str, id: &str) -> Result<Operation> {
-    let mut row = Row::build(partition_key, &receipt_key(id));
+/// Returns the operation that inserts the receipt of a message, into the transaction with the
+/// message's effect.
+pub(crate) fn insert_receipt(partition_key: &str, id: &str) -> Result<Operation> {
+    let mut row = Row::build(partition_key, &receipt_row_key(id));
     row.put(TYPE_NAME, ValueRef::String("entable.receipt"));
     row.put(FORMAT_NAME, ValueRef::Int32(FORMAT));
     row.finish().map(Operation::insert)
 }
 
-/// The RowKey of a receipt.
-pub(crate) fn receipt_key(id: &str) -> String {
+/// Returns the RowKey of the receipt of message `id`.
+pub(crate) fn receipt_row_key(id: &str) -> String {
     [RECEIPT, id].concat()
 }
 
-impl OpenMessage {
-    /// The message of that row.
-    pub(crate) fn of(row: Row) -> Result<Self> {
+impl StoredMessage {
+    /// Reads a message.
+    ///
+    /// # Errors
+    ///
+    /// `is_decode` if the row lacks a property of a message.
+    pub(crate) fn from_row(row: Row) -> Result<Self> {
         let number = |name: &str| {
             Ok(match row.get(name)? {
                 Some(ValueRef::Int32(number)) => number,
@@ -108,8 +118,8 @@ impl OpenMessage {
         };
         Ok(Self {
             id: row.row_key().strip_prefix(MESSAGE).unwrap_or_default().to_owned(),
-            name: text(&row, "Type")?.to_owned(),
-            body: text(&row, "Body")?.to_owned(),
+            name: required_text(&row, "Type")?.to_owned(),
+            body: required_text(&row, "Body")?.to_owned(),
             version: number("Version")?,
             attempts: number("Attempts")?,
             failures: number("Failures")?,
@@ -122,119 +132,120 @@ impl OpenMessage {
         })
     }
 
-    /// The same with where its receipts are.
+    /// Returns the message with these partitions as those that hold its receipts.
     pub(crate) fn with_receipts(self, receipts: Vec<(String, String)>) -> Self {
         Self { receipts, ..self }
     }
 
-    /// Whether somebody has it at that time.
+    /// Returns whether a worker holds the message at this time.
     pub(crate) fn is_leased(&self, now: Ticks) -> bool {
         self.leased.is_some_and(|until| now < until)
     }
 
-    /// Whether it waits at that time after a failure.
+    /// Returns whether the message waits after a failure at this time.
     pub(crate) fn is_delayed(&self, now: Ticks) -> bool {
         self.delayed.is_some_and(|until| now < until)
     }
 
-    fn merged(
+    /// Returns the operation that merges properties into the message under an ETag.
+    fn merge(
         &self,
-        seen: Option<ETag>,
+        etag: Option<ETag>,
         put: impl FnOnce(&mut crate::row::RowBuilder),
     ) -> Result<Operation> {
         let mut row = Row::build(self.row.partition_key(), self.row.row_key());
         put(&mut row);
-        Ok(Operation::merge(row.finish()?, Condition::for_etag(seen)))
+        Ok(Operation::merge(row.finish()?, Condition::for_etag(etag)))
     }
 
-    /// What takes it, until some time.
-    pub(crate) fn taken(&self, until: Ticks) -> Result<Operation> {
-        self.merged(self.row.etag(), |row| {
+    /// Returns the operation that leases the message until a time.
+    pub(crate) fn lease(&self, until: Ticks) -> Result<Operation> {
+        self.merge(self.row.etag(), |row| {
             row.put("Attempts", ValueRef::Int32(self.attempts.saturating_add(1)));
             row.put("Leased", ValueRef::DateTime(until));
         })
     }
 
-    /// What gives it back after a failure.
-    pub(crate) fn failed(
+    /// Returns the operation that counts a failure, ends the lease and delays the message until a time.
+    pub(crate) fn record_failure(
         &self,
-        handle: Option<ETag>,
+        etag: Option<ETag>,
         error: &str,
         until: Ticks,
     ) -> Result<Operation> {
-        self.merged(handle, |row| {
+        self.merge(etag, |row| {
             row.put("Failures", ValueRef::Int32(self.failures.saturating_add(1)));
             row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH));
             row.put("Delayed", ValueRef::DateTime(until));
-            row.put("Error", ValueRef::String(short(error)));
+            row.put("Error", ValueRef::String(truncate_error(error)));
             if !self.receipts.is_empty() {
-                row.put("Receipts", ValueRef::String(&text_of(&self.receipts)));
+                row.put("Receipts", ValueRef::String(&receipts_json(&self.receipts)));
             }
         })
     }
 
-    /// What gives it back after a failure that does not count.
-    pub(crate) fn postponed(
+    /// Returns the operation that ends the lease and delays the message, without counting a failure.
+    pub(crate) fn postpone(
         &self,
-        handle: Option<ETag>,
+        etag: Option<ETag>,
         error: &str,
         until: Ticks,
     ) -> Result<Operation> {
-        self.merged(handle, |row| {
+        self.merge(etag, |row| {
             row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH));
             row.put("Delayed", ValueRef::DateTime(until));
-            row.put("Error", ValueRef::String(short(error)));
+            row.put("Error", ValueRef::String(truncate_error(error)));
             if !self.receipts.is_empty() {
-                row.put("Receipts", ValueRef::String(&text_of(&self.receipts)));
+                row.put("Receipts", ValueRef::String(&receipts_json(&self.receipts)));
             }
         })
     }
 
-    /// What says that nobody shall have it any more, and why.
-    pub(crate) fn poisoned(&self, handle: Option<ETag>, error: &str) -> Result<Operation> {
-        self.merged(handle, |row| row.put("Poison", ValueRef::String(short(error))))
+    /// Returns the operation that marks the message for the poison table, with the reason.
+    pub(crate) fn mark_poisoned(&self, etag: Option<ETag>, error: &str) -> Result<Operation> {
+        self.merge(etag, |row| row.put("Poison", ValueRef::String(truncate_error(error))))
     }
 
-    /// What gives it back without a failure.
-    pub(crate) fn released(&self, handle: Option<ETag>) -> Result<Operation> {
-        self.merged(handle, |row| row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH)))
+    /// Returns the operation that ends the lease without a failure.
+    pub(crate) fn release(&self, etag: Option<ETag>) -> Result<Operation> {
+        self.merge(etag, |row| row.put("Leased", ValueRef::DateTime(Ticks::UNIX_EPOCH)))
     }
 
-    /// What says that it is done, while receipts for it have to stay.
-    pub(crate) fn done(
+    /// Returns the operation that marks the message as done, while receipts of it still exist.
+    pub(crate) fn mark_done(
         &self,
-        handle: Option<ETag>,
+        etag: Option<ETag>,
         receipts: &[(String, String)],
     ) -> Result<Operation> {
-        self.merged(handle, |row| {
+        self.merge(etag, |row| {
             row.put("Done", ValueRef::Boolean(true));
-            row.put("Receipts", ValueRef::String(&text_of(receipts)));
+            row.put("Receipts", ValueRef::String(&receipts_json(receipts)));
         })
     }
 
-    /// What removes it.
-    pub(crate) fn removed(&self, handle: Option<ETag>) -> Result<Operation> {
-        let seen = Condition::for_etag(handle);
+    /// Returns the operation that deletes the message.
+    pub(crate) fn delete(&self, etag: Option<ETag>) -> Result<Operation> {
+        let seen = Condition::for_etag(etag);
         Operation::delete(self.row.partition_key(), self.row.row_key(), seen)
     }
 }
 
-/// Receipts as a text.
-fn text_of(receipts: &[(String, String)]) -> String {
+/// Writes the partitions with receipts as JSON.
+fn receipts_json(receipts: &[(String, String)]) -> String {
     let texts = receipts.iter().map(|(table, key)| serde_json::Value::from(vec![&**table, key]));
     serde_json::Value::from_iter(texts).to_string()
 }
 
-/// As much of an error as is kept: whatever a handler says, the row has room for it.
-pub(crate) fn short(error: &str) -> &str {
+/// Cuts an error message to the bytes that a row has room for.
+pub(crate) fn truncate_error(error: &str) -> &str {
     error.get(..error.floor_char_boundary(ERROR_BYTES)).unwrap_or(error)
 }
 
-/// Bytes of an error that are kept.
+/// Maximum number of bytes of an error that a message keeps.
 const ERROR_BYTES: usize = 4_000;
 
-/// A time some time after another.
-pub(crate) fn after(now: Ticks, wait: Duration) -> Ticks {
+/// Adds a duration to a time. The result is at most `Ticks::MAX`.
+pub(crate) fn add_duration(now: Ticks, wait: Duration) -> Ticks {
     let wait = i64::try_from(wait.as_nanos() / 100).unwrap_or(i64::MAX);
     Ticks::new(now.get().saturating_add(wait)).unwrap_or(Ticks::MAX)
 }

@@ -1,32 +1,40 @@
-//! The outbox: rows beside an entity's own that record what is still to be done in other
-//! partitions. Formats are written down in `docs/outbox.md`.
+//! The outbox: rows beside an entity's own that record the work to be done in other partitions.
+//! `docs/outbox.md` describes their formats.
 //!
-//! Recorded is only *which* remote rows may be wrong, never what they shall hold: whoever does the
-//! work asks the primary.
+//! These rows record *which* remote rows may be wrong, never what they shall hold. Whoever does the
+//! work reads the primary for that.
 
 pub(crate) mod reserved_keys;
-pub(crate) mod claim_row;
-pub(crate) mod remote_copy;
-pub(crate) mod dirty_row;
-pub(crate) mod fence;
 pub(crate) mod hash;
-pub(crate) mod list_membership;
-pub(crate) mod message;
+pub(crate) mod copy_address;
+pub(crate) mod remote_copy;
+pub(crate) mod claim_row;
 pub(crate) mod converge;
+pub(crate) mod list_membership;
+pub(crate) mod fence;
+pub(crate) mod dirty_row;
+pub(crate) mod message;
 
 pub(crate) use self::{
     claim_row::{
-        Claimed, MOST_CLAIMED, OpenClaim, Place, claim_key, claim_of, claimed, from_of, is_alive,
-        killed, place_of, renamed, reserved, written,
+        ClaimedKey, MAX_CLAIMED_KEYS, Place, StoredClaim, claim_row_key, insert_claim,
+        is_claim_alive, kill_claim, owner_of_copy, previous_owner, reservation_row,
+        reserve_existing, reserving_claim, with_new_etag,
     },
-    converge::{Step, step},
-    dirty_row::{CopyAddress, CopyChange, Dirty, OpenRow, dirty_key, dirty_rows, suspected},
-    fence::{DIRECTORY, Fence, Marker, all_markers},
+    converge::{CopyStep, plan_step},
+    copy_address::{CopyAddress, ListAddress},
+    dirty_row::{
+        CopyChange, DirtyRow, StoredDirtyRow, dirty_row_key, dirty_rows_of, merge_dirty_row,
+    },
+    fence::{DIRECTORY, DirectoryMarker, Fence, directory_markers_filter},
     hash::hash128,
-    list_membership::{ListMembership, ListPlace, entry, entry_keys},
-    message::{OpenMessage, after, emitted, posted, receipt, receipt_key, short},
+    list_membership::{ListMembership, list_entry, list_entry_keys},
+    message::{
+        StoredMessage, add_duration, insert_message, insert_receipt, message_row, receipt_row_key,
+        truncate_error,
+    },
     remote_copy::{
-        OF_OWNER, Owner, holds_same, is_from_table, is_of_owner, is_of_version, is_owned,
-        is_version, owned_copy,
+        OWNER_PROPERTIES, Owner, copy_with_owner, equal_except_version, is_copy_of,
+        is_derived_from_version, is_owner_property, is_version_property, may_be_from_table,
     },
 };

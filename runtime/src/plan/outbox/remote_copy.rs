@@ -1,5 +1,5 @@
-//! A copy elsewhere as it is stored: beside what the entity says, whose copy it is, and of which
-//! version of the primary.
+//! Remote copies as they are stored: with the entity's properties, they say which primary they are
+//! copies of, and which version of it.
 
 use crate::{
     edm::ValueRef,
@@ -9,27 +9,28 @@ use crate::{
     row::{ETag, Row},
 };
 
-/// The version of the primary that the copy was derived from.
+/// The property with the ETag of the primary that the copy was derived from.
 pub(crate) const VERSION: &str = "Src";
-/// The primary's keys, where the copy's do not give them.
+/// The property with the primary's PartitionKey, present if the copy's keys do not give it.
 const PARTITION: &str = "SrcP";
+/// The property with the primary's RowKey, present if the copy's keys do not give it.
 const ROW: &str = "SrcR";
-/// The primary's table, where primaries of several tables may share the copies' table.
+/// The property with the primary's table, present if the index has a table of its own.
 pub(crate) const TABLE: &str = "SrcT";
-/// The claim that it is reserved by.
+/// The property with the id of the claim that reserves the row.
 pub(crate) const CLAIM_PROPERTY: &str = "SrcC";
-/// The primary that it was taken over from, while it is reserved.
+/// The property with the primary that a reserved row was taken over from.
 pub(crate) const FROM: &str = "SrcF";
 
-/// What a reader needs to tell whose a reservation is.
-pub(crate) const OF_OWNER: [&str; 5] = [PARTITION, ROW, TABLE, CLAIM_PROPERTY, FROM];
+/// The properties by which a reader tells whose copy or reservation a row is.
+pub(crate) const OWNER_PROPERTIES: [&str; 5] = [PARTITION, ROW, TABLE, CLAIM_PROPERTY, FROM];
 
-/// Whether a property of a copy elsewhere is the framework's.
-pub(crate) fn is_of_owner(property: &str) -> bool {
-    property == VERSION || OF_OWNER.contains(&property)
+/// Returns whether a property of a remote copy belongs to the framework, not to the entity.
+pub(crate) fn is_owner_property(property: &str) -> bool {
+    property == VERSION || OWNER_PROPERTIES.contains(&property)
 }
 
-/// A primary, by its place.
+/// The address of the primary that owns a remote copy or list entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Owner<'a> {
     pub(crate) table: &'a str,
@@ -37,8 +38,9 @@ pub(crate) struct Owner<'a> {
     pub(crate) row_key: &'a str,
 }
 
-/// The copy of that version of its primary; `None`: of none that was committed yet.
-pub(crate) fn owned_copy(
+/// Returns the copy with the properties that name its owner. `version` is the primary's ETag, or
+/// `None` before the primary is committed.
+pub(crate) fn copy_with_owner(
     copy: &Row,
     CopyFamily { copy: family, primary, .. }: CopyFamily,
     owner: Owner<'_>,
@@ -62,28 +64,32 @@ pub(crate) fn owned_copy(
     Ok(row.finish()?.with_encrypted_names_of(copy))
 }
 
-/// Whether a property says which version of its primary a copy is of.
-pub(crate) fn is_version(property: &[u8]) -> bool {
+/// Returns whether a property is the one with the ETag of a copy's primary.
+pub(crate) fn is_version_property(property: &[u8]) -> bool {
     property == VERSION.as_bytes()
 }
 
-/// Whether the copy is of a primary in that table, as far as it says so.
-pub(crate) fn is_from_table(found: &Row, family: &Family, table: &str) -> Result<bool> {
-    Ok(match found.get(TABLE)? {
-        Some(ValueRef::String(of)) if family.table.is_some() => of.eq_ignore_ascii_case(table),
+/// Returns whether a copy's primary can be in `table`. A copy that does not name its primary's
+/// table is taken to be of any.
+pub(crate) fn may_be_from_table(copy: &Row, family: &Family, table: &str) -> Result<bool> {
+    Ok(match copy.get(TABLE)? {
+        Some(ValueRef::String(named)) if family.table.is_some() => {
+            named.eq_ignore_ascii_case(table)
+        }
         _ => true,
     })
 }
 
-/// PartitionKey and RowKey of the primary whose copy it is; `None`: it does not say.
-pub(crate) fn keys_of_owner(
-    found: &Row,
+/// Returns PartitionKey and RowKey of the primary that a copy belongs to, or `None` if the copy
+/// does not say.
+pub(crate) fn owner_keys(
+    copy: &Row,
     CopyFamily { copy: family, primary, .. }: CopyFamily,
 ) -> Result<Option<(String, String)>> {
     if can_derive_keys(family, primary) {
-        return Ok(derive_keys(family, primary, (found.partition_key(), found.row_key())).ok());
+        return Ok(derive_keys(family, primary, (copy.partition_key(), copy.row_key())).ok());
     }
-    Ok(match (found.get(PARTITION)?, found.get(ROW)?) {
+    Ok(match (copy.get(PARTITION)?, copy.get(ROW)?) {
         (Some(ValueRef::String(partition_key)), Some(ValueRef::String(row_key))) => {
             Some((partition_key.to_owned(), row_key.to_owned()))
         }
@@ -91,8 +97,8 @@ pub(crate) fn keys_of_owner(
     })
 }
 
-/// Whether a row elsewhere is that primary's copy.
-pub(crate) fn is_owned(
+/// Returns whether a remote row is a copy of the primary `owner`.
+pub(crate) fn is_copy_of(
     found: &Row,
     CopyFamily { copy: family, primary, .. }: CopyFamily,
     owner: Owner<'_>,
@@ -112,16 +118,16 @@ pub(crate) fn is_owned(
     Ok(given == Ok((owner.partition_key, owner.row_key)))
 }
 
-/// Whether two copies hold the same, of whatever version they are.
-pub(crate) fn holds_same(found: &Row, copy: &Row) -> Result<bool> {
+/// Returns whether two copies have equal properties, apart from the ETags of their primaries.
+pub(crate) fn equal_except_version(found: &Row, copy: &Row) -> Result<bool> {
     let (mut found, mut copy) = (found.to_bag()?, copy.to_bag()?);
     found.remove(VERSION);
     copy.remove(VERSION);
     Ok(found == copy)
 }
 
-/// Whether the copy says that it is of that version of its primary. What it holds does not say so: a
-/// copy of an older version may hold the same.
-pub(crate) fn is_of_version(found: &Row, version: &ETag) -> Result<bool> {
-    Ok(found.get(VERSION)? == Some(ValueRef::String(&version.to_string())))
+/// Returns whether the copy says that it was derived from the primary with this ETag.
+// Equal content does not say so: a copy of an older version can hold it, too.
+pub(crate) fn is_derived_from_version(copy: &Row, version: &ETag) -> Result<bool> {
+    Ok(copy.get(VERSION)? == Some(ValueRef::String(&version.to_string())))
 }

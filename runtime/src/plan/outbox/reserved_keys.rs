@@ -1,29 +1,29 @@
-//! The prefixes of the RowKeys that the library reserves, and the version of its rows.
+//! The RowKey prefixes that the library reserves for rows of its own, and the format of these rows.
 
-/// What the RowKeys of all rows of the outbox begin with.
+/// The prefix of the RowKeys of all outbox rows.
 pub(crate) const RESERVED: &str = "~e";
-/// Where the rows of the outbox end.
+/// The first text after all keys with the prefix `RESERVED`.
 pub(crate) const RESERVED_END: &str = "~f";
-/// What the RowKey of a fence begins with: fences come first.
+/// The prefix of the RowKey of a fence. It sorts first, so that a scan meets fences first.
 pub(crate) const FENCE: &str = "~e0_";
-/// What the RowKey of a claim begins with.
+/// The prefix of the RowKey of a claim.
 pub(crate) const CLAIM: &str = "~e1_";
-/// What the RowKey of a dirty row begins with.
+/// The prefix of the RowKey of a dirty row.
 pub(crate) const DIRTY: &str = "~e2_";
-/// What the RowKey of a message begins with.
+/// The prefix of the RowKey of a message.
 pub(crate) const MESSAGE: &str = "~e3_";
-/// What the RowKey of a receipt begins with.
+/// The prefix of the RowKey of a receipt.
 pub(crate) const RECEIPT: &str = "~e4_";
 
-/// The version of the rows' format.
+/// The format of outbox rows that this program writes.
 pub(crate) const FORMAT: i32 = 1;
 
-/// The property with the version.
+/// The property with the format of an outbox row.
 pub(crate) const FORMAT_NAME: &str = "Format";
-/// The property that says what kind of row it is.
+/// The property with the kind of an outbox row, such as `entable.fence`.
 pub(crate) const TYPE_NAME: &str = "EntityType";
 
-/// Whether a row of the outbox is in a format that this program knows.
-pub(crate) fn is_known(row: &crate::row::Row) -> crate::error::Result<bool> {
+/// Returns whether an outbox row has the format that this program knows.
+pub(crate) fn has_known_format(row: &crate::row::Row) -> crate::error::Result<bool> {
     Ok(row.get(FORMAT_NAME)? == Some(crate::edm::ValueRef::Int32(FORMAT)))
 }

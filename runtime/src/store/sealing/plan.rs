@@ -10,7 +10,7 @@ use crate::{
     edm::ValueRef,
     entity::{Discriminator, Schema, SealedColumn},
     error::{Error, ErrorKind, Result},
-    plan::{Home, hidden, outbox::is_of_owner},
+    plan::{Home, hidden, outbox::is_owner_property},
     row::Row,
 };
 
@@ -138,7 +138,7 @@ fn stays_plain(schema: Option<&'static Schema>, is_elsewhere: bool, name: &str) 
         Some(Discriminator::RowKey) => "",
         None => "EntityType",
     };
-    name == discriminator || is_elsewhere && is_of_owner(name)
+    name == discriminator || is_elsewhere && is_owner_property(name)
 }
 
 #[cfg(feature = "encrypt")]

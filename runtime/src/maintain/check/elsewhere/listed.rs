@@ -12,7 +12,7 @@ use crate::{
     maintain::check::FindingKind,
     plan::{
         Ids, LIST_MARKER, head_key, ids_of,
-        outbox::{CopyAddress, ListMembership, Owner, entry, entry_keys},
+        outbox::{CopyAddress, ListMembership, Owner, list_entry, list_entry_keys},
     },
     row::Row,
     store::lists::find_list,
@@ -37,7 +37,8 @@ pub(crate) fn derived<E: TableEntity>(
     let (partition_key, row_key) = primary.keys();
     let owner = Owner { table: &table.name, partition_key, row_key };
     for listed in rows.remote_lists.iter().filter(|listed| !listed.family.in_blob) {
-        let ListMembership { name, entry, .. } = ListMembership::of(E::SCHEMA, owner, listed, true);
+        let ListMembership { address: name, entry, .. } =
+            ListMembership::new(E::SCHEMA, owner, listed, true);
         let what = What::Entry { family: listed.family, entry: &entry, name: &name, times: 0 };
         each(Side { what, primary: Some(primary.keys()), found: false })?;
     }
@@ -57,10 +58,10 @@ pub(crate) fn found<E: TableEntity>(
         return Ok(false);
     }
     let keys = (row.partition_key(), head);
-    let name = CopyAddress::of_list_at(E::SCHEMA, &table.name, family, keys);
+    let name = CopyAddress::for_list_at(E::SCHEMA, &table.name, family, keys);
     let mut seen: HashMap<String, u64> = HashMap::new();
     for entry in ids_of(row, Ids::Anywhere)? {
-        let primary = entry_keys(&entry, &table.name, E::SCHEMA, family);
+        let primary = list_entry_keys(&entry, &table.name, E::SCHEMA, family);
         let Some((partition_key, row_key)) = primary else { continue };
         let times = seen.entry(entry.clone()).or_default();
         let what = What::Entry { family, entry: &entry, name: &name, times: *times };
@@ -76,13 +77,13 @@ pub(crate) async fn times<E: TableEntity>(
     name: &CopyAddress,
     (partition_key, row_key): (&str, &str),
 ) -> Result<usize> {
-    let list = match find_list(table.client.store(), &name.list_place()).await {
+    let list = match find_list(table.client.store(), &name.list_address()).await {
         // No lists are there.
         Err(error) if error.is_table_missing() => return Ok(0),
         list => list?,
     };
     let owner = Owner { table: &table.name, partition_key, row_key };
-    let entry = entry(owner, E::SCHEMA, name);
+    let entry = list_entry(owner, E::SCHEMA, name);
     Ok(list.ids().iter().filter(|id| **id == entry).count())
 }
 
@@ -94,7 +95,7 @@ pub(crate) fn mismatch<E: TableEntity>(
     rows: Option<EntityRows>,
 ) -> Option<FindingKind> {
     let wanted = rows.is_some_and(|rows| {
-        rows.remote_lists.iter().any(|listed| name.is_of_list(&table.name, listed))
+        rows.remote_lists.iter().any(|listed| name.is_for_list(&table.name, listed))
     });
     match (wanted, times) {
         (true, 0) => Some(FindingKind::Missing),

@@ -9,7 +9,7 @@ use crate::{
     limits::BATCH_OPERATIONS,
     maintain::check::{Finding, FindingKind},
     outbox::registration,
-    plan::outbox::{CopyAddress, suspected},
+    plan::outbox::{CopyAddress, merge_dirty_row},
     table::Table,
 };
 
@@ -50,7 +50,7 @@ async fn record<E: TableEntity>(
             send(table, std::mem::take(&mut operations)).await?;
             recorded += std::mem::take(&mut names);
         }
-        operations.push(suspected(partition_key, primary, &suspects)?);
+        operations.push(merge_dirty_row(partition_key, primary, &suspects)?);
         names += suspects.len();
     }
     send(table, operations).await?;

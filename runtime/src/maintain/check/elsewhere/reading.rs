@@ -13,7 +13,8 @@ use crate::{
     plan::{
         moves::move_of,
         outbox::{
-            Owner, claim_key, claim_of, dirty_key, holds_same, is_owned, owned_copy, place_of,
+            Owner, claim_row_key, copy_with_owner, dirty_row_key, equal_except_version, is_copy_of,
+            owner_of_copy, reserving_claim,
         },
     },
     row::{ETag, Row},
@@ -87,7 +88,7 @@ pub(crate) async fn look<E: TableEntity>(table: &Table<E>, suspect: Suspect) -> 
         let held = Held { suspect, kind, copy, primary: None };
         return Ok(Looked::Wrong(Box::new(held)));
     };
-    let dirty = dirty_key(row_key);
+    let dirty = dirty_row_key(row_key);
     let open = Read { table: &table.name, partition_key, row_key: &dirty, select: None };
     if looks_at_it && table.client.store().read(open).await?.is_some() {
         return Ok(Looked::Pending);
@@ -125,11 +126,11 @@ async fn is_claimed<E: TableEntity>(
     copy: Option<&Row>,
 ) -> Result<bool> {
     let Some(copy) = copy else { return Ok(false) };
-    let (Some(claim), Kind::Copy(kinds)) = (claim_of(copy)?, suspect.kind) else {
+    let (Some(claim), Kind::Copy(kinds)) = (reserving_claim(copy)?, suspect.kind) else {
         return Ok(false);
     };
-    let Some(place) = place_of(copy, kinds, &table.name)? else { return Ok(false) };
-    let claim = claim_key(claim);
+    let Some(place) = owner_of_copy(copy, kinds, &table.name)? else { return Ok(false) };
+    let claim = claim_row_key(claim);
     let read = Read {
         table: &place.table,
         partition_key: &place.partition_key,
@@ -168,16 +169,16 @@ fn mismatch<E: TableEntity>(
     rows: Option<EntityRows>,
 ) -> Result<Option<FindingKind>> {
     let copies = rows.into_iter().flat_map(|rows| rows.remote_copies);
-    let mut copies = copies.filter(|copy| suspect.name.is_of(&table.name, copy));
+    let mut copies = copies.filter(|copy| suspect.name.is_for_copy(&table.name, copy));
     let wanted = copies.next();
     let Some((partition_key, row_key)) = &suspect.primary else { return Ok(None) };
     let owner = Owner { table: &table.name, partition_key, row_key };
     Ok(match (wanted, found) {
         (Some(_), None) => Some(FindingKind::Missing),
-        (None, Some(found)) if is_owned(found, kinds, owner)? => Some(FindingKind::Orphan),
-        (Some(copy), Some(found)) if is_owned(found, kinds, owner)? => {
-            let copy = owned_copy(&copy.row, kinds, owner, None)?;
-            (!holds_same(found, &copy)?).then_some(FindingKind::Stale)
+        (None, Some(found)) if is_copy_of(found, kinds, owner)? => Some(FindingKind::Orphan),
+        (Some(copy), Some(found)) if is_copy_of(found, kinds, owner)? => {
+            let copy = copy_with_owner(&copy.row, kinds, owner, None)?;
+            (!equal_except_version(found, &copy)?).then_some(FindingKind::Stale)
         }
         // A row that says it is another's, or of nobody.
         (Some(_), Some(_)) => Some(FindingKind::Contested),

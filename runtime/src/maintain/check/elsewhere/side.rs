@@ -9,7 +9,7 @@ use crate::{
     maintain::check::mark::Hashing,
     plan::{
         Tokens,
-        outbox::{CopyAddress, Owner, is_from_table, owned_copy, place_of},
+        outbox::{CopyAddress, Owner, copy_with_owner, may_be_from_table, owner_of_copy},
     },
     row::Row,
     table::Table,
@@ -110,10 +110,10 @@ fn found<E: TableEntity>(
     each: &mut impl FnMut(Side<'_>) -> Result<()>,
 ) -> Result<()> {
     let Some(kinds) = kinds::<E>(copy) else { return Ok(()) };
-    if !is_from_table(row, copy, &table.name)? {
+    if !may_be_from_table(row, copy, &table.name)? {
         return Ok(());
     }
-    let place = place_of(row, kinds, &table.name)?;
+    let place = owner_of_copy(row, kinds, &table.name)?;
     let primary = place.as_ref().map(|place| (&*place.partition_key, &*place.row_key));
     each(Side { what: What::Copy { kinds, row }, primary, found: true })
 }
@@ -135,7 +135,7 @@ fn derived<E: TableEntity>(
     let owner = Owner { table: &table.name, partition_key, row_key };
     for CopyRow { family, row } in &rows.remote_copies {
         let Some(kinds) = kinds::<E>(family) else { continue };
-        let row = &owned_copy(row, kinds, owner, None)?;
+        let row = &copy_with_owner(row, kinds, owner, None)?;
         let what = What::Copy { kinds, row };
         each(Side { what, primary: Some(primary.keys()), found: false })?;
     }
@@ -160,7 +160,7 @@ impl Side<'_> {
     pub(crate) fn suspect(&self, table: &str) -> Suspect {
         let (kind, name) = match self.what {
             What::Copy { kinds, row } => {
-                (Kind::Copy(kinds), CopyAddress::of_row(table, kinds.copy, row))
+                (Kind::Copy(kinds), CopyAddress::for_row(table, kinds.copy, row))
             }
             What::Entry { family, name, .. } => (Kind::Entry(family), name.clone()),
         };

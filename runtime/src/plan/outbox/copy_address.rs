@@ -1,0 +1,151 @@
+//! Addresses of remote rows, and the properties in which a dirty row keeps them.
+
+use super::hash::hash128;
+use crate::{
+    entity::{CopyRow, RemoteList, Schema},
+    key::Family,
+    row::Row,
+};
+
+/// The prefix of the properties of a dirty row that hold the address of a copy or a list.
+pub(super) const ADDRESS_PROPERTY: &str = "D_";
+
+/// The end of `CopyAddress::index` for a list that is kept in rows. No index has such a name, so a
+/// program that knows no remote lists leaves the address alone.
+const IN_ROWS: &str = "#list";
+/// The end of `CopyAddress::index` for a list that is kept in a blob.
+const IN_BLOB: &str = "#blob";
+
+/// The address of a remote copy or remote list: entity type and index, table and keys.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct CopyAddress {
+    /// Entity type and index of a copy, such as `Employee#ByEmail`. A list has `#list` or `#blob`
+    /// after that.
+    pub(crate) index: String,
+    pub(crate) table: String,
+    pub(crate) partition_key: String,
+    pub(crate) row_key: String,
+}
+
+/// The address of a remote list.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ListAddress {
+    pub(crate) in_blob: bool,
+    /// The table of the list's rows, or the primary's table for a blob.
+    // Case is kept as it was named. A table named in two cases is taken for two lists, which only
+    // costs a lost race under the list's ETag.
+    pub(crate) table: String,
+    pub(crate) partition_key: String,
+    pub(crate) row_key: String,
+}
+
+impl CopyAddress {
+    /// Returns the address of `row`, a copy of `family` whose primary is in `primary_table`.
+    pub(crate) fn for_row(primary_table: &str, family: &Family, row: &Row) -> Self {
+        Self {
+            index: [entity_type_of(family), "#", family.name].concat(),
+            table: family.table.unwrap_or(primary_table).to_owned(),
+            partition_key: row.partition_key().to_owned(),
+            row_key: row.row_key().to_owned(),
+        }
+    }
+
+    /// Returns the address of a copy whose primary is in `primary_table`.
+    pub(super) fn for_copy(primary_table: &str, copy: &CopyRow) -> Self {
+        Self::for_row(primary_table, copy.family, &copy.row)
+    }
+
+    /// Returns the address of a list that contains a primary of `primary_table`.
+    pub(super) fn for_list(schema: &Schema, primary_table: &str, list: &RemoteList) -> Self {
+        let keys = (list.partition_key.as_str(), list.row_key.as_str());
+        Self::for_list_at(schema, primary_table, list.family, keys)
+    }
+
+    /// Returns the address of the list of `family` with these keys, for primaries in
+    /// `primary_table`.
+    pub(crate) fn for_list_at(
+        schema: &Schema,
+        primary_table: &str,
+        family: &Family,
+        (partition_key, row_key): (&str, &str),
+    ) -> Self {
+        let kind = if family.in_blob { IN_BLOB } else { IN_ROWS };
+        Self {
+            index: [schema.entity_type, "#", family.name, kind].concat(),
+            table: family.table.unwrap_or(primary_table).to_owned(),
+            partition_key: partition_key.to_owned(),
+            row_key: row_key.to_owned(),
+        }
+    }
+
+    /// Splits the index into entity type and index name.
+    pub(crate) fn split_index(&self) -> Option<(&str, &str)> {
+        self.index.split_once('#')
+    }
+
+    /// Splits the index of a list into entity type and list name, and returns whether the list is
+    /// in a blob. Returns `None` for the address of a copy.
+    pub(crate) fn split_list(&self) -> Option<(&str, &str, bool)> {
+        let in_rows = self.index.strip_suffix(IN_ROWS).map(|index| (index, false));
+        let (index, in_blob) =
+            in_rows.or_else(|| self.index.strip_suffix(IN_BLOB).map(|index| (index, true)))?;
+        let (entity_type, list) = index.split_once('#')?;
+        Some((entity_type, list, in_blob))
+    }
+
+    /// Returns the address of the list that this address names.
+    pub(crate) fn list_address(&self) -> ListAddress {
+        ListAddress {
+            in_blob: self.index.ends_with(IN_BLOB),
+            table: self.table.clone(),
+            partition_key: self.partition_key.clone(),
+            row_key: self.row_key.clone(),
+        }
+    }
+
+    /// Returns whether this is the address of `copy`, whose primary is in `primary_table`.
+    pub(crate) fn is_for_copy(&self, primary_table: &str, copy: &CopyRow) -> bool {
+        let other = Self::for_copy(primary_table, copy);
+        // Table names are equal in any case.
+        self.table.eq_ignore_ascii_case(&other.table)
+            && *self == Self { table: self.table.clone(), ..other }
+    }
+
+    /// Returns whether this is the address of `list`, which contains a primary of `primary_table`.
+    pub(crate) fn is_for_list(&self, primary_table: &str, list: &RemoteList) -> bool {
+        self.split_list().is_some_and(|(_, name, in_blob)| {
+            name == list.family.name && in_blob == list.family.in_blob
+        }) && self.table.eq_ignore_ascii_case(list.family.table.unwrap_or(primary_table))
+            && self.partition_key == list.partition_key
+            && self.row_key == list.row_key
+    }
+
+    fn texts(&self) -> [&str; 4] {
+        [&self.index, &self.table, &self.partition_key, &self.row_key]
+    }
+
+    /// Returns the name of the property that holds this address in a dirty row.
+    pub(super) fn property(&self) -> String {
+        [ADDRESS_PROPERTY, &hash128(&self.texts())].concat()
+    }
+
+    /// Writes the address as a JSON array of its four texts.
+    pub(super) fn to_json(&self) -> String {
+        serde_json::Value::from(self.texts().to_vec()).to_string()
+    }
+
+    /// Reads an address that [`to_json`](Self::to_json) wrote.
+    pub(super) fn from_json(value: &str) -> Option<Self> {
+        let [index, table, partition_key, row_key] = serde_json::from_str(value).ok()?;
+        Some(Self { index, table, partition_key, row_key })
+    }
+}
+
+/// Returns the entity type of a family's rows, without the version.
+fn entity_type_of(family: &Family) -> &str {
+    let marker = family.marker.split_once('#').map_or(family.marker, |(marker, _)| marker);
+    match marker.rsplit_once(".v") {
+        Some((name, version)) if version.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => marker,
+    }
+}
