@@ -1,4 +1,4 @@
-//! A query: built step by step, run when it is asked for items.
+//! Building a query: each method adds to its request, and nothing is sent.
 
 use std::{fmt, marker::PhantomData, sync::Arc};
 
@@ -7,8 +7,9 @@ use futures_util::{future::BoxFuture, stream::BoxStream};
 use super::{
     decode::decode_or_skip,
     explain::Explain,
-    list_query as lists,
-    request::{Request, SOME_TOKEN},
+    list_query,
+    prepare::PreparedRequest,
+    request::{Request, TOKEN_IN_EXPLAIN},
 };
 use crate::{
     entity::{
@@ -26,21 +27,25 @@ use crate::{
 /// The items of a query, page after page, each fetched when the one before is used up.
 pub type Items<T> = BoxStream<'static, Result<T>>;
 
-/// How what became of a row becomes an item; `None`: it is skipped. A row that does not open is an
-/// error already. Errors name the row's keys.
-pub(crate) type Each<T> = Arc<dyn Fn(Result<Row>) -> Result<Option<T>> + Send + Sync>;
+/// Decodes a row into an item; `None` skips the row. A row that could not be decrypted comes as an
+/// error. Errors name the row's keys.
+pub(crate) type DecodeRow<T> = Arc<dyn Fn(Result<Row>) -> Result<Option<T>> + Send + Sync>;
 
-/// How a page of a request is read.
-type Fetch<T> = Arc<
-    dyn Fn(Request, Option<Cursor>) -> BoxFuture<'static, Result<(Vec<Result<T>>, Option<Cursor>)>>
+/// Fetches one page of the entities in lists.
+pub(crate) type FetchPage<T> = Arc<
+    dyn Fn(
+            Arc<PreparedRequest>,
+            Option<Cursor>,
+        ) -> BoxFuture<'static, Result<(Vec<Result<T>>, Option<Cursor>)>>
         + Send
         + Sync,
 >;
 
-/// What a query reads: the rows that it asks for, or the entities of the lists that it asks for.
+/// Where a query's items come from: the rows that it asks for, or the entities that the ids in
+/// lists name.
 pub(crate) enum Source<T> {
-    Rows(Each<T>),
-    Lists(Fetch<T>),
+    Rows(DecodeRow<T>),
+    Lists(FetchPage<T>),
 }
 
 impl<T> Clone for Source<T> {
@@ -52,17 +57,18 @@ impl<T> Clone for Source<T> {
     }
 }
 
-/// What may be given to [`Query::filter`].
+/// A condition that [`Query::filter`] takes: a predicate on the entity's columns, or an untyped
+/// [`Filter`] for dynamic tables.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a condition on `{E}`",
     note = "compare the entity's own columns, as in `Employee::AGE.ge(30)`; untyped filters are for `client.dynamic(..)`"
 )]
 pub trait Condition<E> {
-    /// The filter.
+    /// Converts the condition into the filter that is sent.
     ///
     /// # Errors
     ///
-    /// `is_invalid` where a value cannot be stored in its column.
+    /// Fails with `is_invalid` if a value cannot be stored in its column.
     fn into_filter(self) -> Result<Filter>;
 }
 
@@ -80,7 +86,7 @@ impl Condition<DynamicEntity> for Filter {
 
 /// A query of entity `E` that yields `T`.
 ///
-/// It is cheap to clone, and asks nothing before [`stream`](Self::stream),
+/// It is cheap to clone, and sends nothing before [`stream`](Self::stream),
 /// [`collect`](Self::collect), [`first`](Self::first) or [`page`](Self::page).
 pub struct Query<E, T> {
     pub(crate) request: Request,
@@ -101,7 +107,7 @@ impl<E, T> fmt::Debug for Query<E, T> {
 }
 
 impl<E: TableEntity> Query<E, Stored<E>> {
-    /// Only the fields of a projection: the others are not sent.
+    /// Reads only the fields of a projection: the service does not send the others.
     #[must_use]
     pub fn select<P: Projection<Entity = E>>(self) -> Query<E, Stored<P>> {
         selected::<E, P>(self.request)
@@ -114,12 +120,13 @@ pub(crate) fn selected<E: TableEntity, T: FromRow>(mut request: Request) -> Quer
     Query { request, source, of: PhantomData }
 }
 
-/// Rows of the request's family as `T`, other rows skipped; or the entities of its lists.
+/// Returns a source that decodes rows of the request's family as `T` and skips other rows, or that
+/// reads the entities in its lists.
 fn source<E: TableEntity, T: FromRow>(request: &Request) -> Source<Stored<T>> {
     let family = request.family();
     if family.is_some_and(|family| family.kind == FamilyKind::List) {
         return Source::Lists(Arc::new(|request, cursor| {
-            Box::pin(async move { lists::page::<E, T>(&request, cursor.as_ref()).await })
+            Box::pin(async move { list_query::page::<E, T>(&request, cursor.as_ref()).await })
         }));
     }
     Source::Rows(Arc::new(move |row| {
@@ -127,17 +134,17 @@ fn source<E: TableEntity, T: FromRow>(request: &Request) -> Source<Stored<T>> {
     }))
 }
 
-/// What a query of a path is, by the rows that the path leads to.
+/// Chooses the type of a path's query: a query of partial copies needs a projection first.
 #[diagnostic::on_unimplemented(message = "this path cannot be queried")]
 pub trait Queried<E: TableEntity>: View {
-    /// The query.
+    /// The type of the query.
     type Query;
 
     #[doc(hidden)]
     fn query(request: TypedRequest) -> Self::Query;
 }
 
-/// A path in a table, on its way to become a query.
+/// A request of a typed path, which [`Queried`] makes a query of.
 #[derive(Debug)]
 pub struct TypedRequest(pub(crate) Request);
 
@@ -164,7 +171,7 @@ impl<E, T> Query<E, T> {
         Self { request, source, of: PhantomData }
     }
 
-    /// The same rows, read as something else.
+    /// Decodes the rows by another function, for another entity type.
     pub(crate) fn read_as<F, U>(
         self,
         decode: impl Fn(Row) -> Result<Option<U>> + Send + Sync + 'static,
@@ -172,7 +179,7 @@ impl<E, T> Query<E, T> {
         Query::new(self.request, decode)
     }
 
-    /// The same request, its rows made into something else.
+    /// Keeps the request and changes what its rows become.
     pub(crate) fn map_source<U>(self, map: impl FnOnce(Source<T>) -> Source<U>) -> Query<E, U> {
         Query { request: self.request, source: map(self.source), of: PhantomData }
     }
@@ -182,64 +189,67 @@ impl<E, T> Query<E, T> {
         self
     }
 
-    /// What its rows are read as.
+    /// Returns what the rows are decrypted as.
     pub(crate) fn reading(&self) -> Reading {
         self.request.reading()
     }
 
-    /// A path with the tokens of its keys.
-    pub(crate) async fn keyed(&self, access: &Access) -> Result<Access> {
-        self.request.keyed(access).await
+    /// Fills the tokens into the keys of a path.
+    pub(crate) async fn with_key_tokens(&self, access: &Access) -> Result<Access> {
+        self.request.with_key_tokens(access).await
     }
 
     pub(crate) fn table_name(&self) -> &str {
         &self.request.table
     }
 
-    /// Only the rows that meet a condition; several conditions have to be met all.
+    /// Keeps only the rows that meet a condition. Several conditions are joined by `and`.
     #[must_use]
     pub fn filter(mut self, condition: impl Condition<E>) -> Self {
         self.request.condition(condition.into_filter());
         self
     }
 
-    /// At most so many items in all: the first in the order of their keys. On a store without order
-    /// that is refused, see [`any_order`](Self::any_order).
+    /// Returns at most `items` items in total: the first in the order of their keys. A store that keeps
+    /// no order refuses it, see [`any_order`](Self::any_order).
     #[must_use]
     pub fn take(mut self, items: u64) -> Self {
         self.request.take = Some(items);
         self
     }
 
-    /// At most so many rows per request, 1 to 1,000.
+    /// Reads at most `rows` rows per request, 1 to 1,000.
     #[must_use]
     pub fn page_size(mut self, rows: u32) -> Self {
         self.request.page_size(rows);
         self
     }
 
-    /// Allows a table scan where nothing narrows the partition.
+    /// Allows a table scan, which is refused otherwise.
     #[must_use]
     pub fn allow_scan(mut self) -> Self {
         self.request.allow_scan();
         self
     }
 
-    /// Takes the first rows that come, on a store that keeps no order too: Cosmos DB.
+    /// Accepts any rows as the first ones, on a store that keeps no order (Cosmos DB).
     #[must_use]
     pub fn any_order(mut self) -> Self {
         self.request.any_order();
         self
     }
 
-    /// What the query will ask, without asking it.
+    /// Returns what the query will send, without sending it.
     pub fn explain(&self) -> Explain {
-        let blob = lists::blob_of(&self.request);
-        let (filter, fault) =
-            match self.request.filter().and_then(|filter| blob.clone().map(|_| filter)) {
-                Ok(filter) => (filter.to_string().replace(TOKEN_PLACEHOLDER, SOME_TOKEN), None),
-                Err(error) => (String::new(), Some(error)),
-            };
+        let blob = list_query::blob_of(&self.request);
+        let (filter, fault) = match self
+            .request
+            .filter_to_explain()
+            .and_then(|filter| blob.clone().map(|_| filter))
+        {
+            Ok(filter) => (filter.to_string().replace(TOKEN_PLACEHOLDER, TOKEN_IN_EXPLAIN), None),
+            Err(error) => (String::new(), Some(error)),
+        };
         let top = self.request.top(None);
         let pages =
             self.request.take.zip(top).map(|(take, top)| take.div_ceil(u64::from(top.max(1))));
@@ -247,7 +257,7 @@ impl<E, T> Query<E, T> {
             class: self.request.class(),
             table: self.request.rows_table().to_owned(),
             filter,
-            select: self.request.selected().unwrap_or_default(),
+            select: self.request.columns_to_read().unwrap_or_default(),
             top,
             estimated_requests: pages.unwrap_or(1).max(1),
             reads_each: self.request.is_list(),

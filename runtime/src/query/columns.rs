@@ -1,22 +1,69 @@
-//! Which rows may be reservations of a unique index in another partition, and what tells whose.
+//! Which properties a read asks for: the reader's own, and what the library needs beside them.
 
-use crate::{entity::set::Members, key::Family, plan::outbox::OWNER_PROPERTIES};
+use crate::{
+    entity::{Discriminator, FromRow, Schema, TableEntity, set::Members},
+    key::Family,
+    plan::outbox::OWNER_PROPERTIES,
+};
 
-/// Whether rows of the family may be reservations.
-pub(crate) fn may_be_claimed(family: &Family) -> bool {
+/// The properties that every read asks for: the keys and the Timestamp.
+pub(crate) const SYSTEM: [&str; 3] = ["PartitionKey", "RowKey", "Timestamp"];
+
+/// Returns `columns` with the system properties and the property that says a row's type, each once.
+pub(crate) fn with_system(columns: Vec<String>, schema: Option<&Schema>) -> Vec<String> {
+    let marker = match schema.map(|schema| schema.discriminator) {
+        Some(Discriminator::Property(name)) => Some(name),
+        _ => None,
+    };
+    let system = SYSTEM.into_iter().chain(marker).map(str::to_owned);
+    let mut names: Vec<String> = Vec::new();
+    for name in system.chain(columns) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Returns whether rows of the entity are always read with all of their properties: an older
+/// version has other names for them, and a seal covers the whole row.
+pub(crate) fn is_read_whole(schema: &'static Schema) -> bool {
+    schema.older.is_some() || schema.sealed
+}
+
+/// Returns whether rows of a member of the set are sealed as a whole.
+pub(crate) fn has_sealed_member(members: &'static Members) -> bool {
+    members.schemas().iter().any(|schema| schema.sealed)
+}
+
+/// Returns whether rows of the family may be reservations: keys of a unique remote index are
+/// reserved before the entity's transaction is sent.
+pub(crate) fn may_be_reserved(family: &Family) -> bool {
     family.unique && family.is_remote
 }
 
-/// The properties with what tells whose a reservation is, where rows of the family may be some.
+/// Returns `columns` with the properties that name a reservation's owner, if rows of the family may
+/// be reservations.
 pub(crate) fn with_owner(mut columns: Vec<String>, family: Option<&'static Family>) -> Vec<String> {
-    if family.is_some_and(may_be_claimed) {
+    if family.is_some_and(may_be_reserved) {
         columns.extend(OWNER_PROPERTIES.map(str::to_owned));
     }
     columns
 }
 
-/// A kind of copies of the set whose rows may be claimed.
-pub(crate) fn claimed_family(members: &'static Members) -> Option<&'static Family> {
+/// Returns a family of the set whose rows may be reservations.
+pub(crate) fn reservable_family(members: &'static Members) -> Option<&'static Family> {
     let families = members.schemas().iter().flat_map(|schema| schema.families);
-    families.into_iter().find(|family| may_be_claimed(family))
+    families.into_iter().find(|family| may_be_reserved(family))
+}
+
+/// Returns the properties that a point read of an entity as a `T` asks for; `None` asks for all.
+pub(crate) fn columns_of_point<E: TableEntity, T: FromRow>(
+    family: Option<&'static Family>,
+) -> Option<Vec<String>> {
+    if is_read_whole(E::SCHEMA) {
+        return None;
+    }
+    let columns = T::columns(family)?;
+    Some(with_owner(with_system(columns, Some(E::SCHEMA)), family))
 }

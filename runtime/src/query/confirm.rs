@@ -1,8 +1,8 @@
-//! Reading through a unique index in another partition: a row that is claimed is what its primary
-//! says by now, or nothing.
+//! Confirming rows that were read through a unique remote index: a row that is still reserved shows
+//! what its primary entity says now.
 
 use super::{
-    columns::{claimed_family, may_be_claimed},
+    columns::{may_be_reserved, reservable_family},
     request::Request,
 };
 use crate::{
@@ -15,8 +15,8 @@ use crate::{
     store::{derive::held_by, rows::Store},
 };
 
-/// A plain row of that family as readers may see it; `None`: nobody holds its key. A row without
-/// a claim is as it is.
+/// Returns a decrypted row of `family` as readers may see it: a reserved row is replaced by what the
+/// primary entity that holds the key derives, and is `None` if no primary entity holds it.
 pub(crate) async fn confirmed_row(
     store: &Store,
     table: &str,
@@ -24,7 +24,7 @@ pub(crate) async fn confirmed_row(
     family: &'static Family,
     row: Row,
 ) -> Result<Option<Row>> {
-    if !may_be_claimed(family) || reserving_claim(&row)?.is_none() {
+    if !may_be_reserved(family) || reserving_claim(&row)?.is_none() {
         return Ok(Some(row));
     }
     let Some(kinds) = schema.remote_copies_named(family.name) else { return Ok(Some(row)) };
@@ -47,26 +47,28 @@ pub(crate) async fn confirmed_row(
 }
 
 impl Request {
-    /// The rows as readers may see them: one that is claimed is asked for.
+    /// Replaces reserved rows by what their primary entities say, and leaves out those whose key
+    /// nobody holds. Costs a read for each reserved row, nothing for the others.
     pub(crate) async fn confirmed(&self, rows: Vec<Result<Row>>) -> Vec<Result<Row>> {
-        let family = self.access.family.filter(|family| may_be_claimed(family));
-        let has_claimed = match self.members {
-            Some(members) => self.copies && claimed_family(members).is_some(),
+        let family = self.access.family.filter(|family| may_be_reserved(family));
+        let may_have_reserved = match self.members {
+            Some(members) => self.copies && reservable_family(members).is_some(),
             None => family.is_some(),
         };
-        if !has_claimed {
+        if !may_have_reserved {
             return rows;
         }
-        let mut vouched = Vec::with_capacity(rows.len());
+        let mut confirmed = Vec::with_capacity(rows.len());
         for row in rows {
             match row {
-                Ok(row) => vouched.extend(self.confirmed_one(family, row).await.transpose()),
-                Err(error) => vouched.push(Err(error)),
+                Ok(row) => confirmed.extend(self.confirmed_one(family, row).await.transpose()),
+                Err(error) => confirmed.push(Err(error)),
             }
         }
-        vouched
+        confirmed
     }
 
+    /// Confirms one row of a typed request or of a set.
     async fn confirmed_one(
         &self,
         family: Option<&'static Family>,
@@ -83,7 +85,7 @@ impl Request {
         match known {
             Some((schema, family)) if reserving_claim(&row)?.is_some() => {
                 let row = confirmed_row(&self.store, &self.table, schema, family, row).await?;
-                // What was reserved met the conditions; what the primary says may not.
+                // The reserved row met the conditions; what the primary says may not.
                 let wanted = match self.schema {
                     Some(_) => self.condition_on(family)?,
                     None => Filter::all(self.conditions.clone()),

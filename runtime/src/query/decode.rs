@@ -1,9 +1,5 @@
-//! Plain rows as values of the types that are asked for.
+//! Decoding decrypted rows into the types that were asked for.
 
-use super::{
-    columns::with_owner,
-    request::{is_read_whole, with_system},
-};
 use crate::{
     entity::{FromRow, Recognition, Stored, TableEntity, read_other_version},
     error::{Error, Result},
@@ -11,19 +7,7 @@ use crate::{
     row::Row,
 };
 
-/// What a point read of an entity's columns selects. A row that may be of an older version is read
-/// whole: its properties have other names.
-pub(crate) fn selected<E: TableEntity, T: FromRow>(
-    family: Option<&'static Family>,
-) -> Option<Vec<String>> {
-    if is_read_whole(E::SCHEMA) {
-        return None;
-    }
-    let columns = T::columns(family)?;
-    Some(with_owner(with_system(columns, Some(E::SCHEMA)), family))
-}
-
-/// A row that has to be an `E` of that family, read as a `T`.
+/// Decodes a row that has to be of `E`'s `family` as a `T`; any other row is an error.
 pub(crate) fn decode_required<E: TableEntity, T: FromRow>(
     row: Row,
     family: &'static Family,
@@ -35,8 +19,8 @@ pub(crate) fn decode_required<E: TableEntity, T: FromRow>(
     }
 }
 
-/// A row of a range that may hold other types, which are skipped; another version of the type is
-/// an error.
+/// Decodes a row of a range that may also hold other types: rows of other types are `None`; an
+/// unknown version of `E` is an error.
 pub(crate) fn decode_or_skip<E: TableEntity, T: FromRow>(
     row: Row,
     family: &'static Family,
@@ -63,7 +47,7 @@ fn recognized<E: TableEntity, T: FromRow>(
     }
 }
 
-/// The error, naming the row.
+/// Adds the row's keys to an error.
 pub(crate) fn at(row: &Row, error: Error) -> Error {
     error.at_keys(row.partition_key(), row.row_key())
 }

@@ -1,7 +1,8 @@
-//! Conditions on encrypted properties: asked for by token, and looked at again once rows are open.
+//! Conditions on encrypted properties: the service compares tokens, and the client compares the
+//! values once rows are decrypted.
 //!
-//! A token is shared by different values, so that what the service is asked for is wider than what
-//! is wanted: where a condition is negated, it is left out of the question.
+//! Different values may share a token, so the filter that is sent finds more rows than the caller
+//! asked for, never fewer. Under a negation a token would find fewer: the condition is not sent.
 
 use crate::{
     edm::Value,
@@ -9,56 +10,86 @@ use crate::{
     filter::Filter,
 };
 
-/// The token of a property's value, as a condition; an error, where it has none.
-pub(crate) type Token<'t> = &'t dyn Fn(&str, &Value) -> Result<Filter>;
+/// Returns the condition that compares the token of a property's value; an error if the property has
+/// no token.
+pub(crate) type TokenCondition<'t> = &'t dyn Fn(&str, &Value) -> Result<Filter>;
 
-/// Whether the filter has conditions on encrypted properties.
-pub(crate) fn has_blind(filter: &Filter) -> bool {
+/// Returns whether the filter has conditions on encrypted properties.
+pub(crate) fn has_encrypted(filter: &Filter) -> bool {
     match filter {
         Filter::Blind { .. } => true,
-        Filter::And(terms) | Filter::Or(terms) => terms.iter().any(has_blind),
-        Filter::Not(filter) => has_blind(filter),
+        Filter::And(terms) | Filter::Or(terms) => terms.iter().any(has_encrypted),
+        Filter::Not(filter) => has_encrypted(filter),
         _ => false,
     }
 }
 
-/// What the service is asked for: every row that meets the filter meets it.
-pub(crate) fn widened(filter: &Filter, token: Token<'_>) -> Result<Filter> {
-    if has_blind(filter) { asked(filter, true, token) } else { Ok(filter.clone()) }
+/// Returns the filter to send: every row that meets `filter` meets it too.
+pub(crate) fn with_tokens(filter: &Filter, token: TokenCondition<'_>) -> Result<Filter> {
+    if has_encrypted(filter) { bounded(filter, Bound::Wider, token) } else { Ok(filter.clone()) }
 }
 
-/// A filter that is met whenever this one is (`wide`), or only if this one is.
-fn asked(filter: &Filter, wide: bool, token: Token<'_>) -> Result<Filter> {
+/// On which side of a filter its replacement lies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bound {
+    /// Met by every row that meets the filter, and maybe by more.
+    Wider,
+    /// Met only by rows that meet the filter, and maybe by fewer.
+    Narrower,
+}
+
+impl Bound {
+    const fn negated(self) -> Self {
+        match self {
+            Self::Wider => Self::Narrower,
+            Self::Narrower => Self::Wider,
+        }
+    }
+}
+
+/// Returns the filter with its conditions on encrypted properties replaced by ones on tokens.
+fn bounded(filter: &Filter, bound: Bound, token: TokenCondition<'_>) -> Result<Filter> {
     Ok(match filter {
-        Filter::Blind { property, value } if wide => token(property, value.get())?,
+        Filter::Blind { property, value } if bound == Bound::Wider => token(property, value.get())?,
         Filter::Blind { .. } => Filter::Constant(false),
-        Filter::Not(inner) => match asked(inner, !wide, token)? {
+        Filter::Not(inner) => match bounded(inner, bound.negated(), token)? {
             Filter::Constant(constant) => Filter::Constant(!constant),
             inner => !inner,
         },
         Filter::And(terms) => {
-            let terms = terms.iter().map(|term| asked(term, wide, token));
-            joined(terms.collect::<Result<_>>()?, true)
+            let terms = terms.iter().map(|term| bounded(term, bound, token));
+            joined(terms.collect::<Result<_>>()?, Join::And)
         }
         Filter::Or(terms) => {
-            let terms = terms.iter().map(|term| asked(term, wide, token));
-            joined(terms.collect::<Result<_>>()?, false)
+            let terms = terms.iter().map(|term| bounded(term, bound, token));
+            joined(terms.collect::<Result<_>>()?, Join::Or)
         }
         other => other.clone(),
     })
 }
 
-/// Terms joined without constants: one that decides is all, others say nothing.
-fn joined(terms: Vec<Filter>, and: bool) -> Filter {
-    let decides = |term: &Filter| matches!(term, Filter::Constant(constant) if *constant != and);
-    if terms.iter().any(decides) {
-        return Filter::Constant(!and);
-    }
-    let rest = terms.into_iter().filter(|term| !matches!(term, Filter::Constant(_)));
-    if and { Filter::all(rest) } else { Filter::any(rest) }
+/// How terms are joined.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Join {
+    And,
+    Or,
 }
 
-/// The condition on a property that has no token.
+/// Joins terms; a constant among them either decides the whole or is left out.
+fn joined(terms: Vec<Filter>, join: Join) -> Filter {
+    let neutral = join == Join::And;
+    let decides = |term: &Filter| matches!(term, Filter::Constant(value) if *value != neutral);
+    if terms.iter().any(decides) {
+        return Filter::Constant(!neutral);
+    }
+    let rest = terms.into_iter().filter(|term| !matches!(term, Filter::Constant(_)));
+    match join {
+        Join::And => Filter::all(rest),
+        Join::Or => Filter::any(rest),
+    }
+}
+
+/// Returns the error of a condition on an encrypted property that has no token.
 pub(crate) fn no_token(property: &str) -> Error {
     let message = "the property is encrypted and has no token that a filter could ask for; write `#[table(encrypt, blind)]` on the field";
     Error::new(ErrorKind::Invalid, message).in_property(property)

@@ -1,9 +1,11 @@
-//! Index entities: from a list to the entities in it.
+//! Queries of lists: from the ids in a list to the entities that they name.
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::{
+    columns::columns_of_point,
     decode::{at, decode_required},
+    prepare::PreparedRequest,
     request::Request,
 };
 use crate::{
@@ -24,11 +26,12 @@ use crate::{
 /// Entities that are read at a time.
 const POINT_READS: usize = 32;
 
-/// What leads to an entity: its keys.
+/// PartitionKey and RowKey of an entity that a list names.
 type Keys = (String, String);
 
-/// The keys of the entities in the lists of a request.
-pub(crate) async fn points<E: TableEntity>(request: &Request) -> Result<Vec<Point<E>>> {
+/// Reads the lists of a request and returns the keys of the entities in them, without reading the
+/// entities.
+pub(crate) async fn points<E: TableEntity>(request: &PreparedRequest) -> Result<Vec<Point<E>>> {
     let mut points = Vec::new();
     let mut cursor = None;
     loop {
@@ -41,14 +44,15 @@ pub(crate) async fn points<E: TableEntity>(request: &Request) -> Result<Vec<Poin
     }
 }
 
-/// One page of keys: the whole list where the request names one, else the lists of one page.
+/// Reads one page of keys: a whole list if the request names one list, else the lists of one page.
 async fn ids<E: TableEntity>(
-    request: &Request,
+    prepared: &PreparedRequest,
     cursor: Option<&Cursor>,
 ) -> Result<(Vec<Keys>, Option<Cursor>)> {
-    let elsewhere = request.family().filter(|family| family.is_remote);
-    if let Some((partition_key, row_key)) = request.point().await? {
-        let keys = match elsewhere {
+    let request = &prepared.request;
+    let remote = request.family().filter(|family| family.is_remote);
+    if let Some((partition_key, row_key)) = prepared.point()? {
+        let keys = match remote {
             Some(family) => {
                 let place = ListAddress {
                     in_blob: family.in_blob,
@@ -69,13 +73,13 @@ async fn ids<E: TableEntity>(
         return Ok((keys, None));
     }
     blob_of(request)?;
-    let (page, next) = request.page(cursor).await?;
+    let (page, next) = prepared.page(cursor).await?;
     let mut ids = Vec::new();
     for row in page {
         let row = row?;
-        let of = if elsewhere.is_some() { Ids::Anywhere } else { Ids::RowKeys };
+        let of = if remote.is_some() { Ids::Anywhere } else { Ids::RowKeys };
         let list = StoredList::of(row.clone(), of).map_err(|error| at(&row, error))?;
-        match elsewhere {
+        match remote {
             Some(family) => ids.extend(keys_of::<E>(request, family, &list.ids)),
             None => {
                 let partition_key = row.partition_key();
@@ -86,7 +90,7 @@ async fn ids<E: TableEntity>(
     Ok((ids, next))
 }
 
-/// The name of the blob that a request reads, if it reads one.
+/// Returns the name of the blob that a request reads, if its list is kept in blobs.
 pub(crate) fn blob_of(request: &Request) -> Result<Option<String>> {
     if !request.family().is_some_and(|family| family.in_blob) {
         return Ok(None);
@@ -98,28 +102,28 @@ pub(crate) fn blob_of(request: &Request) -> Result<Option<String>> {
     blob_name(request.rows_table(), partition_key, row_key).map(Some)
 }
 
-/// The keys of the entities of this table in a list elsewhere.
+/// Returns the keys of the entities of this table in a remote list, which tables may share.
 fn keys_of<E: TableEntity>(request: &Request, family: &Family, ids: &[String]) -> Vec<Keys> {
     let table = &request.table;
     ids.iter().filter_map(|id| list_entry_keys(id, table, E::SCHEMA, family)).collect()
 }
 
-/// One page of the entities in lists: a point read each, in the order of the ids. An id whose
-/// entity is gone meanwhile is left out; of a list elsewhere, which follows a moment later, also one
-/// whose entity does not belong there any more.
+/// Reads one page of the entities in lists: a point read for each id, in the order of the ids.
+///
+/// An id whose entity is gone is left out. A remote list is written after the entity, so an id whose
+/// entity no longer belongs in the list is left out as well.
 pub(crate) async fn page<E: TableEntity, T: FromRow>(
-    request: &Request,
+    prepared: &PreparedRequest,
     cursor: Option<&Cursor>,
 ) -> Result<(Vec<Result<Stored<T>>>, Option<Cursor>)> {
-    let (ids, next) = ids::<E>(request, cursor).await?;
+    let (ids, next) = ids::<E>(prepared, cursor).await?;
+    let request = &prepared.request;
     let primary = E::SCHEMA.primary()?;
     let filter = request.condition_on(primary)?;
-    let elsewhere = request.family().filter(|family| family.is_remote);
+    let remote = request.family().filter(|family| family.is_remote);
     let select = match &filter {
-        // What says whether an entity belongs in a list elsewhere is all of it.
-        Filter::Constant(true) if elsewhere.is_none() => {
-            crate::query::decode::selected::<E, T>(Some(primary))
-        }
+        // Whether an entity belongs in a remote list depends on all of its fields.
+        Filter::Constant(true) if remote.is_none() => columns_of_point::<E, T>(Some(primary)),
         _ => None,
     };
     let rows: Vec<Option<Row>> = stream::iter(ids)
@@ -138,8 +142,8 @@ pub(crate) async fn page<E: TableEntity, T: FromRow>(
         .buffered(POINT_READS)
         .try_collect()
         .await?;
-    let belongs = match elsewhere {
-        Some(family) => Some(Belongs::of::<E>(request, family).await?),
+    let belongs = match remote {
+        Some(family) => Some(Belongs::of::<E>(prepared, family).await?),
         None => None,
     };
     let mut items = Vec::new();
@@ -156,7 +160,7 @@ pub(crate) async fn page<E: TableEntity, T: FromRow>(
     Ok((items, next))
 }
 
-/// Which entities belong in the lists of a request, by what they say themselves.
+/// Tells by an entity's own fields whether it belongs in the remote lists of a request.
 struct Belongs {
     family: &'static Family,
     keys: crate::access::Keys,
@@ -164,9 +168,12 @@ struct Belongs {
 }
 
 impl Belongs {
-    async fn of<E: TableEntity>(request: &Request, family: &'static Family) -> Result<Self> {
-        let tokens = request.store.tokens_of(E::SCHEMA).await?;
-        Ok(Self { family, keys: request.keyed(&request.access).await?.keys, tokens })
+    async fn of<E: TableEntity>(
+        prepared: &PreparedRequest,
+        family: &'static Family,
+    ) -> Result<Self> {
+        let tokens = prepared.request.store.tokens_of(E::SCHEMA).await?;
+        Ok(Self { family, keys: prepared.access.keys.clone(), tokens })
     }
 
     fn holds<E: TableEntity>(&self, row: &Row) -> Result<bool> {

@@ -117,7 +117,7 @@ impl<E: TableEntity> Lookup<E> {
     /// The query's, where it has to be asked; `is_invalid` for a point with a value that does not
     /// fit its key.
     pub async fn get(&self, point: &Point<E>) -> Result<Option<Arc<Stored<E>>>> {
-        let access = self.0.query.keyed(point.as_access()).await?;
+        let access = self.0.query.with_key_tokens(point.as_access()).await?;
         let (partition_key, row_key) = access.point()?;
         let kept = self.current().await?;
         let at = kept.by_keys.get(&(partition_key.to_owned(), row_key.to_owned()));

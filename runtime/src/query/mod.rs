@@ -5,16 +5,17 @@
 pub(crate) mod columns;
 pub(crate) mod encrypted_filter;
 pub(crate) mod request;
-pub(crate) mod asked;
+pub(crate) mod conditions;
 pub(crate) mod confirm;
+pub(crate) mod prepare;
 pub(crate) mod decode;
 pub(crate) mod list_query;
+pub(crate) mod explain;
 pub(crate) mod build;
 pub(crate) mod pages;
 pub(crate) mod partial;
 pub(crate) mod resolve;
 pub(crate) mod fan_out;
-pub(crate) mod explain;
 pub(crate) mod lookup;
 
 pub use build::{Condition, Items, Queried, Query};

@@ -1,70 +1,77 @@
-//! How a query is run: as a stream, at once, page by page.
+//! Running a query: as a stream, all at once, or page by page.
 
 use std::sync::Arc;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use super::build::{Items, Query, Source};
+use super::{
+    build::{Items, Query, Source},
+    prepare::PreparedRequest,
+};
 use crate::{
     error::{Error, Result},
     page::{Cursor, Page},
 };
 
 impl<E: 'static, T: Send + 'static> Query<E, T> {
-    /// The items as a stream.
+    /// Returns the items as a stream, which fetches a page when the one before is used up.
     ///
-    /// A row that cannot be read is an error in its place, and the rows after it follow; the error
+    /// A row that cannot be read is an error at its place, and the rows after it follow; the error
     /// of a request is the last item.
     pub fn stream(&self) -> Items<T> {
-        let start = (self.clone(), Position::Start);
-        stream::try_unfold(start, |(query, position)| async move {
-            let cursor = match position {
-                Position::Start => None,
-                Position::At(cursor) => Some(cursor),
+        stream::try_unfold(Position::Start(self.clone()), |position| async move {
+            let (run, cursor) = match position {
+                Position::Start(query) => match query.run().await? {
+                    Some(run) => (run, None),
+                    None => return Ok(None),
+                },
+                Position::At(run, cursor) => (run, Some(cursor)),
                 Position::End => return Ok(None),
             };
-            let page = query.fetch(cursor).await?;
-            let position = page.next.map_or(Position::End, Position::At);
-            Ok(Some((stream::iter(page.items), (query, position))))
+            let page = run.fetch(cursor).await?;
+            let position = match page.next {
+                Some(next) => Position::At(run, next),
+                None => Position::End,
+            };
+            Ok(Some((stream::iter(page.items), position)))
         })
         .try_flatten()
         .boxed()
     }
 
-    /// All items.
+    /// Reads all items.
     ///
     /// # Errors
     ///
-    /// The first error of a request or a row.
+    /// Returns the first error of a request or a row.
     pub async fn collect(&self) -> Result<Vec<T>> {
         self.stream().try_collect().await
     }
 
-    /// The first item, if there is one.
+    /// Reads the first item, if there is one.
     ///
     /// # Errors
     ///
-    /// As [`collect`](Self::collect).
+    /// Returns the first error of a request or a row.
     pub async fn first(&self) -> Result<Option<T>> {
         let most = self.request.take.unwrap_or(1).min(1);
         self.clone().take(most).stream().try_next().await
     }
 
-    /// One page, in one request: from the start or from a cursor that an earlier page gave, in this
-    /// process or another. A page may be empty and still have a next one.
-    ///
-    /// A page with a row that cannot be read is an error; [`results`](Self::results) has the others.
+    /// Reads one page in one request: from the start, or from the cursor that an earlier page gave, in
+    /// this process or another. A page may be empty and still have a next one.
     ///
     /// # Errors
     ///
-    /// `is_invalid_cursor` for a cursor of another query; the errors of the request and its rows.
+    /// Fails with `is_invalid_cursor` for a cursor of another query, and with the first error of the
+    /// request or of a row. [`results`](Self::results) keeps the other rows of such a page.
     pub async fn page(&self, cursor: Option<Cursor>) -> Result<Page<T>> {
         let Page { items, next } = self.fetch(cursor).await?;
         Ok(Page::new(items.into_iter().collect::<Result<_>>()?, next))
     }
 
-    /// The same rows, each with its own result: a row that cannot be read is an item, and neither a
-    /// page nor [`collect`](Self::collect) ends at it. The errors of requests stay errors.
+    /// Makes each row's own result an item: a row that cannot be read ends neither a page nor
+    /// [`collect`](Self::collect). Errors of requests stay errors of the query.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -107,29 +114,52 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         })
     }
 
-    /// One page, its rows with their own results. A row that cannot be read counts as an item.
+    /// Reads one page, each row with its own result. A row that cannot be read counts as an item.
     pub(crate) async fn fetch(&self, cursor: Option<Cursor>) -> Result<Page<Result<T>>> {
-        if self.request.take == Some(0) {
-            return Ok(Page::new(Vec::new(), None));
+        match self.run().await? {
+            Some(run) => run.fetch(cursor).await,
+            None => Ok(Page::new(Vec::new(), None)),
         }
+    }
+
+    /// Prepares the request; `None` if nothing is to be taken, which needs no request.
+    async fn run(&self) -> Result<Option<Run<T>>> {
+        if self.request.take == Some(0) {
+            return Ok(None);
+        }
+        let prepared = Arc::new(self.request.clone().prepare().await?);
+        Ok(Some(Run { prepared, source: self.source.clone() }))
+    }
+}
+
+/// A query that is being run: what was prepared once serves every page.
+struct Run<T> {
+    prepared: Arc<PreparedRequest>,
+    source: Source<T>,
+}
+
+impl<T: Send + 'static> Run<T> {
+    /// Reads the page at `cursor`, and counts what was returned into the next cursor.
+    async fn fetch(&self, cursor: Option<Cursor>) -> Result<Page<Result<T>>> {
+        let request = &self.prepared.request;
         let (returned, mixed) = cursor.as_ref().map_or((0, false), |at| (at.returned, at.mixed));
-        let left = self.request.take.map_or(u64::MAX, |take| take.saturating_sub(returned));
+        let left = request.take.map_or(u64::MAX, |take| take.saturating_sub(returned));
+        let most = usize::try_from(left).unwrap_or(usize::MAX);
         let (mut items, found, next) = match &self.source {
             Source::Rows(decode) => {
-                let (rows, next) = self.request.page(cursor.as_ref()).await?;
+                let (rows, next) = self.prepared.page(cursor.as_ref()).await?;
                 let found = rows.len();
-                let place = |error: Error| error.in_table(&self.request.table);
-                let items = rows.into_iter().filter_map(|row| decode(row).transpose());
-                let items = items.take(usize::try_from(left).unwrap_or(usize::MAX));
-                (items.map(|item| item.map_err(place)).collect::<Vec<_>>(), found, next)
+                let in_table = |error: Error| error.in_table(&request.table);
+                let items = rows.into_iter().filter_map(|row| decode(row).transpose()).take(most);
+                (items.map(|item| item.map_err(in_table)).collect::<Vec<_>>(), found, next)
             }
             Source::Lists(fetch) => {
-                let (items, next) = fetch(self.request.clone(), cursor).await?;
+                let (items, next) = fetch(self.prepared.clone(), cursor).await?;
                 let found = items.len();
                 (items, found, next)
             }
         };
-        items.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+        items.truncate(most);
         let count = u64::try_from(items.len()).unwrap_or(u64::MAX);
         let next = next.filter(|_| count < left).map(|cursor| Cursor {
             returned: returned + count,
@@ -141,8 +171,11 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
 }
 
 /// Where a stream stands.
-enum Position {
-    Start,
-    At(Cursor),
+enum Position<E, T> {
+    /// Nothing was sent yet.
+    Start(Query<E, T>),
+    /// The next page begins at the cursor.
+    At(Run<T>, Cursor),
+    /// The last page was read.
     End,
 }

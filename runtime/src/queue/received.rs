@@ -15,7 +15,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// A message as a queue hands it out: for implementations of [`Queue`](crate::queue::port::Queue). `until` is
+    /// A message as a queue hands it out: for implementations of [`Queue`](crate::queue::Queue). `until` is
     /// counted from before the request; `receipt` is the queue's own.
     pub fn new(
         id: impl Into<String>,
@@ -48,12 +48,12 @@ impl Received {
     }
 
     /// What proves to the queue that one has it: another one after each
-    /// [`extend`](crate::queue::port::Queue).
+    /// [`extend`](crate::queue::Queue).
     pub fn receipt(&self) -> &str {
         &self.receipt
     }
 
-    /// The message after it was extended: for implementations of [`Queue`](crate::queue::port::Queue).
+    /// The message after it was extended: for implementations of [`Queue`](crate::queue::Queue).
     pub fn extended(&mut self, until: Instant, receipt: String, body: Option<&str>) {
         (self.until, self.receipt) = (until, receipt);
         if let Some(body) = body {
@@ -83,7 +83,7 @@ pub struct Poison {
 }
 
 impl Poison {
-    /// A message that was put aside: for implementations of [`Queue`](crate::queue::port::Queue); `place` is the
+    /// A message that was put aside: for implementations of [`Queue`](crate::queue::Queue); `place` is the
     /// queue's own.
     pub fn new(
         id: impl Into<String>,

@@ -8,7 +8,7 @@ use crate::{entity::Message, error::Result, random::RandomSource};
 /// A queue of the program's own messages: types that derive [`Message`](macro@crate::Message).
 ///
 /// Cheap to clone. [`Client::queue`](crate::Client::queue) has its messages in the client's own
-/// store, [`over`](Self::over) in any [`Queue`]. [`Worker::queue`](crate::worker::state::Worker) hands them to
+/// store, [`over`](Self::over) in any [`Queue`]. [`Worker::queue`](crate::Worker) hands them to
 /// the program's functions.
 ///
 /// ```
@@ -72,7 +72,7 @@ impl MessageQueue {
     ///
     /// # Errors
     ///
-    /// As [`send`](Self::send); `is_invalid` for more than [`LONGEST`](crate::queue::port::LONGEST).
+    /// As [`send`](Self::send); `is_invalid` for more than [`LONGEST`](crate::queue::LONGEST).
     pub async fn send_after<M: Message>(&self, message: &M, delay: Duration) -> Result<String> {
         let envelope = Envelope::of(self.random.id(), message)?;
         self.port.send(&envelope.sent()?, delay).await?;

@@ -54,7 +54,7 @@ impl Selection {
 
     /// The request for these rows.
     pub(super) fn request(self, store: crate::store::Store, table: String) -> Request {
-        let mut request = Request::new(store, table, self.access).with_tokens(self.schema);
+        let mut request = Request::new(store, table, self.access).with_keys_of(self.schema);
         if let Some(filter) = self.filter {
             request.condition(Ok(filter));
         }

@@ -125,13 +125,12 @@ impl<S: EntitySet> SetTable<S> {
         let selection = row.into();
         let is_point = selection.is_point().map_err(place)?;
         let request = selection.request(self.client.store().clone(), self.name.clone());
-        let Some((partition_key, row_key)) =
-            request.point().await.map_err(place)?.filter(|_| is_point)
-        else {
+        let access = request.with_key_tokens(&request.access).await.map_err(place)?;
+        let point = access.checked().map_err(place)?.as_point().filter(|_| is_point);
+        let Some((partition_key, row_key)) = point else {
             let message = "`get` takes both keys of one row; use `query` for several rows";
             return Err(place(Error::new(ErrorKind::Invalid, message)));
         };
-        let (partition_key, row_key) = (partition_key.as_str(), row_key.as_str());
         let read = Read { table: &self.name, partition_key, row_key, select: None };
         match self.client.store().read_as(read, Reading::Members(S::MEMBERS)).await? {
             None => Ok(None),
@@ -150,7 +149,7 @@ impl<S: EntitySet> SetTable<S> {
     ///
     /// # Errors
     ///
-    /// As [`Table::insert`](crate::table::typed::Table).
+    /// As [`Table::insert`](crate::Table).
     pub async fn insert(&self, value: &S) -> Result<()>
     where
         S: Writable,
@@ -164,7 +163,7 @@ impl<S: EntitySet> SetTable<S> {
     ///
     /// # Errors
     ///
-    /// As [`Table::insert_or_replace`](crate::table::typed::Table).
+    /// As [`Table::insert_or_replace`](crate::Table).
     pub async fn insert_or_replace(&self, value: &S) -> Result<()>
     where
         S: Writable,

@@ -183,7 +183,7 @@ impl Transaction {
     }
 
     /// Stores a message in the partition of the transaction: a worker hands it to the function that
-    /// was given to [`Worker::on`](crate::worker::state::Worker), at least once.
+    /// was given to [`Worker::on`](crate::Worker), at least once.
     ///
     /// A transaction of nothing but messages begins with `Table::transaction()` and
     /// [`in_partition`](Self::in_partition).

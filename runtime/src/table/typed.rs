@@ -16,9 +16,10 @@ use crate::{
     plan::Tokens,
     query::{
         build::{Queried, Query, TypedRequest},
+        columns::columns_of_point,
         confirm::confirmed_row,
         fan_out::QueryMany,
-        list_query as lists,
+        list_query,
         request::Request,
     },
     row::Row,
@@ -188,7 +189,7 @@ impl<E: TableEntity> Table<E> {
         row_key: &str,
         family: &'static Family,
     ) -> Result<Option<Stored<T>>> {
-        let select = crate::query::decode::selected::<E, T>(Some(family));
+        let select = columns_of_point::<E, T>(Some(family));
         let table = self.table_of(Some(family));
         let read = Read { table, partition_key, row_key, select: select.as_deref() };
         let Some(row) = self.client.store().read_as(read, Reading::Typed(E::SCHEMA)).await? else {
@@ -240,8 +241,9 @@ impl<E: TableEntity> Table<E> {
         P: Path<Entity = E, View = ListRows>,
     {
         let request = Request::new(self.client.store().clone(), self.name.clone(), path.access())
-            .with_tokens(Some(E::SCHEMA));
-        lists::points::<E>(&request).await.map_err(|error| error.in_table(&self.name))
+            .with_keys_of(Some(E::SCHEMA));
+        let request = request.prepare().await?;
+        list_query::points::<E>(&request).await.map_err(|error| error.in_table(&self.name))
     }
 
     /// The entities on several paths: a query each, some at a time.

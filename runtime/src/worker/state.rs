@@ -156,7 +156,7 @@ impl Worker {
     /// An error that passes, itself or among its sources, does not count: throttling, the network, lost
     /// races, lost answers; the message comes again, later each time. Any other error, a panic, or more
     /// time than the [`lease`](Self::lease) counts; after some of these
-    /// ([`POISON_AFTER`](crate::outbox::options::OutboxOptions)) the message is put into the poison table.
+    /// ([`POISON_AFTER`](crate::OutboxOptions)) the message is put into the poison table.
     #[must_use]
     pub fn on<M, F, T>(mut self, handler: F) -> Self
     where
@@ -172,7 +172,7 @@ impl Worker {
     /// [`on`](Self::on).
     ///
     /// A message that was received more often than work is tried
-    /// ([`poison_after`](crate::outbox::options::OutboxOptions)) is put aside in the queue:
+    /// ([`poison_after`](crate::OutboxOptions)) is put aside in the queue:
     /// [`MessageQueue::poisoned`] lists those. One that no function is for waits.
     #[must_use]
     pub fn queue(mut self, queue: &MessageQueue) -> Self {

@@ -271,7 +271,7 @@ impl<E: TableEntity> Table<E> {
     /// One scan of the table where everything matches, and of each other table with copies; what does
     /// not is read again before it is reported, so that a writer at work is never taken for a mistake.
     /// Copies in other partitions and tables that do not match are read again after
-    /// [`OutboxOptions::FLIGHT`](crate::outbox::options::OutboxOptions), 5 minutes unless told, for which the
+    /// [`OutboxOptions::FLIGHT`](crate::OutboxOptions), 5 minutes unless told, for which the
     /// check waits once, or once for each 10,000 of them;
     /// [`without_waiting`](Check::without_waiting) leaves that out.
     ///

@@ -105,7 +105,7 @@ impl<E> fmt::Debug for Reencrypt<E> {
 impl<E: TableEntity> Table<E> {
     /// Seals every row of the entity again whose values are not sealed with the keys in use: after
     /// a new key became the primary one in *every* process, after a field became encrypted or was
-    /// chosen by `encrypt_if` (under [`PlaintextPolicy::Allow`](crate::store::sealing::PlaintextPolicy), which
+    /// chosen by `encrypt_if` (under [`PlaintextPolicy::Allow`](crate::store::PlaintextPolicy), which
     /// reads what is plain), after a `pad` was declared otherwise.
     ///
     /// It scans the table; [`retired`](Reencrypt::retired) has the store look for the rows of a key.

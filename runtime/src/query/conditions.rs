@@ -1,0 +1,201 @@
+//! The filter of a request: key bounds, type condition, and the caller's conditions.
+
+use super::{
+    columns::SYSTEM,
+    encrypted_filter::{TokenCondition, has_encrypted, no_token, with_tokens},
+    request::{Request, TOKEN_IN_EXPLAIN},
+};
+use crate::{
+    access::CostClass,
+    edm::Value,
+    entity::{Access, Discriminator, Schema},
+    error::{Error, ErrorKind, Result},
+    filter::Filter,
+    key::Family,
+    plan,
+};
+
+impl Request {
+    /// Returns the filter for `explain`: tokens, which only a verb can make, are shown as a placeholder.
+    pub(crate) fn filter_to_explain(&self) -> Result<Filter> {
+        let token = |property: &str, _: &Value| self.token_condition(property, TOKEN_IN_EXPLAIN);
+        self.filter_of(&self.access, &token)
+    }
+
+    /// Returns key bounds, type condition and the caller's conditions as one filter.
+    fn filter_of(&self, access: &Access, token: TokenCondition<'_>) -> Result<Filter> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        let mut filter = access.checked()?.filter();
+        if let Some(condition) = self.type_condition() {
+            filter = filter.and_all(condition);
+        }
+        // A list holds ids: the conditions are for its entities.
+        let conditions = if self.is_list() { &[] } else { self.conditions.as_slice() };
+        for condition in conditions {
+            let condition = match self.schema {
+                Some(_) => plan::key_conditions(condition, access)?,
+                None => condition.clone(),
+            };
+            self.refuse_encrypted(&condition)?;
+            filter = filter.and_all(with_tokens(&condition, token)?);
+        }
+        Ok(filter)
+    }
+
+    /// Returns the caller's conditions alone, in the form that rows of `family` are compared with.
+    pub(crate) fn condition_on(&self, family: &'static Family) -> Result<Filter> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        let access = Access {
+            family: Some(family),
+            keys: crate::access::Keys::whole_table(),
+            parts: Vec::new(),
+            fault: None,
+            open: None,
+        };
+        let mut filter = Filter::Constant(true);
+        for condition in &self.conditions {
+            filter = filter.and_all(plan::key_conditions(condition, &access)?);
+        }
+        Ok(filter)
+    }
+
+    /// Returns the condition on the token that stands beside an encrypted property.
+    fn token_condition(&self, property: &str, token: &str) -> Result<Filter> {
+        let column = self.schema.and_then(|schema| schema.sealed_column(property));
+        match column.and_then(|column| column.companion) {
+            Some((name, _)) => Ok(Filter::eq(name, token)),
+            None => Err(no_token(property)),
+        }
+    }
+
+    /// Refuses a condition on a property that is stored encrypted: the service would compare the
+    /// encrypted bytes and find nothing.
+    fn refuse_encrypted(&self, condition: &Filter) -> Result<()> {
+        let mut refused = Ok(());
+        condition.visit_properties(&mut |property| {
+            let is_declared = || {
+                self.members.is_some_and(|members| {
+                    members.schemas().iter().any(|schema| schema.sealed_column(property).is_some())
+                })
+            };
+            if is_declared() || self.is_chosen(property) {
+                let message = "the property is stored encrypted, which a filter cannot look into; compare it after it was read";
+                refused = Err(Error::new(ErrorKind::Invalid, message).in_property(property));
+            }
+        });
+        refused
+    }
+
+    /// Returns whether the client's `encrypt_if` chooses a property of the rows that the path leads
+    /// to. A column that the entity declares as encrypted is answered `false`: it has conditions of
+    /// its own.
+    fn is_chosen(&self, property: &str) -> bool {
+        let marker = match self.schema.map(|schema| schema.discriminator) {
+            Some(Discriminator::Property(name)) => name,
+            Some(Discriminator::RowKey) => "",
+            None => "EntityType",
+        };
+        let is_declared = self.schema.is_some_and(|of| of.sealed_column(property).is_some());
+        let partition_key = self.access.keys.partition.as_deref().unwrap_or_default();
+        !is_declared
+            && property != marker
+            && !SYSTEM.contains(&property)
+            && self.store.sealing.chooses(partition_key, "", property)
+    }
+
+    /// Fills the tokens into the keys of a path; a path without `{..:hmac}` parts stays as it is.
+    pub(crate) async fn with_key_tokens(&self, access: &Access) -> Result<Access> {
+        match self.schema.or(self.tokens) {
+            Some(schema) if access.is_open() => self.store.tokens().await?.path(schema, access),
+            _ if access.is_open() => {
+                let message =
+                    "the path has a token in its keys, which only a query of its own type can make";
+                Err(Error::new(ErrorKind::Invalid, message))
+            }
+            _ => Ok(access.clone()),
+        }
+    }
+
+    /// Returns the cost class of the query, also of one that is refused.
+    pub(crate) fn class(&self) -> CostClass {
+        // A query that is refused still has its path.
+        let filter = self.filter_to_explain().unwrap_or_else(|_| self.access.keys.filter());
+        CostClass::of_filter(&filter)
+    }
+
+    /// Returns what decrypted rows have to meet where the filter that was sent finds more than the
+    /// caller asked for.
+    pub(crate) fn filter_after_opening(&self) -> Result<Option<Filter>> {
+        if self.is_list() || !self.conditions.iter().any(has_encrypted) {
+            return Ok(None);
+        }
+        self.condition_on(self.access.family.map_or_else(
+            || match self.schema {
+                Some(schema) => schema.primary(),
+                None => Err(Error::new(ErrorKind::Invalid, "the path has no rows")),
+            },
+            Ok,
+        )?)
+        .map(Some)
+    }
+
+    /// Returns the filter that is sent, with all tokens that it needs. `access` is the path with the
+    /// tokens of its keys.
+    pub(crate) async fn filter_to_send(&self, access: &Access) -> Result<Filter> {
+        if !self.conditions.iter().any(has_encrypted) {
+            return self.filter_of(access, &|property, _| Err(no_token(property)));
+        }
+        let tokens = self.store.tokens().await?;
+        let token = |property: &str, value: &Value| {
+            let column = self.schema.and_then(|schema| schema.sealed_column(property));
+            let companion = column.and_then(|column| column.companion);
+            let (Some(schema), Some((name, chars))) = (self.schema, companion) else {
+                return Err(no_token(property));
+            };
+            let token = tokens.short(schema.table, property, value.as_ref(), chars)?;
+            Ok(Filter::eq(name, token))
+        };
+        self.filter_of(access, &token)
+    }
+
+    /// Returns the condition on the EntityType, needed only where the key bounds cannot exclude rows
+    /// of other types.
+    fn type_condition(&self) -> Option<Filter> {
+        let schema = self.schema?;
+        let Discriminator::Property(name) = schema.discriminator else { return None };
+        let family = self.access.family?;
+        if self.only_older {
+            return Some(older_condition(name, schema));
+        }
+        let keys = &self.access.keys;
+        let apart = keys.partition.is_some()
+            && (keys.bounds_row_key() || !family.partition.literal_prefix().is_empty());
+        (!apart).then(|| versions_condition(name, schema, family))
+    }
+}
+
+/// Returns the condition on rows of a family in any version: a newer version than this program
+/// knows has to be an error, not a missing item.
+fn versions_condition(name: &str, schema: &Schema, family: &Family) -> Filter {
+    if schema.older.is_none() {
+        return Filter::eq(name, family.marker);
+    }
+    let copy = family.marker.find('#').and_then(|at| family.marker.get(at..)).unwrap_or_default();
+    let first = Filter::eq(name, [schema.entity_type, copy].concat());
+    let versions = [schema.entity_type, ".v"].concat();
+    let after = [schema.entity_type, ".w"].concat();
+    first | (Filter::ge(name, versions) & Filter::lt(name, after))
+}
+
+/// Returns the condition on primary entities of older versions.
+fn older_condition(name: &str, schema: &'static Schema) -> Filter {
+    let markers = schema.versions().skip(1).flat_map(|older| {
+        let another = (older.version == 1).then(|| [schema.entity_type, ".v1"].concat());
+        [older.marker.to_owned()].into_iter().chain(another)
+    });
+    Filter::any(markers.map(|marker| Filter::eq(name, marker)))
+}

@@ -1,0 +1,100 @@
+//! A request that is ready to be sent: filter, selection and fingerprint are made once and serve
+//! every page.
+
+use super::request::Request;
+use crate::{
+    backend::Scan,
+    entity::Access,
+    error::{Error, ErrorKind, Result},
+    filter::Filter,
+    page::{Cursor, fingerprint},
+    row::Row,
+};
+
+/// A request with everything that its pages have in common.
+#[derive(Debug)]
+pub(crate) struct PreparedRequest {
+    pub(crate) request: Request,
+    /// The path, with the tokens of its keys.
+    pub(crate) access: Access,
+    filter: Filter,
+    select: Option<Vec<String>>,
+    /// What decrypted rows have to meet beyond the filter that is sent.
+    filter_after_opening: Option<Filter>,
+    /// Tells this query from others, so that a cursor of another one is refused.
+    fingerprint: u64,
+}
+
+impl Request {
+    /// Makes the tokens and the filter, and checks them. Sends nothing to the store; tokens may need
+    /// a key from the client's key provider.
+    pub(crate) async fn prepare(self) -> Result<PreparedRequest> {
+        let table = self.table.clone();
+        self.prepare_unnamed().await.map_err(|error| error.in_table(&table))
+    }
+
+    async fn prepare_unnamed(self) -> Result<PreparedRequest> {
+        let access = self.with_key_tokens(&self.access).await?;
+        let filter = self.filter_to_send(&access).await?;
+        self.check(&filter)?;
+        let select = self.columns_to_read();
+        let filter_after_opening = self.filter_after_opening()?;
+        let columns = select.as_ref().map(|names| names.join(",")).unwrap_or_default();
+        let (table, take) = (self.table.to_lowercase(), self.take);
+        let fingerprint = fingerprint(&format!("{table}\u{0}{filter}\u{0}{columns}\u{0}{take:?}"));
+        Ok(PreparedRequest {
+            request: self,
+            access,
+            filter,
+            select,
+            filter_after_opening,
+            fingerprint,
+        })
+    }
+}
+
+impl PreparedRequest {
+    /// Returns the keys of the one row that the request asks for, if it asks for one.
+    pub(crate) fn point(&self) -> Result<Option<(String, String)>> {
+        let point = self.access.checked()?.as_point();
+        Ok(point.map(|(partition_key, row_key)| (partition_key.to_owned(), row_key.to_owned())))
+    }
+
+    /// Reads one page from `cursor` on, decrypts and confirms its rows, and returns them with the
+    /// cursor of the next page.
+    ///
+    /// A row that cannot be decrypted is an error at its place.
+    pub(crate) async fn page(
+        &self,
+        cursor: Option<&Cursor>,
+    ) -> Result<(Vec<Result<Row>>, Option<Cursor>)> {
+        let request = &self.request;
+        if cursor.is_some_and(|cursor| cursor.fingerprint != self.fingerprint) {
+            return Err(Error::new(
+                ErrorKind::InvalidCursor,
+                "the cursor belongs to another query: table, path, filter, selection and `take` have to be the same",
+            )
+            .in_table(&request.table));
+        }
+        let (table, select) = (request.rows_table(), self.select.as_deref());
+        let scan = Scan {
+            table,
+            filter: &self.filter,
+            select,
+            top: request.top(cursor),
+            from: cursor.map(|cursor| &cursor.at),
+        };
+        let page = request.store.scan(scan).await?;
+        let next = page.next.map(|at| {
+            let (returned, mixed) = cursor.map_or((0, false), |at| (at.returned, at.mixed));
+            Cursor { fingerprint: self.fingerprint, returned, mixed, at }
+        });
+        let opened = request.store.sealing.open(table, page.rows, request.reading(), select).await;
+        let mut rows = request.confirmed(opened).await;
+        if let Some(wanted) = &self.filter_after_opening {
+            // A row that is an error stays: the caller has to see it.
+            rows.retain(|row| row.as_ref().map_or(true, |row| wanted.matches(row).unwrap_or(true)));
+        }
+        Ok((rows, next))
+    }
+}
