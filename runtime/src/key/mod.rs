@@ -1,8 +1,9 @@
 //! Builds PartitionKeys and RowKeys from templates, and reads their parts back.
 //!
-//! A template consists of literal text and parts, such as `empid_{id:06}`. Different values always
-//! give different keys: parts of fixed width stand as they are, and every other part is escaped so
-//! that the literal after it cannot occur in it. `docs/key-encoding.md` specifies the format.
+//! A template consists of literal text and parts, such as `empid_{id:06}`. The texts of the parts can
+//! always be read back from a key: parts of fixed width stand as they are, and every other part is
+//! escaped so that the literal after it cannot occur in it. `docs/key-encoding.md` specifies the
+//! format.
 
 mod escape;
 mod order;
