@@ -146,7 +146,9 @@ impl FromStr for Cursor {
                 "expected a cursor of version {VERSION}, found version {version}; \
                  begin again without one"
             ))),
-            None => Err(invalid("the text is no cursor".into())),
+            None => Err(invalid(
+                "the text is not a cursor; pass on the text of `Page::next` unchanged".into(),
+            )),
         }
     }
 }

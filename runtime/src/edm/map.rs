@@ -107,7 +107,7 @@ pub struct InvalidValue {
 }
 
 impl InvalidValue {
-    /// Creates the error from a message in lower case without a full stop.
+    /// Creates the error from a message. Start it in lower case and end it without a full stop.
     pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
         Self { message: message.into() }
     }

@@ -23,8 +23,17 @@ pub type ReadKeyPart<F> = fn(&Part, &str) -> Result<F>;
 /// A column of entity `E`: a property whose field has type `F`. Comparing it with a value makes a
 /// [`Predicate`].
 ///
-/// ```ignore
-/// Employee::AGE.ge(30) & !Employee::LAST_NAME.eq("Jones")
+/// ```
+/// use entable::prelude::*;
+///
+/// #[derive(TableEntity)]
+/// #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+/// pub struct Employee { pub department: String, pub id: u32, pub last_name: String, pub age: i32 }
+///
+/// let predicate = Employee::AGE.ge(30) & !Employee::LAST_NAME.eq("Jones");
+/// let filter = predicate.into_filter()?;
+/// assert_eq!(filter.to_string(), "(Age ge 30) and (not (LastName eq 'Jones'))");
+/// # Ok::<(), Error>(())
 /// ```
 pub struct Column<E, F, K = Plain> {
     name: Cow<'static, str>,
@@ -136,7 +145,12 @@ impl SystemValue for String {
 impl SystemValue for time::OffsetDateTime {
     const READ: fn(&Row, &str) -> Result<Self> = |row, _| {
         let written = row.timestamp().map(Self::from);
-        written.ok_or_else(|| Error::new(ErrorKind::Decode, "the row was not written yet"))
+        written.ok_or_else(|| {
+            Error::new(
+                ErrorKind::Decode,
+                "expected a Timestamp, found a row that was not written yet",
+            )
+        })
     };
 }
 

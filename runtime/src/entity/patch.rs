@@ -118,9 +118,10 @@ impl<E> Patch<E> {
     pub fn into_changes(self) -> Result<(Bag, Vec<&'static str>)> {
         match self.fault {
             Some(fault) => Err(fault),
-            None if self.set.is_empty() && self.removed.is_empty() => {
-                Err(Error::new(ErrorKind::Invalid, "the patch changes nothing"))
-            }
+            None if self.set.is_empty() && self.removed.is_empty() => Err(Error::new(
+                ErrorKind::Invalid,
+                "the patch changes nothing; set or remove a property",
+            )),
             None => Ok((self.set, self.removed)),
         }
     }

@@ -124,7 +124,10 @@ fn text_of(
             None => unescape(text).map(std::borrow::Cow::into_owned),
         };
     }
-    Err(InvalidValue::new("the key does not hold the field"))
+    Err(InvalidValue::new(format!(
+        "the key does not hold the field `{}` in the form that the other key needs",
+        part.field
+    )))
 }
 
 /// Returns whether the keys of one family contain all parts that the keys of another need.

@@ -188,7 +188,7 @@ impl Filter {
         Self::Compare { property: property.into(), comparison, value: value.into() }
     }
 
-    /// Joins filters with `and` and keeps their grouping. No filter gives one that is always true,
+    /// Joins filters with `and` and keeps their grouping. Without filters, the result is always true;
     /// a single filter is returned unchanged.
     pub fn all(filters: impl IntoIterator<Item = Self>) -> Self {
         match one_or_many(filters) {
@@ -197,7 +197,7 @@ impl Filter {
         }
     }
 
-    /// Joins filters with `or` and keeps their grouping. No filter gives one that is never true, a
+    /// Joins filters with `or` and keeps their grouping. Without filters, the result is never true; a
     /// single filter is returned unchanged.
     pub fn any(filters: impl IntoIterator<Item = Self>) -> Self {
         match one_or_many(filters) {

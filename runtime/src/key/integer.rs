@@ -14,7 +14,9 @@ fn digits<T: TryFrom<u64>>(text: &str, width: Option<usize>) -> Result<T, Invali
     });
     number.filter(|_| fits).and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
         let text = text.escape_debug();
-        InvalidValue::new(format!("expected a padded number of its type, found `{text}`"))
+        InvalidValue::new(format!(
+            "expected a zero-padded number in the range of its type, found `{text}`"
+        ))
     })
 }
 

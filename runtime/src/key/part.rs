@@ -125,7 +125,7 @@ pub trait Ordered<const LAST: bool>: KeyPart {}
     note = "use an exact value or a range"
 )]
 pub trait PrefixInput<T> {
-    /// Returns the prefix.
+    /// Returns the text that selected key parts begin with.
     fn prefix(&self) -> &str;
 }
 

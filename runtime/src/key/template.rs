@@ -194,7 +194,7 @@ impl Template {
         parts.nth(part).map(|(at, _)| at)
     }
 
-    /// Returns whether nothing follows part number `part`.
+    /// Returns whether part number `part` ends the key.
     pub(crate) fn ends_with_part(&self, part: usize) -> bool {
         self.segment_index(part).is_some_and(|at| at + 1 == self.segments.len())
     }

@@ -22,7 +22,7 @@ impl RowBuilder {
         let mut overflow = None;
         for key in [partition_key, row_key] {
             let length = u16::try_from(key.len()).unwrap_or_else(|_| {
-                overflow = Some("a key");
+                overflow = Some("a key has more than 65,535 bytes");
                 0
             });
             bytes.extend_from_slice(&length.to_le_bytes());
@@ -43,7 +43,7 @@ impl RowBuilder {
     /// Adds a property whose name is `prefix` followed by `name`, without a check of the name.
     pub fn put_prefixed(&mut self, prefix: &str, name: &str, value: ValueRef<'_>) {
         let Ok(length) = u16::try_from(prefix.len() + name.len()) else {
-            self.overflow = Some("a property's name");
+            self.overflow = Some("a property's name has more than 65,535 bytes");
             return;
         };
         let bytes = &mut self.bytes;
@@ -74,7 +74,7 @@ impl RowBuilder {
                 self.bytes.extend_from_slice(&length.to_le_bytes());
                 self.bytes.extend_from_slice(value);
             }
-            Err(_) => self.overflow = Some("a property's value"),
+            Err(_) => self.overflow = Some("a property's value has 4 GiB or more"),
         }
     }
 
@@ -98,7 +98,9 @@ impl RowBuilder {
     pub fn finish(self) -> Result<Row> {
         match self.overflow {
             None => Ok(Row::from_unchecked(self.bytes.into())),
-            Some(what) => Err(Error::new(ErrorKind::TooLarge, format!("{what} is too large"))),
+            Some(what) => {
+                Err(Error::new(ErrorKind::TooLarge, format!("{what}, which no row can hold")))
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! Defines [`AccountSas`], a signature that permits to use all tables of an account.
+//! Defines [`AccountSas`], a signature for all tables of an account.
 
 use super::{
     SasToken,
@@ -39,7 +39,7 @@ letters! {
     OBJECT = 4 'o';
 }
 
-/// Describes a signature that permits to use the tables of an account: operations, resources,
+/// Describes a signature for the tables of an account: operations, resources,
 /// times, addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AccountSas {
@@ -66,7 +66,9 @@ impl AccountSas {
         let terms = &self.terms;
         terms.check()?;
         if terms.expires.is_none() {
-            return Err(invalid_sas("the signature has no end; an account's needs one"));
+            return Err(invalid_sas(
+                "the signature has no end, which an account's signature needs; set one with `expires`",
+            ));
         }
         let (permissions, resources) = (self.permissions.letters(), self.resources.letters());
         if permissions.is_empty() || resources.is_empty() {

@@ -11,10 +11,10 @@ macro_rules! letters {
         pub struct $name(u8);
 
         impl $name {
-            /// The empty set.
+            /// Contains no permission or resource type.
             pub const NONE: Self = Self(0);
             $($(#[$one])* pub const $constant: Self = Self($bit);)*
-            /// The set of all members.
+            /// Contains every permission or resource type.
             pub const ALL: Self = Self(0 $(| $bit)*);
 
             pub(super) fn letters(self) -> String {

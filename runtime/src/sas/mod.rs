@@ -1,4 +1,4 @@
-//! Makes shared access signatures (SAS): signed permissions to use one table, or all tables of an
+//! Makes shared access signatures (SAS): signed permissions for one table, or all tables of an
 //! account. No request is sent.
 //!
 //! For what it permits, a signature is as powerful as the account's key. Transmit it over a secure

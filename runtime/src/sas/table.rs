@@ -1,4 +1,4 @@
-//! Defines [`TableSas`], a signature that permits to use one table or some of its rows.
+//! Defines [`TableSas`], a signature for one table or some of its rows.
 
 use time::OffsetDateTime;
 
@@ -31,7 +31,7 @@ letters! {
     DELETE = 8 'd';
 }
 
-/// Describes a signature that permits to use one table: operations, times, addresses, keys.
+/// Describes a signature for one table: operations, times, addresses, keys.
 ///
 /// ```
 /// use entable::{AccountKey, sas::{TablePermissions, TableSas}};

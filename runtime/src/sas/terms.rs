@@ -25,7 +25,7 @@ impl Terms {
         self.expires.map(seconds).unwrap_or_default()
     }
 
-    /// Checks what the service would refuse only when the signature is used.
+    /// Checks times and addresses, which the service would refuse only when the signature is used.
     pub(super) fn check(&self) -> Result<()> {
         // Compared as they are signed, in whole seconds.
         let (starts, expires) = (self.starts(), self.expires());
