@@ -1,4 +1,4 @@
-//! What a backend is asked, and what it answers.
+//! The requests to a backend and their answers.
 
 use crate::{edm::Ticks, filter::Filter, page::Continuation, row::Row};
 
@@ -6,36 +6,37 @@ use crate::{edm::Ticks, filter::Filter, page::Continuation, row::Row};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// What it is called in messages.
+    /// The name of the backend in messages.
     pub name: &'static str,
-    /// Whether rows come in the order of their keys.
+    /// Whether queries return rows in the order of their keys.
     pub ordered: bool,
-    /// Whether rows outlive the process.
+    /// Whether rows are kept when the process ends.
     pub durable: bool,
-    /// Whether its tables are this process's alone: nobody else can write them meanwhile.
+    /// Whether only this process can write the tables.
     pub exclusive: bool,
 }
 
 impl Capabilities {
-    /// The capabilities of a backend that keeps order.
+    /// Makes the capabilities of a backend that returns rows in order and that other processes may write
+    /// too.
     pub const fn new(name: &'static str, durable: bool) -> Self {
         Self { name, ordered: true, durable, exclusive: false }
     }
 
-    /// The same for tables of one process alone.
+    /// Marks the tables as writable by this process only.
     #[must_use]
     pub const fn exclusive(self) -> Self {
         Self { exclusive: true, ..self }
     }
 
-    /// The same without a promise of order.
+    /// Removes the promise that rows come in the order of their keys.
     #[must_use]
     pub const fn unordered(self) -> Self {
         Self { ordered: false, ..self }
     }
 }
 
-/// A point read.
+/// A point read: the request for one row by its keys.
 #[derive(Debug, Clone, Copy)]
 pub struct Read<'a> {
     /// The table.
@@ -44,22 +45,22 @@ pub struct Read<'a> {
     pub partition_key: &'a str,
     /// The RowKey.
     pub row_key: &'a str,
-    /// The properties that are wanted; `None`: all. Keys, Timestamp and ETag always come.
+    /// The properties to return; `None` for all. Keys, Timestamp and ETag are always returned.
     pub select: Option<&'a [String]>,
 }
 
-/// One page of a query.
+/// The request for one page of a query.
 #[derive(Debug, Clone, Copy)]
 pub struct Scan<'a> {
     /// The table.
     pub table: &'a str,
-    /// Which rows.
+    /// The condition that returned rows fulfil.
     pub filter: &'a Filter,
-    /// The properties that are wanted; `None`: all. Keys, Timestamp and ETag always come.
+    /// The properties to return; `None` for all. Keys, Timestamp and ETag are always returned.
     pub select: Option<&'a [String]>,
-    /// At most so many rows in this page, 1 to 1,000; `None`: the service's own size.
+    /// The most rows of this page, 1 to 1,000; `None` for the page size of the service.
     pub top: Option<u32>,
-    /// Where the page begins; `None`: at the first row.
+    /// Where the page begins; `None` for the first row.
     pub from: Option<&'a Continuation>,
 }
 
@@ -70,19 +71,20 @@ pub struct Rows {
     pub rows: Vec<Row>,
     /// Where the next page begins; `None` at the end.
     pub next: Option<Continuation>,
-    /// When the page was answered, by the clock that the store takes Timestamps from: how the age of
-    /// a row is told. `None`: it does not say.
+    /// The time of the answer by the clock that Timestamps come from, which tells the age of a row; `None`
+    /// if the store does not say it.
     pub date: Option<Ticks>,
 }
 
 /// A request about tables.
 #[derive(Debug, Clone, Copy)]
 pub enum TableRequest<'a> {
-    /// Creates a table; `TableAlreadyExists` where there is one of that name in any case.
+    /// Creates a table. Fails with `TableAlreadyExists` if there is a table whose name differs at most in
+    /// case.
     Create(&'a str),
-    /// Deletes a table with all its rows; `ResourceNotFound` where there is none.
+    /// Deletes a table with all its rows. Fails with `ResourceNotFound` if there is no such table.
     Delete(&'a str),
-    /// Lists the tables in the order of their names, in lower case.
+    /// Lists the tables in the order of their names in lower case.
     List {
         /// Where the page begins.
         from: Option<&'a str>,
@@ -92,7 +94,7 @@ pub enum TableRequest<'a> {
 /// The answer to a request about tables: empty for create and delete.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TableNames {
-    /// The names as they were created.
+    /// The names, in the case that the tables were created with.
     pub names: Vec<String>,
     /// Where the next page begins; `None` at the end.
     pub next: Option<String>,

@@ -11,16 +11,17 @@ use super::{
     wire::{self, BatchBody, Json},
 };
 use crate::{
-    backend::rules,
+    backend::row_rules,
     batch::{Batch, Condition, Operation, Verb, Written},
     error::{Error, ErrorKind, Result, ServiceCode},
 };
 
 impl Account {
     pub(super) async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
-        rules::check_batch(batch)?;
+        row_rules::check_not_empty(batch)?;
         for (index, operation) in batch.operations().iter().enumerate() {
-            check_version(operation).map_err(|error| rules::failed(error, batch, index))?;
+            check_version(operation)
+                .map_err(|error| row_rules::operation_error(error, batch, index))?;
         }
         let written = match batch.operations() {
             [operation] => {
@@ -31,7 +32,7 @@ impl Account {
         written.map_err(|error| {
             let index = error.failed_index().or_else(|| (batch.len() == 1).then_some(0));
             match index {
-                Some(index) => rules::failed(error, batch, index),
+                Some(index) => row_rules::operation_error(error, batch, index),
                 None => error.in_table(batch.table()),
             }
         })

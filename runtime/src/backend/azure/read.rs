@@ -11,7 +11,7 @@ use super::{
     wire,
 };
 use crate::{
-    backend::{Read, rules::check_keys},
+    backend::{Read, row_rules::check_keys},
     error::{Error, ErrorKind, Result, ServiceCode},
     row::Row,
 };

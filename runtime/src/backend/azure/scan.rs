@@ -11,7 +11,7 @@ use super::{
     wire::{self, Wanted},
 };
 use crate::{
-    backend::{Rows, Scan, window::page_rows},
+    backend::{Rows, Scan, scan_range::checked_page_rows},
     error::Result,
     page::Continuation,
 };
@@ -19,7 +19,7 @@ use crate::{
 impl Account {
     pub(super) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
         let place = |error: crate::Error| error.in_table(request.table);
-        page_rows(&request)?;
+        checked_page_rows(&request)?;
         let mut query = self.table(request.table).map_err(place)?.query();
         if let Wanted::Matching(text) = wire::wanted(request.filter) {
             query = query.filter(Filter::new(text));

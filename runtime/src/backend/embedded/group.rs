@@ -11,7 +11,7 @@ use super::{
     row_changes::{RowChange, write_changes},
 };
 use crate::{
-    backend::rules,
+    backend::row_rules,
     batch::{Operation, Verb, Written},
     edm::Ticks,
     error::Error,
@@ -83,7 +83,8 @@ impl<'t> GroupTransaction<'t> {
         let mut changes = plan_changes(rows, operations, now)?;
         write_changes(rows, &changes)?;
         let both = operations.iter().zip(&changes);
-        let written = both.map(|(operation, change)| rules::written(operation, &change.row));
+        let written = both
+            .map(|(operation, change)| row_rules::written_answer(operation, change.row.as_ref()));
         let written = written.collect();
         self.summary.has_deleted |=
             operations.iter().any(|operation| operation.verb() == Verb::Delete);
@@ -122,7 +123,7 @@ fn plan_changes(
             Some(None) => return Err(ApplyError::DamagedRow(index, key)),
             current => current.flatten(),
         };
-        let row = rules::outcome(current.as_ref(), operation, now).map_err(refused)?;
+        let row = row_rules::resulting_row(current.as_ref(), operation, now).map_err(refused)?;
         empty.begin_after(&key);
         changes.push(RowChange { key, row, follows });
     }

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     backend::{
-        Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest, rules,
+        Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest, row_rules,
     },
     batch::{Batch, Written},
     clock::Clock,
@@ -191,10 +191,10 @@ impl Backend for Embedded {
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
         Box::pin(async move {
             let Read { table, partition_key, row_key, select } = request;
-            rules::check_keys(table, partition_key, row_key)?;
+            row_rules::check_keys(table, partition_key, row_key)?;
             let snapshot = snapshot::newest_snapshot(&self.file, &self.reader_state).await?;
             match (snapshot.row(table, partition_key, row_key)?, select) {
-                (Some(row), Some(_)) => rules::selected(&row, select).map(Some),
+                (Some(row), Some(_)) => row_rules::select_properties(&row, select).map(Some),
                 (row, _) => Ok(row),
             }
         })
@@ -211,13 +211,13 @@ impl Backend for Embedded {
 
     fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
         Box::pin(async move {
-            rules::check_batch(batch)?;
+            row_rules::check_not_empty(batch)?;
             let table = batch.table().to_owned();
             let operations = batch.shared_operations();
             let answer =
                 self.ask(|answer| Job::Write(QueuedBatch { table, operations, answer })).await?;
             answer.map_err(|(index, error)| match index {
-                Some(index) => rules::failed(error, batch, index),
+                Some(index) => row_rules::operation_error(error, batch, index),
                 None => error.in_table(batch.table()),
             })
         })

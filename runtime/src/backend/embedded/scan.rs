@@ -7,8 +7,8 @@ use redb::{Range, ReadableTable};
 use super::{layout, snapshot::Snapshot, store_file::catch_panic};
 use crate::{
     backend::{
-        Rows, Scan, rules,
-        window::{EXAMINED_ROWS, Window, page_rows},
+        Rows, Scan, row_rules,
+        scan_range::{EXAMINED_ROWS, ScanRange, checked_page_rows},
     },
     edm::Value,
     error::Result,
@@ -24,14 +24,14 @@ const PAGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Reads the page that `scan` asks for.
 pub(super) async fn read_page(snapshot: Arc<Snapshot>, scan: Scan<'_>) -> Result<Rows> {
-    let most = page_rows(&scan)?;
-    let window = Window::of(scan.filter, scan.from);
+    let most = checked_page_rows(&scan)?;
+    let keys = ScanRange::for_scan(scan.filter, scan.from);
     let table = snapshot.file().catch_panic(|| snapshot.rows(scan.table))?;
-    if window.is_empty() {
+    if keys.is_empty() {
         return Ok(Rows::default());
     }
-    let start = Bound::Included(&*window.start);
-    let end = window.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+    let start = Bound::Included(&*keys.start);
+    let end = keys.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
     let range = catch_panic(|| Ok(ReadableTable::range::<&[u8]>(table, (start, end))?));
     let range = range.map_err(|error| snapshot.file().engine_error(error))?;
     let mut page = PageScan {
@@ -91,7 +91,7 @@ impl PageScan<'_> {
                 self.bytes += row.as_bytes().len();
                 self.page.rows.push(match scan.select {
                     None => row,
-                    select => rules::selected(&row, select)?,
+                    select => row_rules::select_properties(&row, select)?,
                 });
             }
         }

@@ -21,7 +21,7 @@ use super::{
     store_file::{StoreFile, catch_panic},
 };
 use crate::{
-    backend::rules,
+    backend::row_rules,
     edm::Ticks,
     error::{Error, ErrorKind, Result, ServiceCode},
 };
@@ -265,7 +265,7 @@ impl WriterStore {
         let mut applied = GroupTransaction::new(transaction, &self.catalog);
         let mut answers = Vec::with_capacity(group.len());
         for write in group {
-            let now = rules::next_write(&*self.options.clock, *last);
+            let now = row_rules::next_write_time(&*self.options.clock, *last);
             answers.push(match applied.apply(&write.table, &write.operations, now) {
                 Ok(written) => {
                     *last = now;

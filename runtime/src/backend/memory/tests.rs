@@ -1,13 +1,24 @@
-//! What the store in memory does beside the promises of every backend.
+//! Tests of the in-memory backend beside the promises of every backend.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
 
-use super::*;
+use super::Memory;
 use crate::{
-    batch::{Condition, Operation},
-    clock::SteppedClock,
-    edm::ValueRef,
+    backend::{Backend, Read, Rows, Scan, TableNames, TableRequest, scan_range::EXAMINED_ROWS},
+    batch::{Batch, Condition, Operation, Written},
+    clock::{Clock, SteppedClock},
+    edm::{Ticks, ValueRef},
+    error::Result,
     filter::Filter,
+    page::Continuation,
+    row::Row,
 };
 
 /// A clock that is set at will, backwards as well.
@@ -168,7 +179,7 @@ async fn a_long_query_lets_others_run() {
     let memory = Arc::new(staff(Memory::new()).await);
     let others = tokio::spawn(async {
         for _ in 0..50 {
-            yield_now().await;
+            tokio::task::yield_now().await;
         }
     });
     for _ in 0..100 {
@@ -180,6 +191,6 @@ async fn a_long_query_lets_others_run() {
 #[test]
 fn debug_shows_tables_and_counts_only() {
     let memory = Memory::new();
-    memory.create("Staff").unwrap();
+    memory.create_table("Staff").unwrap();
     assert!(format!("{memory:?}").contains("{\"Staff\": 0}"), "{memory:?}");
 }

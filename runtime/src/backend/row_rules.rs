@@ -1,9 +1,9 @@
-//! What an operation does to a row: the service's table of single operations, for the backends that
-//! keep rows themselves.
+//! The service's rules for single operations, which the in-memory and the embedded backend share: which
+//! operation succeeds on which row, and what the row is afterwards.
 //!
-//! Existence is looked at before the ETag: a missing row is 404 under every condition. Keys,
-//! properties, sizes and the composition of a batch are not looked at again: a [`Batch`] is only
-//! made of what was checked.
+//! Existence is checked before the ETag: a missing row is 404 under every condition. Keys, properties,
+//! sizes and the composition of a batch are not checked here, because a [`Batch`] contains only checked
+//! operations.
 
 use std::{collections::HashSet, str::from_utf8};
 
@@ -16,33 +16,35 @@ use crate::{
     row::{Row, corrupt_row},
 };
 
-/// What is to be stored in place of the row; `None`: nothing, it is deleted.
-pub(crate) type Outcome = Option<Row>;
-
-/// The time of the next write: the clock's, or one tick after the last write where the clock is
-/// behind it. A row that is deleted and inserted again within one tick of the clock so has another
-/// ETag than before.
-pub(crate) fn next_write(clock: &dyn Clock, last: Ticks) -> Ticks {
+/// Returns the Timestamp of the next write: the clock's time, or one tick after the last write if the
+/// clock is behind. A row that is deleted and inserted again within one tick of the clock then has
+/// another ETag than before.
+pub(crate) fn next_write_time(clock: &dyn Clock, last: Ticks) -> Ticks {
     clock.now().max(last.next())
 }
 
-/// What `operation` makes of `current`, at `now`. The new row's Timestamp is after the old one's,
-/// so that two versions of a row never share an ETag.
+/// Returns the row that `operation` leaves where `current` is stored, at time `now`; `None` if no row is
+/// left. The new Timestamp is always later than the old one, so that two versions of a row never share
+/// an ETag.
 ///
 /// # Errors
 ///
-/// `ResourceNotFound`, `EntityAlreadyExists`, `UpdateConditionNotSatisfied`, `InvalidInput` for a
-/// text that is no ETag, and what [`Row::check`] says of a row that grew by a merge.
-pub(crate) fn outcome(current: Option<&Row>, operation: &Operation, now: Ticks) -> Result<Outcome> {
+/// `ResourceNotFound`, `EntityAlreadyExists`, `UpdateConditionNotSatisfied`; `InvalidInput` for a text
+/// that is no ETag; the errors of [`Row::check`] for a row that a merge lets grow over the limits.
+pub(crate) fn resulting_row(
+    current: Option<&Row>,
+    operation: &Operation,
+    now: Ticks,
+) -> Result<Option<Row>> {
     let row = operation.row();
     match (operation.condition(), current) {
         (Some(Condition::Match(etag)), _) if !etag.is_weak() => {
             let message = format!("`{etag}` is not an ETag, send one back as it was read");
             return Err(Error::service(ServiceCode::InvalidInput, message));
         }
-        (Some(_), None) => return Err(entity_missing()),
+        (Some(_), None) => return Err(entity_missing_error()),
         (Some(Condition::Match(etag)), Some(current)) if current.etag().as_ref() != Some(etag) => {
-            let message = "the row is in another version than the ETag that was sent";
+            let message = "the row has another ETag than the one that was sent";
             return Err(Error::service(ServiceCode::UpdateConditionNotSatisfied, message));
         }
         _ => {}
@@ -62,8 +64,8 @@ pub(crate) fn outcome(current: Option<&Row>, operation: &Operation, now: Ticks) 
     }
 }
 
-/// The error of an operation, with its place.
-pub(crate) fn failed(error: Error, batch: &Batch, index: usize) -> Error {
+/// Adds table, keys and position of an operation to its error.
+pub(crate) fn operation_error(error: Error, batch: &Batch, index: usize) -> Error {
     let error = error.in_table(batch.table()).at_operation(index);
     match batch.operations().get(index) {
         Some(operation) => {
@@ -73,14 +75,14 @@ pub(crate) fn failed(error: Error, batch: &Batch, index: usize) -> Error {
     }
 }
 
-/// The answer to an operation that left `outcome`.
-pub(crate) fn written(operation: &Operation, outcome: &Outcome) -> Written {
+/// Returns the answer to an operation that has left `row`, or no row.
+pub(crate) fn written_answer(operation: &Operation, row: Option<&Row>) -> Written {
     let status = if operation.verb() == Verb::Insert { 201 } else { 204 };
-    Written { status, etag: outcome.as_ref().and_then(Row::etag) }
+    Written { status, etag: row.and_then(Row::etag) }
 }
 
-/// Refuses a batch without operations: the service has no answer for it.
-pub(crate) fn check_batch(batch: &Batch) -> Result<()> {
+/// Refuses a batch without operations, which the service cannot answer.
+pub(crate) fn check_not_empty(batch: &Batch) -> Result<()> {
     if batch.is_empty() {
         let message = "an entity group transaction has at least one operation";
         return Err(Error::service(ServiceCode::InvalidInput, message).in_table(batch.table()));
@@ -88,15 +90,16 @@ pub(crate) fn check_batch(batch: &Batch) -> Result<()> {
     Ok(())
 }
 
-/// Refuses keys that no row has.
+/// Refuses keys that no row can have.
 pub(crate) fn check_keys(table: &str, partition_key: &str, row_key: &str) -> Result<()> {
     limits::check_key("PartitionKey", partition_key)
         .and_then(|()| limits::check_key("RowKey", row_key))
         .map_err(|error| error.in_table(table).at_keys(partition_key, row_key))
 }
 
-/// The row with the selected properties alone; those that it lacks stay absent.
-pub(crate) fn selected(row: &Row, select: Option<&[String]>) -> Result<Row> {
+/// Returns the row with only the selected properties; `None` selects all. Properties that the row lacks
+/// stay absent.
+pub(crate) fn select_properties(row: &Row, select: Option<&[String]>) -> Result<Row> {
     let Some(select) = select else { return Ok(row.clone()) };
     let mut builder = Row::build(row.partition_key(), row.row_key());
     let mut properties = row.properties();
@@ -108,18 +111,18 @@ pub(crate) fn selected(row: &Row, select: Option<&[String]>) -> Result<Row> {
     builder.finish_at(row.timestamp().unwrap_or_default())
 }
 
-/// The error for a row that is not there.
-pub(crate) fn entity_missing() -> Error {
+/// Returns the error for a row that does not exist.
+pub(crate) fn entity_missing_error() -> Error {
     Error::service(ServiceCode::ResourceNotFound, "there is no entity with these keys")
 }
 
-/// The error for a table that is not there.
-pub(crate) fn table_missing(table: &str) -> Error {
+/// Returns the error for a table that does not exist.
+pub(crate) fn table_missing_error(table: &str) -> Error {
     Error::service(ServiceCode::TableNotFound, "the table does not exist, create it first")
         .in_table(table)
 }
 
-/// The old row with the new row's properties set.
+/// Sets the properties of `new` on `old`; the other properties of `old` stay.
 fn merged(old: &Row, new: &Row, now: Ticks) -> Result<Row> {
     let mut set = HashSet::new();
     let mut properties = new.properties();
@@ -136,7 +139,7 @@ fn merged(old: &Row, new: &Row, now: Ticks) -> Result<Row> {
             }
         }
     }
-    // A merge adds up two rows that were each within the limits.
+    // Each row is within the limits, but the two together may not be.
     let row = builder.finish_at(now)?;
     row.check()?;
     Ok(row)

@@ -1,5 +1,5 @@
-//! Which addresses a scan looks at: the filter's bounds and the continuation as a range of bytes,
-//! for the backends that keep rows in order themselves.
+//! The range of sort keys that a scan has to examine, from the key conditions of its filter and its
+//! continuation. The in-memory and the embedded backend keep rows in the order of these sort keys.
 
 use std::ops::Bound;
 
@@ -12,46 +12,48 @@ use crate::{
     page::Continuation,
 };
 
-/// Rows that one page examines before it ends short, so that a scan never holds a store for long.
+/// Number of rows that one page examines before it ends short, so that a scan never occupies a store for
+/// long.
 pub(crate) const EXAMINED_ROWS: usize = 20_000;
 
-/// A range of addresses, from `start` up to but not including `end`.
+/// A range of sort keys, from `start` up to but not including `end`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Window {
-    /// The first address.
+pub(crate) struct ScanRange {
+    /// The first sort key.
     pub(crate) start: Vec<u8>,
-    /// The address after the last one; `None`: there is no end.
+    /// The sort key after the last one; `None` if the range has no end.
     pub(crate) end: Option<Vec<u8>>,
 }
 
-impl Window {
-    /// The addresses that a scan looks at.
-    pub(crate) fn of(filter: &Filter, from: Option<&Continuation>) -> Self {
+impl ScanRange {
+    /// Returns a range that contains every row that the filter matches from the continuation on. It may
+    /// contain other rows.
+    pub(crate) fn for_scan(filter: &Filter, from: Option<&Continuation>) -> Self {
         let bounds = KeyBounds::of_filter(filter);
-        let mut window = match bounds.one_partition() {
+        let mut range = match bounds.one_partition() {
             Some(partition_key) => rows_within(partition_key, &bounds.row),
             None => partitions_within(&bounds.partition),
         };
         if let Some(from) = from {
-            let from = address(&from.partition_key, from.row_key.as_deref().unwrap_or_default());
-            window.start = window.start.max(from);
+            let from = sort_key(&from.partition_key, from.row_key.as_deref().unwrap_or_default());
+            range.start = range.start.max(from);
         }
-        window
+        range
     }
 
-    /// Whether no address is within.
+    /// Returns whether the range contains no sort key.
     pub(crate) fn is_empty(&self) -> bool {
         self.end.as_ref().is_some_and(|end| *end <= self.start)
     }
 }
 
-/// Refuses a scan that the service would refuse; how many rows its page has at most.
+/// Refuses a scan that the service would refuse, and returns the largest number of rows of its page.
 ///
 /// # Errors
 ///
-/// `is_invalid` for `$top` outside 1 to 1,000, more than 255 selected names, and a filter that has
-/// no text.
-pub(crate) fn page_rows(scan: &Scan<'_>) -> Result<usize> {
+/// `is_invalid` for a `$top` outside 1 to 1,000, more than 255 selected properties, or a filter that cannot
+/// be written as text.
+pub(crate) fn checked_page_rows(scan: &Scan<'_>) -> Result<usize> {
     scan.filter.check().map_err(|error| error.in_table(scan.table))?;
     let selected = scan.select.map_or(0, <[String]>::len);
     if selected > limits::PROPERTIES + 3 {
@@ -70,60 +72,61 @@ pub(crate) fn page_rows(scan: &Scan<'_>) -> Result<usize> {
     }
 }
 
-fn address(partition_key: &str, row_key: &str) -> Vec<u8> {
-    let mut bytes = partition(partition_key, BOUNDARY);
+fn sort_key(partition_key: &str, row_key: &str) -> Vec<u8> {
+    let mut bytes = partition_edge(partition_key, BOUNDARY);
     push_sort_key(&mut bytes, row_key);
     bytes
 }
 
-/// The PartitionKey and one byte more: the boundary for where its rows begin, the byte after it
-/// for where they end.
-fn partition(partition_key: &str, last: u8) -> Vec<u8> {
+/// Returns the sort key of the PartitionKey and one more byte: [`BOUNDARY`] for the place where its rows
+/// begin, [`AFTER_BOUNDARY`] for the place where they end.
+fn partition_edge(partition_key: &str, last: u8) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(partition_key.len() + 1);
     push_sort_key(&mut bytes, partition_key);
     bytes.push(last);
     bytes
 }
 
-const AFTER: u8 = BOUNDARY + 1;
+/// The byte after [`BOUNDARY`]: it sorts after all rows of a partition.
+const AFTER_BOUNDARY: u8 = BOUNDARY + 1;
 
-fn rows_within(partition_key: &str, (lower, upper): &(Bound<String>, Bound<String>)) -> Window {
-    let at = |row_key: &str| address(partition_key, row_key);
-    // No key holds U+0000: what follows a key directly is the key and that character.
+fn rows_within(partition_key: &str, (lower, upper): &(Bound<String>, Bound<String>)) -> ScanRange {
+    let at = |row_key: &str| sort_key(partition_key, row_key);
+    // No key contains U+0000: the first sort key after a key is the key with that character.
     let after = |row_key: &str| [at(row_key), vec![0]].concat();
-    Window {
+    ScanRange {
         start: match lower {
-            Bound::Unbounded => partition(partition_key, BOUNDARY),
+            Bound::Unbounded => partition_edge(partition_key, BOUNDARY),
             Bound::Included(row_key) => at(row_key),
             Bound::Excluded(row_key) => after(row_key),
         },
         end: Some(match upper {
-            Bound::Unbounded => partition(partition_key, AFTER),
+            Bound::Unbounded => partition_edge(partition_key, AFTER_BOUNDARY),
             Bound::Included(row_key) => after(row_key),
             Bound::Excluded(row_key) => at(row_key),
         }),
     }
 }
 
-fn partitions_within((lower, upper): &(Bound<String>, Bound<String>)) -> Window {
-    Window {
-        start: match before_nul(lower, Bound::Excluded) {
+fn partitions_within((lower, upper): &(Bound<String>, Bound<String>)) -> ScanRange {
+    ScanRange {
+        start: match cut_before_nul(lower, Bound::Excluded) {
             Bound::Unbounded => Vec::new(),
-            Bound::Included(key) => partition(key, BOUNDARY),
-            Bound::Excluded(key) => partition(key, AFTER),
+            Bound::Included(key) => partition_edge(key, BOUNDARY),
+            Bound::Excluded(key) => partition_edge(key, AFTER_BOUNDARY),
         },
-        end: match before_nul(upper, Bound::Included) {
+        end: match cut_before_nul(upper, Bound::Included) {
             Bound::Unbounded => None,
-            Bound::Included(key) => Some(partition(key, AFTER)),
-            Bound::Excluded(key) => Some(partition(key, BOUNDARY)),
+            Bound::Included(key) => Some(partition_edge(key, AFTER_BOUNDARY)),
+            Bound::Excluded(key) => Some(partition_edge(key, BOUNDARY)),
         },
     }
 }
 
-/// A literal may hold U+0000, which would be taken for the boundary. No key holds it, so the keys
-/// on the far side of such a literal are those after, and those on the near side those up to, the
-/// text before it.
-fn before_nul<'a>(
+/// Cuts a bound before its first U+0000, which would be taken for the boundary, and makes it the kind
+/// that `cut` says. No key contains U+0000: keys above such a literal are those above the text before
+/// it, and keys below the literal are those up to that text.
+fn cut_before_nul<'a>(
     bound: &'a Bound<String>,
     cut: impl FnOnce(&'a str) -> Bound<&'a str>,
 ) -> Bound<&'a str> {
@@ -165,25 +168,25 @@ mod tests {
             let (partition_key, row_key) =
                 (partition_key.replace('\0', ""), row_key.replace('\0', ""));
             let filter = Filter::all(conditions);
-            let window = Window::of(&filter, None);
+            let range = ScanRange::for_scan(&filter, None);
             let row = Row::build(&partition_key, &row_key).finish().unwrap();
             let at = encode_sort_key(&partition_key, &row_key);
-            let within = window.start <= at && window.end.as_ref().is_none_or(|end| at < *end);
-            prop_assert!(within || !filter.matches(&row).unwrap(), "{filter} {window:?} {at:?}");
+            let within = range.start <= at && range.end.as_ref().is_none_or(|end| at < *end);
+            prop_assert!(within || !filter.matches(&row).unwrap(), "{filter} {range:?} {at:?}");
         }
     }
 
     #[test]
     fn a_partition_with_row_bounds_is_exact() {
         let filter = Filter::parse("PartitionKey eq 'p' and RowKey ge 'b' and RowKey lt 'd'");
-        let window = Window::of(&filter.unwrap(), None);
-        assert_eq!((window.start, window.end), (b"p\0b".to_vec(), Some(b"p\0d".to_vec())));
+        let range = ScanRange::for_scan(&filter.unwrap(), None);
+        assert_eq!((range.start, range.end), (b"p\0b".to_vec(), Some(b"p\0d".to_vec())));
     }
 
     #[test]
     fn a_continuation_without_row_key_is_the_partition_begin() {
         let from = Continuation { partition_key: "p".into(), row_key: None };
-        let window = Window::of(&Filter::Constant(true), Some(&from));
-        assert_eq!((window.start, window.end), (b"p\0".to_vec(), None));
+        let range = ScanRange::for_scan(&Filter::Constant(true), Some(&from));
+        assert_eq!((range.start, range.end), (b"p\0".to_vec(), None));
     }
 }

@@ -1,0 +1,275 @@
+//! The in-memory backend.
+
+use std::{
+    collections::BTreeMap,
+    fmt, iter,
+    ops::Bound,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    time::Duration,
+};
+
+use tokio::task::{coop::consume_budget, yield_now};
+
+use crate::{
+    backend::{
+        Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest, row_rules,
+        scan_range::{EXAMINED_ROWS, ScanRange, checked_page_rows},
+    },
+    batch::{Batch, Written},
+    clock::{Clock, SystemClock},
+    edm::Ticks,
+    error::{Error, Result, ServiceCode},
+    key::encode_sort_key,
+    limits,
+    page::Continuation,
+    row::Row,
+};
+
+/// A backend that keeps rows in memory by the service's rules. The rows are lost when it is dropped.
+///
+/// ```
+/// use entable::{
+///     Batch, Operation, Row,
+///     backend::{Backend, Memory, Read, TableRequest},
+/// };
+///
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// let memory = Memory::new();
+/// memory.tables(TableRequest::Create("Staff")).await?;
+/// let row = Row::build("Sales", "empid_000223").finish()?;
+/// memory.apply(&Batch::single("Staff", Operation::insert(row))?).await?;
+/// let read =
+///     Read { table: "staff", partition_key: "Sales", row_key: "empid_000223", select: None };
+/// assert!(memory.read(read).await?.is_some());
+/// # Ok::<(), entable::Error>(())
+/// # }).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct Memory {
+    clock: Arc<dyn Clock>,
+    deleting_takes: Duration,
+    state: RwLock<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The tables, by name in lower case.
+    tables: BTreeMap<String, Table>,
+    /// Names of deleted tables that stay taken, with the end of that time.
+    names_being_deleted: BTreeMap<String, Ticks>,
+    /// The Timestamp of the last write.
+    last: Ticks,
+}
+
+/// A table, with its rows by sort key.
+struct Table {
+    name: String,
+    rows: BTreeMap<Vec<u8>, Row>,
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.tables.values().map(|t| (&t.name, t.rows.len()))).finish()
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Memory {
+    /// Makes an empty store with the clock of the system.
+    pub fn new() -> Self {
+        Self::with_clock(Arc::new(SystemClock))
+    }
+
+    /// Makes an empty store that takes its Timestamps from `clock`.
+    pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, deleting_takes: Duration::ZERO, state: RwLock::default() }
+    }
+
+    /// Sets how long the name of a deleted table stays taken: creating the table again fails with
+    /// `TableBeingDeleted`, as on the service for about 40 s. Zero by default.
+    #[must_use]
+    pub fn deleting_takes(self, time: Duration) -> Self {
+        Self { deleting_takes: time, ..self }
+    }
+
+    // A poisoned lock is used on: a write changes the maps only after everything that can fail.
+    fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read_row(&self, request: Read<'_>) -> Result<Option<Row>> {
+        let Read { table, partition_key, row_key, select } = request;
+        row_rules::check_keys(table, partition_key, row_key)?;
+        let state = self.state();
+        let row = state.table(table)?.rows.get(&encode_sort_key(partition_key, row_key));
+        row.map(|row| row_rules::select_properties(row, select)).transpose()
+    }
+
+    fn scan_page(&self, scan: Scan<'_>) -> Result<Rows> {
+        let most = checked_page_rows(&scan)?;
+        let range = ScanRange::for_scan(scan.filter, scan.from);
+        let state = self.state();
+        let table = state.table(scan.table)?;
+        let now = self.clock.now().max(state.last);
+        let mut page = Rows { date: Some(now), ..Rows::default() };
+        for (examined, row) in table.rows_in(&range).enumerate() {
+            if page.rows.len() == most || examined == EXAMINED_ROWS {
+                page.next = Some(Continuation {
+                    partition_key: row.partition_key().to_owned(),
+                    row_key: Some(row.row_key().to_owned()),
+                });
+                break;
+            }
+            if scan.filter.matches(row)? {
+                page.rows.push(row_rules::select_properties(row, scan.select)?);
+            }
+        }
+        Ok(page)
+    }
+
+    fn apply_batch(&self, batch: &Batch) -> Result<Vec<Written>> {
+        row_rules::check_not_empty(batch)?;
+        let mut state = self.state_mut();
+        let now = row_rules::next_write_time(&*self.clock, state.last);
+        let table =
+            state.table_mut(batch.table()).map_err(|e| row_rules::operation_error(e, batch, 0))?;
+        let mut outcomes = Vec::with_capacity(batch.len());
+        for (index, operation) in batch.operations().iter().enumerate() {
+            let sort_key = operation.row().sort_key();
+            let outcome = row_rules::resulting_row(table.rows.get(&sort_key), operation, now)
+                .map_err(|error| row_rules::operation_error(error, batch, index))?;
+            outcomes.push((sort_key, outcome));
+        }
+        let answers = iter::zip(batch.operations(), &outcomes);
+        let written = answers
+            .map(|(op, (_, outcome))| row_rules::written_answer(op, outcome.as_ref()))
+            .collect();
+        for (sort_key, outcome) in outcomes {
+            match outcome {
+                Some(row) => table.rows.insert(sort_key, row),
+                None => table.rows.remove(&sort_key),
+            };
+        }
+        state.last = now;
+        Ok(written)
+    }
+
+    pub(super) fn create_table(&self, name: &str) -> Result<TableNames> {
+        limits::check_table_name(name)?;
+        let mut state = self.state_mut();
+        let key = name.to_ascii_lowercase();
+        let refuse = |code, why| Err(Error::service(code, why).in_table(name));
+        if state.tables.contains_key(&key) {
+            return refuse(ServiceCode::TableAlreadyExists, "the table exists already");
+        }
+        let now = self.clock.now();
+        state.names_being_deleted.retain(|_, until| *until > now);
+        if state.names_being_deleted.contains_key(&key) {
+            let why = "the table is still being deleted, try again later";
+            return refuse(ServiceCode::TableBeingDeleted, why);
+        }
+        state.tables.insert(key, Table { name: name.to_owned(), rows: BTreeMap::new() });
+        Ok(TableNames::default())
+    }
+
+    fn delete_table(&self, name: &str) -> Result<TableNames> {
+        let key = name.to_ascii_lowercase();
+        let mut state = self.state_mut();
+        let Some(dropped) = state.tables.remove(&key) else {
+            let why = "there is no table of this name";
+            return Err(Error::service(ServiceCode::ResourceNotFound, why).in_table(name));
+        };
+        let ticks = i64::try_from(self.deleting_takes.as_nanos() / 100).unwrap_or(i64::MAX);
+        let until = self.clock.now().get().saturating_add(ticks);
+        state.names_being_deleted.insert(key, Ticks::new(until).unwrap_or(Ticks::MAX));
+        drop(state);
+        // Freed after the lock, because freeing a million rows takes a while.
+        drop(dropped);
+        Ok(TableNames::default())
+    }
+
+    fn list_tables(&self, from: Option<&str>) -> TableNames {
+        let state = self.state();
+        let first = from.unwrap_or_default().to_ascii_lowercase();
+        let mut names = TableNames::default();
+        for (key, table) in state.tables.range(first..) {
+            if names.names.len() == usize::try_from(limits::PAGE_ROWS).unwrap_or(1) {
+                names.next = Some(key.clone());
+                break;
+            }
+            names.names.push(table.name.clone());
+        }
+        names
+    }
+}
+
+impl State {
+    fn table(&self, name: &str) -> Result<&Table> {
+        let table = self.tables.get(&name.to_ascii_lowercase());
+        table.ok_or_else(|| row_rules::table_missing_error(name))
+    }
+
+    fn table_mut(&mut self, name: &str) -> Result<&mut Table> {
+        let table = self.tables.get_mut(&name.to_ascii_lowercase());
+        table.ok_or_else(|| row_rules::table_missing_error(name))
+    }
+}
+
+impl Table {
+    fn rows_in(&self, range: &ScanRange) -> impl Iterator<Item = &Row> {
+        let start = Bound::Included(range.start.as_slice());
+        let end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        // `BTreeMap::range` panics on a range that ends before it starts.
+        let rows = (!range.is_empty()).then(|| self.rows.range::<[u8], _>((start, end)));
+        rows.into_iter().flatten().map(|(_, row)| row)
+    }
+}
+
+// No function here waits for anything: without the explicit yields, a long query or a busy writer would
+// keep its thread from other tasks.
+#[deny(clippy::missing_trait_methods)]
+impl Backend for Memory {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new("memory", false).exclusive()
+    }
+
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+        Box::pin(async move {
+            consume_budget().await;
+            self.read_row(request)
+        })
+    }
+
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
+        Box::pin(async move {
+            yield_now().await;
+            self.scan_page(request)
+        })
+    }
+
+    fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
+        Box::pin(async move {
+            consume_budget().await;
+            self.apply_batch(batch)
+        })
+    }
+
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>> {
+        Box::pin(async move {
+            match request {
+                TableRequest::Create(name) => self.create_table(name),
+                TableRequest::Delete(name) => self.delete_table(name),
+                TableRequest::List { from } => Ok(self.list_tables(from)),
+            }
+        })
+    }
+}

@@ -1,0 +1,74 @@
+//! The trait through which the rest of the crate reads and writes rows.
+
+use std::{fmt, future::Future, pin::Pin, sync::Arc};
+
+use super::request::{Capabilities, Read, Rows, Scan, TableNames, TableRequest};
+use crate::{
+    batch::{Batch, Written},
+    error::Result,
+    row::Row,
+};
+
+/// The future that the functions of a backend return.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A store of rows that behaves by the rules of the Azure Table service.
+///
+/// Implementations and callers keep this contract:
+///
+/// * An error has the service's code ([`Error::service`](crate::Error::service)) where the service has
+///   one; other failures of disk or network are [`ErrorKind::Backend`].
+/// * `apply` is all or nothing, isolated, and durable as the backend promises when it returns.
+///   [`failed_index`](crate::Error::failed_index) tells which operation failed. If the outcome of a
+///   write is unknown, the error is `is_ambiguous`, and never one that claims that the write did not
+///   happen. The error of a request that was never sent has [`NotSent`](super::NotSent) as its source.
+/// * Two successive writes of one row never give the same ETag.
+/// * `scan` returns rows in ordinal order of (PartitionKey, RowKey) if [`Capabilities::ordered`] says so.
+///   An empty page can have a continuation. A continuation names the next row, and stays valid if that
+///   row is deleted.
+/// * The date of a page and the Timestamps of its rows come from one clock. Work that has to wait until
+///   a row is old is never done with a backend whose pages have no date.
+/// * If the future of a write is dropped, the write may or may not happen.
+///
+/// [`ErrorKind::Backend`]: crate::ErrorKind::Backend
+pub trait Backend: Send + Sync + fmt::Debug + 'static {
+    /// Returns what this backend can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Reads one row by its keys. Returns `None` if there is no such row, and fails with `TableNotFound` if
+    /// there is no such table.
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>>;
+
+    /// Reads one page of the rows that match a filter.
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>>;
+
+    /// Carries out one operation, or several as an entity group transaction. The answer has one item for each
+    /// operation.
+    fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>>;
+
+    /// Creates, deletes or lists tables.
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>>;
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<B: Backend + ?Sized> Backend for Arc<B> {
+    fn capabilities(&self) -> Capabilities {
+        (**self).capabilities()
+    }
+
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+        (**self).read(request)
+    }
+
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
+        (**self).scan(request)
+    }
+
+    fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
+        (**self).apply(batch)
+    }
+
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>> {
+        (**self).tables(request)
+    }
+}
