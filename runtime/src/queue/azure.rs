@@ -13,7 +13,7 @@ use crate::{
     AzureOptions,
     backend::{
         BoxFuture,
-        azure::{Queues, Text},
+        azure::{AzureQueues, QueueMessage},
         layer::{Retry, RetryPolicy},
     },
     error::{Error, ErrorKind, Result},
@@ -50,7 +50,7 @@ const LOOKS: usize = 32;
 /// ```
 #[derive(Debug, Clone)]
 pub struct AzureQueue {
-    queues: Queues,
+    queues: AzureQueues,
     retry: Retry,
     name: String,
     poison: String,
@@ -64,10 +64,10 @@ impl AzureQueue {
     ///
     /// `is_invalid` for a name that no queue has, or options that do not tell where the queues are.
     pub fn new(options: AzureOptions, name: impl Into<String>) -> Result<Self> {
-        Self::of(Queues::new(options)?, name.into(), RetryPolicy::default())
+        Self::of(AzureQueues::new(options)?, name.into(), RetryPolicy::default())
     }
 
-    pub(crate) fn of(queues: Queues, name: String, policy: RetryPolicy) -> Result<Self> {
+    pub(crate) fn of(queues: AzureQueues, name: String, policy: RetryPolicy) -> Result<Self> {
         let poison = [&name, POISON].concat();
         check_name(&name)?;
         check_name(&poison)?;
@@ -82,11 +82,12 @@ impl AzureQueue {
     }
 
     async fn put(&self, queue: &str, text: &str, delay: Duration) -> Result<String> {
-        let put =
-            || -> BoxFuture<'_, Result<Text>> { Box::pin(self.queues.put(queue, text, delay)) };
+        let put = || -> BoxFuture<'_, Result<QueueMessage>> {
+            Box::pin(self.queues.put_message(queue, text, delay))
+        };
         let put = match self.again(put).await {
             Err(error) if is_missing(&error) => {
-                self.again(|| Box::pin(self.queues.create(queue))).await?;
+                self.again(|| Box::pin(self.queues.create_queue(queue))).await?;
                 self.again(put).await?
             }
             put => put?,
@@ -106,7 +107,7 @@ impl AzureQueue {
             return Ok(Vec::new());
         }
         let until = Instant::now() + visibility;
-        let got = self.again(|| Box::pin(self.queues.get(queue, most, visibility))).await;
+        let got = self.again(|| Box::pin(self.queues.get_messages(queue, most, visibility))).await;
         let got = match got {
             Err(error) if is_missing(&error) => return Ok(Vec::new()),
             got => got?,
@@ -125,7 +126,10 @@ impl AzureQueue {
         let until = Instant::now() + visibility;
         let updated = {
             let place = place(message);
-            self.again(|| Box::pin(self.queues.update(&self.name, place, &text, visibility))).await
+            self.again(|| {
+                Box::pin(self.queues.update_message(&self.name, place, &text, visibility))
+            })
+            .await
         };
         let receipt = updated.map_err(|error| lost(error, message))?;
         let is_plain = body.is_none() && is_plain(message);
@@ -135,7 +139,7 @@ impl AzureQueue {
 
     async fn remove(&self, queue: &str, message: &Received) -> Result<()> {
         let place = place(message);
-        let deleted = self.again(|| Box::pin(self.queues.delete(queue, place))).await;
+        let deleted = self.again(|| Box::pin(self.queues.delete_message(queue, place))).await;
         deleted.map_err(|error| lost(error, message))
     }
 
@@ -153,11 +157,12 @@ impl AzureQueue {
         if most == 0 {
             return Ok(Vec::new());
         }
-        let found = match self.again(|| Box::pin(self.queues.peek(&self.poison, most))).await {
-            Err(error) if is_missing(&error) => return Ok(Vec::new()),
-            found => found?,
-        };
-        let poison = |one: Text| {
+        let found =
+            match self.again(|| Box::pin(self.queues.peek_messages(&self.poison, most))).await {
+                Err(error) if is_missing(&error) => return Ok(Vec::new()),
+                found => found?,
+            };
+        let poison = |one: QueueMessage| {
             let place = one.id.clone();
             let body = decoded(&one.text).unwrap_or(one.text);
             Poison::new(one.id, body, one.count, None, place)
@@ -197,7 +202,7 @@ impl AzureQueue {
         for other in &others {
             // Visible again by itself a little later, where this fails.
             let (text, place) = (text_of(other)?, place(other));
-            let _ = self.queues.update(&self.poison, place, &text, Duration::ZERO).await;
+            let _ = self.queues.update_message(&self.poison, place, &text, Duration::ZERO).await;
         }
         done
     }
@@ -220,7 +225,7 @@ fn decoded(text: &str) -> Option<String> {
 }
 
 /// A message of a text.
-fn received(one: Text, until: Instant) -> Received {
+fn received(one: QueueMessage, until: Instant) -> Received {
     match decoded(&one.text) {
         Some(body) => Received::new(one.id, body, one.count, until, one.receipt),
         None => {
@@ -309,7 +314,7 @@ mod tests {
 
     fn came(text: &str) -> Received {
         let text = text.to_owned();
-        let one = Text { id: "1".into(), receipt: "Yz==".into(), count: 1, text };
+        let one = QueueMessage { id: "1".into(), receipt: "Yz==".into(), count: 1, text };
         received(one, Instant::now())
     }
 

@@ -5,7 +5,7 @@ use std::{fmt, fmt::Write};
 use time::OffsetDateTime;
 
 use crate::{
-    backend::azure::query_value,
+    backend::azure::encode_query_value,
     edm::Ticks,
     error::{Error, ErrorKind},
 };
@@ -61,7 +61,7 @@ pub(super) fn query_string(members: &[(&str, &str)]) -> String {
     let mut query = String::new();
     for (name, value) in members.iter().filter(|(_, value)| !value.is_empty()) {
         let separator = if query.is_empty() { "" } else { "&" };
-        let _ = write!(query, "{separator}{name}={}", query_value(value));
+        let _ = write!(query, "{separator}{name}={}", encode_query_value(value));
     }
     query
 }

@@ -7,11 +7,11 @@ use azure_data_tables::clients::{TableClient, TableServiceClient, TableServiceCl
 use azure_storage::{CloudLocation, StorageCredentials};
 
 use super::{
-    AzureOptions,
-    call::{Call, Effect},
+    call::{Effect, ServiceCall},
     credential::{Credential, Service},
     endpoint::Endpoint,
-    transport::{Answer, Exchange, Shared, Transport},
+    options::AzureOptions,
+    transport::{Exchange, HttpAnswer, SharedExchange, Transport},
 };
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -35,11 +35,11 @@ pub(super) struct Account {
 
 impl Account {
     pub(super) fn new(options: AzureOptions) -> Result<Self> {
-        Self::of(options, None)
+        Self::for_service(options, None)
     }
 
     /// The account, for a service beside tables where one is named.
-    pub(super) fn of(options: AzureOptions, service: Option<Service>) -> Result<Self> {
+    pub(super) fn for_service(options: AzureOptions, service: Option<Service>) -> Result<Self> {
         let endpoint = options.endpoint.clone().ok_or_else(|| {
             let message =
                 "a SAS token alone does not tell the account; name it, or give the endpoint";
@@ -71,23 +71,23 @@ impl Account {
     }
 
     /// The client of the service, for requests about tables.
-    pub(super) fn service(&self) -> &TableServiceClient {
+    pub(super) fn service_client(&self) -> &TableServiceClient {
         &self.client
     }
 
     /// The client of a table whose name is one: others would reach into the address.
-    pub(super) fn table(&self, name: &str) -> Result<TableClient> {
+    pub(super) fn table_client(&self, name: &str) -> Result<TableClient> {
         limits::check_table_name(name)?;
         Ok(self.client.table_client(name))
     }
 
     /// Makes a call: `send` starts it with the context that it is given. The answer is whatever the
     /// service said.
-    pub(super) async fn call<F, T>(
+    pub(super) async fn send<F, T>(
         &self,
-        call: Call,
-        send: impl FnOnce(Context) -> F,
-    ) -> Result<Answer>
+        call: ServiceCall,
+        start: impl FnOnce(Context) -> F,
+    ) -> Result<HttpAnswer>
     where
         F: Future<Output = azure_core::Result<T>>,
     {
@@ -95,13 +95,13 @@ impl Account {
         let path = call.address.map(|address| format!("{}/{address}", self.path));
         let exchange = Arc::new(Exchange::new(call.body, path));
         let mut context = Context::new();
-        context.insert(Shared(Arc::clone(&exchange)));
+        context.insert(SharedExchange(Arc::clone(&exchange)));
         context.insert(CustomHeaders::from(call.headers));
-        let sent = tokio::time::timeout(self.timeout, send(context)).await;
-        let Ok(sent) = sent else { return Err(self.timed_out(effect)) };
-        match exchange.take() {
+        let sent = tokio::time::timeout(self.timeout, start(context)).await;
+        let Ok(sent) = sent else { return Err(self.timeout_error(effect)) };
+        match exchange.take_outcome() {
             Some(Ok(answer)) => Ok(answer),
-            Some(Err(failure)) => Err(self.unanswered(failure, effect)),
+            Some(Err(failure)) => Err(self.no_answer_error(failure, effect)),
             None => {
                 let message = "the client refused to send the request";
                 let error = Error::new(ErrorKind::Invalid, message);
@@ -114,12 +114,12 @@ impl Account {
     }
 
     /// The error of a refusal, for an answer of which only success was expected.
-    pub(super) fn succeeded(&self, answer: Answer, effect: Effect) -> Result<Answer> {
+    pub(super) fn expect_success(&self, answer: HttpAnswer, effect: Effect) -> Result<HttpAnswer> {
         if !answer.is_success() {
-            return Err(self.refused(&answer, effect));
+            return Err(self.refusal_error(&answer, effect));
         }
         if effect == Effect::Writes && !matches!(answer.status, 201 | 202 | 204) {
-            return Err(self.foreign(&answer, effect));
+            return Err(self.foreign_answer_error(&answer, effect));
         }
         Ok(answer)
     }

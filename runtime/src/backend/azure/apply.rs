@@ -6,9 +6,9 @@ use serde::de::IgnoredAny;
 
 use super::{
     account::Account,
-    call::{Call, Effect},
-    transport::Answer,
-    wire::{self, BatchBody, Json},
+    call::{Effect, ServiceCall},
+    transport::HttpAnswer,
+    wire::{self, BatchBody, JsonRow},
 };
 use crate::{
     backend::row_rules,
@@ -20,14 +20,14 @@ impl Account {
     pub(super) async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
         row_rules::check_not_empty(batch)?;
         for (index, operation) in batch.operations().iter().enumerate() {
-            check_version(operation)
+            check_etag(operation)
                 .map_err(|error| row_rules::operation_error(error, batch, index))?;
         }
         let written = match batch.operations() {
             [operation] => {
-                self.apply_one(batch.table(), operation).await.map(|written| vec![written])
+                self.apply_single(batch.table(), operation).await.map(|written| vec![written])
             }
-            _ => self.apply_all(batch).await,
+            _ => self.apply_transaction(batch).await,
         };
         written.map_err(|error| {
             let index = error.failed_index().or_else(|| (batch.len() == 1).then_some(0));
@@ -38,40 +38,47 @@ impl Account {
         })
     }
 
-    async fn apply_one(&self, table: &str, operation: &Operation) -> Result<Written> {
-        let mut call = Call::writing();
-        if let Some(body) = body(operation)? {
-            call = call.body(body);
+    async fn apply_single(&self, table: &str, operation: &Operation) -> Result<Written> {
+        let mut call = ServiceCall::write();
+        if let Some(body) = json_body(operation)? {
+            call = call.with_body(body);
         }
         if operation.verb() != Verb::Insert {
-            call = call.at(table, operation.row().partition_key(), operation.row().row_key());
+            call = call.with_row_address(
+                table,
+                operation.row().partition_key(),
+                operation.row().row_key(),
+            );
         }
-        let table = self.table(table)?;
-        let answer = self.call(call, |context| send(table, operation, context)).await?;
-        let answer = self.succeeded(answer, Effect::Writes)?;
+        let table = self.table_client(table)?;
+        let answer = self.send(call, |context| send_operation(table, operation, context)).await?;
+        let answer = self.expect_success(answer, Effect::Writes)?;
         let etag = answer.header("etag").filter(|_| operation.verb() != Verb::Delete);
-        Ok(Written { status: answer.status, etag: etag.map(wire::version) })
+        Ok(Written { status: answer.status, etag: etag.map(wire::parse_etag) })
     }
 
     /// The client makes and sends the request; the body is written here.
-    async fn apply_all(&self, batch: &Batch) -> Result<Vec<Written>> {
-        let table = self.table(batch.table())?;
+    async fn apply_transaction(&self, batch: &Batch) -> Result<Vec<Written>> {
+        let table = self.table_client(batch.table())?;
         let BatchBody { bytes, content_type } = BatchBody::new(&self.endpoint, batch)?;
-        let call = Call::writing().body(bytes).header("content-type", content_type);
+        let call = ServiceCall::write().with_body(bytes).with_header("content-type", content_type);
         let transaction = table.partition_key_client(batch.partition_key()).transaction();
-        let answer = self.call(call, |context| transaction.context(context).into_future()).await?;
-        let answer = self.succeeded(answer, Effect::Writes)?;
-        self.outcome_of(batch, &answer)
+        let answer = self.send(call, |context| transaction.context(context).into_future()).await?;
+        let answer = self.expect_success(answer, Effect::Writes)?;
+        self.read_transaction_answer(batch, &answer)
     }
 
     /// What became of the operations: the HTTP status is 202 also for a transaction that failed.
-    fn outcome_of(&self, batch: &Batch, answer: &Answer) -> Result<Vec<Written>> {
+    fn read_transaction_answer(&self, batch: &Batch, answer: &HttpAnswer) -> Result<Vec<Written>> {
         let text = String::from_utf8_lossy(&answer.body);
-        let parts = wire::parts(&text);
+        let parts = wire::batch_answer_parts(&text);
         if let Some(failed) = parts.iter().find(|part| !(200..300).contains(&part.status)) {
-            let found = wire::refusal(failed.status, failed.body.as_bytes(), failed.error_code);
+            let found =
+                wire::read_refusal(failed.status, failed.body.as_bytes(), failed.error_code);
             let index = found.index.unwrap_or(0).min(batch.len() - 1);
-            return Err(self.error_of(failed.status, found, Effect::Writes).at_operation(index));
+            return Err(self
+                .service_error(failed.status, found, Effect::Writes)
+                .at_operation(index));
         }
         if parts.len() != batch.len() {
             let message = format!(
@@ -86,7 +93,7 @@ impl Account {
             .zip(parts)
             .map(|(operation, part)| {
                 let etag = part.etag.filter(|_| operation.verb() != Verb::Delete);
-                Written { status: part.status, etag: etag.map(wire::version) }
+                Written { status: part.status, etag: etag.map(wire::parse_etag) }
             })
             .collect())
     }
@@ -94,7 +101,7 @@ impl Account {
 
 /// Refuses what is no ETag: the service would, and a text with line ends would go on as another
 /// header.
-fn check_version(operation: &Operation) -> Result<()> {
+fn check_etag(operation: &Operation) -> Result<()> {
     match operation.condition() {
         Some(Condition::Match(etag))
             if !etag.is_weak() || etag.to_string().contains(char::is_control) =>
@@ -107,12 +114,12 @@ fn check_version(operation: &Operation) -> Result<()> {
 }
 
 /// The JSON of the row; `None` for a delete.
-fn body(operation: &Operation) -> Result<Option<Vec<u8>>> {
+fn json_body(operation: &Operation) -> Result<Option<Vec<u8>>> {
     if operation.verb() == Verb::Delete {
         return Ok(None);
     }
     let mut body = Vec::with_capacity(operation.row().as_bytes().len() * 2);
-    serde_json::to_writer(&mut body, &Json(operation.row())).map_err(|error| {
+    serde_json::to_writer(&mut body, &JsonRow(operation.row())).map_err(|error| {
         Error::service(ServiceCode::InvalidInput, "the row cannot be written as JSON")
             .with_source(error)
     })?;
@@ -121,7 +128,7 @@ fn body(operation: &Operation) -> Result<Option<Vec<u8>>> {
 
 /// Sends one operation through the client's method for it. A condition is always given: left out,
 /// the client would overwrite or delete whatever is there.
-async fn send(
+async fn send_operation(
     table: TableClient,
     operation: &Operation,
     context: Context,
@@ -132,8 +139,8 @@ async fn send(
         return insert.into_future().await.map(drop);
     }
     let entity = table
-        .partition_key_client(wire::doubled(row.partition_key()))
-        .entity_client(wire::doubled(row.row_key()));
+        .partition_key_client(wire::double_quotes(row.partition_key()))
+        .entity_client(wire::double_quotes(row.row_key()));
     let condition = match operation.condition() {
         Some(Condition::Match(etag)) => IfMatchCondition::Etag(Etag::from(etag.to_string())),
         Some(Condition::Any) | None => IfMatchCondition::Any,

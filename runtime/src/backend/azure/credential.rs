@@ -7,7 +7,7 @@ use std::{fmt, sync::Arc};
 
 use azure_core::{Request, auth::TokenCredential, headers};
 
-use super::AccountKey;
+use super::account_key::AccountKey;
 use crate::error::{Error, ErrorKind, Result};
 
 /// One of the three ways to be let in.
@@ -29,7 +29,7 @@ pub(super) enum Service {
 }
 
 /// What a request carries.
-pub(super) enum Proof {
+pub(super) enum Authorization {
     /// The value of `Authorization`.
     Header(String),
     /// To be added to the query.
@@ -64,25 +64,25 @@ impl Credential {
     }
 
     /// Signs a request.
-    pub(super) async fn prove(
+    pub(super) async fn authorize(
         &self,
         request: &Request,
         account: &str,
         service: Service,
-    ) -> azure_core::Result<Proof> {
+    ) -> azure_core::Result<Authorization> {
         Ok(match self {
             Self::Key(key) => {
                 let text = match service {
-                    Service::Queues => to_sign_for_queues(request, account),
-                    Service::Tables | Service::Cosmos => to_sign(request, account),
+                    Service::Queues => queue_string_to_sign(request, account),
+                    Service::Tables | Service::Cosmos => table_string_to_sign(request, account),
                 };
-                Proof::Header(format!("SharedKey {account}:{}", key.sign(&text)))
+                Authorization::Header(format!("SharedKey {account}:{}", key.sign(&text)))
             }
-            Self::Sas(token) => Proof::Query(Arc::clone(token)),
+            Self::Sas(token) => Authorization::Query(Arc::clone(token)),
             Self::Token(source) => {
                 let scope = if service == Service::Cosmos { COSMOS_SCOPE } else { STORAGE_SCOPE };
                 let token = source.get_token(&[scope]).await?;
-                Proof::Header(format!("Bearer {}", token.token.secret()))
+                Authorization::Header(format!("Bearer {}", token.token.secret()))
             }
         })
     }
@@ -90,7 +90,7 @@ impl Credential {
 
 /// The text that Shared Key signs for tables ("Authorize with Shared Key", table service): the path
 /// as it is sent, and of the query only `comp`.
-fn to_sign(request: &Request, account: &str) -> String {
+fn table_string_to_sign(request: &Request, account: &str) -> String {
     let header = |name| request.headers().get_optional_str(&name).unwrap_or_default();
     let url = request.url();
     let comp = url.query_pairs().find(|(name, _)| name == "comp");
@@ -108,7 +108,7 @@ fn to_sign(request: &Request, account: &str) -> String {
 /// The text that Shared Key signs for queues ("Authorize with Shared Key", blobs, queues and files):
 /// headers, those of the service's own in order, the path with the account before it, and the query
 /// decoded and in order.
-fn to_sign_for_queues(request: &Request, account: &str) -> String {
+fn queue_string_to_sign(request: &Request, account: &str) -> String {
     let header = |name| request.headers().get_optional_str(&name).unwrap_or_default();
     let url = request.url();
     let length = Some(header(headers::CONTENT_LENGTH)).filter(|length| *length != "0");
@@ -162,9 +162,10 @@ mod tests {
             request.insert_header(headers::CONTENT_TYPE, content_type);
         }
         let key = AccountKey::new("myaccount", KEY).unwrap();
-        match Credential::Key(key).prove(&request, "myaccount", Service::Tables).await.unwrap() {
-            Proof::Header(header) => header,
-            Proof::Query(_) => unreachable!(),
+        match Credential::Key(key).authorize(&request, "myaccount", Service::Tables).await.unwrap()
+        {
+            Authorization::Header(header) => header,
+            Authorization::Query(_) => unreachable!(),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// The endpoint suffix of the public cloud. Others: `core.chinacloudapi.cn`,
 /// `core.usgovcloudapi.net`.
-pub(super) const PUBLIC: &str = "core.windows.net";
+pub(super) const PUBLIC_CLOUD_SUFFIX: &str = "core.windows.net";
 
 /// An account's table endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Endpoint {
     }
 
     /// `https://account.table.suffix`.
-    pub(super) fn of_account(protocol: &str, account: &str, suffix: &str) -> Result<Self> {
+    pub(super) fn for_account(protocol: &str, account: &str, suffix: &str) -> Result<Self> {
         let shaped = !account.is_empty()
             && account.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
         if !shaped {
@@ -47,7 +47,7 @@ impl Endpoint {
         if suffix.is_empty() || !suffix.bytes().all(named) {
             return Err(Error::new(
                 ErrorKind::Invalid,
-                format!("the endpoint suffix is not a name such as `{PUBLIC}`"),
+                format!("the endpoint suffix is not a name such as `{PUBLIC_CLOUD_SUFFIX}`"),
             ));
         }
         if !matches!(protocol, "http" | "https") {
@@ -58,7 +58,7 @@ impl Endpoint {
 
     /// Where the queues of the same account are, where its address tells.
     #[cfg(feature = "azure-queue")]
-    pub(super) fn queues(&self) -> Option<Self> {
+    pub(super) fn queue_endpoint(&self) -> Option<Self> {
         let emulator = self.url.strip_suffix(EMULATOR_ACCOUNT);
         if let Some(host) = emulator.and_then(|url| url.strip_suffix(":10002/")) {
             return Some(Self { url: format!("{host}:10001/{EMULATOR_ACCOUNT}"), ..self.clone() });
@@ -148,7 +148,7 @@ mod tests {
         assert!(local.loopback && !local.cosmos);
         assert!(Endpoint::parse("https://a.table.cosmos.azure.com:443/").unwrap().cosmos);
         assert_eq!(
-            Endpoint::of_account("https", "a", "core.chinacloudapi.cn").unwrap().url,
+            Endpoint::for_account("https", "a", "core.chinacloudapi.cn").unwrap().url,
             "https://a.table.core.chinacloudapi.cn"
         );
     }
@@ -156,13 +156,14 @@ mod tests {
     #[cfg(feature = "azure-queue")]
     #[test]
     fn the_tables_address_tells_that_of_the_queues() {
-        let queues = |url: &str| Endpoint::parse(url).unwrap().queues().map(|found| found.url);
+        let queues =
+            |url: &str| Endpoint::parse(url).unwrap().queue_endpoint().map(|found| found.url);
         assert_eq!(
             queues("https://me.table.core.windows.net").as_deref(),
             Some("https://me.queue.core.windows.net")
         );
         assert_eq!(
-            Endpoint::emulator().queues().unwrap().url,
+            Endpoint::emulator().queue_endpoint().unwrap().url,
             "http://127.0.0.1:10001/devstoreaccount1"
         );
         assert_eq!(queues("http://127.0.0.1:1234/devstoreaccount1"), None);
@@ -174,6 +175,8 @@ mod tests {
         for wrong in ["", "me", "ftp://me.table.core.windows.net", "http://127.0.0.1:10002"] {
             assert!(Endpoint::parse(wrong).unwrap_err().is_invalid(), "{wrong}");
         }
-        assert!(Endpoint::of_account("https", "Me/../", PUBLIC).unwrap_err().is_invalid());
+        assert!(
+            Endpoint::for_account("https", "Me/../", PUBLIC_CLOUD_SUFFIX).unwrap_err().is_invalid()
+        );
     }
 }

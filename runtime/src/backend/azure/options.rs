@@ -5,10 +5,10 @@ use std::{fmt, sync::Arc, time::Duration};
 use azure_core::{HttpClient, auth::TokenCredential};
 
 use super::{
-    AccountKey,
-    connection::Settings,
+    account_key::AccountKey,
+    connection_string::ConnectionSettings,
     credential::Credential,
-    endpoint::{Endpoint, PUBLIC},
+    endpoint::{Endpoint, PUBLIC_CLOUD_SUFFIX},
 };
 use crate::error::{Error, ErrorKind, Result};
 
@@ -59,7 +59,7 @@ impl AzureOptions {
     ///
     /// `is_invalid` for a text that names no endpoint or no credential. The text is never quoted.
     pub fn from_connection_string(text: &str) -> Result<Self> {
-        let settings = Settings::parse(text)?;
+        let settings = ConnectionSettings::parse(text)?;
         let credential = match (settings.key()?, &settings.sas) {
             (Some(key), _) => Credential::Key(key),
             (None, Some(sas)) => Credential::sas(sas)?,
@@ -71,7 +71,7 @@ impl AzureOptions {
         };
         let mut options = Self::new(credential);
         options.endpoint = Some(settings.endpoint()?);
-        options.queues = settings.queues()?;
+        options.queues = settings.queue_endpoint()?;
         options.account = settings.account;
         Ok(options)
     }
@@ -84,7 +84,7 @@ impl AzureOptions {
     /// `is_invalid` for a key that is not base64 or a name that no account has.
     pub fn from_account_key(account: &str, key: &str) -> Result<Self> {
         let key = AccountKey::new(account, key)?;
-        Self::new(Credential::Key(key)).of_account(account)
+        Self::new(Credential::Key(key)).for_account(account)
     }
 
     /// A shared access signature: its URL, or the token alone, which needs
@@ -119,7 +119,7 @@ impl AzureOptions {
         account: &str,
         credential: Arc<dyn TokenCredential>,
     ) -> Result<Self> {
-        Self::new(Credential::Token(credential)).of_account(account)
+        Self::new(Credential::Token(credential)).for_account(account)
     }
 
     /// The emulator at its usual address, `http://127.0.0.1:10002`.
@@ -129,8 +129,8 @@ impl AzureOptions {
         options
     }
 
-    fn of_account(mut self, account: &str) -> Result<Self> {
-        self.endpoint = Some(Endpoint::of_account("https", account, PUBLIC)?);
+    fn for_account(mut self, account: &str) -> Result<Self> {
+        self.endpoint = Some(Endpoint::for_account("https", account, PUBLIC_CLOUD_SUFFIX)?);
         self.account = Some(account.to_owned());
         Ok(self)
     }
@@ -141,7 +141,7 @@ impl AzureOptions {
     ///
     /// `is_invalid` for a name that no account has.
     pub fn account(self, account: &str) -> Result<Self> {
-        self.of_account(account)
+        self.for_account(account)
     }
 
     /// Another cloud: `core.chinacloudapi.cn`, `core.usgovcloudapi.net`, ..
@@ -155,7 +155,7 @@ impl AzureOptions {
                 "an endpoint suffix needs an account; name it first, or give the whole endpoint",
             )
         })?;
-        self.endpoint = Some(Endpoint::of_account("https", account, suffix)?);
+        self.endpoint = Some(Endpoint::for_account("https", account, suffix)?);
         Ok(self)
     }
 

@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 
 use super::{
     account::Account,
-    call::{Call, Effect},
+    call::{Effect, ServiceCall},
     wire,
 };
 use crate::{
@@ -22,14 +22,14 @@ impl Account {
         let place = |error: Error| error.in_table(table).at_keys(partition_key, row_key);
         check_keys(table, partition_key, row_key)?;
         let entity = self
-            .table(table)
+            .table_client(table)
             .map_err(place)?
-            .partition_key_client(wire::doubled(partition_key))
-            .entity_client(wire::doubled(row_key));
+            .partition_key_client(wire::double_quotes(partition_key))
+            .entity_client(wire::double_quotes(row_key));
         let answer = self
-            .call(Call::reading().at(table, partition_key, row_key), |context| {
+            .send(ServiceCall::read().with_row_address(table, partition_key, row_key), |context| {
                 let get = entity.get::<IgnoredAny>().context(context);
-                match selected(select) {
+                match select_list(select) {
                     Some(select) => get.select(Select::new(select)),
                     None => get,
                 }
@@ -38,28 +38,28 @@ impl Account {
             .await
             .map_err(place)?;
         if answer.status == 404 {
-            let error = self.refused(&answer, Effect::Reads);
+            let error = self.refusal_error(&answer, Effect::Reads);
             return match error.service_code() {
                 Some(ServiceCode::ResourceNotFound | ServiceCode::EntityNotFound) => Ok(None),
                 _ => Err(place(error)),
             };
         }
-        let answer = self.succeeded(answer, Effect::Reads).map_err(place)?;
-        let row = wire::row(&answer.body).map_err(place)?;
+        let answer = self.expect_success(answer, Effect::Reads).map_err(place)?;
+        let row = wire::decode_row(&answer.body).map_err(place)?;
         if (row.partition_key(), row.row_key()) != (partition_key, row_key) {
             let message =
                 "the answer is another row than the one that was asked for; check proxies";
             return Err(place(Error::new(ErrorKind::Backend, message)));
         }
         Ok(Some(match answer.header("etag") {
-            Some(etag) => row.with_etag(wire::version(etag)),
+            Some(etag) => row.with_etag(wire::parse_etag(etag)),
             None => row,
         }))
     }
 }
 
 /// The properties to ask for: those that are wanted, and what every row has to come with.
-pub(super) fn selected(select: Option<&[String]>) -> Option<Cow<'static, str>> {
+pub(super) fn select_list(select: Option<&[String]>) -> Option<Cow<'static, str>> {
     let mut names = String::from("PartitionKey,RowKey,Timestamp");
     for name in select? {
         if !matches!(name.as_str(), "PartitionKey" | "RowKey" | "Timestamp") {

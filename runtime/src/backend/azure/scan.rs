@@ -6,9 +6,9 @@ use serde::de::IgnoredAny;
 
 use super::{
     account::Account,
-    call::{Call, Effect},
-    read::selected,
-    wire::{self, Wanted},
+    call::{Effect, ServiceCall},
+    read::select_list,
+    wire::{self, QueryFilter},
 };
 use crate::{
     backend::{Rows, Scan, scan_range::checked_page_rows},
@@ -20,11 +20,11 @@ impl Account {
     pub(super) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
         let place = |error: crate::Error| error.in_table(request.table);
         checked_page_rows(&request)?;
-        let mut query = self.table(request.table).map_err(place)?.query();
-        if let Wanted::Matching(text) = wire::wanted(request.filter) {
+        let mut query = self.table_client(request.table).map_err(place)?.query();
+        if let QueryFilter::Matching(text) = wire::to_query_filter(request.filter) {
             query = query.filter(Filter::new(text));
         }
-        if let Some(select) = selected(request.select) {
+        if let Some(select) = select_list(request.select) {
             query = query.select(Select::new(select));
         }
         if let Some(top) = request.top {
@@ -37,18 +37,18 @@ impl Account {
             }
         }
         let answer = self
-            .call(Call::reading(), |context| async move {
+            .send(ServiceCall::read(), |context| async move {
                 let mut pages = query.context(context).into_stream::<IgnoredAny>();
                 pages.next().await.transpose()
             })
             .await
             .map_err(place)?;
-        let answer = self.succeeded(answer, Effect::Reads).map_err(place)?;
+        let answer = self.expect_success(answer, Effect::Reads).map_err(place)?;
         let next = answer.header("x-ms-continuation-nextpartitionkey").map(|partition_key| {
             let row_key = answer.header("x-ms-continuation-nextrowkey").map(str::to_owned);
             Continuation { partition_key: partition_key.to_owned(), row_key }
         });
-        let date = answer.header("date").and_then(wire::http_date);
-        Ok(Rows { rows: wire::page(&answer.body).map_err(place)?, next, date })
+        let date = answer.header("date").and_then(wire::parse_http_date);
+        Ok(Rows { rows: wire::decode_page(&answer.body).map_err(place)?, next, date })
     }
 }

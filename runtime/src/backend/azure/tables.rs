@@ -4,7 +4,7 @@ use futures_util::StreamExt;
 
 use super::{
     account::Account,
-    call::{Call, Effect},
+    call::{Effect, ServiceCall},
     wire,
 };
 use crate::{
@@ -27,11 +27,11 @@ impl Account {
     }
 
     async fn create(&self, name: &str) -> Result<TableNames> {
-        let table = self.table(name)?;
-        let call = Call::writing().header("prefer", "return-no-content");
+        let table = self.table_client(name)?;
+        let call = ServiceCall::write().with_header("prefer", "return-no-content");
         let answer =
-            self.call(call, |context| table.create().context(context).into_future()).await?;
-        self.succeeded(answer, Effect::Writes).map(|_| TableNames::default())
+            self.send(call, |context| table.create().context(context).into_future()).await?;
+        self.expect_success(answer, Effect::Writes).map(|_| TableNames::default())
     }
 
     async fn delete(&self, name: &str) -> Result<TableNames> {
@@ -40,11 +40,11 @@ impl Account {
             let message = "the specified resource does not exist";
             return Err(Error::service(ServiceCode::ResourceNotFound, message));
         }
-        let table = self.table(name)?;
+        let table = self.table_client(name)?;
         let answer = self
-            .call(Call::writing(), |context| table.delete().context(context).into_future())
+            .send(ServiceCall::write(), |context| table.delete().context(context).into_future())
             .await?;
-        self.succeeded(answer, Effect::Writes).map(|_| TableNames::default())
+        self.expect_success(answer, Effect::Writes).map(|_| TableNames::default())
     }
 
     /// The client cannot begin a list in the middle, so a later page is asked for with its token in
@@ -52,19 +52,20 @@ impl Account {
     async fn list(&self, from: Option<&str>) -> Result<TableNames> {
         let answer = match from {
             None => {
-                let list = self.service().list();
-                self.call(Call::reading(), |context| async move {
+                let list = self.service_client().list();
+                self.send(ServiceCall::read(), |context| async move {
                     list.context(context).into_stream().next().await.transpose()
                 })
                 .await?
             }
             Some(token) => {
-                let query = format!("NextTableName={}", wire::query_value(token));
-                self.own(Call::reading(), azure_core::Method::Get, "Tables", &query).await?
+                let query = format!("NextTableName={}", wire::encode_query_value(token));
+                self.send_raw(ServiceCall::read(), azure_core::Method::Get, "Tables", &query)
+                    .await?
             }
         };
-        let answer = self.succeeded(answer, Effect::Reads)?;
+        let answer = self.expect_success(answer, Effect::Reads)?;
         let next = answer.header("x-ms-continuation-nexttablename").map(str::to_owned);
-        Ok(TableNames { names: wire::table_names(&answer.body)?, next })
+        Ok(TableNames { names: wire::decode_table_names(&answer.body)?, next })
     }
 }

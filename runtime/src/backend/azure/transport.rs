@@ -19,7 +19,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, TryStreamExt, stream};
 
 use super::{
-    credential::{Credential, Proof, Service},
+    credential::{Authorization, Credential, Service},
     endpoint::Endpoint,
 };
 use crate::error::{BoxError, Error, ErrorKind, Result};
@@ -29,12 +29,12 @@ use crate::error::{BoxError, Error, ErrorKind, Result};
 pub(super) struct Exchange {
     body: Option<Bytes>,
     path: Option<String>,
-    outcome: Mutex<Option<Result<Answer, Failure>>>,
+    outcome: Mutex<Option<Result<HttpAnswer, SendFailure>>>,
 }
 
 /// An answer, whatever its status.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct HttpAnswer {
     pub(super) status: u16,
     pub(super) headers: Headers,
     pub(super) body: Bytes,
@@ -42,7 +42,7 @@ pub(super) struct Answer {
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum SendFailure {
     /// Nothing was sent.
     Unsent(&'static str, BoxError),
     /// The service may have got the request, and done it.
@@ -58,16 +58,16 @@ impl Exchange {
     }
 
     /// What came of it; `None` where the request never reached the transport.
-    pub(super) fn take(&self) -> Option<Result<Answer, Failure>> {
+    pub(super) fn take_outcome(&self) -> Option<Result<HttpAnswer, SendFailure>> {
         self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn put(&self, outcome: Result<Answer, Failure>) {
+    fn set_outcome(&self, outcome: Result<HttpAnswer, SendFailure>) {
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
     }
 }
 
-impl Answer {
+impl HttpAnswer {
     pub(super) fn header(&self, name: &'static str) -> Option<&str> {
         self.headers.get_optional_str(&HeaderName::from_static(name))
     }
@@ -78,19 +78,19 @@ impl Answer {
 }
 
 /// The exchange as it goes through a context, which wants to own what it keeps.
-pub(super) struct Shared(pub(super) Arc<Exchange>);
+pub(super) struct SharedExchange(pub(super) Arc<Exchange>);
 
 /// The transport of one account.
 #[derive(Debug)]
 pub(super) struct Transport {
-    client: Client,
+    client: Sender,
     credential: Credential,
     account: String,
     service: Service,
 }
 
 #[derive(Debug)]
-enum Client {
+enum Sender {
     Pooled(reqwest::Client),
     Given(Arc<dyn HttpClient>),
 }
@@ -100,17 +100,21 @@ impl Transport {
         endpoint: &Endpoint,
         account: String,
         service: Service,
-        options: &super::AzureOptions,
+        options: &super::options::AzureOptions,
     ) -> Result<Self> {
         let client = match &options.http_client {
-            Some(client) => Client::Given(Arc::clone(client)),
-            None => Client::Pooled(pooled(endpoint, options.connect_timeout)?),
+            Some(client) => Sender::Given(Arc::clone(client)),
+            None => Sender::Pooled(new_pooled_client(endpoint, options.connect_timeout)?),
         };
         Ok(Self { client, credential: options.credential.clone(), account, service })
     }
 
-    async fn send(&self, exchange: &Exchange, request: &mut Request) -> Result<Answer, Failure> {
-        spell_blanks(request.url_mut());
+    async fn send(
+        &self,
+        exchange: &Exchange,
+        request: &mut Request,
+    ) -> Result<HttpAnswer, SendFailure> {
+        encode_blanks(request.url_mut());
         if let Some(path) = &exchange.path {
             request.url_mut().set_path(path);
         }
@@ -118,17 +122,21 @@ impl Transport {
             request.insert_header(headers::CONTENT_LENGTH, body.len().to_string());
             request.set_body(body.clone());
         }
-        let proof = self.credential.prove(request, &self.account, self.service).await;
-        match (&self.client, proof.map_err(|error| Failure::Token(error.into()))?) {
-            (Client::Pooled(client), proof) => send_pooled(client, request, proof).await,
-            (Client::Given(client), proof) => send_given(&**client, request, proof).await,
+        let authorization = self.credential.authorize(request, &self.account, self.service).await;
+        match (&self.client, authorization.map_err(|error| SendFailure::Token(error.into()))?) {
+            (Sender::Pooled(client), authorization) => {
+                send_pooled(client, request, authorization).await
+            }
+            (Sender::Given(client), authorization) => {
+                send_given(&**client, request, authorization).await
+            }
         }
     }
 }
 
 /// Connections are kept and used again, up to the time after which the service's own front end
 /// drops them.
-fn pooled(endpoint: &Endpoint, connect_timeout: Duration) -> Result<reqwest::Client> {
+fn new_pooled_client(endpoint: &Endpoint, connect_timeout: Duration) -> Result<reqwest::Client> {
     let mut builder = reqwest::Client::builder()
         .connect_timeout(connect_timeout)
         .pool_idle_timeout(Duration::from_secs(60))
@@ -144,20 +152,20 @@ fn pooled(endpoint: &Endpoint, connect_timeout: Duration) -> Result<reqwest::Cli
 async fn send_pooled(
     client: &reqwest::Client,
     request: &Request,
-    proof: Proof,
-) -> Result<Answer, Failure> {
-    let unsent = |error: BoxError| Failure::Unsent("the request cannot be built", error);
+    authorization: Authorization,
+) -> Result<HttpAnswer, SendFailure> {
+    let unsent = |error: BoxError| SendFailure::Unsent("the request cannot be built", error);
     let method = reqwest::Method::from_bytes(request.method().as_ref().as_bytes())
         .map_err(|error| unsent(error.into()))?;
     let mut url = request.url().clone();
-    if let Proof::Query(token) = &proof {
+    if let Authorization::Query(token) = &authorization {
         add_query(&mut url, token);
     }
     let mut sent = client.request(method, url);
     for (name, value) in request.headers().iter() {
         sent = sent.header(name.as_str(), value.as_str());
     }
-    if let Proof::Header(value) = proof {
+    if let Authorization::Header(value) = authorization {
         sent = sent.header(reqwest::header::AUTHORIZATION, value);
     }
     if let Body::Bytes(body) = request.body() {
@@ -165,7 +173,7 @@ async fn send_pooled(
     }
     // Without its URL: that may hold a signature.
     let sent = sent.build().map_err(|error| unsent(error.without_url().into()))?;
-    let answer = client.execute(sent).await.map_err(failed)?;
+    let answer = client.execute(sent).await.map_err(send_failure)?;
     let status = answer.status().as_u16();
     let headers: std::collections::HashMap<_, _> = answer
         .headers()
@@ -177,24 +185,26 @@ async fn send_pooled(
         .collect();
     let body = stream::try_unfold(answer, |mut answer| async move {
         let chunk =
-            answer.chunk().await.map_err(|error| Failure::Lost(error.without_url().into()))?;
+            answer.chunk().await.map_err(|error| SendFailure::Lost(error.without_url().into()))?;
         Ok(chunk.map(|chunk| (chunk, answer)))
     });
-    Ok(Answer { status, headers: headers.into(), body: gathered(body).await? })
+    Ok(HttpAnswer { status, headers: headers.into(), body: collect_body(body).await? })
 }
 
 /// Bytes of an answer at most: the service's own end at some MiB, so that this is none of its.
 const ANSWER_BYTES: usize = 64 * 1024 * 1024;
 
 /// The body in one piece. Most come as one.
-async fn gathered(chunks: impl Stream<Item = Result<Bytes, Failure>>) -> Result<Bytes, Failure> {
+async fn collect_body(
+    chunks: impl Stream<Item = Result<Bytes, SendFailure>>,
+) -> Result<Bytes, SendFailure> {
     let mut chunks = std::pin::pin!(chunks);
     let Some(first) = chunks.try_next().await? else { return Ok(Bytes::new()) };
     let Some(mut next) = chunks.try_next().await? else { return Ok(first) };
     let mut body = BytesMut::from(first);
     loop {
         if body.len().saturating_add(next.len()) > ANSWER_BYTES {
-            return Err(Failure::Lost(
+            return Err(SendFailure::Lost(
                 "the answer is larger than any of the Table service's".into(),
             ));
         }
@@ -206,33 +216,33 @@ async fn gathered(chunks: impl Stream<Item = Result<Bytes, Failure>>) -> Result<
     }
 }
 
-fn failed(error: reqwest::Error) -> Failure {
+fn send_failure(error: reqwest::Error) -> SendFailure {
     let error = error.without_url();
     if error.is_connect() {
-        Failure::Unsent("the service cannot be reached", error.into())
+        SendFailure::Unsent("the service cannot be reached", error.into())
     } else {
-        Failure::Lost(error.into())
+        SendFailure::Lost(error.into())
     }
 }
 
 async fn send_given(
     client: &dyn HttpClient,
     request: &mut Request,
-    proof: Proof,
-) -> Result<Answer, Failure> {
-    match proof {
-        Proof::Header(value) => request.insert_header(headers::AUTHORIZATION, value),
-        Proof::Query(token) => add_query(request.url_mut(), &token),
+    authorization: Authorization,
+) -> Result<HttpAnswer, SendFailure> {
+    match authorization {
+        Authorization::Header(value) => request.insert_header(headers::AUTHORIZATION, value),
+        Authorization::Query(token) => add_query(request.url_mut(), &token),
     }
-    let lost = |error: azure_core::Error| Failure::Lost(error.into());
+    let lost = |error: azure_core::Error| SendFailure::Lost(error.into());
     let (status, headers, body) =
         client.execute_request(request).await.map_err(lost)?.deconstruct();
-    Ok(Answer { status: status.into(), headers, body: gathered(body.map_err(lost)).await? })
+    Ok(HttpAnswer { status: status.into(), headers, body: collect_body(body.map_err(lost)).await? })
 }
 
 /// The client writes a blank in a query as `+`, which only forms do: `%20` is a blank everywhere. A
 /// real `+` is `%2B` already.
-fn spell_blanks(url: &mut azure_core::Url) {
+fn encode_blanks(url: &mut azure_core::Url) {
     if let Some(query) = url.query().filter(|query| query.contains('+')) {
         let query = query.replace('+', "%20");
         url.set_query(Some(&query));
@@ -248,7 +258,7 @@ fn add_query(url: &mut azure_core::Url, token: &str) {
 }
 
 /// What the client above sees in place of an answer.
-const TAKEN: &str = "the answer was taken at the transport";
+const ANSWER_TAKEN: &str = "the answer was taken at the transport";
 
 #[async_trait]
 impl Policy for Transport {
@@ -258,10 +268,10 @@ impl Policy for Transport {
         request: &mut Request,
         _next: &[Arc<dyn Policy>],
     ) -> PolicyResult {
-        if let Some(exchange) = context.get::<Shared>() {
+        if let Some(exchange) = context.get::<SharedExchange>() {
             let outcome = Self::send(self, &exchange.0, request).await;
-            exchange.0.put(outcome);
+            exchange.0.set_outcome(outcome);
         }
-        Err(azure_core::Error::message(azure_core::error::ErrorKind::Other, TAKEN))
+        Err(azure_core::Error::message(azure_core::error::ErrorKind::Other, ANSWER_TAKEN))
     }
 }

@@ -7,12 +7,12 @@ use std::fmt::Write;
 
 /// The key as it stands between quotes: `'` doubled. Without it, `o'brien` ends the literal early and
 /// addresses another row.
-pub(in crate::backend::azure) fn doubled(key: &str) -> String {
+pub(in crate::backend::azure) fn double_quotes(key: &str) -> String {
     key.replace('\'', "''")
 }
 
 /// Appends the address of a row, for a batch's part.
-pub(in crate::backend::azure) fn push_address(
+pub(in crate::backend::azure) fn push_row_address(
     out: &mut Vec<u8>,
     table: &str,
     partition_key: &str,
@@ -41,7 +41,7 @@ fn push_encoded(out: &mut Vec<u8>, key: &str) {
 }
 
 /// A text as a value of a query string: `%20` for a blank, never `+`.
-pub(crate) fn query_value(text: &str) -> String {
+pub(crate) fn encode_query_value(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     for byte in text.bytes() {
         match byte {
@@ -63,12 +63,12 @@ mod tests {
     #[test]
     fn every_awkward_character_is_encoded() {
         let mut out = Vec::new();
-        push_address(&mut out, "T", "o'brien+%41", "a b:@,$=&\"é😀");
+        push_row_address(&mut out, "T", "o'brien+%41", "a b:@,$=&\"é😀");
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "T(PartitionKey='o''brien%2B%2541',RowKey='a%20b%3A%40%2C%24%3D%26%22%C3%A9%F0%9F%98%80')"
         );
-        assert_eq!(doubled("o'brien"), "o''brien");
-        assert_eq!(query_value("a b+c'"), "a%20b%2Bc%27");
+        assert_eq!(double_quotes("o'brien"), "o''brien");
+        assert_eq!(encode_query_value("a b+c'"), "a%20b%2Bc%27");
     }
 }

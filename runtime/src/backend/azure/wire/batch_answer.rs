@@ -2,7 +2,7 @@
 
 /// The answer to one operation.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::backend::azure) struct Part<'a> {
+pub(in crate::backend::azure) struct BatchAnswerPart<'a> {
     pub(in crate::backend::azure) status: u16,
     pub(in crate::backend::azure) etag: Option<&'a str>,
     pub(in crate::backend::azure) error_code: Option<&'a str>,
@@ -11,10 +11,10 @@ pub(in crate::backend::azure) struct Part<'a> {
 
 /// The parts of a batch's answer, in order. Line ends may be CRLF or LF; what stands around the
 /// parts (boundaries, MIME headers) is of no interest.
-pub(in crate::backend::azure) fn parts(body: &str) -> Vec<Part<'_>> {
+pub(in crate::backend::azure) fn batch_answer_parts(body: &str) -> Vec<BatchAnswerPart<'_>> {
     body.match_indices("HTTP/1.1 ")
         .filter(|(at, _)| begins_a_line(body, *at))
-        .filter_map(|(at, _)| part(body.get(at..)?))
+        .filter_map(|(at, _)| read_part(body.get(at..)?))
         .collect()
 }
 
@@ -22,13 +22,13 @@ fn begins_a_line(body: &str, at: usize) -> bool {
     body.get(..at).is_none_or(|before| before.is_empty() || before.ends_with('\n'))
 }
 
-fn part(text: &str) -> Option<Part<'_>> {
+fn read_part(text: &str) -> Option<BatchAnswerPart<'_>> {
     let text = text.split_once("\n--").map_or(text, |(part, _)| part);
     let (head, body) =
         text.split_once("\r\n\r\n").or_else(|| text.split_once("\n\n")).unwrap_or((text, ""));
     let mut lines = head.lines();
     let status = lines.next()?.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    let mut found = Part { status, etag: None, error_code: None, body: body.trim() };
+    let mut found = BatchAnswerPart { status, etag: None, error_code: None, body: body.trim() };
     for line in lines {
         let Some((name, value)) = line.split_once(':') else { continue };
         if name.trim().eq_ignore_ascii_case("etag") {
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn a_success_has_a_part_per_operation() {
-        let found = parts(OK);
+        let found = batch_answer_parts(OK);
         assert_eq!(found.len(), 2);
         assert_eq!(found[0].etag, Some("W/\"datetime'a%3A'\""));
         assert_eq!((found[1].status, found[1].etag), (204, None));
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn a_failure_has_one_part_with_a_body() {
         let text = "--b\n--c\nContent-Type: application/http\n\nHTTP/1.1 409 Conflict\nContent-Type: application/json\n\n{\"odata.error\":{\"code\":\"X\",\"message\":{\"value\":\"1:HTTP/1.1 no\"}}}\n--c--\n--b--";
-        let found = parts(text);
+        let found = batch_answer_parts(text);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].status, 409);
         assert!(found[0].body.starts_with('{') && found[0].body.ends_with('}'));

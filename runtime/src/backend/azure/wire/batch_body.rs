@@ -3,7 +3,7 @@
 
 use uuid::Uuid;
 
-use super::{Json, push_address};
+use super::{JsonRow, push_row_address};
 use crate::{
     batch::{Batch, Condition, Operation, Verb},
     error::{Error, ErrorKind, Result},
@@ -37,14 +37,14 @@ impl BatchBody {
         for operation in batch.operations() {
             bytes.extend_from_slice(boundary.as_bytes());
             bytes.extend_from_slice(PART);
-            part(&mut bytes, &mut json, endpoint, batch.table(), operation)?;
+            push_part(&mut bytes, &mut json, endpoint, batch.table(), operation)?;
         }
         bytes.extend_from_slice(format!("{boundary}--\r\n--batch_{id}--\r\n").as_bytes());
         Ok(Self { bytes, content_type: format!("multipart/mixed; boundary=batch_{id}") })
     }
 }
 
-fn part(
+fn push_part(
     out: &mut Vec<u8>,
     json: &mut Vec<u8>,
     endpoint: &str,
@@ -64,7 +64,7 @@ fn part(
     if operation.verb() == Verb::Insert {
         out.extend_from_slice(table.as_bytes());
     } else {
-        push_address(out, table, row.partition_key(), row.row_key());
+        push_row_address(out, table, row.partition_key(), row.row_key());
     }
     out.extend_from_slice(
         b" HTTP/1.1\r\nAccept: application/json;odata=minimalmetadata\r\nDataServiceVersion: 3.0\r\n",
@@ -84,7 +84,7 @@ fn part(
         return Ok(());
     }
     json.clear();
-    serde_json::to_writer(&mut *json, &Json(row)).map_err(|error| {
+    serde_json::to_writer(&mut *json, &JsonRow(row)).map_err(|error| {
         Error::new(ErrorKind::Corrupt, "the row cannot be written as JSON").with_source(error)
     })?;
     out.extend_from_slice(b"Content-Type: application/json\r\nContent-Length: ");

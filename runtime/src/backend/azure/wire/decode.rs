@@ -1,4 +1,4 @@
-//! Rows from the JSON of an answer, without a map in between.
+//! RowsSeed from the JSON of an answer, without a map in between.
 //!
 //! The properties of one row are gathered in a list that borrows from the answer and is used again
 //! for the next row; annotations may come before or after their property. A `null` is an absent
@@ -8,34 +8,34 @@ use std::{borrow::Cow, fmt};
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::members::{Members, Scalar};
+use super::members::{EntityMembers, JsonScalar};
 use crate::{
     error::{Error, ErrorKind, Result},
     row::Row,
 };
 
 /// One row, from the answer to a point read.
-pub(in crate::backend::azure) fn row(body: &[u8]) -> Result<Row> {
-    let mut members = Members::default();
+pub(in crate::backend::azure) fn decode_row(body: &[u8]) -> Result<Row> {
+    let mut members = EntityMembers::default();
     let mut json = serde_json::Deserializer::from_slice(body);
-    (&mut members).deserialize(&mut json).map_err(|error| unreadable(&error))?;
-    json.end().map_err(|error| unreadable(&error))?;
+    (&mut members).deserialize(&mut json).map_err(|error| unreadable_error(&error))?;
+    json.end().map_err(|error| unreadable_error(&error))?;
     members.to_row()
 }
 
 /// The rows of a page.
-pub(in crate::backend::azure) fn page(body: &[u8]) -> Result<Vec<Row>> {
+pub(in crate::backend::azure) fn decode_page(body: &[u8]) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     let mut failed = None;
     let mut json = serde_json::Deserializer::from_slice(body);
-    let value = Value(Rows { rows: &mut rows, failed: &mut failed });
-    value.deserialize(&mut json).map_err(|error| unreadable(&error))?;
-    json.end().map_err(|error| unreadable(&error))?;
+    let value = PageSeed(RowsSeed { rows: &mut rows, failed: &mut failed });
+    value.deserialize(&mut json).map_err(|error| unreadable_error(&error))?;
+    json.end().map_err(|error| unreadable_error(&error))?;
     failed.map_or(Ok(rows), Err)
 }
 
 /// The names of a page of tables.
-pub(in crate::backend::azure) fn table_names(body: &[u8]) -> Result<Vec<String>> {
+pub(in crate::backend::azure) fn decode_table_names(body: &[u8]) -> Result<Vec<String>> {
     #[derive(serde::Deserialize)]
     struct Tables {
         value: Vec<Table>,
@@ -45,11 +45,11 @@ pub(in crate::backend::azure) fn table_names(body: &[u8]) -> Result<Vec<String>>
         #[serde(rename = "TableName")]
         name: String,
     }
-    let tables: Tables = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
+    let tables: Tables = serde_json::from_slice(body).map_err(|error| unreadable_error(&error))?;
     Ok(tables.value.into_iter().map(|table| table.name).collect())
 }
 
-fn unreadable(error: &serde_json::Error) -> Error {
+fn unreadable_error(error: &serde_json::Error) -> Error {
     // The position only: the text of serde_json's errors may quote a value.
     let message = format!(
         "the service's answer is not the JSON that was asked for (line {}, column {})",
@@ -59,7 +59,7 @@ fn unreadable(error: &serde_json::Error) -> Error {
     Error::new(ErrorKind::Backend, message)
 }
 
-impl<'de> DeserializeSeed<'de> for &mut Members<'de> {
+impl<'de> DeserializeSeed<'de> for &mut EntityMembers<'de> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -67,7 +67,7 @@ impl<'de> DeserializeSeed<'de> for &mut Members<'de> {
     }
 }
 
-impl<'de> Visitor<'de> for &mut Members<'de> {
+impl<'de> Visitor<'de> for &mut EntityMembers<'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -75,17 +75,17 @@ impl<'de> Visitor<'de> for &mut Members<'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(name) = map.next_key_seed(Name)? {
-            self.add(name, map.next_value_seed(Member)?);
+        while let Some(name) = map.next_key_seed(NameSeed)? {
+            self.add(name, map.next_value_seed(ValueSeed)?);
         }
         Ok(())
     }
 }
 
 /// A member's name, borrowed where the answer has it without escapes.
-struct Name;
+struct NameSeed;
 
-impl<'de> DeserializeSeed<'de> for Name {
+impl<'de> DeserializeSeed<'de> for NameSeed {
     type Value = Cow<'de, str>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Cow<'de, str>, D::Error> {
@@ -93,7 +93,7 @@ impl<'de> DeserializeSeed<'de> for Name {
     }
 }
 
-impl<'de> Visitor<'de> for Name {
+impl<'de> Visitor<'de> for NameSeed {
     type Value = Cow<'de, str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -109,57 +109,60 @@ impl<'de> Visitor<'de> for Name {
     }
 }
 
-struct Member;
+struct ValueSeed;
 
-impl<'de> DeserializeSeed<'de> for Member {
-    type Value = Scalar<'de>;
+impl<'de> DeserializeSeed<'de> for ValueSeed {
+    type Value = JsonScalar<'de>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Scalar<'de>, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(
+        self,
+        deserializer: D,
+    ) -> Result<JsonScalar<'de>, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Member {
-    type Value = Scalar<'de>;
+impl<'de> Visitor<'de> for ValueSeed {
+    type Value = JsonScalar<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a property's value")
     }
 
-    fn visit_unit<E>(self) -> Result<Scalar<'de>, E> {
-        Ok(Scalar::Null)
+    fn visit_unit<E>(self) -> Result<JsonScalar<'de>, E> {
+        Ok(JsonScalar::Null)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Scalar<'de>, E> {
-        Ok(Scalar::Bool(value))
+    fn visit_bool<E>(self, value: bool) -> Result<JsonScalar<'de>, E> {
+        Ok(JsonScalar::Bool(value))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Scalar<'de>, E> {
-        Ok(Scalar::Integer(value))
+    fn visit_i64<E>(self, value: i64) -> Result<JsonScalar<'de>, E> {
+        Ok(JsonScalar::Integer(value))
     }
 
     #[allow(clippy::cast_precision_loss, reason = "beyond Int64 only a Double is left")]
-    fn visit_u64<E>(self, value: u64) -> Result<Scalar<'de>, E> {
-        Ok(i64::try_from(value).map_or(Scalar::Number(value as f64), Scalar::Integer))
+    fn visit_u64<E>(self, value: u64) -> Result<JsonScalar<'de>, E> {
+        Ok(i64::try_from(value).map_or(JsonScalar::Number(value as f64), JsonScalar::Integer))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Scalar<'de>, E> {
-        Ok(Scalar::Number(value))
+    fn visit_f64<E>(self, value: f64) -> Result<JsonScalar<'de>, E> {
+        Ok(JsonScalar::Number(value))
     }
 
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Scalar<'de>, E> {
-        Ok(Scalar::Text(Cow::Borrowed(text)))
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<JsonScalar<'de>, E> {
+        Ok(JsonScalar::Text(Cow::Borrowed(text)))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Scalar<'de>, E> {
-        Ok(Scalar::Text(Cow::Owned(text.to_owned())))
+    fn visit_str<E>(self, text: &str) -> Result<JsonScalar<'de>, E> {
+        Ok(JsonScalar::Text(Cow::Owned(text.to_owned())))
     }
 }
 
 /// The object around a page; its `value` is the list of rows.
-struct Value<'r>(Rows<'r>);
+struct PageSeed<'r>(RowsSeed<'r>);
 
-impl<'de> DeserializeSeed<'de> for Value<'_> {
+impl<'de> DeserializeSeed<'de> for PageSeed<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -167,7 +170,7 @@ impl<'de> DeserializeSeed<'de> for Value<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Value<'_> {
+impl<'de> Visitor<'de> for PageSeed<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -175,11 +178,11 @@ impl<'de> Visitor<'de> for Value<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Rows { rows, failed } = self.0;
+        let RowsSeed { rows, failed } = self.0;
         let mut is_page = false;
-        while let Some(name) = map.next_key_seed(Name)? {
+        while let Some(name) = map.next_key_seed(NameSeed)? {
             if name == "value" {
-                map.next_value_seed(Rows { rows: &mut *rows, failed: &mut *failed })?;
+                map.next_value_seed(RowsSeed { rows: &mut *rows, failed: &mut *failed })?;
                 is_page = true;
             } else {
                 map.next_value::<IgnoredAny>()?;
@@ -189,12 +192,12 @@ impl<'de> Visitor<'de> for Value<'_> {
     }
 }
 
-struct Rows<'r> {
+struct RowsSeed<'r> {
     rows: &'r mut Vec<Row>,
     failed: &'r mut Option<Error>,
 }
 
-impl<'de> DeserializeSeed<'de> for Rows<'_> {
+impl<'de> DeserializeSeed<'de> for RowsSeed<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -202,7 +205,7 @@ impl<'de> DeserializeSeed<'de> for Rows<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Rows<'_> {
+impl<'de> Visitor<'de> for RowsSeed<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -210,7 +213,7 @@ impl<'de> Visitor<'de> for Rows<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        let mut members = Members::default();
+        let mut members = EntityMembers::default();
         while seq.next_element_seed(&mut members)?.is_some() {
             match members.to_row() {
                 Ok(row) => self.rows.push(row),
@@ -233,7 +236,7 @@ mod tests {
 
     #[test]
     fn annotations_come_before_or_after() {
-        let row = row(
+        let row = decode_row(
             br#"{"odata.metadata":"x","odata.etag":"W/\"a b\"","L":"5","L@odata.type":"Edm.Int64",
             "PartitionKey":"p","RowKey":"r\u00e9","Timestamp@odata.type":"Edm.DateTime","Timestamp":"2021-05-26T15:48:25.77957Z",
             "D@odata.type":"Edm.Double","D":"NaN","W":3.0,"I":7,"N":null,"G@odata.type":"Edm.Guid","G":"00000000-0000-0000-0000-00000000000A",
@@ -263,10 +266,10 @@ mod tests {
             r#""A@odata.type":"Edm.Binary","A":"*""#,
         ] {
             let body = format!(r#"{{"PartitionKey":"p","RowKey":"r",{wrong}}}"#);
-            let error = row(body.as_bytes()).unwrap_err();
+            let error = decode_row(body.as_bytes()).unwrap_err();
             assert!(error.is_decode(), "{wrong}");
             assert_eq!((error.property(), error.keys()), (Some("A"), Some(("p", "r"))));
-            let page = page(format!(r#"{{"value":[{body}]}}"#).as_bytes());
+            let page = decode_page(format!(r#"{{"value":[{body}]}}"#).as_bytes());
             assert!(page.unwrap_err().is_decode());
         }
     }
@@ -282,9 +285,9 @@ mod tests {
             "{\"value\":[{\"A\":[\"secret\"]}]}",
             "{\"value\":7}",
         ] {
-            let error = page(body.as_bytes()).unwrap_err();
+            let error = decode_page(body.as_bytes()).unwrap_err();
             assert!(error.is_backend() && !format!("{error:?}").contains("secret"), "{body}");
         }
-        assert!(page(b"{\"odata.metadata\":\"x\",\"value\":[]}").unwrap().is_empty());
+        assert!(decode_page(b"{\"odata.metadata\":\"x\",\"value\":[]}").unwrap().is_empty());
     }
 }

@@ -19,9 +19,9 @@ use crate::{
 /// A row that serializes as the body of an insert or update: keys first, then the properties in
 /// their order.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::backend::azure) struct Json<'a>(pub(in crate::backend::azure) &'a Row);
+pub(in crate::backend::azure) struct JsonRow<'a>(pub(in crate::backend::azure) &'a Row);
 
-impl Serialize for Json<'_> {
+impl Serialize for JsonRow<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("PartitionKey", self.0.partition_key())?;
@@ -89,7 +89,7 @@ mod tests {
     fn json(fill: impl FnOnce(&mut RowBuilder)) -> String {
         let mut builder = Row::build("p", "r");
         fill(&mut builder);
-        serde_json::to_string(&Json(&builder.finish().unwrap())).unwrap()
+        serde_json::to_string(&JsonRow(&builder.finish().unwrap())).unwrap()
     }
 
     #[test]

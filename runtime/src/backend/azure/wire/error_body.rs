@@ -8,7 +8,7 @@ use crate::error::ServiceCode;
 
 /// A refusal as the service words it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::backend::azure) struct Refusal {
+pub(in crate::backend::azure) struct ServiceRefusal {
     /// The code, from body or header; otherwise the one that goes with the status.
     pub(in crate::backend::azure) code: ServiceCode,
     /// Whether the service named the code itself.
@@ -20,18 +20,18 @@ pub(in crate::backend::azure) struct Refusal {
 }
 
 /// Reads the refusal of an answer with that status.
-pub(in crate::backend::azure) fn refusal(
+pub(in crate::backend::azure) fn read_refusal(
     status: u16,
     body: &[u8],
     header: Option<&str>,
-) -> Refusal {
+) -> ServiceRefusal {
     let text = String::from_utf8_lossy(body);
     let text = text.trim_start_matches('\u{feff}').trim();
     let (code, message) = from_json(text).or_else(|| from_xml(text)).unwrap_or_default();
     let code = Some(code).filter(|code| !code.is_empty()).or_else(|| header.map(str::to_owned));
     let (index, message) = split_index(&message);
     let message = message.lines().next().unwrap_or_default().trim().trim_end_matches('.');
-    Refusal {
+    ServiceRefusal {
         named: code.is_some(),
         code: code.map_or_else(|| code_of(status), |code| ServiceCode::parse(&code, status)),
         index,
@@ -75,7 +75,7 @@ fn element(xml: &str, name: &str) -> Option<String> {
     let (_, rest) = xml.split_once(&format!("<{name}"))?;
     let (_, rest) = rest.split_once('>')?;
     let (text, _) = rest.split_once(&format!("</{name}>"))?;
-    Some(super::policies::unescaped(text))
+    Some(super::xml::unescape_xml(text))
 }
 
 /// `3:The specified entity already exists.`: the prefix is there for most failures of a batch, and
@@ -121,12 +121,12 @@ mod tests {
     #[test]
     fn the_body_is_asked_before_the_header() {
         let body = r#"{"odata.error":{"code":"EntityAlreadyExists","message":{"lang":"en-US","value":"3:The specified entity already exists.\nRequestId:x\nTime:y"}}}"#;
-        let found = refusal(409, body.as_bytes(), Some("Other"));
+        let found = read_refusal(409, body.as_bytes(), Some("Other"));
         assert_eq!(found.code, ServiceCode::EntityAlreadyExists);
         assert_eq!(found.index, Some(3));
         assert_eq!(found.message, "the specified entity already exists");
         assert_eq!(
-            refusal(409, b"", Some("TableBeingDeleted")).code,
+            read_refusal(409, b"", Some("TableBeingDeleted")).code,
             ServiceCode::TableBeingDeleted
         );
     }
@@ -134,18 +134,21 @@ mod tests {
     #[test]
     fn xml_is_read_with_and_without_prefix() {
         let plain = "\u{feff}<?xml version=\"1.0\"?>\n<Error>\n<Code>AuthenticationFailed</Code><Message>Server failed. See</Message></Error>";
-        assert_eq!(refusal(403, plain.as_bytes(), None).code, ServiceCode::AuthenticationFailed);
+        assert_eq!(
+            read_refusal(403, plain.as_bytes(), None).code,
+            ServiceCode::AuthenticationFailed
+        );
         let prefixed = "<m:error xmlns:m=\"x\"><m:code>TableNotFound</m:code><m:message xml:lang=\"en\">0:It &amp; all</m:message></m:error>";
-        let found = refusal(404, prefixed.as_bytes(), None);
+        let found = read_refusal(404, prefixed.as_bytes(), None);
         assert_eq!((found.code, found.index), (ServiceCode::TableNotFound, Some(0)));
         assert_eq!(found.message, "it & all");
     }
 
     #[test]
     fn an_empty_body_still_has_a_code() {
-        let found = refusal(412, b"", None);
+        let found = read_refusal(412, b"", None);
         assert_eq!(found.code, ServiceCode::UpdateConditionNotSatisfied);
         assert!(!found.named);
-        assert_eq!(refusal(502, b"<html>", None).code.status(), 502);
+        assert_eq!(read_refusal(502, b"<html>", None).code.status(), 502);
     }
 }

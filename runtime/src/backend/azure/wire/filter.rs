@@ -4,7 +4,7 @@ use crate::filter::Filter;
 
 /// Which rows are asked for.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::backend::azure) enum Wanted {
+pub(in crate::backend::azure) enum QueryFilter {
     /// All of them: no `$filter`.
     All,
     /// Those that match this text.
@@ -13,11 +13,11 @@ pub(in crate::backend::azure) enum Wanted {
 
 /// What a filter asks for. One that matches nothing is sent all the same: a missing table is an
 /// error then too.
-pub(in crate::backend::azure) fn wanted(filter: &Filter) -> Wanted {
+pub(in crate::backend::azure) fn to_query_filter(filter: &Filter) -> QueryFilter {
     match fold(filter) {
-        Filter::Constant(true) => Wanted::All,
-        Filter::Constant(false) => Wanted::Matching("PartitionKey lt ''".to_owned()),
-        filter => Wanted::Matching(filter.to_string()),
+        Filter::Constant(true) => QueryFilter::All,
+        Filter::Constant(false) => QueryFilter::Matching("PartitionKey lt ''".to_owned()),
+        filter => QueryFilter::Matching(filter.to_string()),
     }
 }
 
@@ -55,12 +55,12 @@ mod tests {
     fn constants_fold_away() {
         let point = Filter::eq("RowKey", "1");
         let all = Filter::Constant(true);
-        assert_eq!(wanted(&all), Wanted::All);
+        assert_eq!(to_query_filter(&all), QueryFilter::All);
         assert_eq!(
-            wanted(&(all.clone() & point.clone())),
-            Wanted::Matching("RowKey eq '1'".into())
+            to_query_filter(&(all.clone() & point.clone())),
+            QueryFilter::Matching("RowKey eq '1'".into())
         );
-        assert_eq!(wanted(&(all.clone() | point.clone())), Wanted::All);
-        assert_eq!(wanted(&!all), Wanted::Matching("PartitionKey lt ''".into()));
+        assert_eq!(to_query_filter(&(all.clone() | point.clone())), QueryFilter::All);
+        assert_eq!(to_query_filter(&!all), QueryFilter::Matching("PartitionKey lt ''".into()));
     }
 }

@@ -14,7 +14,7 @@ use crate::{
 
 /// A member's value as JSON has it.
 #[derive(Debug)]
-pub(super) enum Scalar<'a> {
+pub(super) enum JsonScalar<'a> {
     Null,
     Bool(bool),
     Integer(i64),
@@ -24,8 +24,8 @@ pub(super) enum Scalar<'a> {
 
 /// The members of one object.
 #[derive(Debug, Default)]
-pub(super) struct Members<'a> {
-    properties: Vec<(Cow<'a, str>, Scalar<'a>)>,
+pub(super) struct EntityMembers<'a> {
+    properties: Vec<(Cow<'a, str>, JsonScalar<'a>)>,
     types: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     partition_key: Cow<'a, str>,
     row_key: Cow<'a, str>,
@@ -35,7 +35,7 @@ pub(super) struct Members<'a> {
 
 const ANNOTATION: &str = "@odata.type";
 
-impl<'a> Members<'a> {
+impl<'a> EntityMembers<'a> {
     pub(super) fn clear(&mut self) {
         self.properties.clear();
         self.types.clear();
@@ -45,19 +45,19 @@ impl<'a> Members<'a> {
         self.etag = Cow::Borrowed("");
     }
 
-    pub(super) fn add(&mut self, name: Cow<'a, str>, value: Scalar<'a>) {
+    pub(super) fn add(&mut self, name: Cow<'a, str>, value: JsonScalar<'a>) {
         match (&*name, value) {
-            ("PartitionKey", Scalar::Text(text)) => self.partition_key = text,
-            ("RowKey", Scalar::Text(text)) => self.row_key = text,
-            ("Timestamp", Scalar::Text(text)) => self.timestamp = text,
-            ("odata.etag", Scalar::Text(text)) => self.etag = text,
+            ("PartitionKey", JsonScalar::Text(text)) => self.partition_key = text,
+            ("RowKey", JsonScalar::Text(text)) => self.row_key = text,
+            ("Timestamp", JsonScalar::Text(text)) => self.timestamp = text,
+            ("odata.etag", JsonScalar::Text(text)) => self.etag = text,
             (other, value) if other.contains('@') => {
-                if let (Some(name), Scalar::Text(edm)) = (strip(&name), value) {
+                if let (Some(name), JsonScalar::Text(edm)) = (strip_annotation(&name), value) {
                     self.types.push((name, edm));
                 }
             }
             (other, _) if other.starts_with("odata.") => {}
-            ("Timestamp", _) | (_, Scalar::Null) => {}
+            ("Timestamp", _) | (_, JsonScalar::Null) => {}
             (_, value) => self.properties.push((name, value)),
         }
     }
@@ -67,16 +67,16 @@ impl<'a> Members<'a> {
         let mut builder = Row::build(&self.partition_key, &self.row_key);
         let mut bytes = Vec::new();
         for (at, (name, value)) in self.properties.iter().enumerate() {
-            put(&mut builder, &mut bytes, name, value, self.annotation(at, name))
+            put_property(&mut builder, &mut bytes, name, value, self.annotation(at, name))
                 .map_err(|error| place(error).in_property(name))?;
         }
-        let row = match time::ticks(&self.timestamp) {
+        let row = match time::parse_time(&self.timestamp) {
             Some(timestamp) => builder.finish_at(timestamp),
             None => builder.finish(),
         }
         .map_err(place)?;
-        let derived = self.etag.is_empty() || time::is_of(&self.etag, &self.timestamp);
-        Ok(if derived { row } else { row.with_etag(time::version(&self.etag)) })
+        let derived = self.etag.is_empty() || time::is_etag_of(&self.etag, &self.timestamp);
+        Ok(if derived { row } else { row.with_etag(time::parse_etag(&self.etag)) })
     }
 
     /// The type that the answer gives for a property. Annotations come in the order of their
@@ -88,46 +88,46 @@ impl<'a> Members<'a> {
     }
 }
 
-fn strip<'a>(name: &Cow<'a, str>) -> Option<Cow<'a, str>> {
+fn strip_annotation<'a>(name: &Cow<'a, str>) -> Option<Cow<'a, str>> {
     match name {
         Cow::Borrowed(name) => name.strip_suffix(ANNOTATION).map(Cow::Borrowed),
         Cow::Owned(name) => name.strip_suffix(ANNOTATION).map(|name| Cow::Owned(name.to_owned())),
     }
 }
 
-fn put(
+fn put_property(
     builder: &mut RowBuilder,
     bytes: &mut Vec<u8>,
     name: &str,
-    value: &Scalar<'_>,
+    value: &JsonScalar<'_>,
     edm: Option<&str>,
 ) -> Result<()> {
     let edm = edm.unwrap_or(match value {
-        Scalar::Null => return Ok(()),
-        Scalar::Bool(_) => "Edm.Boolean",
-        Scalar::Integer(_) => "Edm.Int32",
-        Scalar::Number(_) => "Edm.Double",
-        Scalar::Text(_) => "Edm.String",
+        JsonScalar::Null => return Ok(()),
+        JsonScalar::Bool(_) => "Edm.Boolean",
+        JsonScalar::Integer(_) => "Edm.Int32",
+        JsonScalar::Number(_) => "Edm.Double",
+        JsonScalar::Text(_) => "Edm.String",
     });
     let stored = match (edm, value) {
-        ("Edm.String", Scalar::Text(text)) => Some(ValueRef::String(text)),
-        ("Edm.Boolean", Scalar::Bool(v)) => Some(ValueRef::Boolean(*v)),
-        ("Edm.Boolean", Scalar::Text(text)) => match &**text {
+        ("Edm.String", JsonScalar::Text(text)) => Some(ValueRef::String(text)),
+        ("Edm.Boolean", JsonScalar::Bool(v)) => Some(ValueRef::Boolean(*v)),
+        ("Edm.Boolean", JsonScalar::Text(text)) => match &**text {
             "true" => Some(ValueRef::Boolean(true)),
             "false" => Some(ValueRef::Boolean(false)),
             _ => None,
         },
-        ("Edm.Int32", Scalar::Integer(v)) => i32::try_from(*v).ok().map(ValueRef::Int32),
-        ("Edm.Int32", Scalar::Text(text)) => text.parse().ok().map(ValueRef::Int32),
-        ("Edm.Int64", Scalar::Integer(v)) => Some(ValueRef::Int64(*v)),
-        ("Edm.Int64", Scalar::Text(text)) => text.parse().ok().map(ValueRef::Int64),
-        ("Edm.Double", Scalar::Number(v)) => Some(ValueRef::Double(*v)),
+        ("Edm.Int32", JsonScalar::Integer(v)) => i32::try_from(*v).ok().map(ValueRef::Int32),
+        ("Edm.Int32", JsonScalar::Text(text)) => text.parse().ok().map(ValueRef::Int32),
+        ("Edm.Int64", JsonScalar::Integer(v)) => Some(ValueRef::Int64(*v)),
+        ("Edm.Int64", JsonScalar::Text(text)) => text.parse().ok().map(ValueRef::Int64),
+        ("Edm.Double", JsonScalar::Number(v)) => Some(ValueRef::Double(*v)),
         #[allow(clippy::cast_precision_loss, reason = "a Double is what the property is")]
-        ("Edm.Double", Scalar::Integer(v)) => Some(ValueRef::Double(*v as f64)),
-        ("Edm.Double", Scalar::Text(text)) => double(text).map(ValueRef::Double),
-        ("Edm.DateTime", Scalar::Text(text)) => time::ticks(text).map(ValueRef::DateTime),
-        ("Edm.Guid", Scalar::Text(text)) => Uuid::parse_str(text).ok().map(ValueRef::Guid),
-        ("Edm.Binary", Scalar::Text(text)) => {
+        ("Edm.Double", JsonScalar::Integer(v)) => Some(ValueRef::Double(*v as f64)),
+        ("Edm.Double", JsonScalar::Text(text)) => parse_double(text).map(ValueRef::Double),
+        ("Edm.DateTime", JsonScalar::Text(text)) => time::parse_time(text).map(ValueRef::DateTime),
+        ("Edm.Guid", JsonScalar::Text(text)) => Uuid::parse_str(text).ok().map(ValueRef::Guid),
+        ("Edm.Binary", JsonScalar::Text(text)) => {
             bytes.clear();
             STANDARD.decode_vec(text.as_bytes(), bytes).ok().map(|()| ValueRef::Binary(bytes))
         }
@@ -143,7 +143,7 @@ fn put(
     Ok(())
 }
 
-fn double(text: &str) -> Option<f64> {
+fn parse_double(text: &str) -> Option<f64> {
     match text {
         "NaN" => Some(f64::NAN),
         "Infinity" | "INF" => Some(f64::INFINITY),

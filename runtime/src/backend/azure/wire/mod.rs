@@ -11,16 +11,17 @@ mod filter;
 mod members;
 mod policies;
 mod time;
+mod xml;
 
-pub(crate) use address::query_value;
-pub(super) use address::{doubled, push_address};
-pub(super) use batch_answer::parts;
+pub(crate) use address::encode_query_value;
+pub(super) use address::{double_quotes, push_row_address};
+pub(super) use batch_answer::batch_answer_parts;
 pub(super) use batch_body::BatchBody;
-pub(super) use decode::{page, row, table_names};
-pub(super) use encode::Json;
-pub(super) use error_body::{Refusal, refusal};
-pub(super) use filter::{Wanted, wanted};
-#[cfg(feature = "azure-queue")]
-pub(super) use policies::{escaped, unescaped};
+pub(super) use decode::{decode_page, decode_row, decode_table_names};
+pub(super) use encode::JsonRow;
+pub(super) use error_body::{ServiceRefusal, read_refusal};
+pub(super) use filter::{QueryFilter, to_query_filter};
 pub(super) use policies::{read_policies, write_policies};
-pub(super) use time::{http_date, version};
+pub(super) use time::{parse_etag, parse_http_date};
+#[cfg(feature = "azure-queue")]
+pub(super) use xml::{escape_xml, unescape_xml};

@@ -3,7 +3,10 @@
 use time::OffsetDateTime;
 
 use crate::{
-    backend::azure::AccessPolicy,
+    backend::azure::{
+        access_policy::AccessPolicy,
+        wire::xml::{escape_xml, unescape_xml},
+    },
     edm::Ticks,
     error::{Error, ErrorKind, Result},
 };
@@ -13,11 +16,11 @@ pub(in crate::backend::azure) fn write_policies(policies: &[AccessPolicy]) -> St
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?><SignedIdentifiers>");
     for policy in policies {
         xml.push_str("<SignedIdentifier><Id>");
-        xml.push_str(&escaped(&policy.id));
+        xml.push_str(&escape_xml(&policy.id));
         xml.push_str("</Id><AccessPolicy>");
         let mut element = |name: &str, text: Option<String>| {
             if let Some(text) = text {
-                xml.push_str(&format!("<{name}>{}</{name}>", escaped(&text)));
+                xml.push_str(&format!("<{name}>{}</{name}>", escape_xml(&text)));
             }
         };
         element("Start", policy.start.map(printed));
@@ -68,59 +71,12 @@ fn time(xml: &str, name: &str) -> Result<Option<OffsetDateTime>> {
 fn element(xml: &str, name: &str) -> Option<String> {
     let (_, rest) = xml.split_once(&format!("<{name}>"))?;
     let (text, _) = rest.split_once(&format!("</{name}>"))?;
-    Some(unescaped(text.trim()))
-}
-
-/// A text as XML has it; of line ends a reader would make others.
-pub(in crate::backend::azure) fn escaped(text: &str) -> String {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    text.replace('"', "&quot;").replace('\r', "&#xD;")
-}
-
-/// The text of an element, with its references resolved.
-pub(in crate::backend::azure) fn unescaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('&') {
-        out.push_str(before);
-        let meant = after.split_once(';').and_then(|(name, after)| Some((named(name)?, after)));
-        let (character, after) = meant.unwrap_or(('&', after));
-        out.push(character);
-        rest = after;
-    }
-    out.push_str(rest);
-    out
-}
-
-/// The character of a reference, by name or by number.
-fn named(name: &str) -> Option<char> {
-    match name {
-        "lt" => Some('<'),
-        "gt" => Some('>'),
-        "quot" => Some('"'),
-        "apos" => Some('\''),
-        "amp" => Some('&'),
-        _ => {
-            let number = name.strip_prefix('#')?;
-            let code = match number.strip_prefix('x') {
-                Some(digits) => u32::from_str_radix(digits, 16),
-                None => number.parse(),
-            };
-            char::from_u32(code.ok()?)
-        }
-    }
+    Some(unescape_xml(text.trim()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn references_are_read_once() {
-        let text = "{&quot;a&quot;:&#xD;&#10;&amp;lt; &amp;#65; & &no; &#x110000;}";
-        assert_eq!(unescaped(text), "{\"a\":\r\n&lt; &#65; & &no; &#x110000;}");
-        assert_eq!(unescaped(&escaped("a\r\n<&>")), "a\r\n<&>");
-    }
 
     #[test]
     fn policies_go_through_xml() {

@@ -5,12 +5,12 @@ use crate::{edm::Ticks, row::ETag};
 
 /// The time of a text such as `2021-05-26T15:48:25.77957Z`; any other form goes to the general
 /// parser.
-pub(super) fn ticks(text: &str) -> Option<Ticks> {
-    plain(text.as_bytes()).or_else(|| text.parse().ok())
+pub(super) fn parse_time(text: &str) -> Option<Ticks> {
+    parse_usual_form(text.as_bytes()).or_else(|| text.parse().ok())
 }
 
 /// The time of an HTTP date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
-pub(in crate::backend::azure) fn http_date(text: &str) -> Option<Ticks> {
+pub(in crate::backend::azure) fn parse_http_date(text: &str) -> Option<Ticks> {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let (_, rest) = text.split_once(", ")?;
@@ -18,10 +18,10 @@ pub(in crate::backend::azure) fn http_date(text: &str) -> Option<Ticks> {
     let (day, month) = (words.next()?, words.next()?);
     let (year, time) = (words.next()?, words.next()?);
     let month = MONTHS.iter().position(|name| *name == month)? + 1;
-    plain(format!("{year}-{month:02}-{day}T{time}Z").as_bytes())
+    parse_usual_form(format!("{year}-{month:02}-{day}T{time}Z").as_bytes())
 }
 
-fn plain(text: &[u8]) -> Option<Ticks> {
+fn parse_usual_form(text: &[u8]) -> Option<Ticks> {
     let (head, tail) = text.split_first_chunk::<19>()?;
     let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T', h1, h2, b':', n1, n2, b':', s1, s2] =
         *head
@@ -39,11 +39,11 @@ fn plain(text: &[u8]) -> Option<Ticks> {
         return None;
     }
     let seconds = ((days_before(year, month) + day - 1) * 24 + hour) * 3600 + minute * 60 + second;
-    Ticks::new(seconds * 10_000_000 + fraction(tail)?)
+    Ticks::new(seconds * 10_000_000 + parse_fraction(tail)?)
 }
 
 /// What follows the seconds: up to seven digits, and `Z`.
-fn fraction(tail: &[u8]) -> Option<i64> {
+fn parse_fraction(tail: &[u8]) -> Option<i64> {
     let digits = match tail {
         [b'Z'] => return Some(0),
         [b'.', digits @ .., b'Z'] if (1..=7).contains(&digits.len()) => digits,
@@ -81,15 +81,15 @@ fn days_before(year: i64, month: i64) -> i64 {
 
 /// Whether the ETag is the one that the Timestamp, as the service trims it, gives: then a row need
 /// not keep it.
-pub(super) fn is_of(etag: &str, timestamp: &str) -> bool {
+pub(super) fn is_etag_of(etag: &str, timestamp: &str) -> bool {
     let mut buffer = [0; LONGEST];
-    derived(etag, &mut buffer).is_some_and(|time| time == timestamp.as_bytes())
+    derived_time(etag, &mut buffer).is_some_and(|time| time == timestamp.as_bytes())
 }
 
 /// The version of that text, byte for byte.
-pub(in crate::backend::azure) fn version(etag: &str) -> ETag {
+pub(in crate::backend::azure) fn parse_etag(etag: &str) -> ETag {
     let mut buffer = [0; LONGEST];
-    let ticks = derived(etag, &mut buffer).and_then(plain);
+    let ticks = derived_time(etag, &mut buffer).and_then(parse_usual_form);
     ticks.map_or_else(|| ETag::from(etag), ETag::from_timestamp)
 }
 
@@ -98,7 +98,7 @@ const LONGEST: usize = 28;
 
 /// The time inside `W/"datetime'..'"`, if it is spelled as the service derives it from a Timestamp:
 /// colons encoded, the fraction without zeros at its end.
-fn derived<'b>(etag: &str, buffer: &'b mut [u8; LONGEST]) -> Option<&'b [u8]> {
+fn derived_time<'b>(etag: &str, buffer: &'b mut [u8; LONGEST]) -> Option<&'b [u8]> {
     let inner = etag.strip_prefix("W/\"datetime'")?.strip_suffix("'\"")?;
     let mut length = 0;
     for (at, part) in inner.split("%3A").enumerate() {
@@ -128,8 +128,8 @@ mod tests {
             "1900-02-28T23:59:59.1Z",
             "2024-12-31T00:00:00.0000000Z",
         ] {
-            assert_eq!(plain(text.as_bytes()), text.parse().ok(), "{text}");
-            assert!(plain(text.as_bytes()).is_some());
+            assert_eq!(parse_usual_form(text.as_bytes()), text.parse().ok(), "{text}");
+            assert!(parse_usual_form(text.as_bytes()).is_some());
         }
         for text in [
             "",
@@ -144,14 +144,14 @@ mod tests {
             "0000-01-01T00:00:00Z",
             "2021-05-26 15:48:25Z",
         ] {
-            assert_eq!(plain(text.as_bytes()), None, "{text}");
+            assert_eq!(parse_usual_form(text.as_bytes()), None, "{text}");
         }
-        assert_eq!(ticks("2021-05-26T15:48:25+02:00"), "2021-05-26T13:48:25Z".parse().ok());
+        assert_eq!(parse_time("2021-05-26T15:48:25+02:00"), "2021-05-26T13:48:25Z".parse().ok());
     }
 
     #[test]
     fn http_dates_are_read() {
-        let read = |text: &str| http_date(text).map(|time| time.to_string());
+        let read = |text: &str| parse_http_date(text).map(|time| time.to_string());
         let text = "Sun, 06 Nov 1994 08:49:37 GMT";
         assert_eq!(read(text), "1994-11-06T08:49:37Z".parse::<Ticks>().ok().map(|t| t.to_string()));
         for text in
@@ -165,14 +165,14 @@ mod tests {
     fn a_derived_version_is_recognised_byte_for_byte() {
         let at = "2021-05-26T15:48:25.77957Z";
         let etag = ETag::from_timestamp(at.parse().unwrap()).to_string();
-        assert!(is_of(&etag, at));
-        assert!(!is_of(&etag, "2021-05-26T15:48:25.7795700Z"));
-        assert!(!is_of(
+        assert!(is_etag_of(&etag, at));
+        assert!(!is_etag_of(&etag, "2021-05-26T15:48:25.7795700Z"));
+        assert!(!is_etag_of(
             "W/\"datetime'2021-05-26T15%3A48%3A25.7795700Z'\"",
             "2021-05-26T15:48:25.7795700Z"
         ));
-        assert!(!is_of("W/\"x\"", at));
-        assert!(!is_of(&etag, "2021-05-26T15:48:26.77957Z"));
+        assert!(!is_etag_of("W/\"x\"", at));
+        assert!(!is_etag_of(&etag, "2021-05-26T15:48:26.77957Z"));
         for text in [
             &etag,
             "W/\"datetime'2021-05-26T15%3A48%3A25.7795700Z'\"",
@@ -184,8 +184,8 @@ mod tests {
             "W/\"x\"",
             "",
         ] {
-            assert_eq!(version(text).to_string(), text);
-            assert_eq!(version(text), ETag::from(text));
+            assert_eq!(parse_etag(text).to_string(), text);
+            assert_eq!(parse_etag(text), ETag::from(text));
         }
     }
 }

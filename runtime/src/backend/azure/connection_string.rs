@@ -3,12 +3,12 @@
 
 use azure_storage::clients::EMULATOR_ACCOUNT;
 
-use super::{AccountKey, endpoint::Endpoint};
+use super::{account_key::AccountKey, endpoint::Endpoint};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The settings of a connection string.
 #[derive(Default)]
-pub(super) struct Settings {
+pub(super) struct ConnectionSettings {
     pub(super) account: Option<String>,
     account_key: Option<String>,
     pub(super) sas: Option<String>,
@@ -20,7 +20,7 @@ pub(super) struct Settings {
     proxy: Option<String>,
 }
 
-impl Settings {
+impl ConnectionSettings {
     /// Reads the text. Names are compared without case, values may hold `=`; settings of other
     /// services are passed over. Errors name a setting and never quote a value.
     pub(super) fn parse(text: &str) -> Result<Self> {
@@ -80,7 +80,7 @@ impl Settings {
     }
 
     /// Where the queues are, where the text says so.
-    pub(super) fn queues(&self) -> Result<Option<Endpoint>> {
+    pub(super) fn queue_endpoint(&self) -> Result<Option<Endpoint>> {
         self.queue_endpoint.as_deref().map(Endpoint::parse).transpose()
     }
 
@@ -95,13 +95,29 @@ impl Settings {
             (Some(endpoint), _) => Endpoint::parse(endpoint),
             (None, Some(account)) => {
                 let protocol = self.protocol.as_deref().unwrap_or("https");
-                let suffix = self.suffix.as_deref().unwrap_or(super::endpoint::PUBLIC);
-                Endpoint::of_account(protocol, account, suffix)
+                let suffix = self.suffix.as_deref().unwrap_or(super::endpoint::PUBLIC_CLOUD_SUFFIX);
+                Endpoint::for_account(protocol, account, suffix)
             }
             (None, None) => {
                 Err(invalid("the connection string has neither AccountName nor TableEndpoint"))
             }
         }
+    }
+}
+
+impl AccountKey {
+    /// The account and key of a connection string.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a connection string without them.
+    pub fn from_connection_string(text: &str) -> Result<Self> {
+        ConnectionSettings::parse(text)?.key()?.ok_or_else(|| {
+            Error::new(
+                ErrorKind::Invalid,
+                "the connection string has no AccountName and AccountKey",
+            )
+        })
     }
 }
 

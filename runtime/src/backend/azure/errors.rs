@@ -5,11 +5,11 @@ use std::time::Duration;
 use time::OffsetDateTime;
 
 use super::{
-    Account,
+    account::Account,
     call::Effect,
     credential::Credential,
-    transport::{Answer, Failure},
-    wire::{Refusal, refusal},
+    transport::{HttpAnswer, SendFailure},
+    wire::{ServiceRefusal, read_refusal},
 };
 use crate::{
     backend::NotSent,
@@ -18,13 +18,13 @@ use crate::{
 
 impl Account {
     /// The error of an answer that refuses.
-    pub(super) fn refused(&self, answer: &Answer, effect: Effect) -> Error {
-        let found = refusal(answer.status, &answer.body, answer.header("x-ms-error-code"));
+    pub(super) fn refusal_error(&self, answer: &HttpAnswer, effect: Effect) -> Error {
+        let found = read_refusal(answer.status, &answer.body, answer.header("x-ms-error-code"));
         // "Not there" is acted on, and only the service knows: not a page of some other server.
         if !found.named && matches!(answer.status, 300..=399 | 404) {
-            return self.foreign(answer, effect);
+            return self.foreign_answer_error(answer, effect);
         }
-        let error = self.error_of(answer.status, found, effect);
+        let error = self.service_error(answer.status, found, effect);
         match retry_after(answer) {
             Some(wait) => error.with_retry_after(wait),
             None => error,
@@ -33,7 +33,7 @@ impl Account {
 
     /// The error of an answer that is not the Table service's: of a proxy, a sign-in page, another
     /// server. Where it says success, a write may have come through all the same.
-    pub(super) fn foreign(&self, answer: &Answer, effect: Effect) -> Error {
+    pub(super) fn foreign_answer_error(&self, answer: &HttpAnswer, effect: Effect) -> Error {
         let message = format!(
             "`{}` answered {} as the Table service does not; check endpoint, proxy and network",
             self.endpoint, answer.status
@@ -51,8 +51,13 @@ impl Account {
     }
 
     /// The error of a refusal, from an answer or from a part of a batch's answer.
-    pub(super) fn error_of(&self, status: u16, found: Refusal, effect: Effect) -> Error {
-        let Refusal { code, named, index, mut message } = found;
+    pub(super) fn service_error(
+        &self,
+        status: u16,
+        found: ServiceRefusal,
+        effect: Effect,
+    ) -> Error {
+        let ServiceRefusal { code, named, index, mut message } = found;
         if message.is_empty() {
             message = format!("the service answered {status}");
         }
@@ -60,7 +65,7 @@ impl Account {
             message.push_str("; ");
             message.push_str(advice);
         }
-        let error = if effect == Effect::Writes && leaves_open(status, named) {
+        let error = if effect == Effect::Writes && is_outcome_open(status, named) {
             Error::new(ErrorKind::Ambiguous, format!("the write may have happened: {message}"))
                 .with_code(code)
         } else {
@@ -73,21 +78,21 @@ impl Account {
     }
 
     /// The error of an answer that never came.
-    pub(super) fn unanswered(&self, failure: Failure, effect: Effect) -> Error {
+    pub(super) fn no_answer_error(&self, failure: SendFailure, effect: Effect) -> Error {
         match (failure, effect) {
-            (Failure::Unsent(what, source), _) => {
+            (SendFailure::Unsent(what, source), _) => {
                 let message = format!("{what} at `{}`; check endpoint and network", self.endpoint);
                 Error::new(ErrorKind::Backend, message).with_source(NotSent::new(source))
             }
-            (Failure::Token(source), _) => {
+            (SendFailure::Token(source), _) => {
                 let message = "the credential gave no token; sign in again or check its role";
                 Error::new(ErrorKind::Denied, message).with_source(source)
             }
-            (Failure::Lost(source), Effect::Reads) => {
+            (SendFailure::Lost(source), Effect::Reads) => {
                 let message = format!("the answer of `{}` was lost", self.endpoint);
                 Error::new(ErrorKind::Backend, message).with_source(source)
             }
-            (Failure::Lost(source), Effect::Writes) => {
+            (SendFailure::Lost(source), Effect::Writes) => {
                 let message = "the answer was lost, the write may have happened; read to find out";
                 Error::new(ErrorKind::Ambiguous, message).with_source(source)
             }
@@ -95,7 +100,7 @@ impl Account {
     }
 
     /// The error of a request that took too long.
-    pub(super) fn timed_out(&self, effect: Effect) -> Error {
+    pub(super) fn timeout_error(&self, effect: Effect) -> Error {
         let seconds = self.timeout.as_secs_f32();
         match effect {
             Effect::Reads => Error::new(
@@ -141,7 +146,7 @@ impl Account {
 
 /// Whether a refused write may have happened all the same: the service's own `ServerBusy` comes
 /// before any work, other failures of a server or of something on the way do not say.
-fn leaves_open(status: u16, named: bool) -> bool {
+fn is_outcome_open(status: u16, named: bool) -> bool {
     match status {
         408 => true,
         501 | 505 => false,
@@ -151,7 +156,7 @@ fn leaves_open(status: u16, named: bool) -> bool {
 }
 
 /// How long the service asks to wait: in milliseconds, seconds, or until a date.
-fn retry_after(answer: &Answer) -> Option<Duration> {
+fn retry_after(answer: &HttpAnswer) -> Option<Duration> {
     let millis = |name| answer.header(name)?.trim().parse().ok().map(Duration::from_millis);
     millis("retry-after-ms").or_else(|| millis("x-ms-retry-after-ms")).or_else(|| {
         let value = answer.header("retry-after")?.trim();

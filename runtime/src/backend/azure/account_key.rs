@@ -7,7 +7,6 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
 
-use super::connection::Settings;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The name of an account and one of its keys.
@@ -36,27 +35,13 @@ impl AccountKey {
         if bytes.is_empty() {
             return Err(Error::new(ErrorKind::Invalid, "the account key is empty"));
         }
-        Ok(Self { account: account.into(), mac: keyed(&bytes) })
-    }
-
-    /// The account and key of a connection string.
-    ///
-    /// # Errors
-    ///
-    /// `is_invalid` for a connection string without them.
-    pub fn from_connection_string(text: &str) -> Result<Self> {
-        Settings::parse(text)?.key()?.ok_or_else(|| {
-            Error::new(
-                ErrorKind::Invalid,
-                "the connection string has no AccountName and AccountKey",
-            )
-        })
+        Ok(Self { account: account.into(), mac: hmac_with_key(&bytes) })
     }
 
     /// The key of the emulator, which everybody knows.
     pub fn emulator() -> Self {
         let bytes = STANDARD.decode(EMULATOR_ACCOUNT_KEY).unwrap_or_default();
-        Self { account: EMULATOR_ACCOUNT.to_owned(), mac: keyed(&bytes) }
+        Self { account: EMULATOR_ACCOUNT.to_owned(), mac: hmac_with_key(&bytes) }
     }
 
     /// The account's name.
@@ -73,7 +58,7 @@ impl AccountKey {
 }
 
 /// HMAC with a key of any length, as RFC 2104 fits it to the block.
-fn keyed(key: &[u8]) -> Hmac<Sha256> {
+fn hmac_with_key(key: &[u8]) -> Hmac<Sha256> {
     let mut block = [0; 64];
     let digest = Sha256::digest(key);
     let key = if key.len() > block.len() { &digest } else { key };

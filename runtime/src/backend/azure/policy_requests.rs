@@ -1,42 +1,17 @@
 //! Stored access policies of a table, and the requests that the client has no method for.
 
-use azure_core::{Context, Method, Url, headers::Headers};
-use azure_storage::clients::{ServiceType, finalize_request};
-use time::OffsetDateTime;
-
 use super::{
-    Azure,
+    access_policy::AccessPolicy,
     account::Account,
-    call::{Call, Effect},
-    transport::Answer,
+    backend::Azure,
+    call::{Effect, ServiceCall},
     wire,
 };
 use crate::{
     error::{Error, ErrorKind, Result},
     limits,
 };
-
-/// A stored access policy: what shared access signatures that name it allow, until it is changed
-/// or taken away.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct AccessPolicy {
-    /// Its name, at most 64 characters.
-    pub id: String,
-    /// When it begins; `None`: the signature says.
-    pub start: Option<OffsetDateTime>,
-    /// When it ends; `None`: the signature says.
-    pub expiry: Option<OffsetDateTime>,
-    /// The letters of `raud` that it allows; `None`: the signature says.
-    pub permissions: Option<String>,
-}
-
-impl AccessPolicy {
-    /// A policy that leaves everything to the signature.
-    pub fn new(id: impl Into<String>) -> Self {
-        Self { id: id.into(), start: None, expiry: None, permissions: None }
-    }
-}
+use azure_core::Method;
 
 /// Policies of one table, and characters of a policy's name ("Define a stored access policy").
 const POLICIES: usize = 5;
@@ -59,9 +34,9 @@ impl Azure {
     pub async fn access_policies(&self, table: &str) -> Result<Vec<AccessPolicy>> {
         let account = &self.0;
         account.check_policies(table, &[])?;
-        let call = Call::reading().header("accept", "application/xml");
-        let answer = account.own(call, Method::Get, table, "comp=acl").await?;
-        let answer = account.succeeded(answer, Effect::Reads);
+        let call = ServiceCall::read().with_header("accept", "application/xml");
+        let answer = account.send_raw(call, Method::Get, table, "comp=acl").await?;
+        let answer = account.expect_success(answer, Effect::Reads);
         wire::read_policies(&answer.map_err(|error| error.in_table(table))?.body)
     }
 
@@ -75,12 +50,12 @@ impl Azure {
     pub async fn set_access_policies(&self, table: &str, policies: &[AccessPolicy]) -> Result<()> {
         let account = &self.0;
         account.check_policies(table, policies)?;
-        let call = Call::writing()
-            .header("accept", "application/xml")
-            .header("content-type", "application/xml")
-            .body(wire::write_policies(policies));
-        let answer = account.own(call, Method::Put, table, "comp=acl").await?;
-        let answer = account.succeeded(answer, Effect::Writes);
+        let call = ServiceCall::write()
+            .with_header("accept", "application/xml")
+            .with_header("content-type", "application/xml")
+            .with_body(wire::write_policies(policies));
+        let answer = account.send_raw(call, Method::Put, table, "comp=acl").await?;
+        let answer = account.expect_success(answer, Effect::Writes);
         answer.map(drop).map_err(|error| error.in_table(table))
     }
 }
@@ -118,24 +93,5 @@ impl Account {
             }
         }
         Ok(())
-    }
-
-    /// A request that the client has no method for, through the same pipeline.
-    pub(super) async fn own(
-        &self,
-        call: Call,
-        method: Method,
-        path: &str,
-        query: &str,
-    ) -> Result<Answer> {
-        let url = Url::parse(&format!("{}/{path}?{query}", self.endpoint)).map_err(|error| {
-            Error::new(ErrorKind::Invalid, "the request has no address").with_source(error)
-        })?;
-        self.call(call, |mut context: Context| async move {
-            context.insert(ServiceType::Table);
-            let mut request = finalize_request(url, method, Headers::new(), None)?;
-            self.pipeline.send(&context, &mut request).await
-        })
-        .await
     }
 }

@@ -1,0 +1,28 @@
+//! Requests that the client has no method for.
+
+use azure_core::{Context, Method, Url, headers::Headers};
+use azure_storage::clients::{ServiceType, finalize_request};
+
+use super::{account::Account, call::ServiceCall, transport::HttpAnswer};
+use crate::error::{Error, ErrorKind, Result};
+
+impl Account {
+    /// Sends a request that the client has no method for, through the client's pipeline.
+    pub(super) async fn send_raw(
+        &self,
+        call: ServiceCall,
+        method: Method,
+        path: &str,
+        query: &str,
+    ) -> Result<HttpAnswer> {
+        let url = Url::parse(&format!("{}/{path}?{query}", self.endpoint)).map_err(|error| {
+            Error::new(ErrorKind::Invalid, "the request has no address").with_source(error)
+        })?;
+        self.send(call, |mut context: Context| async move {
+            context.insert(ServiceType::Table);
+            let mut request = finalize_request(url, method, Headers::new(), None)?;
+            self.pipeline.send(&context, &mut request).await
+        })
+        .await
+    }
+}
