@@ -183,7 +183,7 @@ pub fn write_date(
     form: &str,
     out: &mut String,
 ) -> Result<(), InvalidValue> {
-    crate::key::encode_ticks(ticks?, form, out)
+    crate::key::encode_ticks_in_form(ticks?, form, out)
 }
 
 /// Appends the bucket of what `encode` writes.

@@ -1,4 +1,5 @@
-//! Checks at compile time that flattened properties do not take the names of others.
+//! Checks at compile time that the properties of flattened structs do not take the names of other
+//! properties.
 
 use super::ColumnSchema;
 

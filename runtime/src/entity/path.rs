@@ -5,8 +5,8 @@ use std::{fmt, marker::PhantomData};
 use super::{Access, PathDraft, PrimaryRow, TableEntity, View};
 use crate::{access::Keys, key::Family};
 
-/// A path to some of an entity's rows. Path builders return one as soon as the PartitionKey is
-/// given.
+/// A path to some of an entity's rows, such as `Employee::primary().department("Sales")`. Path
+/// builders return one as soon as the PartitionKey is given.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not address anything yet",
     note = "give the fields of the PartitionKey first; `E::scan()` is the only way to a table scan"

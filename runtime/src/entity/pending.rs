@@ -14,12 +14,12 @@ use crate::error::Result;
 pub(crate) struct BackgroundWork(Option<Shared<BoxFuture<'static, Result<()>>>>);
 
 impl BackgroundWork {
-    /// Wraps work that is still running.
+    /// Creates a handle to work that is still running.
     pub(crate) fn from_work(work: impl Future<Output = Result<()>> + Send + 'static) -> Self {
         Self(Some(work.boxed().shared()))
     }
 
-    /// Wraps the result of work that has ended.
+    /// Creates a handle to work that has ended with `result`.
     pub(crate) fn finished(result: Result<()>) -> Self {
         Self::from_work(std::future::ready(result))
     }

@@ -190,7 +190,7 @@ impl<'b> PropertyWriter<'b> {
     }
 }
 
-/// Converts the stored value that was found for a field to the field.
+/// Converts the stored value of a field, or `None` if the row lacks it, to the field's type.
 ///
 /// # Errors
 ///
@@ -203,7 +203,7 @@ pub fn finish_property<F: Property>(
     F::from_stored(found).map_err(|invalid| invalid.into_read_error(&[prefix, name].concat()))
 }
 
-/// Converts the stored JSON that was found for a field to the field.
+/// Converts the stored JSON of a field, or `None` if the row lacks it, to the field's type.
 ///
 /// # Errors
 ///

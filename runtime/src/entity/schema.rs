@@ -94,7 +94,8 @@ pub struct Schema {
     pub discriminator: Discriminator,
     /// The families of rows that an entity is stored as, the primary first.
     pub families: &'static [Family],
-    /// Whether a condition decides if some copies exist. It can depend on any field.
+    /// Whether an index has a `when` condition. The condition decides whether the copy exists, and
+    /// can depend on any field.
     pub conditional: bool,
     /// The columns of the entity.
     pub columns: &'static [ColumnSchema],

@@ -41,7 +41,7 @@ impl<T> Stored<T> {
     }
 
     /// Attaches the background work of the write that returned the value.
-    pub(crate) fn with_pending(self, pending: BackgroundWork) -> Self {
+    pub(crate) fn with_background_work(self, pending: BackgroundWork) -> Self {
         Self { pending, ..self }
     }
 

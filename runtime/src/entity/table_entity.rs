@@ -36,9 +36,9 @@ pub trait FromRow: Sized + Send + 'static {
         Self::from_row(row)
     }
 
-    /// Reads the value and passes it to `wrap`. An enum around the value is so filled in place and
-    /// not copied. Reading starts at the byte offset `from`, because the properties before it are
-    /// known.
+    /// Reads the value and returns `wrap(value)`, so that an enum around the value is filled in
+    /// place and not copied. Reading starts at the byte offset `from`, because the properties
+    /// before it are known.
     #[doc(hidden)]
     #[inline]
     fn read_with<R>(

@@ -41,7 +41,7 @@ pub struct ListRows;
 
 impl View for ListRows {}
 
-/// A partial copy that holds the field whose name has the fingerprint `FIELD`.
+/// A partial copy that holds one more field. `FIELD` is the fingerprint of the field's name.
 #[diagnostic::on_unimplemented(
     message = "the copies of this index do not hold a field of the projection",
     note = "add the field to `only(..)` of the index, or read the entity through another path"

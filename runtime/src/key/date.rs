@@ -5,7 +5,7 @@ use time::{Date, Month, OffsetDateTime, Time};
 use super::{KeyPart, integer::push_padded};
 use crate::edm::{InvalidValue, Ticks};
 
-/// The unit that a time or a date form is exact to.
+/// The unit of time, from year to 100 ns, that a time or a date form is exact to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resolution {
     /// Exact to the year; `%Y` in a date form.
@@ -25,8 +25,8 @@ pub enum Resolution {
 }
 
 impl Resolution {
-    /// Returns whether a date form of this resolution can restore a value of resolution `value`,
-    /// because the form is at least as fine.
+    /// Returns whether a date form of this resolution is at least as fine as `value`, so that a key
+    /// can restore a value of that resolution.
     pub const fn covers(self, value: Self) -> bool {
         self as u8 >= value as u8
     }
@@ -171,7 +171,7 @@ pub fn encode_date<T: DatePart>(
     form: &str,
     out: &mut String,
 ) -> Result<(), InvalidValue> {
-    encode_ticks(value.to_ticks()?, form, out)
+    encode_ticks_in_form(value.to_ticks()?, form, out)
 }
 
 /// Appends ticks to `out` in a date form.
@@ -179,7 +179,11 @@ pub fn encode_date<T: DatePart>(
 /// # Errors
 ///
 /// Fails if `form` is not a valid date form.
-pub fn encode_ticks(ticks: Ticks, form: &str, out: &mut String) -> Result<(), InvalidValue> {
+pub fn encode_ticks_in_form(
+    ticks: Ticks,
+    form: &str,
+    out: &mut String,
+) -> Result<(), InvalidValue> {
     let time = OffsetDateTime::from(ticks);
     for piece in pieces(form) {
         let unit = match piece {

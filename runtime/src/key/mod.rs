@@ -25,8 +25,8 @@ mod with_chrono;
 
 pub use collide::{families_may_collide, templates_may_collide};
 pub use date::{
-    DatePart, Resolution, date_width, decode_date, decode_period, encode_date, encode_ticks,
-    resolution_of,
+    DatePart, Resolution, date_width, decode_date, decode_period, encode_date,
+    encode_ticks_in_form, resolution_of,
 };
 pub use escape::{escape, unescape};
 pub(crate) use hash::stable_hash;

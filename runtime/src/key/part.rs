@@ -30,9 +30,9 @@ use crate::edm::{Input, InvalidValue};
     note = "key types are String, integers, bool, uuid::Uuid, time::OffsetDateTime, time::Date and enums with #[derive(EdmEnum)]; implement `entable::key::KeyPart` for a type of your own"
 )]
 pub trait KeyPart: Sized {
-    /// Number of characters of the plain form, if it is always equal. Such a part is never escaped,
-    /// so it must not write characters that the service forbids in keys, and its texts must sort as
-    /// its values do.
+    /// Number of characters of the plain form if every value takes equally many, else `None`. A
+    /// part with a width is never escaped, so it must not write characters that the service forbids
+    /// in keys, and its texts must sort as its values do.
     const WIDTH: Option<usize>;
 
     /// Appends the plain form, the text that `{field}` writes, to `out`.

@@ -40,7 +40,7 @@ pub struct Part {
     pub field: &'static str,
     /// How the field is written.
     pub form: Form,
-    /// Number of characters of the part, if it is always equal.
+    /// Number of characters of the part if every value takes equally many, else `None`.
     pub width: Option<usize>,
     /// Appends a value of the field as the part writes it, not yet escaped.
     pub encode: EncodeValue,

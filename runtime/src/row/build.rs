@@ -64,7 +64,7 @@ impl RowBuilder {
     }
 
     /// Appends properties that are already encoded, as they stand in another row.
-    pub(super) fn put_encoded(&mut self, properties: &[u8]) {
+    pub(super) fn put_encoded_properties(&mut self, properties: &[u8]) {
         self.bytes.extend_from_slice(properties);
     }
 

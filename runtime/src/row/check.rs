@@ -1,6 +1,6 @@
 //! Checks rows against the service's limits, and estimates the bytes they take in a request.
 
-use super::compact_row::{Row, service_size_of_property, text_of};
+use super::compact_row::{Row, property_name_text, service_size_of_property};
 use crate::{
     edm::{Ticks, ValueRef},
     error::{Error, Result, ServiceCode},
@@ -43,7 +43,7 @@ impl Row {
         let mut names: Vec<&str> = Vec::with_capacity(16);
         let (mut size, mut bytes) = (self.service_size_of_keys(), 0);
         while let Some((name, value)) = properties.next()? {
-            let name = text_of(name)?;
+            let name = property_name_text(name)?;
             limits::check_property_name(name)?;
             check_value(value).map_err(|error| error.in_property(name))?;
             names.push(name);

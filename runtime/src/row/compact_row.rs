@@ -199,7 +199,7 @@ impl Row {
     pub(crate) fn with_keys(&self, partition_key: &str, row_key: &str) -> Result<Self> {
         let mut row = RowBuilder::new(partition_key, row_key);
         let keys = self.key_bytes().map_or(0, |(partition, row)| partition.len() + row.len());
-        row.put_encoded(self.bytes.get(HEADER + keys..).unwrap_or_default());
+        row.put_encoded_properties(self.bytes.get(HEADER + keys..).unwrap_or_default());
         Ok(Self { encrypted: self.encrypted.clone(), ..row.finish()? })
     }
 
@@ -264,7 +264,7 @@ impl Row {
         PropertyReader::new(self.bytes.get(HEADER + keys..).unwrap_or_default())
     }
 
-    /// Returns the byte offset that a reader of this row has reached, for
+    /// Returns the byte offset in this row that a reader of its properties has reached, for
     /// [`properties_from`](Self::properties_from).
     #[inline]
     pub(crate) fn offset_of(&self, properties: &PropertyReader<'_>) -> u32 {
@@ -300,7 +300,7 @@ impl Row {
         let mut bag = Vec::new();
         let mut properties = self.properties();
         while let Some((name, value)) = properties.next()? {
-            bag.push((text_of(name)?.to_owned(), value.to_value()));
+            bag.push((property_name_text(name)?.to_owned(), value.to_value()));
         }
         Ok(bag.into_iter().collect())
     }
@@ -336,7 +336,7 @@ impl Row {
         let mut size = self.service_size_of_keys();
         let mut properties = self.properties();
         while let Some((name, value)) = properties.next()? {
-            size += service_size_of_property(text_of(name)?, value);
+            size += service_size_of_property(property_name_text(name)?, value);
         }
         Ok(size)
     }
@@ -368,6 +368,6 @@ pub(super) fn service_size_of_property(name: &str, value: ValueRef<'_>) -> usize
 }
 
 /// Returns a property's name as text.
-pub(super) fn text_of(name: &[u8]) -> Result<&str> {
+pub(super) fn property_name_text(name: &[u8]) -> Result<&str> {
     from_utf8(name).map_err(|_| corrupt_row("a property's name is not UTF-8"))
 }

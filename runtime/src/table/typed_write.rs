@@ -206,7 +206,7 @@ impl<E: TableEntity> Table<E> {
             Some(etag) => row.with_etag(etag),
             None => row,
         };
-        Ok(Stored::new(value, row, written.status).with_pending(pending))
+        Ok(Stored::new(value, row, written.status).with_background_work(pending))
     }
 
     fn missing(&self, partition_key: &str, row_key: &str) -> Error {

@@ -128,8 +128,9 @@ pub struct PartitionFold {
 }
 
 impl PartitionFold {
-    /// Sorts rows into those of a member and others. Copies and framework rows are skipped. A row
-    /// that belongs to no member is kept for the `other` field, or is an error if there is none.
+    /// Separates the rows of a partition into those that belong to a member and others. Copies and
+    /// framework rows are skipped. A row that belongs to no member is kept for the `other` field,
+    /// or is an error if there is no such field.
     pub(crate) fn new<A: Aggregate>(partition_key: &str, rows: Vec<Row>) -> Result<Self> {
         let mut folding = Self {
             rows: Vec::new().into_iter(),
@@ -214,7 +215,7 @@ impl PartitionFold {
         Ok(())
     }
 
-    /// Returns the rows for the `other` field.
+    /// Takes out the rows that belong to no member, for the `#[table(other)]` field.
     pub fn take_others(&mut self) -> Vec<Stored<DynamicEntity>> {
         std::mem::take(&mut self.others)
     }

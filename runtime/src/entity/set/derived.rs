@@ -16,7 +16,7 @@ pub const fn projection_schema<P: Projection>() -> &'static Schema {
     <P::Entity as TableEntity>::SCHEMA
 }
 
-/// Reads a projection from a row that matched its entity.
+/// Reads a projection from a row that belongs to its entity.
 ///
 /// # Errors
 ///

@@ -57,14 +57,15 @@ pub trait SetMember: FromRow {
     /// The schema of the entity whose rows it is read from.
     const MEMBER: &'static Schema;
 
-    /// Reads the member from a row that matched it, in whichever version the row was written.
+    /// Reads the member from a row that belongs to it, in whichever version the row was written.
     ///
     /// # Errors
     ///
     /// `is_decode`, naming the property, if the row does not fit.
     fn read_matched(row: &Row, matched: &RowMatch) -> Result<Self>;
 
-    /// Reads the member and passes it to `wrap`, so that the set's value is filled in place.
+    /// Reads the member and returns `wrap(member)`, so that the set's value is filled in place and
+    /// not copied.
     #[doc(hidden)]
     #[inline]
     fn read_into<R>(row: &Row, matched: &RowMatch, wrap: impl FnOnce(Self) -> R) -> Result<R> {
@@ -181,7 +182,7 @@ fn short_name<M>() -> &'static str {
     name.rsplit("::").next().unwrap_or(name)
 }
 
-/// Reads a value of entity `E`, or of a projection of it, from a row that matched `E`.
+/// Reads a value of entity `E`, or of a projection of it, from a row that belongs to `E`.
 ///
 /// # Errors
 ///
@@ -204,7 +205,7 @@ fn read_older<E: TableEntity, T: FromRow>(row: &Row, matched: &RowMatch) -> Resu
 
 /// The result of reading a row for a query of a set.
 pub(crate) enum ResolvedRow<S> {
-    /// An item of the set, and the member that the row matched, if any.
+    /// An item of the set, and which member the row belongs to, if any.
     Item(S, Option<RowMatch>),
     /// A row that the set does not return: a copy or a framework row.
     Hidden,

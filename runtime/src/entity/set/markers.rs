@@ -18,7 +18,8 @@ pub struct TypeMarker {
     key: u64,
     /// Index of the member in the set.
     pub(super) member: usize,
-    /// Index of the first member with an equal discriminator property.
+    /// Index of the first member whose rows store their type in the property that this member's
+    /// rows use.
     pub(super) asked: usize,
     pub(super) version: u32,
     pub(super) family: Option<&'static Family>,
@@ -90,8 +91,8 @@ pub const fn build_marker_table<const SLOTS: usize>(
     markers
 }
 
-/// Returns the index of the first member with an equal discriminator property, or the number of
-/// members if the schema has none.
+/// Returns the index of the first member whose rows store their type in the property that the rows
+/// of `schema` use, or the number of members if those rows are recognised by their keys.
 const fn first_asked(members: &[&Schema], schema: &Schema) -> usize {
     let Discriminator::Property(name) = schema.discriminator else { return members.len() };
     let mut at = 0;

@@ -142,8 +142,8 @@ impl Members {
         self.search_all(row)
     }
 
-    /// Finds the member of a row whose first property is not the discriminator, as other programs
-    /// can write it.
+    /// Finds the member of a row whose first property is not its discriminator. Other programs can
+    /// write rows so.
     fn search_all(&self, row: &Row) -> Result<Option<RowMatch>> {
         let mut asked = "";
         for (at, schema) in self.schemas.iter().enumerate() {
@@ -188,7 +188,7 @@ impl Members {
     }
 
     /// Returns whether a set skips a row that belongs to no member: a framework row, or a copy
-    /// unless `copies` are asked for.
+    /// unless `copies` is set.
     pub(crate) fn skips(&self, row: &Row, copies: bool) -> Result<bool> {
         if is_framework(row) {
             return Ok(true);
