@@ -15,13 +15,13 @@ use crate::{
     row::Row,
 };
 
-use super::sealing::{Vault, open::Reading, plan::Placed};
+use super::sealing::{RowSealer, open::Reading, plan::Placed};
 
 /// A backend, with what rows are sealed and opened with. Clones share everything.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     pub(crate) backend: Arc<dyn Backend>,
-    pub(crate) sealing: Arc<Vault>,
+    pub(crate) sealing: Arc<RowSealer>,
     /// The source of ids and of random waits.
     pub(crate) random: Arc<RandomSource>,
     #[cfg(feature = "blob")]

@@ -20,7 +20,7 @@ use crate::{
     random::RandomSource,
     store::{
         rows::Store,
-        sealing::{PlaintextPolicy, Vault},
+        sealing::{PlaintextPolicy, RowSealer},
     },
 };
 
@@ -45,7 +45,7 @@ pub struct ClientBuilder {
     clock: Option<Arc<dyn Clock>>,
     seed: Option<u64>,
     guards: Guards,
-    sealing: Vault,
+    sealing: RowSealer,
     #[cfg(feature = "blob")]
     blobs: Option<BlobStore>,
 }

@@ -111,7 +111,7 @@ impl<E: TableEntity> Reencrypt<E> {
         match &self.what {
             What::Keys => {
                 let vault = &self.table.client.store().sealing;
-                vault.resealed(&self.table.name, E::SCHEMA, row).await
+                vault.sealing_update(&self.table.name, E::SCHEMA, row).await
             }
             #[cfg(feature = "legacy-encryption")]
             What::Legacy(keys) => self.migrated(keys, row).await,

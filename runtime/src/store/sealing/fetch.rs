@@ -1,10 +1,10 @@
-//! The keys that a page of rows needs, each asked for once.
+//! Fetching the data keys that a page of rows needs, each key once.
 
 use std::{collections::HashMap, sync::Arc};
 
 use futures_util::future::join_all;
 
-use super::{Vault, keyless};
+use super::{RowSealer, keyless};
 use crate::{
     edm::ValueRef,
     entity::SEAL,
@@ -13,20 +13,21 @@ use crate::{
     seal::{DataKey, KeyId, KeyScope, key_id_of, seal_key_id_of},
 };
 
-/// Keys by scope and id; those that cannot be had are errors of the rows that need them.
+/// The data keys of one page, by scope and key id. A key that cannot be had is an error of the rows
+/// that need it, not of the page.
 #[derive(Debug, Default)]
-pub(crate) struct Keyring {
+pub(crate) struct PageKeys {
     scopes: Vec<KeyScope>,
-    /// The place of each partition's scope.
+    /// For each PartitionKey, the index of its scope in `scopes`.
     partitions: HashMap<String, usize>,
     wanted: Vec<(usize, KeyId)>,
     found: Vec<Result<Arc<DataKey>>>,
 }
 
-impl Keyring {
-    /// The place of a partition's scope.
-    fn scope(&mut self, vault: &Vault, partition_key: &str) -> Option<usize> {
-        let keys = vault.keys.as_ref()?;
+impl PageKeys {
+    /// Returns the index of a partition's scope, and adds the scope if it is new.
+    fn scope(&mut self, sealer: &RowSealer, partition_key: &str) -> Option<usize> {
+        let keys = sealer.keys.as_ref()?;
         if let Some(at) = self.partitions.get(partition_key) {
             return Some(*at);
         }
@@ -39,14 +40,14 @@ impl Keyring {
         Some(at)
     }
 
-    /// Notes the keys that a row needs.
-    pub(crate) fn note(&mut self, vault: &Vault, row: &Row) -> Result<()> {
+    /// Adds the keys that a row needs to the keys to fetch.
+    pub(crate) fn add_row(&mut self, sealer: &RowSealer, row: &Row) -> Result<()> {
         let mut scope = None;
         let mut properties = row.properties();
         while let Some((name, value)) = properties.next()? {
             let Some(id) = id_of(name, value) else { continue };
             if scope.is_none() {
-                scope = self.scope(vault, row.partition_key());
+                scope = self.scope(sealer, row.partition_key());
             }
             if let Some(scope) = scope
                 && !self.wanted.contains(&(scope, id))
@@ -57,9 +58,9 @@ impl Keyring {
         Ok(())
     }
 
-    /// Asks for all of them at once.
-    pub(crate) async fn fetch(&mut self, vault: &Vault) {
-        let Some(keys) = &vault.keys else { return };
+    /// Fetches all keys concurrently.
+    pub(crate) async fn fetch(&mut self, sealer: &RowSealer) {
+        let Some(keys) = &sealer.keys else { return };
         let asked = self
             .wanted
             .iter()
@@ -67,7 +68,7 @@ impl Keyring {
         self.found = join_all(asked).await;
     }
 
-    /// The key of that id for the rows of a partition.
+    /// Returns the fetched key of that id for rows of a partition.
     pub(crate) fn key(&self, partition_key: &str, id: KeyId) -> Result<&DataKey> {
         let scope = self.partitions.get(partition_key);
         let at =
@@ -80,7 +81,8 @@ impl Keyring {
     }
 }
 
-/// The key of a sealed value; what is damaged is found when it is opened.
+/// Returns the id of the key that sealed a value. A damaged value has none here: decrypting it
+/// fails later, with its own error.
 fn id_of(name: &[u8], value: ValueRef<'_>) -> Option<KeyId> {
     let ValueRef::Binary(bytes) = value else { return None };
     if name == SEAL.as_bytes() {

@@ -1,8 +1,9 @@
-//! The index keys that the tokens of a page are made again with, each asked for once.
+//! Verifying the tokens in keys: they are made again from the decrypted values, with index keys
+//! that are fetched once a page.
 
 use std::sync::Arc;
 
-use super::Vault;
+use super::RowSealer;
 use crate::{
     entity::Schema,
     error::Result,
@@ -12,27 +13,28 @@ use crate::{
     seal::{IndexKey, token_version},
 };
 
-/// Index keys by version, `None` for the one in use.
+/// The index keys of one page by version; `None` is the version in use.
 pub(crate) struct IndexKeys<'v> {
-    vault: &'v Vault,
+    sealer: &'v RowSealer,
     known: Vec<(Option<u32>, Result<Arc<IndexKey>>)>,
 }
 
 impl<'v> IndexKeys<'v> {
-    pub(crate) fn of(vault: &'v Vault) -> Self {
-        Self { vault, known: Vec::new() }
+    pub(crate) fn new(sealer: &'v RowSealer) -> Self {
+        Self { sealer, known: Vec::new() }
     }
 
     async fn key(&mut self, version: Option<u32>) -> Result<Arc<IndexKey>> {
         if let Some((_, key)) = self.known.iter().find(|(known, _)| *known == version) {
             return key.clone();
         }
-        let key = self.vault.index_key(version).await;
+        let key = self.sealer.index_key(version).await;
         self.known.push((version, key.clone()));
         key
     }
 
-    /// Tokens in the row's keys are made again from its values and compared.
+    /// Makes the tokens in the row's keys again from its values. Fails if they differ: the row was
+    /// moved or its values were exchanged.
     pub(crate) async fn check(
         &mut self,
         schema: &'static Schema,
@@ -64,8 +66,8 @@ impl<'v> IndexKeys<'v> {
     }
 }
 
-/// The versions that the two bits of a token can mean: the latest up to the one in use here, then
-/// the next, which another process may use already.
+/// Returns the versions of the index key that the two bits in a token can mean: the latest up to
+/// `current`, then the next, which another process may already use.
 fn versions(current: u32, spare: u32) -> impl Iterator<Item = u32> {
     let behind = (current % 4 + 4 - spare) % 4;
     let earlier = current.checked_sub(behind).filter(|version| *version > 0);

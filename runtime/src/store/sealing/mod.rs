@@ -1,8 +1,7 @@
-//! Between the rows that programs work with and the rows that are stored: encrypted properties,
-//! their tokens, and the property that vouches for a row.
+//! Sealing and opening rows: encrypted properties, their tokens, and the seal over a whole row.
 //!
-//! Above this step every row is plain, below it every row is as it is stored. Each physical row is
-//! sealed for its own keys, once for each operation: what is sent again is the same.
+//! Above this step every row is decrypted, below it every row is as it is stored. Each row is
+//! sealed for its own keys, once for each operation: a retry sends the bytes of the first try.
 
 #[cfg(feature = "encrypt")]
 pub(crate) mod fetch;
@@ -22,43 +21,45 @@ use crate::error::Error;
 #[cfg(feature = "encrypt")]
 use crate::seal::KeyProvider;
 
-/// What becomes of a stored value that should be encrypted and is plain.
+/// How to treat a stored value that is plain although it should be encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PlaintextPolicy {
-    /// The row is refused: who can write the store could have put the value there.
+    /// Refuses the row: whoever can write the store could have put the value there.
     #[default]
     Reject,
-    /// It is read as it is. For a migration only: until it is over, nothing tells a plain value
-    /// that the program wrote from one that somebody else put there.
+    /// Reads the value as it is. For a migration only: until it is over, nothing tells a plain
+    /// value of the program from one that somebody else put there.
     Allow,
 }
 
-/// Which properties are encrypted beside those that are declared: PartitionKey, RowKey, property.
+/// Chooses properties to encrypt beside the declared ones, by PartitionKey, RowKey and property
+/// name.
 type EncryptIf = Arc<dyn Fn(&str, &str, &str) -> bool + Send + Sync>;
 
-/// What a client seals and opens rows with.
+/// Seals and opens rows for a client: its keys, and its rules about plain values.
 #[derive(Clone, Default)]
-pub(crate) struct Vault {
+pub(crate) struct RowSealer {
     #[cfg(feature = "encrypt")]
     pub(crate) keys: Option<Arc<dyn KeyProvider>>,
     pub(crate) plaintext: PlaintextPolicy,
     pub(crate) encrypt_if: Option<EncryptIf>,
 }
 
-impl Vault {
-    /// Whether the client asks for a property to be encrypted that no entity declares so.
+impl RowSealer {
+    /// Returns whether the client's `encrypt_if` chooses a property that no entity declares as
+    /// encrypted.
     pub(crate) fn chooses(&self, partition_key: &str, row_key: &str, property: &str) -> bool {
         self.encrypt_if.as_ref().is_some_and(|choose| choose(partition_key, row_key, property))
     }
 }
 
-impl fmt::Debug for Vault {
+impl fmt::Debug for RowSealer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Vault").field("plaintext", &self.plaintext).finish_non_exhaustive()
+        f.debug_struct("RowSealer").field("plaintext", &self.plaintext).finish_non_exhaustive()
     }
 }
 
-/// The error of a client without keys.
+/// Returns the error of a client that has no keys, saying what needed them.
 fn keyless(what: &str) -> Error {
     let message = format!(
         "{what}, and the client has no keys: give it some with `Client::builder().keys(..)`"

@@ -1,8 +1,8 @@
-//! Rows on their way from the store: which of them concern the reader, and as what.
+//! Opening stored rows: which rows concern the reader, and as what type they are decrypted.
 
 use std::borrow::Cow;
 
-use super::Vault;
+use super::RowSealer;
 use crate::{
     edm::ValueRef,
     entity::{Discriminator, Schema, SealedColumn, set::Members},
@@ -11,29 +11,29 @@ use crate::{
     row::Row,
 };
 
-/// What rows are read as.
+/// The types that rows are read as.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reading {
-    /// An entity's; rows of other types are left alone.
+    /// One entity type; rows of other types are left as they are stored.
     Typed(&'static Schema),
-    /// Those of a set.
+    /// The members of a set.
     Members(&'static Members),
-    /// Of no declared type.
+    /// No declared type: every encrypted value is decrypted.
     Untyped,
 }
 
-/// What is declared of the rows of one type.
+/// What one entity type declares about encryption.
 #[derive(Debug)]
-pub(crate) struct Sheet {
+pub(crate) struct TypeSealing {
     pub(crate) schema: &'static Schema,
     pub(crate) columns: Vec<SealedColumn>,
-    /// Properties that programs do not see.
+    /// Properties of the library's own that programs do not see: tokens and the seal.
     #[cfg(feature = "encrypt")]
     pub(crate) unseen: Vec<Cow<'static, str>>,
 }
 
-impl Sheet {
-    pub(crate) fn of(schema: &'static Schema) -> Self {
+impl TypeSealing {
+    pub(crate) fn new(schema: &'static Schema) -> Self {
         Self {
             schema,
             columns: schema.sealed_columns(),
@@ -43,18 +43,18 @@ impl Sheet {
     }
 }
 
-/// What a row is to the reader.
+/// A row as its reader takes it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Known {
-    /// Of a type that the reader does not ask for.
+    /// The row is of a type that the reader did not ask for.
     Foreign,
-    /// Of that sheet and that kind.
+    /// The row is of the type at that index, and of that family if it is known.
     Declared(usize, Option<&'static Family>),
     Untyped,
 }
 
 impl Reading {
-    /// Whether something that is read is declared to be sealed.
+    /// Returns whether a type that is read declares encrypted properties or a seal.
     pub(crate) fn has_sealed(self) -> bool {
         match self {
             Self::Typed(schema) => schema.is_sealed(),
@@ -63,7 +63,7 @@ impl Reading {
         }
     }
 
-    /// Whether keys of what is read have tokens.
+    /// Returns whether a type that is read has tokens in its keys.
     #[cfg(feature = "encrypt")]
     pub(crate) fn has_tokens(self) -> bool {
         match self {
@@ -73,18 +73,18 @@ impl Reading {
         }
     }
 
-    /// What is declared, in the order of the members.
-    pub(crate) fn sheets(self) -> Vec<Sheet> {
+    /// Returns what each type declares, in the order of the set's members.
+    pub(crate) fn types(self) -> Vec<TypeSealing> {
         let schemas: Cow<'static, [&'static Schema]> = match self {
             Self::Typed(schema) => Cow::Owned(vec![schema]),
             Self::Members(members) => Cow::Borrowed(members.schemas()),
             Self::Untyped => Cow::Borrowed(&[]),
         };
-        schemas.iter().map(|schema| Sheet::of(schema)).collect()
+        schemas.iter().map(|schema| TypeSealing::new(schema)).collect()
     }
 
-    /// What a row is.
-    pub(crate) fn know(self, row: &Row) -> Result<Known> {
+    /// Returns what a row is to this reader.
+    pub(crate) fn classify(self, row: &Row) -> Result<Known> {
         Ok(match self {
             Self::Typed(schema) => match kind_of(schema, row)? {
                 Kind::Ours(family) => Known::Declared(0, family),
@@ -104,7 +104,7 @@ enum Kind {
     Foreign,
 }
 
-/// Which of an entity's kinds of rows it is, in whatever version.
+/// Returns the family of a row of the entity, in whatever version it was written.
 fn kind_of(schema: &'static Schema, row: &Row) -> Result<Kind> {
     let families: &'static [Family] = schema.families;
     let Discriminator::Property(name) = schema.discriminator else {
@@ -127,12 +127,13 @@ fn kind_of(schema: &'static Schema, row: &Row) -> Result<Kind> {
     Ok(Kind::Ours(family))
 }
 
-impl Vault {
-    /// One row as programs see it.
+impl RowSealer {
+    /// Decrypts one row.
     ///
     /// # Errors
     ///
-    /// `is_decrypt` for a value that does not open, `is_key_unavailable` where its key cannot be had.
+    /// Fails with `is_decrypt` if a value cannot be decrypted, and with `is_key_unavailable` if its
+    /// key cannot be had.
     pub(crate) async fn open_one(
         &self,
         table: &str,
@@ -146,8 +147,9 @@ impl Vault {
 }
 
 #[cfg(not(feature = "encrypt"))]
-impl Vault {
-    /// Rows as programs see them, one by one.
+impl RowSealer {
+    /// Returns rows as they are, and an error for each row that has encrypted properties: this
+    /// build has no encryption.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
     pub(crate) async fn open(
         &self,
@@ -157,10 +159,10 @@ impl Vault {
         _: Option<&[String]>,
     ) -> Vec<Result<Row>> {
         let sealed = reading.has_sealed();
-        let sheets = if sealed { reading.sheets() } else { Vec::new() };
+        let types = if sealed { reading.types() } else { Vec::new() };
         let check = |row: Row| {
-            if let (true, Known::Declared(at, _)) = (sealed, reading.know(&row)?)
-                && sheets.get(at).is_some_and(|sheet| sheet.schema.is_sealed())
+            if let (true, Known::Declared(at, _)) = (sealed, reading.classify(&row)?)
+                && types.get(at).is_some_and(|declared| declared.schema.is_sealed())
             {
                 return Err(crate::store::sealing::keyless(
                     "the row has encrypted properties, which need the feature `encrypt`",

@@ -1,8 +1,8 @@
-//! What of a row is to be sealed.
+//! Planning what to seal: which properties of a row are encrypted, and how.
 
 use std::borrow::Cow;
 
-use super::Vault;
+use super::RowSealer;
 #[cfg(feature = "encrypt")]
 use crate::key::Family;
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     row::Row,
 };
 
-/// An operation, and whose row it writes.
+/// An operation, with what its row is.
 #[derive(Debug)]
 pub(crate) struct Placed {
     pub(crate) operation: Operation,
@@ -27,51 +27,51 @@ impl Placed {
     }
 }
 
-/// How one property is sealed.
+/// How one property is sealed: padded to a multiple, with a token beside it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct How {
+pub(crate) struct SealColumn {
     pub(crate) pad: usize,
-    /// The property with its token, and how long that is.
+    /// The name of the property that holds the token, and the token's length in characters.
     pub(crate) companion: Option<(Cow<'static, str>, u32)>,
 }
 
-impl How {
+impl SealColumn {
     fn of(column: &SealedColumn) -> Self {
         Self { pad: column.sealed.pad as usize, companion: column.companion.clone() }
     }
 }
 
-/// What of a row is sealed.
+/// What is sealed in one row.
 #[derive(Debug, Default)]
-pub(crate) struct Intent {
-    /// For each of the row's properties.
-    pub(crate) each: Vec<Option<How>>,
-    /// Absent properties that are sealed as such.
-    pub(crate) absent: Vec<(Cow<'static, str>, How)>,
-    /// Whether a property vouches for the row.
-    pub(crate) vouched: bool,
+pub(crate) struct SealPlan {
+    /// An entry for each property of the row, in its order; `None` leaves the property plain.
+    pub(crate) each: Vec<Option<SealColumn>>,
+    /// Absent properties that are stored as an encrypted absence.
+    pub(crate) absent: Vec<(Cow<'static, str>, SealColumn)>,
+    /// Whether the row gets a seal over all of its properties.
+    pub(crate) has_seal: bool,
 }
 
-impl Intent {
-    /// Whether the row is stored as it is.
-    pub(crate) fn is_nothing(&self) -> bool {
-        self.each.iter().all(Option::is_none) && self.absent.is_empty() && !self.vouched
+impl SealPlan {
+    /// Returns whether the row is stored as it is.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.each.iter().all(Option::is_none) && self.absent.is_empty() && !self.has_seal
     }
 
-    /// Whether a token is made.
-    pub(crate) fn has_companions(&self) -> bool {
-        self.each.iter().flatten().any(|how| how.companion.is_some())
+    /// Returns whether a token has to be made.
+    pub(crate) fn makes_tokens(&self) -> bool {
+        self.each.iter().flatten().any(|column| column.companion.is_some())
     }
 }
 
-impl Vault {
-    /// What of an operation's row is sealed.
-    pub(crate) fn intent(&self, placed: &Placed) -> Result<Intent> {
+impl RowSealer {
+    /// Plans what to seal in an operation's row.
+    pub(crate) fn plan(&self, placed: &Placed) -> Result<SealPlan> {
         let Placed { operation, home } = placed;
         let is_elsewhere = home.schema().is_some_and(|(_, family)| family.is_remote);
         let (row, verb) = (operation.row(), operation.verb());
         if verb == Verb::Delete || matches!(home, Home::Framework) {
-            return Ok(Intent::default());
+            return Ok(SealPlan::default());
         }
         let declared = home.schema();
         let columns = declared.map_or_else(Vec::new, |(schema, _)| schema.sealed_columns());
@@ -81,27 +81,30 @@ impl Vault {
             && row.encrypted_names().is_empty()
             && !schema.is_some_and(|schema| schema.sealed)
         {
-            return Ok(Intent::default());
+            return Ok(SealPlan::default());
         }
-        let mut intent =
-            Intent { each: self.each(row, schema, is_elsewhere, &columns)?, ..Intent::default() };
+        let mut plan = SealPlan {
+            each: self.each(row, schema, is_elsewhere, &columns)?,
+            ..SealPlan::default()
+        };
         let is_whole = matches!(verb, Verb::Insert | Verb::Replace | Verb::InsertOrReplace);
-        // A type says which of its absent values are hidden; of other rows nobody else knows.
+        // A type declares which of its absences are hidden; of other rows only the row itself
+        // knows.
         for name in row.encrypted_names().iter().filter(|_| is_whole && declared.is_none()) {
             if row.get(name)?.is_none() {
-                intent.absent.push((Cow::Owned(name.to_string()), How::default()));
+                plan.absent.push((Cow::Owned(name.to_string()), SealColumn::default()));
             }
         }
         if let Some((schema, family)) = declared {
             let absent = hidden(&columns, row, verb, family)?;
-            intent.absent.extend(absent.iter().map(|c| (c.name.clone(), How::of(c))));
-            intent.vouched = schema.sealed;
+            plan.absent.extend(absent.iter().map(|c| (c.name.clone(), SealColumn::of(c))));
+            plan.has_seal = schema.sealed;
             if schema.sealed && matches!(verb, Verb::Merge | Verb::InsertOrMerge) {
                 let message = "a part of a sealed entity cannot be written alone";
                 return Err(Error::new(ErrorKind::Invalid, message));
             }
         }
-        Ok(intent)
+        Ok(plan)
     }
 
     fn each(
@@ -110,28 +113,29 @@ impl Vault {
         schema: Option<&'static Schema>,
         is_elsewhere: bool,
         columns: &[SealedColumn],
-    ) -> Result<Vec<Option<How>>> {
+    ) -> Result<Vec<Option<SealColumn>>> {
         let (partition_key, row_key) = (row.partition_key(), row.row_key());
         let mut each = Vec::new();
         let mut properties = row.properties();
         while let Some((name, _)) = properties.next()? {
-            let name = text_of(name)?;
-            let how = match columns.iter().find(|column| column.name == name) {
-                Some(column) => Some(How::of(column)),
+            let name = property_name(name)?;
+            let column = match columns.iter().find(|column| column.name == name) {
+                Some(column) => Some(SealColumn::of(column)),
                 None if stays_plain(schema, is_elsewhere, name) => None,
                 None => {
                     let is_wanted = row.encrypted_names().iter().any(|known| **known == *name)
                         || self.chooses(partition_key, row_key, name);
-                    is_wanted.then(How::default)
+                    is_wanted.then(SealColumn::default)
                 }
             };
-            each.push(how);
+            each.push(column);
         }
         Ok(each)
     }
 }
 
-/// Whether the property says what the row is or whose: workers and queries look into it.
+/// Returns whether a property is never encrypted: it tells the row's type or owner, which workers
+/// and queries read.
 fn stays_plain(schema: Option<&'static Schema>, is_elsewhere: bool, name: &str) -> bool {
     let discriminator = match schema.map(|schema| schema.discriminator) {
         Some(Discriminator::Property(name)) => name,
@@ -142,8 +146,8 @@ fn stays_plain(schema: Option<&'static Schema>, is_elsewhere: bool, name: &str) 
 }
 
 #[cfg(feature = "encrypt")]
-impl Vault {
-    /// Whether the client chooses to encrypt a property of an entity's row.
+impl RowSealer {
+    /// Returns whether the client's `encrypt_if` chooses a property of an entity's row.
     pub(crate) fn chooses_of(
         &self,
         schema: &'static Schema,
@@ -156,11 +160,11 @@ impl Vault {
     }
 }
 
-pub(crate) fn text_of(name: &[u8]) -> Result<&str> {
+pub(crate) fn property_name(name: &[u8]) -> Result<&str> {
     std::str::from_utf8(name).map_err(|_| crate::row::corrupt_row("a property's name is not UTF-8"))
 }
 
-/// Whether plain bytes would be taken for sealed ones when they are read.
+/// Returns whether plain bytes would be taken for an encrypted value when they are read.
 #[cfg(feature = "encrypt")]
 pub(crate) fn looks_sealed(value: ValueRef<'_>) -> bool {
     matches!(value, ValueRef::Binary(bytes) if crate::seal::is_envelope(bytes))

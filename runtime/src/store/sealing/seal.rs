@@ -1,11 +1,11 @@
-//! Rows on their way to the store.
+//! Sealing rows before they are sent.
 
 #[cfg(feature = "encrypt")]
 use std::sync::Arc;
 
 #[cfg(feature = "encrypt")]
-use super::plan::{How, Intent, looks_sealed, text_of};
-use super::{Vault, keyless, plan::Placed};
+use super::plan::{SealColumn, SealPlan, looks_sealed, property_name};
+use super::{RowSealer, keyless, plan::Placed};
 use crate::{batch::Operation, error::Result};
 #[cfg(feature = "encrypt")]
 use crate::{
@@ -18,18 +18,18 @@ use crate::{
 };
 
 #[cfg(not(feature = "encrypt"))]
-impl Vault {
-    /// What makes the tokens of keys.
+impl RowSealer {
+    /// Fetches the key that makes the tokens of keys.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
     pub(crate) async fn tokens(&self) -> Result<crate::plan::Tokens> {
         Err(keyless("the entity's keys have tokens, which need the feature `encrypt`"))
     }
 
-    /// The operations as they are sent.
+    /// Returns the operations as they are; fails if one of them had to be sealed.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
     pub(crate) async fn seal(&self, _: &str, placed: Vec<Placed>) -> Result<Vec<Operation>> {
         for placed in &placed {
-            if !self.intent(placed)?.is_nothing() {
+            if !self.plan(placed)?.is_empty() {
                 return Err(keyless(
                     "the entity has encrypted properties, which need the feature `encrypt`",
                 ));
@@ -40,22 +40,22 @@ impl Vault {
 }
 
 #[cfg(feature = "encrypt")]
-impl Vault {
-    /// The operations as they are sent: each row is sealed for its own keys. They are of one
+impl RowSealer {
+    /// Seals each row for its own keys and returns the operations to send. All are of one
     /// partition.
     ///
     /// # Errors
     ///
-    /// `is_key_unavailable` without a key, `is_too_large` for a value that is too large when sealed;
-    /// nothing is written in the clear instead.
+    /// Fails with `is_key_unavailable` without a key, and with `is_too_large` if a value is too
+    /// large once it is sealed. Nothing is written in the clear instead.
     pub(crate) async fn seal(&self, table: &str, placed: Vec<Placed>) -> Result<Vec<Operation>> {
-        let mut intents = Vec::with_capacity(placed.len());
+        let mut plans = Vec::with_capacity(placed.len());
         for placed in &placed {
-            let intent = self.intent(placed)?;
-            self.check_plain(placed, &intent)?;
-            intents.push(intent);
+            let plan = self.plan(placed)?;
+            self.check_plain(placed, &plan)?;
+            plans.push(plan);
         }
-        if intents.iter().all(Intent::is_nothing) {
+        if plans.iter().all(SealPlan::is_empty) {
             return Ok(placed.into_iter().map(|placed| placed.operation).collect());
         }
         let keys = self.keys.as_ref().ok_or_else(|| keyless("a property is to be encrypted"))?;
@@ -63,12 +63,12 @@ impl Vault {
             placed.first().map_or("", |placed| placed.operation.row().partition_key());
         let scope = keys.scope_of(partition_key);
         let key = keys.primary(&scope).await?;
-        let index = match intents.iter().any(Intent::has_companions) {
+        let index = match plans.iter().any(SealPlan::makes_tokens) {
             true => Some(self.index_key(None).await?),
             false => None,
         };
-        let sealed = placed.into_iter().zip(intents).map(|(placed, intent)| {
-            if intent.is_nothing() {
+        let sealed = placed.into_iter().zip(plans).map(|(placed, plan)| {
+            if plan.is_empty() {
                 return Ok(placed.operation);
             }
             let (table, own) = match placed.home {
@@ -76,36 +76,37 @@ impl Vault {
                 Home::Untyped | Home::Framework => (table, table),
             };
             let sealer = Sealer { table, own, key: &key, index: index.as_deref() };
-            let row = sealer.row(placed.operation.row(), &intent)?;
+            let row = sealer.row(placed.operation.row(), &plan)?;
             Ok(placed.operation.with_row(row))
         });
         sealed.collect()
     }
 
-    /// What makes the tokens of keys.
+    /// Fetches the key that makes the tokens of keys.
     pub(crate) async fn tokens(&self) -> Result<Tokens> {
         self.index_key(None).await.map(Tokens::with)
     }
 
-    /// The key for tokens, which are alike in all partitions: of a version, or the one in use.
+    /// Fetches the index key of a version, or the one in use. All partitions share it, so that
+    /// tokens are alike everywhere.
     pub(crate) async fn index_key(&self, version: Option<u32>) -> Result<Arc<IndexKey>> {
         let keys = self.keys.as_ref().ok_or_else(|| keyless("a token is to be made"))?;
         keys.index(&KeyScope::default_scope(), version).await
     }
 
-    /// Plain bytes that begin as sealed ones do could not be read back.
-    fn check_plain(&self, placed: &Placed, intent: &Intent) -> Result<()> {
+    /// Refuses plain bytes that begin as an encrypted value does: they could not be read back.
+    fn check_plain(&self, placed: &Placed, plan: &SealPlan) -> Result<()> {
         if self.keys.is_none() || matches!(placed.home, Home::Framework) {
             return Ok(());
         }
         let row = placed.operation.row();
         let mut properties = row.properties();
-        let mut each = intent.each.iter();
+        let mut each = plan.each.iter();
         while let Some((name, value)) = properties.next()? {
             if each.next().and_then(Option::as_ref).is_none() && looks_sealed(value) {
                 let message = "the bytes begin as a sealed value does, and would be taken for one when they are read";
                 return Err(Error::new(ErrorKind::Invalid, message)
-                    .in_property(text_of(name)?)
+                    .in_property(property_name(name)?)
                     .at_keys(row.partition_key(), row.row_key()));
             }
         }
@@ -113,11 +114,11 @@ impl Vault {
     }
 }
 
-/// What seals the rows of one transaction.
+/// Seals the rows of one transaction.
 #[cfg(feature = "encrypt")]
 struct Sealer<'k> {
     table: &'k str,
-    /// The table that tokens are of: the entity's, for a copy in a table of its own too.
+    /// The table that tokens are bound to: the entity's own, also for a copy in another table.
     own: &'k str,
     key: &'k DataKey,
     index: Option<&'k IndexKey>,
@@ -125,7 +126,7 @@ struct Sealer<'k> {
 
 #[cfg(feature = "encrypt")]
 impl Sealer<'_> {
-    fn row(&self, row: &Row, intent: &Intent) -> Result<Row> {
+    fn row(&self, row: &Row, plan: &SealPlan) -> Result<Row> {
         let place = |property| ValueBinding {
             table: self.table,
             partition_key: row.partition_key(),
@@ -134,18 +135,18 @@ impl Sealer<'_> {
         };
         let mut out = Row::build(row.partition_key(), row.row_key());
         let mut properties = row.properties();
-        let mut each = intent.each.iter();
+        let mut each = plan.each.iter();
         while let Some((name, value)) = properties.next()? {
-            let name = text_of(name)?;
+            let name = property_name(name)?;
             match each.next().and_then(Option::as_ref) {
                 None => out.put(name, value),
-                Some(how) => self.put(&mut out, &place(name), Some(value), how)?,
+                Some(column) => self.put(&mut out, &place(name), Some(value), column)?,
             }
         }
-        for (name, how) in &intent.absent {
-            self.put(&mut out, &place(name), None, how)?;
+        for (name, column) in &plan.absent {
+            self.put(&mut out, &place(name), None, column)?;
         }
-        if !intent.vouched {
+        if !plan.has_seal {
             return out.finish();
         }
         let whole = out.clone().finish()?;
@@ -159,11 +160,12 @@ impl Sealer<'_> {
         out: &mut RowBuilder,
         place: &ValueBinding<'_>,
         value: Option<ValueRef<'_>>,
-        how: &How,
+        column: &SealColumn,
     ) -> Result<()> {
-        let envelope = self.key.encrypt(place, value, how.pad)?;
+        let envelope = self.key.encrypt(place, value, column.pad)?;
         out.put(place.property, ValueRef::Binary(&envelope));
-        if let (Some((name, chars)), Some(value), Some(index)) = (&how.companion, value, self.index)
+        if let (Some((name, chars)), Some(value), Some(index)) =
+            (&column.companion, value, self.index)
         {
             let token =
                 index.short_token(self.own, place.property, value, chars.saturating_mul(BITS));

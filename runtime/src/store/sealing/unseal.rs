@@ -1,12 +1,12 @@
-//! Sealed rows made plain.
+//! Decrypting sealed rows.
 
 use super::{
-    PlaintextPolicy, Vault,
-    fetch::Keyring,
+    PlaintextPolicy, RowSealer,
+    fetch::PageKeys,
     index::IndexKeys,
     keyless,
-    open::{Known, Reading, Sheet},
-    plan::text_of,
+    open::{Known, Reading, TypeSealing},
+    plan::property_name,
 };
 use crate::{
     edm::{Value, ValueRef},
@@ -17,10 +17,10 @@ use crate::{
     seal::{ValueBinding, is_envelope, key_id_of, properties_of, seal_key_id_of},
 };
 
-impl Vault {
-    /// Rows as programs see them, one by one: a row that does not open is an error of its own.
+impl RowSealer {
+    /// Decrypts rows; a row that cannot be decrypted is an error at its place.
     ///
-    /// Keys are asked for first, each once; then nothing waits any more.
+    /// Fetches all keys first, each once; what follows does not wait for keys again.
     pub(crate) async fn open(
         &self,
         table: &str,
@@ -32,29 +32,29 @@ impl Vault {
         if self.keys.is_none() && !reading.has_sealed() && !has_tokens {
             return rows.into_iter().map(Ok).collect();
         }
-        let sheets = reading.sheets();
-        let mut keys = Keyring::default();
+        let types = reading.types();
+        let mut keys = PageKeys::default();
         let mut known = Vec::with_capacity(rows.len());
         for row in &rows {
-            let what = reading.know(row).and_then(|what| {
+            let what = reading.classify(row).and_then(|what| {
                 if !matches!(what, Known::Foreign) {
-                    keys.note(self, row)?;
+                    keys.add_row(self, row)?;
                 }
                 Ok(what)
             });
             known.push(what);
         }
         keys.fetch(self).await;
-        let page = Page { vault: self, table, sheets: &sheets, keys: &keys, select };
-        let mut index = IndexKeys::of(self);
+        let page = Page { sealer: self, table, types: &types, keys: &keys, select };
+        let mut index = IndexKeys::new(self);
         let mut opened = Vec::with_capacity(rows.len());
         for (row, known) in rows.into_iter().zip(known) {
             let (partition_key, row_key) =
                 (row.partition_key().to_owned(), row.row_key().to_owned());
             let mut plain = known.and_then(|known| page.open(row, known).map(|row| (row, known)));
             if let (Ok((row, Known::Declared(at, Some(family)))), true) = (&plain, has_tokens)
-                && let Some(sheet) = sheets.get(*at)
-                && let Err(error) = index.check(sheet.schema, family, row).await
+                && let Some(declared) = types.get(*at)
+                && let Err(error) = index.check(declared.schema, family, row).await
             {
                 plain = Err(error);
             }
@@ -64,57 +64,66 @@ impl Vault {
     }
 }
 
-/// What is declared of a row.
+/// What is declared about a row: its type and its family, if they are known.
 #[derive(Clone, Copy)]
-struct Of<'p> {
-    sheet: Option<&'p Sheet>,
+struct Declared<'p> {
+    declared: Option<&'p TypeSealing>,
     family: Option<&'static Family>,
 }
 
-/// What the rows of a page are opened with.
+/// Everything that the rows of one page are opened with.
 struct Page<'p> {
-    vault: &'p Vault,
+    sealer: &'p RowSealer,
     table: &'p str,
-    sheets: &'p [Sheet],
-    keys: &'p Keyring,
+    types: &'p [TypeSealing],
+    keys: &'p PageKeys,
     select: Option<&'p [String]>,
 }
 
 impl Page<'_> {
     fn open(&self, row: Row, known: Known) -> Result<Row> {
-        let (sheet, family) = match known {
+        let (declared, family) = match known {
             Known::Foreign => return Ok(row),
             Known::Untyped => (None, None),
-            Known::Declared(at, family) => (self.sheets.get(at), family),
+            Known::Declared(at, family) => (self.types.get(at), family),
         };
-        // Without keys, a row that nothing is declared of is handed out as it is stored.
-        if self.vault.keys.is_none() && !sheet.is_some_and(|sheet| sheet.schema.is_sealed()) {
+        // A client without keys reads rows of unknown types as they are stored.
+        if self.sealer.keys.is_none()
+            && !declared.is_some_and(|declared| declared.schema.is_sealed())
+        {
             return Ok(row);
         }
-        if let Some(sheet) = sheet {
-            self.verify(sheet, family, &row)?;
-            self.check_plain(sheet, family, &row)?;
+        if let Some(declared) = declared {
+            self.verify(declared, family, &row)?;
+            self.check_plain(declared, family, &row)?;
         }
-        self.unseal(row, Of { sheet, family })
+        self.unseal(row, Declared { declared, family })
     }
 
-    fn place<'r>(&'r self, of: Of<'_>, row: &'r Row, property: &'r str) -> ValueBinding<'r> {
+    fn place<'r>(&'r self, of: Declared<'_>, row: &'r Row, property: &'r str) -> ValueBinding<'r> {
         ValueBinding {
-            table: of.sheet.map_or(self.table, |sheet| sheet.schema.bound_table(of.family)),
+            table: of
+                .declared
+                .map_or(self.table, |declared| declared.schema.bound_table(of.family)),
             partition_key: row.partition_key(),
             row_key: row.row_key(),
             property,
         }
     }
 
-    /// What vouches for the row is looked at before anything else is.
-    fn verify(&self, sheet: &Sheet, family: Option<&'static Family>, row: &Row) -> Result<()> {
-        if !sheet.schema.sealed {
+    /// Verifies the seal over the whole row, before any value is decrypted.
+    fn verify(
+        &self,
+        declared: &TypeSealing,
+        family: Option<&'static Family>,
+        row: &Row,
+    ) -> Result<()> {
+        if !declared.schema.sealed {
             return Ok(());
         }
         let seal = match row.get(SEAL)? {
             Some(ValueRef::Binary(seal)) => seal,
-            _ if self.vault.plaintext == PlaintextPolicy::Allow => return Ok(()),
+            _ if self.sealer.plaintext == PlaintextPolicy::Allow => return Ok(()),
             _ => {
                 let message = "the entity is declared `seal`, and the row has no seal: another program wrote it, or somebody took the seal away";
                 return Err(Error::seal(SealFault::NotEncrypted, message).in_property(SEAL));
@@ -126,16 +135,21 @@ impl Page<'_> {
             );
         };
         let key = self.keys.key(row.partition_key(), id)?;
-        let of = Of { sheet: Some(sheet), family };
+        let of = Declared { declared: Some(declared), family };
         key.verify_seal(&self.place(of, row, SEAL), &properties_of(row)?, seal)
     }
 
-    /// A declared property is sealed, and one whose absence is hidden is there.
-    fn check_plain(&self, sheet: &Sheet, family: Option<&'static Family>, row: &Row) -> Result<()> {
-        if self.vault.plaintext == PlaintextPolicy::Allow {
+    /// Refuses a declared property that is plain, and a hidden absence that is missing.
+    fn check_plain(
+        &self,
+        declared: &TypeSealing,
+        family: Option<&'static Family>,
+        row: &Row,
+    ) -> Result<()> {
+        if self.sealer.plaintext == PlaintextPolicy::Allow {
             return Ok(());
         }
-        for column in &sheet.columns {
+        for column in &declared.columns {
             let name: &str = &column.name;
             match row.get(name)? {
                 Some(ValueRef::Binary(bytes)) if is_envelope(bytes) => {}
@@ -150,29 +164,29 @@ impl Page<'_> {
                 None => {}
             }
         }
-        self.check_chosen(sheet, family, row)
+        self.check_chosen(declared, family, row)
     }
 
-    /// What the client chooses to encrypt is sealed too.
+    /// Refuses a plain value of a property that the client's `encrypt_if` chooses.
     fn check_chosen(
         &self,
-        sheet: &Sheet,
+        declared: &TypeSealing,
         family: Option<&'static Family>,
         row: &Row,
     ) -> Result<()> {
         let Some(family) = family.filter(|family| family.kind != FamilyKind::List) else {
             return Ok(());
         };
-        if self.vault.encrypt_if.is_none() {
+        if self.sealer.encrypt_if.is_none() {
             return Ok(());
         }
         let mut properties = row.properties();
         while let Some((name, value)) = properties.next()? {
-            let name = text_of(name)?;
+            let name = property_name(name)?;
             let is_sealed = matches!(value, ValueRef::Binary(bytes) if is_envelope(bytes));
             if !is_sealed
-                && !is_ours(name, Some(sheet))
-                && self.vault.chooses_of(sheet.schema, family, row, name)
+                && !is_library_property(name, Some(declared))
+                && self.sealer.chooses_of(declared.schema, family, row, name)
             {
                 let message = "the client's `encrypt_if` chooses the property, and the stored value is plain: a client without it wrote the row, or somebody put the value there; `PlaintextPolicy::Allow` reads plain values during a migration";
                 return Err(Error::seal(SealFault::NotEncrypted, message).in_property(name));
@@ -181,26 +195,28 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Whether the row, as it was asked for, has to hold the property.
+    /// Returns whether the row has to hold the property: it was selected, and the row's family
+    /// stores it.
     fn is_asked(&self, family: Option<&'static Family>, name: &str) -> bool {
         let is_selected = self.select.is_none_or(|names| names.iter().any(|known| known == name));
         is_selected && !family.is_some_and(|family| family.leaves_out(name))
     }
 
-    fn unseal(&self, row: Row, of: Of<'_>) -> Result<Row> {
-        let sheet = of.sheet;
-        if !needs_work(&row, sheet)? {
+    fn unseal(&self, row: Row, of: Declared<'_>) -> Result<Row> {
+        let declared = of.declared;
+        if !needs_work(&row, declared)? {
             return Ok(row);
         }
         let mut out = Row::build(row.partition_key(), row.row_key());
         let mut chosen: Vec<Box<str>> = Vec::new();
         let mut properties = row.properties();
         while let Some((name, value)) = properties.next()? {
-            let name = text_of(name)?;
+            let name = property_name(name)?;
             match value {
-                _ if is_ours(name, sheet) => {}
+                _ if is_library_property(name, declared) => {}
                 ValueRef::Binary(bytes) if is_envelope(bytes) => {
-                    if !sheet.is_some_and(|s| s.columns.iter().any(|column| column.name == name)) {
+                    if !declared.is_some_and(|s| s.columns.iter().any(|column| column.name == name))
+                    {
                         chosen.push(name.into());
                     }
                     if let Some(value) = self.decrypt(&row, of, name, bytes)? {
@@ -221,8 +237,14 @@ impl Page<'_> {
         Ok(plain.with_encrypted_names(chosen))
     }
 
-    fn decrypt(&self, row: &Row, of: Of<'_>, name: &str, envelope: &[u8]) -> Result<Option<Value>> {
-        if self.vault.keys.is_none() {
+    fn decrypt(
+        &self,
+        row: &Row,
+        of: Declared<'_>,
+        name: &str,
+        envelope: &[u8],
+    ) -> Result<Option<Value>> {
+        if self.sealer.keys.is_none() {
             return Err(keyless("the property is encrypted").in_property(name));
         }
         let key = match key_id_of(envelope).map_err(|error| error.in_property(name))? {
@@ -234,19 +256,19 @@ impl Page<'_> {
     }
 }
 
-/// Whether the row holds something that programs do not see as it is.
-fn needs_work(row: &Row, sheet: Option<&Sheet>) -> Result<bool> {
+/// Returns whether the row holds an encrypted value or a property of the library's own.
+fn needs_work(row: &Row, declared: Option<&TypeSealing>) -> Result<bool> {
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {
         let is_sealed = matches!(value, ValueRef::Binary(bytes) if is_envelope(bytes));
-        if is_sealed || is_ours(text_of(name)?, sheet) {
+        if is_sealed || is_library_property(property_name(name)?, declared) {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// Whether the property is the framework's: a token, or what vouches for the row.
-pub(crate) fn is_ours(name: &str, sheet: Option<&Sheet>) -> bool {
-    sheet.is_some_and(|sheet| sheet.unseen.iter().any(|unseen| unseen == name))
+/// Returns whether a property is the library's own: a token or the seal.
+pub(crate) fn is_library_property(name: &str, declared: Option<&TypeSealing>) -> bool {
+    declared.is_some_and(|declared| declared.unseen.iter().any(|unseen| unseen == name))
 }
