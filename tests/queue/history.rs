@@ -278,7 +278,7 @@ fn failing(guard: QueueGuard) -> Option<u64> {
 
 #[test]
 fn a_message_is_taken_by_moving_it() {
-    let seed = failing(QueueGuard::Moved);
+    let seed = failing(QueueGuard::MoveInOneTransaction);
     assert!(seed.is_some(), "no history needs it");
 }
 
@@ -290,6 +290,6 @@ fn a_row_is_hidden_by_the_stores_clock() {
 
 #[test]
 fn a_lost_answer_is_looked_into() {
-    let seed = failing(QueueGuard::LookedInto);
+    let seed = failing(QueueGuard::ReadAfterLostAnswer);
     assert!(seed.is_some(), "no history needs it");
 }

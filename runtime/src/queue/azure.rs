@@ -1,4 +1,4 @@
-//! Azure Storage queues.
+//! AzureQueues of Azure Storage.
 
 use std::time::Duration;
 
@@ -19,26 +19,25 @@ use crate::{
     error::{Error, ErrorKind, Result},
 };
 
-/// Bytes that the service takes in a message's text.
-const TEXT: usize = 64 * 1024;
-/// Bytes of a message whose base64 is such a text: 48 KiB.
-const BODY: usize = TEXT / 4 * 3;
-/// Messages that one request receives.
-const RECEIVE: usize = 32;
-/// What the name of the queue of poison messages ends with, as Azure Functions have it.
-const POISON: &str = "-poison";
-/// What is put before the receipt of a message whose text is no base64: it stays as it came.
-const PLAIN: &str = "plain:";
-/// How long a message is kept to oneself while it is put aside or back.
-const WHILE: Duration = Duration::from_secs(30);
-/// Looks for a message among those that were put aside.
-const LOOKS: usize = 32;
+/// The most bytes of a message's text.
+const MAX_TEXT: usize = 64 * 1024;
+/// The most bytes of a body, whose base64 is the text: 48 KiB.
+const MAX_BODY: usize = MAX_TEXT / 4 * 3;
+/// The most messages that one request receives.
+const MAX_RECEIVED: usize = 32;
+/// The suffix of the queue of poison messages. Azure Functions use it too.
+const POISON_SUFFIX: &str = "-poison";
+/// The prefix of the receipt of a message whose text is not base64, and is written back unchanged.
+const PLAIN_PREFIX: &str = "plain:";
+/// How long a message is held while it moves to or from the poison queue.
+const MOVE_TIMEOUT: Duration = Duration::from_secs(30);
+/// The most pages of poison messages that a requeue searches.
+const MAX_POISON_PAGES: usize = 32;
 
 /// A queue of an Azure Storage account, or of the emulator.
 ///
-/// Messages do not expire. A body is sent as base64, as Azure Functions expect it; one that is not
-/// base64 is received as it is. Poison messages go to `<queue>-poison`, with their bodies as they
-/// are.
+/// Messages never expire. A body is sent as base64, as Azure Functions expect it; a text that is not
+/// base64 is received unchanged. Poison messages go to `<queue>-poison` with unchanged bodies.
 ///
 /// ```
 /// use entable::{AzureOptions, AzureQueue, queue::MessageQueue};
@@ -57,124 +56,147 @@ pub struct AzureQueue {
 }
 
 impl AzureQueue {
-    /// The queue of that name in the account that the options name. Nothing is sent yet; requests that
-    /// fail for a moment are made again.
+    /// Names a queue in the account of `options`, without a request. Requests that fail with a
+    /// transient error are repeated.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a name that no queue has, or options that do not tell where the queues are.
+    /// `is_invalid` for an invalid name, or for options without the address of the queues.
     pub fn new(options: AzureOptions, name: impl Into<String>) -> Result<Self> {
-        Self::of(AzureQueues::new(options)?, name.into(), RetryPolicy::default())
+        Self::with_policy(AzureQueues::new(options)?, name.into(), RetryPolicy::default())
     }
 
-    pub(crate) fn of(queues: AzureQueues, name: String, policy: RetryPolicy) -> Result<Self> {
-        let poison = [&name, POISON].concat();
+    /// Names a queue whose requests are repeated by `policy`.
+    pub(crate) fn with_policy(
+        queues: AzureQueues,
+        name: String,
+        policy: RetryPolicy,
+    ) -> Result<Self> {
+        let poison = [&name, POISON_SUFFIX].concat();
         check_name(&name)?;
         check_name(&poison)?;
         let retry = Retry::around(queues.azure().clone(), policy);
         Ok(Self { queues, retry, name, poison })
     }
 
-    /// A request that is made again where it was not carried out; a write whose answer was lost is
-    /// not.
-    async fn again<'a, T>(&self, request: impl Fn() -> BoxFuture<'a, Result<T>>) -> Result<T> {
+    /// Sends a request, and repeats it if it was certainly not carried out.
+    async fn with_retry<'a, T>(&self, request: impl Fn() -> BoxFuture<'a, Result<T>>) -> Result<T> {
         self.retry.retry_other_read(request).await
     }
 
-    async fn put(&self, queue: &str, text: &str, delay: Duration) -> Result<String> {
+    /// Adds a text to a queue, which it creates if necessary, and returns the message's id.
+    async fn put_text(&self, queue: &str, text: &str, delay: Duration) -> Result<String> {
         let put = || -> BoxFuture<'_, Result<QueueMessage>> {
             Box::pin(self.queues.put_message(queue, text, delay))
         };
-        let put = match self.again(put).await {
-            Err(error) if is_missing(&error) => {
-                self.again(|| Box::pin(self.queues.create_queue(queue))).await?;
-                self.again(put).await?
+        let put = match self.with_retry(put).await {
+            Err(error) if is_queue_missing(&error) => {
+                self.with_retry(|| Box::pin(self.queues.create_queue(queue))).await?;
+                self.with_retry(put).await?
             }
             put => put?,
         };
         Ok(put.id)
     }
 
-    async fn add(&self, body: &str, delay: Duration) -> Result<String> {
+    /// Adds a message and returns its id.
+    async fn send_message(&self, body: &str, delay: Duration) -> Result<String> {
         check_time("a delay", Duration::ZERO, delay)?;
-        self.put(&self.name, &encoded(body)?, delay).await
+        self.put_text(&self.name, &encode_body(body)?, delay).await
     }
 
-    async fn take(&self, queue: &str, most: usize, visibility: Duration) -> Result<Vec<Received>> {
+    /// Receives messages of a queue. A missing queue has none.
+    async fn receive_from(
+        &self,
+        queue: &str,
+        most: usize,
+        visibility: Duration,
+    ) -> Result<Vec<Received>> {
         check_time("a visibility timeout", Duration::from_secs(1), visibility)?;
-        let most = most.min(RECEIVE);
+        let most = most.min(MAX_RECEIVED);
         if most == 0 {
             return Ok(Vec::new());
         }
         let until = Instant::now() + visibility;
-        let got = self.again(|| Box::pin(self.queues.get_messages(queue, most, visibility))).await;
+        let got =
+            self.with_retry(|| Box::pin(self.queues.get_messages(queue, most, visibility))).await;
         let got = match got {
-            Err(error) if is_missing(&error) => return Ok(Vec::new()),
+            Err(error) if is_queue_missing(&error) => return Ok(Vec::new()),
             got => got?,
         };
         Ok(got.into_iter().map(|one| received(one, until)).collect())
     }
 
-    async fn hide(
+    /// Hides a received message for `visibility`, with a new body if one is given.
+    async fn extend_message(
         &self,
         message: &mut Received,
         visibility: Duration,
         body: Option<&str>,
     ) -> Result<()> {
         check_time("a visibility timeout", Duration::ZERO, visibility)?;
-        let text = body.map_or_else(|| text_of(message), encoded)?;
+        let text = body.map_or_else(|| original_text(message), encode_body)?;
         let until = Instant::now() + visibility;
         let updated = {
-            let place = place(message);
-            self.again(|| {
-                Box::pin(self.queues.update_message(&self.name, place, &text, visibility))
+            let held = id_and_receipt(message);
+            self.with_retry(|| {
+                Box::pin(self.queues.update_message(&self.name, held, &text, visibility))
             })
             .await
         };
-        let receipt = updated.map_err(|error| lost(error, message))?;
+        let receipt = updated.map_err(|error| as_lease_lost(error, message))?;
         let is_plain = body.is_none() && is_plain(message);
-        message.extended(until, if is_plain { [PLAIN, &receipt].concat() } else { receipt }, body);
+        message.extended(
+            until,
+            if is_plain { [PLAIN_PREFIX, &receipt].concat() } else { receipt },
+            body,
+        );
         Ok(())
     }
 
-    async fn remove(&self, queue: &str, message: &Received) -> Result<()> {
-        let place = place(message);
-        let deleted = self.again(|| Box::pin(self.queues.delete_message(queue, place))).await;
-        deleted.map_err(|error| lost(error, message))
+    /// Deletes a received message of a queue.
+    async fn delete_from(&self, queue: &str, message: &Received) -> Result<()> {
+        let held = id_and_receipt(message);
+        let deleted = self.with_retry(|| Box::pin(self.queues.delete_message(queue, held))).await;
+        deleted.map_err(|error| as_lease_lost(error, message))
     }
 
-    /// Not one step: the message is put aside first, so that it is not lost between.
-    async fn put_aside(&self, message: &Received) -> Result<()> {
+    /// Moves a received message to the poison queue.
+    async fn move_to_poison(&self, message: &Received) -> Result<()> {
         let mut kept = message.clone();
-        // Whoever does not have it does nothing.
-        self.hide(&mut kept, WHILE, None).await?;
-        self.put(&self.poison, &text_of(message)?, Duration::ZERO).await?;
-        self.remove(&self.name, &kept).await
+        // Fails unless this receiver holds the message, so that a late one changes nothing.
+        self.extend_message(&mut kept, MOVE_TIMEOUT, None).await?;
+        // Added before it is deleted, so that a crash in between leaves it twice and never loses it.
+        self.put_text(&self.poison, &original_text(message)?, Duration::ZERO).await?;
+        self.delete_from(&self.name, &kept).await
     }
 
-    async fn list_poison(&self, most: usize) -> Result<Vec<Poison>> {
-        let most = most.min(RECEIVE);
+    /// Returns poison messages without receiving them.
+    async fn poison_messages(&self, most: usize) -> Result<Vec<Poison>> {
+        let most = most.min(MAX_RECEIVED);
         if most == 0 {
             return Ok(Vec::new());
         }
         let found =
-            match self.again(|| Box::pin(self.queues.peek_messages(&self.poison, most))).await {
-                Err(error) if is_missing(&error) => return Ok(Vec::new()),
+            match self.with_retry(|| Box::pin(self.queues.peek_messages(&self.poison, most))).await
+            {
+                Err(error) if is_queue_missing(&error) => return Ok(Vec::new()),
                 found => found?,
             };
         let poison = |one: QueueMessage| {
             let place = one.id.clone();
-            let body = decoded(&one.text).unwrap_or(one.text);
+            let body = decode_text(&one.text).unwrap_or(one.text);
             Poison::new(one.id, body, one.count, None, place)
         };
         Ok(found.into_iter().map(poison).collect())
     }
 
-    async fn put_back(&self, poison: &Poison) -> Result<()> {
+    /// Moves a poison message back to the queue: receives poison messages until it finds the message.
+    async fn requeue_poison(&self, poison: &Poison) -> Result<()> {
         let mut others = Vec::new();
         let mut found = None;
-        for _ in 0..LOOKS {
-            let taken = self.take(&self.poison, RECEIVE, WHILE).await?;
+        for _ in 0..MAX_POISON_PAGES {
+            let taken = self.receive_from(&self.poison, MAX_RECEIVED, MOVE_TIMEOUT).await?;
             let is_over = taken.is_empty();
             for one in taken {
                 match one.id() == poison.place() {
@@ -188,74 +210,77 @@ impl AzureQueue {
         }
         let done = match &found {
             Some(found) => {
-                let put = self.put(&self.name, &text_of(found)?, Duration::ZERO).await;
+                let put = self.put_text(&self.name, &original_text(found)?, Duration::ZERO).await;
                 match put {
-                    Ok(_) => self.remove(&self.poison, found).await,
+                    Ok(_) => self.delete_from(&self.poison, found).await,
                     Err(error) => Err(error),
                 }
             }
             None => {
-                let message = "the message is not among those put aside any more";
+                let message = "the message is no longer among the poison messages";
                 Err(Error::new(ErrorKind::NotFound, message))
             }
         };
         for other in &others {
-            // Visible again by itself a little later, where this fails.
-            let (text, place) = (text_of(other)?, place(other));
-            let _ = self.queues.update_message(&self.poison, place, &text, Duration::ZERO).await;
+            // If this fails, the message becomes visible after its timeout anyway.
+            let (text, held) = (original_text(other)?, id_and_receipt(other));
+            let _ = self.queues.update_message(&self.poison, held, &text, Duration::ZERO).await;
         }
         done
     }
 }
 
-fn encoded(body: &str) -> Result<String> {
-    if body.len() <= BODY {
+/// Encodes a body as the service's text. Fails with `is_too_large` for more than 48 KiB.
+fn encode_body(body: &str) -> Result<String> {
+    if body.len() <= MAX_BODY {
         return Ok(STANDARD.encode(body));
     }
     let message = format!(
-        "the message has {} bytes, {BODY} are allowed: its base64 may have {TEXT}; store what is large, and name it in the message",
+        "the message has {} bytes, {MAX_BODY} are allowed: its base64 may have {MAX_TEXT}; store large data elsewhere, and name its place in the message",
         body.len()
     );
     Err(Error::new(ErrorKind::TooLarge, message))
 }
 
-/// The body of a text; `None`: it is not base64 of UTF-8, and what some other program sent as it is.
-fn decoded(text: &str) -> Option<String> {
+/// Decodes a text; returns `None` if it is not base64 of UTF-8: another program sent it as it is.
+fn decode_text(text: &str) -> Option<String> {
     String::from_utf8(STANDARD.decode(text.trim()).ok()?).ok()
 }
 
-/// A message of a text.
+/// Converts a message of the service, held until `until`.
 fn received(one: QueueMessage, until: Instant) -> Received {
-    match decoded(&one.text) {
+    match decode_text(&one.text) {
         Some(body) => Received::new(one.id, body, one.count, until, one.receipt),
         None => {
-            let receipt = [PLAIN, &one.receipt].concat();
+            let receipt = [PLAIN_PREFIX, &one.receipt].concat();
             Received::new(one.id, one.text, one.count, until, receipt)
         }
     }
 }
 
+/// Returns whether the message's text was not base64.
 fn is_plain(message: &Received) -> bool {
-    message.receipt().starts_with(PLAIN)
+    message.receipt().starts_with(PLAIN_PREFIX)
 }
 
-/// The id and the service's receipt.
-fn place(message: &Received) -> (&str, &str) {
+/// Returns the message's id and the service's own pop receipt.
+fn id_and_receipt(message: &Received) -> (&str, &str) {
     let receipt = message.receipt();
-    (message.id(), receipt.strip_prefix(PLAIN).unwrap_or(receipt))
+    (message.id(), receipt.strip_prefix(PLAIN_PREFIX).unwrap_or(receipt))
 }
 
-/// The text of a message that was received, as it came.
-fn text_of(message: &Received) -> Result<String> {
-    if is_plain(message) { Ok(message.body().to_owned()) } else { encoded(message.body()) }
+/// Returns the text of a received message exactly as the service returned it.
+fn original_text(message: &Received) -> Result<String> {
+    if is_plain(message) { Ok(message.body().to_owned()) } else { encode_body(message.body()) }
 }
 
-fn is_missing(error: &Error) -> bool {
+/// Returns whether a request failed because the queue does not exist.
+fn is_queue_missing(error: &Error) -> bool {
     error.code() == Some("QueueNotFound")
 }
 
-/// What a refused change of a message means.
-fn lost(error: Error, message: &Received) -> Error {
+/// Translates the errors that say that the receiver no longer holds the message.
+fn as_lease_lost(error: Error, message: &Received) -> Error {
     match error.code() {
         Some("MessageNotFound" | "PopReceiptMismatch" | "QueueNotFound") => {
             lease_lost(message.id()).with_source(error)
@@ -271,15 +296,15 @@ impl Queue for AzureQueue {
     }
 
     fn capabilities(&self) -> QueueCapabilities {
-        QueueCapabilities::new("azure", RECEIVE)
+        QueueCapabilities::new("azure", MAX_RECEIVED)
     }
 
     fn send<'a>(&'a self, body: &'a str, delay: Duration) -> BoxFuture<'a, Result<String>> {
-        Box::pin(self.add(body, delay))
+        Box::pin(self.send_message(body, delay))
     }
 
     fn receive(&self, most: usize, visibility: Duration) -> BoxFuture<'_, Result<Vec<Received>>> {
-        Box::pin(self.take(&self.name, most, visibility))
+        Box::pin(self.receive_from(&self.name, most, visibility))
     }
 
     fn extend<'a>(
@@ -288,23 +313,23 @@ impl Queue for AzureQueue {
         visibility: Duration,
         body: Option<&'a str>,
     ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.hide(message, visibility, body))
+        Box::pin(self.extend_message(message, visibility, body))
     }
 
     fn delete<'a>(&'a self, message: &'a Received) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.remove(&self.name, message))
+        Box::pin(self.delete_from(&self.name, message))
     }
 
     fn poison<'a>(&'a self, message: &'a Received, _: &'a str) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.put_aside(message))
+        Box::pin(self.move_to_poison(message))
     }
 
     fn poisoned(&self, most: usize) -> BoxFuture<'_, Result<Vec<Poison>>> {
-        Box::pin(self.list_poison(most))
+        Box::pin(self.poison_messages(most))
     }
 
     fn requeue<'a>(&'a self, poison: &'a Poison) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.put_back(poison))
+        Box::pin(self.requeue_poison(poison))
     }
 }
 
@@ -319,18 +344,18 @@ mod tests {
     }
 
     #[test]
-    fn a_text_goes_on_as_it_came() {
+    fn a_text_of_any_program_is_written_back_unchanged() {
         let texts = [
             STANDARD.encode("{}"),
-            // Of other programs: plain, longer than what is sent from here, and bytes.
+            // From other programs: plain text, more than this crate sends, and bytes.
             r#"{"type":"Letter"}"#.to_owned(),
-            "<>".repeat(TEXT / 2),
+            "<>".repeat(MAX_TEXT / 2),
             STANDARD.encode([0xff, 0xfe, 0x00]),
         ];
         for text in texts {
             let message = came(&text);
-            assert_eq!(text_of(&message).unwrap(), text);
-            assert_eq!(place(&message), ("1", "Yz=="));
+            assert_eq!(original_text(&message).unwrap(), text);
+            assert_eq!(id_and_receipt(&message), ("1", "Yz=="));
         }
         assert_eq!(came(&STANDARD.encode("{}")).body(), "{}");
     }

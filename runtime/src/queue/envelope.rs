@@ -1,4 +1,4 @@
-//! Messages of the program's own types as texts. The format is written down in `docs/queues.md`.
+//! The JSON envelope around a typed message in a queue. `docs/queues.md` specifies the format.
 
 use std::collections::BTreeMap;
 
@@ -13,58 +13,63 @@ use crate::{
 /// The version of the envelope's format.
 const FORMAT: u32 = 1;
 
-/// The members that this program writes itself.
-const OWN: [&str; 8] = ["format", "id", "type", "version", "body", "skipped", "done", "receipts"];
+/// The members of the JSON object that this crate defines.
+const OWN_MEMBERS: [&str; 8] =
+    ["format", "id", "type", "version", "body", "skipped", "done", "receipts"];
 
-/// What a message is longer by than it has to be: room for what workers note on it, in queues
-/// that it only just fits into.
-const ROOM: &str = "                        ";
+/// Spaces at the end of a sent message: room for the members `skipped` and `done` that workers add,
+/// so that a message of the largest size still fits its queue afterwards.
+const PADDING: &str = "                        ";
 
-/// Where receipts of a message are: table and PartitionKey.
+/// The places of a message's receipts (rows that prove that its effects took place): table and
+/// PartitionKey of each.
 pub(crate) type Receipts = Vec<(String, String)>;
 
-/// A message and what workers note on it.
+/// A message's JSON object: type, body, and what workers record on it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Envelope {
-    #[serde(default = "first")]
+    #[serde(default = "default_number")]
     format: u32,
-    /// The message's own id; one that another program sent may have none.
+    /// The message's id; empty if another program sent the message without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) id: String,
     #[serde(rename = "type")]
     pub(crate) name: String,
-    #[serde(default = "first")]
+    #[serde(default = "default_number")]
     pub(crate) version: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     body: Option<Box<RawValue>>,
-    /// How often it was received without counting: by workers that do not know its type, or that
-    /// failed for a reason that passes.
+    /// Deliveries that do not count towards poison: to workers that do not know the type, or that
+    /// failed with a transient error.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) skipped: u32,
-    /// Whether it was handled, and stays for its receipts alone.
+    /// Whether a handler has completed, and the message only stays until its receipts are removed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) done: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) receipts: Receipts,
-    /// What other programs, or later formats, have beside; it is kept.
+    /// Members of other programs or later formats, which are preserved.
     #[serde(skip)]
-    others: Members,
+    foreign: Members,
 }
 
+/// Members of a JSON object, each as its JSON text.
 type Members = BTreeMap<String, Box<RawValue>>;
 
-const fn first() -> u32 {
+/// Returns the format and the version of a message that names none.
+const fn default_number() -> u32 {
     1
 }
 
+/// Returns whether a number is zero; such members are not written.
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 const fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
 impl Envelope {
-    /// A message with its envelope.
-    pub(crate) fn of<M: Message>(id: String, message: &M) -> Result<Self> {
+    /// Wraps a message under the id `id`. Fails with `is_invalid` if it cannot be written as JSON.
+    pub(crate) fn wrap<M: Message>(id: String, message: &M) -> Result<Self> {
         let body = serde_json::value::to_raw_value(message).map_err(|cause| {
             let text = format!("the message `{}` cannot be written as JSON: {cause}", M::NAME);
             Error::new(ErrorKind::Invalid, text).with_source(cause)
@@ -78,58 +83,57 @@ impl Envelope {
             skipped: 0,
             done: false,
             receipts: Vec::new(),
-            others: Members::new(),
+            foreign: Members::new(),
         })
     }
 
-    /// The envelope of a text.
+    /// Parses the text of a queue message. Fails with `is_decode` if it is no JSON object with `type`.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let parsed = || {
-            let mut others: Members = serde_json::from_str(text)?;
-            others.retain(|name, _| !OWN.contains(&name.as_str()));
-            Ok(Self { others, ..serde_json::from_str(text)? })
+            let mut foreign: Members = serde_json::from_str(text)?;
+            foreign.retain(|name, _| !OWN_MEMBERS.contains(&name.as_str()));
+            Ok(Self { foreign, ..serde_json::from_str(text)? })
         };
         parsed().map_err(|cause: serde_json::Error| {
-            let message = "the text is not a message: an object with `type`, `version` and `body`";
+            let message = "expected a message as a JSON object with `type`, `version` and `body`, found other text";
             Error::new(ErrorKind::Decode, message).with_source(cause)
         })
     }
 
-    /// Whether it is in a format that this program knows.
-    pub(crate) const fn is_known(&self) -> bool {
+    /// Returns whether this crate knows the format of the envelope.
+    pub(crate) const fn has_known_format(&self) -> bool {
         self.format <= FORMAT
     }
 
-    /// The message as JSON.
+    /// Returns the message itself as JSON text.
     pub(crate) fn body(&self) -> &str {
         self.body.as_ref().map_or("null", |body| body.get())
     }
 
-    /// The same with where its receipts are.
+    /// Replaces the places of the receipts.
     pub(crate) fn with_receipts(self, receipts: Receipts) -> Self {
         Self { receipts, ..self }
     }
 
-    /// The same for a message that was handled: its body is not needed any more.
-    pub(crate) fn handled(self, receipts: Receipts) -> Self {
-        Self { body: None, done: true, receipts, others: Members::new(), ..self }
+    /// Marks the message as handled, and drops its body, which no delivery needs again.
+    pub(crate) fn into_handled(self, receipts: Receipts) -> Self {
+        Self { body: None, done: true, receipts, foreign: Members::new(), ..self }
     }
 
-    /// The text of a message that is sent: workers can note on it how often they left it, whatever
-    /// its length.
-    pub(crate) fn sent(&self) -> Result<String> {
-        Ok(self.text()? + ROOM)
+    /// Returns the text of a new message, with spaces at its end as room for what workers add.
+    pub(crate) fn padded_text(&self) -> Result<String> {
+        Ok(self.text()? + PADDING)
     }
 
-    /// The text.
+    /// Returns the text of the message. Fails with `is_invalid` if it cannot be written as JSON.
     pub(crate) fn text(&self) -> Result<String> {
         let written = || {
             let own = serde_json::to_string(self)?;
-            if self.others.is_empty() {
+            if self.foreign.is_empty() {
                 return Ok(own);
             }
             let mut all: Members = serde_json::from_str(&own)?;
-            all.extend(self.others.clone());
+            all.extend(self.foreign.clone());
             serde_json::to_string(&all)
         };
         written().map_err(|cause: serde_json::Error| {

@@ -1,7 +1,7 @@
-//! Queues: the port behind which messages wait, and what stands behind it.
+//! Queues of messages: the trait [`Queue`], its implementations, and [`MessageQueue`] for typed
+//! messages.
 //!
-//! A queue moves texts and knows nothing of what is in them; [`MessageQueue`] writes and reads
-//! messages of the program's own types through any of them.
+//! A queue transports texts and does not interpret them.
 
 pub(crate) mod port;
 pub(crate) mod envelope;

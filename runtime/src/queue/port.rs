@@ -1,4 +1,4 @@
-//! The port of a queue: texts that wait, are received for a while, and are deleted.
+//! The trait that every queue implements, and checks that all implementations share.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -8,55 +8,55 @@ use crate::{
     error::{Error, ErrorKind, Result},
 };
 
-/// What a queue can do.
+/// The properties of a queue implementation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueCapabilities {
-    /// What it is called in messages.
+    /// The implementation's name, for error messages.
     pub name: &'static str,
-    /// Messages that one request receives at most.
+    /// The most messages that one request receives.
     pub receive: usize,
-    /// Whether a poison message keeps why it was put aside.
+    /// Whether the queue stores why a message became poison.
     pub keeps_reason: bool,
 }
 
 impl QueueCapabilities {
-    /// The capabilities of a queue that keeps no reasons: for implementations of [`Queue`].
+    /// Creates the capabilities of a queue that stores no reasons for poison. Implementations of
+    /// [`Queue`] call this.
     pub const fn new(name: &'static str, receive: usize) -> Self {
         Self { name, receive, keeps_reason: false }
     }
 
-    /// The same for one that keeps why messages were put aside.
+    /// Says that the queue stores why messages became poison.
     #[must_use]
     pub const fn with_reasons(self) -> Self {
         Self { keeps_reason: true, ..self }
     }
 }
 
-/// The longest time that a message may be hidden for: when it is sent, received or extended.
+/// The longest delay or visibility timeout of a message: 7 days.
 pub const LONGEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// Characters of a queue's name ("Naming queues and metadata").
-const NAME: (usize, usize) = (3, 63);
+/// The fewest and the most characters of a queue's name ("Naming queues and metadata").
+const NAME_LENGTH: (usize, usize) = (3, 63);
 
-/// A queue: texts that wait, are received for a while, and are deleted by whoever received them
-/// last.
+/// A queue of texts: a receiver holds a message for a limited time and deletes it when done.
 ///
-/// The contract, for implementations and for callers:
+/// Implementations promise, and callers may rely on:
 ///
-/// * Delivery is at least once and in no order. A message stays until it is deleted, for however
-///   long; none is ever dropped.
-/// * `receive` hides a message for the visibility timeout, by the queue's own clock: until then
-///   nobody else gets it. Whoever got it has it until [`Received::until`], which is earlier by the time
-///   that the request took. Then it is visible again, to be received by anybody.
-/// * The dequeue count is how often a message was received, the time at hand included.
-/// * `extend`, `delete` and `poison` take effect only for the receiver that has the message: anybody
-///   else is told `is_lease_lost`, and nothing changed. So is a receiver whose time is over as soon
-///   as another one took the message; before, it still has it.
-/// * A queue that is not there is empty, and comes into being with the first message.
-/// * A change whose outcome is unknown is `is_ambiguous`. A `send` may then have left a message, one
-///   or, where it was made again, two of the same [id](Received::id) or content.
-/// * A future that is dropped may or may not have changed something.
+/// * Delivery is at least once and in no order. A message stays until it is deleted; it never
+///   expires.
+/// * `receive` hides a message from other receivers for the visibility timeout, by the queue's own
+///   clock. The receiver holds the message until [`Received::until`], which is earlier by the
+///   duration of the request. Then the message is visible again to every receiver.
+/// * The dequeue count is how often the message was received, including this time.
+/// * `extend`, `delete` and `poison` succeed only for the receiver that holds the message. Others
+///   get `is_lease_lost`, and nothing changes. A receiver whose time has ended still holds the
+///   message until another one receives it.
+/// * A queue without messages need not exist; the first message creates it.
+/// * A change with an unknown outcome fails with `is_ambiguous`. A `send` may then have left one
+///   message or, if it was repeated, two with one [id](Received::id) or one content.
+/// * Dropping a future does not tell whether its change took place.
 ///
 /// ```
 /// use std::time::Duration;
@@ -75,23 +75,24 @@ const NAME: (usize, usize) = (3, 63);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Queue: Send + Sync + fmt::Debug + 'static {
-    /// Its name.
+    /// Returns the queue's name.
     fn name(&self) -> &str;
 
-    /// What it can do.
+    /// Returns the properties of this implementation.
     fn capabilities(&self) -> QueueCapabilities;
 
-    /// Adds a message that is visible after `delay`; its id. `is_too_large` for a body over the
-    /// queue's limit, `is_invalid` for a delay of more than [`LONGEST`].
+    /// Adds a message that becomes visible after `delay`, and returns its id. Fails with
+    /// `is_too_large` for a body over the queue's limit, and with `is_invalid` for a delay longer
+    /// than [`LONGEST`].
     fn send<'a>(&'a self, body: &'a str, delay: Duration) -> BoxFuture<'a, Result<String>>;
 
-    /// At most so many messages, each hidden from others for `visibility`; fewer or none where there
-    /// are no more, or others were first. `is_invalid` for less than a second or more than
-    /// [`LONGEST`].
+    /// Receives at most `most` messages, and hides each from other receivers for `visibility`. May
+    /// return fewer, or none, while other receivers take messages. Fails with `is_invalid` for a
+    /// `visibility` below one second or above [`LONGEST`].
     fn receive(&self, most: usize, visibility: Duration) -> BoxFuture<'_, Result<Vec<Received>>>;
 
-    /// Hides a message for `visibility` from now on, and changes its body where one is given. With no
-    /// time at all it is given back: anybody may receive it at once.
+    /// Hides a received message for `visibility` from now on, and replaces its body if one is given.
+    /// A `visibility` of zero gives the message back: every receiver may receive it at once.
     fn extend<'a>(
         &'a self,
         message: &'a mut Received,
@@ -99,18 +100,18 @@ pub trait Queue: Send + Sync + fmt::Debug + 'static {
         body: Option<&'a str>,
     ) -> BoxFuture<'a, Result<()>>;
 
-    /// Removes a message for good.
+    /// Deletes a received message.
     fn delete<'a>(&'a self, message: &'a Received) -> BoxFuture<'a, Result<()>>;
 
-    /// Puts a message aside: nobody receives it any more, and it is kept with its dequeue count, and
-    /// with the reason where [`keeps_reason`](QueueCapabilities::keeps_reason) says so.
+    /// Moves a received message to the poison messages, which are not received. The queue keeps its
+    /// dequeue count, and `reason` if [`keeps_reason`](QueueCapabilities::keeps_reason) is set.
     fn poison<'a>(&'a self, message: &'a Received, reason: &'a str) -> BoxFuture<'a, Result<()>>;
 
-    /// Messages that were put aside, at most so many.
+    /// Returns at most `most` poison messages.
     fn poisoned(&self, most: usize) -> BoxFuture<'_, Result<Vec<Poison>>>;
 
-    /// Makes a message that was put aside visible again, with a dequeue count that begins anew;
-    /// `is_not_found` where it is not among those put aside any more.
+    /// Makes a poison message visible again, with a dequeue count of zero. Fails with `is_not_found`
+    /// if it is no longer among the poison messages.
     fn requeue<'a>(&'a self, poison: &'a Poison) -> BoxFuture<'a, Result<()>>;
 }
 
@@ -158,9 +159,9 @@ impl<Q: Queue + ?Sized> Queue for Arc<Q> {
     }
 }
 
-/// Refuses a name that the service refuses for a queue.
+/// Fails with `is_invalid` for a name that Azure Storage refuses for a queue.
 pub(crate) fn check_name(name: &str) -> Result<()> {
-    let (least, most) = NAME;
+    let (least, most) = NAME_LENGTH;
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let is_shaped = name.chars().all(|c| is_plain(c) || c == '-')
         && name.starts_with(is_plain)
@@ -170,13 +171,14 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "`{}` is no name of a queue: {least} to {most} lower-case letters, digits and single hyphens between them",
+        "`{}` is not a valid name of a queue: use {least} to {most} lower-case letters, digits and single hyphens between them",
         name.escape_debug()
     );
     Err(Error::new(ErrorKind::Invalid, message))
 }
 
-/// Refuses a time that no message is hidden for.
+/// Fails with `is_invalid` if `time` is shorter than `least` or longer than 7 days. `what` names the
+/// duration in the error.
 pub(crate) fn check_time(what: &str, least: Duration, time: Duration) -> Result<()> {
     if (least..=LONGEST).contains(&time) {
         return Ok(());
@@ -185,10 +187,10 @@ pub(crate) fn check_time(what: &str, least: Duration, time: Duration) -> Result<
     Err(Error::new(ErrorKind::Invalid, message))
 }
 
-/// The error of whoever does not have the message any more.
+/// Returns the error for a receiver that no longer holds the message `id`.
 pub(crate) fn lease_lost(id: &str) -> Error {
     let message = format!(
-        "the message `{}` is not this receiver's any more: its visibility timeout is over, or it was deleted",
+        "this receiver no longer holds the message `{}`: its visibility timeout ended, or it was deleted",
         id.escape_debug()
     );
     Error::new(ErrorKind::LeaseLost, message)

@@ -1,10 +1,10 @@
-//! Messages as they come out of a queue.
+//! Messages that a queue returns: received ones and poison.
 
 use std::fmt;
 
 use tokio::time::Instant;
 
-/// A message that was received, and what proves it to the queue.
+/// A received message, with the pop receipt that its receiver shows to the queue.
 #[derive(Clone)]
 pub struct Received {
     id: String,
@@ -15,8 +15,9 @@ pub struct Received {
 }
 
 impl Received {
-    /// A message as a queue hands it out: for implementations of [`Queue`](crate::queue::Queue). `until` is
-    /// counted from before the request; `receipt` is the queue's own.
+    /// Creates a received message. Implementations of [`Queue`](crate::queue::Queue) call
+    /// this: `until` counts from before the request was sent, and only the queue interprets
+    /// `receipt`.
     pub fn new(
         id: impl Into<String>,
         body: impl Into<String>,
@@ -27,33 +28,34 @@ impl Received {
         Self { id: id.into(), body: body.into(), dequeue_count, until, receipt: receipt.into() }
     }
 
-    /// Its id, the same each time that it is received.
+    /// Returns the message's id, which stays equal across deliveries.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The text.
+    /// Returns the message's text.
     pub fn body(&self) -> &str {
         &self.body
     }
 
-    /// How often it was received, this time included.
+    /// Returns how often the message was received, including this time.
     pub fn dequeue_count(&self) -> u32 {
         self.dequeue_count
     }
 
-    /// Until when nobody else has it, by this process's own clock.
+    /// Returns until when no other receiver can hold the message, by this process's clock.
     pub fn until(&self) -> Instant {
         self.until
     }
 
-    /// What proves to the queue that one has it: another one after each
-    /// [`extend`](crate::queue::Queue).
+    /// Returns the pop receipt, which proves to the queue that the receiver holds the message. It
+    /// changes with each [`extend`](crate::queue::Queue::extend).
     pub fn receipt(&self) -> &str {
         &self.receipt
     }
 
-    /// The message after it was extended: for implementations of [`Queue`](crate::queue::Queue).
+    /// Updates the message after its queue extended it. Implementations of
+    /// [`Queue`](crate::queue::Queue) call this.
     pub fn extended(&mut self, until: Instant, receipt: String, body: Option<&str>) {
         (self.until, self.receipt) = (until, receipt);
         if let Some(body) = body {
@@ -62,7 +64,7 @@ impl Received {
     }
 }
 
-/// What is in a body is the program's own business, and in no log.
+// Without the body, which may be private and does not belong in a log.
 impl fmt::Debug for Received {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Received")
@@ -72,7 +74,7 @@ impl fmt::Debug for Received {
     }
 }
 
-/// A message that was put aside.
+/// A poison message: it failed too often and is no longer received.
 #[derive(Clone)]
 pub struct Poison {
     id: String,
@@ -83,8 +85,8 @@ pub struct Poison {
 }
 
 impl Poison {
-    /// A message that was put aside: for implementations of [`Queue`](crate::queue::Queue); `place` is the
-    /// queue's own.
+    /// Creates a poison message. Implementations of [`Queue`](crate::queue::Queue) call this;
+    /// only the queue interprets `place`.
     pub fn new(
         id: impl Into<String>,
         body: impl Into<String>,
@@ -95,27 +97,27 @@ impl Poison {
         Self { id: id.into(), body: body.into(), dequeue_count, reason, place: place.into() }
     }
 
-    /// Its id.
+    /// Returns the message's id.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The text.
+    /// Returns the message's text.
     pub fn body(&self) -> &str {
         &self.body
     }
 
-    /// How often it was received before it was put aside.
+    /// Returns how often the message was received before it became poison.
     pub fn dequeue_count(&self) -> u32 {
         self.dequeue_count
     }
 
-    /// Why it was put aside, where the queue keeps that.
+    /// Returns why the message became poison, if the queue stores reasons.
     pub fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }
 
-    /// Where it is, in the queue's own words.
+    /// Returns where the queue stores the message, in a form that only the queue interprets.
     pub fn place(&self) -> &str {
         &self.place
     }

@@ -1,4 +1,4 @@
-//! The time of a store, as far as its client knows it.
+//! An estimate of the store's time.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -7,62 +7,64 @@ use std::{
 
 use crate::{clock::Clock, edm::Ticks};
 
-/// Dates of answers are cut to seconds.
-const RESOLUTION: i64 = Ticks::PER_SECOND;
+/// The resolution of the date in an answer of the store, in ticks.
+const DATE_RESOLUTION: i64 = Ticks::PER_SECOND;
 
-/// The client's clock, corrected by the dates of the store's answers.
+/// An estimate of the store's time: the client's clock, corrected by the dates of the store's answers.
 #[derive(Debug)]
 pub(crate) struct ServerClock {
     clock: Arc<dyn Clock>,
-    /// How far the store is ahead; `None`: it never said.
-    ahead: Mutex<Option<i64>>,
+    /// Ticks by which the store's time is ahead of the client's; `None` until an answer tells.
+    offset: Mutex<Option<i64>>,
 }
 
 impl ServerClock {
+    /// Creates an estimate that equals the client's clock until an answer corrects it.
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, ahead: Mutex::new(None) }
+        Self { clock, offset: Mutex::new(None) }
     }
 
-    /// Whether the store has said what time it is.
-    pub(crate) fn is_set(&self) -> bool {
-        self.ahead.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    /// Returns whether an answer of the store has corrected or confirmed the clock.
+    pub(crate) fn is_known(&self) -> bool {
+        self.offset.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// The client's own time, which is compared with the store's.
-    pub(crate) fn local(&self) -> i64 {
+    /// Returns the uncorrected time of the client's clock, in ticks.
+    pub(crate) fn local_ticks(&self) -> i64 {
         self.clock.now().get()
     }
 
-    /// The store's time.
+    /// Returns the estimate of the store's time.
     pub(crate) fn now(&self) -> Ticks {
-        let ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or(0);
-        Ticks::new(self.local().saturating_add(ahead).max(0)).unwrap_or(Ticks::MAX)
+        let offset = self.offset.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or(0);
+        Ticks::new(self.local_ticks().saturating_add(offset).max(0)).unwrap_or(Ticks::MAX)
     }
 
-    /// Takes note that the store does not say what time it is.
-    pub(crate) fn trust(&self) {
-        self.ahead.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(0);
+    /// Accepts the client's clock as it is, because the store's answers carry no date.
+    pub(crate) fn accept_local_time(&self) {
+        self.offset.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(0);
     }
 
-    /// Takes note of the date of an answer to a request that was made at `asked`, by the client's own
-    /// time. A correction that agrees with it is kept: the date says no more.
-    pub(crate) fn set(&self, date: Ticks, asked: i64) {
-        let least = date.get().saturating_sub(self.local());
-        let most = date.get().saturating_sub(asked).saturating_add(RESOLUTION);
-        let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = ahead.unwrap_or(0);
+    /// Corrects the clock by the date of an answer to a request that was sent at `sent` (local ticks).
+    pub(crate) fn correct(&self, date: Ticks, sent: i64) {
+        // The date is cut to seconds and its request took a while, so it allows a range of offsets.
+        // An offset within the range is kept: the date says nothing more exact.
+        let least = date.get().saturating_sub(self.local_ticks());
+        let most = date.get().saturating_sub(sent).saturating_add(DATE_RESOLUTION);
+        let mut offset = self.offset.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = offset.unwrap_or(0);
         let agrees = least <= known && known <= most;
-        *ahead = Some(if agrees { known } else { least });
+        *offset = Some(if agrees { known } else { least });
     }
 }
 
-/// A time some time after another.
-pub(crate) fn after(now: Ticks, wait: Duration) -> Ticks {
-    Ticks::new(now.get().saturating_add(ticks(wait))).unwrap_or(Ticks::MAX)
+/// Returns the time `wait` after `now`.
+pub(crate) fn time_after(now: Ticks, wait: Duration) -> Ticks {
+    Ticks::new(now.get().saturating_add(duration_ticks(wait))).unwrap_or(Ticks::MAX)
 }
 
-/// A time as ticks.
-pub(crate) fn ticks(wait: Duration) -> i64 {
+/// Returns a duration in ticks of 100 ns.
+pub(crate) fn duration_ticks(wait: Duration) -> i64 {
     i64::try_from(wait.as_nanos() / 100).unwrap_or(i64::MAX)
 }
 
@@ -76,14 +78,14 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_agrees_is_believed() {
+    fn a_clock_that_agrees_with_the_store_is_kept() {
         let clock = Arc::new(SteppedClock::new(at(100)));
         let server = ServerClock::new(clock.clone());
-        assert!(!server.is_set());
+        assert!(!server.is_known());
         clock.advance(Duration::from_millis(300));
-        let local = server.local();
-        server.set(at(100), local);
-        assert!(server.is_set());
+        let local = server.local_ticks();
+        server.correct(at(100), local);
+        assert!(server.is_known());
         assert_eq!(server.now().get(), local);
     }
 
@@ -91,7 +93,7 @@ mod tests {
     fn a_clock_that_is_hours_off_is_corrected_both_ways() {
         for local in [at(100), at(20_000)] {
             let server = ServerClock::new(Arc::new(SteppedClock::new(local)));
-            server.set(at(10_000), server.local());
+            server.correct(at(10_000), server.local_ticks());
             assert_eq!(server.now(), at(10_000));
         }
     }

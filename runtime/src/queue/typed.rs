@@ -1,15 +1,15 @@
-//! Messages of the program's own types, through any queue.
+//! Typed messages through any queue.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::{envelope::Envelope, port::Queue, received::Poison};
 use crate::{entity::Message, error::Result, random::RandomSource};
 
-/// A queue of the program's own messages: types that derive [`Message`](macro@crate::Message).
+/// A queue of typed messages: types that derive [`Message`](macro@crate::Message).
 ///
-/// Cheap to clone. [`Client::queue`](crate::Client::queue) has its messages in the client's own
-/// store, [`over`](Self::over) in any [`Queue`]. [`Worker::queue`](crate::Worker) hands them to
-/// the program's functions.
+/// Cheap to clone. [`Client::queue`](crate::Client::queue) keeps the messages in the client's own
+/// store, [`over`](Self::over) in any [`Queue`]. [`Worker::queue`](crate::Worker)
+/// delivers them to handlers.
 ///
 /// ```
 /// use entable::prelude::*;
@@ -39,67 +39,69 @@ pub struct MessageQueue {
 }
 
 impl MessageQueue {
-    /// Messages through that queue.
+    /// Sends and receives typed messages through `queue`.
     pub fn over(queue: impl Queue) -> Self {
-        Self::of(Arc::new(queue), RandomSource::default())
+        Self::with_random(Arc::new(queue), RandomSource::default())
     }
 
-    pub(crate) fn of(port: Arc<dyn Queue>, random: RandomSource) -> Self {
+    /// Sends and receives typed messages through `port`, with ids from `random`.
+    pub(crate) fn with_random(port: Arc<dyn Queue>, random: RandomSource) -> Self {
         Self { port, random: Arc::new(random) }
     }
 
-    /// The queue itself, for texts of one's own.
+    /// Returns the underlying queue, which transports plain texts.
     pub fn port(&self) -> &Arc<dyn Queue> {
         &self.port
     }
 
-    /// Its name.
+    /// Returns the queue's name.
     pub fn name(&self) -> &str {
         self.port.name()
     }
 
-    /// Adds a message; the id under which handlers get it, which is the same each time.
+    /// Adds a message and returns its id, which handlers see on every delivery.
     ///
     /// # Errors
     ///
-    /// `is_too_large` for a message over the queue's limit, `is_invalid` for one that cannot be JSON;
-    /// `is_ambiguous` where the message may be there.
+    /// `is_too_large` for a message over the queue's limit, `is_invalid` for one that cannot be
+    /// written as JSON, `is_ambiguous` if the answer was lost and the queue may hold the message.
     pub async fn send<M: Message>(&self, message: &M) -> Result<String> {
         self.send_after(message, Duration::ZERO).await
     }
 
-    /// Adds a message that nobody gets before some time is over.
+    /// Adds a message that becomes visible after `delay`, and returns its id.
     ///
     /// # Errors
     ///
-    /// As [`send`](Self::send); `is_invalid` for more than [`LONGEST`](crate::queue::LONGEST).
+    /// The errors of [`send`](Self::send), and `is_invalid` for a delay longer than
+    /// [`LONGEST`](crate::queue::LONGEST).
     pub async fn send_after<M: Message>(&self, message: &M, delay: Duration) -> Result<String> {
-        let envelope = Envelope::of(self.random.id(), message)?;
-        self.port.send(&envelope.sent()?, delay).await?;
+        let envelope = Envelope::wrap(self.random.id(), message)?;
+        self.port.send(&envelope.padded_text()?, delay).await?;
         Ok(envelope.id)
     }
 
-    /// Messages that were put aside because their handlers kept failing, at most so many.
+    /// Returns at most `most` poison messages: those whose handlers failed too often.
     ///
     /// # Errors
     ///
-    /// The queue's.
+    /// The errors of the queue.
     pub async fn poisoned(&self, most: usize) -> Result<Vec<Poison>> {
         self.port.poisoned(most).await
     }
 
-    /// Puts a message back that was put aside; its deliveries are counted anew.
+    /// Makes a poison message visible again, with a dequeue count of zero.
     ///
     /// # Errors
     ///
-    /// `is_not_found` where it is not among those put aside any more.
+    /// `is_not_found` if it is no longer among the poison messages.
     pub async fn requeue(&self, poison: &Poison) -> Result<()> {
         self.port.requeue(poison).await
     }
 }
 
 impl Poison {
-    /// The name of the message, where it is one of a [`MessageQueue`].
+    /// Returns the name of the message's type, if a [`MessageQueue`] sent the message.
     pub fn message(&self) -> Option<String> {
         Envelope::parse(self.body()).ok().map(|envelope| envelope.name)
     }

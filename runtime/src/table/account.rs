@@ -145,7 +145,7 @@ impl Client {
     ) -> Result<crate::queue::typed::MessageQueue> {
         let account = self.account("there are no Azure Storage queues")?;
         let (queues, policy) = (account.azure.queues()?, account.policy.clone());
-        let queue = crate::AzureQueue::of(queues, name.into(), policy)?;
+        let queue = crate::AzureQueue::with_policy(queues, name.into(), policy)?;
         Ok(crate::queue::MessageQueue::over(queue))
     }
 

@@ -10,7 +10,7 @@ impl Client {
     /// with its first message.
     pub fn queue(&self, name: impl Into<String>) -> MessageQueue {
         let random = self.outbox().store.random.fork();
-        MessageQueue::of(Arc::new(self.table_queue(name)), random)
+        MessageQueue::with_random(Arc::new(self.table_queue(name)), random)
     }
 
     /// The same as texts, to be told how many shards it has.
@@ -25,6 +25,6 @@ impl Client {
     pub fn table_queue(&self, name: impl Into<String>) -> TableQueue {
         let outbox = self.outbox();
         let (clock, random) = (outbox.server.clone(), outbox.store.random.fork());
-        TableQueue::of(self.backend().clone(), name.into(), clock, random)
+        TableQueue::with_clock(self.backend().clone(), name.into(), clock, random)
     }
 }

@@ -184,7 +184,7 @@ impl Worker {
             id => id.to_owned(),
         };
         let is_known = self.handlers.know_type(&envelope.name, envelope.version);
-        if !envelope.is_known() || !(is_known || envelope.done) {
+        if !envelope.has_known_format() || !(is_known || envelope.done) {
             self.memory().unknown.insert(id, Instant::now());
             envelope.skipped = envelope.skipped.saturating_add(1);
             return self.skip(port, message, Some(&envelope)).await;
@@ -251,7 +251,7 @@ impl Worker {
         if receipts.is_empty() {
             port.delete(message).await?;
         } else {
-            let done = envelope.handled(receipts).text()?;
+            let done = envelope.into_handled(receipts).text()?;
             let flight = self.client.outbox().options.flight;
             port.extend(message, flight.min(LONGEST), Some(&done)).await?;
         }

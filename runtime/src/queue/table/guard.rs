@@ -1,13 +1,13 @@
-//! The guards of a queue in a table, each of which a history can leave out to show that it is needed.
+//! The guards of a queue in a table. A test disables one of them to show that it is needed.
 
-/// A rule that keeps a queue right. All of them hold, always.
+/// A rule that keeps a queue in a table correct. Outside of tests, all of them hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum QueueGuard {
-    /// A message is taken by moving its row: one transaction deletes the old one and inserts the new.
-    Moved,
-    /// A row is hidden by the store's own clock, whatever its RowKey says.
+    /// A receiver takes a message by one transaction that deletes its row and inserts another one.
+    MoveInOneTransaction,
+    /// A row stays hidden by the store's clock, even if its RowKey says that it is due.
     HiddenByStore,
-    /// What became of a change whose answer was lost is read.
-    LookedInto,
+    /// After a change whose answer was lost, the row is read to learn the outcome.
+    ReadAfterLostAnswer,
 }

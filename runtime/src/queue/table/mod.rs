@@ -1,11 +1,11 @@
-//! A queue whose messages are rows of a table: on every backend.
+//! A queue whose messages are rows of a table, on every backend.
 //!
-//! When a message is due stands in its RowKey, so that a receiver reads what is due and never what
-//! is hidden. To take a message is to move its row, in one transaction, so that one of several
-//! wins. The steps are written down in `docs/queues.md`.
+//! A message's RowKey contains the time when it becomes visible, so a receiver reads visible
+//! messages and skips hidden ones. A receiver takes a message by replacing its row in one
+//! transaction, so only one of several receivers succeeds. `docs/queues.md` specifies the steps.
 
 pub(crate) mod guard;
-pub(crate) mod letter;
+pub(crate) mod message_row;
 pub(crate) mod receive;
 pub(crate) mod update;
 pub(crate) mod table_queue;

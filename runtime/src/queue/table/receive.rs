@@ -1,4 +1,4 @@
-//! Receiving: reading what is due, and taking it by moving its rows.
+//! Receiving: finds the rows of visible messages, and takes the messages by replacing the rows.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::{
     guard::QueueGuard,
-    letter::{Found, Letter, Place, Receipt, due_by, is_of_holder},
+    message_row::{MessageRow, PopReceipt, StoredMessage, Visibility, due_filter, has_holder},
     table_queue::{TABLE, TableQueue},
 };
 use crate::{
@@ -17,20 +17,21 @@ use crate::{
     queue::{
         Received,
         port::{check_name, check_time},
-        server_clock::{after, ticks},
+        server_clock::{duration_ticks, time_after},
     },
     row::ETag,
 };
 
-/// Pages that one look reads at most, where rows that are hidden stand among those that are due: a
-/// wrong clock put them there.
-const PAGES: u32 = 8;
+/// The most pages that one search reads. A search needs more than one page only if a sender with a
+/// wrong clock wrote rows that are due by their RowKey but still hidden.
+const MAX_PAGES: u32 = 8;
 
-/// How long a correction of the clock has to be for another look.
-const CORRECTION: i64 = 2 * Ticks::PER_SECOND;
+/// The ticks by which an answer has to correct the clock so that a search is worth repeating.
+const RELEVANT_CORRECTION: i64 = 2 * Ticks::PER_SECOND;
 
 impl TableQueue {
-    pub(crate) async fn take_due(
+    /// Receives at most `most` visible messages, shard by shard.
+    pub(crate) async fn receive_due(
         &self,
         most: usize,
         visibility: Duration,
@@ -38,15 +39,15 @@ impl TableQueue {
         check_name(&self.name)?;
         check_time("a visibility timeout", Duration::from_secs(1), visibility)?;
         let (mut received, mut damaged) = (Vec::new(), None);
-        for shard in self.all_shards() {
+        for shard in self.shards_from_random() {
             if received.len() >= most {
                 break;
             }
-            match self.take_from(&shard, most - received.len(), visibility).await {
+            match self.receive_from_shard(&shard, most - received.len(), visibility).await {
                 Ok(more) => received.extend(more),
-                // What was taken is not lost for an error elsewhere.
+                // Messages of earlier shards are already taken, so the caller must get them.
                 Err(_) if !received.is_empty() => break,
-                // What cannot be read holds nothing up, and is told where there is nothing else.
+                // A damaged row must not block other shards. It is reported if those are empty.
                 Err(error) if error.is_decode() => damaged = Some(error),
                 Err(error) => return Err(error),
             }
@@ -57,27 +58,28 @@ impl TableQueue {
         }
     }
 
-    async fn take_from(
+    /// Receives visible messages of one shard, and goes on without those that other receivers took.
+    async fn receive_from_shard(
         &self,
         shard: &str,
         most: usize,
         visibility: Duration,
     ) -> Result<Vec<Received>> {
-        let mut open = vec![self.look(shard, most).await?];
+        let mut open = vec![self.find_visible(shard, most).await?];
         let (mut received, mut failure) = (Vec::new(), None);
         while let Some(mut found) = open.pop() {
             if found.is_empty() {
                 continue;
             }
-            match self.take_all(&found, visibility).await {
+            match self.take_messages(&found, visibility).await {
                 Ok(taken) => received.extend(taken),
                 Err(error) if error.lost_race() => {
-                    // Two operations for each message; those before the one that failed were there.
+                    // Each message has two operations. Those before the failed one found their rows.
                     let lost = error.failed_index().unwrap_or(0) / 2;
                     let mut rest = found.split_off(lost.min(found.len()));
                     rest = rest.split_off(1.min(rest.len()));
                     if lost == 0 {
-                        // Another receiver has read the same, and is likely to have all of it.
+                        // Another receiver read this page too and probably takes its first half.
                         rest = rest.split_off(rest.len() / 2);
                     }
                     open.push(rest);
@@ -95,16 +97,16 @@ impl TableQueue {
         }
     }
 
-    /// The messages of a shard that are visible.
-    async fn look(&self, shard: &str, most: usize) -> Result<Vec<Found>> {
+    /// Finds at most `most` visible messages of a shard.
+    async fn find_visible(&self, shard: &str, most: usize) -> Result<Vec<MessageRow>> {
         let (mut visible, mut from, mut now) = (Vec::new(), None, self.clock.now());
         let mut damaged = None;
-        for _ in 0..PAGES {
-            let filter = due_by(shard, now);
+        for _ in 0..MAX_PAGES {
+            let filter = due_filter(shard, now);
             let page = self.scan(&filter, most, from.as_ref()).await?;
             for row in &page.rows {
                 let date = page.date.filter(|_| self.holds(QueueGuard::HiddenByStore));
-                match Found::of(row) {
+                match MessageRow::parse(row) {
                     Ok(found) => visible.extend(found.filter(|found| found.is_visible(date))),
                     Err(error) => damaged = Some(error),
                 }
@@ -114,8 +116,8 @@ impl TableQueue {
             match page.next {
                 _ if visible.len() >= most => break,
                 Some(next) => from = Some(next),
-                // The first answer told that it is later than was thought.
-                None if corrected.get().saturating_sub(now.get()) > CORRECTION => {
+                // The answer showed that the store's time is later than assumed: more rows are due.
+                None if corrected.get().saturating_sub(now.get()) > RELEVANT_CORRECTION => {
                     (visible, from, now) = (Vec::new(), None, corrected);
                 }
                 None => break,
@@ -127,52 +129,62 @@ impl TableQueue {
         }
     }
 
-    /// Takes all of the messages, or as many of the first as one transaction holds, or none.
-    async fn take_all(&self, found: &[Found], visibility: Duration) -> Result<Vec<Received>> {
+    /// Takes messages in one transaction: all, or the first ones that fit into it. Takes none if
+    /// another receiver took one of them.
+    async fn take_messages(
+        &self,
+        found: &[MessageRow],
+        visibility: Duration,
+    ) -> Result<Vec<Received>> {
         let (until, holder) = (Instant::now() + visibility, self.random.id());
-        let due = after(self.clock.now(), visibility);
-        let place = Place { due, hidden: ticks(visibility), holder: &holder };
-        let (mut batch, mut moved) = (Batch::new(TABLE), Vec::new());
-        for one in found {
-            let letter = Letter { count: one.letter.count.saturating_add(1), ..one.letter.clone() };
-            let due = distinct(&letter, due, &one.row_key);
-            let (delete, row) = (one.removed()?, letter.queued(Place { due, ..place })?);
-            let insert = Operation::insert(row);
+        let latest_due = time_after(self.clock.now(), visibility);
+        let hidden_ticks = duration_ticks(visibility);
+        let (mut batch, mut taken) = (Batch::new(TABLE), Vec::new());
+        for row in found {
+            let dequeue_count = row.message.dequeue_count.saturating_add(1);
+            let message = StoredMessage { dequeue_count, ..row.message.clone() };
+            let due = due_with_new_row_key(&message, latest_due, &row.row_key);
+            let visibility = Visibility { due, hidden_ticks, holder: &holder };
+            let delete = row.delete_operation()?;
+            let insert = Operation::insert(message.queued_row(visibility)?);
             let bytes = delete.request_bytes()? + insert.request_bytes()?;
-            if !moved.is_empty() && !batch.has_room_for(2, bytes) {
+            if !taken.is_empty() && !batch.has_room_for(2, bytes) {
                 break;
             }
             batch.push(delete)?;
             batch.push(insert)?;
-            moved.push((letter, due));
+            taken.push((message, due));
         }
-        let written = match self.holds(QueueGuard::Moved) {
+        let written = match self.holds(QueueGuard::MoveInOneTransaction) {
             true => self.backend.apply(&batch).await,
-            false => self.copy_then_delete(&batch).await,
+            false => self.insert_then_delete(&batch).await,
         };
         let written = written.map_err(|error| error.in_table(TABLE));
         let etags: Vec<Option<ETag>> = match written {
             Ok(written) => written.into_iter().skip(1).step_by(2).map(|one| one.etag).collect(),
-            Err(error) if error.is_answer_lost() => vec![None; moved.len()],
+            Err(error) if error.is_answer_lost() => vec![None; taken.len()],
             Err(error) => return Err(error),
         };
-        let mut received = Vec::with_capacity(moved.len());
-        for ((letter, due), etag) in moved.into_iter().zip(etags) {
-            let row_key = letter.row_key(due);
+        let mut received = Vec::with_capacity(taken.len());
+        for ((message, due), etag) in taken.into_iter().zip(etags) {
+            let row_key = message.row_key(due);
             let etag = match etag {
                 Some(etag) => Some(etag),
-                None => self.version_of(&letter.partition_key, &row_key, &holder).await?,
+                None => self.etag_of_holder(&message.partition_key, &row_key, &holder).await?,
             };
-            // One that was not taken is visible as before; one whose fate is unknown comes again.
+            // Without its row the message was not taken, or the transaction still arrives. Either
+            // way the message becomes visible again.
             let Some(etag) = etag else { continue };
-            let receipt = Receipt::text(&letter, &row_key, etag.to_string());
-            received.push(Received::new(letter.id, letter.body, letter.count, until, receipt));
+            let receipt = PopReceipt::encode(&message, &row_key, etag.to_string());
+            let StoredMessage { id, body, dequeue_count, .. } = message;
+            received.push(Received::new(id, body, dequeue_count, until, receipt));
         }
         Ok(received)
     }
 
-    /// What is wrong: two requests in place of one transaction.
-    async fn copy_then_delete(&self, batch: &Batch) -> Result<Vec<Written>> {
+    /// Sends the inserts and deletes one by one. Only a test does so, to show that
+    /// [`QueueGuard::MoveInOneTransaction`] is needed.
+    async fn insert_then_delete(&self, batch: &Batch) -> Result<Vec<Written>> {
         let mut written = Vec::new();
         for operation in batch.operations().iter().rev() {
             let one = Batch::single(TABLE, operation.clone())?;
@@ -186,8 +198,8 @@ impl TableQueue {
         Ok(written)
     }
 
-    /// The version of a row that this holder put there.
-    pub(crate) async fn version_of(
+    /// Returns the ETag of a row if the request `holder` wrote it.
+    pub(crate) async fn etag_of_holder(
         &self,
         partition_key: &str,
         row_key: &str,
@@ -196,14 +208,15 @@ impl TableQueue {
         let read = Read { table: TABLE, partition_key, row_key, select: None };
         let row = self.backend.read(read).await.map_err(|error: Error| error.in_table(TABLE))?;
         match row {
-            Some(row) if is_of_holder(&row, holder)? => Ok(row.etag()),
+            Some(row) if has_holder(&row, holder)? => Ok(row.etag()),
             _ => Ok(None),
         }
     }
 }
 
-/// A time to be due that gives another RowKey than that.
-pub(crate) fn distinct(letter: &Letter, due: Ticks, row_key: &str) -> Ticks {
-    let is_same = letter.row_key(due) == row_key;
-    if is_same { after(due, Duration::from_nanos(100)) } else { due }
+/// Returns `due`, or the next tick if the message would keep the RowKey `row_key`: one transaction
+/// cannot delete and insert one row.
+pub(crate) fn due_with_new_row_key(message: &StoredMessage, due: Ticks, row_key: &str) -> Ticks {
+    let keeps_row_key = message.row_key(due) == row_key;
+    if keeps_row_key { time_after(due, Duration::from_nanos(100)) } else { due }
 }

@@ -1,13 +1,9 @@
-//! A queue whose messages are rows of a table: on every backend.
-//!
-//! When a message is due stands in its RowKey, so that a receiver reads what is due and never what
-//! is hidden. To take a message is to move its row, in one transaction, so that one of several
-//! wins. The steps are written down in `docs/queues.md`.
+//! The queue itself: its table, its shards, and sending.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::guard::QueueGuard;
-use super::letter::{Found, Letter, Place, all_poison, check_body};
+use super::message_row::{MessageRow, StoredMessage, Visibility, check_body, poison_filter};
 use crate::{
     backend::{Backend, BoxFuture, Rows, Scan, TableRequest},
     batch::{Batch, Operation, Written},
@@ -18,19 +14,19 @@ use crate::{
     queue::{
         Poison, Received, ServerClock,
         port::{Queue, QueueCapabilities, check_name, check_time},
-        server_clock::{after, ticks},
+        server_clock::{duration_ticks, time_after},
     },
     random::RandomSource,
 };
 
-/// The table of all queues.
+/// The name of the table that holds all queues.
 pub(crate) const TABLE: &str = "EntableQueues";
-/// Messages that one request takes: each is two operations of a transaction.
-const RECEIVE: usize = 32;
-/// Shards that a queue may have.
-const SHARDS: u32 = 100;
-/// How often a change whose answer was lost is looked into.
-pub(crate) const ATTEMPTS: u32 = 4;
+/// The most messages that one request receives. Each takes two operations of a transaction.
+const MAX_RECEIVED: usize = 32;
+/// The most shards of a queue.
+const MAX_SHARDS: u32 = 100;
+/// How often a change is sent before a lost answer is reported to the caller.
+pub(crate) const MAX_ATTEMPTS: u32 = 4;
 
 /// A queue in the table `EntableQueues` of a backend.
 ///
@@ -52,64 +48,71 @@ pub struct TableQueue {
     shards: u32,
     pub(crate) clock: Arc<ServerClock>,
     pub(crate) random: Arc<RandomSource>,
-    without: Option<QueueGuard>,
+    /// A guard that a test disabled.
+    disabled: Option<QueueGuard>,
 }
 
 impl TableQueue {
-    /// The queue of that name. Nothing is sent yet.
+    /// Names a queue, without a request. The first message creates the table.
     pub fn new(backend: impl Backend, name: impl Into<String>) -> Self {
         let clock = Arc::new(ServerClock::new(Arc::new(SystemClock)));
-        Self::of(Arc::new(backend), name.into(), clock, RandomSource::default())
+        Self::with_clock(Arc::new(backend), name.into(), clock, RandomSource::default())
     }
 
-    pub(crate) fn of(
+    /// Names a queue that takes the time from `clock` and random numbers from `random`.
+    pub(crate) fn with_clock(
         backend: Arc<dyn Backend>,
         name: String,
         clock: Arc<ServerClock>,
         random: RandomSource,
     ) -> Self {
-        Self { backend, name, shards: 1, clock, random: Arc::new(random), without: None }
+        Self { backend, name, shards: 1, clock, random: Arc::new(random), disabled: None }
     }
 
-    /// Spreads the messages over so many partitions, at most 100: 1 unless told. One takes some 500
-    /// messages a second, and each more costs receivers a request where there are few messages.
+    /// Sets the number of partitions that hold the messages: 1 by default, at most 100. A partition
+    /// takes about 500 messages per second. While messages are few, each shard costs receivers one
+    /// more request.
     ///
-    /// Receivers look at as many as they were told: raise it there first, and lower it in senders
-    /// first.
+    /// Receivers only read the shards that they know: raise the number in receivers first, and lower
+    /// it in senders first.
     #[must_use]
     pub fn shards(self, shards: u32) -> Self {
-        Self { shards: shards.clamp(1, SHARDS), ..self }
+        Self { shards: shards.clamp(1, MAX_SHARDS), ..self }
     }
 
-    /// Leaves a guard out, to show what goes wrong then. For tests.
+    /// Disables a guard, so that a test can show that it is needed.
     #[cfg(feature = "conformance")]
     #[doc(hidden)]
     #[must_use]
     pub fn without_guard(self, guard: QueueGuard) -> Self {
-        Self { without: Some(guard), ..self }
+        Self { disabled: Some(guard), ..self }
     }
 
+    /// Returns whether a guard is in force.
     pub(crate) fn holds(&self, guard: QueueGuard) -> bool {
-        self.without != Some(guard)
+        self.disabled != Some(guard)
     }
 
-    /// The shards, in an order that is another one each time.
-    pub(crate) fn all_shards(&self) -> impl Iterator<Item = String> {
+    /// Returns the PartitionKeys of all shards, beginning at a random one, so that receivers and
+    /// senders spread.
+    pub(crate) fn shards_from_random(&self) -> impl Iterator<Item = String> {
         let shards = u64::from(self.shards);
         let first = self.random.number() % shards;
         (0..shards).map(move |at| {
             let shard = (first + at) % shards;
-            Letter::shard(&self.name, u32::try_from(shard).unwrap_or(0))
+            StoredMessage::shard_key(&self.name, u32::try_from(shard).unwrap_or(0))
         })
     }
 
+    /// Reads a page of rows, and corrects the clock by the date of the answer. A missing table has no
+    /// rows.
     pub(crate) async fn scan(
         &self,
         filter: &Filter,
         top: usize,
         from: Option<&Continuation>,
     ) -> Result<Rows> {
-        let asked = self.clock.local();
+        let sent = self.clock.local_ticks();
         let top = u32::try_from(top).unwrap_or(u32::MAX).clamp(1, crate::limits::PAGE_ROWS);
         let scan = Scan { table: TABLE, filter, select: None, top: Some(top), from };
         let page = match self.backend.scan(scan).await {
@@ -117,12 +120,13 @@ impl TableQueue {
             page => page.map_err(|error| error.in_table(TABLE))?,
         };
         match page.date {
-            Some(date) => self.clock.set(date, asked),
-            None => self.clock.trust(),
+            Some(date) => self.clock.correct(date, sent),
+            None => self.clock.accept_local_time(),
         }
         Ok(page)
     }
 
+    /// Sends operations as one transaction.
     pub(crate) async fn apply(&self, operations: Vec<Operation>) -> Result<Vec<Written>> {
         let mut batch = Batch::new(TABLE);
         for operation in operations {
@@ -131,75 +135,88 @@ impl TableQueue {
         self.backend.apply(&batch).await.map_err(|error| error.in_table(TABLE))
     }
 
-    /// Asks the store for its time before something is put where that says.
-    pub(crate) async fn set_clock(&self) -> Result<()> {
-        if self.clock.is_set() {
+    /// Reads the store's time, if no answer has told it yet: due times are written by it.
+    pub(crate) async fn ensure_clock(&self) -> Result<()> {
+        if self.clock.is_known() {
             return Ok(());
         }
-        let shard = Letter::shard(&self.name, 0);
+        let shard = StoredMessage::shard_key(&self.name, 0);
         let filter = crate::access::Keys::point(shard, "q_").filter();
         self.scan(&filter, 1, None).await?;
-        if self.clock.is_set() {
+        if self.clock.is_known() {
             return Ok(());
         }
-        // There was no table to ask.
-        self.create().await?;
+        // The answer had no date because the table does not exist.
+        self.create_table().await?;
         self.scan(&filter, 1, None).await.map(drop)
     }
 
-    /// Adds a message; a lost answer is asked for again, and a row that is there then is the message's.
-    async fn put(&self, letter: &Letter, place: Place<'_>) -> Result<()> {
-        let operation = Operation::insert(letter.queued(place)?);
+    /// Inserts the row of a new message, and repeats that after a lost answer.
+    async fn insert_message(
+        &self,
+        message: &StoredMessage,
+        visibility: Visibility<'_>,
+    ) -> Result<()> {
+        let operation = Operation::insert(message.queued_row(visibility)?);
         let mut attempt = 0;
         loop {
             attempt += 1;
             match self.apply(vec![operation.clone()]).await {
                 Ok(_) => return Ok(()),
-                Err(error) if error.is_table_missing() && attempt < ATTEMPTS => {
-                    self.create().await?;
+                Err(error) if error.is_table_missing() && attempt < MAX_ATTEMPTS => {
+                    self.create_table().await?;
                 }
-                // The id is this message's alone.
+                // The RowKey contains the message's random id, so the row is from an earlier attempt.
                 Err(error) if error.row_exists() => return Ok(()),
-                Err(error) if error.is_answer_lost() && attempt < ATTEMPTS => {}
+                Err(error) if error.is_answer_lost() && attempt < MAX_ATTEMPTS => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    async fn create(&self) -> Result<()> {
+    /// Creates the table, unless it exists.
+    async fn create_table(&self) -> Result<()> {
         match self.backend.tables(TableRequest::Create(TABLE)).await {
             Err(error) if !error.table_exists() => Err(error.in_table(TABLE)),
             _ => Ok(()),
         }
     }
 
-    async fn add(&self, body: &str, delay: Duration) -> Result<String> {
+    /// Adds a message and returns its id.
+    async fn send_message(&self, body: &str, delay: Duration) -> Result<String> {
         check_name(&self.name)?;
         check_body(body)?;
         check_time("a delay", Duration::ZERO, delay)?;
-        self.set_clock().await?;
+        self.ensure_clock().await?;
         let id = self.random.id();
-        let shard = self.all_shards().next().unwrap_or_default();
+        let shard = self.shards_from_random().next().unwrap_or_default();
         let now = self.clock.now();
-        let letter =
-            Letter { partition_key: shard, id, body: body.to_owned(), count: 0, sent: now };
-        let place = Place { due: after(now, delay), hidden: ticks(delay), holder: "" };
-        self.put(&letter, place).await?;
-        Ok(letter.id)
+        let message = StoredMessage {
+            partition_key: shard,
+            id,
+            body: body.to_owned(),
+            dequeue_count: 0,
+            sent: now,
+        };
+        let due = time_after(now, delay);
+        let visibility = Visibility { due, hidden_ticks: duration_ticks(delay), holder: "" };
+        self.insert_message(&message, visibility).await?;
+        Ok(message.id)
     }
 
-    async fn list_poison(&self, most: usize) -> Result<Vec<Poison>> {
+    /// Returns poison messages of all shards.
+    async fn poison_messages(&self, most: usize) -> Result<Vec<Poison>> {
         check_name(&self.name)?;
         let mut all = Vec::new();
-        for shard in (0..self.shards).map(|shard| Letter::shard(&self.name, shard)) {
-            let (filter, mut from) = (all_poison(&shard), None);
+        for shard in (0..self.shards).map(|shard| StoredMessage::shard_key(&self.name, shard)) {
+            let (filter, mut from) = (poison_filter(&shard), None);
             while all.len() < most {
                 let page = self.scan(&filter, most - all.len(), from.as_ref()).await?;
                 for row in &page.rows {
-                    let Some(found) = Found::of(row)? else { continue };
-                    let place = found.receipt();
-                    let Letter { id, body, count, .. } = found.letter;
-                    all.push(Poison::new(id, body, count, found.reason, place));
+                    let Some(found) = MessageRow::parse(row)? else { continue };
+                    let place = found.pop_receipt();
+                    let StoredMessage { id, body, dequeue_count, .. } = found.message;
+                    all.push(Poison::new(id, body, dequeue_count, found.reason, place));
                 }
                 match page.next {
                     Some(next) => from = Some(next),
@@ -227,15 +244,15 @@ impl Queue for TableQueue {
     }
 
     fn capabilities(&self) -> QueueCapabilities {
-        QueueCapabilities::new("table", RECEIVE).with_reasons()
+        QueueCapabilities::new("table", MAX_RECEIVED).with_reasons()
     }
 
     fn send<'a>(&'a self, body: &'a str, delay: Duration) -> BoxFuture<'a, Result<String>> {
-        Box::pin(self.add(body, delay))
+        Box::pin(self.send_message(body, delay))
     }
 
     fn receive(&self, most: usize, visibility: Duration) -> BoxFuture<'_, Result<Vec<Received>>> {
-        Box::pin(self.take_due(most.min(RECEIVE), visibility))
+        Box::pin(self.receive_due(most.min(MAX_RECEIVED), visibility))
     }
 
     fn extend<'a>(
@@ -244,22 +261,22 @@ impl Queue for TableQueue {
         visibility: Duration,
         body: Option<&'a str>,
     ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.hide(message, visibility, body))
+        Box::pin(self.extend_message(message, visibility, body))
     }
 
     fn delete<'a>(&'a self, message: &'a Received) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.remove(message))
+        Box::pin(self.delete_message(message))
     }
 
     fn poison<'a>(&'a self, message: &'a Received, reason: &'a str) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.put_aside(message, reason))
+        Box::pin(self.move_to_poison(message, reason))
     }
 
     fn poisoned(&self, most: usize) -> BoxFuture<'_, Result<Vec<Poison>>> {
-        Box::pin(self.list_poison(most))
+        Box::pin(self.poison_messages(most))
     }
 
     fn requeue<'a>(&'a self, poison: &'a Poison) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.put_back(poison))
+        Box::pin(self.requeue_poison(poison))
     }
 }

@@ -1,4 +1,5 @@
-//! What the receiver of a message does with it: extend, delete, put aside; and putting back.
+//! Changes of a received message by its receiver: extend, delete, and move to poison. Also returns
+//! poison to the queue.
 
 use std::time::Duration;
 
@@ -6,9 +7,9 @@ use tokio::time::Instant;
 
 use super::{
     guard::QueueGuard,
-    letter::{Place, Receipt, check_body},
-    receive::distinct,
-    table_queue::{ATTEMPTS, TABLE, TableQueue},
+    message_row::{PopReceipt, Visibility, check_body},
+    receive::due_with_new_row_key,
+    table_queue::{MAX_ATTEMPTS, TABLE, TableQueue},
 };
 use crate::{
     backend::Read,
@@ -17,129 +18,144 @@ use crate::{
     queue::{
         Poison, Received,
         port::{check_time, lease_lost},
-        server_clock::{after, ticks},
+        server_clock::{duration_ticks, time_after},
     },
     row::ETag,
 };
 
-/// What reading its row again says of a change whose answer was lost.
-enum Look {
-    /// The row is as it was.
-    Unchanged,
-    /// The row is gone, while nobody else could have it.
-    Done,
+/// The outcome of a change whose answer was lost, by a later read of the message's row.
+enum Outcome {
+    /// The row still has the ETag of the receipt: the change has not taken place so far.
+    NotApplied,
+    /// The row is gone, and no other receiver could have taken it: the change has taken place.
+    Applied,
+    /// The read does not tell.
     Unclear,
 }
 
 impl TableQueue {
-    pub(crate) async fn hide(
+    /// Hides a received message for `visibility`, with a new body if one is given.
+    pub(crate) async fn extend_message(
         &self,
-        message: &mut Received,
+        received: &mut Received,
         visibility: Duration,
         body: Option<&str>,
     ) -> Result<()> {
         check_time("a visibility timeout", Duration::ZERO, visibility)?;
-        let body = body.map_or_else(|| message.body().to_owned(), str::to_owned);
+        let body = body.map_or_else(|| received.body().to_owned(), str::to_owned);
         check_body(&body)?;
-        let receipt = Receipt::parse(message.receipt())?;
-        let letter = receipt.letter(message.id(), &body, message.dequeue_count());
+        let receipt = PopReceipt::parse(received.receipt())?;
+        let message = receipt.message(received.id(), &body, received.dequeue_count());
         let (until, holder) = (Instant::now() + visibility, self.random.id());
-        let due = distinct(&letter, after(self.clock.now(), visibility), &receipt.row_key);
-        let place = Place { due, hidden: ticks(visibility), holder: &holder };
-        let (row_key, row) = (letter.row_key(due), letter.queued(place)?);
-        let change = vec![receipt.removed()?, Operation::insert(row)];
-        let etag = match self.changed(message, &receipt, change).await? {
+        let due = time_after(self.clock.now(), visibility);
+        let due = due_with_new_row_key(&message, due, &receipt.row_key);
+        let hidden_ticks = duration_ticks(visibility);
+        let row = message.queued_row(Visibility { due, hidden_ticks, holder: &holder })?;
+        let row_key = message.row_key(due);
+        let change = vec![receipt.delete_operation()?, Operation::insert(row)];
+        let etag = match self.apply_as_holder(received, &receipt, change).await? {
             Some(etag) => Some(etag),
-            None => self.version_of(&letter.partition_key, &row_key, &holder).await?,
+            None => self.etag_of_holder(&message.partition_key, &row_key, &holder).await?,
         };
-        // Not there: it was visible at once, and somebody has it.
-        let etag = etag.ok_or_else(|| lease_lost(message.id()));
+        // No row: with a timeout of zero another receiver may have taken the message since.
+        let etag = etag.ok_or_else(|| lease_lost(received.id()));
         let etag = if visibility.is_zero() { etag.unwrap_or("W/\"\"".into()) } else { etag? };
-        let receipt = Receipt::text(&letter, &row_key, etag.to_string());
-        message.extended(until, receipt, Some(&body));
+        let receipt = PopReceipt::encode(&message, &row_key, etag.to_string());
+        received.extended(until, receipt, Some(&body));
         Ok(())
     }
 
-    pub(crate) async fn remove(&self, message: &Received) -> Result<()> {
-        let receipt = Receipt::parse(message.receipt())?;
-        self.changed(message, &receipt, vec![receipt.removed()?]).await.map(drop)
+    /// Deletes a received message.
+    pub(crate) async fn delete_message(&self, received: &Received) -> Result<()> {
+        let receipt = PopReceipt::parse(received.receipt())?;
+        self.apply_as_holder(received, &receipt, vec![receipt.delete_operation()?]).await.map(drop)
     }
 
-    pub(crate) async fn put_aside(&self, message: &Received, reason: &str) -> Result<()> {
-        let receipt = Receipt::parse(message.receipt())?;
-        let letter = receipt.letter(message.id(), message.body(), message.dequeue_count());
-        let change = vec![receipt.removed()?, letter.poisoned(reason)?];
-        self.changed(message, &receipt, change).await.map(drop)
+    /// Moves a received message to the poison messages.
+    pub(crate) async fn move_to_poison(&self, received: &Received, reason: &str) -> Result<()> {
+        let receipt = PopReceipt::parse(received.receipt())?;
+        let message = receipt.message(received.id(), received.body(), received.dequeue_count());
+        let change = vec![receipt.delete_operation()?, message.insert_as_poison(reason)?];
+        self.apply_as_holder(received, &receipt, change).await.map(drop)
     }
 
-    /// Makes a change that begins with the removal of the message's row; the new version of the row
-    /// that comes next, where the answer told it.
-    async fn changed(
+    /// Sends a change that begins with the deletion of the message's row. Returns the ETag of the
+    /// last row of the change, or `None` if the answer with it was lost.
+    ///
+    /// # Errors
+    ///
+    /// `is_lease_lost` if another receiver took the message, `is_ambiguous` if the outcome is
+    /// unknown.
+    async fn apply_as_holder(
         &self,
-        message: &Received,
-        receipt: &Receipt,
+        received: &Received,
+        receipt: &PopReceipt,
         change: Vec<Operation>,
     ) -> Result<Option<ETag>> {
-        let (mut attempt, mut doubt) = (0, None);
+        let (mut attempt, mut earlier_loss) = (0, None);
         loop {
             attempt += 1;
             let error = match self.apply(change.clone()).await {
                 Ok(mut written) => return Ok(written.pop().and_then(|one| one.etag)),
                 Err(error) => error,
             };
-            let is_mine = Instant::now() < message.until();
-            match doubt.take() {
-                // Gone by the attempt before, or, where others may have it, by anybody's.
-                Some(_) if error.lost_race() && is_mine => return Ok(None),
-                Some(doubt) if error.lost_race() => return Err(doubt),
-                None if error.lost_race() => return Err(lease_lost(message.id())),
+            let is_held = Instant::now() < received.until();
+            match earlier_loss.take() {
+                // While the message is held, only the earlier attempt can have deleted its row.
+                Some(_) if error.lost_race() && is_held => return Ok(None),
+                Some(earlier_loss) if error.lost_race() => return Err(earlier_loss),
+                None if error.lost_race() => return Err(lease_lost(received.id())),
                 _ if !error.is_answer_lost() => return Err(error),
                 _ => {}
             }
-            if !self.holds(QueueGuard::LookedInto) {
+            if !self.holds(QueueGuard::ReadAfterLostAnswer) {
                 return Ok(None);
             }
-            let error = in_doubt(error);
-            match self.look_again(message, receipt).await {
-                Ok(Look::Done) => return Ok(None),
-                Ok(Look::Unchanged) if attempt < ATTEMPTS => doubt = Some(error),
+            let error = unknown_outcome(error);
+            match self.read_outcome(received, receipt).await {
+                Ok(Outcome::Applied) => return Ok(None),
+                Ok(Outcome::NotApplied) if attempt < MAX_ATTEMPTS => earlier_loss = Some(error),
                 _ => return Err(error),
             }
         }
     }
 
-    async fn look_again(&self, message: &Received, receipt: &Receipt) -> Result<Look> {
+    /// Reads the message's row to learn whether a change took place whose answer was lost.
+    async fn read_outcome(&self, received: &Received, receipt: &PopReceipt) -> Result<Outcome> {
         let (partition_key, row_key) = (&*receipt.partition_key, &*receipt.row_key);
         let read = Read { table: TABLE, partition_key, row_key, select: None };
         let row = self.backend.read(read).await?;
-        let is_mine = Instant::now() < message.until();
+        let is_held = Instant::now() < received.until();
         Ok(match row {
-            Some(row) if row.etag() == Some(ETag::from(&*receipt.etag)) => Look::Unchanged,
-            None if is_mine => Look::Done,
-            _ => Look::Unclear,
+            Some(row) if row.etag() == Some(ETag::from(&*receipt.etag)) => Outcome::NotApplied,
+            None if is_held => Outcome::Applied,
+            _ => Outcome::Unclear,
         })
     }
 
-    pub(crate) async fn put_back(&self, poison: &Poison) -> Result<()> {
-        let receipt = Receipt::parse(poison.place())?;
-        let letter = receipt.letter(poison.id(), poison.body(), 0);
-        self.set_clock().await?;
-        let place = Place { due: self.clock.now(), hidden: 0, holder: "" };
-        let change = vec![receipt.removed()?, Operation::insert(letter.queued(place)?)];
+    /// Returns a poison message to the queue, visible at once and with a dequeue count of zero.
+    pub(crate) async fn requeue_poison(&self, poison: &Poison) -> Result<()> {
+        let receipt = PopReceipt::parse(poison.place())?;
+        let message = receipt.message(poison.id(), poison.body(), 0);
+        self.ensure_clock().await?;
+        let visibility = Visibility { due: self.clock.now(), hidden_ticks: 0, holder: "" };
+        let insert = Operation::insert(message.queued_row(visibility)?);
+        let change = vec![receipt.delete_operation()?, insert];
         let Err(error) = self.apply(change).await else { return Ok(()) };
         if !error.lost_race() {
             return Err(error);
         }
-        let message = "the message is not among those put aside any more";
+        let message = "the message is no longer among the poison messages";
         Err(Error::new(ErrorKind::NotFound, message).with_source(error))
     }
 }
 
-/// The error of a change that may have been carried out.
-fn in_doubt(error: Error) -> Error {
+/// Returns the error for a change that may have taken place.
+fn unknown_outcome(error: Error) -> Error {
     if error.is_ambiguous() {
         return error;
     }
-    let message = "the answer was lost, the message may have been changed; it comes again if not";
+    let message =
+        "the answer was lost: the message may have changed, and is delivered again if it has not";
     Error::new(ErrorKind::Ambiguous, message).with_source(error)
 }

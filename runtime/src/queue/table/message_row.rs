@@ -1,0 +1,262 @@
+//! Messages as rows of a table. `docs/queues.md` specifies the format.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    access::Keys,
+    batch::{Condition, Operation},
+    edm::{Ticks, ValueRef},
+    error::{Error, ErrorKind, Result},
+    filter::Filter,
+    limits::{STRING_UNITS, utf16_units},
+    queue::server_clock::time_after,
+    row::{ETag, Row, RowBuilder},
+};
+
+/// The version of the rows' format.
+const FORMAT: i32 = 1;
+/// The prefix of the RowKeys of queued messages; the time when a message becomes visible follows.
+const QUEUED_PREFIX: &str = "q_";
+/// The prefix of the RowKeys of poison messages; the message's id follows.
+const POISON_PREFIX: &str = "x_";
+
+/// A message of a queue in a table, without the time when it becomes visible.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredMessage {
+    /// The PartitionKey of its row, which names queue and shard.
+    pub(crate) partition_key: String,
+    pub(crate) id: String,
+    pub(crate) body: String,
+    /// How often it was received.
+    pub(crate) dequeue_count: u32,
+    /// When it was sent.
+    pub(crate) sent: Ticks,
+}
+
+/// A row that holds a message, as it was read.
+#[derive(Debug, Clone)]
+pub(crate) struct MessageRow {
+    pub(crate) message: StoredMessage,
+    pub(crate) row_key: String,
+    pub(crate) etag: Option<ETag>,
+    pub(crate) reason: Option<String>,
+    /// Ticks for which the row stays hidden after it was written.
+    hidden_ticks: i64,
+    /// The Timestamp of the row.
+    written: Option<Ticks>,
+}
+
+/// The proof that a receiver holds a message: keys and ETag of the message's row.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct PopReceipt {
+    #[serde(rename = "p")]
+    pub(crate) partition_key: String,
+    #[serde(rename = "r")]
+    pub(crate) row_key: String,
+    #[serde(rename = "e")]
+    pub(crate) etag: String,
+    #[serde(rename = "s")]
+    pub(crate) sent: i64,
+}
+
+/// When a row becomes visible, and who writes it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Visibility<'a> {
+    /// The time in the RowKey, from which on receivers find the row.
+    pub(crate) due: Ticks,
+    /// Ticks for which the row stays hidden by the store's clock, even if a receiver's clock is wrong.
+    pub(crate) hidden_ticks: i64,
+    /// The random id of the request that writes the row, by which a lost answer is resolved.
+    pub(crate) holder: &'a str,
+}
+
+impl StoredMessage {
+    /// Returns the PartitionKey of a shard of a queue.
+    pub(crate) fn shard_key(queue: &str, shard: u32) -> String {
+        format!("{queue}_{shard:02}")
+    }
+
+    /// Returns the RowKey of the message if it becomes visible at `due`.
+    pub(crate) fn row_key(&self, due: Ticks) -> String {
+        format!("{QUEUED_PREFIX}{:019}_{}", due.get(), self.id)
+    }
+
+    /// Builds the row of the queued message.
+    pub(crate) fn queued_row(&self, visibility: Visibility<'_>) -> Result<Row> {
+        let mut row = self.begin_row(&self.row_key(visibility.due));
+        if visibility.hidden_ticks > 0 {
+            row.put("Hidden", ValueRef::Int64(visibility.hidden_ticks));
+        }
+        row.put("Holder", ValueRef::String(visibility.holder));
+        row.finish()
+    }
+
+    /// Returns the operation that writes the message as poison.
+    pub(crate) fn insert_as_poison(&self, reason: &str) -> Result<Operation> {
+        let mut row = self.begin_row(&[POISON_PREFIX, &self.id].concat());
+        row.put("Reason", ValueRef::String(&cut_to_property(reason)));
+        row.finish().map(Operation::insert_or_replace)
+    }
+
+    /// Begins a row with the properties that queued and poison messages share.
+    fn begin_row(&self, row_key: &str) -> RowBuilder {
+        let mut row = Row::build(&self.partition_key, row_key);
+        row.put("EntityType", ValueRef::String("entable.queued"));
+        row.put("Format", ValueRef::Int32(FORMAT));
+        row.put("Body", ValueRef::String(&self.body));
+        row.put(
+            "DequeueCount",
+            ValueRef::Int32(i32::try_from(self.dequeue_count).unwrap_or(i32::MAX)),
+        );
+        row.put("Sent", ValueRef::DateTime(self.sent));
+        row
+    }
+}
+
+/// Cuts a reason to the largest text that a property holds.
+fn cut_to_property(reason: &str) -> String {
+    let mut units = 0;
+    let fits = |c: &char| {
+        units += c.len_utf16();
+        units <= STRING_UNITS
+    };
+    reason.chars().take_while(fits).collect()
+}
+
+impl MessageRow {
+    /// Parses a row; returns `None` for a format that this crate does not know. Fails with
+    /// `is_decode` if a property is missing.
+    pub(crate) fn parse(row: &Row) -> Result<Option<Self>> {
+        if row.get("Format")? != Some(ValueRef::Int32(FORMAT)) {
+            return Ok(None);
+        }
+        let text = |name: &str| match row.get(name)? {
+            Some(ValueRef::String(text)) => Ok(text.to_owned()),
+            _ => Err(damaged(row, name)),
+        };
+        let (count, sent) = match (row.get("DequeueCount")?, row.get("Sent")?) {
+            (Some(ValueRef::Int32(count)), Some(ValueRef::DateTime(sent))) => (count, sent),
+            _ => return Err(damaged(row, "DequeueCount")),
+        };
+        let hidden_ticks = match row.get("Hidden")? {
+            Some(ValueRef::Int64(ticks)) => ticks,
+            _ => 0,
+        };
+        let row_key = row.row_key();
+        let id = match row_key.strip_prefix(QUEUED_PREFIX) {
+            Some(rest) => rest.split_once('_').map_or("", |(_, id)| id),
+            None => row_key.strip_prefix(POISON_PREFIX).unwrap_or_default(),
+        };
+        let message = StoredMessage {
+            partition_key: row.partition_key().to_owned(),
+            id: id.to_owned(),
+            body: text("Body")?,
+            dequeue_count: u32::try_from(count).unwrap_or(0),
+            sent,
+        };
+        let reason = match row.get("Reason")? {
+            Some(ValueRef::String(reason)) => Some(reason.to_owned()),
+            _ => None,
+        };
+        let (etag, written) = (row.etag(), row.timestamp());
+        Ok(Some(Self { message, row_key: row_key.to_owned(), etag, reason, hidden_ticks, written }))
+    }
+
+    /// Returns whether the row is visible at `date`, the store's date.
+    pub(crate) fn is_visible(&self, date: Option<Ticks>) -> bool {
+        // A sender with a wrong clock may have written a due time that has come too early. Date and
+        // Timestamp are both the store's, so their difference is right whatever other clocks say.
+        match (date, self.written) {
+            (Some(date), Some(written)) if self.hidden_ticks > 0 => {
+                date.get().saturating_sub(written.get()) >= self.hidden_ticks
+            }
+            _ => true,
+        }
+    }
+
+    /// Returns the text of the pop receipt of this row.
+    pub(crate) fn pop_receipt(&self) -> String {
+        let etag = self.etag.as_ref().map(ETag::to_string).unwrap_or_default();
+        PopReceipt::encode(&self.message, &self.row_key, etag)
+    }
+
+    /// Returns the operation that deletes the row under the ETag that was read.
+    pub(crate) fn delete_operation(&self) -> Result<Operation> {
+        let seen = Condition::for_etag(self.etag.clone());
+        Operation::delete(&self.message.partition_key, &self.row_key, seen)
+    }
+}
+
+/// Returns the error for a row whose property `name` is missing or has another type.
+fn damaged(row: &Row, name: &str) -> Error {
+    Error::new(ErrorKind::Decode, "a row of a queue lacks a property or has it with another type")
+        .at_keys(row.partition_key(), row.row_key())
+        .in_property(name)
+}
+
+impl PopReceipt {
+    /// Returns the text of the pop receipt of a message in the row `row_key`.
+    pub(crate) fn encode(message: &StoredMessage, row_key: &str, etag: String) -> String {
+        let receipt = Self {
+            partition_key: message.partition_key.clone(),
+            row_key: row_key.to_owned(),
+            etag,
+            sent: message.sent.get(),
+        };
+        serde_json::to_string(&receipt).unwrap_or_default()
+    }
+
+    /// Parses the text of a pop receipt. Fails with `is_invalid` for a receipt of another queue.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let receipt: Option<Self> = serde_json::from_str(text).ok();
+        receipt.filter(|receipt| !receipt.etag.is_empty()).ok_or_else(|| {
+            Error::new(ErrorKind::Invalid, "the message has no pop receipt of a queue in a table: it was received from another queue")
+        })
+    }
+
+    /// Builds the message whose row the receipt names.
+    pub(crate) fn message(&self, id: &str, body: &str, dequeue_count: u32) -> StoredMessage {
+        StoredMessage {
+            partition_key: self.partition_key.clone(),
+            id: id.to_owned(),
+            body: body.to_owned(),
+            dequeue_count,
+            sent: Ticks::new(self.sent).unwrap_or(Ticks::UNIX_EPOCH),
+        }
+    }
+
+    /// Returns the operation that deletes the receipt's row under the receipt's ETag.
+    pub(crate) fn delete_operation(&self) -> Result<Operation> {
+        let seen = Condition::Match(ETag::from(&*self.etag));
+        Operation::delete(&self.partition_key, &self.row_key, seen)
+    }
+}
+
+/// Returns whether the request `holder` wrote the row.
+pub(crate) fn has_holder(row: &Row, holder: &str) -> Result<bool> {
+    Ok(row.get("Holder")? == Some(ValueRef::String(holder)))
+}
+
+/// Returns the filter for the messages of a shard that are due at `now`.
+pub(crate) fn due_filter(shard: &str, now: Ticks) -> Filter {
+    let next = time_after(now, std::time::Duration::from_nanos(100));
+    let end = format!("{QUEUED_PREFIX}{:019}", next.get());
+    Keys::partition(shard).rows(QUEUED_PREFIX..end.as_str()).filter()
+}
+
+/// Returns the filter for the poison messages of a shard.
+pub(crate) fn poison_filter(shard: &str) -> Filter {
+    Keys::partition(shard).prefix(POISON_PREFIX).filter()
+}
+
+/// Fails with `is_too_large` for a body that does not fit a property.
+pub(crate) fn check_body(body: &str) -> Result<()> {
+    let units = utf16_units(body);
+    if units <= STRING_UNITS {
+        return Ok(());
+    }
+    let message = format!(
+        "the message has {units} UTF-16 units, {STRING_UNITS} are allowed: store large data elsewhere, and name its place in the message"
+    );
+    Err(Error::new(ErrorKind::TooLarge, message))
+}
