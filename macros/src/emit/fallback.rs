@@ -55,7 +55,9 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
                 columns: &[],
                 older: _rt::None,
                 sealed: false,
-                derived: _rt::derived_rows::<Self>,
+                rows_through: _rt::rows_of_any_version::<Self>,
+                current_form: _rt::current_form::<Self>,
+                owner: _rt::owner_in_any_version::<Self>,
             };
 
             fn primary() -> Self::Primary { loop {} }

@@ -72,7 +72,9 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             columns: &[#(#columns),*],
             older: #older,
             sealed: #is_sealed,
-            derived: _rt::derived_rows::<#ident>,
+            rows_through: _rt::rows_of_any_version::<#ident>,
+            current_form: _rt::current_form::<#ident>,
+            owner: _rt::owner_in_any_version::<#ident>,
         };
     }
 }

@@ -33,7 +33,8 @@ pub use crate::{
         HoldsField, Json, ListEntry, ListRows, Message, PartialCopy, Partition, Patch, Path,
         PathBuilder, PathDraft, Plain, Point, PrimaryRow, Projection, Properties, PropertyWriter,
         Range, ReadColumn, RemoteList, Scan, Schema, Stored, TableEntity, TokenProperty,
-        UpgradeFrom, View, assert_flattened, derived_rows, owner_of_older, rows_of_older,
+        UpgradeFrom, View, assert_flattened, current_form, owner_in_any_version, owner_of_older,
+        rows_of_any_version, rows_of_older,
         set::{
             Aggregate, EntitySet, KeyForm, ManyField, Members, OneField, OtherRow, PartitionFold,
             RowMatch, Set, SetMember, TypeMarker, Variant, assert_members_apart, assert_older,

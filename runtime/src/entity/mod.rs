@@ -48,10 +48,11 @@ pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};
 pub use stored::Stored;
 pub use table_entity::{FromRow, TableEntity};
 pub use untyped_path::{Access, PathDraft};
-pub use version::{UpgradeFrom, derived_rows, owner_of_older, rows_of_older, upgrade_older};
-pub(crate) use version::{
-    find_owner_of_copy, read_any_version, read_other_version, rows_of_any_version,
+pub use version::{
+    UpgradeFrom, current_form, owner_in_any_version, owner_of_older, rows_of_any_version,
+    rows_of_older, upgrade_older,
 };
+pub(crate) use version::{read_any_version, read_other_version};
 pub use view::{
     FullCopy, FullView, HeldBy, HoldsField, ListRows, PartialCopy, PrimaryRow, ReadableAs, View,
 };

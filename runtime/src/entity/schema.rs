@@ -103,9 +103,14 @@ pub struct Schema {
     pub older: Option<&'static Schema>,
     /// Whether each row has a seal: a property that authenticates all others.
     pub sealed: bool,
-    /// Returns every row that follows from a primary row, by the version that wrote the primary, or
-    /// `None` for a row of another type.
-    pub derived: fn(&Row) -> Result<Option<EntityRows>>,
+    /// Returns every row that the entity in a row of this family is stored as, by the version that
+    /// wrote the row.
+    pub rows_through: fn(&Row, &'static Family) -> Result<EntityRows>,
+    /// Returns the primary row of the entity in a row of this family, as this version writes it.
+    pub current_form: fn(&Row, &'static Family) -> Result<Row>,
+    /// Returns the keys of the primary that a copy of this family and version belongs to, or `None`
+    /// if the copy does not hold them.
+    pub owner: fn(&Row, &'static Family, u32) -> Result<Option<(String, String)>>,
 }
 
 /// The result of asking whether a row is of an entity type.
@@ -221,6 +226,11 @@ impl Schema {
         Error::new(ErrorKind::UnrecognizedEntity, message).of_type(&format!("{entity}.v{version}"))
     }
 
+    /// Returns whether `upgrade_from` leads from this version to the current one.
+    pub(crate) fn knows_version(&'static self, version: u32) -> bool {
+        self.versions().any(|schema| schema.version == version)
+    }
+
     fn oldest_version(&self) -> u32 {
         self.older.map_or(self.version, Self::oldest_version)
     }
@@ -245,6 +255,20 @@ impl Schema {
                 .any(|family| std::ptr::eq(family, copy) || family.marker == copy.marker)
         };
         self.versions().find(has)?.families.first()
+    }
+
+    /// Returns the keys of the primary that a copy belongs to, for any index and version. Returns
+    /// `None` if the row is no copy of this type or does not hold them.
+    pub(crate) fn owner_of_copy(&'static self, copy: &Row) -> Result<Option<(String, String)>> {
+        for schema in self.versions() {
+            let families: &'static [Family] = schema.families;
+            for family in families.iter().filter(|family| family.kind == FamilyKind::Copy) {
+                if schema.recognize(copy, family)? == Recognition::Ours {
+                    return (self.owner)(copy, family, schema.version);
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// Finds the remote copies of index `name`, in this or an older version, with the primaries of

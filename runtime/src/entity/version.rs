@@ -130,7 +130,11 @@ pub(crate) fn read_any_version<E: TableEntity>(row: &Row, family: &'static Famil
 }
 
 /// Returns every row that the entity in `row` is stored as, by the version that wrote it.
-pub(crate) fn rows_of_any_version<E: TableEntity>(
+///
+/// # Errors
+///
+/// `is_unrecognized_entity` for an unknown version; `is_decode` if the row does not fit.
+pub fn rows_of_any_version<E: TableEntity>(
     row: &Row,
     family: &'static Family,
 ) -> Result<EntityRows> {
@@ -150,38 +154,31 @@ fn own_rows<E: TableEntity>(row: &Row, family: &'static Family) -> Result<Entity
     }
 }
 
-/// Returns every row that follows from a primary row, by the version that wrote it. Properties that
-/// the primary has encrypted are marked in all of them. Returns `None` for a row of another type.
+/// Returns the primary row of the entity in a row of `family`, as this version writes it.
 ///
 /// # Errors
 ///
 /// `is_unrecognized_entity` for an unknown version; `is_decode` if the row does not fit.
-pub fn derived_rows<E: TableEntity>(primary: &Row) -> Result<Option<EntityRows>> {
-    let family = E::SCHEMA.primary()?;
-    match E::SCHEMA.recognize(primary, family)? {
-        Recognition::Foreign(_) | Recognition::Unmarked => Ok(None),
-        Recognition::Ours | Recognition::Version(_) => {
-            Ok(Some(rows_of_any_version::<E>(primary, family)?.with_encrypted_names_of(primary)))
-        }
-    }
+pub fn current_form<E: TableEntity>(row: &Row, family: &'static Family) -> Result<Row> {
+    read_any_version::<E>(row, family)?.to_row()
 }
 
-/// Returns the keys of the primary that a copy belongs to, for any index and version of `E`.
-/// Returns `None` if the row is no copy of `E` or does not hold them.
-pub(crate) fn find_owner_of_copy<E: TableEntity>(copy: &Row) -> Result<Option<(String, String)>> {
-    for schema in E::SCHEMA.versions() {
-        let copies = schema.families.iter().filter(|family| family.kind == FamilyKind::Copy);
-        for family in copies {
-            if schema.recognize(copy, family)? != Recognition::Ours {
-                continue;
-            }
-            return match schema.version == E::SCHEMA.version {
-                true => E::owner_of(copy, family),
-                false => E::owner_of_version(copy, family.name, schema.version),
-            };
-        }
+/// Returns the keys of the primary that a copy of `family` and `version` belongs to, or `None` if
+/// the copy does not hold them.
+///
+/// # Errors
+///
+/// `is_decode` if the copy does not fit its version.
+pub fn owner_in_any_version<E: TableEntity>(
+    copy: &Row,
+    family: &'static Family,
+    version: u32,
+) -> Result<Option<(String, String)>> {
+    if version == E::SCHEMA.version {
+        E::owner_of(copy, family)
+    } else {
+        E::owner_of_version(copy, family.name, version)
     }
-    Ok(None)
 }
 
 fn other_version<E: TableEntity>(row: &Row, family: &'static Family) -> Result<Option<u32>> {

@@ -1,8 +1,7 @@
-//! The one way in which entities are written: read what a change needs, plan, send one entity group
-//! transaction, and plan again where an internal row was changed by another writer.
+//! Commits changes: reads what they need, plans and sends one entity group transaction, and plans again
+//! if another writer changed a row of the framework in between.
 
 use std::{
-    borrow::Cow,
     collections::{BTreeMap, HashSet},
     sync::Arc,
 };
@@ -22,7 +21,7 @@ use crate::{
     error::{Error, ErrorKind, Result, ServiceCode},
     key::Family,
     limits::BATCH_OPERATIONS,
-    plan::{Change, Effect, Role, StoredList, TransactionPlan, list_deltas},
+    plan::{Change, Effect, Role, StoredList, Tokens, TransactionPlan, Unresolved, list_deltas},
     row::Row,
     store::{
         backoff,
@@ -66,7 +65,6 @@ pub(crate) async fn commit_with(
     changes: &[Change],
     extra_rows: &ExtraRows,
 ) -> Result<Landed> {
-    let changes = &keyed(outbox, table, changes).await?;
     let mut busy = None;
     for attempt in 0..backoff::ATTEMPTS {
         match try_once(outbox, table, changes, extra_rows).await? {
@@ -83,23 +81,42 @@ pub(crate) async fn commit_with(
     Err(backoff::contended().in_table(table).at_keys(partition_key, row_key))
 }
 
-/// The changes with the tokens that their keys have.
-pub(crate) async fn keyed<'c>(
+/// Puts the tokens into the keys of a verb. It fetches the index key only if the verb needs tokens.
+///
+/// # Errors
+///
+/// Fails if no index key can be had, or if the keys cannot be completed.
+pub(crate) async fn resolve_change(
     outbox: &Outbox,
     table: &str,
-    changes: &'c [Change],
-) -> Result<Cow<'c, [Change]>> {
-    if !changes.iter().any(|change| matches!(change, Change::Keyed(_))) {
-        return Ok(Cow::Borrowed(changes));
-    }
-    let tokens = outbox.store.tokens().await.map_err(|error| error.in_table(table))?;
-    let keyed = changes.iter().enumerate().map(|(verb, change)| match change {
-        Change::Keyed(make) => {
-            make(&tokens).map_err(|error| error.in_table(table).at_operation(verb))
-        }
-        change => Ok(change.clone()),
+    verb: Unresolved,
+) -> Result<Change> {
+    let tokens = match &verb {
+        Unresolved::NeedsTokens(_) => outbox.store.tokens().await,
+        Unresolved::Ready(_) => Ok(Tokens::none()),
+    };
+    tokens.and_then(|tokens| verb.resolve(&tokens)).map_err(|error| error.in_table(table))
+}
+
+/// Puts the tokens into the keys of verbs. It fetches the index key only if a verb needs tokens.
+///
+/// # Errors
+///
+/// Fails if no index key can be had, or with the index of the verb whose keys cannot be completed.
+pub(crate) async fn resolve_changes(
+    outbox: &Outbox,
+    table: &str,
+    verbs: Vec<Unresolved>,
+) -> Result<Vec<Change>> {
+    let needs_tokens = |verb: &Unresolved| matches!(verb, Unresolved::NeedsTokens(_));
+    let tokens = match verbs.iter().any(needs_tokens) {
+        true => outbox.store.tokens().await.map_err(|error| error.in_table(table))?,
+        false => Tokens::none(),
+    };
+    let changes = verbs.into_iter().enumerate().map(|(index, verb)| {
+        verb.resolve(&tokens).map_err(|error| error.in_table(table).at_operation(index))
     });
-    keyed.collect::<Result<_>>().map(Cow::Owned)
+    changes.collect()
 }
 
 /// What became of one attempt.
@@ -129,7 +146,7 @@ async fn try_once(
     let mut work = OutboxPlan::of(outbox, table, &effects, extra_rows).await;
     if work.claims() {
         // Nothing is reserved for a transaction that is too large.
-        let planned = TransactionPlan::of(&effects, &lists, &HashSet::new())?.operations.len();
+        let planned = TransactionPlan::new(&effects, &lists, &HashSet::new())?.planned().len();
         check_room(table, planned + work.operations())?;
     }
     let claims = match work.claim(outbox).await {
@@ -169,7 +186,7 @@ impl Planned<'_> {
         let Self { table, changes, effects, lists } = *self;
         let mut missing = HashSet::new();
         loop {
-            let mut transaction = TransactionPlan::of(effects, lists, &missing)?;
+            let mut transaction = TransactionPlan::new(effects, lists, &missing)?;
             work.record(outbox, &mut transaction, claims).await?;
             let failure = match send(outbox, table, &transaction).await {
                 Ok(written) => {
@@ -201,23 +218,22 @@ impl Planned<'_> {
     }
 }
 
+/// Returns the effect of a change, after a read of the primary if it needs one.
 async fn effect(
-    outbox: &Arc<Outbox>,
+    outbox: &Outbox,
     table: &str,
-    verb: usize,
+    index: usize,
     change: &Change,
 ) -> Result<Arc<Effect>> {
-    match change {
-        Change::Ready(effect) => Ok(effect.clone()),
-        Change::Read { partition_key, row_key, plan, schema, .. } => {
-            let reading = schema.map_or(Reading::Untyped, Reading::Typed);
-            let read = Read { table, partition_key, row_key, select: None };
-            let row = outbox.store.read_as(read, reading).await?;
-            let effect = plan(row.as_ref());
-            effect.map(Arc::new).map_err(|error| error.in_table(table).at_operation(verb))
-        }
-        Change::Keyed(_) => Ok(Arc::new(Effect::nothing())),
-    }
+    let verb = match change {
+        Change::Blind(effect) => return Ok(effect.clone()),
+        Change::OnCurrent(verb) => verb,
+    };
+    let (partition_key, row_key) = verb.keys();
+    let read = Read { table, partition_key, row_key, select: None };
+    let row = outbox.store.read_as(read, Reading::Typed(verb.schema())).await?;
+    let effect = verb.effect(row.as_ref());
+    effect.map(Arc::new).map_err(|error| error.in_table(table).at_operation(index))
 }
 
 /// Reads every list that the effects change: the head, and spills where it has any.
@@ -251,11 +267,10 @@ fn check_room(table: &str, operations: usize) -> Result<()> {
 }
 
 async fn send(outbox: &Outbox, table: &str, transaction: &TransactionPlan) -> Result<Vec<Written>> {
-    let operations = &transaction.operations;
-    check_room(table, operations.len())?;
-    let placed = operations.iter().zip(&transaction.homes);
-    let placed = placed.map(|(operation, home)| Placed::new(operation.clone(), *home)).collect();
-    outbox.store.write(table, placed).await
+    let planned = transaction.planned();
+    check_room(table, planned.len())?;
+    let placed = planned.iter().map(|one| Placed::new(one.operation.clone(), one.stored_as));
+    outbox.store.write(table, placed.collect()).await
 }
 
 fn outcomes(
@@ -263,7 +278,7 @@ fn outcomes(
     transaction: &TransactionPlan,
     written: &[Written],
 ) -> Vec<Outcome> {
-    let results = transaction.results(effects.len());
+    let results = transaction.result_positions(effects.len());
     effects
         .iter()
         .zip(results)
@@ -296,42 +311,40 @@ impl<'t> Failed<'t> {
     fn of(error: &Error, transaction: &'t TransactionPlan, changes: &[Change]) -> Self {
         let at = match error.failed_index() {
             Some(at) => at,
-            None if transaction.operations.len() == 1 => 0,
+            None if transaction.planned().len() == 1 => 0,
             None => return Self::Other,
         };
-        if let (true, Some(Role::Dirty(_))) = (error.is_too_large(), transaction.roles.get(at)) {
-            return Self::Behind;
-        }
+        let Some(failed) = transaction.planned().get(at) else { return Self::Other };
         if error.is_too_large() {
-            return transaction.verb_of(at).map_or(Self::Other, Self::Caller);
+            return match (failed.role, transaction.verb_at(at)) {
+                (Role::Dirty(_), _) => Self::Behind,
+                (_, Some(verb)) => Self::Caller(verb),
+                (_, None) => Self::Other,
+            };
         }
         let raced = error.lost_race();
-        let role = transaction.roles.get(at).zip(transaction.operations.get(at));
-        match role {
-            None => Self::Other,
-            Some((Role::Primary(verb), _)) => {
-                let repeats = changes.get(*verb).is_some_and(Change::repeats);
-                if raced && repeats { Self::Race } else { Self::Caller(*verb) }
+        match failed.role {
+            Role::Primary(verb) => {
+                let reads_again = changes.get(verb).is_some_and(Change::reads_again);
+                if raced && reads_again { Self::Race } else { Self::Caller(verb) }
             }
-            Some((Role::NewCopy(verb, family), operation)) if error.is_conflict() => {
-                Self::Taken(*verb, family, operation.row())
+            Role::NewCopy(verb, family) if error.is_conflict() => {
+                Self::Taken(verb, family, failed.operation.row())
             }
-            Some((Role::NewCopy(verb, _), _)) => Self::Caller(*verb),
-            Some((Role::OldCopy, operation)) if error.is_not_found() && raced => {
-                Self::MissingCopy(operation.row().row_key().to_owned())
+            Role::NewCopy(verb, _) => Self::Caller(verb),
+            Role::OldCopy if error.is_not_found() && raced => {
+                Self::MissingCopy(failed.operation.row().row_key().to_owned())
             }
-            Some((role @ (Role::Dirty(_) | Role::Note | Role::Fence), _)) if raced => {
-                Self::OutboxPlan(*role)
-            }
-            Some(_) if raced => Self::Race,
-            Some(_) => Self::Other,
+            role @ (Role::Dirty(_) | Role::Note | Role::Fence) if raced => Self::OutboxPlan(role),
+            _ if raced => Self::Race,
+            _ => Self::Other,
         }
     }
 }
 
 /// A primary whose dirty row is full: its rows elsewhere kept changing, and no worker came.
 fn behind(table: &str, failure: &Error) -> Error {
-    let message = "the work on the entity's copies in other partitions is too far behind: run a worker, `outbox.worker().run(..)`";
+    let message = "the work on the entity's copies in other partitions is too far behind: run a worker, `client.worker().run(..)`";
     let error = Error::new(ErrorKind::Contended, message).in_table(table);
     match failure.keys() {
         Some((partition_key, row_key)) => error.at_keys(partition_key, row_key),

@@ -10,7 +10,7 @@ use crate::{
     batch::{Operation, Written},
     entity::CopyFamily,
     error::{Error, ErrorKind, Result},
-    plan::Home,
+    plan::StoredAs,
     store::sealing::plan::Placed,
 };
 
@@ -37,7 +37,7 @@ impl WriteDeadline {
         kinds: CopyFamily,
         operation: Operation,
     ) -> Result<Written> {
-        let home = Home::Entity(kinds.schema, kinds.copy);
+        let home = StoredAs::Entity(kinds.schema, kinds.copy);
         let request = outbox.store.write_one(table, Placed::new(operation, home));
         self.run(outbox, request).await.map_err(|error| error.in_table(table))
     }

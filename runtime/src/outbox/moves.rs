@@ -13,7 +13,10 @@ use crate::{
     error::{Error, ErrorKind, Result},
     plan::{
         Change, Effect,
-        moves::{Arrival, MoveMessage, arriving, leaving, move_of, renewing, staying, unmarked},
+        moves::{
+            Arrival, MoveMessage, abort, delete_source, insert_target, move_id, unmark,
+            update_target,
+        },
         outbox::{Place, insert_receipt, receipt_row_key},
     },
     row::Row,
@@ -72,10 +75,10 @@ impl MoveJob<'_> {
             (self.table, self.partition_key, &*self.journey.row_key);
         let read = Read { table, partition_key, row_key, select: None };
         let Some(source) = self.outbox.store.read(read).await? else { return Ok(()) };
-        if !matches!(move_of(&source), Ok(Some(id)) if id == self.id) || self.has_arrived().await? {
+        if !matches!(move_id(&source), Ok(Some(id)) if id == self.id) || self.has_arrived().await? {
             return Ok(());
         }
-        let operation = unmarked(&source)?;
+        let operation = unmark(&source)?;
         match self.outbox.store.apply_one(table, operation).await {
             Err(error) if !error.is_not_found() => Err(error),
             _ => Ok(()),
@@ -94,7 +97,7 @@ impl MoveJob<'_> {
     /// The entity where it was, as long as it is on this way.
     async fn source(&self) -> Result<Option<Row>> {
         let row = self.read(self.table, self.partition_key, &self.journey.row_key).await?;
-        Ok(row.filter(|row| matches!(move_of(row), Ok(Some(id)) if id == self.id)))
+        Ok(row.filter(|row| matches!(move_id(row), Ok(Some(id)) if id == self.id)))
     }
 
     /// A row in its plain form: where it arrives it is encrypted for its own keys.
@@ -113,7 +116,7 @@ impl MoveJob<'_> {
         effect: Effect,
         extra_rows: &ExtraRows,
     ) -> Result<()> {
-        let changes = [Change::ready(effect)];
+        let changes = [Change::with_effect(effect)];
         flight
             .run(self.outbox, commit_with(self.outbox, table, &changes, extra_rows))
             .await
@@ -124,7 +127,8 @@ impl MoveJob<'_> {
         let MoveMessage { to_table, to_partition, to_row, .. } = self.journey;
         let from = Place::new(self.table, self.partition_key, &self.journey.row_key);
         let arrival = Arrival { id: self.id.to_owned(), from };
-        let effect = arriving(self.schema, source, self.journey, &arrival).map_err(Stop::For)?;
+        let effect =
+            insert_target(self.schema, source, self.journey, &arrival).map_err(Stop::For)?;
         let mut extra_rows =
             ExtraRows { partition_key: to_partition.clone(), ..ExtraRows::default() };
         extra_rows.from = Some(arrival.from.clone());
@@ -146,7 +150,7 @@ impl MoveJob<'_> {
         }
         // It arrived before; a writer that knows nothing of moves may have changed the source since.
         let Some(target) = self.read(to_table, to_partition, to_row).await? else { return Ok(()) };
-        match renewing(self.schema, source, &target, self.journey, &arrival)? {
+        match update_target(self.schema, source, &target, self.journey, &arrival)? {
             None => Ok(()),
             Some(effect) => self
                 .commit(flight, to_table, effect, &ExtraRows::default())
@@ -160,12 +164,12 @@ impl MoveJob<'_> {
             true => source.clone(),
             false => source.clone().without_version(),
         };
-        let effect = leaving(self.schema, &source)?;
+        let effect = delete_source(self.schema, &source)?;
         self.commit(flight, self.table, effect, &ExtraRows::default()).await
     }
 
     async fn stay(&self, source: &Row, refused: Error) -> Result<MoveOutcome> {
-        let effect = staying(self.schema, source)?;
+        let effect = abort(self.schema, source)?;
         let flight = WriteDeadline::begin(self.outbox);
         self.commit(flight, self.table, effect, &ExtraRows::default()).await?;
         Ok(MoveOutcome::Refused(refused))

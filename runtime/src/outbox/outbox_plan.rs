@@ -103,16 +103,16 @@ impl<'n> OutboxPlan<'n> {
         self.commit.check(outbox).await?;
         if let Some(redeemed) = claims.map(|claims| claims.redeemed(outbox)).transpose()?.flatten()
         {
-            transaction.record(Role::Claim, redeemed);
+            transaction.push_framework_row(Role::Claim, redeemed);
         }
         let mut partition_key = None;
         for (at, dirty) in self.commit.dirty().enumerate() {
             let joined = self.joined.contains(&at) || !outbox.guards.holds(Guard::DirtyInserted);
-            transaction.record(Role::Dirty(at), dirty.insert(joined)?);
+            transaction.push_framework_row(Role::Dirty(at), dirty.insert(joined)?);
             partition_key = Some(dirty.partition_key.clone());
         }
         for operation in &self.extra_rows.operations {
-            transaction.record(Role::Note, operation.clone());
+            transaction.push_framework_row(Role::Note, operation.clone());
             partition_key.get_or_insert_with(|| self.extra_rows.partition_key.clone());
         }
         let Some(partition_key) = partition_key else { return Ok(()) };
@@ -121,7 +121,7 @@ impl<'n> OutboxPlan<'n> {
         }
         let fence = fence(outbox, &self.table, &partition_key).await?;
         if outbox.guards.holds(Guard::FenceInTransaction) {
-            transaction.record(Role::Fence, fence.touch(outbox.beat())?);
+            transaction.push_framework_row(Role::Fence, fence.touch(outbox.beat())?);
         }
         self.fence = Some(fence);
         Ok(())

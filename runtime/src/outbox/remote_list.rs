@@ -13,7 +13,7 @@ use crate::{
     batch::{Batch, Verb},
     error::{Error, ErrorKind, Result},
     plan::{
-        Ids, ListDelta, StoredList,
+        IdForm, ListDelta, StoredList,
         outbox::{ListAddress, ListMembership},
     },
     store::lists::{FoundList, Lists, at},
@@ -50,7 +50,7 @@ pub(crate) async fn write_lists(
     let mut deltas: BTreeMap<ListAddress, ListDelta> = BTreeMap::new();
     for membership in memberships {
         let delta = deltas.entry(membership.address.list_address()).or_default();
-        delta.of = Ids::Anywhere;
+        delta.form = IdForm::KeyArrays;
         let side = if membership.is_wanted { &mut delta.add } else { &mut delta.remove };
         side.push(membership.entry.clone());
     }

@@ -79,27 +79,22 @@ impl Wanted<'_> {
 
     /// What the primary derives, if it derives the copy with that RowKey.
     async fn derives(&self, outbox: &Outbox, primary: &Row, row_key: &str) -> Result<bool> {
-        let (Some(holders), Some(schema)) = (self.effect.holders, self.effect.schema) else {
-            return Ok(false);
-        };
-        let Some(rows) = (holders.derived)(primary)? else { return Ok(false) };
-        let rows = outbox.store.tokens_of(schema).await?.fill(schema, rows)?;
-        Ok(rows.local_copies.iter().any(|copy| copy.row.row_key() == row_key))
+        let Some(schema) = self.effect.schema else { return Ok(false) };
+        let tokens = outbox.store.tokens_of(schema).await?;
+        let rows = schema.derive(primary, &tokens)?.into_known_rows(schema)?;
+        let mut copies = rows.iter().flat_map(|rows| &rows.local_copies);
+        Ok(copies.any(|copy| copy.row.row_key() == row_key))
     }
 
     /// Whose the row is; `None`: it changed while that was looked up.
     async fn holder(&self, outbox: &Outbox, found: &Row) -> Result<Option<Holder>> {
-        let Some(holders) = self.effect.holders else { return Ok(Some(told(found))) };
+        let Some(schema) = self.effect.schema else { return Ok(Some(told(found))) };
         // A copy that cannot be read is in the way all the same.
-        let Ok(Some((partition_key, row_key))) = (holders.owner)(found) else {
+        let Ok(Some((partition_key, row_key))) = schema.owner_of_copy(found) else {
             return Ok(Some(told(found)));
         };
-        let row_key = match self.effect.schema {
-            Some(schema) => {
-                outbox.store.tokens_of(schema).await?.row_key(schema, &row_key, found)?
-            }
-            None => row_key,
-        };
+        let tokens = outbox.store.tokens_of(schema).await?;
+        let row_key = tokens.resolve_row_key(schema, &row_key, found)?;
         let primary = self.read(outbox, &row_key).await?;
         let derives = match &primary {
             Some(primary) => Some(self.derives(outbox, primary, found.row_key()).await),

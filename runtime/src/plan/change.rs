@@ -1,98 +1,249 @@
-//! A caller's verb, before and after what has to be known of the stored entity is known.
+//! Callers' writes of one entity as data: which verb, on what, and whether the entity has to be read
+//! before the effect is known.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
-use super::{Holders, Tokens, size};
+use super::{
+    Tokens,
+    effect::{Effect, Loaded, Planner, PropertyChanges, at, row_of_bag},
+    size,
+};
 use crate::{
-    batch::Operation,
-    entity::{EntityRows, Schema},
-    error::Result,
+    batch::{Condition, Operation},
+    edm::Bag,
+    entity::{Access, EntityRows, Patch, Schema, Stored, TableEntity},
+    error::{Error, ErrorKind, Result},
     row::Row,
 };
 
-/// What a verb does to the rows of one entity.
+/// A write that a caller asks for, of an entity of a declared type.
 #[derive(Debug, Clone)]
-pub(crate) struct Effect {
-    /// The operations on the primary: one, two where its RowKey changes, none where there is
-    /// nothing to do.
-    pub(crate) primary: Vec<Operation>,
-    /// The entity's copies and entries as they are, where they are known to be.
-    pub(crate) old: Option<EntityRows>,
-    /// The entity's rows as they are to be; `None`: it is deleted, or only its primary changes.
-    pub(crate) new: Option<EntityRows>,
-    /// The primary as it is to be, where the verb knows all of it.
-    pub(crate) row: Option<Row>,
-    /// Whom keys that are taken are asked of; `None`: the entity has no copies.
-    pub(crate) holders: Option<Holders>,
-    /// What is declared of the entity; `None`: nothing.
-    pub(crate) schema: Option<&'static Schema>,
-}
-
-impl Effect {
-    /// An operation on the primary of an entity without copies and lists.
-    pub(crate) fn alone(
-        schema: Option<&'static Schema>,
-        operation: Operation,
-        row: Option<Row>,
-    ) -> Self {
-        Self { primary: vec![operation], old: None, new: None, row, holders: None, schema }
-    }
-
-    /// Nothing to do.
-    pub(crate) const fn nothing() -> Self {
-        Self { primary: Vec::new(), old: None, new: None, row: None, holders: None, schema: None }
-    }
-}
-
-/// What a verb does, given the primary as it is.
-pub(crate) type Plan = Arc<dyn Fn(Option<&Row>) -> Result<Effect> + Send + Sync>;
-
-/// What a verb comes to, given what makes tokens.
-pub(crate) type Make = Arc<dyn Fn(&Tokens) -> Result<Change> + Send + Sync>;
-
-/// A caller's verb.
-#[derive(Clone)]
-pub(crate) enum Change {
-    /// Everything is known.
-    Ready(Arc<Effect>),
-    /// Its keys have tokens, which are made first.
-    Keyed(Make),
-    /// The primary has to be read first.
-    Read {
-        /// Its PartitionKey.
-        partition_key: String,
-        /// Its RowKey.
-        row_key: String,
-        /// What is declared of it.
-        schema: Option<&'static Schema>,
-        /// What follows from it.
-        plan: Plan,
-        /// Whether a primary that changed since the read is read again; else the caller is told.
-        repeats: bool,
-        /// The rows that the entity has, which may all have to be written.
-        rows: usize,
+pub(crate) enum Verb {
+    Insert(EntityRows),
+    InsertOrReplace(EntityRows),
+    /// Sets the entity's properties on the stored entity, or inserts it.
+    InsertOrMerge(EntityRows),
+    /// Replaces the stored entity whatever its ETag. The entity must exist.
+    ReplaceAny(EntityRows),
+    /// Replaces the entity that was read.
+    Replace {
+        loaded: Loaded,
+        rows: EntityRows,
+    },
+    /// Sets and removes properties of the entity that was read.
+    Patch {
+        loaded: Loaded,
+        patch: PropertyChanges,
+    },
+    /// Sets and removes properties of a stored entity whatever its ETag. `keys` is a row without
+    /// properties.
+    PatchAt {
+        keys: Row,
+        patch: PropertyChanges,
+    },
+    /// Deletes the entity that was read.
+    Delete(Loaded),
+    /// Deletes a stored entity whatever its ETag. `keys` is a row without properties.
+    DeleteAt {
+        keys: Row,
+        must_exist: bool,
     },
 }
 
-impl Change {
-    pub(crate) fn ready(effect: Effect) -> Self {
-        Self::Ready(Arc::new(effect))
+/// What to do if the entity changes between its read and the commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnRace {
+    /// Read the entity again and plan anew.
+    ReadAgain,
+    /// Report the lost race to the caller, whose entity is outdated.
+    ReportToCaller,
+}
+
+impl Verb {
+    /// Returns what to do after a lost race if the verb needs the stored primary, or `None` if its
+    /// effect needs no read.
+    fn needs_current(&self, planner: &Planner) -> Result<Option<OnRace>> {
+        let is_blind = match self {
+            Self::Insert(_) => true,
+            Self::InsertOrReplace(_) | Self::ReplaceAny(_) | Self::DeleteAt { .. } => {
+                planner.is_single_row()
+            }
+            Self::InsertOrMerge(rows) => planner.can_merge_blindly(&rows.primary)?,
+            Self::PatchAt { patch, .. } => planner.is_one_merge(patch),
+            Self::Replace { loaded, .. } | Self::Patch { loaded, .. } | Self::Delete(loaded) => {
+                // A copy does not hold the ETag of its primary.
+                return Ok(loaded.copy.map(|_| OnRace::ReportToCaller));
+            }
+        };
+        Ok((!is_blind).then_some(OnRace::ReadAgain))
     }
 
-    /// The keys of the entity that it writes, where they are known.
-    pub(crate) fn keys(&self) -> (&str, &str) {
+    /// Returns a row with the keys of the primary that the verb needs to read.
+    fn keys(&self, planner: &Planner) -> Result<Row> {
         match self {
-            Self::Ready(effect) => {
-                effect.primary.first().map(|operation| operation.row().keys()).unwrap_or_default()
+            Self::Insert(rows)
+            | Self::InsertOrReplace(rows)
+            | Self::InsertOrMerge(rows)
+            | Self::ReplaceAny(rows) => Ok(rows.primary.clone()),
+            Self::Replace { loaded, .. } | Self::Patch { loaded, .. } | Self::Delete(loaded) => {
+                planner.primary_keys(loaded)
             }
-            Self::Read { partition_key, row_key, .. } => (partition_key, row_key),
-            Self::Keyed(_) => ("", ""),
+            Self::PatchAt { keys, .. } | Self::DeleteAt { keys, .. } => Ok(keys.clone()),
         }
     }
 
-    /// Operations and bytes that it takes at least: what is known before anything is read.
-    pub(crate) fn least_size(&self) -> Result<(usize, usize)> {
-        let Self::Ready(effect) = self else { return Ok((1, 0)) };
+    /// Returns the effect of a verb that needs no read.
+    fn blind_effect(&self, planner: &Planner) -> Result<Effect> {
+        Ok(match self {
+            Self::Insert(rows) => planner.insert(rows.clone()),
+            Self::InsertOrReplace(rows) => {
+                let row = rows.primary.clone();
+                planner.primary_only(Operation::insert_or_replace(row.clone()), Some(row))
+            }
+            Self::InsertOrMerge(rows) => {
+                let row = rows.primary.clone();
+                planner.primary_only(Operation::insert_or_merge(row.clone()), Some(row))
+            }
+            Self::ReplaceAny(rows) => {
+                let row = rows.primary.clone();
+                planner.primary_only(Operation::replace(row.clone(), Condition::Any), Some(row))
+            }
+            Self::Replace { loaded, rows } => planner.replace(&loaded.row, rows.clone())?,
+            Self::Patch { loaded, patch } => planner.patch(&loaded.row, patch)?,
+            Self::Delete(loaded) => planner.delete(&loaded.row)?,
+            Self::PatchAt { keys, patch } => {
+                let row = row_of_bag(keys.keys(), &patch.set)?;
+                planner.primary_only(Operation::merge(row, Condition::Any), None)
+            }
+            Self::DeleteAt { keys, .. } => {
+                let delete =
+                    Operation::delete(keys.partition_key(), keys.row_key(), Condition::Any)?;
+                planner.primary_only(delete, None)
+            }
+        })
+    }
+
+    /// Returns the effect of a verb on the stored primary, or on its absence.
+    fn effect_on(&self, planner: &Planner, current: Option<&Row>) -> Result<Effect> {
+        match (self, current) {
+            (Self::Insert(rows), _)
+            | (Self::InsertOrReplace(rows) | Self::InsertOrMerge(rows), None) => {
+                Ok(planner.insert(rows.clone()))
+            }
+            (Self::InsertOrReplace(rows) | Self::ReplaceAny(rows), Some(current)) => {
+                planner.replace(current, rows.clone())
+            }
+            (Self::InsertOrMerge(rows), Some(current)) => planner.merge(current, rows),
+            (Self::ReplaceAny(rows), None) => Err(planner.missing(&rows.primary)),
+            (Self::Replace { loaded, rows }, current) => {
+                planner.replace(planner.verified(loaded, current)?, rows.clone())
+            }
+            (Self::Patch { loaded, patch }, current) => {
+                planner.patch(planner.verified(loaded, current)?, patch)
+            }
+            (Self::Delete(loaded), current) => planner.delete(planner.verified(loaded, current)?),
+            (Self::PatchAt { patch, .. }, Some(current)) => planner.rewrite(current, patch),
+            (Self::PatchAt { keys, .. }, None) => Err(planner.missing(keys)),
+            (Self::DeleteAt { .. }, Some(current)) => planner.delete(current),
+            (Self::DeleteAt { keys, must_exist }, None) => {
+                planner.delete_missing(keys, *must_exist)
+            }
+        }
+    }
+
+    /// Returns the verb with the tokens in its rows and keys. `at` is the path that the caller gave
+    /// instead of an entity.
+    fn with_tokens(self, planner: &Planner, at: Option<&Access>) -> Result<Self> {
+        let apply = |rows| planner.tokens.apply_to(planner.schema, rows);
+        let keys = |keys: Row| match at {
+            None => Ok(keys),
+            Some(at) => {
+                let at = planner.tokens.resolve_tokens(planner.schema, at)?;
+                row_of_bag(at.point()?, &Bag::new())
+            }
+        };
+        Ok(match self {
+            Self::Insert(rows) => Self::Insert(apply(rows)?),
+            Self::InsertOrReplace(rows) => Self::InsertOrReplace(apply(rows)?),
+            Self::InsertOrMerge(rows) => Self::InsertOrMerge(apply(rows)?),
+            Self::ReplaceAny(rows) => Self::ReplaceAny(apply(rows)?),
+            Self::Replace { loaded, rows } => Self::Replace { loaded, rows: apply(rows)? },
+            Self::PatchAt { keys: old, patch } => Self::PatchAt { keys: keys(old)?, patch },
+            Self::DeleteAt { keys: old, must_exist } => {
+                Self::DeleteAt { keys: keys(old)?, must_exist }
+            }
+            Self::Patch { .. } | Self::Delete(_) => self,
+        })
+    }
+}
+
+/// A verb whose keys are complete: ready to be committed.
+#[derive(Debug, Clone)]
+pub(crate) enum Change {
+    /// A verb whose effect needs no read. It is planned when the change is made, so that a refusal
+    /// reaches the caller at once and a retry plans nothing again.
+    Blind(Arc<Effect>),
+    /// A verb whose effect depends on the stored primary.
+    OnCurrent(Box<VerbOnCurrent>),
+}
+
+/// A verb whose effect depends on the stored primary.
+#[derive(Debug, Clone)]
+pub(crate) struct VerbOnCurrent {
+    planner: Planner,
+    verb: Verb,
+    /// A row with the keys of the primary to be read.
+    keys: Row,
+    on_race: OnRace,
+}
+
+impl VerbOnCurrent {
+    /// Returns the type of the primary to be read.
+    pub(crate) fn schema(&self) -> &'static Schema {
+        self.planner.schema
+    }
+
+    /// Returns PartitionKey and RowKey of the primary to be read.
+    pub(crate) fn keys(&self) -> (&str, &str) {
+        self.keys.keys()
+    }
+
+    /// Returns the effect on the stored primary, or on its absence.
+    pub(crate) fn effect(&self, current: Option<&Row>) -> Result<Effect> {
+        self.verb.effect_on(&self.planner, current)
+    }
+}
+
+impl Change {
+    /// Creates a change with a known effect: of an untyped row, or of one step of a move.
+    pub(crate) fn with_effect(effect: Effect) -> Self {
+        Self::Blind(Arc::new(effect))
+    }
+
+    fn new(planner: Planner, verb: Verb) -> Result<Self> {
+        Ok(match verb.needs_current(&planner)? {
+            None => Self::with_effect(verb.blind_effect(&planner)?),
+            Some(on_race) => {
+                let keys = verb.keys(&planner)?;
+                Self::OnCurrent(Box::new(VerbOnCurrent { planner, verb, keys, on_race }))
+            }
+        })
+    }
+
+    /// Returns PartitionKey and RowKey of the primary that is written. They are empty for an effect
+    /// that does nothing.
+    pub(crate) fn keys(&self) -> (&str, &str) {
+        match self {
+            Self::Blind(effect) => {
+                effect.primary.first().map(|operation| operation.row().keys()).unwrap_or_default()
+            }
+            Self::OnCurrent(verb) => verb.keys(),
+        }
+    }
+
+    /// Returns the minimum number of operations and bytes, by what is known before any read.
+    pub(crate) fn min_size(&self) -> Result<(usize, usize)> {
+        let Self::Blind(effect) = self else { return Ok((1, 0)) };
         let (mut operations, mut bytes) = (effect.primary.len(), 0);
         for operation in &effect.primary {
             bytes += size::as_stored(operation, effect.schema, None)?.request_bytes()?;
@@ -105,17 +256,16 @@ impl Change {
         Ok((operations, bytes))
     }
 
-    /// Operations and bytes that it takes in a transaction, as far as they are known: a change that
-    /// reads first is counted as if all of its rows changed, since a group that proves too large
-    /// is read again.
-    pub(crate) fn group_size(&self) -> Result<(usize, usize)> {
+    /// Estimates the operations and bytes that the change takes in a transaction. A change that
+    /// reads first counts as if all rows of its entity changed.
+    // An estimate that is too low costs a second request: a group that proves too large is halved.
+    pub(crate) fn estimate_size(&self) -> Result<(usize, usize)> {
         let effect = match self {
-            Self::Ready(effect) => effect,
-            Self::Read { rows, .. } => return Ok((*rows, 0)),
-            Self::Keyed(_) => return Ok((1, 0)),
+            Self::Blind(effect) => effect,
+            Self::OnCurrent(verb) => return Ok((verb.schema().families.len(), 0)),
         };
-        let (mut operations, mut bytes) = self.least_size()?;
-        if self.has_remote_rows() {
+        let (mut operations, mut bytes) = self.min_size()?;
+        if effect.has_remote_rows() {
             operations += effect.primary.len();
         }
         for rows in effect.old.iter().chain(&effect.new) {
@@ -132,51 +282,153 @@ impl Change {
         Ok((operations, bytes))
     }
 
-    /// Whether it is known to concern rows in other partitions: then a fence goes with it.
-    pub(crate) fn has_remote_rows(&self) -> bool {
-        match self {
-            Self::Ready(effect) => {
-                let mut rows = effect.old.iter().chain(&effect.new);
-                rows.any(|rows| !rows.remote_copies.is_empty() || !rows.remote_lists.is_empty())
-            }
-            Self::Read { .. } | Self::Keyed(_) => false,
-        }
-    }
-
-    /// The rows that it shares with others of its transaction: a fence, and a claim where it takes
-    /// unique values elsewhere.
+    /// Returns the number of rows that the change shares with others of its transaction: a fence,
+    /// and a claim if it takes keys of unique remote indexes.
     pub(crate) fn shared_rows(&self) -> usize {
-        let Self::Ready(effect) = self else { return 0 };
+        let Self::Blind(effect) = self else { return 0 };
         let mut copies = effect.old.iter().chain(&effect.new).flat_map(|rows| &rows.remote_copies);
         match copies.any(|copy| copy.family.unique) {
             true => 2,
-            false => usize::from(self.has_remote_rows()),
+            false => usize::from(effect.has_remote_rows()),
         }
     }
 
-    /// Whether it could change a list, which other entities of the partition share.
+    /// Returns whether the change may write a local list, which other entities share.
     pub(crate) fn may_write_lists(&self) -> bool {
         match self {
-            Self::Ready(effect) => {
-                effect.old.iter().chain(&effect.new).any(|rows| !rows.local_list_entries.is_empty())
+            Self::Blind(effect) => {
+                let mut rows = effect.old.iter().chain(&effect.new);
+                rows.any(|rows| !rows.local_list_entries.is_empty())
             }
-            Self::Read { .. } | Self::Keyed(_) => true,
+            Self::OnCurrent(_) => true,
         }
     }
 
-    /// Whether it reads the primary, and again where that changed meanwhile.
-    pub(crate) fn repeats(&self) -> bool {
-        matches!(self, Self::Read { repeats: true, .. })
+    /// Returns whether the entity is read again after a lost race.
+    pub(crate) fn reads_again(&self) -> bool {
+        matches!(self, Self::OnCurrent(verb) if verb.on_race == OnRace::ReadAgain)
     }
 }
 
-impl fmt::Debug for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self {
-            Self::Ready(_) => "Ready",
-            Self::Read { .. } => "Read",
-            Self::Keyed(_) => "Keyed",
-        };
-        f.debug_tuple(kind).field(&self.keys()).finish()
+/// A verb whose keys may still lack the tokens of secret values.
+#[derive(Debug, Clone)]
+pub(crate) enum Unresolved {
+    /// The keys are complete.
+    Ready(Change),
+    /// The keys hold placeholders for tokens.
+    NeedsTokens(Box<VerbWithoutTokens>),
+}
+
+/// A verb whose keys hold placeholders for tokens.
+#[derive(Debug, Clone)]
+pub(crate) struct VerbWithoutTokens {
+    schema: &'static Schema,
+    verb: Verb,
+    /// The path that the caller gave instead of an entity.
+    at: Option<Access>,
+}
+
+impl Unresolved {
+    /// Creates a verb on an entity of type `schema`. `at` is the path that the caller gave instead
+    /// of an entity.
+    fn new(schema: &'static Schema, verb: Verb, at: Option<&Access>) -> Result<Self> {
+        if schema.has_tokens() {
+            let verb = VerbWithoutTokens { schema, verb, at: at.cloned() };
+            return Ok(Self::NeedsTokens(Box::new(verb)));
+        }
+        Change::new(Planner { schema, tokens: Tokens::none() }, verb).map(Self::Ready)
     }
+
+    /// Returns the change with its tokens.
+    pub(crate) fn resolve(self, tokens: &Tokens) -> Result<Change> {
+        match self {
+            Self::Ready(change) => Ok(change),
+            Self::NeedsTokens(unresolved) => {
+                let VerbWithoutTokens { schema, verb, at } = *unresolved;
+                let planner = Planner { schema, tokens: tokens.clone() };
+                let verb = verb.with_tokens(&planner, at.as_ref())?;
+                Change::new(planner, verb)
+            }
+        }
+    }
+}
+
+/// Returns the entity's rows, after the user's own `validate` accepted the entity.
+fn validated_rows<E: TableEntity>(entity: &E) -> Result<EntityRows> {
+    if let Err(reason) = entity.check() {
+        let message = format!("`{}` was not accepted: {reason}", E::SCHEMA.entity);
+        let error = Error::new(ErrorKind::Rejected, message).with_source(reason);
+        return Err(match entity.to_row() {
+            Ok(row) => at(&row, error),
+            Err(_) => error,
+        });
+    }
+    entity.rows()
+}
+
+fn loaded<S>(stored: &Stored<S>) -> Loaded {
+    Loaded { row: stored.row().clone(), copy: stored.copy_family() }
+}
+
+/// Inserts the entity.
+pub(crate) fn insert<E: TableEntity>(entity: &E) -> Result<Unresolved> {
+    Unresolved::new(E::SCHEMA, Verb::Insert(validated_rows(entity)?), None)
+}
+
+/// Inserts the entity or replaces the stored one.
+pub(crate) fn insert_or_replace<E: TableEntity>(entity: &E) -> Result<Unresolved> {
+    Unresolved::new(E::SCHEMA, Verb::InsertOrReplace(validated_rows(entity)?), None)
+}
+
+/// Inserts the entity or sets its properties on the stored one.
+pub(crate) fn insert_or_merge<E: TableEntity>(entity: &E) -> Result<Unresolved> {
+    Unresolved::new(E::SCHEMA, Verb::InsertOrMerge(validated_rows(entity)?), None)
+}
+
+/// Replaces the entity under the ETag with which it was read.
+pub(crate) fn replace<E: TableEntity>(stored: &Stored<E>) -> Result<Unresolved> {
+    replace_with(stored, &**stored)
+}
+
+/// Replaces a row by an entity, under the ETag with which the row was read. The row may have been
+/// read as another type, such as a set.
+pub(crate) fn replace_with<S, E: TableEntity>(
+    stored: &Stored<S>,
+    entity: &E,
+) -> Result<Unresolved> {
+    let rows = validated_rows(entity).map_err(|error| at(stored.row(), error))?;
+    Unresolved::new(E::SCHEMA, Verb::Replace { loaded: loaded(stored), rows }, None)
+}
+
+/// Replaces the stored entity whatever its ETag.
+pub(crate) fn replace_any<E: TableEntity>(entity: &E) -> Result<Unresolved> {
+    Unresolved::new(E::SCHEMA, Verb::ReplaceAny(validated_rows(entity)?), None)
+}
+
+/// Sets and removes properties under the ETag with which the entity was read.
+pub(crate) fn patch<E: TableEntity>(stored: &Stored<E>, patch: Patch<E>) -> Result<Unresolved> {
+    let (set, remove) = patch.into_changes().map_err(|error| at(stored.row(), error))?;
+    let patch = PropertyChanges { set, remove };
+    Unresolved::new(E::SCHEMA, Verb::Patch { loaded: loaded(stored), patch }, None)
+}
+
+/// Sets and removes properties of the entity at a point, whatever its ETag.
+pub(crate) fn patch_at<E: TableEntity>(access: &Access, patch: Patch<E>) -> Result<Unresolved> {
+    let keys = access.point()?;
+    let (set, remove) = patch.into_changes().map_err(|error| error.at_keys(keys.0, keys.1))?;
+    let keys = row_of_bag(keys, &Bag::new())?;
+    let verb = Verb::PatchAt { keys, patch: PropertyChanges { set, remove } };
+    Unresolved::new(E::SCHEMA, verb, Some(access))
+}
+
+/// Deletes the entity under the ETag with which it was read. It may have been read as another type,
+/// such as a set.
+pub(crate) fn delete<S, E: TableEntity>(stored: &Stored<S>) -> Result<Unresolved> {
+    Unresolved::new(E::SCHEMA, Verb::Delete(loaded(stored)), None)
+}
+
+/// Deletes the entity at a point, whatever its ETag. With `must_exist` a missing entity is an error.
+pub(crate) fn delete_at<E: TableEntity>(access: &Access, must_exist: bool) -> Result<Unresolved> {
+    let keys = row_of_bag(access.point()?, &Bag::new())?;
+    Unresolved::new(E::SCHEMA, Verb::DeleteAt { keys, must_exist }, Some(access))
 }

@@ -1,8 +1,9 @@
-//! Index entities: one row with the ids of many entities, and further rows where they do not fit.
+//! Lists (index entities): one row with the ids of many entities, and spill rows for those that do not
+//! fit.
 //!
-//! The head row holds JSON arrays of RowKeys in `Ids00`, `Ids01`, ..; what is over goes to spill
-//! rows `{head}~s0001`, .., which the head counts in `Spills`. Every change writes the head under
-//! its ETag, so that the head's version is the list's.
+//! The head row holds JSON arrays of ids in `Ids00`, `Ids01`, and so on. More ids go to spill rows
+//! `{head}~s0001`, and so on, which the head counts in `Spills`. Every change writes the head under its
+//! ETag, so that the head's ETag is that of the whole list.
 
 use std::collections::HashSet;
 
@@ -14,63 +15,64 @@ use crate::{
     row::Row,
 };
 
-/// The EntityType of every row of a list.
+/// The EntityType of all rows of all lists.
 pub(crate) const MARKER: &str = "entable.list";
 
-/// Properties with ids that a row has at most: 14 of 64 KiB stay below 1 MiB.
+/// The maximum number of properties with ids in one row: 14 of 64 KiB stay below 1 MiB.
 const CHUNKS: usize = 14;
 
-/// What stands between the head's key and the number of a spill row.
+/// The text between the head's RowKey and the number of a spill row.
 const SPILL: &str = "~s";
 
-/// Spill rows that a head may count: what the four digits of their keys can number.
+/// The maximum number of spill rows of a list, whose keys have four digits.
 const MOST_SPILLS: usize = 9999;
 
-/// What the ids of a list are.
+/// The form of the ids in a list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Ids {
-    /// RowKeys, in the list's own partition.
+pub(crate) enum IdForm {
+    /// RowKeys of entities in the list's partition: a local list.
     #[default]
     RowKeys,
-    /// What leads to entities anywhere, each an array of texts; handled as JSON.
-    Anywhere,
+    /// JSON arrays with the keys of entities anywhere: a remote list.
+    KeyArrays,
 }
 
-/// What the entities of a transaction change in one list.
+/// The ids that a transaction adds to one list and removes from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ListDelta {
-    pub(crate) of: Ids,
+    pub(crate) form: IdForm,
     pub(crate) add: Vec<String>,
     pub(crate) remove: Vec<String>,
 }
 
-/// A list as it was read.
+/// A list as it was read from the store.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredList {
     head: Row,
-    of: Ids,
-    /// The ids of the head and of each spill row; `None`: the row is not there.
+    form: IdForm,
+    /// The ids of the head and of each spill row; `None` for a row that does not exist.
     rows: Vec<Option<Vec<String>>>,
     pub(crate) ids: Vec<String>,
 }
 
 impl StoredList {
-    /// A list from its head row; spills are added with [`extend`](Self::extend).
-    pub(crate) fn of(head: Row, of: Ids) -> Result<Self> {
+    /// Creates a list from its head row. [`extend`](Self::extend) adds the spill rows.
+    pub(crate) fn from_head(head: Row, form: IdForm) -> Result<Self> {
         let spills = match head.get("Spills")? {
             Some(ValueRef::Int32(count)) => usize::try_from(count).unwrap_or(0).min(MOST_SPILLS),
             _ => 0,
         };
-        let ids = ids_of(&head, of)?;
+        let ids = read_ids(&head, form)?;
         let mut rows = vec![None; spills + 1];
         if let Some(first) = rows.first_mut() {
             *first = Some(ids.clone());
         }
-        Ok(Self { head, of, rows, ids })
+        Ok(Self { head, form, rows, ids })
     }
 
+    /// Adds a spill row.
     pub(crate) fn extend(&mut self, spill: &Row) -> Result<()> {
-        let ids = ids_of(spill, self.of)?;
+        let ids = read_ids(spill, self.form)?;
         self.ids.extend(ids.iter().cloned());
         let number = spill.row_key().rsplit_once(SPILL).and_then(|(_, digits)| digits.parse().ok());
         let slot = number.and_then(|number: usize| self.rows.get_mut(number));
@@ -80,17 +82,19 @@ impl StoredList {
         Ok(())
     }
 
+    /// Returns the number of spill rows that the head counts.
     pub(crate) fn spills(&self) -> usize {
         self.rows.len().saturating_sub(1)
     }
 
+    /// Returns the head row.
     pub(crate) fn head(&self) -> &Row {
         &self.head
     }
 
-    /// The rows after a change: ids keep their order, new ones come last. A row that holds what it
-    /// held is `None`, so that a change of a long list sends few of its rows.
-    fn changed(&self, delta: &ListDelta) -> Vec<Option<Vec<String>>> {
+    /// Returns the ids of each row after a change. Ids keep their order, and new ones come last. A row
+    /// that does not change is `None`, so that a change of a long list sends few rows.
+    fn rows_after(&self, delta: &ListDelta) -> Vec<Option<Vec<String>>> {
         let removed: HashSet<&String> = delta.remove.iter().collect();
         let mut seen = HashSet::new();
         let mut rows: Vec<(Vec<String>, bool)> = Vec::new();
@@ -106,14 +110,14 @@ impl StoredList {
             *is_changed = true;
         }
         let all: Vec<String> = rows.iter().flat_map(|(ids, _)| ids).cloned().collect();
-        if chunks_of(&all, self.of).len() <= CHUNKS {
+        if split_into_chunks(&all, self.form).len() <= CHUNKS {
             return if all.is_empty() { Vec::new() } else { vec![Some(all)] };
         }
         let last = rows.pop().unwrap_or_default();
         let mut changed: Vec<Option<Vec<String>>> =
             rows.into_iter().map(|(ids, is_changed)| is_changed.then_some(ids)).collect();
         if last.1 {
-            let chunks = chunks_of(&last.0, self.of);
+            let chunks = split_into_chunks(&last.0, self.form);
             changed.extend(chunks.chunks(CHUNKS).map(|row| Some(row.concat())));
         } else {
             changed.push(None);
@@ -121,7 +125,7 @@ impl StoredList {
         while changed.last().is_some_and(|row| row.as_ref().is_some_and(Vec::is_empty)) {
             changed.pop();
         }
-        // The head counts the rows and carries the version: it is always written.
+        // The head counts the spill rows, and its ETag is the list's: it is always written.
         if let Some(head) = changed.first_mut()
             && head.is_none()
         {
@@ -131,14 +135,18 @@ impl StoredList {
     }
 }
 
-/// What one row of a list holds, in that form.
-pub(crate) fn ids_of(row: &Row, of: Ids) -> Result<Vec<String>> {
+/// Reads the ids in one row of a list.
+///
+/// # Errors
+///
+/// `is_decode` if a property is no array of ids of this form.
+pub(crate) fn read_ids(row: &Row, form: IdForm) -> Result<Vec<String>> {
     let mut ids = Vec::new();
     for chunk in 0..CHUNKS {
         let name = chunk_name(chunk);
         let Some(value) = row.get(&name)? else { break };
         let parsed: Option<Vec<String>> = match value {
-            ValueRef::String(text) => of.parse(text),
+            ValueRef::String(text) => form.parse(text),
             _ => None,
         };
         let parsed = parsed.ok_or_else(|| {
@@ -159,32 +167,34 @@ fn spill_key(head: &str, spill: usize) -> String {
     format!("{head}{SPILL}{spill:04}")
 }
 
-/// The key of the head that a row of a list belongs to: a text part never has `~s`.
-pub(crate) fn head_key(row_key: &str) -> &str {
+/// Returns the RowKey of the head that a row of a list belongs to.
+// A text part of a key never contains `~s`.
+pub(crate) fn head_row_key(row_key: &str) -> &str {
     row_key.split_once(SPILL).map_or(row_key, |(head, _)| head)
 }
 
-/// The ids that one row of a list holds.
-pub(crate) fn ids_in(row: &Row) -> Result<Vec<String>> {
-    ids_of(row, Ids::RowKeys)
+/// Reads the RowKeys in one row of a local list.
+pub(crate) fn read_row_keys(row: &Row) -> Result<Vec<String>> {
+    read_ids(row, IdForm::RowKeys)
 }
 
-/// The keys of the first and the last spill row.
+/// Returns the RowKeys of the first and the last spill row.
 pub(crate) fn spill_bounds(head: &str, spills: usize) -> (String, String) {
     (spill_key(head, 1), spill_key(head, spills))
 }
 
 impl ListDelta {
+    /// Returns whether nothing is added or removed.
     pub(crate) fn is_empty(&self) -> bool {
         self.add.is_empty() && self.remove.is_empty()
     }
 
-    /// The operations that bring a list to what it has to be, all guarded by the head's version.
+    /// Returns the operations that change a list. The one on the head row has a condition on the head's
+    /// ETag, which guards the others.
     ///
     /// # Errors
     ///
-    /// `is_too_large` where the list has more rows than can be numbered, or than a transaction takes
-    /// at once.
+    /// `is_too_large` if the list needs more rows than can be numbered, or than one transaction takes.
     pub(crate) fn operations(
         &self,
         (partition_key, row_key): (&str, &str),
@@ -212,24 +222,24 @@ impl ListDelta {
             if self.add.is_empty() {
                 return Ok(Vec::new());
             }
-            let rows = chunks_of(&self.add, self.of);
+            let rows = split_into_chunks(&self.add, self.form);
             let rows: Vec<_> = rows.chunks(CHUNKS).map(<[_]>::concat).collect();
             let spills = rows.len().saturating_sub(1);
             let rows = rows.iter().enumerate();
             return rows
                 .map(|(at, ids)| {
-                    let ids = (ids.as_slice(), self.of);
-                    row_of(partition_key, row_key, at, spills, ids).map(Operation::insert)
+                    let ids = (ids.as_slice(), self.form);
+                    list_row(partition_key, row_key, at, spills, ids).map(Operation::insert)
                 })
                 .collect();
         };
         let guard = Condition::for_etag(current.head.etag());
-        let rows = current.changed(self);
+        let rows = current.rows_after(self);
         let spills = rows.len().saturating_sub(1);
         let mut operations = Vec::new();
         for (at, ids) in rows.iter().enumerate() {
             let Some(ids) = ids else { continue };
-            let row = row_of(partition_key, row_key, at, spills, (ids, self.of))?;
+            let row = list_row(partition_key, row_key, at, spills, (ids, self.form))?;
             operations.push(match at {
                 0 => Operation::replace(row, guard.clone()),
                 _ => Operation::insert_or_replace(row),
@@ -248,13 +258,13 @@ impl ListDelta {
     }
 }
 
-/// The head row or a spill row of a list.
-fn row_of(
+/// Builds the head row (`at` is 0) or a spill row of a list.
+fn list_row(
     partition_key: &str,
     head: &str,
     at: usize,
     spills: usize,
-    (ids, of): (&[String], Ids),
+    (ids, form): (&[String], IdForm),
 ) -> Result<Row> {
     let key = if at == 0 { head.to_owned() } else { spill_key(head, at) };
     let mut row = Row::build(partition_key, &key);
@@ -262,27 +272,27 @@ fn row_of(
     if at == 0 && spills > 0 {
         row.put("Spills", ValueRef::Int32(i32::try_from(spills).unwrap_or(i32::MAX)));
     }
-    for (chunk, ids) in chunks_of(ids, of).iter().enumerate() {
-        let ids: Vec<String> = ids.iter().map(|id| of.json(id)).collect();
+    for (chunk, ids) in split_into_chunks(ids, form).iter().enumerate() {
+        let ids: Vec<String> = ids.iter().map(|id| form.to_json(id)).collect();
         row.put(&chunk_name(chunk), ValueRef::String(&format!("[{}]", ids.join(","))));
     }
     row.finish()
 }
 
-impl Ids {
-    /// An id as it stands in the array.
-    fn json(self, id: &str) -> String {
+impl IdForm {
+    /// Writes an id as an element of the JSON array.
+    fn to_json(self, id: &str) -> String {
         match self {
             Self::RowKeys => serde_json::Value::String(id.to_owned()).to_string(),
-            Self::Anywhere => id.to_owned(),
+            Self::KeyArrays => id.to_owned(),
         }
     }
 
-    /// The ids of an array.
+    /// Reads the ids of a JSON array.
     fn parse(self, array: &str) -> Option<Vec<String>> {
         match self {
             Self::RowKeys => serde_json::from_str(array).ok(),
-            Self::Anywhere => {
+            Self::KeyArrays => {
                 let ids: Vec<Vec<String>> = serde_json::from_str(array).ok()?;
                 Some(ids.into_iter().map(|id| serde_json::Value::from(id).to_string()).collect())
             }
@@ -290,12 +300,12 @@ impl Ids {
     }
 }
 
-/// The ids in pieces whose JSON arrays are each below the limit of a property; one piece at least.
-fn chunks_of(ids: &[String], of: Ids) -> Vec<Vec<String>> {
+/// Splits ids into chunks whose JSON arrays each fit into a property. There is at least one chunk.
+fn split_into_chunks(ids: &[String], form: IdForm) -> Vec<Vec<String>> {
     let mut chunks = vec![Vec::new()];
     let mut units = 1;
     for id in ids {
-        let added = limits::utf16_units(&of.json(id)) + 1;
+        let added = limits::utf16_units(&form.to_json(id)) + 1;
         if units + added > limits::STRING_UNITS {
             chunks.push(Vec::new());
             units = 1;

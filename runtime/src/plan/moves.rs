@@ -1,8 +1,9 @@
-//! Moves to another partition or table: what each step makes of the rows.
+//! Plans the steps of a move to another partition or table. A step marks the source as moving,
+//! inserts the target, deletes the source, or aborts the move.
 
 use serde::{Deserialize, Serialize};
 
-use super::{change::Effect, outbox::Place};
+use super::{effect::Effect, outbox::Place, tokens::Tokens};
 use crate::{
     batch::{Condition, Operation},
     edm::ValueRef,
@@ -11,16 +12,17 @@ use crate::{
     row::Row,
 };
 
-/// The property of a row that is on its way: the id of the move.
+/// The property with the id of the move that a row is the source of.
 const MOVING: &str = "EntableMoving";
-/// The property of a row that arrived: an [`Arrival`], and the version that was carried over.
+/// The property of a row that a move inserted: an [`Arrival`] and the ETag of the source that was
+/// copied.
 const MOVED_BY: &str = "EntableMovedBy";
 
-/// Where an entity goes.
+/// The message that lets a worker finish a move. It is stored in the source's partition.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct MoveMessage {
     pub(crate) entity_type: String,
-    /// The RowKey that it leaves; the message is in its partition.
+    /// The RowKey of the source.
     pub(crate) row_key: String,
     pub(crate) to_table: String,
     pub(crate) to_partition: String,
@@ -32,28 +34,32 @@ impl Message for MoveMessage {
     const VERSION: u32 = 1;
 }
 
-/// The id of the move that a row is on, if any.
-pub(crate) fn move_of(row: &Row) -> Result<Option<&str>> {
+/// Returns the id of the move that a row is the source of, or `None`.
+pub(crate) fn move_id(row: &Row) -> Result<Option<&str>> {
     Ok(match row.get(MOVING)? {
         Some(ValueRef::String(id)) => Some(id),
         _ => None,
     })
 }
 
-/// Refuses a row that is on its way.
-pub(crate) fn stays(current: &Row) -> Result<()> {
-    match move_of(current)? {
+/// Checks that a row is not the source of a move.
+///
+/// # Errors
+///
+/// `is_moving` if it is.
+pub(crate) fn refuse_moving(current: &Row) -> Result<()> {
+    match move_id(current)? {
         None => Ok(()),
-        Some(_) => Err(on_its_way(current)),
+        Some(_) => Err(moving_error(current)),
     }
 }
 
-/// The error for a row that takes part in a move.
-pub(crate) fn on_its_way(row: &Row) -> Error {
+/// Returns the error for a row that takes part in a move.
+pub(crate) fn moving_error(row: &Row) -> Error {
     Error::moving(row.partition_key(), row.row_key())
 }
 
-/// The move that a row arrived by, and where it came from.
+/// The move that inserted a row, and the row's source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Arrival {
     pub(crate) id: String,
@@ -61,8 +67,8 @@ pub(crate) struct Arrival {
 }
 
 impl Arrival {
-    /// The move that a row arrived by, if any.
-    pub(crate) fn of(row: &Row) -> Result<Option<Self>> {
+    /// Reads by which move a row was inserted, or `None`.
+    pub(crate) fn from_row(row: &Row) -> Result<Option<Self>> {
         let Some(ValueRef::String(text)) = row.get(MOVED_BY)? else { return Ok(None) };
         let parsed: Option<[String; 5]> = serde_json::from_str(text).ok();
         Ok(parsed.map(|[id, table, partition_key, row_key, _]| Self {
@@ -71,7 +77,8 @@ impl Arrival {
         }))
     }
 
-    fn text(&self, source: &Row) -> String {
+    /// Writes the arrival and the source's ETag as JSON.
+    fn to_json(&self, source: &Row) -> String {
         let version = source.etag().map(|etag| etag.to_string()).unwrap_or_default();
         let Place { table, partition_key, row_key } = &self.from;
         serde_json::Value::from(vec![&*self.id, table, partition_key, row_key, &version])
@@ -79,8 +86,8 @@ impl Arrival {
     }
 }
 
-/// The row under other keys, or the same, with one of the moves' properties and without the other.
-fn with_keys(
+/// Returns the row under these keys, unmarked, or marked with the one property in `own`.
+fn with_mark(
     row: &Row,
     partition_key: &str,
     row_key: &str,
@@ -89,7 +96,7 @@ fn with_keys(
     let mut built = Row::build(partition_key, row_key);
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {
-        // Where it came from is kept while it is on its way again: an earlier move may not be over.
+        // `MOVED_BY` stays on a row that moves again, because its earlier move may not be over.
         let is_arriving = own.is_some_and(|(own, _)| own == MOVED_BY);
         if name != MOVING.as_bytes() && !(is_arriving && name == MOVED_BY.as_bytes()) {
             built.put(&String::from_utf8_lossy(name), value);
@@ -105,13 +112,18 @@ fn guard(row: &Row) -> Condition {
     Condition::for_etag(row.etag())
 }
 
-/// An effect on the primary alone.
-fn primary_alone(schema: &'static Schema, operation: Operation) -> Effect {
-    Effect::alone(Some(schema), operation, None)
+/// Returns the effect of one operation on a primary.
+fn primary_only(schema: &'static Schema, operation: Operation) -> Effect {
+    Effect::on_primary(Some(schema), operation, None)
 }
 
-/// The first step: the row says that it is on its way, so that typed writers keep off.
-pub(crate) fn departing<E: TableEntity>(
+/// Plans the first step of a move: marks the source as moving, so that typed writers keep off.
+///
+/// # Errors
+///
+/// `is_invalid` if the entity cannot be moved or changed in more than its keys; `is_moving` if it
+/// moves already.
+pub(crate) fn mark_moving<E: TableEntity>(
     stored: &Stored<E>,
     to_table: &str,
     id: &str,
@@ -129,10 +141,10 @@ pub(crate) fn departing<E: TableEntity>(
             "an entity with `{..:hmac}` in its keys is not moved; insert it where it belongs, then delete it here",
         );
     }
-    stays(row)?;
+    refuse_moving(row)?;
     let wanted = (**stored).to_row().map_err(place)?;
-    let arrived = with_keys(row, wanted.partition_key(), wanted.row_key(), None)?;
-    // What the entity does not know travels with it, such as where it came from before.
+    let arrived = with_mark(row, wanted.partition_key(), wanted.row_key(), None)?;
+    // Properties that the entity does not declare, such as `MOVED_BY`, are carried along.
     let entity = E::SCHEMA.primary().and_then(|family| read_any_version::<E>(&arrived, family));
     let carried = entity.and_then(|entity| entity.to_row()).map_err(place)?;
     if !carried.has_same_content(&wanted) {
@@ -147,49 +159,58 @@ pub(crate) fn departing<E: TableEntity>(
         to_partition: wanted.partition_key().to_owned(),
         to_row: wanted.row_key().to_owned(),
     };
-    let marked = with_keys(row, row.partition_key(), row.row_key(), Some((MOVING, id)))?;
-    Ok((primary_alone(E::SCHEMA, Operation::replace(marked, guard(row))), journey))
+    let marked = with_mark(row, row.partition_key(), row.row_key(), Some((MOVING, id)))?;
+    Ok((primary_only(E::SCHEMA, Operation::replace(marked, guard(row))), journey))
 }
 
-/// The source as it is where it arrives.
-fn arrived(source: &Row, journey: &MoveMessage, arrival: &Arrival) -> Result<Row> {
-    let own = arrival.text(source);
-    with_keys(source, &journey.to_partition, &journey.to_row, Some((MOVED_BY, &own)))
+/// Returns the row that the source becomes in the target.
+fn target_row(source: &Row, journey: &MoveMessage, arrival: &Arrival) -> Result<Row> {
+    let own = arrival.to_json(source);
+    with_mark(source, &journey.to_partition, &journey.to_row, Some((MOVED_BY, &own)))
 }
 
-/// The rows that follow from a primary.
+// Keys with tokens are refused by `mark_moving`, so that no step of a move makes any.
+fn derive(schema: &'static Schema, row: &Row) -> Result<Option<EntityRows>> {
+    schema.derive(row, &Tokens::none())?.into_known_rows(schema)
+}
+
+/// Returns the rows that follow from a primary.
+///
+/// # Errors
+///
+/// `is_unrecognized_entity` if the row is no primary of this type and a known version.
 fn rows_of(schema: &'static Schema, row: &Row) -> Result<EntityRows> {
-    let rows = (schema.derived)(row)?;
-    rows.ok_or_else(|| schema.unrecognized_error(&Recognition::Unmarked))
+    derive(schema, row)?.ok_or_else(|| schema.unrecognized_error(&Recognition::Unmarked))
 }
 
-/// The step in the target: the entity appears there.
-pub(crate) fn arriving(
+/// Plans the step that inserts the entity in the target.
+pub(crate) fn insert_target(
     schema: &'static Schema,
     source: &Row,
     journey: &MoveMessage,
     arrival: &Arrival,
 ) -> Result<Effect> {
-    let row = arrived(source, journey, arrival)?;
+    let row = target_row(source, journey, arrival)?;
     let new = Some(rows_of(schema, &row)?);
-    Ok(Effect { new, ..primary_alone(schema, Operation::insert(row)) })
+    Ok(Effect { new, ..primary_only(schema, Operation::insert(row)) })
 }
 
-/// What brings an entity that arrived before to what the source says since, if that changed: its
-/// properties are set, those that only the target has stay.
-pub(crate) fn renewing(
+/// Plans the step that sets the properties of a source that changed after its target was inserted.
+/// Properties that only the target has stay. Returns `None` if the source did not change, or if
+/// another move inserted the target.
+pub(crate) fn update_target(
     schema: &'static Schema,
     source: &Row,
     target: &Row,
     journey: &MoveMessage,
     arrival: &Arrival,
 ) -> Result<Option<Effect>> {
-    let is_other = Arrival::of(target)?.as_ref() != Some(arrival);
-    if is_other || target.get(MOVED_BY)? == Some(ValueRef::String(&arrival.text(source))) {
+    let is_other = Arrival::from_row(target)?.as_ref() != Some(arrival);
+    if is_other || target.get(MOVED_BY)? == Some(ValueRef::String(&arrival.to_json(source))) {
         return Ok(None);
     }
     let mut bag = target.to_bag()?;
-    for (name, value) in arrived(source, journey, arrival)?.to_bag()?.iter() {
+    for (name, value) in target_row(source, journey, arrival)?.to_bag()?.iter() {
         bag.set(name, value.clone());
     }
     let mut row = Row::build(target.partition_key(), target.row_key());
@@ -197,24 +218,24 @@ pub(crate) fn renewing(
         row.put(name, value.as_ref());
     }
     let row = row.finish()?.with_encrypted_names_of(source);
-    let (old, new) = ((schema.derived)(target)?, Some(rows_of(schema, &row)?));
+    let (old, new) = (derive(schema, target)?, Some(rows_of(schema, &row)?));
     let replace = Operation::replace(row, guard(target));
-    Ok(Some(Effect { old, new, ..primary_alone(schema, replace) }))
+    Ok(Some(Effect { old, new, ..primary_only(schema, replace) }))
 }
 
-/// The last step: the entity is gone where it was, in the version that was carried over.
-pub(crate) fn leaving(schema: &'static Schema, source: &Row) -> Result<Effect> {
+/// Plans the last step of a move: deletes the source under the ETag that was copied.
+pub(crate) fn delete_source(schema: &'static Schema, source: &Row) -> Result<Effect> {
     let delete = Operation::delete(source.partition_key(), source.row_key(), guard(source))?;
-    Ok(Effect { old: (schema.derived)(source)?, ..primary_alone(schema, delete) })
+    Ok(Effect { old: derive(schema, source)?, ..primary_only(schema, delete) })
 }
 
-/// A move that cannot be: the entity stays, and can be written again.
-pub(crate) fn staying(schema: &'static Schema, source: &Row) -> Result<Effect> {
-    Ok(primary_alone(schema, unmarked(source)?))
+/// Plans the end of a move that the target refuses: unmarks the source, which can be written again.
+pub(crate) fn abort(schema: &'static Schema, source: &Row) -> Result<Effect> {
+    Ok(primary_only(schema, unmark(source)?))
 }
 
-/// The row without the mark of its move.
-pub(crate) fn unmarked(source: &Row) -> Result<Operation> {
-    let row = with_keys(source, source.partition_key(), source.row_key(), None)?;
+/// Returns the operation that removes the mark of a move from its source.
+pub(crate) fn unmark(source: &Row) -> Result<Operation> {
+    let row = with_mark(source, source.partition_key(), source.row_key(), None)?;
     Ok(Operation::replace(row, guard(source)))
 }

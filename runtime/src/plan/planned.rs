@@ -1,33 +1,67 @@
-//! Whose row an operation writes, as far as its stored form depends on it.
+//! Planned operations: what a transaction writes, on whose behalf, and in which stored form.
 
 use crate::{
+    batch::Operation,
     entity::Schema,
     error::Result,
     key::{Family, FamilyKind},
 };
 
-/// Whose row it is.
+/// One operation of a transaction.
+#[derive(Debug, Clone)]
+pub(crate) struct Planned {
+    pub(crate) operation: Operation,
+    pub(crate) role: Role,
+    pub(crate) stored_as: StoredAs,
+}
+
+/// The reason why a transaction holds an operation. It tells whose mistake or lost race a failure
+/// of the operation is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Home {
-    /// An entity's: its own row or a copy.
+pub(crate) enum Role {
+    /// Writes the primary of the verb with this index.
+    Primary(usize),
+    /// Inserts a copy under a key that is new to the entity of the verb.
+    NewCopy(usize, &'static Family),
+    /// Writes a copy under a key that the entity of the verb, or another entity of the transaction,
+    /// has already.
+    KeptCopy(usize),
+    /// Deletes a copy under a key that its entity leaves.
+    OldCopy,
+    /// Writes a row of a local list.
+    List,
+    /// Deletes a claim, which makes its reservations valid.
+    Claim,
+    /// Writes the dirty row with this index.
+    Dirty(usize),
+    /// Inserts a message or a receipt.
+    Note,
+    /// Touches the fence of the partition.
+    Fence,
+}
+
+/// The form in which an operation's row is stored.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum StoredAs {
+    /// As a primary or copy of this type: its declared properties are encrypted.
     Entity(&'static Schema, &'static Family),
-    /// A row without a declared type.
+    /// As a row without a declared type: the client chooses which properties are encrypted.
     Untyped,
-    /// The framework's own, or a write that sets nothing new: stored as it is.
+    /// Unchanged: a row of the framework, or a write that sets no property of an entity.
     Framework,
 }
 
-impl Home {
-    /// The entity's own row; without a schema, an untyped one.
-    pub(crate) fn primary(schema: Option<&'static Schema>) -> Result<Self> {
+impl StoredAs {
+    /// Returns the form of a primary of this type. Without a type, the row is untyped.
+    pub(crate) fn primary_of(schema: Option<&'static Schema>) -> Result<Self> {
         match schema {
             Some(schema) => Ok(Self::Entity(schema, schema.primary()?)),
             None => Ok(Self::Untyped),
         }
     }
 
-    /// The copy of an index.
-    pub(crate) fn copy(schema: Option<&'static Schema>, family: &'static Family) -> Self {
+    /// Returns the form of a row of `family`. Rows of lists are the framework's.
+    pub(crate) fn copy_of(schema: Option<&'static Schema>, family: &'static Family) -> Self {
         match schema {
             Some(schema) if family.kind != FamilyKind::List => Self::Entity(schema, family),
             Some(_) => Self::Framework,
@@ -35,8 +69,8 @@ impl Home {
         }
     }
 
-    /// What is declared of the row.
-    pub(crate) fn schema(self) -> Option<(&'static Schema, &'static Family)> {
+    /// Returns type and family of an entity's row.
+    pub(crate) fn entity(self) -> Option<(&'static Schema, &'static Family)> {
         match self {
             Self::Entity(schema, family) => Some((schema, family)),
             Self::Untyped | Self::Framework => None,

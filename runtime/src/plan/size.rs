@@ -1,8 +1,8 @@
-//! What an operation takes when its row is sealed: sizes are known before any key is.
+//! Computes the size of an operation with its row encrypted, before any key is fetched.
 
 use std::borrow::Cow;
 
-use super::planned::Home;
+use super::planned::StoredAs;
 use crate::{
     batch::{Operation, Verb},
     entity::{SEAL, Schema, SealedColumn},
@@ -12,10 +12,11 @@ use crate::{
 };
 use crate::{edm::ValueRef, limits};
 
-/// Bytes of the property that vouches for all others.
+/// Number of bytes of the seal, the property that authenticates all others.
 const SEAL_BYTES: usize = 43;
 
-/// The operation with a row of the size that it is stored in; `family`: the primary's unless told.
+/// Returns the operation with a row of the size that is stored. `family` is that of a copy, or `None`
+/// for a primary.
 pub(super) fn as_stored<'o>(
     operation: &'o Operation,
     schema: Option<&'static Schema>,
@@ -27,16 +28,17 @@ pub(super) fn as_stored<'o>(
     if operation.verb() == Verb::Delete {
         return Ok(Cow::Borrowed(operation));
     }
-    let home = match family {
-        Some(family) => Home::copy(Some(schema), family),
-        None => Home::primary(Some(schema))?,
+    let stored_as = match family {
+        Some(family) => StoredAs::copy_of(Some(schema), family),
+        None => StoredAs::primary_of(Some(schema))?,
     };
-    let row = shape(operation.row(), operation.verb(), home)?;
+    let row = with_stored_size(operation.row(), operation.verb(), stored_as)?;
     Ok(Cow::Owned(operation.with_row(row)))
 }
 
-fn shape(row: &Row, verb: Verb, home: Home) -> Result<Row> {
-    let Some((schema, family)) = home.schema() else { return Ok(row.clone()) };
+/// Returns a row with zeros in place of encrypted values, of their lengths.
+fn with_stored_size(row: &Row, verb: Verb, stored_as: StoredAs) -> Result<Row> {
+    let Some((schema, family)) = stored_as.entity() else { return Ok(row.clone()) };
     let columns = schema.sealed_columns();
     let mut out = Row::build(row.partition_key(), row.row_key());
     let mut properties = row.properties();
@@ -44,11 +46,11 @@ fn shape(row: &Row, verb: Verb, home: Home) -> Result<Row> {
         let name = String::from_utf8_lossy(name);
         match columns.iter().find(|column| column.name == name) {
             None => out.put(&name, value),
-            Some(column) => put(&mut out, column, Some(value)),
+            Some(column) => put_zeros(&mut out, column, Some(value)),
         }
     }
     for column in hidden(&columns, row, verb, family)? {
-        put(&mut out, column, None);
+        put_zeros(&mut out, column, None);
     }
     if schema.sealed {
         out.put(SEAL, ValueRef::Binary(&[0; SEAL_BYTES]));
@@ -56,7 +58,7 @@ fn shape(row: &Row, verb: Verb, home: Home) -> Result<Row> {
     out.finish()
 }
 
-fn put(out: &mut RowBuilder, column: &SealedColumn, value: Option<ValueRef<'_>>) {
+fn put_zeros(out: &mut RowBuilder, column: &SealedColumn, value: Option<ValueRef<'_>>) {
     let zeros = vec![0; stored_len(value, column)];
     out.put(&column.name, ValueRef::Binary(&zeros));
     if let (Some((name, chars)), Some(_)) = (&column.companion, value) {
@@ -66,7 +68,7 @@ fn put(out: &mut RowBuilder, column: &SealedColumn, value: Option<ValueRef<'_>>)
 
 #[cfg(feature = "encrypt")]
 fn stored_len(value: Option<ValueRef<'_>>, column: &SealedColumn) -> usize {
-    // More than a property holds is refused all the same.
+    // The length is capped so that no huge buffer is made. A value over the limit is refused anyway.
     crate::seal::sealed_len(value, column.sealed.pad as usize).min(limits::PROPERTY_BYTES + 1)
 }
 
@@ -75,7 +77,8 @@ fn stored_len(_: Option<ValueRef<'_>>, _: &SealedColumn) -> usize {
     limits::PROPERTY_BYTES
 }
 
-/// The columns that are absent and not to be seen to be: of a row that is written whole.
+/// Returns the absent columns that are stored as encrypted values, so that nobody sees the absence.
+/// There are none unless the row is written whole.
 pub(crate) fn hidden<'c>(
     columns: &'c [SealedColumn],
     row: &Row,

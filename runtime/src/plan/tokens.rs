@@ -1,4 +1,4 @@
-//! Tokens of secret values, put where an entity's keys hold their places.
+//! Replaces placeholders in keys by tokens of secret values.
 
 #[cfg(feature = "encrypt")]
 use std::sync::Arc;
@@ -13,27 +13,27 @@ use crate::{
     row::Row,
 };
 
-/// What makes tokens; nothing, where an entity has none in its keys.
+/// Makes the tokens of secret values in keys. It has no key where no entity needs tokens.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tokens {
     #[cfg(feature = "encrypt")]
     key: Option<Arc<IndexKey>>,
 }
 
-/// Bits of a character.
+/// Number of bits in one character of a token.
 #[cfg(feature = "encrypt")]
 pub(crate) const BITS: u32 = 5;
 
-/// A token for each field that has one.
-type Made = Vec<(&'static str, String)>;
+/// The tokens of one entity, by field.
+type FieldTokens = Vec<(&'static str, String)>;
 
 impl Tokens {
-    /// For entities without tokens.
+    /// Creates a maker for entities without tokens. It fails to make any.
     pub(crate) fn none() -> Self {
         Self::default()
     }
 
-    /// Made with that key.
+    /// Creates a maker with an index key.
     #[cfg(feature = "encrypt")]
     pub(crate) fn with(key: Arc<IndexKey>) -> Self {
         Self { key: Some(key) }
@@ -41,17 +41,17 @@ impl Tokens {
 
     #[cfg(feature = "encrypt")]
     fn token(&self, table: &str, field: &str, value: ValueRef<'_>) -> Result<String> {
-        let key = self.key.as_ref().ok_or_else(|| missing(field))?;
+        let key = self.key.as_ref().ok_or_else(|| no_index_key(field))?;
         Ok(key.token(table, field, value))
     }
 
     #[cfg(not(feature = "encrypt"))]
     #[allow(clippy::unused_self, reason = "the other form has a key")]
     fn token(&self, _: &str, field: &str, _: ValueRef<'_>) -> Result<String> {
-        Err(missing(field))
+        Err(no_index_key(field))
     }
 
-    /// The token that stands beside a property: of so many characters.
+    /// Returns the token that is stored beside an encrypted property, `chars` characters long.
     #[cfg(feature = "encrypt")]
     pub(crate) fn short(
         &self,
@@ -60,42 +60,50 @@ impl Tokens {
         value: ValueRef<'_>,
         chars: u32,
     ) -> Result<String> {
-        let key = self.key.as_ref().ok_or_else(|| missing(property))?;
+        let key = self.key.as_ref().ok_or_else(|| no_index_key(property))?;
         Ok(key.short_token(table, property, value, chars.saturating_mul(BITS)))
     }
 
     #[cfg(not(feature = "encrypt"))]
     #[allow(clippy::unused_self, reason = "the other form has a key")]
     pub(crate) fn short(&self, _: &str, property: &str, _: ValueRef<'_>, _: u32) -> Result<String> {
-        Err(missing(property))
+        Err(no_index_key(property))
     }
 
-    /// The rows of an entity, of whichever version, with the tokens in their keys.
-    pub(crate) fn fill(&self, schema: &'static Schema, rows: EntityRows) -> Result<EntityRows> {
+    /// Puts the tokens into the keys of an entity's rows, of any version.
+    ///
+    /// # Errors
+    ///
+    /// `is_decode` if the primary lacks a field whose token a key needs.
+    pub(crate) fn apply_to(&self, schema: &'static Schema, rows: EntityRows) -> Result<EntityRows> {
         if !schema.has_tokens() {
             return Ok(rows);
         }
-        let made = self.of_row(schema, &rows.primary)?;
+        let tokens = self.tokens_of(schema, &rows.primary)?;
         let mut primary = rows.primary;
         for version in schema.versions() {
-            primary = rekeyed(&primary, version.primary()?, &made)?;
+            primary = with_tokens(&primary, version.primary()?, &tokens)?;
         }
-        check_made(schema.primary()?, &primary)?;
+        check_complete(schema.primary()?, &primary)?;
         let keyed = |copy: CopyRow| {
-            let row = rekeyed(&copy.row, copy.family, &made)?;
-            check_made(copy.family, &row)?;
+            let row = with_tokens(&copy.row, copy.family, &tokens)?;
+            check_complete(copy.family, &row)?;
             Ok(CopyRow { row, family: copy.family })
         };
         let remote_copies = rows.remote_copies.into_iter().map(keyed).collect::<Result<_>>()?;
         let local_copies = rows.local_copies.into_iter().map(keyed);
         let local_list_entries = rows.local_list_entries.into_iter().map(|entry| ListEntry {
-            row_key: filled(&entry.family.row, &entry.row_key, &made),
+            row_key: key_with_tokens(&entry.family.row, &entry.row_key, &tokens),
             id: primary.row_key().to_owned(),
             family: entry.family,
         });
         let remote_lists = rows.remote_lists.into_iter().map(|listed| RemoteList {
-            partition_key: filled(&listed.family.partition, &listed.partition_key, &made),
-            row_key: filled(&listed.family.row, &listed.row_key, &made),
+            partition_key: key_with_tokens(
+                &listed.family.partition,
+                &listed.partition_key,
+                &tokens,
+            ),
+            row_key: key_with_tokens(&listed.family.row, &listed.row_key, &tokens),
             family: listed.family,
         });
         let remote_lists = remote_lists.collect();
@@ -104,22 +112,22 @@ impl Tokens {
         Ok(EntityRows { primary, local_copies, remote_copies, local_list_entries, remote_lists })
     }
 
-    /// The tokens of the fields that a row holds.
-    fn of_row(&self, schema: &'static Schema, row: &Row) -> Result<Made> {
-        let mut made = Made::new();
+    /// Returns the tokens of the fields that a row holds.
+    fn tokens_of(&self, schema: &'static Schema, row: &Row) -> Result<FieldTokens> {
+        let mut tokens = FieldTokens::new();
         for field in schema.token_fields() {
-            if made.iter().any(|(known, _)| *known == field) {
+            if tokens.iter().any(|(known, _)| *known == field) {
                 continue;
             }
             if let Some(value) = row.get(field)? {
-                made.push((field, self.token(schema.table, field, value)?));
+                tokens.push((field, self.token(schema.table, field, value)?));
             }
         }
-        Ok(made)
+        Ok(tokens)
     }
 
-    /// The RowKey of the primary that a copy is one of, with the tokens of what the copy holds.
-    pub(crate) fn row_key(
+    /// Puts tokens of the values in `copy` into the RowKey of the copy's primary.
+    pub(crate) fn resolve_row_key(
         &self,
         schema: &'static Schema,
         row_key: &str,
@@ -128,23 +136,31 @@ impl Tokens {
         if !schema.has_tokens() {
             return Ok(row_key.to_owned());
         }
-        let made = self.of_row(schema, copy)?;
+        let tokens = self.tokens_of(schema, copy)?;
         let mut row_key = row_key.to_owned();
         for version in schema.versions() {
-            row_key = filled(&version.primary()?.row, &row_key, &made);
+            row_key = key_with_tokens(&version.primary()?.row, &row_key, &tokens);
         }
         Ok(row_key)
     }
 
-    /// The path with the tokens of the values that it was given.
-    pub(crate) fn path(&self, schema: &'static Schema, access: &Access) -> Result<Access> {
+    /// Puts tokens of the values that a path was given into the path.
+    pub(crate) fn resolve_tokens(
+        &self,
+        schema: &'static Schema,
+        access: &Access,
+    ) -> Result<Access> {
         if !access.is_open() {
             return Ok(access.clone());
         }
         access.with_tokens(|field, value| self.token(schema.table, field, value))
     }
 
-    /// Refuses a row whose keys have tokens of other values than the row holds.
+    /// Checks that the tokens in a row's keys are those of the values in the row.
+    ///
+    /// # Errors
+    ///
+    /// `is_decode` if a token is that of another value.
     pub(crate) fn check(
         &self,
         schema: &'static Schema,
@@ -156,7 +172,7 @@ impl Tokens {
             for (field, found) in template.find_tokens(key).unwrap_or_default() {
                 let Some(value) = row.get(field)? else { continue };
                 if self.token(schema.table, field, value)? != found {
-                    return Err(moved(field).at_keys(row.partition_key(), row.row_key()));
+                    return Err(wrong_token(field).at_keys(row.partition_key(), row.row_key()));
                 }
             }
         }
@@ -164,21 +180,22 @@ impl Tokens {
     }
 }
 
-fn rekeyed(row: &Row, family: &Family, made: &Made) -> Result<Row> {
-    let partition_key = filled(&family.partition, row.partition_key(), made);
-    row.with_keys(&partition_key, &filled(&family.row, row.row_key(), made))
+/// Returns the row with tokens in its keys.
+fn with_tokens(row: &Row, family: &Family, tokens: &FieldTokens) -> Result<Row> {
+    let partition_key = key_with_tokens(&family.partition, row.partition_key(), tokens);
+    row.with_keys(&partition_key, &key_with_tokens(&family.row, row.row_key(), tokens))
 }
 
-/// The key with tokens where their places are held.
-fn filled(template: &Template, key: &str, made: &Made) -> String {
+/// Returns the key with its placeholders replaced.
+fn key_with_tokens(template: &Template, key: &str, tokens: &FieldTokens) -> String {
     let token = |field: &str| {
-        made.iter().find(|(known, _)| *known == field).map(|(_, token)| token.as_str())
+        tokens.iter().find(|(known, _)| *known == field).map(|(_, token)| token.as_str())
     };
     template.replace_placeholders(key, token).unwrap_or_else(|| key.to_owned())
 }
 
-/// Refuses a key in which the place of a token is still held: nothing is stored under it.
-fn check_made(family: &Family, row: &Row) -> Result<()> {
+/// Checks that no key holds a placeholder any more, because nothing is stored under such a key.
+fn check_complete(family: &Family, row: &Row) -> Result<()> {
     for (template, key) in [(&family.partition, row.partition_key()), (&family.row, row.row_key())]
     {
         let tokens = template.find_tokens(key).unwrap_or_default();
@@ -190,13 +207,13 @@ fn check_made(family: &Family, row: &Row) -> Result<()> {
     Ok(())
 }
 
-fn missing(field: &str) -> Error {
+fn no_index_key(field: &str) -> Error {
     let message = "the key has a token of this field, and there is no key to make it with: give the client keys with `Client::builder().keys(..)`";
     let fault = SealFault::KeyUnavailable { retryable: false };
     Error::seal(fault, message).in_property(field)
 }
 
-fn moved(field: &str) -> Error {
+fn wrong_token(field: &str) -> Error {
     let message = "the row's key has the token of another value than the row holds: another program changed it; `check()` and `repair()` mend a copy";
     Error::new(ErrorKind::Decode, message).in_property(field)
 }

@@ -1,60 +1,39 @@
-//! The operations of one entity group transaction: the effects of several verbs, folded per row.
+//! Folds the effects of several verbs, row by row, into the operations of one entity group
+//! transaction.
 //!
-//! The caller's primaries come first, then copies, then lists, so that the failing index tells the
-//! caller's mistake from a taken key from a race for a list.
+//! The callers' primaries come first, then copies, then lists, then rows of the outbox. The index of
+//! the failing operation so tells a caller's mistake from a taken key and from a lost race.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{
-    change::Effect,
+    effect::Effect,
     list::{ListDelta, StoredList},
-    planned::Home,
+    planned::{Planned, Role, StoredAs},
 };
 use crate::{
     batch::{Condition, Operation, Verb},
     entity::CopyRow,
     error::{Error, ErrorKind, Result, ServiceCode},
-    key::Family,
     row::Row,
 };
 
-/// Whose row an operation writes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Role {
-    /// The primary of the caller's verb.
-    Primary(usize),
-    /// A copy under a key that is new to the entity of the verb.
-    NewCopy(usize, &'static Family),
-    /// A copy under a key that the entity of the verb, or another of the transaction, has already.
-    KeptCopy(usize),
-    /// A copy under a key that the entity leaves.
-    OldCopy,
-    /// A row of a list.
-    List,
-    /// A claim, which the transaction makes true.
-    Claim,
-    /// A dirty row, by its place among those of the transaction.
-    Dirty(usize),
-    /// A message, or the receipt of one.
-    Note,
-    /// The fence of the partition.
-    Fence,
-}
-
-/// The operations of a transaction, and whose they are.
+/// The operations of one entity group transaction, in the order in which they are sent.
 #[derive(Debug, Default)]
 pub(crate) struct TransactionPlan {
-    pub(crate) operations: Vec<Operation>,
-    pub(crate) roles: Vec<Role>,
-    /// Whose rows they write.
-    pub(crate) homes: Vec<Home>,
-    rows: HashMap<String, usize>,
+    planned: Vec<Planned>,
+    /// The position of the operation on each row, by RowKey.
+    by_row_key: HashMap<String, usize>,
 }
 
 impl TransactionPlan {
-    /// The transaction of these effects, in the caller's order. `lists`: what was read of every
-    /// list that they change; `missing`: old copies that are known not to be there.
-    pub(crate) fn of(
+    /// Plans the transaction of these effects, in the caller's order. `lists` holds every list that
+    /// they change, as it was read. `missing` names old copies that are known not to exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if two verbs write one row or take one key, or if a list is too large.
+    pub(crate) fn new(
         effects: &[impl AsRef<Effect>],
         lists: &BTreeMap<String, Option<StoredList>>,
         missing: &HashSet<String>,
@@ -62,9 +41,11 @@ impl TransactionPlan {
         let mut transaction = Self::default();
         for (verb, effect) in effects.iter().enumerate() {
             let effect = effect.as_ref();
-            let home = Home::primary(effect.schema)?;
+            let stored_as = StoredAs::primary_of(effect.schema)?;
             for operation in &effect.primary {
-                transaction.add_primary(verb, home, operation.clone())?;
+                let role = Role::Primary(verb);
+                let planned = Planned { operation: operation.clone(), role, stored_as };
+                transaction.add_primary(verb, planned)?;
             }
         }
         for (verb, effect) in effects.iter().enumerate() {
@@ -83,32 +64,35 @@ impl TransactionPlan {
         for (row_key, delta) in list_deltas(effects) {
             let current = lists.get(&row_key).and_then(Option::as_ref);
             for operation in delta.operations((&partition_key, &row_key), current)? {
-                transaction.push(Role::List, Home::Framework, operation);
+                transaction.push_framework_row(Role::List, operation);
             }
         }
         Ok(transaction)
     }
 
-    /// Adds a row of the outbox; the fence comes last.
-    pub(crate) fn record(&mut self, role: Role, operation: Operation) {
-        self.push(role, Home::Framework, operation);
+    /// Returns the operations, in the order in which they are sent.
+    pub(crate) fn planned(&self) -> &[Planned] {
+        &self.planned
     }
 
-    fn push(&mut self, role: Role, home: Home, operation: Operation) {
-        self.rows.insert(operation.row().row_key().to_owned(), self.operations.len());
-        self.operations.push(operation);
-        self.roles.push(role);
-        self.homes.push(home);
+    /// Adds an operation on a row of the framework. The fence must come last.
+    pub(crate) fn push_framework_row(&mut self, role: Role, operation: Operation) {
+        self.push(Planned { operation, role, stored_as: StoredAs::Framework });
     }
 
-    fn earlier(&self, row_key: &str) -> Option<(usize, Role)> {
-        let at = *self.rows.get(row_key)?;
-        Some((at, *self.roles.get(at)?))
+    fn push(&mut self, planned: Planned) {
+        let row_key = planned.operation.row().row_key().to_owned();
+        self.by_row_key.insert(row_key, self.planned.len());
+        self.planned.push(planned);
     }
 
-    fn add_primary(&mut self, verb: usize, home: Home, operation: Operation) -> Result<()> {
-        if let Some((_, Role::Primary(earlier))) = self.earlier(operation.row().row_key()) {
-            let row = operation.row();
+    fn earlier(&mut self, row_key: &str) -> Option<&mut Planned> {
+        self.planned.get_mut(*self.by_row_key.get(row_key)?)
+    }
+
+    fn add_primary(&mut self, verb: usize, planned: Planned) -> Result<()> {
+        let row = planned.operation.row();
+        if let Some(Planned { role: Role::Primary(earlier), .. }) = self.earlier(row.row_key()) {
             let message = format!(
                 "an entity group transaction writes a row once, and operations {earlier} and {verb} write the same"
             );
@@ -116,7 +100,7 @@ impl TransactionPlan {
                 .at_operation(verb)
                 .at_keys(row.partition_key(), row.row_key()));
         }
-        self.push(Role::Primary(verb), home, operation);
+        self.push(planned);
         Ok(())
     }
 
@@ -130,37 +114,40 @@ impl TransactionPlan {
         let old = effect.old.as_ref().map(|rows| rows.local_copies.as_slice()).unwrap_or_default();
         let new = effect.new.as_ref().map(|rows| rows.local_copies.as_slice()).unwrap_or_default();
         for copy in old {
-            let kept = new.iter().any(|new| same_key(copy, new));
-            if !kept && !missing.contains(copy.row.row_key()) {
+            let is_kept = new.iter().any(|new| have_same_key(copy, new));
+            if !is_kept && !missing.contains(copy.row.row_key()) {
                 let row = &copy.row;
-                let delete = Operation::delete(row.partition_key(), row.row_key(), Condition::Any)?;
-                let home = Home::copy(effect.schema, copy.family);
-                self.fold(Role::OldCopy, home, delete).map_err(|earlier| taken(earlier, copy))?;
+                let operation =
+                    Operation::delete(row.partition_key(), row.row_key(), Condition::Any)?;
+                let stored_as = StoredAs::copy_of(effect.schema, copy.family);
+                self.fold(Planned { operation, role: Role::OldCopy, stored_as })
+                    .map_err(|earlier| taken(earlier, copy))?;
             }
         }
-        // A copy that need not hold the primary's RowKey is written when that changes too, so that
-        // a copy that stood still has had one owner: what a check beside writers goes by.
-        let moved = effect
+        // A copy's key need not hold the primary's RowKey. The copy is written also if only that
+        // changes: a check that runs beside writers relies on one owner per version of a copy.
+        let has_moved = effect
             .old
             .as_ref()
             .zip(effect.new.as_ref())
             .is_some_and(|(old, new)| old.primary.row_key() != new.primary.row_key());
         for copy in new {
-            let (role, operation) = match old.iter().find(|old| same_key(old, copy)) {
-                Some(old) if !moved && old.row.has_same_content(&copy.row) => continue,
+            let (role, operation) = match old.iter().find(|old| have_same_key(old, copy)) {
+                Some(old) if !has_moved && old.row.has_same_content(&copy.row) => continue,
                 Some(_) => (Role::KeptCopy(verb), Operation::insert_or_replace(copy.row.clone())),
                 None => (Role::NewCopy(verb, copy.family), Operation::insert(copy.row.clone())),
             };
-            let home = Home::copy(effect.schema, copy.family);
-            self.fold(role, home, operation).map_err(|earlier| taken(earlier, copy))?;
+            let stored_as = StoredAs::copy_of(effect.schema, copy.family);
+            self.fold(Planned { operation, role, stored_as })
+                .map_err(|earlier| taken(earlier, copy))?;
         }
         Ok(())
     }
 
-    /// The verb that an operation is there for, where it is one's alone.
-    pub(crate) fn verb_of(&self, operation: usize) -> Option<usize> {
-        match self.roles.get(operation)? {
-            Role::Primary(verb) | Role::NewCopy(verb, _) | Role::KeptCopy(verb) => Some(*verb),
+    /// Returns the verb whose primary or copy the operation at this position writes.
+    pub(crate) fn verb_at(&self, position: usize) -> Option<usize> {
+        match self.planned.get(position)?.role {
+            Role::Primary(verb) | Role::NewCopy(verb, _) | Role::KeptCopy(verb) => Some(verb),
             Role::OldCopy
             | Role::List
             | Role::Claim
@@ -170,23 +157,24 @@ impl TransactionPlan {
         }
     }
 
-    /// Adds an operation on a copy, or joins it with the one that the transaction has on its row:
-    /// a key that one entity leaves and another takes is replaced. Where another verb's entity has
-    /// the key, the error is that verb.
-    fn fold(&mut self, role: Role, home: Home, operation: Operation) -> Result<(), Option<usize>> {
-        let Some((at, earlier)) = self.earlier(operation.row().row_key()) else {
-            self.push(role, home, operation);
+    /// Adds an operation on a copy, or joins it with the transaction's operation on its row: a key
+    /// that one entity leaves and another takes is replaced.
+    ///
+    /// # Errors
+    ///
+    /// Returns the verb whose entity has the key already.
+    fn fold(&mut self, later: Planned) -> Result<(), Option<usize>> {
+        let Some(earlier) = self.earlier(later.operation.row().row_key()) else {
+            self.push(later);
             return Ok(());
         };
-        let (row, role, home) = match (earlier, role) {
+        let (row, verb, stored_as) = match (earlier.role, later.role) {
             (Role::OldCopy, Role::OldCopy) => return Ok(()),
             (Role::OldCopy, Role::NewCopy(verb, _) | Role::KeptCopy(verb)) => {
-                (operation.row().clone(), Role::KeptCopy(verb), home)
+                (later.operation.row().clone(), verb, later.stored_as)
             }
             (Role::NewCopy(verb, _) | Role::KeptCopy(verb), Role::OldCopy) => {
-                let both = self.operations.get(at).zip(self.homes.get(at));
-                let Some((earlier, home)) = both else { return Ok(()) };
-                (earlier.row().clone(), Role::KeptCopy(verb), *home)
+                (earlier.operation.row().clone(), verb, earlier.stored_as)
             }
             (Role::Primary(verb) | Role::NewCopy(verb, _) | Role::KeptCopy(verb), _) => {
                 return Err(Some(verb));
@@ -201,40 +189,38 @@ impl TransactionPlan {
                 _,
             ) => return Err(None),
         };
-        let slots = (self.operations.get_mut(at), self.roles.get_mut(at), self.homes.get_mut(at));
-        if let (Some(slot), Some(slot_role), Some(slot_home)) = slots {
-            *slot = Operation::insert_or_replace(row);
-            *slot_role = role;
-            *slot_home = home;
-        }
+        let operation = Operation::insert_or_replace(row);
+        *earlier = Planned { operation, role: Role::KeptCopy(verb), stored_as };
         Ok(())
     }
 
-    /// The operation that writes the row of that key.
+    /// Returns the position of the operation on the row with this RowKey.
     pub(crate) fn position(&self, row_key: &str) -> Option<usize> {
-        self.rows.get(row_key).copied()
+        self.by_row_key.get(row_key).copied()
     }
 
-    /// The operation that carries the result of each verb, by the verb.
-    pub(crate) fn results(&self, verbs: usize) -> Vec<Option<usize>> {
+    /// Returns, for each of `verbs` verbs, the position of the operation whose answer is the verb's
+    /// result: the last one on its primary that is no deletion, else the first.
+    pub(crate) fn result_positions(&self, verbs: usize) -> Vec<Option<usize>> {
         let mut results = vec![None; verbs];
-        for (at, (role, operation)) in self.roles.iter().zip(&self.operations).enumerate() {
-            let Role::Primary(verb) = role else { continue };
-            if let Some(slot) = results.get_mut(*verb)
-                && (slot.is_none() || operation.verb() != Verb::Delete)
+        for (position, planned) in self.planned.iter().enumerate() {
+            let Role::Primary(verb) = planned.role else { continue };
+            if let Some(slot) = results.get_mut(verb)
+                && (slot.is_none() || planned.operation.verb() != Verb::Delete)
             {
-                *slot = Some(at);
+                *slot = Some(position);
             }
         }
         results
     }
 }
 
-fn same_key(a: &CopyRow, b: &CopyRow) -> bool {
+fn have_same_key(a: &CopyRow, b: &CopyRow) -> bool {
     a.family.name == b.family.name && a.row.row_key() == b.row.row_key()
 }
 
-/// Two entities of the transaction derive one copy; `holder`: the primary of the other one.
+/// Returns the error for two entities of the transaction with one key of an index. `holder` is the
+/// primary of the other entity.
 fn taken_within(copy: &CopyRow, verb: usize, holder: Option<&Row>) -> Error {
     let index = copy.family.name;
     let message = match holder {
@@ -254,7 +240,7 @@ fn taken_within(copy: &CopyRow, verb: usize, holder: Option<&Row>) -> Error {
     }
 }
 
-/// What the effects change in lists, by the RowKey of the list's head.
+/// Returns the changes of local lists that follow from the effects, by the RowKey of the list's head.
 pub(crate) fn list_deltas(effects: &[impl AsRef<Effect>]) -> BTreeMap<String, ListDelta> {
     let mut deltas: BTreeMap<String, ListDelta> = BTreeMap::new();
     for effect in effects {

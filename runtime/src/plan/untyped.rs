@@ -1,6 +1,6 @@
-//! Verbs on rows without a declared type: one operation each.
+//! Plans the verbs on rows without a declared type: one operation each, without a read.
 
-use super::{Change, Effect};
+use super::{Change, Effect, change::Unresolved};
 use crate::{
     batch::{Condition, Operation},
     entity::{DynamicEntity, Stored},
@@ -8,17 +8,21 @@ use crate::{
     row::Row,
 };
 
-/// Put an entity without a type in place of the version that was read.
-pub(crate) fn replace_row<S>(stored: &Stored<S>, entity: &DynamicEntity) -> Result<Change> {
-    same_keys(stored, entity)?;
+/// Replaces an untyped row under the ETag with which it was read.
+///
+/// # Errors
+///
+/// `is_invalid` if the keys of the entity changed.
+pub(crate) fn replace_row<S>(stored: &Stored<S>, entity: &DynamicEntity) -> Result<Unresolved> {
+    refuse_changed_keys(stored, entity)?;
     let row = entity.to_row()?;
     let replace = Operation::replace(row.clone(), Condition::Match(stored.etag()));
-    Ok(Change::ready(Effect::alone(None, replace, Some(row))))
+    Ok(on_row(replace, Some(row)))
 }
 
-/// An entity without a type is written back where it was read: nothing says what else its keys
-/// stand in.
-pub(crate) fn same_keys<S>(stored: &Stored<S>, entity: &DynamicEntity) -> Result<()> {
+/// Checks that an untyped entity still has the keys with which it was read.
+// Nothing says which other properties or rows follow from its keys, so it cannot be moved.
+pub(crate) fn refuse_changed_keys<S>(stored: &Stored<S>, entity: &DynamicEntity) -> Result<()> {
     if (stored.partition_key(), stored.row_key()) == (entity.partition_key(), entity.row_key()) {
         return Ok(());
     }
@@ -30,20 +34,24 @@ pub(crate) fn same_keys<S>(stored: &Stored<S>, entity: &DynamicEntity) -> Result
     Err(Error::new(ErrorKind::Invalid, message).at_keys(stored.partition_key(), stored.row_key()))
 }
 
-/// Create the row of an entity without a type.
-pub(crate) fn insert_row(row: Row) -> Change {
-    Change::ready(Effect::alone(None, Operation::insert(row.clone()), Some(row)))
+/// Inserts an untyped row.
+pub(crate) fn insert_row(row: Row) -> Unresolved {
+    on_row(Operation::insert(row.clone()), Some(row))
 }
 
-/// Create the row of an entity without a type, or put it in place of what is there.
-pub(crate) fn insert_or_replace_row(row: Row) -> Change {
-    Change::ready(Effect::alone(None, Operation::insert_or_replace(row.clone()), Some(row)))
+/// Inserts an untyped row or replaces the stored one.
+pub(crate) fn insert_or_replace_row(row: Row) -> Unresolved {
+    on_row(Operation::insert_or_replace(row.clone()), Some(row))
 }
 
-/// Delete the row of an entity without a type, in the version that was read.
-pub(crate) fn delete_row<S>(stored: &Stored<S>) -> Result<Change> {
+/// Deletes an untyped row under the ETag with which it was read.
+pub(crate) fn delete_row<S>(stored: &Stored<S>) -> Result<Unresolved> {
     let (partition_key, row_key) = (stored.partition_key(), stored.row_key());
     let guard = Condition::Match(stored.etag());
     let delete = Operation::delete(partition_key, row_key, guard)?;
-    Ok(Change::ready(Effect::alone(None, delete, None)))
+    Ok(on_row(delete, None))
+}
+
+fn on_row(operation: Operation, row: Option<Row>) -> Unresolved {
+    Unresolved::Ready(Change::with_effect(Effect::on_primary(None, operation, row)))
 }

@@ -110,7 +110,9 @@ impl Request {
     /// Fills the tokens into the keys of a path; a path without `{..:hmac}` parts stays as it is.
     pub(crate) async fn with_key_tokens(&self, access: &Access) -> Result<Access> {
         match self.schema.or(self.tokens) {
-            Some(schema) if access.is_open() => self.store.tokens().await?.path(schema, access),
+            Some(schema) if access.is_open() => {
+                self.store.tokens().await?.resolve_tokens(schema, access)
+            }
             _ if access.is_open() => {
                 let message =
                     "the path has a token in its keys, which only a query of its own type can make";

@@ -16,7 +16,7 @@ use crate::{
     key::Family,
     page::Cursor,
     plan::{
-        Ids, StoredList, Tokens,
+        IdForm, StoredList, Tokens,
         outbox::{ListAddress, list_entry_keys},
     },
     row::Row,
@@ -77,8 +77,8 @@ async fn ids<E: TableEntity>(
     let mut ids = Vec::new();
     for row in page {
         let row = row?;
-        let of = if remote.is_some() { Ids::Anywhere } else { Ids::RowKeys };
-        let list = StoredList::of(row.clone(), of).map_err(|error| at(&row, error))?;
+        let of = if remote.is_some() { IdForm::KeyArrays } else { IdForm::RowKeys };
+        let list = StoredList::from_head(row.clone(), of).map_err(|error| at(&row, error))?;
         match remote {
             Some(family) => ids.extend(keys_of::<E>(request, family, &list.ids)),
             None => {
@@ -177,8 +177,8 @@ impl Belongs {
     }
 
     fn holds<E: TableEntity>(&self, row: &Row) -> Result<bool> {
-        let Some(rows) = (E::SCHEMA.derived)(row)? else { return Ok(false) };
-        let rows = self.tokens.fill(E::SCHEMA, rows)?;
+        let derived = E::SCHEMA.derive(row, &self.tokens)?;
+        let Some(rows) = derived.into_known_rows(E::SCHEMA)? else { return Ok(false) };
         let mut listed = rows.remote_lists.iter().filter(|listed| {
             listed.family.name == self.family.name && listed.family.in_blob == self.family.in_blob
         });

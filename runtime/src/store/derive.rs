@@ -17,9 +17,8 @@ pub(crate) async fn derived(
     primary: &Row,
 ) -> Result<Option<EntityRows>> {
     let plain = store.opened(table, primary.clone(), schema).await?;
-    let Some(rows) = (schema.derived)(&plain)? else { return Ok(None) };
-    let rows = store.tokens_of(schema).await?.fill(schema, rows)?;
-    Ok(Some(rows.with_encrypted_names_of(&plain)))
+    let tokens = store.tokens_of(schema).await?;
+    schema.derive(&plain, &tokens)?.into_known_rows(schema)
 }
 
 /// A copy that a primary derives, and the version of the primary.

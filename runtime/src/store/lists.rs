@@ -12,7 +12,7 @@ use crate::{
     backend::{Read, Scan},
     error::{Error, ErrorKind, Result},
     filter::Filter,
-    plan::{Ids, StoredList, outbox::ListAddress, spill_bounds},
+    plan::{IdForm, StoredList, outbox::ListAddress, spill_bounds},
     row::Row,
 };
 
@@ -49,7 +49,7 @@ pub(crate) async fn find_list(store: &Store, place: &ListAddress) -> Result<Foun
     if place.in_blob {
         return find_blob(store, place).await.map_err(|error| at(place, error));
     }
-    let list = read_list_of(store, table, (partition_key, row_key), Ids::Anywhere).await;
+    let list = read_list_of(store, table, (partition_key, row_key), IdForm::KeyArrays).await;
     list.map(FoundList::Rows).map_err(|error| at(place, error))
 }
 
@@ -123,7 +123,7 @@ pub(crate) async fn read_list(
     partition_key: &str,
     row_key: &str,
 ) -> Result<Option<StoredList>> {
-    read_list_of(store, table, (partition_key, row_key), Ids::RowKeys).await
+    read_list_of(store, table, (partition_key, row_key), IdForm::RowKeys).await
 }
 
 /// The same for a list of such ids.
@@ -131,12 +131,12 @@ pub(crate) async fn read_list_of(
     store: &Store,
     table: &str,
     (partition_key, row_key): (&str, &str),
-    of: Ids,
+    of: IdForm,
 ) -> Result<Option<StoredList>> {
     let head = Read { table, partition_key, row_key, select: None };
     let Some(mut row) = store.read(head).await? else { return Ok(None) };
     for attempt in 0..backoff::ATTEMPTS {
-        let mut list = StoredList::of(row, of)?;
+        let mut list = StoredList::from_head(row, of)?;
         if list.spills() == 0 {
             return Ok(Some(list));
         }

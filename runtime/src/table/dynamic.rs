@@ -202,7 +202,7 @@ impl DynamicTable {
     ///
     /// `is_precondition_failed` where the row changed since.
     pub async fn replace(&self, stored: &Stored<DynamicEntity>) -> Result<Stored<DynamicEntity>> {
-        plan::same_keys(stored, stored).map_err(|error| error.in_table(&self.name))?;
+        plan::refuse_changed_keys(stored, stored).map_err(|error| error.in_table(&self.name))?;
         let guard = Condition::Match(stored.etag());
         self.put(stored, |row| Operation::replace(row, guard)).await
     }
@@ -367,7 +367,7 @@ impl Rewritable for DynamicEntity {
 
 /// The properties that are not as they were read.
 fn changes(stored: &Stored<DynamicEntity>) -> Result<DynamicEntity> {
-    plan::same_keys(stored, stored)?;
+    plan::refuse_changed_keys(stored, stored)?;
     let before = stored.row().to_bag()?;
     if let Some((gone, _)) = before.iter().find(|(name, _)| stored.get(name).is_none()) {
         let message = "a merge removes no property; write the entity with `replace`";
@@ -386,7 +386,7 @@ fn changes(stored: &Stored<DynamicEntity>) -> Result<DynamicEntity> {
 }
 
 fn untyped(operation: Operation) -> Placed {
-    Placed::new(operation, plan::Home::Untyped)
+    Placed::new(operation, plan::StoredAs::Untyped)
 }
 
 fn with_version(entity: DynamicEntity, row: Row, written: Written) -> Stored<DynamicEntity> {

@@ -12,7 +12,7 @@ use crate::{
     },
     plan::{
         Change,
-        moves::{Arrival, departing, move_of, on_its_way},
+        moves::{Arrival, mark_moving, move_id, moving_error},
         outbox::{Place, insert_message, message_row},
     },
 };
@@ -72,7 +72,7 @@ impl<E: TableEntity> Table<E> {
     pub async fn move_to(&self, stored: &Stored<E>, target: &Self) -> Result<Moving> {
         let place = |error: Error| error.in_table(&self.name);
         let id = self.client.outbox().store.random.id();
-        let (effect, journey) = departing(stored, &target.name, &id).map_err(place)?;
+        let (effect, journey) = mark_moving(stored, &target.name, &id).map_err(place)?;
         let is_same_table = self.name.eq_ignore_ascii_case(&target.name);
         if is_same_table && journey.to_partition == stored.partition_key() {
             if journey.to_row == stored.row_key() {
@@ -92,7 +92,7 @@ impl<E: TableEntity> Table<E> {
             has_messages: true,
             ..ExtraRows::default()
         };
-        let changes = [Change::ready(effect)];
+        let changes = [Change::with_effect(effect)];
         commit_with(self.client.outbox(), &self.name, &changes, &extra_rows)
             .await
             .map_err(Error::without_operation)?;
@@ -118,15 +118,15 @@ impl<E: TableEntity> Table<E> {
     /// Refuses an entity whose last move is not over: what is changed where it came from would not
     /// find it any more.
     async fn has_arrived(&self, stored: &Stored<E>) -> Result<()> {
-        let Some(Arrival { id, from }) = Arrival::of(stored.row())? else { return Ok(()) };
+        let Some(Arrival { id, from }) = Arrival::from_row(stored.row())? else { return Ok(()) };
         let Place { table, partition_key, row_key } = &from;
         let read = Read { table, partition_key, row_key, select: None };
         let left = match self.client.store().read(read).await {
             Err(error) if error.is_table_missing() => None,
             read => read?,
         };
-        match left.as_ref().map(move_of).transpose()?.flatten() {
-            Some(other) if other == id => Err(on_its_way(stored.row())),
+        match left.as_ref().map(move_id).transpose()?.flatten() {
+            Some(other) if other == id => Err(moving_error(stored.row())),
             _ => Ok(()),
         }
     }

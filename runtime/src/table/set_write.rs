@@ -19,7 +19,7 @@ pub fn replacement_of<S: EntitySet, E: TableEntity>(
     place: usize,
 ) -> Result<BulkChange> {
     is_still(stored, place)?;
-    plan::replace_by(stored, member).map(BulkChange)
+    plan::replace_with(stored, member).map(BulkChange)
 }
 
 /// How a variant of a set is deleted.

@@ -1,13 +1,13 @@
 //! Entity group transactions: several writes, all or nothing.
 
-use std::{borrow::Cow, collections::HashMap, ops::Deref};
+use std::{collections::HashMap, ops::Deref};
 
 use super::{
     bulk::group::{BulkVerb, Rewritable, Writable},
     client::Client,
 };
 use crate::outbox::{
-    commit::{Outcome, commit_with, keyed},
+    commit::{Outcome, commit_with, resolve_changes},
     guard::Guard,
     outbox_plan::ExtraRows,
 };
@@ -17,7 +17,7 @@ use crate::{
     error::{Error, ErrorKind, Result, ServiceCode},
     limits::{BATCH_OPERATIONS, REQUEST_BYTES},
     plan::{
-        self, Change,
+        self, Change, Unresolved,
         outbox::{insert_message, insert_receipt, message_row},
     },
     row::Row,
@@ -40,7 +40,7 @@ pub struct Transaction {
     table: Option<String>,
     /// Whether the caller named the table; then every entity goes there.
     named: bool,
-    changes: Vec<Change>,
+    verbs: Vec<Unresolved>,
     known: Known,
     /// Messages that are to be stored, in whichever partition.
     messages: Vec<Row>,
@@ -81,7 +81,7 @@ impl Transaction {
             client,
             named: table.is_some(),
             table,
-            changes: Vec::new(),
+            verbs: Vec::new(),
             known: Known::default(),
             messages: Vec::new(),
             effect_of: None,
@@ -220,10 +220,12 @@ impl Transaction {
     /// Its table and partition, with the tokens of its keys; `None` for one of nothing.
     pub(crate) async fn place(&self) -> Result<Option<(String, String)>> {
         let Some(table) = self.table.clone() else { return Ok(None) };
-        let changes = keyed(self.client.outbox(), &table, &self.changes).await?;
-        let partition_key = match &changes {
-            Cow::Owned(changes) => changes.first().map(|change| change.keys().0.to_owned()),
-            Cow::Borrowed(_) => self.known.partition_key.clone(),
+        let partition_key = if self.needs_tokens() {
+            let verbs = self.verbs.clone();
+            let changes = resolve_changes(self.client.outbox(), &table, verbs).await?;
+            changes.first().map(|change| change.keys().0.to_owned())
+        } else {
+            self.known.partition_key.clone()
         };
         Ok(partition_key.map(|partition_key| (table, partition_key)))
     }
@@ -252,26 +254,30 @@ impl Transaction {
 
     /// How many verbs are in it.
     pub fn len(&self) -> usize {
-        self.changes.len()
+        self.verbs.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.changes.is_empty()
+        self.verbs.is_empty()
     }
 
-    fn add(&mut self, declared: &str, change: Result<Change>) -> Result<&mut Self> {
-        let verb = self.changes.len();
+    fn needs_tokens(&self) -> bool {
+        self.verbs.iter().any(|verb| matches!(verb, Unresolved::NeedsTokens(_)))
+    }
+
+    fn add(&mut self, declared: &str, added: Result<Unresolved>) -> Result<&mut Self> {
+        let verb = self.verbs.len();
         let named = self.table.clone().filter(|_| self.named);
         let table = named.as_deref().unwrap_or(declared);
         let place = |error: Error| error.in_table(table).at_operation(verb);
-        let change = change.map_err(place)?;
+        let added = added.map_err(place)?;
         self.same_table(declared).map_err(place)?;
-        // One whose keys have tokens is looked at when these are made.
-        if !matches!(change, Change::Keyed(_)) {
-            self.known.admit(verb, &change).map_err(place)?;
+        // A verb that needs tokens has no keys yet: `commit` admits it.
+        if let Unresolved::Ready(change) = &added {
+            self.known.admit(verb, change).map_err(place)?;
         }
-        self.changes.push(change);
+        self.verbs.push(added);
         Ok(self)
     }
 
@@ -302,14 +308,15 @@ impl Transaction {
     ///
     /// What the failing verb would fail with alone; [`failed_index`](Error::failed_index) is the
     /// verb, counted from 0. Nothing was applied.
-    pub async fn commit(self) -> Result<Committed> {
+    pub async fn commit(mut self) -> Result<Committed> {
         let table = self.table.clone().unwrap_or_default();
-        let changes = keyed(self.client.outbox(), &table, &self.changes).await?;
-        let rekeyed = match &changes {
-            Cow::Owned(changes) => Some(admitted(&table, changes)?),
-            Cow::Borrowed(_) => None,
-        };
-        let extra_rows = self.extra_rows(rekeyed.as_ref().unwrap_or(&self.known))?;
+        let needs_tokens = self.needs_tokens();
+        let verbs = std::mem::take(&mut self.verbs);
+        let changes = resolve_changes(self.client.outbox(), &table, verbs).await?;
+        if needs_tokens {
+            self.known = admitted(&table, &changes)?;
+        }
+        let extra_rows = self.extra_rows(&self.known)?;
         let landed = commit_with(self.client.outbox(), &table, &changes, &extra_rows).await?;
         let written = landed.outcomes.into_iter().map(result).collect();
         Ok(Committed { written, pending: landed.pending })
@@ -340,7 +347,7 @@ impl Known {
             );
             return Err(place(Error::service(ServiceCode::InvalidDuplicateRow, message)));
         }
-        let (operations, bytes) = change.least_size()?;
+        let (operations, bytes) = change.min_size()?;
         self.grow(operations, bytes).map_err(place)?;
         self.partition_key.get_or_insert_with(|| partition_key.to_owned());
         self.rows.insert(row_key.to_owned(), verb);

@@ -296,8 +296,12 @@ impl<E: TableEntity> Table<E> {
         if !access.is_open() {
             return Ok(Cow::Borrowed(access));
         }
-        let keyed =
-            self.client.store().tokens().await.and_then(|tokens| tokens.path(E::SCHEMA, access));
+        let keyed = self
+            .client
+            .store()
+            .tokens()
+            .await
+            .and_then(|tokens| tokens.resolve_tokens(E::SCHEMA, access));
         keyed.map(Cow::Owned).map_err(|error| error.in_table(&self.name))
     }
 }

@@ -8,8 +8,8 @@ use crate::{
     batch::Written,
     entity::{BackgroundWork, Patch, Point, Stored, TableEntity},
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
-    outbox::commit::{Landed, Outcome, commit},
-    plan::{self, Change},
+    outbox::commit::{Landed, Outcome, commit, resolve_change},
+    plan::{self, Unresolved},
 };
 
 impl<E: TableEntity> Table<E> {
@@ -185,8 +185,9 @@ impl<E: TableEntity> Table<E> {
         }
     }
 
-    async fn write(&self, change: Result<Change>) -> Result<(Outcome, BackgroundWork)> {
-        let change = change.map_err(|error| error.in_table(&self.name))?;
+    async fn write(&self, verb: Result<Unresolved>) -> Result<(Outcome, BackgroundWork)> {
+        let verb = verb.map_err(|error| error.in_table(&self.name))?;
+        let change = resolve_change(self.client.outbox(), &self.name, verb).await?;
         let landed = commit(self.client.outbox(), &self.name, &[change]).await;
         let Landed { mut outcomes, pending } = landed.map_err(Error::without_operation)?;
         Ok((outcomes.pop().ok_or_else(no_answer)?, pending))
@@ -194,8 +195,8 @@ impl<E: TableEntity> Table<E> {
 
     /// The entity as the store has it now: read back from the row, so that times are cut and skipped
     /// fields are empty as they will be on the next read.
-    async fn put(&self, change: Result<Change>) -> Result<Stored<E>> {
-        let (outcome, pending) = self.write(change).await?;
+    async fn put(&self, verb: Result<Unresolved>) -> Result<Stored<E>> {
+        let (outcome, pending) = self.write(verb).await?;
         let Outcome { written: Some(written), row: Some(row) } = outcome else {
             return Err(no_answer());
         };

@@ -5,7 +5,7 @@ use crate::{
     entity::{CopyFamily, EntityRows, Schema},
     error::Result,
     plan::{
-        moves::move_of,
+        moves::move_id,
         outbox::{CopyAddress, ListMembership, Owner, StoredDirtyRow, list_entry},
     },
     row::Row,
@@ -48,7 +48,7 @@ impl Worker {
 impl Derived<'_> {
     /// Whether the primary is on its way to another place.
     pub(super) fn is_moving(&self) -> Result<bool> {
-        Ok(self.primary.map(move_of).transpose()?.flatten().is_some())
+        Ok(self.primary.map(move_id).transpose()?.flatten().is_some())
     }
 
     /// What the primary derives for a place, with the kinds of rows of the version that it is in.

@@ -7,10 +7,10 @@ use std::{
 
 use crate::{
     edm::ValueRef,
-    entity::{Discriminator, EntityRows, Recognition, Schema, TableEntity, derived_rows},
+    entity::{Discriminator, EntityRows, Recognition, Schema, TableEntity},
     error::Result,
     key::{Family, FamilyKind},
-    plan::{LIST_MARKER, Tokens, head_key, ids_in, outbox::is_version_property},
+    plan::{LIST_MARKER, Tokens, head_row_key, outbox::is_version_property, read_row_keys},
     row::Row,
 };
 
@@ -80,8 +80,7 @@ pub(crate) fn met<E: TableEntity>(
     };
     match found.kind {
         FamilyKind::Primary => {
-            let rows = derived_rows::<E>(row)?;
-            let rows = rows.map(|rows| tokens.fill(E::SCHEMA, rows)).transpose()?;
+            let rows = E::SCHEMA.derive(row, tokens)?.into_known_rows(E::SCHEMA)?;
             derived(row, rows, hashing, &mut each)?;
             Ok(Met::Primary)
         }
@@ -164,8 +163,8 @@ fn listed(
     hashing: Hashing,
     each: &mut impl FnMut(Mark<'_>),
 ) -> Result<()> {
-    let head = head_key(row.row_key());
-    let ids = ids_in(row)?;
+    let head = head_row_key(row.row_key());
+    let ids = read_row_keys(row)?;
     let mut seen: HashMap<&str, u64> = HashMap::new();
     for id in &ids {
         let times = seen.entry(id).or_default();
@@ -185,7 +184,7 @@ fn listed(
 fn is_list(row: &Row, family: &Family) -> Result<bool> {
     Ok(row.get("EntityType")? == Some(ValueRef::String(LIST_MARKER))
         && family.partition.matches(row.partition_key())
-        && family.row.matches(head_key(row.row_key())))
+        && family.row.matches(head_row_key(row.row_key())))
 }
 
 /// Hashes that have met no counterpart.

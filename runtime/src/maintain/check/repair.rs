@@ -11,7 +11,7 @@ use crate::{
     batch::{Condition, Operation},
     entity::TableEntity,
     error::Result,
-    plan::{Home, ListDelta},
+    plan::{ListDelta, StoredAs},
     row::Row,
     store::{lists::read_list, sealing::plan::Placed},
     table::Table,
@@ -51,18 +51,21 @@ async fn copy<E: TableEntity>(table: &Table<E>, finding: &Finding) -> Result<Vec
     Ok(match (wanted, found, primary) {
         (Some(copy), None, Some(primary)) => {
             let insert = Operation::insert(copy.row);
-            vec![touch::<E>(&primary)?, Placed::new(insert, Home::Entity(E::SCHEMA, copy.family))]
+            vec![
+                touch::<E>(&primary)?,
+                Placed::new(insert, StoredAs::Entity(E::SCHEMA, copy.family)),
+            ]
         }
         (Some(copy), Some(found), _) if !copy.row.has_same_content(&found) => {
             let replace = Operation::replace(copy.row, guard(&found));
-            vec![Placed::new(replace, Home::Entity(E::SCHEMA, copy.family))]
+            vec![Placed::new(replace, StoredAs::Entity(E::SCHEMA, copy.family))]
         }
         (None, Some(found), _) if finding.kind == FindingKind::Orphan => {
             // Only the version that was found to be nobody's.
             match &finding.etag {
                 Some(etag) if found.etag().as_ref() == Some(etag) => {
                     let delete = Operation::delete(partition_key, row_key, guard(&found))?;
-                    vec![Placed::new(delete, Home::Framework)]
+                    vec![Placed::new(delete, StoredAs::Framework)]
                 }
                 _ => Vec::new(),
             }
@@ -96,7 +99,7 @@ async fn entry<E: TableEntity>(table: &Table<E>, finding: &Finding) -> Result<Ve
         _ => return Ok(Vec::new()),
     }
     let changed = delta.operations(keys, list.as_ref())?;
-    operations.extend(changed.into_iter().map(|list| Placed::new(list, Home::Framework)));
+    operations.extend(changed.into_iter().map(|list| Placed::new(list, StoredAs::Framework)));
     Ok(operations)
 }
 
@@ -115,5 +118,5 @@ pub(crate) fn touch<E: TableEntity>(primary: &Row) -> Result<Placed> {
         }
     }
     let guard = Condition::for_etag(primary.etag());
-    Ok(Placed::new(Operation::merge(row.finish()?, guard), Home::Framework))
+    Ok(Placed::new(Operation::merge(row.finish()?, guard), StoredAs::Framework))
 }

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     access::Keys,
     backend::Read,
-    entity::{EntityRows, TableEntity, derived_rows},
+    entity::{EntityRows, TableEntity},
     error::Result,
     key::{Family, FamilyKind},
     plan::{StoredList, Tokens},
@@ -266,8 +266,7 @@ pub(crate) fn derived<E: TableEntity>(
     tokens: &Tokens,
 ) -> Result<Option<EntityRows>> {
     let Some(row) = primary else { return Ok(None) };
-    let rows = derived_rows::<E>(row)
-        .and_then(|rows| rows.map(|rows| tokens.fill(E::SCHEMA, rows)).transpose());
+    let rows = E::SCHEMA.derive(row, tokens).and_then(|rows| rows.into_known_rows(E::SCHEMA));
     rows.map_err(|error| at(row, error))
 }
 

@@ -27,8 +27,8 @@ pub(crate) async fn record<E: TableEntity>(
         let mut operations = Vec::new();
         let tokens = table.tokens().await?;
         for primary in run {
-            let rows = (E::SCHEMA.derived)(primary)
-                .and_then(|rows| rows.map(|rows| tokens.fill(E::SCHEMA, rows)).transpose());
+            let derived = E::SCHEMA.derive(primary, &tokens);
+            let rows = derived.and_then(|derived| derived.into_known_rows(E::SCHEMA));
             let rows = rows.map_err(|error| at(primary, error))?;
             let dirty =
                 rows.and_then(|rows| naming(E::SCHEMA, &table.name, primary, &rows, family));

@@ -17,7 +17,7 @@ use crate::{
         repair::touch,
         verify::{derived, read},
     },
-    plan::{Home, ListDelta, StoredList, Tokens},
+    plan::{ListDelta, StoredAs, StoredList, Tokens},
     row::Row,
     store::{backoff, lists::read_list, sealing::plan::Placed},
     table::Table,
@@ -308,7 +308,7 @@ fn operations<E: TableEntity>(
         match &item.what {
             What::Copy(copy) => {
                 let insert = Operation::insert(copy.clone());
-                operations.push(Placed::new(insert, Home::Entity(E::SCHEMA, family)));
+                operations.push(Placed::new(insert, StoredAs::Entity(E::SCHEMA, family)));
                 roles.push(Role::Copy);
             }
             What::Entry(head) => {
@@ -320,7 +320,7 @@ fn operations<E: TableEntity>(
     for (head, delta) in deltas {
         let current = lists.get(head).and_then(Option::as_ref);
         for operation in delta.operations((partition_key, head), current)? {
-            operations.push(Placed::new(operation, Home::Framework));
+            operations.push(Placed::new(operation, StoredAs::Framework));
             roles.push(Role::List);
         }
     }

@@ -13,7 +13,7 @@ use crate::{
     entity::{Discriminator, Recognition, TableEntity},
     error::{Error, ErrorKind, Result},
     filter::Filter,
-    plan::Home,
+    plan::StoredAs,
     row::{Row, RowBuilder},
     seal::legacy::{LegacyKeys, decrypt_row, is_legacy},
     store::sealing::plan::Placed,
@@ -76,7 +76,7 @@ impl<E: TableEntity> Reencrypt<E> {
             .map_err(|error| error.at_keys(row.partition_key(), row.row_key()))?;
         let guard = Condition::for_etag(row.etag());
         let replace = Operation::replace(migrated, guard);
-        Ok(Some(Placed::new(replace, Home::Entity(E::SCHEMA, family))))
+        Ok(Some(Placed::new(replace, StoredAs::Entity(E::SCHEMA, family))))
     }
 
     /// The row as the old library knew it, and the values that were merged onto it since in this

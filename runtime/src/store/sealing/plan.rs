@@ -10,7 +10,7 @@ use crate::{
     edm::ValueRef,
     entity::{Discriminator, Schema, SealedColumn},
     error::{Error, ErrorKind, Result},
-    plan::{Home, hidden, outbox::is_owner_property},
+    plan::{StoredAs, hidden, outbox::is_owner_property},
     row::Row,
 };
 
@@ -18,11 +18,11 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Placed {
     pub(crate) operation: Operation,
-    pub(crate) home: Home,
+    pub(crate) home: StoredAs,
 }
 
 impl Placed {
-    pub(crate) fn new(operation: Operation, home: Home) -> Self {
+    pub(crate) fn new(operation: Operation, home: StoredAs) -> Self {
         Self { operation, home }
     }
 }
@@ -68,12 +68,12 @@ impl RowSealer {
     /// Plans what to seal in an operation's row.
     pub(crate) fn plan(&self, placed: &Placed) -> Result<SealPlan> {
         let Placed { operation, home } = placed;
-        let is_elsewhere = home.schema().is_some_and(|(_, family)| family.is_remote);
+        let is_elsewhere = home.entity().is_some_and(|(_, family)| family.is_remote);
         let (row, verb) = (operation.row(), operation.verb());
-        if verb == Verb::Delete || matches!(home, Home::Framework) {
+        if verb == Verb::Delete || matches!(home, StoredAs::Framework) {
             return Ok(SealPlan::default());
         }
-        let declared = home.schema();
+        let declared = home.entity();
         let columns = declared.map_or_else(Vec::new, |(schema, _)| schema.sealed_columns());
         let schema = declared.map(|(schema, _)| schema);
         if columns.is_empty()

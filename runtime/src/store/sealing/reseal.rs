@@ -13,7 +13,7 @@ use crate::{
     entity::{SEAL, Schema, SealedColumn},
     error::Result,
     key::Family,
-    plan::Home,
+    plan::StoredAs,
     row::Row,
     seal::{DataKey, IndexKey, is_envelope, key_id_of, seal_key_id_of, sealed_len},
 };
@@ -116,7 +116,7 @@ fn resealing(
     family: &'static Family,
     now: &Now<'_>,
 ) -> Result<Option<Placed>> {
-    let home = Home::Entity(declared.schema, family);
+    let home = StoredAs::Entity(declared.schema, family);
     let guard = Condition::for_etag(stored.etag());
     let mut part = Row::build(plain.partition_key(), plain.row_key());
     let mut count = 0;

@@ -12,7 +12,7 @@ use crate::{
     edm::ValueRef,
     entity::SEAL,
     error::{Error, ErrorKind},
-    plan::{BITS, Home, Tokens},
+    plan::{BITS, StoredAs, Tokens},
     row::{Row, RowBuilder},
     seal::{DataKey, IndexKey, KeyScope, ValueBinding, properties_of},
 };
@@ -72,8 +72,10 @@ impl RowSealer {
                 return Ok(placed.operation);
             }
             let (table, own) = match placed.home {
-                Home::Entity(schema, family) => (schema.bound_table(Some(family)), schema.table),
-                Home::Untyped | Home::Framework => (table, table),
+                StoredAs::Entity(schema, family) => {
+                    (schema.bound_table(Some(family)), schema.table)
+                }
+                StoredAs::Untyped | StoredAs::Framework => (table, table),
             };
             let sealer = Sealer { table, own, key: &key, index: index.as_deref() };
             let row = sealer.row(placed.operation.row(), &plan)?;
@@ -96,7 +98,7 @@ impl RowSealer {
 
     /// Refuses plain bytes that begin as an encrypted value does: they could not be read back.
     fn check_plain(&self, placed: &Placed, plan: &SealPlan) -> Result<()> {
-        if self.keys.is_none() || matches!(placed.home, Home::Framework) {
+        if self.keys.is_none() || matches!(placed.home, StoredAs::Framework) {
             return Ok(());
         }
         let row = placed.operation.row();

@@ -11,7 +11,7 @@ use crate::{
     entity::{Point, Stored, TableEntity},
     error::Result,
     limits::{BATCH_OPERATIONS, REQUEST_BYTES},
-    plan::{self, Change},
+    plan::{self, Change, Unresolved},
     query::decode::decode_required,
     row::Row,
 };
@@ -28,7 +28,7 @@ pub enum BulkVerb {
 /// A change of one entity, for a bulk write: made by what implements [`Writable`] and
 /// [`Deletable`].
 #[derive(Debug, Clone)]
-pub struct BulkChange(pub(in crate::table) Change);
+pub struct BulkChange(pub(in crate::table) Unresolved);
 
 /// What can be written in bulk: an entity, a value of a set, or a reference to one.
 #[diagnostic::on_unimplemented(
@@ -286,7 +286,7 @@ const WAITING: usize = 20_000;
 impl Groups {
     /// Puts a change into its partition's group, and gives back the groups that have to go first.
     pub(super) fn put(&mut self, table: String, change: Change, item: Item) -> Result<Vec<Group>> {
-        let size = change.group_size()?;
+        let size = change.estimate_size()?;
         let (partition_key, row_key) = change.keys();
         let (key, row_key) = ((table, partition_key.to_owned()), row_key.to_owned());
         let mut ready = Vec::new();

@@ -5,8 +5,8 @@ use crate::{
     backend::Read,
     entity::Stored,
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
-    outbox::commit::commit,
-    plan::Change,
+    outbox::commit::{commit, resolve_change},
+    plan::Unresolved,
     store::{backoff, sealing::open::Reading},
     table::Client,
 };
@@ -24,7 +24,7 @@ pub(super) struct Rewrite<T, F> {
 
 impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
     /// What puts the changed entity in place of the version that was read.
-    pub(super) fn replacement(&mut self, mut stored: Stored<T>) -> Result<Change> {
+    pub(super) fn replacement(&mut self, mut stored: Stored<T>) -> Result<Unresolved> {
         match (self.change)(&mut stored) {
             Ok(()) => T::replacement(&stored).map(|change| change.0),
             Err(reason) => {
@@ -58,7 +58,8 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
                 let message = "the entity was deleted meanwhile";
                 return Err(place(Error::service(ServiceCode::ResourceNotFound, message)));
             };
-            let change = self.replacement(stored).map_err(place)?;
+            let verb = self.replacement(stored).map_err(place)?;
+            let change = resolve_change(self.client.outbox(), &table, verb).await?;
             *requests += 1;
             match commit(self.client.outbox(), &table, &[change]).await {
                 Ok(_) => return Ok(()),

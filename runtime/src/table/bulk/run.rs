@@ -1,7 +1,6 @@
 //! A bulk write under way.
 
 use std::{
-    borrow::Cow,
     future::Future,
     pin::{Pin, pin},
     sync::Arc,
@@ -22,10 +21,10 @@ use super::{
 use crate::{
     error::{BoxError, Error, Result},
     outbox::{
-        commit::{commit, keyed},
+        commit::{commit, resolve_change},
         registration::register_all,
     },
-    plan::Change,
+    plan::Unresolved,
     table::Client,
 };
 
@@ -78,23 +77,17 @@ impl Run {
     pub(super) async fn add(
         &mut self,
         table: String,
-        change: Result<Change>,
+        verb: Result<Unresolved>,
         done_when_missing: bool,
     ) {
         let index = self.next_index;
         self.next_index += 1;
         let item = Item { index, done_when_missing };
-        let keyed = match change {
-            Ok(change) => {
-                keyed(self.work.client.outbox(), &table, &[change]).await.map(Cow::into_owned)
-            }
+        let change = match verb {
+            Ok(verb) => resolve_change(self.work.client.outbox(), &table, verb).await,
             Err(error) => Err(error),
         };
-        let placed = match keyed.map(|mut changes| changes.pop()) {
-            Ok(None) => return,
-            Ok(Some(change)) => self.groups.put(table.clone(), change, item),
-            Err(error) => Err(error),
-        };
+        let placed = change.and_then(|change| self.groups.put(table.clone(), change, item));
         match placed {
             Ok(ready) => {
                 self.send_all(ready).await;

@@ -11,8 +11,9 @@ use crate::{
     key::{Family, FamilyKind},
     maintain::check::FindingKind,
     plan::{
-        Ids, LIST_MARKER, head_key, ids_of,
+        IdForm, LIST_MARKER, head_row_key,
         outbox::{CopyAddress, ListMembership, Owner, list_entry, list_entry_keys},
+        read_ids,
     },
     row::Row,
     store::lists::find_list,
@@ -52,7 +53,7 @@ pub(crate) fn found<E: TableEntity>(
     family: &'static Family,
     each: &mut impl FnMut(Side<'_>) -> Result<()>,
 ) -> Result<bool> {
-    let head = head_key(row.row_key());
+    let head = head_row_key(row.row_key());
     let is_list = row.get("EntityType")? == Some(ValueRef::String(LIST_MARKER));
     if !is_list || !family.row.matches(head) || !family.partition.matches(row.partition_key()) {
         return Ok(false);
@@ -60,7 +61,7 @@ pub(crate) fn found<E: TableEntity>(
     let keys = (row.partition_key(), head);
     let name = CopyAddress::for_list_at(E::SCHEMA, &table.name, family, keys);
     let mut seen: HashMap<String, u64> = HashMap::new();
-    for entry in ids_of(row, Ids::Anywhere)? {
+    for entry in read_ids(row, IdForm::KeyArrays)? {
         let primary = list_entry_keys(&entry, &table.name, E::SCHEMA, family);
         let Some((partition_key, row_key)) = primary else { continue };
         let times = seen.entry(entry.clone()).or_default();

@@ -11,7 +11,7 @@ use crate::{
     maintain::check::{Finding, FindingKind, verify},
     outbox::guard::Guard,
     plan::{
-        moves::move_of,
+        moves::move_id,
         outbox::{
             Owner, claim_row_key, copy_with_owner, dirty_row_key, equal_except_version, is_copy_of,
             owner_of_copy, reserving_claim,
@@ -94,7 +94,7 @@ pub(crate) async fn look<E: TableEntity>(table: &Table<E>, suspect: Suspect) -> 
         return Ok(Looked::Pending);
     }
     let primary = verify::read(table, partition_key, row_key).await?;
-    if looks_at_it && primary.as_ref().map(move_of).transpose()?.flatten().is_some() {
+    if looks_at_it && primary.as_ref().map(move_id).transpose()?.flatten().is_some() {
         return Ok(Looked::Pending);
     }
     let tokens = table.tokens().await?;

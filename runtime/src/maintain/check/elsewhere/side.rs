@@ -3,7 +3,7 @@
 
 use super::listed;
 use crate::{
-    entity::{CopyFamily, CopyRow, Recognition, Schema, TableEntity, derived_rows},
+    entity::{CopyFamily, CopyRow, Recognition, Schema, TableEntity},
     error::Result,
     key::{Family, FamilyKind},
     maintain::check::mark::Hashing,
@@ -129,8 +129,8 @@ fn derived<E: TableEntity>(
     tokens: &Tokens,
     each: &mut impl FnMut(Side<'_>) -> Result<()>,
 ) -> Result<()> {
-    let Some(rows) = derived_rows::<E>(primary)? else { return Ok(()) };
-    let rows = tokens.fill(E::SCHEMA, rows)?;
+    let derived = E::SCHEMA.derive(primary, tokens)?;
+    let Some(rows) = derived.into_known_rows(E::SCHEMA)? else { return Ok(()) };
     let (partition_key, row_key) = primary.keys();
     let owner = Owner { table: &table.name, partition_key, row_key };
     for CopyRow { family, row } in &rows.remote_copies {

@@ -1,0 +1,56 @@
+//! Derives the rows that follow from a primary.
+
+use super::tokens::Tokens;
+use crate::{
+    entity::{EntityRows, Recognition, Schema},
+    error::Result,
+    row::Row,
+};
+
+/// The result of deriving an entity's rows from a row that may be its primary.
+#[derive(Debug)]
+pub(crate) enum Derived {
+    /// The rows of the entity, by the version that wrote its primary.
+    Rows(EntityRows),
+    /// The row is no primary of this type.
+    NotOurs,
+    /// The row is a primary of this version, which this program does not know.
+    UnknownVersion(u32),
+}
+
+impl Derived {
+    /// Returns the derived rows, or `None` if the row is no primary of `schema`.
+    ///
+    /// # Errors
+    ///
+    /// `is_unrecognized_entity` for an unknown version.
+    pub(crate) fn into_known_rows(self, schema: &Schema) -> Result<Option<EntityRows>> {
+        match self {
+            Self::Rows(rows) => Ok(Some(rows)),
+            Self::NotOurs => Ok(None),
+            Self::UnknownVersion(version) => Err(schema.unknown_version_error(version)),
+        }
+    }
+}
+
+impl Schema {
+    /// Derives every row that follows from a decrypted primary, with the tokens in their keys.
+    /// Properties that the primary has encrypted are marked as encrypted in all rows.
+    ///
+    /// # Errors
+    ///
+    /// `is_decode` if the row does not fit its version.
+    pub(crate) fn derive(&'static self, opened: &Row, tokens: &Tokens) -> Result<Derived> {
+        let family = self.primary()?;
+        match self.recognize(opened, family)? {
+            Recognition::Foreign(_) | Recognition::Unmarked => return Ok(Derived::NotOurs),
+            Recognition::Version(version) if !self.knows_version(version) => {
+                return Ok(Derived::UnknownVersion(version));
+            }
+            Recognition::Ours | Recognition::Version(_) => {}
+        }
+        let rows = (self.rows_through)(opened, family)?;
+        let rows = tokens.apply_to(self, rows)?;
+        Ok(Derived::Rows(rows.with_encrypted_names_of(opened)))
+    }
+}

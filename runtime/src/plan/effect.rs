@@ -1,0 +1,286 @@
+//! Effects: what a verb does to the rows of one entity, given the primary as it is stored.
+
+use std::borrow::Cow;
+
+use super::{moves::refuse_moving, size::hidden, tokens::Tokens};
+use crate::{
+    batch::{self, Condition, Operation},
+    edm::Bag,
+    entity::{EntityRows, Recognition, Schema},
+    error::{Error, ErrorKind, Result, ServiceCode},
+    key::Family,
+    row::Row,
+};
+
+/// What a verb does to the rows of one entity.
+#[derive(Debug, Clone)]
+pub(crate) struct Effect {
+    /// The operations on the primary: one, or two if its RowKey changes, or none if nothing is to be
+    /// done.
+    pub(crate) primary: Vec<Operation>,
+    /// The copies and list entries that the entity has now; `None` if it has none or they are not
+    /// known.
+    pub(crate) old: Option<EntityRows>,
+    /// The rows that the entity shall have; `None` if it is deleted or only its primary changes.
+    pub(crate) new: Option<EntityRows>,
+    /// The whole primary after the verb, if the verb knows it.
+    pub(crate) row: Option<Row>,
+    /// The entity's type; `None` for a row without a declared type.
+    pub(crate) schema: Option<&'static Schema>,
+}
+
+impl Effect {
+    /// Creates the effect of one operation on a primary, without copies and lists.
+    pub(crate) fn on_primary(
+        schema: Option<&'static Schema>,
+        operation: Operation,
+        row: Option<Row>,
+    ) -> Self {
+        Self { primary: vec![operation], old: None, new: None, row, schema }
+    }
+
+    /// Creates the effect of deleting an entity that is not there.
+    const fn of_missing_entity() -> Self {
+        Self { primary: Vec::new(), old: None, new: None, row: None, schema: None }
+    }
+
+    /// Returns whether the effect is known to change remote copies or lists, so that the partition
+    /// needs a fence.
+    pub(crate) fn has_remote_rows(&self) -> bool {
+        let mut rows = self.old.iter().chain(&self.new);
+        rows.any(|rows| !rows.remote_copies.is_empty() || !rows.remote_lists.is_empty())
+    }
+}
+
+/// The properties that a patch sets and removes.
+#[derive(Debug, Clone)]
+pub(crate) struct PropertyChanges {
+    pub(crate) set: Bag,
+    pub(crate) remove: Vec<&'static str>,
+}
+
+/// The primary as a caller read it, which a verb changes under its ETag.
+#[derive(Debug, Clone)]
+pub(crate) struct Loaded {
+    pub(crate) row: Row,
+    /// The index whose copy `row` is; `None` if `row` is the primary itself.
+    pub(crate) copy: Option<&'static Family>,
+}
+
+/// Plans the effects of verbs on entities of one type. It needs no read and no `await`.
+#[derive(Debug, Clone)]
+pub(crate) struct Planner {
+    pub(crate) schema: &'static Schema,
+    /// Makes the tokens in the keys of rows that follow from a primary.
+    pub(crate) tokens: Tokens,
+}
+
+impl Planner {
+    /// Returns whether the entity is stored as its primary alone, in every version.
+    pub(super) fn is_single_row(&self) -> bool {
+        self.schema.is_single_row()
+    }
+
+    /// Returns whether a row can be merged with whatever is stored.
+    // Not onto an older version, whose properties have other names; not under a seal of the whole
+    // row; and not where an absence is hidden, which an insert writes otherwise than a merge.
+    pub(super) fn can_merge_blindly(&self, row: &Row) -> Result<bool> {
+        if !self.is_single_row() || self.schema.sealed || self.schema.older.is_some() {
+            return Ok(false);
+        }
+        let columns = self.schema.sealed_columns();
+        Ok(hidden(&columns, row, batch::Verb::Insert, self.schema.primary()?)?.is_empty())
+    }
+
+    /// Returns whether a patch is one merge of what it sets, without a look at the stored row.
+    pub(super) fn is_one_merge(&self, patch: &PropertyChanges) -> bool {
+        // A merge cannot remove a property, would put properties of this version onto a row of an
+        // older one, and breaks the seal of a whole row.
+        let can_merge =
+            patch.remove.is_empty() && self.schema.older.is_none() && !self.schema.sealed;
+        let changes_copies = || {
+            !self.is_single_row()
+                && patch.set.iter().any(|(name, _)| self.schema.may_change_copies(name))
+        };
+        can_merge && !changes_copies()
+    }
+
+    /// Returns the effect of one operation on the primary of an entity without copies and lists.
+    pub(super) fn primary_only(&self, operation: Operation, row: Option<Row>) -> Effect {
+        Effect::on_primary(Some(self.schema), operation, row)
+    }
+
+    /// Returns the effect that inserts an entity with all its rows.
+    pub(super) fn insert(&self, new: EntityRows) -> Effect {
+        let row = new.primary.clone();
+        let insert = Operation::insert(row.clone());
+        Effect { new: Some(new), ..self.primary_only(insert, Some(row)) }
+    }
+
+    /// Returns the effect that puts `new` in place of `current`, under the ETag of `current`.
+    pub(super) fn replace(&self, current: &Row, new: EntityRows) -> Result<Effect> {
+        refuse_moving(current)?;
+        let guard = Condition::for_etag(current.etag());
+        let old = self.copies_of(current)?;
+        let new = new.with_encrypted_names_of(current);
+        let row = new.primary.clone();
+        let (old_partition, old_row) = current.keys();
+        if row.partition_key() != old_partition {
+            let message = format!(
+                "the PartitionKey changed from `{}` to `{}`, and no transaction spans two partitions; use `move_to`",
+                old_partition.escape_debug(),
+                row.partition_key().escape_debug()
+            );
+            return Err(at(current, Error::new(ErrorKind::Invalid, message)));
+        }
+        let primary = if row.row_key() == old_row {
+            vec![Operation::replace(row.clone(), guard)]
+        } else {
+            let delete = Operation::delete(old_partition, old_row, guard)?;
+            vec![delete, Operation::insert(row.clone())]
+        };
+        Ok(Effect { primary, old, new: Some(new), row: Some(row), schema: Some(self.schema) })
+    }
+
+    /// Returns the effect that deletes `current` with all its rows, under the ETag of `current`.
+    pub(super) fn delete(&self, current: &Row) -> Result<Effect> {
+        refuse_moving(current)?;
+        let guard = Condition::for_etag(current.etag());
+        let delete = Operation::delete(current.partition_key(), current.row_key(), guard)?;
+        Ok(Effect { old: self.copies_of(current)?, ..self.primary_only(delete, None) })
+    }
+
+    /// Returns the effect that sets the properties of `new` on `current`, which may be of an older
+    /// version.
+    pub(super) fn merge(&self, current: &Row, new: &EntityRows) -> Result<Effect> {
+        let all = PropertyChanges { set: new.primary.to_bag()?, remove: Vec::new() };
+        let merged = apply(&*self.current_form(current)?, &all)?;
+        let rows = self.rows_of(&merged)?;
+        self.replace(current, EntityRows { primary: merged, ..rows })
+    }
+
+    /// Returns the effect of a patch on `current`, under the ETag of `current`: a merge if one is
+    /// enough, else a replacement.
+    pub(super) fn patch(&self, current: &Row, patch: &PropertyChanges) -> Result<Effect> {
+        if !self.is_one_merge(patch) {
+            return self.rewrite(current, patch);
+        }
+        refuse_moving(current)?;
+        let row = row_of_bag(current.keys(), &patch.set)?.with_encrypted_names_of(current);
+        let guard = Condition::for_etag(current.etag());
+        Ok(self.primary_only(Operation::merge(row, guard), None))
+    }
+
+    /// Returns the effect that replaces `current` by itself with a patch applied.
+    pub(super) fn rewrite(&self, current: &Row, patch: &PropertyChanges) -> Result<Effect> {
+        let row = apply(&*self.current_form(current)?, patch)?.with_encrypted_names_of(current);
+        if self.is_single_row() && row.row_key() == current.row_key() {
+            let guard = Condition::for_etag(current.etag());
+            return Ok(self.primary_only(Operation::replace(row.clone(), guard), Some(row)));
+        }
+        let rows = self.rows_of(&row)?;
+        self.replace(current, EntityRows { primary: row, ..rows })
+    }
+
+    /// Returns the effect of deleting the entity with these keys, which is not stored.
+    pub(super) fn delete_missing(&self, keys: &Row, must_exist: bool) -> Result<Effect> {
+        if must_exist { Err(self.missing(keys)) } else { Ok(Effect::of_missing_entity()) }
+    }
+
+    /// Returns the stored primary of an entity that a caller read.
+    ///
+    /// A copy carries no ETag of its primary. The primary that was read now must hold the entity
+    /// that the copy held.
+    ///
+    /// # Errors
+    ///
+    /// `is_precondition_failed` if the entity changed since its copy was read; `is_not_found` if it
+    /// is gone.
+    pub(super) fn verified<'r>(
+        &self,
+        loaded: &'r Loaded,
+        current: Option<&'r Row>,
+    ) -> Result<&'r Row> {
+        let Some(family) = loaded.copy else { return Ok(&loaded.row) };
+        let Some(current) = current else { return Err(self.missing(&self.primary_keys(loaded)?)) };
+        let expected =
+            (self.schema.current_form)(&loaded.row, family).map_err(|e| at(&loaded.row, e))?;
+        let found =
+            self.schema.primary().and_then(|family| (self.schema.current_form)(current, family));
+        if !found.map_err(|error| at(current, error))?.has_same_content(&expected) {
+            let message = "the entity changed since it was read: the copy that it was read through is behind the primary";
+            let error = Error::service(ServiceCode::UpdateConditionNotSatisfied, message);
+            return Err(at(current, error));
+        }
+        Ok(current)
+    }
+
+    /// Returns a row with the keys of the primary of a loaded entity.
+    pub(super) fn primary_keys(&self, loaded: &Loaded) -> Result<Row> {
+        let Some(family) = loaded.copy else { return Ok(loaded.row.clone()) };
+        let rows = (self.schema.rows_through)(&loaded.row, family)
+            .and_then(|rows| self.tokens.apply_to(self.schema, rows));
+        Ok(rows.map_err(|error| at(&loaded.row, error))?.primary)
+    }
+
+    /// Returns the error for an entity that is not stored.
+    pub(super) fn missing(&self, keys: &Row) -> Error {
+        let message = format!("there is no such `{}`", self.schema.entity);
+        at(keys, Error::service(ServiceCode::ResourceNotFound, message))
+    }
+
+    /// Returns the rows of the entity in a primary row, by the version that wrote the row.
+    fn rows_of(&self, primary: &Row) -> Result<EntityRows> {
+        let family = self.schema.primary()?;
+        (self.schema.rows_through)(primary, family)
+            .and_then(|rows| self.tokens.apply_to(self.schema, rows))
+            .map_err(|error| at(primary, error))
+    }
+
+    /// Returns the rows of the entity in a primary row, or `None` for an entity without copies and
+    /// lists.
+    fn copies_of(&self, primary: &Row) -> Result<Option<EntityRows>> {
+        if self.is_single_row() { Ok(None) } else { self.rows_of(primary).map(Some) }
+    }
+
+    /// Returns the primary row as this version writes it: the row itself if this version wrote it.
+    fn current_form<'r>(&self, primary: &'r Row) -> Result<Cow<'r, Row>> {
+        if self.schema.older.is_none() {
+            return Ok(Cow::Borrowed(primary));
+        }
+        let family = self.schema.primary()?;
+        if self.schema.recognize(primary, family)? == Recognition::Ours {
+            return Ok(Cow::Borrowed(primary));
+        }
+        // A primary keeps its keys, which have their tokens.
+        let row = (self.schema.current_form)(primary, family)
+            .and_then(|row| row.with_keys(primary.partition_key(), primary.row_key()));
+        row.map(Cow::Owned).map_err(|error| at(primary, error))
+    }
+}
+
+/// Returns the error with the keys of the row that it is about.
+pub(super) fn at(row: &Row, error: Error) -> Error {
+    error.at_keys(row.partition_key(), row.row_key())
+}
+
+/// Returns a row with some properties set and others removed.
+fn apply(row: &Row, changes: &PropertyChanges) -> Result<Row> {
+    let mut bag = row.to_bag()?;
+    for (name, value) in changes.set.iter() {
+        bag.set(name, value.clone());
+    }
+    for name in &changes.remove {
+        bag.remove(name);
+    }
+    row_of_bag(row.keys(), &bag)
+}
+
+/// Builds a row of a bag's properties.
+pub(super) fn row_of_bag((partition_key, row_key): (&str, &str), bag: &Bag) -> Result<Row> {
+    let mut builder = Row::build(partition_key, row_key);
+    for (name, value) in bag.iter() {
+        builder.put(name, value.as_ref());
+    }
+    builder.finish()
+}
