@@ -2,23 +2,24 @@
 
 use time::OffsetDateTime;
 
-/// A stored access policy: what shared access signatures that name it allow, until it is changed
-/// or taken away.
+/// A stored access policy of a table. It bounds the shared access signatures that name it; changing or
+/// removing the policy changes or revokes these signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AccessPolicy {
-    /// Its name, at most 64 characters.
+    /// The name of the policy, at most 64 characters.
     pub id: String,
-    /// When it begins; `None`: the signature says.
+    /// The time from which signatures are valid; `None` leaves it to the signature.
     pub start: Option<OffsetDateTime>,
-    /// When it ends; `None`: the signature says.
+    /// The time until which signatures are valid; `None` leaves it to the signature.
     pub expiry: Option<OffsetDateTime>,
-    /// The letters of `raud` that it allows; `None`: the signature says.
+    /// The allowed permissions as letters of `raud` (read, add, update, delete); `None` leaves them to the
+    /// signature.
     pub permissions: Option<String>,
 }
 
 impl AccessPolicy {
-    /// A policy that leaves everything to the signature.
+    /// Makes a policy that leaves times and permissions to the signature.
     pub fn new(id: impl Into<String>) -> Self {
         Self { id: id.into(), start: None, expiry: None, permissions: None }
     }

@@ -1,4 +1,5 @@
-//! One account: the client of `azure_data_tables`, and how a call goes through it.
+//! The connection to one storage account, and how a request goes through the client of
+//! `azure_data_tables`.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -18,11 +19,12 @@ use crate::{
     limits,
 };
 
+/// The connection to one storage account.
 pub(super) struct Account {
     client: TableServiceClient,
-    /// The same pipeline, for the requests that the client has no method for.
+    /// The client's pipeline, for requests that the client has no method for.
     pub(super) pipeline: Pipeline,
-    /// Without `/` at the end.
+    /// The address of the tables, without `/` at the end.
     pub(super) endpoint: String,
     /// The path of the endpoint: empty, or `/account`.
     path: String,
@@ -38,7 +40,7 @@ impl Account {
         Self::for_service(options, None)
     }
 
-    /// The account, for a service beside tables where one is named.
+    /// Makes the connection to a service of an account; `None` for its tables.
     pub(super) fn for_service(options: AzureOptions, service: Option<Service>) -> Result<Self> {
         let endpoint = options.endpoint.clone().ok_or_else(|| {
             let message =
@@ -70,19 +72,20 @@ impl Account {
         })
     }
 
-    /// The client of the service, for requests about tables.
+    /// Returns the client for requests that create or list tables.
     pub(super) fn service_client(&self) -> &TableServiceClient {
         &self.client
     }
 
-    /// The client of a table whose name is one: others would reach into the address.
+    /// Returns the client of a table. Refuses an invalid name, which could change the address of the
+    /// request.
     pub(super) fn table_client(&self, name: &str) -> Result<TableClient> {
         limits::check_table_name(name)?;
         Ok(self.client.table_client(name))
     }
 
-    /// Makes a call: `send` starts it with the context that it is given. The answer is whatever the
-    /// service said.
+    /// Sends a request: `start` starts it in the client with the given context. Returns the answer
+    /// whatever its status is.
     pub(super) async fn send<F, T>(
         &self,
         call: ServiceCall,
@@ -103,7 +106,7 @@ impl Account {
             Some(Ok(answer)) => Ok(answer),
             Some(Err(failure)) => Err(self.no_answer_error(failure, effect)),
             None => {
-                let message = "the client refused to send the request";
+                let message = "the client library refused to send the request";
                 let error = Error::new(ErrorKind::Invalid, message);
                 Err(match sent {
                     Err(source) => error.with_source(source),
@@ -113,7 +116,7 @@ impl Account {
         }
     }
 
-    /// The error of a refusal, for an answer of which only success was expected.
+    /// Returns the answer if it is a success, and its error if not.
     pub(super) fn expect_success(&self, answer: HttpAnswer, effect: Effect) -> Result<HttpAnswer> {
         if !answer.is_success() {
             return Err(self.refusal_error(&answer, effect));
@@ -125,6 +128,7 @@ impl Account {
     }
 }
 
+/// Finds the name of the account in the key, the options or the endpoint.
 fn account_name(options: &AzureOptions, endpoint: &Endpoint) -> Result<String> {
     let of_key = match &options.credential {
         Credential::Key(key) => Some(key.account().to_owned()),

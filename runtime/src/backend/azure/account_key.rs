@@ -1,4 +1,4 @@
-//! An account's shared key: what signs requests and shared access signatures.
+//! The shared key of an account, which signs requests and shared access signatures.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub struct AccountKey {
 }
 
 impl AccountKey {
-    /// A key as the portal shows it: base64.
+    /// Makes a key from its base64 text, as the Azure portal shows it.
     ///
     /// # Errors
     ///
@@ -38,18 +38,18 @@ impl AccountKey {
         Ok(Self { account: account.into(), mac: hmac_with_key(&bytes) })
     }
 
-    /// The key of the emulator, which everybody knows.
+    /// Returns the well-known key of the emulator.
     pub fn emulator() -> Self {
         let bytes = STANDARD.decode(EMULATOR_ACCOUNT_KEY).unwrap_or_default();
         Self { account: EMULATOR_ACCOUNT.to_owned(), mac: hmac_with_key(&bytes) }
     }
 
-    /// The account's name.
+    /// Returns the name of the account.
     pub fn account(&self) -> &str {
         &self.account
     }
 
-    /// HMAC-SHA256 of the text, as base64.
+    /// Returns the HMAC-SHA256 of a text, as base64.
     pub(crate) fn sign(&self, text: &str) -> String {
         let mut mac = self.mac.clone();
         mac.update(text.as_bytes());
@@ -57,7 +57,7 @@ impl AccountKey {
     }
 }
 
-/// HMAC with a key of any length, as RFC 2104 fits it to the block.
+/// Makes an HMAC from a key of any length, which RFC 2104 fits to the block size.
 fn hmac_with_key(key: &[u8]) -> Hmac<Sha256> {
     let mut block = [0; 64];
     let digest = Sha256::digest(key);

@@ -1,4 +1,4 @@
-//! Writes: single operations and entity group transactions.
+//! Sends writes: single operations and entity group transactions.
 
 use azure_core::{Context, Etag};
 use azure_data_tables::{IfMatchCondition, clients::TableClient};
@@ -17,6 +17,7 @@ use crate::{
 };
 
 impl Account {
+    /// Sends a batch, as a single request or as an entity group transaction.
     pub(super) async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
         row_rules::check_not_empty(batch)?;
         for (index, operation) in batch.operations().iter().enumerate() {
@@ -57,7 +58,7 @@ impl Account {
         Ok(Written { status: answer.status, etag: etag.map(wire::parse_etag) })
     }
 
-    /// The client makes and sends the request; the body is written here.
+    /// Sends an entity group transaction. The body is written here, because the client's own has faults.
     async fn apply_transaction(&self, batch: &Batch) -> Result<Vec<Written>> {
         let table = self.table_client(batch.table())?;
         let BatchBody { bytes, content_type } = BatchBody::new(&self.endpoint, batch)?;
@@ -68,7 +69,8 @@ impl Account {
         self.read_transaction_answer(batch, &answer)
     }
 
-    /// What became of the operations: the HTTP status is 202 also for a transaction that failed.
+    /// Reads the result of each operation from the body: the HTTP status is 202 even if the transaction
+    /// failed.
     fn read_transaction_answer(&self, batch: &Batch, answer: &HttpAnswer) -> Result<Vec<Written>> {
         let text = String::from_utf8_lossy(&answer.body);
         let parts = wire::batch_answer_parts(&text);
@@ -99,8 +101,8 @@ impl Account {
     }
 }
 
-/// Refuses what is no ETag: the service would, and a text with line ends would go on as another
-/// header.
+/// Refuses a text that is no ETag of the service. A text with line ends could otherwise add a header to
+/// the request.
 fn check_etag(operation: &Operation) -> Result<()> {
     match operation.condition() {
         Some(Condition::Match(etag))
@@ -113,7 +115,7 @@ fn check_etag(operation: &Operation) -> Result<()> {
     }
 }
 
-/// The JSON of the row; `None` for a delete.
+/// Writes the row as JSON. Returns `None` for a delete, which has no body.
 fn json_body(operation: &Operation) -> Result<Option<Vec<u8>>> {
     if operation.verb() == Verb::Delete {
         return Ok(None);
@@ -126,8 +128,8 @@ fn json_body(operation: &Operation) -> Result<Option<Vec<u8>>> {
     Ok(Some(body))
 }
 
-/// Sends one operation through the client's method for it. A condition is always given: left out,
-/// the client would overwrite or delete whatever is there.
+/// Sends one operation with the client's method for its verb. A condition is always passed: without one,
+/// the client would overwrite or delete the row in any version.
 async fn send_operation(
     table: TableClient,
     operation: &Operation,

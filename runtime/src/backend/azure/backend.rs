@@ -10,34 +10,34 @@ use crate::{
     row::Row,
 };
 
-/// Rows in an account of Azure Table storage.
+/// A backend for an account of Azure Table storage, Cosmos DB's Table API or the storage emulator.
 ///
-/// Cheap to clone; connections are pooled and shared by the clones. Nothing is sent again from here:
-/// put a [`Retry`](crate::backend::layer::Retry) around it.
+/// It is cheap to clone, and clones share a pool of connections. It never repeats a request: put a
+/// [`Retry`](crate::backend::layer::Retry) around it.
 #[derive(Clone)]
 pub struct Azure(pub(super) Arc<Account>);
 
 impl Azure {
-    /// The account that the options name. Nothing is sent yet.
+    /// Makes the backend for the account that the options name, without sending a request.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for options without an endpoint or without an account.
+    /// `is_invalid` if the options contain no endpoint or no account.
     pub fn new(options: AzureOptions) -> Result<Self> {
         Account::new(options).map(|account| Self(Arc::new(account)))
     }
 
-    /// The account's key, where the options hold one.
+    /// Returns the account key, if the options contain one.
     pub fn account_key(&self) -> Option<&AccountKey> {
         self.0.credential.key()
     }
 
-    /// The address of the account's tables, without `/` at its end.
+    /// Returns the address of the account's tables, without `/` at the end.
     pub fn endpoint(&self) -> &str {
         &self.0.endpoint
     }
 
-    /// Whether the account is Cosmos DB's Table API.
+    /// Returns whether the account belongs to Cosmos DB's Table API.
     pub fn is_cosmos(&self) -> bool {
         self.0.cosmos
     }

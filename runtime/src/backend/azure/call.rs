@@ -1,20 +1,21 @@
-//! A request as the rest of the folder asks for it.
+//! Headers, body and address that replace those that the client of `azure_data_tables` makes.
 
 use azure_core::headers::Headers;
 use bytes::Bytes;
 
 use super::wire;
 
+/// The form of answers: JSON with the types that JSON itself does not tell.
 const MINIMAL: &str = "application/json;odata=minimalmetadata";
 
-/// Whether the request changes something: then an answer that is lost leaves the outcome open.
+/// Whether a request reads or writes. If the answer to a write is lost, its outcome is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     Reads,
     Writes,
 }
 
-/// What a call sends beside what the client makes of it.
+/// A request in preparation: what replaces the headers, the body and the address of the client.
 pub(super) struct ServiceCall {
     pub(super) headers: Headers,
     pub(super) body: Option<Bytes>,
@@ -23,12 +24,12 @@ pub(super) struct ServiceCall {
 }
 
 impl ServiceCall {
-    /// A call that reads.
+    /// Makes a request that reads.
     pub(super) fn read() -> Self {
         Self::new(Effect::Reads)
     }
 
-    /// A call that writes.
+    /// Makes a request that writes.
     pub(super) fn write() -> Self {
         Self::new(Effect::Writes)
     }
@@ -40,14 +41,14 @@ impl ServiceCall {
         Self { headers, body: None, address: None, effect }
     }
 
-    /// With this header in place of the client's own.
+    /// Sets a header, in place of the client's.
     pub(super) fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.insert(name, value.into());
         self
     }
 
-    /// At the row's address as it is encoded here: the client leaves characters as they are that some
-    /// servers read as the address's own.
+    /// Sets the address of a row, encoded here: the client leaves characters unencoded that some servers
+    /// take for parts of the address.
     pub(super) fn with_row_address(
         mut self,
         table: &str,
@@ -60,7 +61,7 @@ impl ServiceCall {
         self
     }
 
-    /// With this body in place of the client's own.
+    /// Sets the body, in place of the client's.
     pub(super) fn with_body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = Some(body.into());
         self

@@ -1,4 +1,4 @@
-//! Connection strings: `AccountName=..;AccountKey=..`, `TableEndpoint=..;SharedAccessSignature=..`,
+//! Reads connection strings: `AccountName=..;AccountKey=..`, `TableEndpoint=..;SharedAccessSignature=..`,
 //! `UseDevelopmentStorage=true`.
 
 use azure_storage::clients::EMULATOR_ACCOUNT;
@@ -21,8 +21,8 @@ pub(super) struct ConnectionSettings {
 }
 
 impl ConnectionSettings {
-    /// Reads the text. Names are compared without case, values may hold `=`; settings of other
-    /// services are passed over. Errors name a setting and never quote a value.
+    /// Reads a connection string. The case of names does not matter, values may contain `=`, and settings
+    /// of other services are ignored. Errors name a setting and never quote a value.
     pub(super) fn parse(text: &str) -> Result<Self> {
         let mut settings = Self::default();
         for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
@@ -35,7 +35,7 @@ impl ConnectionSettings {
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<()> {
-        let place = match name.to_ascii_lowercase().as_str() {
+        let setting = match name.to_ascii_lowercase().as_str() {
             "accountname" => &mut self.account,
             "accountkey" => &mut self.account_key,
             "sharedaccesssignature" => &mut self.sas,
@@ -53,16 +53,16 @@ impl ConnectionSettings {
             }
             _ => return Ok(()),
         };
-        match place.replace(value.to_owned()) {
+        match setting.replace(value.to_owned()) {
             None => Ok(()),
-            // A known name: it is no secret, unlike what else the text may hold.
+            // The name is one of the known names, so that the message quotes no secret.
             Some(_) => {
                 Err(invalid(&format!("the connection string gives {name} twice; give it once")))
             }
         }
     }
 
-    /// The account's key, if there is one.
+    /// Returns the account key, if the connection string has one.
     pub(super) fn key(&self) -> Result<Option<AccountKey>> {
         if self.account_key.is_some() && self.sas.is_some() {
             return Err(invalid(
@@ -79,12 +79,12 @@ impl ConnectionSettings {
         }
     }
 
-    /// Where the queues are, where the text says so.
+    /// Returns the queue endpoint, if the connection string has one.
     pub(super) fn queue_endpoint(&self) -> Result<Option<Endpoint>> {
         self.queue_endpoint.as_deref().map(Endpoint::parse).transpose()
     }
 
-    /// Where the tables are.
+    /// Returns the table endpoint: the one that is given, or the one made of protocol, account and suffix.
     pub(super) fn endpoint(&self) -> Result<Endpoint> {
         if self.emulator {
             let Some(proxy) = &self.proxy else { return Ok(Endpoint::emulator()) };
@@ -106,11 +106,11 @@ impl ConnectionSettings {
 }
 
 impl AccountKey {
-    /// The account and key of a connection string.
+    /// Reads the name and the key of the account from a connection string.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a connection string without them.
+    /// `is_invalid` if the connection string lacks one of them.
     pub fn from_connection_string(text: &str) -> Result<Self> {
         ConnectionSettings::parse(text)?.key()?.ok_or_else(|| {
             Error::new(

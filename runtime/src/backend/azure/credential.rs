@@ -1,7 +1,7 @@
-//! What proves to the service who asks.
+//! Credentials, and how they authorize a request.
 //!
-//! Requests are signed in the last step before the wire, after `azure_core` has written them to its
-//! debug log: neither a key's signature nor a SAS nor a token is in that log.
+//! A request is signed in its last step, after `azure_core` has written it to its debug log: the log
+//! contains neither signatures nor SAS tokens nor bearer tokens.
 
 use std::{fmt, sync::Arc};
 
@@ -10,16 +10,16 @@ use azure_core::{Request, auth::TokenCredential, headers};
 use super::account_key::AccountKey;
 use crate::error::{Error, ErrorKind, Result};
 
-/// One of the three ways to be let in.
+/// A credential: an account key, a shared access signature (SAS), or a source of Microsoft Entra tokens.
 #[derive(Clone)]
 pub(super) enum Credential {
     Key(AccountKey),
-    /// The query of a SAS, encoded, without `?`.
+    /// The query of a SAS, percent-encoded and without `?`.
     Sas(Arc<str>),
     Token(Arc<dyn TokenCredential>),
 }
 
-/// Which service a request is for: they differ in what is signed and in whose tokens they take.
+/// The service that a request goes to. Services differ in the signed text and in the scope of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Service {
     Tables,
@@ -28,11 +28,11 @@ pub(super) enum Service {
     Queues,
 }
 
-/// What a request carries.
+/// What authorizes a request.
 pub(super) enum Authorization {
-    /// The value of `Authorization`.
+    /// The value of the header `Authorization`.
     Header(String),
-    /// To be added to the query.
+    /// Parameters to add to the query.
     Query(Arc<str>),
 }
 
@@ -40,7 +40,7 @@ const STORAGE_SCOPE: &str = "https://storage.azure.com/.default";
 const COSMOS_SCOPE: &str = "https://cosmos.azure.com/.default";
 
 impl Credential {
-    /// A SAS token, with or without `?`.
+    /// Makes a credential of a SAS token, with or without `?`.
     pub(super) fn sas(token: &str) -> Result<Self> {
         let token = token.trim().trim_start_matches('?');
         let signed = token.split('&').any(|pair| pair.len() > 4 && pair.starts_with("sig="));
@@ -55,7 +55,7 @@ impl Credential {
         }
     }
 
-    /// The account's key, if it is one.
+    /// Returns the account key, if the credential is one.
     pub(super) fn key(&self) -> Option<&AccountKey> {
         match self {
             Self::Key(key) => Some(key),
@@ -63,7 +63,7 @@ impl Credential {
         }
     }
 
-    /// Signs a request.
+    /// Computes the signature of a request, or gets a token for it.
     pub(super) async fn authorize(
         &self,
         request: &Request,
@@ -88,8 +88,8 @@ impl Credential {
     }
 }
 
-/// The text that Shared Key signs for tables ("Authorize with Shared Key", table service): the path
-/// as it is sent, and of the query only `comp`.
+/// Returns the text that Shared Key signs for tables ("Authorize with Shared Key", table service). It
+/// contains the encoded path and, of the query, only `comp`.
 fn table_string_to_sign(request: &Request, account: &str) -> String {
     let header = |name| request.headers().get_optional_str(&name).unwrap_or_default();
     let url = request.url();
@@ -105,9 +105,9 @@ fn table_string_to_sign(request: &Request, account: &str) -> String {
     )
 }
 
-/// The text that Shared Key signs for queues ("Authorize with Shared Key", blobs, queues and files):
-/// headers, those of the service's own in order, the path with the account before it, and the query
-/// decoded and in order.
+/// Returns the text that Shared Key signs for queues ("Authorize with Shared Key", blobs, queues and
+/// files): headers, the sorted `x-ms-` headers, the account and the path, and the sorted and decoded
+/// query.
 fn queue_string_to_sign(request: &Request, account: &str) -> String {
     let header = |name| request.headers().get_optional_str(&name).unwrap_or_default();
     let url = request.url();

@@ -1,35 +1,35 @@
-//! Where an account's tables are.
+//! Endpoints: the addresses of the tables and queues of an account.
 
 use azure_core::Url;
 use azure_storage::clients::EMULATOR_ACCOUNT;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The endpoint suffix of the public cloud. Others: `core.chinacloudapi.cn`,
+/// The endpoint suffix of the public cloud. Other clouds have `core.chinacloudapi.cn` or
 /// `core.usgovcloudapi.net`.
 pub(super) const PUBLIC_CLOUD_SUFFIX: &str = "core.windows.net";
 
-/// An account's table endpoint.
+/// The address of the tables or queues of an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Endpoint {
-    /// Scheme, host and the account's path, without `/` at the end and without a query.
+    /// Scheme, host and, for path-style addresses, the account; without `/` at the end.
     pub(super) url: String,
-    /// The account, where the address tells it.
+    /// The account, if the address contains it.
     pub(super) account: Option<String>,
-    /// Whether it is on this machine: no proxy is asked for the way there.
+    /// Whether the host is this machine. Requests to it use no proxy.
     pub(super) loopback: bool,
-    /// Whether it is Cosmos DB's Table API.
+    /// Whether the host belongs to Cosmos DB's Table API.
     pub(super) cosmos: bool,
 }
 
 impl Endpoint {
-    /// The path: empty, or `/account`.
+    /// Returns the path of the address: empty, or `/account`.
     pub(super) fn path(&self) -> &str {
         let (_, rest) = self.url.split_once("://").unwrap_or_default();
         rest.find('/').and_then(|at| rest.get(at..)).unwrap_or_default()
     }
 
-    /// `https://account.table.suffix`.
+    /// Makes the table endpoint `protocol://account.table.suffix`.
     pub(super) fn for_account(protocol: &str, account: &str, suffix: &str) -> Result<Self> {
         let shaped = !account.is_empty()
             && account.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
@@ -37,7 +37,7 @@ impl Endpoint {
             return Err(Error::new(
                 ErrorKind::Invalid,
                 format!(
-                    "`{}` is not an account's name: lower-case letters and digits",
+                    "`{}` is not an account's name, which has only lower-case letters and digits",
                     account.escape_debug()
                 ),
             ));
@@ -56,7 +56,7 @@ impl Endpoint {
         Self::parse(&format!("{protocol}://{account}.table.{suffix}"))
     }
 
-    /// Where the queues of the same account are, where its address tells.
+    /// Returns the queue endpoint of the account, if it follows from the table endpoint.
     #[cfg(feature = "azure-queue")]
     pub(super) fn queue_endpoint(&self) -> Option<Self> {
         let emulator = self.url.strip_suffix(EMULATOR_ACCOUNT);
@@ -67,7 +67,7 @@ impl Endpoint {
         Some(Self { url: format!("{before}.queue.{after}"), ..self.clone() })
     }
 
-    /// The emulator at its usual address.
+    /// Returns the table endpoint of the emulator at its default address.
     pub(super) fn emulator() -> Self {
         Self {
             url: format!("http://127.0.0.1:10002/{EMULATOR_ACCOUNT}"),
@@ -77,10 +77,10 @@ impl Endpoint {
         }
     }
 
-    /// An address as the portal shows it. A path names the account only where the host does not: on
-    /// an IP address, `localhost`, or a host without dots.
+    /// Reads an address as the Azure portal shows it. The account is the first part of the host name; for an
+    /// IP address, `localhost` or a host without dots, it is the first part of the path.
     pub(super) fn parse(text: &str) -> Result<Self> {
-        // Not quoted: the query of a SAS URL is a secret.
+        // The text is not quoted: the query of a SAS URL is a secret.
         let invalid = || {
             Error::new(
                 ErrorKind::Invalid,
@@ -128,7 +128,7 @@ fn is_address(host: &str) -> bool {
     host.starts_with('[') || host.split('.').all(|part| part.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Cosmos DB's endpoints: `account.table.cosmos.azure.com`, `..cosmos.azure.cn`,
+/// Returns whether the host is one of Cosmos DB: `account.table.cosmos.azure.com`, `..cosmos.azure.cn`,
 /// `..cosmosdb.azure.com`, `account.documents.azure.com`.
 fn is_cosmos(host: &str) -> bool {
     host.split('.').skip(1).any(|part| matches!(part, "cosmos" | "cosmosdb" | "documents"))

@@ -1,4 +1,4 @@
-//! Answers that are no success, and answers that never came, as errors that say what to do.
+//! Errors for refusals, unexpected answers and lost answers, which say what to do.
 
 use std::time::Duration;
 
@@ -17,10 +17,11 @@ use crate::{
 };
 
 impl Account {
-    /// The error of an answer that refuses.
+    /// Returns the error for an answer that refuses the request.
     pub(super) fn refusal_error(&self, answer: &HttpAnswer, effect: Effect) -> Error {
         let found = read_refusal(answer.status, &answer.body, answer.header("x-ms-error-code"));
-        // "Not there" is acted on, and only the service knows: not a page of some other server.
+        // Callers act on "not found", so a 404 counts only if the service itself gives its code: a proxy or
+        // another server may answer 404 too.
         if !found.named && matches!(answer.status, 300..=399 | 404) {
             return self.foreign_answer_error(answer, effect);
         }
@@ -31,8 +32,8 @@ impl Account {
         }
     }
 
-    /// The error of an answer that is not the Table service's: of a proxy, a sign-in page, another
-    /// server. Where it says success, a write may have come through all the same.
+    /// Returns the error for an answer that does not come from the Table service but from a proxy, a
+    /// sign-in page or another server. If its status is a success, a write may have happened.
     pub(super) fn foreign_answer_error(&self, answer: &HttpAnswer, effect: Effect) -> Error {
         let message = format!(
             "`{}` answered {} as the Table service does not; check endpoint, proxy and network",
@@ -50,7 +51,7 @@ impl Account {
         }
     }
 
-    /// The error of a refusal, from an answer or from a part of a batch's answer.
+    /// Returns the error for a refusal that was read from an answer or from a part of a batch answer.
     pub(super) fn service_error(
         &self,
         status: u16,
@@ -77,7 +78,7 @@ impl Account {
         }
     }
 
-    /// The error of an answer that never came.
+    /// Returns the error for a request without an answer.
     pub(super) fn no_answer_error(&self, failure: SendFailure, effect: Effect) -> Error {
         match (failure, effect) {
             (SendFailure::Unsent(what, source), _) => {
@@ -99,7 +100,7 @@ impl Account {
         }
     }
 
-    /// The error of a request that took too long.
+    /// Returns the error for a request that exceeded its time limit.
     pub(super) fn timeout_error(&self, effect: Effect) -> Error {
         let seconds = self.timeout.as_secs_f32();
         match effect {
@@ -116,6 +117,7 @@ impl Account {
         }
     }
 
+    /// Returns what to do about an error code with the credential in use.
     fn advice(&self, code: &ServiceCode) -> Option<&'static str> {
         use ServiceCode as Code;
         Some(match (code, &self.credential) {
@@ -129,7 +131,7 @@ impl Account {
                 "the SAS does not cover this table, key range, address or time"
             }
             (Code::AuthorizationPermissionMismatch, Credential::Sas(_)) => {
-                "the SAS does not permit this operation; an insert_or_replace needs both add and update"
+                "the SAS does not permit this operation; insert-or-replace needs both add and update"
             }
             (Code::AuthorizationResourceTypeMismatch, Credential::Sas(_)) => {
                 "the account SAS does not cover this kind of resource"
@@ -144,8 +146,8 @@ impl Account {
     }
 }
 
-/// Whether a refused write may have happened all the same: the service's own `ServerBusy` comes
-/// before any work, other failures of a server or of something on the way do not say.
+/// Returns whether a write that was answered with this status may have happened. The service answers
+/// `ServerBusy` before it does any work; other server errors, and those of a proxy, do not tell.
 fn is_outcome_open(status: u16, named: bool) -> bool {
     match status {
         408 => true,
@@ -155,7 +157,7 @@ fn is_outcome_open(status: u16, named: bool) -> bool {
     }
 }
 
-/// How long the service asks to wait: in milliseconds, seconds, or until a date.
+/// Reads how long the service asks to wait, in milliseconds, in seconds or until a date.
 fn retry_after(answer: &HttpAnswer) -> Option<Duration> {
     let millis = |name| answer.header(name)?.trim().parse().ok().map(Duration::from_millis);
     millis("retry-after-ms").or_else(|| millis("x-ms-retry-after-ms")).or_else(|| {

@@ -1,4 +1,4 @@
-//! How an account is reached: endpoint, credential, timeouts.
+//! Options of the Azure backend: endpoint, credential and time limits.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::error::{Error, ErrorKind, Result};
 
-/// How to reach an account of Azure Table storage, Cosmos DB's Table API, or the emulator.
+/// Options to reach an account of Azure Table storage, Cosmos DB's Table API or the emulator.
 ///
 /// ```
 /// use std::time::Duration;
@@ -51,13 +51,13 @@ impl AzureOptions {
         }
     }
 
-    /// A connection string as the portal shows it: `AccountName` and `AccountKey`, or
+    /// Reads a connection string as the Azure portal shows it: `AccountName` and `AccountKey`, or
     /// `SharedAccessSignature`, with `TableEndpoint` or `EndpointSuffix`; or
     /// `UseDevelopmentStorage=true`.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a text that names no endpoint or no credential. The text is never quoted.
+    /// `is_invalid` if the text contains no endpoint or no credential. The error never quotes the text.
     pub fn from_connection_string(text: &str) -> Result<Self> {
         let settings = ConnectionSettings::parse(text)?;
         let credential = match (settings.key()?, &settings.sas) {
@@ -76,23 +76,23 @@ impl AzureOptions {
         Ok(options)
     }
 
-    /// An account and one of its keys, on the public cloud unless
+    /// Uses an account and one of its keys, on the public cloud unless
     /// [`endpoint_suffix`](Self::endpoint_suffix) or [`endpoint`](Self::endpoint) says otherwise.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a key that is not base64 or a name that no account has.
+    /// `is_invalid` if the key is not base64 or the name is no account name.
     pub fn from_account_key(account: &str, key: &str) -> Result<Self> {
         let key = AccountKey::new(account, key)?;
         Self::new(Credential::Key(key)).for_account(account)
     }
 
-    /// A shared access signature: its URL, or the token alone, which needs
-    /// [`account`](Self::account) or [`endpoint`](Self::endpoint) too.
+    /// Uses a shared access signature (SAS): its URL, or its token alone, which also needs
+    /// [`account`](Self::account) or [`endpoint`](Self::endpoint).
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a text without a signature. The text is never quoted.
+    /// `is_invalid` if the text contains no signature. The error never quotes the text.
     pub fn from_sas(sas: &str) -> Result<Self> {
         let (endpoint, token) = match sas.trim().split_once("://") {
             Some(_) => {
@@ -109,12 +109,12 @@ impl AzureOptions {
         Ok(options)
     }
 
-    /// An account and a source of Microsoft Entra tokens, such as those of the `azure_identity`
-    /// crate.
+    /// Uses an account and a source of Microsoft Entra tokens, such as a credential of the
+    /// `azure_identity` crate.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a name that no account has.
+    /// `is_invalid` if the name is no account name.
     pub fn from_token_credential(
         account: &str,
         credential: Arc<dyn TokenCredential>,
@@ -122,7 +122,7 @@ impl AzureOptions {
         Self::new(Credential::Token(credential)).for_account(account)
     }
 
-    /// The emulator at its usual address, `http://127.0.0.1:10002`.
+    /// Uses the emulator at its default address, `http://127.0.0.1:10002`.
     pub fn emulator() -> Self {
         let mut options = Self::new(Credential::Key(AccountKey::emulator()));
         options.endpoint = Some(Endpoint::emulator());
@@ -135,20 +135,21 @@ impl AzureOptions {
         Ok(self)
     }
 
-    /// The account, for a SAS token that stands alone.
+    /// Sets the account, for a SAS token without a URL.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a name that no account has.
+    /// `is_invalid` if the name is no account name.
     pub fn account(self, account: &str) -> Result<Self> {
         self.for_account(account)
     }
 
-    /// Another cloud: `core.chinacloudapi.cn`, `core.usgovcloudapi.net`, ..
+    /// Sets the endpoint suffix of another cloud, such as `core.chinacloudapi.cn` or
+    /// `core.usgovcloudapi.net`.
     ///
     /// # Errors
     ///
-    /// `is_invalid` where no account is known yet, or for a suffix that makes no address.
+    /// `is_invalid` if no account is set yet, or the suffix makes no valid address.
     pub fn endpoint_suffix(mut self, suffix: &str) -> Result<Self> {
         let account = self.account.as_deref().ok_or_else(|| {
             invalid(
@@ -159,51 +160,51 @@ impl AzureOptions {
         Ok(self)
     }
 
-    /// The whole table endpoint, such as `http://127.0.0.1:10002/devstoreaccount1`.
+    /// Sets the whole table endpoint, such as `http://127.0.0.1:10002/devstoreaccount1`.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for what is not an http or https address.
+    /// `is_invalid` if the text is no http or https address.
     pub fn endpoint(mut self, endpoint: &str) -> Result<Self> {
         self.endpoint = Some(Endpoint::parse(endpoint)?);
         Ok(self)
     }
 
-    /// The whole queue endpoint, such as `http://127.0.0.1:10001/devstoreaccount1`; unless told, it is
-    /// that of the tables with `queue` in place of `table`.
+    /// Sets the whole queue endpoint, such as `http://127.0.0.1:10001/devstoreaccount1`. By default it is
+    /// the table endpoint with `queue` in place of `table`.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for what is not an http or https address.
+    /// `is_invalid` if the text is no http or https address.
     #[cfg(feature = "azure-queue")]
     pub fn queue_endpoint(mut self, endpoint: &str) -> Result<Self> {
         self.queues = Some(Endpoint::parse(endpoint)?);
         Ok(self)
     }
 
-    /// How long a request may take from the first byte sent to the last byte read; 30 s at first.
+    /// Sets how long a request may take from the first byte sent to the last byte read; 30 s by default.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How long a connection may take to open; 10 s at first.
+    /// Sets how long a connection may take to open; 10 s by default.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// Whether the endpoint is Cosmos DB's Table API, where its address does not tell.
+    /// Sets whether the endpoint is Cosmos DB's Table API, if its address does not tell.
     #[must_use]
     pub fn cosmos(mut self, cosmos: bool) -> Self {
         self.cosmos = Some(cosmos);
         self
     }
 
-    /// Sends requests through another client: one with a proxy or a certificate, or a test's.
-    /// Timeouts are kept all the same.
+    /// Sets the HTTP client, for a proxy, a certificate or a test. The time limit of requests still
+    /// applies.
     #[must_use]
     pub fn http_client(mut self, client: Arc<dyn HttpClient>) -> Self {
         self.http_client = Some(client);

@@ -1,4 +1,4 @@
-//! Stored access policies of a table, and the requests that the client has no method for.
+//! Requests that read and set the stored access policies of a table.
 
 use super::{
     access_policy::AccessPolicy,
@@ -13,24 +13,26 @@ use crate::{
 };
 use azure_core::Method;
 
-/// Policies of one table, and characters of a policy's name ("Define a stored access policy").
+/// Largest number of policies of one table ("Define a stored access policy").
 const POLICIES: usize = 5;
+/// Largest number of characters of a policy's name.
 const POLICY_NAME: usize = 64;
-/// What a policy may allow: read, add, update, delete.
+/// The letters of the permissions, in the order that the service expects: read, add, update, delete.
 const PERMISSIONS: &str = "raud";
 
-fn in_order(letters: &str) -> bool {
+/// Returns whether the letters are permissions in the expected order.
+fn is_in_order(letters: &str) -> bool {
     let mut all = PERMISSIONS.chars();
     letters.chars().all(|letter| all.any(|one| one == letter))
 }
 
 impl Azure {
-    /// The stored access policies of a table.
+    /// Reads the stored access policies of a table.
     ///
     /// # Errors
     ///
-    /// `is_not_found` for a missing table; `is_denied` with a SAS or a token, only a key may ask;
-    /// `is_unsupported` on Cosmos DB.
+    /// `is_not_found` if there is no such table; `is_denied` with a SAS or a token, because only an account
+    /// key may read policies; `is_unsupported` on Cosmos DB.
     pub async fn access_policies(&self, table: &str) -> Result<Vec<AccessPolicy>> {
         let account = &self.0;
         account.check_policies(table, &[])?;
@@ -40,12 +42,12 @@ impl Azure {
         wire::read_policies(&answer.map_err(|error| error.in_table(table))?.body)
     }
 
-    /// Puts these policies in place of the stored ones; none takes them all away. It can take up to
-    /// 30 s until the service goes by them.
+    /// Replaces all stored access policies of a table; an empty slice removes them. It takes up to 30 s
+    /// until the service applies the change.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for more than five policies or a name over 64 characters; otherwise as
+    /// `is_invalid` for more than five policies or a name over 64 characters; also the errors of
     /// [`access_policies`](Self::access_policies).
     pub async fn set_access_policies(&self, table: &str, policies: &[AccessPolicy]) -> Result<()> {
         let account = &self.0;
@@ -61,6 +63,7 @@ impl Azure {
 }
 
 impl Account {
+    /// Refuses policies that the service would refuse.
     fn check_policies(&self, table: &str, policies: &[AccessPolicy]) -> Result<()> {
         limits::check_table_name(table)?;
         if self.cosmos {
@@ -85,7 +88,7 @@ impl Account {
                 return refuse(format!("the policy name `{name}` is given twice"));
             }
             let letters = policy.permissions.as_deref().unwrap_or_default();
-            if !in_order(letters) {
+            if !is_in_order(letters) {
                 return refuse(format!(
                     "`{}` are not letters of `{PERMISSIONS}` in that order",
                     letters.escape_debug()

@@ -1,7 +1,7 @@
-//! The requests of Azure Storage queues, through the transport of the tables.
+//! Requests to Azure Storage queues, through the transport that the tables use.
 //!
-//! `azure_storage_queues` cannot say that a message does not expire, and has the faults of
-//! `azure_data_tables` beside; its successor takes neither keys nor connection strings.
+//! The crate `azure_storage_queues` cannot send a message that does not expire, and shares the faults of
+//! `azure_data_tables`; its successor accepts neither keys nor connection strings.
 
 use std::time::Duration;
 
@@ -18,22 +18,22 @@ use super::{
 };
 use crate::error::{Error, ErrorKind, Result};
 
-/// The queues of an account.
+/// The queue service of an account.
 #[derive(Debug, Clone)]
 pub(crate) struct AzureQueues(Azure);
 
-/// A message as the service hands it out.
+/// A message as the queue service returns it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct QueueMessage {
     pub(crate) id: String,
-    /// Empty where it was only looked at.
+    /// The pop receipt; empty for a message that was only peeked at.
     pub(crate) receipt: String,
     pub(crate) count: u32,
     pub(crate) text: String,
 }
 
 impl Azure {
-    /// The queues of the same account.
+    /// Returns the queue service of the account.
     pub(crate) fn queues(&self) -> Result<AzureQueues> {
         AzureQueues::new(self.0.options.clone())
     }
@@ -55,7 +55,7 @@ impl AzureQueues {
         Ok(Self(Azure(std::sync::Arc::new(account))))
     }
 
-    /// The account, for requests to be made again.
+    /// Returns the account as a backend, for a retry layer around the requests.
     pub(crate) fn azure(&self) -> &Azure {
         &self.0
     }
@@ -75,26 +75,26 @@ impl AzureQueues {
             (Effect::Writes, Some(body)) => {
                 call.with_header("content-type", "application/xml").with_body(body)
             }
-            // A length is asked for, if none.
+            // The service wants a Content-Length, also of an empty body.
             (Effect::Writes, None) => call.with_body(Vec::new()),
         };
         let answer = self.0.0.send_raw(call, method, path, query).await?;
         self.0.0.expect_success(answer, effect)
     }
 
-    /// Creates a queue; one that is there is left as it is.
+    /// Creates a queue. An existing queue stays as it is.
     pub(crate) async fn create_queue(&self, queue: &str) -> Result<()> {
         self.send(Method::Put, queue, "", None).await.map(drop)
     }
 
-    /// Adds a message that does not expire.
+    /// Adds a message that never expires and becomes visible after `delay`.
     pub(crate) async fn put_message(
         &self,
         queue: &str,
         text: &str,
         delay: Duration,
     ) -> Result<QueueMessage> {
-        // The service forgets after 7 days unless it is told.
+        // Without a time to live of -1, the service deletes the message after 7 days.
         let query = format!("messagettl=-1&visibilitytimeout={}", seconds(delay));
         let path = format!("{queue}/messages");
         let answer = self.send(Method::Post, &path, &query, Some(message_xml(text))).await?;
@@ -102,7 +102,7 @@ impl AzureQueues {
         Ok(QueueMessage { text: text.to_owned(), ..message })
     }
 
-    /// Takes messages for a while.
+    /// Receives up to `most` messages, which other receivers do not see for the time `visibility`.
     pub(crate) async fn get_messages(
         &self,
         queue: &str,
@@ -114,7 +114,7 @@ impl AzureQueues {
         read_messages(&answer)
     }
 
-    /// Looks at messages.
+    /// Reads up to `most` messages without hiding them from receivers.
     pub(crate) async fn peek_messages(
         &self,
         queue: &str,
@@ -125,7 +125,7 @@ impl AzureQueues {
         read_messages(&answer)
     }
 
-    /// Changes when a message is visible, and what it says; the new receipt.
+    /// Replaces the text of a message and hides it for the time `visibility`. Returns its new pop receipt.
     pub(crate) async fn update_message(
         &self,
         queue: &str,
@@ -139,11 +139,14 @@ impl AzureQueues {
         let path = message_path(queue, id);
         let answer = self.send(Method::Put, &path, &query, Some(message_xml(text))).await?;
         answer.header("x-ms-popreceipt").map(str::to_owned).ok_or_else(|| {
-            Error::new(ErrorKind::Ambiguous, "the answer has no receipt; the message comes again")
+            Error::new(
+                ErrorKind::Ambiguous,
+                "the answer has no pop receipt; the message becomes visible again",
+            )
         })
     }
 
-    /// Removes a message.
+    /// Deletes a message.
     pub(crate) async fn delete_message(
         &self,
         queue: &str,
@@ -154,7 +157,7 @@ impl AzureQueues {
     }
 }
 
-/// Whole seconds, of which the service knows no parts: rather more than less.
+/// Rounds a time up to whole seconds, the unit of the service.
 fn seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
@@ -163,12 +166,12 @@ fn message_path(queue: &str, id: &str) -> String {
     format!("{queue}/messages/{}", encode_query_value(id))
 }
 
-/// The body of a message.
+/// Returns the XML body of a request with the text of a message.
 fn message_xml(text: &str) -> String {
     format!("<QueueMessage><MessageText>{}</MessageText></QueueMessage>", escape_xml(text))
 }
 
-/// The messages of an answer.
+/// Reads the messages of an answer.
 fn read_messages(answer: &HttpAnswer) -> Result<Vec<QueueMessage>> {
     let xml = String::from_utf8_lossy(&answer.body);
     if !xml.contains("QueueMessagesList") {

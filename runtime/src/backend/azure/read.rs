@@ -1,4 +1,4 @@
-//! Point reads.
+//! Sends point reads.
 
 use std::borrow::Cow;
 
@@ -17,13 +17,14 @@ use crate::{
 };
 
 impl Account {
+    /// Reads one row by its keys. Returns `None` if there is no such row.
     pub(super) async fn read(&self, request: Read<'_>) -> Result<Option<Row>> {
         let Read { table, partition_key, row_key, select } = request;
-        let place = |error: Error| error.in_table(table).at_keys(partition_key, row_key);
+        let name_row = |error: Error| error.in_table(table).at_keys(partition_key, row_key);
         check_keys(table, partition_key, row_key)?;
         let entity = self
             .table_client(table)
-            .map_err(place)?
+            .map_err(name_row)?
             .partition_key_client(wire::double_quotes(partition_key))
             .entity_client(wire::double_quotes(row_key));
         let answer = self
@@ -36,20 +37,20 @@ impl Account {
                 .into_future()
             })
             .await
-            .map_err(place)?;
+            .map_err(name_row)?;
         if answer.status == 404 {
             let error = self.refusal_error(&answer, Effect::Reads);
             return match error.service_code() {
                 Some(ServiceCode::ResourceNotFound | ServiceCode::EntityNotFound) => Ok(None),
-                _ => Err(place(error)),
+                _ => Err(name_row(error)),
             };
         }
-        let answer = self.expect_success(answer, Effect::Reads).map_err(place)?;
-        let row = wire::decode_row(&answer.body).map_err(place)?;
+        let answer = self.expect_success(answer, Effect::Reads).map_err(name_row)?;
+        let row = wire::decode_row(&answer.body).map_err(name_row)?;
         if (row.partition_key(), row.row_key()) != (partition_key, row_key) {
             let message =
                 "the answer is another row than the one that was asked for; check proxies";
-            return Err(place(Error::new(ErrorKind::Backend, message)));
+            return Err(name_row(Error::new(ErrorKind::Backend, message)));
         }
         Ok(Some(match answer.header("etag") {
             Some(etag) => row.with_etag(wire::parse_etag(etag)),
@@ -58,7 +59,8 @@ impl Account {
     }
 }
 
-/// The properties to ask for: those that are wanted, and what every row has to come with.
+/// Returns the text of `$select`: the wanted properties, and keys and Timestamp, which every row needs.
+/// Returns `None` to select all properties.
 pub(super) fn select_list(select: Option<&[String]>) -> Option<Cow<'static, str>> {
     let mut names = String::from("PartitionKey,RowKey,Timestamp");
     for name in select? {

@@ -1,4 +1,4 @@
-//! Pages of queries.
+//! Sends queries, one page at a time.
 
 use azure_data_tables::{Filter, Select, Top};
 use futures_util::StreamExt;
@@ -17,10 +17,11 @@ use crate::{
 };
 
 impl Account {
+    /// Reads one page of a query.
     pub(super) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
-        let place = |error: crate::Error| error.in_table(request.table);
+        let name_table = |error: crate::Error| error.in_table(request.table);
         checked_page_rows(&request)?;
-        let mut query = self.table_client(request.table).map_err(place)?.query();
+        let mut query = self.table_client(request.table).map_err(name_table)?.query();
         if let QueryFilter::Matching(text) = wire::to_query_filter(request.filter) {
             query = query.filter(Filter::new(text));
         }
@@ -42,13 +43,13 @@ impl Account {
                 pages.next().await.transpose()
             })
             .await
-            .map_err(place)?;
-        let answer = self.expect_success(answer, Effect::Reads).map_err(place)?;
+            .map_err(name_table)?;
+        let answer = self.expect_success(answer, Effect::Reads).map_err(name_table)?;
         let next = answer.header("x-ms-continuation-nextpartitionkey").map(|partition_key| {
             let row_key = answer.header("x-ms-continuation-nextrowkey").map(str::to_owned);
             Continuation { partition_key: partition_key.to_owned(), row_key }
         });
         let date = answer.header("date").and_then(wire::parse_http_date);
-        Ok(Rows { rows: wire::decode_page(&answer.body).map_err(place)?, next, date })
+        Ok(Rows { rows: wire::decode_page(&answer.body).map_err(name_table)?, next, date })
     }
 }

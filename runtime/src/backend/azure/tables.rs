@@ -1,4 +1,4 @@
-//! Creating, deleting and listing tables.
+//! Sends requests that create, delete and list tables.
 
 use futures_util::StreamExt;
 
@@ -14,6 +14,7 @@ use crate::{
 };
 
 impl Account {
+    /// Creates, deletes or lists tables.
     pub(super) async fn tables(&self, request: TableRequest<'_>) -> Result<TableNames> {
         match request {
             TableRequest::Create(name) => {
@@ -36,7 +37,7 @@ impl Account {
 
     async fn delete(&self, name: &str) -> Result<TableNames> {
         if limits::check_table_name(name).is_err() {
-            // What the service says of any name that no table has.
+            // An invalid name is the name of no table: the error is the service's for a missing table.
             let message = "the specified resource does not exist";
             return Err(Error::service(ServiceCode::ResourceNotFound, message));
         }
@@ -47,8 +48,8 @@ impl Account {
         self.expect_success(answer, Effect::Writes).map(|_| TableNames::default())
     }
 
-    /// The client cannot begin a list in the middle, so a later page is asked for with its token in
-    /// a filter-free query of the same pipeline.
+    /// Reads one page of table names. The client cannot continue a list, so a later page is requested
+    /// through its pipeline with the continuation in the query.
     async fn list(&self, from: Option<&str>) -> Result<TableNames> {
         let answer = match from {
             None => {

@@ -1,9 +1,8 @@
-//! The last step of a request: body, signature, the pooled client, and what came back.
+//! The last step of a request: sets its body, signs it, sends it, and takes the answer.
 //!
-//! This stands at the end of the pipeline of `azure_core`, in the place of its transport. An answer
-//! is taken out of the pipeline here, as it came: the client above would drop the code and message
-//! of an error, take a failed batch for a success, and refuse an answer for want of a header that
-//! nobody needs.
+//! The transport is the last policy in the pipeline of `azure_core`. It takes the answer out of the
+//! pipeline, because the client above would drop the code and the message of an error, take a failed
+//! batch for a success, and refuse an answer that lacks an unimportant header.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -24,7 +23,8 @@ use super::{
 };
 use crate::error::{BoxError, Error, ErrorKind, Result};
 
-/// What goes with a request through the pipeline, and what comes back.
+/// The body and path that replace those of the client, and the place for the answer. It goes through the
+/// pipeline with the request.
 #[derive(Debug, Default)]
 pub(super) struct Exchange {
     body: Option<Bytes>,
@@ -32,7 +32,7 @@ pub(super) struct Exchange {
     outcome: Mutex<Option<Result<HttpAnswer, SendFailure>>>,
 }
 
-/// An answer, whatever its status.
+/// An answer of the service, of any status.
 #[derive(Debug)]
 pub(super) struct HttpAnswer {
     pub(super) status: u16,
@@ -40,24 +40,25 @@ pub(super) struct HttpAnswer {
     pub(super) body: Bytes,
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug)]
 pub(super) enum SendFailure {
-    /// Nothing was sent.
+    /// The request was not sent.
     Unsent(&'static str, BoxError),
-    /// The service may have got the request, and done it.
+    /// The answer was lost; the service may have carried the request out.
     Lost(BoxError),
-    /// No token could be had.
+    /// The credential gave no token, so the request was not sent.
     Token(BoxError),
 }
 
 impl Exchange {
-    /// An exchange whose body and path replace those that the client above makes.
+    /// Makes an exchange. `None` keeps the body or the path that the client makes.
     pub(super) fn new(body: Option<Bytes>, path: Option<String>) -> Self {
         Self { body, path, outcome: Mutex::new(None) }
     }
 
-    /// What came of it; `None` where the request never reached the transport.
+    /// Takes the answer or the reason why there is none. Returns `None` if the request never reached the
+    /// transport.
     pub(super) fn take_outcome(&self) -> Option<Result<HttpAnswer, SendFailure>> {
         self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -77,10 +78,10 @@ impl HttpAnswer {
     }
 }
 
-/// The exchange as it goes through a context, which wants to own what it keeps.
+/// An exchange in the form that a context of `azure_core` can hold.
 pub(super) struct SharedExchange(pub(super) Arc<Exchange>);
 
-/// The transport of one account.
+/// The transport of one account, the last policy of its pipeline.
 #[derive(Debug)]
 pub(super) struct Transport {
     client: Sender,
@@ -134,8 +135,8 @@ impl Transport {
     }
 }
 
-/// Connections are kept and used again, up to the time after which the service's own front end
-/// drops them.
+/// Makes an HTTP client that keeps idle connections for 60 s, the time after which the service closes
+/// them.
 fn new_pooled_client(endpoint: &Endpoint, connect_timeout: Duration) -> Result<reqwest::Client> {
     let mut builder = reqwest::Client::builder()
         .connect_timeout(connect_timeout)
@@ -171,7 +172,7 @@ async fn send_pooled(
     if let Body::Bytes(body) = request.body() {
         sent = sent.body(body.clone());
     }
-    // Without its URL: that may hold a signature.
+    // The error goes without its URL, which may contain a signature.
     let sent = sent.build().map_err(|error| unsent(error.without_url().into()))?;
     let answer = client.execute(sent).await.map_err(send_failure)?;
     let status = answer.status().as_u16();
@@ -191,10 +192,10 @@ async fn send_pooled(
     Ok(HttpAnswer { status, headers: headers.into(), body: collect_body(body).await? })
 }
 
-/// Bytes of an answer at most: the service's own end at some MiB, so that this is none of its.
+/// Largest number of bytes of an answer. Answers of the service have a few MiB at most.
 const ANSWER_BYTES: usize = 64 * 1024 * 1024;
 
-/// The body in one piece. Most come as one.
+/// Collects the chunks of a body. Most bodies are one chunk, which is returned without a copy.
 async fn collect_body(
     chunks: impl Stream<Item = Result<Bytes, SendFailure>>,
 ) -> Result<Bytes, SendFailure> {
@@ -205,7 +206,7 @@ async fn collect_body(
     loop {
         if body.len().saturating_add(next.len()) > ANSWER_BYTES {
             return Err(SendFailure::Lost(
-                "the answer is larger than any of the Table service's".into(),
+                "the answer has more than 64 MiB, which no answer of the Table service has".into(),
             ));
         }
         body.extend_from_slice(&next);
@@ -240,8 +241,8 @@ async fn send_given(
     Ok(HttpAnswer { status: status.into(), headers, body: collect_body(body.map_err(lost)).await? })
 }
 
-/// The client writes a blank in a query as `+`, which only forms do: `%20` is a blank everywhere. A
-/// real `+` is `%2B` already.
+/// Replaces `+` in the query by `%20`. The client encodes a blank as `+`, which not every server takes
+/// for a blank; a real `+` is encoded as `%2B` already.
 fn encode_blanks(url: &mut azure_core::Url) {
     if let Some(query) = url.query().filter(|query| query.contains('+')) {
         let query = query.replace('+', "%20");
@@ -257,7 +258,7 @@ fn add_query(url: &mut azure_core::Url, token: &str) {
     url.set_query(Some(&query));
 }
 
-/// What the client above sees in place of an answer.
+/// The text of the error that the client gets in place of an answer.
 const ANSWER_TAKEN: &str = "the answer was taken at the transport";
 
 #[async_trait]

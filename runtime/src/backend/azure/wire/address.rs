@@ -1,17 +1,17 @@
-//! Addresses of rows: `Table(PartitionKey='..',RowKey='..')`.
+//! Encodes addresses of rows: `Table(PartitionKey='..',RowKey='..')`.
 //!
 //! A `'` in a key is doubled, and the literal is then percent-encoded as UTF-8. Characters that the
-//! service forbids in keys are refused before an address is made.
+//! service forbids in keys have been refused before.
 
 use std::fmt::Write;
 
-/// The key as it stands between quotes: `'` doubled. Without it, `o'brien` ends the literal early and
-/// addresses another row.
+/// Doubles every `'` of a key, as a quoted literal needs it: otherwise `o'brien` would end the literal early
+/// and address another row.
 pub(in crate::backend::azure) fn double_quotes(key: &str) -> String {
     key.replace('\'', "''")
 }
 
-/// Appends the address of a row, for a batch's part.
+/// Appends the encoded address of a row.
 pub(in crate::backend::azure) fn push_row_address(
     out: &mut Vec<u8>,
     table: &str,
@@ -40,7 +40,7 @@ fn push_encoded(out: &mut Vec<u8>, key: &str) {
     }
 }
 
-/// A text as a value of a query string: `%20` for a blank, never `+`.
+/// Percent-encodes a value for a query string. A blank becomes `%20`, never `+`.
 pub(crate) fn encode_query_value(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     for byte in text.bytes() {

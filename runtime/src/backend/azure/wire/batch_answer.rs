@@ -1,6 +1,6 @@
-//! The answer to a batch: multipart, one part per operation, or exactly one for the failure.
+//! Reads the multipart answer to a batch, which has one part per operation or one part for a failure.
 
-/// The answer to one operation.
+/// The part of a batch answer that answers one operation.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::backend::azure) struct BatchAnswerPart<'a> {
     pub(in crate::backend::azure) status: u16,
@@ -9,8 +9,8 @@ pub(in crate::backend::azure) struct BatchAnswerPart<'a> {
     pub(in crate::backend::azure) body: &'a str,
 }
 
-/// The parts of a batch's answer, in order. Line ends may be CRLF or LF; what stands around the
-/// parts (boundaries, MIME headers) is of no interest.
+/// Reads the parts of a batch answer, in order. Line ends may be CRLF or LF; boundaries and MIME headers
+/// between the parts are ignored.
 pub(in crate::backend::azure) fn batch_answer_parts(body: &str) -> Vec<BatchAnswerPart<'_>> {
     body.match_indices("HTTP/1.1 ")
         .filter(|(at, _)| begins_a_line(body, *at))

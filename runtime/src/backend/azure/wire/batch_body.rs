@@ -1,5 +1,5 @@
-//! An entity group transaction as the multipart body of `POST /$batch`: CRLF line ends, absolute
-//! addresses, every boundary closed.
+//! Writes an entity group transaction as the multipart body of `POST /$batch`, with CRLF line ends,
+//! absolute addresses and closed boundaries.
 
 use uuid::Uuid;
 
@@ -9,14 +9,14 @@ use crate::{
     error::{Error, ErrorKind, Result},
 };
 
-/// The body and the boundary that its Content-Type names.
+/// The body of a batch request, and the Content-Type that names its boundary.
 #[derive(Debug)]
 pub(in crate::backend::azure) struct BatchBody {
     pub(in crate::backend::azure) bytes: Vec<u8>,
     pub(in crate::backend::azure) content_type: String,
 }
 
-/// What every part begins with.
+/// The headers at the begin of every part.
 const PART: &[u8] =
     b"\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n";
 

@@ -1,8 +1,7 @@
-//! RowsSeed from the JSON of an answer, without a map in between.
+//! Decodes rows from the JSON of an answer.
 //!
-//! The properties of one row are gathered in a list that borrows from the answer and is used again
-//! for the next row; annotations may come before or after their property. A `null` is an absent
-//! property.
+//! The members of one entity are collected in a list that borrows from the answer and is reused for the
+//! next entity. A type annotation may come before or after its property. A `null` is an absent property.
 
 use std::{borrow::Cow, fmt};
 
@@ -14,7 +13,7 @@ use crate::{
     row::Row,
 };
 
-/// One row, from the answer to a point read.
+/// Decodes the answer to a point read.
 pub(in crate::backend::azure) fn decode_row(body: &[u8]) -> Result<Row> {
     let mut members = EntityMembers::default();
     let mut json = serde_json::Deserializer::from_slice(body);
@@ -23,7 +22,7 @@ pub(in crate::backend::azure) fn decode_row(body: &[u8]) -> Result<Row> {
     members.to_row()
 }
 
-/// The rows of a page.
+/// Decodes the rows of a page.
 pub(in crate::backend::azure) fn decode_page(body: &[u8]) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     let mut failed = None;
@@ -34,7 +33,7 @@ pub(in crate::backend::azure) fn decode_page(body: &[u8]) -> Result<Vec<Row>> {
     failed.map_or(Ok(rows), Err)
 }
 
-/// The names of a page of tables.
+/// Decodes the names of a page of tables.
 pub(in crate::backend::azure) fn decode_table_names(body: &[u8]) -> Result<Vec<String>> {
     #[derive(serde::Deserialize)]
     struct Tables {
@@ -50,7 +49,7 @@ pub(in crate::backend::azure) fn decode_table_names(body: &[u8]) -> Result<Vec<S
 }
 
 fn unreadable_error(error: &serde_json::Error) -> Error {
-    // The position only: the text of serde_json's errors may quote a value.
+    // Only the position: the text of serde_json's errors may quote a value.
     let message = format!(
         "the service's answer is not the JSON that was asked for (line {}, column {})",
         error.line(),
@@ -82,7 +81,7 @@ impl<'de> Visitor<'de> for &mut EntityMembers<'de> {
     }
 }
 
-/// A member's name, borrowed where the answer has it without escapes.
+/// Deserializes the name of a member, borrowed if the answer contains it without escapes.
 struct NameSeed;
 
 impl<'de> DeserializeSeed<'de> for NameSeed {
@@ -159,7 +158,7 @@ impl<'de> Visitor<'de> for ValueSeed {
     }
 }
 
-/// The object around a page; its `value` is the list of rows.
+/// Deserializes the object of a page, whose member `value` is the list of rows.
 struct PageSeed<'r>(RowsSeed<'r>);
 
 impl<'de> DeserializeSeed<'de> for PageSeed<'_> {

@@ -1,7 +1,7 @@
-//! A row as the JSON of a request.
+//! Writes a row as the JSON of a request.
 //!
-//! Every type that JSON does not tell is annotated. A Double is annotated always: without it, `3.0`
-//! is an Int32 to some readers. Finite Doubles are numbers, the others are text.
+//! Every type that JSON itself does not tell is annotated. A Double is always annotated, because some
+//! servers read `3.0` as an Int32. Finite Doubles are written as numbers, the others as text.
 
 use std::{fmt, str::from_utf8};
 
@@ -16,8 +16,7 @@ use crate::{
     row::Row,
 };
 
-/// A row that serializes as the body of an insert or update: keys first, then the properties in
-/// their order.
+/// Serializes a row as the body of an insert or update: keys first, then the properties in their order.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::backend::azure) struct JsonRow<'a>(pub(in crate::backend::azure) &'a Row);
 
@@ -54,12 +53,12 @@ fn entry<M: SerializeMap>(map: &mut M, name: &str, value: ValueRef<'_>) -> Resul
     }
 }
 
-/// Whether a property of the type needs an annotation beside it.
+/// Returns whether properties of this type need an annotation.
 const fn is_annotated(edm: EdmType) -> bool {
     !matches!(edm, EdmType::Boolean | EdmType::Int32 | EdmType::String)
 }
 
-/// What the service writes for a Double that JSON has no number for.
+/// Returns the service's text for a Double that JSON has no number for.
 fn not_finite(value: f64) -> &'static str {
     if value.is_nan() {
         "NaN"
@@ -70,7 +69,7 @@ fn not_finite(value: f64) -> &'static str {
     }
 }
 
-/// Anything that prints, as a JSON string.
+/// Serializes the printed form of a value as a JSON string.
 struct Text<T>(T);
 
 impl<T: fmt::Display> Serialize for Text<T> {

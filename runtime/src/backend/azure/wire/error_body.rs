@@ -1,25 +1,25 @@
-//! What an answer that is an error says: the body first, then the header.
+//! Reads code and message of an error answer, from the body first and then from the header.
 //!
-//! Data errors carry their code in the body alone; authentication errors may be XML.
+//! Data errors have their code only in the body; the body of an authentication error can be XML.
 
 use serde::Deserialize;
 
 use crate::error::ServiceCode;
 
-/// A refusal as the service words it.
+/// The error that an answer contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::backend::azure) struct ServiceRefusal {
-    /// The code, from body or header; otherwise the one that goes with the status.
+    /// The error code from the body or the header; without one, the usual code of the status.
     pub(in crate::backend::azure) code: ServiceCode,
-    /// Whether the service named the code itself.
+    /// Whether the answer contains the code.
     pub(in crate::backend::azure) named: bool,
-    /// The operation of a batch that failed, from the prefix of the message.
+    /// The position of the failed operation of a batch, from the prefix of the message.
     pub(in crate::backend::azure) index: Option<usize>,
     /// The message, without prefix, request id and time.
     pub(in crate::backend::azure) message: String,
 }
 
-/// Reads the refusal of an answer with that status.
+/// Reads the error of an answer. `header` is the value of `x-ms-error-code`.
 pub(in crate::backend::azure) fn read_refusal(
     status: u16,
     body: &[u8],
@@ -70,7 +70,7 @@ fn from_xml(text: &str) -> Option<(String, String)> {
     Some((code, element(["m:message", "Message"]).unwrap_or_default()))
 }
 
-/// The text of the first element of that name.
+/// Returns the text of the first element of that name.
 fn element(xml: &str, name: &str) -> Option<String> {
     let (_, rest) = xml.split_once(&format!("<{name}"))?;
     let (_, rest) = rest.split_once('>')?;
@@ -78,8 +78,8 @@ fn element(xml: &str, name: &str) -> Option<String> {
     Some(super::xml::unescape_xml(text))
 }
 
-/// `3:The specified entity already exists.`: the prefix is there for most failures of a batch, and
-/// not for all.
+/// Splits the position off a message such as `3:The specified entity already exists.` Most messages of
+/// failed batches have the prefix, not all.
 fn split_index(message: &str) -> (Option<usize>, &str) {
     let Some((digits, rest)) = message.split_once(':') else { return (None, message) };
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -96,7 +96,7 @@ fn lower_first(message: &str) -> String {
     }
 }
 
-/// The code that goes with a status where the answer names none.
+/// Returns the usual code of a status, for an answer without a code.
 fn code_of(status: u16) -> ServiceCode {
     match status {
         400 => ServiceCode::InvalidInput,

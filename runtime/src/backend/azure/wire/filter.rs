@@ -1,18 +1,18 @@
-//! A filter as the service takes it: constants folded away.
+//! Writes a filter as `$filter`, with constants folded away.
 
 use crate::filter::Filter;
 
-/// Which rows are asked for.
+/// The filter of a query to the service.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::backend::azure) enum QueryFilter {
-    /// All of them: no `$filter`.
+    /// All rows: the query has no `$filter`.
     All,
-    /// Those that match this text.
+    /// The rows that match this `$filter`.
     Matching(String),
 }
 
-/// What a filter asks for. One that matches nothing is sent all the same: a missing table is an
-/// error then too.
+/// Converts a filter. A filter that matches nothing becomes a condition that no row fulfils and is still
+/// sent, so that a missing table is an error.
 pub(in crate::backend::azure) fn to_query_filter(filter: &Filter) -> QueryFilter {
     match fold(filter) {
         Filter::Constant(true) => QueryFilter::All,
@@ -21,7 +21,7 @@ pub(in crate::backend::azure) fn to_query_filter(filter: &Filter) -> QueryFilter
     }
 }
 
-/// The filter without `true` and `false` inside: emulators read them as names of properties.
+/// Folds the constants `true` and `false` away, because emulators read them as names of properties.
 fn fold(filter: &Filter) -> Filter {
     match filter {
         Filter::And(all) => fold_list(all, false),
@@ -34,7 +34,7 @@ fn fold(filter: &Filter) -> Filter {
     }
 }
 
-/// A list in which the constant `decides` makes the whole, and its opposite says nothing.
+/// Folds a list in which the constant `decides` decides the whole and its opposite has no effect.
 fn fold_list(parts: &[Filter], decides: bool) -> Filter {
     let mut kept = Vec::with_capacity(parts.len());
     for part in parts {

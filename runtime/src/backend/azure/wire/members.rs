@@ -1,4 +1,4 @@
-//! The members of one entity of an answer, gathered and made a row.
+//! Collects the JSON members of one entity and makes a row of them.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::{
     row::{Row, RowBuilder},
 };
 
-/// A member's value as JSON has it.
+/// A JSON value of a member.
 #[derive(Debug)]
 pub(super) enum JsonScalar<'a> {
     Null,
@@ -22,7 +22,7 @@ pub(super) enum JsonScalar<'a> {
     Text(Cow<'a, str>),
 }
 
-/// The members of one object.
+/// The members of one entity: properties, type annotations, keys, Timestamp and ETag.
 #[derive(Debug, Default)]
 pub(super) struct EntityMembers<'a> {
     properties: Vec<(Cow<'a, str>, JsonScalar<'a>)>,
@@ -36,6 +36,7 @@ pub(super) struct EntityMembers<'a> {
 const ANNOTATION: &str = "@odata.type";
 
 impl<'a> EntityMembers<'a> {
+    /// Removes all members, to collect those of the next entity.
     pub(super) fn clear(&mut self) {
         self.properties.clear();
         self.types.clear();
@@ -45,6 +46,7 @@ impl<'a> EntityMembers<'a> {
         self.etag = Cow::Borrowed("");
     }
 
+    /// Adds one member.
     pub(super) fn add(&mut self, name: Cow<'a, str>, value: JsonScalar<'a>) {
         match (&*name, value) {
             ("PartitionKey", JsonScalar::Text(text)) => self.partition_key = text,
@@ -62,25 +64,26 @@ impl<'a> EntityMembers<'a> {
         }
     }
 
+    /// Makes a row of the members. Fails with `is_decode` if a value does not fit its type.
     pub(super) fn to_row(&self) -> Result<Row> {
-        let place = |error: Error| error.at_keys(&self.partition_key, &self.row_key);
+        let name_row = |error: Error| error.at_keys(&self.partition_key, &self.row_key);
         let mut builder = Row::build(&self.partition_key, &self.row_key);
         let mut bytes = Vec::new();
         for (at, (name, value)) in self.properties.iter().enumerate() {
             put_property(&mut builder, &mut bytes, name, value, self.annotation(at, name))
-                .map_err(|error| place(error).in_property(name))?;
+                .map_err(|error| name_row(error).in_property(name))?;
         }
         let row = match time::parse_time(&self.timestamp) {
             Some(timestamp) => builder.finish_at(timestamp),
             None => builder.finish(),
         }
-        .map_err(place)?;
+        .map_err(name_row)?;
         let derived = self.etag.is_empty() || time::is_etag_of(&self.etag, &self.timestamp);
         Ok(if derived { row } else { row.with_etag(time::parse_etag(&self.etag)) })
     }
 
-    /// The type that the answer gives for a property. Annotations come in the order of their
-    /// properties, so the search begins where that order would put it.
+    /// Returns the annotated type of a property. Annotations come in the order of their properties, so the
+    /// search begins at the expected position.
     fn annotation(&self, at: usize, name: &str) -> Option<&str> {
         let from = at.min(self.types.len());
         let (before, after) = self.types.split_at_checked(from)?;

@@ -1,5 +1,5 @@
-//! The Table service's wire forms: rows as JSON with minimal metadata, batches as multipart,
-//! addresses with their exact encoding, and error bodies.
+//! Wire forms of the Table service: rows as JSON with minimal metadata, batches as multipart bodies,
+//! encoded addresses, times, policies and error bodies.
 
 mod address;
 mod batch_answer;

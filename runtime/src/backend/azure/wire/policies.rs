@@ -1,4 +1,4 @@
-//! Stored access policies as XML.
+//! Writes and reads stored access policies as XML.
 
 use time::OffsetDateTime;
 
@@ -11,7 +11,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
 };
 
-/// The body of `PUT /T?comp=acl`.
+/// Writes the body of `PUT /Table?comp=acl`.
 pub(in crate::backend::azure) fn write_policies(policies: &[AccessPolicy]) -> String {
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?><SignedIdentifiers>");
     for policy in policies {
@@ -32,7 +32,7 @@ pub(in crate::backend::azure) fn write_policies(policies: &[AccessPolicy]) -> St
     xml
 }
 
-/// The policies of the answer to `GET /T?comp=acl`.
+/// Reads the policies from the answer to `GET /Table?comp=acl`.
 pub(in crate::backend::azure) fn read_policies(body: &[u8]) -> Result<Vec<AccessPolicy>> {
     let xml = String::from_utf8_lossy(body);
     if !xml.contains("SignedIdentifiers") {

@@ -1,15 +1,14 @@
-//! Times as answers spell them, read without the generality of [`Ticks`]' own parser: a page holds
-//! a thousand of them.
+//! Parses the times and ETags of answers. The parser is faster than the general one of [`Ticks`], because
+//! a page contains a thousand of them.
 
 use crate::{edm::Ticks, row::ETag};
 
-/// The time of a text such as `2021-05-26T15:48:25.77957Z`; any other form goes to the general
-/// parser.
+/// Parses a time such as `2021-05-26T15:48:25.77957Z`. Other forms go to the general parser.
 pub(super) fn parse_time(text: &str) -> Option<Ticks> {
     parse_usual_form(text.as_bytes()).or_else(|| text.parse().ok())
 }
 
-/// The time of an HTTP date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Parses an HTTP date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub(in crate::backend::azure) fn parse_http_date(text: &str) -> Option<Ticks> {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -42,7 +41,7 @@ fn parse_usual_form(text: &[u8]) -> Option<Ticks> {
     Ticks::new(seconds * 10_000_000 + parse_fraction(tail)?)
 }
 
-/// What follows the seconds: up to seven digits, and `Z`.
+/// Parses what follows the seconds: up to seven digits and `Z`. Returns 100 ns ticks.
 fn parse_fraction(tail: &[u8]) -> Option<i64> {
     let digits = match tail {
         [b'Z'] => return Some(0),
@@ -72,32 +71,31 @@ fn days_in(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days from 0001-01-01 to the first of the month.
+/// Returns the days from 0001-01-01 to the first of the month.
 fn days_before(year: i64, month: i64) -> i64 {
     let before = year - 1;
     let leaps = before / 4 - before / 100 + before / 400;
     before * 365 + leaps + (1..month).map(|month| days_in(year, month)).sum::<i64>()
 }
 
-/// Whether the ETag is the one that the Timestamp, as the service trims it, gives: then a row need
-/// not keep it.
+/// Returns whether the service derives this ETag from this Timestamp. A row then need not keep the ETag.
 pub(super) fn is_etag_of(etag: &str, timestamp: &str) -> bool {
     let mut buffer = [0; LONGEST];
     derived_time(etag, &mut buffer).is_some_and(|time| time == timestamp.as_bytes())
 }
 
-/// The version of that text, byte for byte.
+/// Parses an ETag. Printing the result gives the text back byte for byte.
 pub(in crate::backend::azure) fn parse_etag(etag: &str) -> ETag {
     let mut buffer = [0; LONGEST];
     let ticks = derived_time(etag, &mut buffer).and_then(parse_usual_form);
     ticks.map_or_else(|| ETag::from(etag), ETag::from_timestamp)
 }
 
-/// Bytes of `9999-12-31T23:59:59.9999999Z`.
+/// Number of bytes of the longest time, `9999-12-31T23:59:59.9999999Z`.
 const LONGEST: usize = 28;
 
-/// The time inside `W/"datetime'..'"`, if it is spelled as the service derives it from a Timestamp:
-/// colons encoded, the fraction without zeros at its end.
+/// Returns the time inside an ETag `W/"datetime'..'"`, if the service derives the ETag from a Timestamp:
+/// its colons are encoded, and its fraction does not end with a zero.
 fn derived_time<'b>(etag: &str, buffer: &'b mut [u8; LONGEST]) -> Option<&'b [u8]> {
     let inner = etag.strip_prefix("W/\"datetime'")?.strip_suffix("'\"")?;
     let mut length = 0;

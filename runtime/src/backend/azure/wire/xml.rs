@@ -1,18 +1,19 @@
-//! Text of XML elements.
+//! Escapes and unescapes the text of XML elements.
 
-/// A text as XML has it; of line ends a reader would make others.
+/// Escapes a text for XML. A carriage return becomes a reference, because XML readers replace it.
 pub(in crate::backend::azure) fn escape_xml(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     text.replace('"', "&quot;").replace('\r', "&#xD;")
 }
 
-/// The text of an element, with its references resolved.
+/// Replaces the references in the text of an element, such as `&lt;` and `&#10;`, by their characters.
 pub(in crate::backend::azure) fn unescape_xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('&') {
         out.push_str(before);
-        let meant = after.split_once(';').and_then(|(name, after)| Some((named(name)?, after)));
+        let meant =
+            after.split_once(';').and_then(|(name, after)| Some((character_of(name)?, after)));
         let (character, after) = meant.unwrap_or(('&', after));
         out.push(character);
         rest = after;
@@ -21,8 +22,8 @@ pub(in crate::backend::azure) fn unescape_xml(text: &str) -> String {
     out
 }
 
-/// The character of a reference, by name or by number.
-fn named(name: &str) -> Option<char> {
+/// Returns the character of a reference, given by name or by number.
+fn character_of(name: &str) -> Option<char> {
     match name {
         "lt" => Some('<'),
         "gt" => Some('>'),
