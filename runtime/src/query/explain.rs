@@ -1,30 +1,30 @@
-//! What a query will ask, before it is asked.
+//! `Explain`: what a query will send, before it is sent.
 
 use std::fmt;
 
 use crate::{access::CostClass, error::Error};
 
-/// What a query asks of the service.
+/// What a query sends to the service, and what it costs.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Explain {
-    /// What it costs.
+    /// The cost class.
     pub class: CostClass,
-    /// The table.
+    /// The table that is read.
     pub table: String,
-    /// `$filter`, as it is sent.
+    /// The `$filter` as it is sent, with a placeholder for each token.
     pub filter: String,
-    /// `$select`; empty: all properties.
+    /// The `$select`; empty means all properties.
     pub select: Vec<String>,
-    /// `$top` of the first request.
+    /// The `$top` of the first request.
     pub top: Option<u32>,
-    /// Requests at least, if every page is full.
+    /// The least number of requests, if every page is full.
     pub estimated_requests: u64,
-    /// Whether each entity costs one more, a point read: the query is of a list.
+    /// Whether each entity costs one more request, a point read: the query reads a list.
     pub reads_each: bool,
-    /// The blob that is read in place of rows.
+    /// The name of the blob that is read instead of rows.
     pub blob: Option<String>,
-    /// Why the query cannot be asked, if it cannot.
+    /// The error that running the query would return at once.
     pub fault: Option<Error>,
 }
 

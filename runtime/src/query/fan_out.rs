@@ -1,4 +1,4 @@
-//! Several queries at once: the fan-out over partitions.
+//! Running several queries concurrently: the fan-out over partitions.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::{
     error::Result,
 };
 
-/// Queries of several paths, some of them in flight at a time.
+/// Queries of several paths, some of which run concurrently.
 pub struct QueryMany<E> {
     queries: Vec<Query<E, Stored<E>>>,
     concurrency: usize,
@@ -33,14 +33,14 @@ impl<E: TableEntity> QueryMany<E> {
         Self { queries, concurrency: 8 }
     }
 
-    /// At most so many queries in flight; 8 unless told.
+    /// Sets how many queries run concurrently, 8 by default.
     #[must_use]
     pub fn concurrency(mut self, queries: usize) -> Self {
         self.concurrency = queries.max(1);
         self
     }
 
-    /// Only the rows that meet a condition.
+    /// Keeps only the rows that meet a condition.
     #[must_use]
     pub fn filter(mut self, condition: impl Condition<E> + Clone) -> Self {
         self.queries =
@@ -48,22 +48,23 @@ impl<E: TableEntity> QueryMany<E> {
         self
     }
 
-    /// What each query will ask, in the order of the paths, without asking it.
+    /// Returns what each query will send, in the order of the paths, without sending it.
     pub fn explain(&self) -> Vec<Explain> {
         self.queries.iter().map(Query::explain).collect()
     }
 
-    /// The items of all queries, each query's in its order, the queries as they answer.
+    /// Returns the items of all queries as a stream: items of one query in their order, the queries
+    /// interleaved as they answer.
     pub fn stream(&self) -> Items<Stored<E>> {
         let streams: Vec<_> = self.queries.iter().map(Query::stream).collect();
         stream::iter(streams).flatten_unordered(self.concurrency).boxed()
     }
 
-    /// All items, in the order of the paths.
+    /// Reads all items, in the order of the paths.
     ///
     /// # Errors
     ///
-    /// The first error of a request or a row.
+    /// Returns the first error of a request or a row.
     pub async fn collect(&self) -> Result<Vec<Stored<E>>> {
         let queries = self.queries.clone();
         let parts: Vec<Vec<Stored<E>>> = stream::iter(queries)

@@ -1,4 +1,4 @@
-//! Lookups: a small table that rarely changes, read once and joined in the program.
+//! `Lookup`: a small table that rarely changes, read once and joined in the program.
 
 use std::{
     collections::HashMap,
@@ -21,11 +21,11 @@ use crate::{
     error::{Error, Result},
 };
 
-/// The entities of a query, kept in memory for a time: the first access asks the store, later ones
-/// do not.
+/// The entities of a query, cached in memory for a time: the first access reads the store, later
+/// ones do not.
 ///
-/// Clones share what is kept. Accesses that meet while it is being read wait for that one read and
-/// have its result, an error too; where the one that reads is dropped, the next one reads.
+/// Clones share the cache. Accesses while it is being read wait for that one read and get its
+/// result, also its error; if the reading task is dropped, the next access reads.
 ///
 /// ```
 /// use entable::{Lookup, prelude::*};
@@ -56,26 +56,27 @@ struct Inner<E> {
     ttl: Duration,
     clock: Arc<dyn Clock>,
     kept: RwLock<Slot<E>>,
-    /// Whoever holds it reads; the others wait for it and look at what came of it.
+    /// The task that holds the lock reads; the others wait for it and take its result.
     flight: Mutex<Option<Flight>>,
-    /// Reads that were begun, and the last one that ended.
+    /// The number of reads that were begun, and the last one that ended.
     begun: AtomicU64,
     ended: AtomicU64,
 }
 
-/// What is kept, and how often it was forgotten: a read that began before does not bring it back.
+/// The cached entities, and how often the cache was cleared: a read that began before a clearing
+/// does not fill it.
 struct Slot<E> {
     kept: Option<Arc<Kept<E>>>,
     forgotten: u64,
 }
 
-/// The last read that ended.
+/// The result of the last read that ended.
 struct Flight {
     number: u64,
     failed: Option<Error>,
 }
 
-/// What was read, and when.
+/// The entities that were read, and when.
 struct Kept<E> {
     at: Ticks,
     rows: Vec<Arc<Stored<E>>>,
@@ -98,24 +99,24 @@ impl<E> fmt::Debug for Lookup<E> {
 }
 
 impl<E: TableEntity> Lookup<E> {
-    /// The entities of that query, read again where what is kept is older than `ttl`.
+    /// Caches the entities of a query, which are read again once they are older than `ttl`.
     pub fn new(query: Query<E, Stored<E>>, ttl: Duration) -> Self {
         Self::with_clock(query, ttl, Arc::new(SystemClock))
     }
 
-    /// A lookup whose age is told by another clock.
+    /// Takes the age of the cache from another clock.
     pub fn with_clock(query: Query<E, Stored<E>>, ttl: Duration, clock: Arc<dyn Clock>) -> Self {
         let kept = RwLock::new(Slot { kept: None, forgotten: 0 });
         let (begun, ended) = (AtomicU64::new(0), AtomicU64::new(0));
         Self(Arc::new(Inner { query, ttl, clock, kept, flight: Mutex::new(None), begun, ended }))
     }
 
-    /// The entity with that key; `None`: there was none when the entities were read.
+    /// Returns the entity at a point; `None` if there was none when the entities were read.
     ///
     /// # Errors
     ///
-    /// The query's, where it has to be asked; `is_invalid` for a point with a value that does not
-    /// fit its key.
+    /// Returns the query's error if the store has to be read; fails with `is_invalid` for a point
+    /// with a value that does not fit its key.
     pub async fn get(&self, point: &Point<E>) -> Result<Option<Arc<Stored<E>>>> {
         let access = self.0.query.with_key_tokens(point.as_access()).await?;
         let (partition_key, row_key) = access.point()?;
@@ -124,20 +125,21 @@ impl<E: TableEntity> Lookup<E> {
         Ok(at.and_then(|at| kept.rows.get(*at)).cloned())
     }
 
-    /// All entities, in the order of the query.
+    /// Returns all entities, in the order of the query.
     ///
     /// # Errors
     ///
-    /// The query's, where it has to be asked.
+    /// Returns the query's error if the store has to be read.
     pub async fn all(&self) -> Result<Vec<Arc<Stored<E>>>> {
         Ok(self.current().await?.rows.clone())
     }
 
-    /// The entities by something else than their keys; of two with the same, the later one.
+    /// Returns the entities by a value other than their keys. If two have the same value, the later
+    /// one stays.
     ///
     /// # Errors
     ///
-    /// The query's, where it has to be asked.
+    /// Returns the query's error if the store has to be read.
     pub async fn index<K: Eq + Hash>(
         &self,
         key: impl Fn(&E) -> K,
@@ -146,22 +148,22 @@ impl<E: TableEntity> Lookup<E> {
         Ok(kept.rows.iter().map(|row| (key(row), row.clone())).collect())
     }
 
-    /// Reads the entities again, now. Calls that meet while a read is under way share the next one.
+    /// Reads the entities again, now. Calls during a read share the next read.
     ///
     /// # Errors
     ///
-    /// The query's; what was kept stays.
+    /// Returns the query's error; the cached entities stay.
     pub async fn refresh(&self) -> Result<()> {
         let begun = self.0.begun.load(Ordering::Acquire);
         let mut flight = self.0.flight.lock().await;
         match flight.as_ref().filter(|last| last.number > begun) {
-            // It began after this call: it saw all that was written before.
+            // A read that began after this call saw all that was written before it.
             Some(last) => last.failed.clone().map_or(Ok(()), Err),
             None => self.read(&mut flight).await.map(drop),
         }
     }
 
-    /// Forgets what is kept: the next access asks the store.
+    /// Clears the cache: the next access reads the store.
     pub fn forget(&self) {
         let mut slot = self.0.kept.write().unwrap_or_else(PoisonError::into_inner);
         *slot = Slot { kept: None, forgotten: slot.forgotten + 1 };
@@ -176,7 +178,8 @@ impl<E: TableEntity> Lookup<E> {
         if let Some(kept) = self.fresh() {
             return Ok(kept);
         }
-        // A read that failed while this access waited would fail it as well: one is enough.
+        // A read that failed while this access waited would fail again: its error is this access's
+        // too.
         match flight
             .as_ref()
             .filter(|last| last.number > ended)
@@ -191,12 +194,12 @@ impl<E: TableEntity> Lookup<E> {
         let slot = self.0.kept.read().unwrap_or_else(PoisonError::into_inner);
         let kept = slot.kept.clone()?;
         let age = self.0.clock.now().get().checked_sub(kept.at.get())?;
-        // A clock that went back says nothing about the age.
+        // After a clock went back, the age is unknown.
         let age = Duration::from_nanos(u64::try_from(age).ok()?.saturating_mul(100));
         (age < self.0.ttl).then_some(kept)
     }
 
-    /// Reads, and leaves the result for the accesses that wait.
+    /// Reads the entities and leaves the result for the accesses that wait.
     async fn read(&self, flight: &mut Option<Flight>) -> Result<Arc<Kept<E>>> {
         let number = self.0.begun.fetch_add(1, Ordering::AcqRel) + 1;
         let result = self.ask().await;

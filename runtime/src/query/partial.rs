@@ -1,4 +1,4 @@
-//! Queries of partial copies: a projection first.
+//! Queries of partial copies, which need a projection before they can run.
 
 use std::{fmt, marker::PhantomData};
 
@@ -22,7 +22,7 @@ impl<E: TableEntity, M: 'static> Queried<E> for PartialCopy<M> {
     }
 }
 
-/// A query of partial copies: it needs a projection of the fields that they hold.
+/// A query of partial copies. [`select`](Self::select) makes it a query that can run.
 pub struct PartialQuery<E, M> {
     pub(crate) request: Request,
     of: PhantomData<fn() -> (E, M)>,
@@ -35,28 +35,28 @@ impl<E, M> fmt::Debug for PartialQuery<E, M> {
 }
 
 impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
-    /// Only the rows that meet a condition.
+    /// Keeps only the rows that meet a condition.
     #[must_use]
     pub fn filter(mut self, condition: impl Condition<E>) -> Self {
         self.request.condition(condition.into_filter());
         self
     }
 
-    /// At most so many items in all.
+    /// Returns at most `items` items in total.
     #[must_use]
     pub fn take(mut self, items: u64) -> Self {
         self.request.take = Some(items);
         self
     }
 
-    /// At most so many rows per request, 1 to 1,000.
+    /// Reads at most `rows` rows per request, 1 to 1,000.
     #[must_use]
     pub fn page_size(mut self, rows: u32) -> Self {
         self.request.page_size(rows);
         self
     }
 
-    /// The fields of a projection, which the copies hold.
+    /// Reads the fields of a projection, all of which the copies hold.
     #[must_use]
     pub fn select<P>(self) -> Query<E, Stored<P>>
     where
@@ -67,9 +67,9 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
     }
 }
 
-/// The finishers of a query, which a partial one does not have: they are here to say so. The bound
-/// stands at each, where the compiler gives its reason, and futures are boxed so that it gives it
-/// once.
+/// The methods that run a query, which a partial query refuses: they exist so that the compiler
+/// explains why. The bound stands on each method, where the compiler reports it, and the futures
+/// are boxed so that it reports it once.
 #[doc(hidden)]
 impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
     pub fn stream(&self) -> Items<Stored<E>>

@@ -1,4 +1,4 @@
-//! Resolvers: a closure decides what a row becomes.
+//! Resolvers: a closure makes an item of each row.
 
 use std::sync::Arc;
 
@@ -17,8 +17,9 @@ use crate::{
 };
 
 impl<E, T: 'static> Query<E, Stored<T>> {
-    /// What a closure makes of each row: it is given PartitionKey, RowKey, Timestamp, properties
-    /// and ETag. Rows that the query skips never come to it; what it fails with ends the query.
+    /// Makes an item of each row by a closure, which gets PartitionKey, RowKey, Timestamp,
+    /// properties and ETag. Rows that the query skips are not passed to it; an error that it
+    /// returns ends the query.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -58,8 +59,8 @@ impl<E, T: 'static> Query<E, Stored<T>> {
 }
 
 impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
-    /// What a closure makes of each copy, with the properties that copies hold: as
-    /// [`Query::resolve`].
+    /// Makes an item of each copy by a closure, with the properties that the copies hold, as
+    /// [`Query::resolve`] does.
     pub fn resolve<R, F>(self, resolver: F) -> Query<E, R>
     where
         F: Fn(&str, &str, Option<OffsetDateTime>, &Bag, &ETag) -> Result<R> + Send + Sync + 'static,

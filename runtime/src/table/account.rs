@@ -1,4 +1,4 @@
-//! What a client's account does beside its tables: signatures, stored access policies.
+//! The account of an Azure client: signatures (SAS), stored access policies, queues.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{
     sas::{SasCache, SasToken, TableSas},
 };
 
-/// The account of a client, and how its requests are made again.
+/// The account of a client, with the retry policy of its requests.
 #[derive(Clone)]
 pub(super) struct Account {
     azure: Azure,
@@ -34,7 +34,8 @@ impl Account {
 }
 
 impl Client {
-    /// Signs leave to use a table, or some of its rows, with the account's key. Nothing is sent.
+    /// Signs a shared access signature for a table, or for a range of its rows, with the account's
+    /// key. Nothing is sent.
     ///
     /// ```
     /// use entable::{AzureOptions, prelude::*, sas::{TablePermissions, TableSas}};
@@ -53,47 +54,47 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// `is_unsupported` for a client that does not hold an account's key; otherwise as
-    /// [`TableSas::sign`].
+    /// Fails with `is_unsupported` for a client that does not hold an account's key, else as
+    /// [`TableSas::sign`] does.
     pub fn sas(&self, sas: &TableSas) -> Result<SasToken> {
         sas.sign(self.account_key()?)
     }
 
-    /// Signatures of one lifetime that are handed out again until they are near their end, see
-    /// [`SasCache`].
+    /// Returns a cache of signatures of one lifetime, each of which is reused until it is near its
+    /// end, see [`SasCache`].
     ///
     /// # Errors
     ///
-    /// `is_unsupported` for a client that does not hold an account's key.
+    /// Fails with `is_unsupported` for a client that does not hold an account's key.
     pub fn sas_cache(&self, lifetime: Duration) -> Result<SasCache> {
         Ok(SasCache::new(self.account_key()?.clone(), lifetime))
     }
 
-    /// The address of a table, for a signature to be put behind.
+    /// Returns the URL of a table, to which a signature is appended.
     ///
     /// # Errors
     ///
-    /// `is_unsupported` for a client that is not of an account; `is_invalid` for what is no table's
-    /// name.
+    /// Fails with `is_unsupported` for a client without an account, and with `is_invalid` for a
+    /// text that is no table name.
     pub fn table_url(&self, table: &str) -> Result<String> {
         let account = self.account("a table has no address")?;
         limits::check_table_name(table)?;
         Ok(format!("{}/{table}", account.azure.endpoint()))
     }
 
-    /// The stored access policies of a table.
+    /// Reads the stored access policies of a table.
     ///
     /// # Errors
     ///
-    /// `is_unsupported` on other stores than Azure Table storage; `is_not_found` for a missing table;
-    /// `is_denied` for a client without the account's key.
+    /// Fails with `is_unsupported` on stores other than Azure Table storage, with `is_not_found`
+    /// for a missing table, and with `is_denied` for a client without the account's key.
     pub async fn access_policies(&self, table: &str) -> Result<Vec<AccessPolicy>> {
         let account = self.account(POLICIES).map_err(|error| error.in_table(table))?;
         account.retry.retry_other_read(|| Box::pin(account.azure.access_policies(table))).await
     }
 
-    /// Puts these policies in place of a table's stored ones, at most five; none takes them all away.
-    /// It can take up to 30 s until the service goes by them.
+    /// Replaces a table's stored access policies, at most five; an empty list removes all. The
+    /// service may need up to 30 s to apply them.
     ///
     /// ```no_run
     /// # async fn example(client: entable::Client) -> entable::Result<()> {
@@ -107,9 +108,9 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// `is_invalid` for more than five policies or a name over 64 characters; `is_ambiguous` where the
-    /// answer was lost and other policies are stored now; otherwise as
-    /// [`access_policies`](Self::access_policies).
+    /// Fails with `is_invalid` for more than five policies or a name over 64 characters, with
+    /// `is_ambiguous` if the answer was lost and other policies are stored now, else as
+    /// [`access_policies`](Self::access_policies) does.
     pub async fn set_access_policies(&self, table: &str, policies: &[AccessPolicy]) -> Result<()> {
         let account = self.account(POLICIES).map_err(|error| error.in_table(table))?;
         let azure = &account.azure;
@@ -123,7 +124,7 @@ impl Client {
         account.retry.retry_other_write(set, || Box::pin(holds())).await
     }
 
-    /// A queue of messages in this client's account, as an Azure Storage queue.
+    /// Returns a queue of messages in this client's account, as an Azure Storage queue.
     ///
     /// ```
     /// use entable::{AzureOptions, Client};
@@ -136,8 +137,9 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// `is_unsupported` for a client that is not of an account; `is_invalid` for what is no queue's
-    /// name, or where the account's address does not tell that of its queues.
+    /// Fails with `is_unsupported` for a client without an account, and with `is_invalid` for a
+    /// text that is no queue name, or if the account's address does not tell the address of its
+    /// queues.
     #[cfg(feature = "azure-queue")]
     pub fn azure_queue(
         &self,
@@ -173,7 +175,7 @@ impl Client {
 
 const POLICIES: &str = "there are no stored access policies";
 
-/// What a policy says, whatever way it is written.
+/// The content of a policy, apart from how its times are written.
 fn meaning(policy: &AccessPolicy) -> (&str, Option<Ticks>, Option<Ticks>, &str) {
     let ticks = |time| Ticks::try_from(time).ok();
     (

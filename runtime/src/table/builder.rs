@@ -1,4 +1,4 @@
-//! How a client is put together.
+//! `ClientBuilder`: puts a client together from a backend, keys and options.
 
 use std::{fmt, sync::Arc};
 
@@ -58,7 +58,7 @@ impl Client {
 }
 
 impl ClientBuilder {
-    /// The backend, or a layer around one.
+    /// Sets the backend, or a layer around one.
     #[must_use]
     pub fn backend(mut self, backend: impl Backend) -> Self {
         #[cfg(feature = "azure")]
@@ -69,8 +69,8 @@ impl ClientBuilder {
         self
     }
 
-    /// The account that signatures and stored access policies are asked of, where the backend is
-    /// not itself one but a layer around it.
+    /// Sets the account for signatures and stored access policies, if the backend is a layer around
+    /// an Azure backend and not the backend itself.
     ///
     /// ```
     /// use entable::{Azure, AzureOptions, backend::layer::Recorder, prelude::*};
@@ -88,17 +88,17 @@ impl ClientBuilder {
         self
     }
 
-    /// Requests that fail for a moment are tried again by this policy; a write whose answer was lost
-    /// is looked at first, never sent again blindly.
+    /// Retries requests that fail for a moment by this policy. A write whose answer was lost is
+    /// looked up first, never sent again blindly.
     #[must_use]
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = Some(policy);
         self
     }
 
-    /// Where the keys of encrypted properties come from: a [`Keyring`](crate::Keyring), or a key
-    /// store behind [`CachedKeys`](crate::CachedKeys). It also says which rows have which scope of
-    /// keys.
+    /// Sets the provider of the keys of encrypted properties: a [`Keyring`](crate::Keyring), or a
+    /// key store behind [`CachedKeys`](crate::CachedKeys). The provider also says which partition
+    /// has which scope of keys.
     ///
     /// ```
     /// use entable::{Keyring, backend::Memory, prelude::*};
@@ -115,22 +115,22 @@ impl ClientBuilder {
         self
     }
 
-    /// What becomes of a plain value where an encrypted one is declared, or chosen by
-    /// [`encrypt_if`](Self::encrypt_if): refused, unless told.
+    /// Sets what happens to a plain value where an encrypted one is declared or chosen by
+    /// [`encrypt_if`](Self::encrypt_if). By default its row is refused.
     #[must_use]
     pub fn plaintext(mut self, policy: PlaintextPolicy) -> Self {
         self.sealing.plaintext = policy;
         self
     }
 
-    /// Encrypts further properties than those that are declared: the closure is given PartitionKey,
-    /// RowKey and property of each one that is written, of dynamic entities as well. It is not asked
-    /// for the property that says a row's type.
+    /// Encrypts more properties than the declared ones. The closure gets the PartitionKey, RowKey
+    /// and name of each property that is written, also of dynamic entities; it is not asked for the
+    /// property that tells a row's type.
     ///
-    /// Readers need the keys alone: a stored value says itself that it is encrypted. A client that has
-    /// the closure also refuses plain values of what it chooses, wherever it reads a type, unless
-    /// [`plaintext`](Self::plaintext) allows them. A client that writes without it, and without having
-    /// read the row, writes plain values.
+    /// Readers need only the keys: an encrypted value says itself that it is encrypted. A client
+    /// that has the closure also refuses plain values of what it chooses, wherever it reads a type,
+    /// unless [`plaintext`](Self::plaintext) allows them. A client without the closure that writes
+    /// without having read the row writes plain values.
     ///
     /// ```
     /// use entable::{Client, backend::Memory};
@@ -149,8 +149,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Where lists in blobs are kept: a store of the crate `object_store`, of a cloud, in memory, or
-    /// a directory. All programs that use the same tables have to be given the same.
+    /// Sets the store for lists in blobs, from the crate `object_store`: of a cloud, in memory, or
+    /// a directory. All programs that use the same tables need the same store.
     ///
     /// A directory cannot compare versions when it replaces a blob, so a single process has to do
     /// all the writing: the one that has the embedded store open. [`build`](Self::build) refuses a
@@ -175,22 +175,22 @@ impl ClientBuilder {
         self
     }
 
-    /// How work in other partitions is done.
+    /// Sets how work in other partitions is done.
     #[must_use]
     pub fn outbox(mut self, options: OutboxOptions) -> Self {
         self.outbox = options;
         self
     }
 
-    /// Where the client takes the time from; nothing depends on it but the order in which workers
-    /// find work. Stores have clocks of their own.
+    /// Sets the client's clock. It decides only the order in which workers find work; stores have
+    /// clocks of their own.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// Ids and waits from a seed, so that a history can be played again. For tests.
+    /// Makes ids and waits from a seed, so that a test can repeat a history.
     #[doc(hidden)]
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
@@ -198,7 +198,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Leaves a guard of the protocols out, to show what goes wrong then. For tests.
+    /// Leaves out one guard of the protocols, so that a test can show what it prevents.
     #[doc(hidden)]
     #[cfg(feature = "conformance")]
     #[must_use]
@@ -207,13 +207,13 @@ impl ClientBuilder {
         self
     }
 
-    /// The client.
+    /// Builds the client.
     ///
     /// # Errors
     ///
-    /// `is_invalid` where no backend was given, or times that leave none for work in other
-    /// partitions; `is_unsupported` for blobs in a directory beside tables that other processes may
-    /// write.
+    /// Fails with `is_invalid` without a backend, or for times that leave none for work in other
+    /// partitions; with `is_unsupported` for blobs in a directory beside tables that other
+    /// processes may write.
     pub fn build(self) -> Result<Client> {
         let Some(backend) = self.backend else {
             let message = "a client needs a backend: call `backend(..)`";

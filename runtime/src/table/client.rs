@@ -1,4 +1,4 @@
-//! A client: a backend and what to do with it.
+//! The client: a store, and the state of its work in other partitions.
 
 use std::{fmt, sync::Arc};
 
@@ -14,9 +14,9 @@ use crate::{
     store::rows::Store,
 };
 
-/// A store of tables: in memory, in a file, or a service.
+/// A handle on a store of tables: in memory, in a file, or a service.
 ///
-/// Cheap to clone; all clones are one client.
+/// Cheap to clone; all clones share their state.
 ///
 /// ```
 /// use entable::prelude::*;
@@ -37,28 +37,28 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of a store in memory: for tests.
+    /// Returns a client of a new store in memory, for tests.
     pub fn memory() -> Self {
         Self::of(Arc::new(crate::backend::Memory::new()))
     }
 
-    /// A client of the durable store in that file, which is created where there is none.
+    /// Opens the durable store in that file, which is created if it does not exist.
     ///
     /// # Errors
     ///
-    /// `is_locked` where another process has it open; `is_corrupt` for a file of another format;
-    /// `is_backend` where it cannot be read or created.
+    /// Fails with `is_locked` if another process has the file open, with `is_corrupt` for a file of
+    /// another format, and with `is_backend` if it cannot be read or created.
     #[cfg(feature = "embedded")]
     pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self> {
         Ok(Self::of(Arc::new(crate::backend::Embedded::open(path)?)))
     }
 
-    /// A client of the service, an emulator, or a store that speaks its protocol; what may be tried
-    /// again is, see [`Retry`](crate::backend::layer::Retry).
+    /// Returns a client of Azure Table storage, an emulator, or a store that speaks its protocol.
+    /// Requests that fail for a moment are retried, see [`Retry`](crate::backend::layer::Retry).
     ///
     /// # Errors
     ///
-    /// `is_invalid` for an endpoint that is no address.
+    /// Fails with `is_invalid` for an endpoint that is no URL.
     #[cfg(feature = "azure")]
     pub fn azure(options: crate::AzureOptions) -> Result<Self> {
         let azure = crate::Azure::new(options)?;
@@ -91,18 +91,18 @@ impl Client {
         &self.outbox
     }
 
-    /// Returns when nothing goes on in the background any more: what this client's writes left to
-    /// be done in other partitions is done, or left to a worker.
+    /// Waits until no background work is left: what this client's writes left to be done in other
+    /// partitions is done, or left to a worker.
     pub async fn wait_for_copies(&self) {
         self.outbox.background.settled().await;
     }
 
-    /// What the backend can do.
+    /// Returns what the backend can do.
     pub fn capabilities(&self) -> Capabilities {
         self.store().capabilities()
     }
 
-    /// The backend.
+    /// Returns the backend.
     pub fn backend(&self) -> &Arc<dyn Backend> {
         &self.store().backend
     }
@@ -111,16 +111,17 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// `is_conflict` where it exists, `is_invalid` for a name that the service refuses.
+    /// Fails with `is_conflict` if the table exists, and with `is_invalid` for a name that the
+    /// service refuses.
     pub async fn create_table(&self, name: &str) -> Result<()> {
         self.store().create_table(name).await
     }
 
-    /// Creates a table where there is none; `true`: it was created.
+    /// Creates a table if it does not exist. Returns `true` if it was created.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a name that the service refuses.
+    /// Fails with `is_invalid` for a name that the service refuses.
     pub async fn create_table_if_not_exists(&self, name: &str) -> Result<bool> {
         self.store().create_table_if_not_exists(name).await
     }
@@ -129,16 +130,16 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// `is_not_found` where there is none.
+    /// Fails with `is_not_found` if the table does not exist.
     pub async fn delete_table(&self, name: &str) -> Result<()> {
         self.store().tables_request(TableRequest::Delete(name)).await.map(drop)
     }
 
-    /// Deletes a table where there is one; `true`: it was there.
+    /// Deletes a table if it exists. Returns `true` if it existed.
     ///
     /// # Errors
     ///
-    /// The backend's.
+    /// Returns the backend's error.
     pub async fn delete_table_if_exists(&self, name: &str) -> Result<bool> {
         match self.delete_table(name).await {
             Ok(()) => Ok(true),
@@ -147,11 +148,11 @@ impl Client {
         }
     }
 
-    /// The names of the tables.
+    /// Lists the names of the tables.
     ///
     /// # Errors
     ///
-    /// The backend's.
+    /// Returns the backend's error.
     pub async fn tables(&self) -> Result<Vec<String>> {
         let mut names = Vec::new();
         let mut from: Option<String> = None;

@@ -1,4 +1,4 @@
-//! A table without a type: keys, filters and bags of properties.
+//! A table without an entity type: rows are read and written as bags of properties.
 
 use super::{
     bulk::{
@@ -27,20 +27,21 @@ use crate::{
     },
 };
 
-/// The property in which earlier storage libraries describe how a row is encrypted.
+/// The property in which storage libraries before 2020 describe how a row is encrypted.
 const LEGACY: &str = "_ClientEncryptionMetadata1";
 
-/// Which rows: [`Keys`], both keys, a typed path or a [`Filter`].
+/// The rows that an untyped query asks for: by [`Keys`], by both keys, by a typed path or by a
+/// [`Filter`].
 #[derive(Debug, Clone)]
 pub struct Selection {
     access: Access,
     filter: Option<Filter>,
-    /// Whose path it is, where its keys lack tokens.
+    /// The entity whose typed path it is, if the path's keys still lack their tokens.
     schema: Option<&'static Schema>,
 }
 
 impl Client {
-    /// A table whose entities are read and written without a type.
+    /// Returns a table whose entities are read and written as bags of properties.
     pub fn dynamic(&self, table: impl Into<String>) -> DynamicTable {
         DynamicTable::new(self.clone(), table.into())
     }
@@ -52,7 +53,7 @@ impl Selection {
         Self { access, filter: None, schema: None }
     }
 
-    /// The request for these rows.
+    /// Makes a request for these rows.
     pub(super) fn request(self, store: crate::store::Store, table: String) -> Request {
         let mut request = Request::new(store, table, self.access).with_keys_of(self.schema);
         if let Some(filter) = self.filter {
@@ -61,12 +62,12 @@ impl Selection {
         request
     }
 
-    /// Whether it is one row.
+    /// Returns whether it selects one row by both keys.
     pub(super) fn is_point(&self) -> Result<bool> {
         Ok(self.filter.is_none() && self.access.checked()?.as_point().is_some())
     }
 
-    /// The PartitionKey, where it is known.
+    /// Returns the PartitionKey, or an empty text if it is not known.
     pub(super) fn partition_key(&self) -> &str {
         self.access.keys.partition.as_deref().unwrap_or_default()
     }
@@ -84,7 +85,7 @@ impl From<&Keys> for Selection {
     }
 }
 
-/// One row, by its PartitionKey and its RowKey.
+/// Selects one row by its PartitionKey and RowKey.
 impl From<(&str, &str)> for Selection {
     fn from((partition_key, row_key): (&str, &str)) -> Self {
         Self::of(Keys::point(partition_key, row_key), None)
@@ -97,7 +98,7 @@ impl From<Filter> for Selection {
     }
 }
 
-/// The rows that the path addresses, of whatever type.
+/// Selects the rows that a typed path addresses, of whatever type they are.
 impl<P: Path> From<P> for Selection {
     fn from(path: P) -> Self {
         let Access { keys, fault, open, .. } = path.access();
@@ -107,7 +108,7 @@ impl<P: Path> From<P> for Selection {
     }
 }
 
-/// The entities of a table, read and written as bags of properties.
+/// Reads and writes the entities of a table as bags of properties.
 ///
 /// ```
 /// use entable::prelude::*;
@@ -137,16 +138,16 @@ impl DynamicTable {
         Self { client, name }
     }
 
-    /// The table's name.
+    /// Returns the table's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The entity with these keys.
+    /// Reads the entity with these keys. Returns `None` if there is none.
     ///
     /// # Errors
     ///
-    /// The backend's.
+    /// Returns the backend's error.
     pub async fn get(
         &self,
         partition_key: &str,
@@ -159,8 +160,8 @@ impl DynamicTable {
         }
     }
 
-    /// The entities that are selected by keys or by a filter. A selection without a PartitionKey
-    /// has to be allowed to scan.
+    /// Returns a query of the entities that keys or a filter select. A selection without a
+    /// PartitionKey needs `allow_scan`.
     pub fn query(
         &self,
         selection: impl Into<Selection>,
@@ -173,47 +174,47 @@ impl DynamicTable {
     ///
     /// # Errors
     ///
-    /// `is_conflict` where its keys are taken.
+    /// Fails with `is_conflict` if its keys are taken.
     pub async fn insert(&self, entity: &DynamicEntity) -> Result<Stored<DynamicEntity>> {
         self.put(entity, Operation::insert).await
     }
 
-    /// Creates the entity or puts it in place of what is there.
+    /// Inserts the entity or replaces the existing one.
     ///
     /// # Errors
     ///
-    /// The backend's.
+    /// Returns the backend's error.
     pub async fn insert_or_replace(&self, entity: &DynamicEntity) -> Result<Stored<DynamicEntity>> {
         self.put(entity, Operation::insert_or_replace).await
     }
 
-    /// Creates the entity or sets its properties on what is there.
+    /// Inserts the entity or merges it into the existing one.
     ///
     /// # Errors
     ///
-    /// The backend's.
+    /// Returns the backend's error.
     pub async fn insert_or_merge(&self, entity: &DynamicEntity) -> Result<Stored<DynamicEntity>> {
         self.put(entity, Operation::insert_or_merge).await
     }
 
-    /// Puts the entity in place of the version that was read.
+    /// Replaces the entity under the ETag that was read.
     ///
     /// # Errors
     ///
-    /// `is_precondition_failed` where the row changed since.
+    /// Fails with `is_precondition_failed` if the row changed since it was read.
     pub async fn replace(&self, stored: &Stored<DynamicEntity>) -> Result<Stored<DynamicEntity>> {
         plan::refuse_changed_keys(stored, stored).map_err(|error| error.in_table(&self.name))?;
         let guard = Condition::Match(stored.etag());
         self.put(stored, |row| Operation::replace(row, guard)).await
     }
 
-    /// Sets the properties that differ from what was read, on the version that was read. The others
-    /// are not sent.
+    /// Merges the properties that differ from what was read, under the ETag that was read. Other
+    /// properties are not sent.
     ///
     /// # Errors
     ///
-    /// `is_precondition_failed` where the row changed since; `is_invalid` where a property was taken
-    /// out, which no merge does.
+    /// Fails with `is_precondition_failed` if the row changed since it was read, and with
+    /// `is_invalid` if a property was taken out, which no merge does.
     pub async fn patch(&self, stored: &Stored<DynamicEntity>) -> Result<Stored<DynamicEntity>> {
         if stored.row().get(LEGACY)?.is_some() {
             let message = "the row is encrypted by an earlier storage library, whose format a merge breaks; replace the whole row, or take the table over with `migrate_legacy`";
@@ -227,8 +228,8 @@ impl DynamicTable {
         Ok(with_version(DynamicEntity::clone(stored), stored.to_row()?, written))
     }
 
-    /// Reads the entity, changes it, and sets the properties that changed on the version that was
-    /// read; again, from a fresh read, where another writer was first.
+    /// Reads the entity, changes it, and merges the properties that changed under the ETag that was
+    /// read. If another writer changed it in between, reads it again and calls `change` again.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -250,8 +251,9 @@ impl DynamicTable {
     ///
     /// # Errors
     ///
-    /// `is_not_found` where there is no such entity; `is_rejected` where `change` says no;
-    /// `is_contended` where other writers kept winning; as [`patch`](Self::patch).
+    /// Fails with `is_not_found` if there is no such entity, with `is_rejected` if `change` returns
+    /// an error, with `is_contended` if other writers were first at every try, and as
+    /// [`patch`](Self::patch) does.
     pub async fn update(
         &self,
         partition_key: &str,
@@ -278,11 +280,12 @@ impl DynamicTable {
         Err(place(backoff::contended()))
     }
 
-    /// Deletes the entity with these keys, in the version that the condition asks for.
+    /// Deletes the entity with these keys under the given condition.
     ///
     /// # Errors
     ///
-    /// `is_not_found` where there is none, `is_precondition_failed` for another version.
+    /// Fails with `is_not_found` if there is none, and with `is_precondition_failed` for another
+    /// ETag.
     pub async fn delete(
         &self,
         partition_key: &str,
@@ -293,11 +296,12 @@ impl DynamicTable {
         self.client.store().write_one(&self.name, untyped(delete)).await.map(drop)
     }
 
-    /// Deletes the entity with these keys if it is there, in whatever version; `true`: it was.
+    /// Deletes the entity with these keys if it exists, whatever its ETag. Returns `true` if it
+    /// existed.
     ///
     /// # Errors
     ///
-    /// `is_not_found` where the table is missing.
+    /// Fails with `is_not_found` if the table does not exist.
     pub async fn delete_at(&self, partition_key: &str, row_key: &str) -> Result<bool> {
         match self.delete(partition_key, row_key, Condition::Any).await {
             Ok(()) => Ok(true),
@@ -306,12 +310,12 @@ impl DynamicTable {
         }
     }
 
-    /// An entity group transaction in this table.
+    /// Begins an entity group transaction in this table.
     pub fn transaction(&self) -> Transaction {
         Transaction::new(self.client.clone(), Some(self.name.clone()))
     }
 
-    /// Many writes to this table.
+    /// Begins bulk writes to this table.
     pub fn bulk(&self) -> Bulk {
         Bulk::new(self.client.clone(), Some(self.name.clone()))
     }
@@ -328,7 +332,7 @@ impl DynamicTable {
     }
 }
 
-/// A dynamic entity does not say its table: the caller names it.
+/// A dynamic entity does not name its table: the caller names it.
 impl Writable for DynamicEntity {
     fn table(&self) -> &'static str {
         ""
@@ -365,7 +369,7 @@ impl Rewritable for DynamicEntity {
     }
 }
 
-/// The properties that are not as they were read.
+/// Returns the properties that differ from what was read.
 fn changes(stored: &Stored<DynamicEntity>) -> Result<DynamicEntity> {
     plan::refuse_changed_keys(stored, stored)?;
     let before = stored.row().to_bag()?;

@@ -1,4 +1,4 @@
-//! Moves to another partition or table.
+//! Moving an entity to another partition or table.
 
 use super::typed::Table;
 use crate::{
@@ -17,32 +17,32 @@ use crate::{
     },
 };
 
-/// A move that has begun and will be finished, by this program or by a worker.
+/// A move that has begun, and that this program or a worker will finish.
 #[derive(Debug)]
 pub struct Moving {
     pending: BackgroundWork,
 }
 
 impl Moving {
-    /// Returns when the entity has arrived, with its copies in its new partition.
+    /// Waits until the entity has arrived, with its copies in its new partition.
     ///
     /// # Errors
     ///
-    /// `is_conflict` where its new keys are taken: then it stays where it was. `is_contended` where
-    /// the move was left to a worker.
+    /// Fails with `is_conflict` if its new keys are taken: then the entity stays where it was.
+    /// Fails with `is_contended` if the move was left to a worker.
     pub async fn wait(&self) -> Result<()> {
         self.pending.wait().await
     }
 }
 
 impl<E: TableEntity> Table<E> {
-    /// Moves an entity to another partition, table or both: `stored` is the entity as it was read,
-    /// with the fields of its keys as they are to be; `target` is the table, this one or another.
+    /// Moves an entity to another partition, another table, or both. `stored` is the entity as it
+    /// was read, with the fields of its keys changed; `target` is the table, this one or another.
     ///
-    /// No transaction does this. The entity is marked as moving, appears in its new place, and
-    /// disappears from its old one; in between, readers may see both, and never neither. Typed
-    /// writers keep off meanwhile: they get a conflict. Everything else is done in the background,
-    /// or by a worker that knows the type.
+    /// No transaction spans two partitions. The entity is marked as moving, appears in its new
+    /// place, and disappears from its old one; in between, readers may see both, never neither.
+    /// Typed writers get a conflict meanwhile. All but the mark is done in the background, or by a
+    /// worker that knows the type.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -66,9 +66,9 @@ impl<E: TableEntity> Table<E> {
     ///
     /// # Errors
     ///
-    /// `is_precondition_failed` where the entity changed since it was read, `is_not_found` where it
-    /// is gone, `is_conflict` where it is on its way already, or its last move is not over; `is_invalid` where more than the
-    /// fields of the keys is changed, or nothing is.
+    /// Fails with `is_precondition_failed` if the entity changed since it was read, with
+    /// `is_not_found` if it is gone, with `is_conflict` if it is moving already or its last move is
+    /// not over, and with `is_invalid` if more than the fields of the keys changed, or nothing.
     pub async fn move_to(&self, stored: &Stored<E>, target: &Self) -> Result<Moving> {
         let place = |error: Error| error.in_table(&self.name);
         let id = self.client.outbox().store.random.id();
@@ -80,7 +80,7 @@ impl<E: TableEntity> Table<E> {
                 let error = Error::new(ErrorKind::Invalid, message);
                 return Err(place(error).at_keys(stored.partition_key(), stored.row_key()));
             }
-            // Within one partition a move is one transaction.
+            // Inside one partition a move is one transaction.
             let replaced = self.replace(stored).await?;
             return Ok(Moving { pending: replaced.pending().clone() });
         }
@@ -115,8 +115,8 @@ impl<E: TableEntity> Table<E> {
         let outbox = self.client.outbox();
         Ok(Moving { pending: outbox.background.begin(outbox.options.background, carried) })
     }
-    /// Refuses an entity whose last move is not over: what is changed where it came from would not
-    /// find it any more.
+    /// Refuses an entity whose last move is not over: a change of the source row would not find it
+    /// any more.
     async fn has_arrived(&self, stored: &Stored<E>) -> Result<()> {
         let Some(Arrival { id, from }) = Arrival::from_row(stored.row())? else { return Ok(()) };
         let Place { table, partition_key, row_key } = &from;

@@ -1,4 +1,4 @@
-//! Queues in the client's own store.
+//! Queues in the tables of the client's own store.
 
 use std::sync::Arc;
 
@@ -6,14 +6,15 @@ use super::Client;
 use crate::queue::{MessageQueue, TableQueue};
 
 impl Client {
-    /// A queue of messages in this client's store, in the table `EntableQueues`. It comes into being
-    /// with its first message.
+    /// Returns a queue of messages in this client's store, in the table `EntableQueues`. The first
+    /// message creates the table.
     pub fn queue(&self, name: impl Into<String>) -> MessageQueue {
         let random = self.outbox().store.random.fork();
         MessageQueue::with_random(Arc::new(self.table_queue(name)), random)
     }
 
-    /// The same as texts, to be told how many shards it has.
+    /// Returns the queue below [`queue`](Self::queue): it moves texts, and its number of shards can
+    /// be set.
     ///
     /// ```
     /// use entable::{Client, queue::MessageQueue};

@@ -1,4 +1,4 @@
-//! A table whose rows are of several types.
+//! A table whose rows are of several entity types.
 
 use std::{fmt, marker::PhantomData};
 
@@ -29,10 +29,10 @@ use crate::{
     store::sealing::open::Reading,
 };
 
-/// The rows of a table as values of a set `S`: of an enum with one variant per entity, or of a
-/// struct that folds a partition.
+/// Reads and writes the rows of a table as values of a set `S`: an enum with one variant per
+/// entity, or a struct that folds a partition.
 ///
-/// Copies and the framework's own rows are never handed out; a row of no member is an error,
+/// Index copies and the library's own rows are never returned. A row of no member is an error,
 /// unless the set has a variant for it.
 ///
 /// ```
@@ -74,7 +74,7 @@ pub struct SetTable<S> {
 }
 
 impl Client {
-    /// A table whose rows are read as a set of types.
+    /// Returns a table whose rows are read as a set of types.
     pub fn set<S: Set>(&self, table: impl Into<String>) -> SetTable<S> {
         SetTable::new(self.clone(), table.into())
     }
@@ -97,29 +97,29 @@ impl<S: Set> SetTable<S> {
         Self { client, name, of: PhantomData }
     }
 
-    /// The table's name.
+    /// Returns the table's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// An entity group transaction in this table.
+    /// Begins an entity group transaction in this table.
     pub fn transaction(&self) -> Transaction {
         Transaction::new(self.client.clone(), Some(self.name.clone()))
     }
 
-    /// Many writes to this table.
+    /// Begins bulk writes to this table.
     pub fn bulk(&self) -> Bulk {
         Bulk::new(self.client.clone(), Some(self.name.clone()))
     }
 }
 
 impl<S: EntitySet> SetTable<S> {
-    /// The row with both keys; `None`: there is none.
+    /// Reads the row with both keys. Returns `None` if there is none.
     ///
     /// # Errors
     ///
-    /// `is_unrecognized_entity` for a row of no member, `is_decode` for one that does not fit;
-    /// `is_invalid` where the selection is not one row.
+    /// Fails with `is_unrecognized_entity` for a row of no member, with `is_decode` for a row that
+    /// does not fit, and with `is_invalid` if the selection is not one row.
     pub async fn get(&self, row: impl Into<Selection>) -> Result<Option<Stored<S>>> {
         let place = |error: Error| error.in_table(&self.name);
         let selection = row.into();
@@ -138,8 +138,8 @@ impl<S: EntitySet> SetTable<S> {
         }
     }
 
-    /// The rows that are selected by keys, by a typed path or by a filter: a query that runs when
-    /// it is asked for items. A selection without a PartitionKey has to be allowed to scan.
+    /// Returns a query of the rows that keys, a typed path or a filter select. Nothing is sent
+    /// before it is asked for items. A selection without a PartitionKey needs `allow_scan`.
     pub fn query(&self, selection: impl Into<Selection>) -> Query<SetOf<S>, Stored<S>> {
         let request = selection.into().request(self.client.store().clone(), self.name.clone());
         Query::new(request.of_members(S::MEMBERS), decode::<S>(false))
@@ -149,7 +149,7 @@ impl<S: EntitySet> SetTable<S> {
     ///
     /// # Errors
     ///
-    /// As [`Table::insert`](crate::Table).
+    /// Fails as [`Table::insert`](crate::Table::insert) does.
     pub async fn insert(&self, value: &S) -> Result<()>
     where
         S: Writable,
@@ -159,11 +159,11 @@ impl<S: EntitySet> SetTable<S> {
         egt.commit().await.map(drop).map_err(Error::without_operation)
     }
 
-    /// Creates the entity that a value holds, or puts it in place of what is there.
+    /// Inserts the entity that a value holds, or replaces the existing one.
     ///
     /// # Errors
     ///
-    /// As [`Table::insert_or_replace`](crate::Table).
+    /// Fails as [`Table::insert_or_replace`](crate::Table::insert_or_replace) does.
     pub async fn insert_or_replace(&self, value: &S) -> Result<()>
     where
         S: Writable,
@@ -175,13 +175,13 @@ impl<S: EntitySet> SetTable<S> {
 }
 
 impl<A: Aggregate> SetTable<A> {
-    /// The struct that the selected rows fold into: one query.
+    /// Reads the selected rows in one query and folds them into the struct.
     ///
     /// # Errors
     ///
-    /// `is_not_found` where a `one` is missing that is no `Option`; `is_decode` for a second one or
-    /// a row that does not fit; `is_unrecognized_entity` for a row of no member, where the struct
-    /// has no field for it; `is_scan_refused` without a PartitionKey.
+    /// Fails with `is_not_found` if a `one` is missing that is no `Option`, with `is_decode` for a
+    /// second one or a row that does not fit, with `is_unrecognized_entity` for a row of no member
+    /// if the struct has no field for it, and with `is_scan_refused` without a PartitionKey.
     pub async fn load(&self, selection: impl Into<Selection>) -> Result<A> {
         let selection = selection.into();
         let partition_key = selection.partition_key().to_owned();
@@ -195,11 +195,11 @@ impl<A: Aggregate> SetTable<A> {
     }
 }
 
-/// What a query of a set is a query of: rows of any of its members.
+/// Marks a query as one of a set: its rows are of any of the members.
 #[derive(Debug, Clone, Copy)]
 pub struct SetOf<S>(PhantomData<fn() -> S>);
 
-/// Conditions on a set are untyped: its members' columns differ.
+/// Conditions on a set are untyped, since its members have different columns.
 impl<S: EntitySet> Condition<SetOf<S>> for Filter {
     fn into_filter(self) -> Result<Filter> {
         Ok(self)
@@ -207,13 +207,14 @@ impl<S: EntitySet> Condition<SetOf<S>> for Filter {
 }
 
 impl<S: EntitySet> Query<SetOf<S>, Stored<S>> {
-    /// Hands out copies as well: a copy of a member is an item of that member,
-    /// [`Stored::index`] tells which it is.
+    /// Returns index copies as well: a copy of a member is an item of that member, and
+    /// [`Stored::index`] names its index.
     #[must_use]
     pub fn include_copies(self) -> Self {
         let include = |request: &mut Request| {
             request.copies = true;
-            // A selection that was made before has to have what copies are read from.
+            // A projection that was selected before has to include the properties that copies are
+            // recognised by.
             if request.select.is_some() {
                 request.select = S::set_columns(true);
             }
@@ -221,8 +222,8 @@ impl<S: EntitySet> Query<SetOf<S>, Stored<S>> {
         self.edit(include).read_as(decode::<S>(true))
     }
 
-    /// The rows as values of another set: of projections, so that only their properties are sent,
-    /// with the keys and the type of the row.
+    /// Reads the rows as values of another set, of projections, so that only their properties, the
+    /// keys and the type are sent.
     #[must_use]
     pub fn select<P: EntitySet>(self) -> Query<SetOf<P>, Stored<P>> {
         let copies = self.request.copies;
@@ -230,11 +231,11 @@ impl<S: EntitySet> Query<SetOf<S>, Stored<S>> {
     }
 }
 
-/// The value of a row that is read again; the derives call it.
+/// Decodes a row that is read again. Generated code calls it.
 ///
 /// # Errors
 ///
-/// As [`SetTable::get`].
+/// Fails as [`SetTable::get`] does.
 pub fn reread_set<S: EntitySet>(row: Row) -> Result<Option<Stored<S>>> {
     item(row, false)
 }

@@ -1,4 +1,4 @@
-//! How values of sets are written back and deleted; the derives call it.
+//! Replacing and deleting values of sets. Generated code calls these functions.
 
 use super::bulk::group::BulkChange;
 use crate::{
@@ -8,11 +8,13 @@ use crate::{
     query::decode::at,
 };
 
-/// How a variant of a set is written back: the member of that place.
+/// Returns the change that replaces a variant of a set. `member` is the variant's position in the
+/// set.
 ///
 /// # Errors
 ///
-/// As for a single write; `is_invalid` for a row that was read as another variant.
+/// Fails as the write of a single entity does, and with `is_invalid` for a row that was read as
+/// another variant.
 pub fn replacement_of<S: EntitySet, E: TableEntity>(
     stored: &Stored<S>,
     member: &E,
@@ -22,7 +24,7 @@ pub fn replacement_of<S: EntitySet, E: TableEntity>(
     plan::replace_with(stored, member).map(BulkChange)
 }
 
-/// How a variant of a set is deleted.
+/// Returns the change that deletes a variant of a set.
 ///
 /// # Errors
 ///
@@ -36,11 +38,12 @@ pub fn removal_of<S: EntitySet, E: TableEntity>(
     plan::delete::<S, E>(stored).map(BulkChange)
 }
 
-/// How a set's variant for other rows is written back.
+/// Returns the change that replaces a row of the variant for unknown types.
 ///
 /// # Errors
 ///
-/// As for a single write; `is_invalid` for a row that was read as a member.
+/// Fails as the write of a single entity does, and with `is_invalid` for a row that was read as a
+/// member.
 pub fn other_replacement<S: EntitySet>(
     stored: &Stored<S>,
     other: &DynamicEntity,
@@ -49,7 +52,7 @@ pub fn other_replacement<S: EntitySet>(
     plan::replace_row(stored, other).map(BulkChange)
 }
 
-/// How a set's variant for other rows is deleted.
+/// Returns the change that deletes a row of the variant for unknown types.
 ///
 /// # Errors
 ///
@@ -59,7 +62,8 @@ pub fn other_removal<S: EntitySet>(stored: &Stored<S>) -> Result<BulkChange> {
     plan::delete_row(stored).map(BulkChange)
 }
 
-/// A value of another variant would leave the copies and lists of the one that was read.
+/// Refuses a value of another variant than was read: the copies and lists of the old one would be
+/// left behind.
 fn is_still<S: EntitySet>(stored: &Stored<S>, place: usize) -> Result<()> {
     match S::MEMBERS.match_row(stored.row())? {
         Some(matched) if matched.member() == place => Ok(()),
@@ -68,7 +72,8 @@ fn is_still<S: EntitySet>(stored: &Stored<S>, place: usize) -> Result<()> {
     }
 }
 
-/// A row that says a member's type and does not fit was read as a row of no member.
+/// Refuses a row that names a member's type but was read as a row of no member, because it does not
+/// fit.
 fn is_no_member<S: EntitySet>(stored: &Stored<S>) -> Result<()> {
     match S::MEMBERS.match_row(stored.row())? {
         Some(matched) if S::read(stored.row(), &matched).is_ok() => {

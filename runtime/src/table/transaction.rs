@@ -1,4 +1,4 @@
-//! Entity group transactions: several writes, all or nothing.
+//! Entity group transactions: several writes that are applied all or not at all.
 
 use std::{collections::HashMap, ops::Deref};
 
@@ -23,11 +23,11 @@ use crate::{
     row::Row,
 };
 
-/// An entity group transaction: one table, one partition, at most 100 operations, below 4 MiB.
+/// An entity group transaction: one table, one partition, at most 100 operations, less than 4 MiB.
 ///
-/// What is known to be refused is refused when it is added. [`commit`](Self::commit) reads what
-/// copies and lists need, checks again, and sends one request. Entities of several types may be in
-/// it.
+/// A write that is known to be refused is refused when it is added. [`commit`](Self::commit) reads
+/// what copies and lists need, checks again, and sends one request. The entities may be of several
+/// types.
 ///
 /// ```ignore
 /// let mut egt = client.transaction();
@@ -38,17 +38,17 @@ use crate::{
 pub struct Transaction {
     client: Client,
     table: Option<String>,
-    /// Whether the caller named the table; then every entity goes there.
+    /// Whether the caller named the table: then every entity goes there.
     named: bool,
     verbs: Vec<Unresolved>,
     known: Known,
-    /// Messages that are to be stored, in whichever partition.
+    /// Messages to store in the partition of the transaction.
     messages: Vec<Row>,
-    /// The message whose effect it is.
+    /// The message whose effect the transaction is, if it is one.
     effect_of: Option<String>,
 }
 
-/// What is known of changes whose keys have their tokens.
+/// The size and the rows of the changes so far.
 fn admitted(table: &str, changes: &[Change]) -> Result<Known> {
     let mut known = Known::default();
     for (verb, change) in changes.iter().enumerate() {
@@ -58,18 +58,18 @@ fn admitted(table: &str, changes: &[Change]) -> Result<Known> {
     Ok(known)
 }
 
-/// What is known of the transaction before anything is read.
+/// The state of a transaction before anything is read: its partition, its size and its rows.
 #[derive(Debug, Default)]
 struct Known {
     partition_key: Option<String>,
-    /// Which verb writes a primary.
+    /// The verb that writes each primary, by RowKey.
     rows: HashMap<String, usize>,
     operations: usize,
     bytes: usize,
 }
 
 impl Client {
-    /// An entity group transaction in the table of the first entity that is added: all or nothing.
+    /// Begins an entity group transaction in the table of the first entity that is added.
     pub fn transaction(&self) -> Transaction {
         Transaction::new(self.clone(), None)
     }
@@ -92,44 +92,45 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// `is_invalid` for another table or partition or a row that is in the transaction already;
-    /// `is_too_large` for the 101st operation or 4 MiB; `is_rejected` by the entity's `validate`.
+    /// Fails with `is_invalid` for another table or partition or a row that is in the transaction
+    /// already, with `is_too_large` for the 101st operation or 4 MiB, and with `is_rejected` if the
+    /// entity's `validate` refuses it.
     pub fn insert<W: Writable>(&mut self, entity: &W) -> Result<&mut Self> {
         self.add(entity.table(), entity.change(BulkVerb::Insert).map(|change| change.0))
     }
 
-    /// Creates an entity or puts it in place of what is there.
+    /// Inserts an entity or replaces the existing one.
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
+    /// Fails as [`insert`](Self::insert) does.
     pub fn insert_or_replace<W: Writable>(&mut self, entity: &W) -> Result<&mut Self> {
         self.add(entity.table(), entity.change(BulkVerb::InsertOrReplace).map(|change| change.0))
     }
 
-    /// Creates an entity or sets its properties on what is there.
+    /// Inserts an entity or merges it into the existing one.
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
+    /// Fails as [`insert`](Self::insert) does.
     pub fn insert_or_merge<E: TableEntity>(&mut self, entity: &E) -> Result<&mut Self> {
         self.add(E::SCHEMA.table, plan::insert_or_merge(entity))
     }
 
-    /// Puts an entity in place of the version that was read.
+    /// Replaces an entity under the ETag that was read.
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
+    /// Fails as [`insert`](Self::insert) does.
     pub fn replace<W: Rewritable>(&mut self, stored: &Stored<W>) -> Result<&mut Self> {
         self.add(stored.home(), W::replacement(stored).map(|change| change.0))
     }
 
-    /// Puts an entity in place of the existing one, in whatever version.
+    /// Replaces an existing entity, whatever its ETag.
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
+    /// Fails as [`insert`](Self::insert) does.
     pub fn replace_any<E: TableEntity>(&mut self, entity: &E) -> Result<&mut Self> {
         self.add(E::SCHEMA.table, plan::replace_any(entity))
     }
@@ -138,7 +139,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert). [`commit`](Self::commit) fails with `is_precondition_failed` if
+    /// Fails as [`insert`](Self::insert) does. [`commit`](Self::commit) fails with `is_precondition_failed` if
     /// the row changed since it was read.
     pub fn patch<E: TableEntity>(
         &mut self,
@@ -153,7 +154,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert). [`commit`](Self::commit) fails with `is_not_found` if there is no
+    /// Fails as [`insert`](Self::insert) does. [`commit`](Self::commit) fails with `is_not_found` if there is no
     /// such entity.
     pub fn patch_at<E: TableEntity>(
         &mut self,
@@ -164,34 +165,34 @@ impl Transaction {
         self.add(E::SCHEMA.table, plan::patch_at(point.as_access(), patch))
     }
 
-    /// Deletes the version that was read.
+    /// Deletes an entity under the ETag that was read.
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
+    /// Fails as [`insert`](Self::insert) does.
     pub fn delete<W: Rewritable>(&mut self, stored: &Stored<W>) -> Result<&mut Self> {
         self.add(stored.home(), W::removal(stored).map(|change| change.0))
     }
 
-    /// Deletes an entity in whatever version. In a transaction it has to be there.
+    /// Deletes an entity, whatever its ETag. In a transaction it has to exist.
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
+    /// Fails as [`insert`](Self::insert) does.
     pub fn delete_at<E: TableEntity>(&mut self, point: Point<E>) -> Result<&mut Self> {
         self.add(E::SCHEMA.table, plan::delete_at::<E>(point.as_access(), true))
     }
 
-    /// Stores a message in the partition of the transaction: a worker hands it to the function that
-    /// was given to [`Worker::on`](crate::Worker), at least once.
+    /// Stores a message in the partition of the transaction. A worker passes it to the handler
+    /// given to [`Worker::on`](crate::Worker::on), at least once.
     ///
-    /// A transaction of nothing but messages begins with `Table::transaction()` and
+    /// A transaction of messages alone begins with `Table::transaction()` and
     /// [`in_partition`](Self::in_partition).
     ///
     /// # Errors
     ///
-    /// `is_too_large` for a message of more than 32,768 UTF-16 units as JSON, or the 101st
-    /// operation; `is_invalid` for one that cannot be JSON.
+    /// Fails with `is_too_large` for a message of more than 32,768 UTF-16 units as JSON or for the
+    /// 101st operation, and with `is_invalid` for a message that cannot be JSON.
     pub fn emit<M: Message>(&mut self, message: &M) -> Result<&mut Self> {
         let row = message_row(&self.client.outbox().store.random.id(), message)?;
         self.known.grow(1, Operation::insert(row.clone()).request_bytes()?)?;
@@ -199,11 +200,11 @@ impl Transaction {
         Ok(self)
     }
 
-    /// Says which partition it is for, before anything else does.
+    /// Names the partition, for a transaction that has no entity to tell it.
     ///
     /// # Errors
     ///
-    /// `is_invalid` where it began in another one.
+    /// Fails with `is_invalid` if the transaction began in another partition.
     pub fn in_partition(&mut self, partition_key: impl Into<String>) -> Result<&mut Self> {
         let partition_key = partition_key.into();
         self.known.stay_in(&partition_key)?;
@@ -211,13 +212,13 @@ impl Transaction {
         Ok(self)
     }
 
-    /// The transaction as the effect of a message, which takes place once.
+    /// Commits the transaction as the effect of a message, which takes place once.
     pub(crate) fn effect_of_message(mut self, message: &str) -> Self {
         self.effect_of = Some(message.to_owned());
         self
     }
 
-    /// Its table and partition, with the tokens of its keys; `None` for one of nothing.
+    /// Returns its table and partition, with the tokens of its keys; `None` if it is empty.
     pub(crate) async fn place(&self) -> Result<Option<(String, String)>> {
         let Some(table) = self.table.clone() else { return Ok(None) };
         let partition_key = if self.needs_tokens() {
@@ -230,7 +231,7 @@ impl Transaction {
         Ok(partition_key.map(|partition_key| (table, partition_key)))
     }
 
-    /// The rows of the outbox that go with it.
+    /// Returns the rows of the outbox that are written with it.
     fn extra_rows(&self, known: &Known) -> Result<ExtraRows> {
         let mut extra_rows =
             ExtraRows { has_messages: !self.messages.is_empty(), ..ExtraRows::default() };
@@ -252,12 +253,12 @@ impl Transaction {
         Ok(extra_rows)
     }
 
-    /// How many verbs are in it.
+    /// Returns the number of verbs.
     pub fn len(&self) -> usize {
         self.verbs.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether it has no verbs.
     pub fn is_empty(&self) -> bool {
         self.verbs.is_empty()
     }
@@ -281,7 +282,8 @@ impl Transaction {
         Ok(self)
     }
 
-    /// The first entity decides the table, unless the caller did. A dynamic entity declares none.
+    /// Takes the table of the first entity, unless the caller named one. A dynamic entity names
+    /// none.
     fn same_table(&mut self, declared: &str) -> Result<()> {
         match &self.table {
             None if declared.is_empty() => {
@@ -301,8 +303,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Sends the transaction: one request, after the reads that copies and lists need; none for an
-    /// empty one.
+    /// Sends the transaction in one request, after the reads that copies and lists need. An empty
+    /// transaction sends nothing.
     ///
     /// # Errors
     ///
@@ -323,13 +325,13 @@ impl Transaction {
     }
 }
 
-/// A verb that had nothing to do succeeded.
+/// A verb that had nothing to do has succeeded.
 fn result(outcome: Outcome) -> Written {
     outcome.written.unwrap_or(Written { status: 204, etag: None })
 }
 
 impl Known {
-    /// Refuses a change that cannot be in one transaction with those before it.
+    /// Refuses a change that cannot share a transaction with the changes before it.
     fn admit(&mut self, verb: usize, change: &Change) -> Result<()> {
         let (partition_key, row_key) = change.keys();
         let place = |error: Error| error.at_keys(partition_key, row_key);
@@ -354,7 +356,7 @@ impl Known {
         Ok(())
     }
 
-    /// Refuses another partition than the one that it began in.
+    /// Refuses a partition other than the first one.
     fn stay_in(&self, partition_key: &str) -> Result<()> {
         match &self.partition_key {
             Some(first) if first != partition_key => {
@@ -369,7 +371,7 @@ impl Known {
         }
     }
 
-    /// Refuses what one transaction does not hold.
+    /// Refuses more operations or bytes than one transaction holds.
     fn grow(&mut self, operations: usize, bytes: usize) -> Result<()> {
         let (operations, bytes) = (self.operations + operations, self.bytes + bytes);
         if operations > BATCH_OPERATIONS {
@@ -391,7 +393,7 @@ impl Known {
     }
 }
 
-/// The results of a transaction, one for each of the caller's verbs, in their order.
+/// The results of a committed transaction, one for each of the caller's verbs, in their order.
 #[derive(Debug, Clone)]
 pub struct Committed {
     written: Vec<Written>,
@@ -399,12 +401,12 @@ pub struct Committed {
 }
 
 impl Committed {
-    /// Returns when the copies of this transaction in other partitions are written.
+    /// Waits until the remote copies of this transaction are written.
     ///
     /// # Errors
     ///
-    /// `is_contended` where they were left to a worker; what stopped the writer otherwise. The
-    /// transaction itself was committed.
+    /// Fails with `is_contended` if they were left to a worker, else with the error that stopped
+    /// the writer. The transaction itself was committed.
     pub async fn wait_for_copies(&self) -> Result<()> {
         self.pending.wait().await
     }

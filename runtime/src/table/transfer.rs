@@ -1,4 +1,5 @@
-//! Taking an entity out of its table to wherever: another table, a blob, a file, a search index.
+//! Transferring an entity out of its table to a target: another table, a blob, a file, a search
+//! index.
 
 use super::typed::Table;
 use crate::store::backoff;
@@ -8,9 +9,9 @@ use crate::{
     error::{BoxError, Error, ErrorKind, Result},
 };
 
-/// Where entities are put that leave their table: see [`Table::transfer`].
+/// A target of [`Table::transfer`], which takes entities that leave their table.
 ///
-/// A table is one. What is to be one besides needs no more than an "insert or replace" of its own:
+/// A table is a target. Any other target needs only an "insert or replace" of its own:
 ///
 /// ```
 /// use std::{path::PathBuf, sync::Arc};
@@ -46,7 +47,8 @@ use crate::{
 /// # Ok::<(), BoxError>(())
 /// ```
 pub trait Target<E>: Send + Sync {
-    /// Creates the entity there, or puts it in place of what is there: again and again, without harm.
+    /// Inserts the entity into the target or replaces the existing one. It may be called several
+    /// times for one entity.
     fn put<'a>(&'a self, entity: &'a Stored<E>) -> BoxFuture<'a, Result<(), BoxError>>;
 }
 
@@ -57,22 +59,21 @@ impl<E: TableEntity + Send + Sync> Target<E> for Table<E> {
 }
 
 impl<E: TableEntity> Table<E> {
-    /// Reads an entity, puts it into the target, and deletes it here in the version that was put:
-    /// `true`. `false`: it was not here, and nothing was done.
+    /// Reads an entity, puts it into the target, and deletes it here under the ETag of what was
+    /// put. Returns `true`; `false` if it was not here and nothing was done.
     ///
-    /// It is in the target before it is gone from here, so that there is no moment at which it is in
-    /// neither. To be called from the handler of a message, which is handed over again until all is
-    /// done: done again from any point, it ends the same. One that changes on the way is put again,
-    /// as changed.
+    /// The entity is in the target before it is gone from here, so that it is never in neither.
+    /// Call it from the handler of a message, which is delivered again until all is done: a
+    /// repetition from any point ends the same. An entity that changes meanwhile is put again.
     ///
-    /// [`move_to`](Self::move_to) is the same for tables, with a mark that keeps writers off
-    /// meanwhile; here none is, and a put that comes later than the deletion, from a worker that was
-    /// given up, is for the target to refuse.
+    /// For tables, [`move_to`](Self::move_to) also keeps writers off meanwhile. Here nothing does,
+    /// and a put by a worker that was given up, which lands after the deletion, is for the target
+    /// to refuse.
     ///
     /// # Errors
     ///
-    /// `is_rejected` where the target failed, with its error as the source; `is_contended` where the
-    /// entity kept changing.
+    /// Fails with `is_rejected` if the target failed, with its error as the source, and with
+    /// `is_contended` if the entity kept changing.
     pub async fn transfer(&self, point: Point<E>, target: &impl Target<E>) -> Result<bool> {
         for attempt in 0..backoff::ATTEMPTS {
             let Some(entity) = self.get(point.clone()).await? else { return Ok(false) };
@@ -82,9 +83,9 @@ impl<E: TableEntity> Table<E> {
             })?;
             match self.delete(&entity).await {
                 Ok(()) => return Ok(true),
-                // It changed: what was put is not what is here.
+                // The entity changed after it was put: put it again.
                 Err(error) if error.is_precondition_failed() => {}
-                // Another worker has done the same.
+                // Another worker has transferred it.
                 Err(error) if error.lost_race() => return Ok(false),
                 Err(error) => return Err(error),
             }

@@ -1,4 +1,4 @@
-//! A table of one entity type: its life and point reads.
+//! `Table<E>`: creating and deleting a table, point reads, and the queries of one entity type.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -26,13 +26,13 @@ use crate::{
     store::sealing::open::Reading,
 };
 
-/// Point reads that `get_many` has in flight.
+/// The number of point reads that `get_many` has in flight at a time.
 const POINT_READS: usize = 32;
 
-/// The entities of one type in one table.
+/// Reads and writes the entities of one type in one table.
 ///
-/// Cheap to clone. The table may hold other types as well: they are never touched, and skipped when
-/// rows are read.
+/// Cheap to clone. The table may hold other types as well: reads skip their rows, and writes never
+/// touch them.
 pub struct Table<E> {
     pub(crate) client: Client,
     pub(crate) name: String,
@@ -40,12 +40,12 @@ pub struct Table<E> {
 }
 
 impl Client {
-    /// The table of an entity, under the name that the entity declares.
+    /// Returns the table of an entity, under the name that the entity declares.
     pub fn table<E: TableEntity>(&self) -> Table<E> {
         self.table_named(E::SCHEMA.table)
     }
 
-    /// The table of an entity under another name.
+    /// Returns the table of an entity under another name than it declares.
     pub fn table_named<E: TableEntity>(&self, name: impl Into<String>) -> Table<E> {
         self.outbox.meet(E::SCHEMA);
         Table::new(self.clone(), name.into())
@@ -69,28 +69,28 @@ impl<E: TableEntity> Table<E> {
         Self { client, name, of: PhantomData }
     }
 
-    /// The table's name.
+    /// Returns the table's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The client that it belongs to.
+    /// Returns the client that the table belongs to.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Creates the table, and those of its copies where these have tables of their own and there are
-    /// none yet.
+    /// Creates the table, and the tables of its remote copies if they do not exist.
     ///
     /// # Errors
     ///
-    /// `is_conflict` where it exists.
+    /// Fails with `is_conflict` if the table exists.
     pub async fn create(&self) -> Result<()> {
         self.client.create_table(&self.name).await?;
         self.create_further().await
     }
 
-    /// The tables of copies are shared with other entities.
+    /// Creates the tables of remote copies. Other entities may share them, so an existing one is no
+    /// error.
     async fn create_further(&self) -> Result<()> {
         let families: &'static [Family] = E::SCHEMA.families;
         for table in families.iter().filter_map(|family| family.table) {
@@ -99,11 +99,12 @@ impl<E: TableEntity> Table<E> {
         Ok(())
     }
 
-    /// Creates the table where there is none, and those of its copies; `true`: it was created.
+    /// Creates the table, and the tables of its remote copies, if they do not exist. Returns `true`
+    /// if the table was created.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a name that the service refuses.
+    /// Fails with `is_invalid` for a name that the service refuses.
     pub async fn create_if_not_exists(&self) -> Result<bool> {
         let created = self.client.create_table_if_not_exists(&self.name).await?;
         self.create_further().await?;
@@ -114,34 +115,37 @@ impl<E: TableEntity> Table<E> {
     ///
     /// # Errors
     ///
-    /// `is_not_found` where there is none.
+    /// Fails with `is_not_found` if the table does not exist.
     pub async fn delete_table(&self) -> Result<()> {
         self.client.delete_table(&self.name).await
     }
 
-    /// Deletes the table where there is one; `true`: it was there.
+    /// Deletes the table if it exists. Returns `true` if it existed.
     ///
     /// # Errors
     ///
-    /// The backend's.
+    /// Returns the backend's error.
     pub async fn delete_table_if_exists(&self) -> Result<bool> {
         self.client.delete_table_if_exists(&self.name).await
     }
 
-    /// The entity at a point, in one read; `None`: there is none.
+    /// Reads the entity at a point, in one request. Returns `None` if there is none.
     ///
     /// # Errors
     ///
-    /// `is_unrecognized_entity` for a row of another type, `is_decode` for one that does not fit.
+    /// Fails with `is_unrecognized_entity` for a row of another type, and with `is_decode` for a
+    /// row that does not fit the struct.
     pub async fn get<V: FullView>(&self, point: Point<E, V>) -> Result<Option<Stored<E>>> {
         self.read_point(point.as_access()).await
     }
 
-    /// Some fields of the entity at a point, in one read; a partial copy does where it holds them.
+    /// Reads some fields of the entity at a point, in one request. A point of a partial copy serves
+    /// if the copy holds the fields.
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get).
+    /// Fails with `is_unrecognized_entity` for a row of another type, and with `is_decode` for a
+    /// row that does not fit.
     pub async fn get_as<P>(&self, point: Point<E, impl ReadableAs<P>>) -> Result<Option<Stored<P>>>
     where
         P: Projection<Entity = E>,
@@ -149,12 +153,12 @@ impl<E: TableEntity> Table<E> {
         self.read_point(point.as_access()).await
     }
 
-    /// The entities at several points, in the order of the points: parallel point reads, one
-    /// request each.
+    /// Reads the entities at several points concurrently, one request each, and returns them in the
+    /// order of the points.
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get).
+    /// Fails as [`get`](Self::get) does.
     pub async fn get_many<V: FullView>(
         &self,
         points: impl IntoIterator<Item = Point<E, V>>,
@@ -203,14 +207,14 @@ impl<E: TableEntity> Table<E> {
         }
     }
 
-    /// The table that rows of a family are in.
+    /// Returns the table that holds the rows of a family.
     fn table_of(&self, family: Option<&'static Family>) -> &str {
         family.and_then(|family| family.table).unwrap_or(&self.name)
     }
 
-    /// The entities on a path: a query that runs when it is asked for items.
+    /// Returns a query of the entities on a path. Nothing is sent before it is asked for items.
     ///
-    /// A path to partial copies has to be given a projection with `select`. A path to a list reads
+    /// A query of partial copies needs a projection, given with `select`. A query of a list reads
     /// the list, and then each of its entities by its key.
     ///
     /// ```ignore
@@ -222,7 +226,7 @@ impl<E: TableEntity> Table<E> {
         P::View: Queried<E>,
     {
         let access = path.access();
-        // A list leads to entities in this table, wherever it is itself.
+        // A list names entities of this table, whichever table the list itself is in.
         let table = match access.family {
             Some(family) if family.kind == FamilyKind::List => self.name.clone(),
             family => self.table_of(family).to_owned(),
@@ -231,11 +235,12 @@ impl<E: TableEntity> Table<E> {
         <P::View as Queried<E>>::query(TypedRequest(request))
     }
 
-    /// The keys of the entities in a list, in the order in which they were added: one request.
+    /// Reads the keys of the entities in a list, in the order in which they were added, in one
+    /// request.
     ///
     /// # Errors
     ///
-    /// The backend's; `is_decode` for a list that holds something else.
+    /// Returns the backend's error; fails with `is_decode` for a list that holds something else.
     pub async fn keys<P>(&self, path: P) -> Result<Vec<Point<E>>>
     where
         P: Path<Entity = E, View = ListRows>,
@@ -246,7 +251,7 @@ impl<E: TableEntity> Table<E> {
         list_query::points::<E>(&request).await.map_err(|error| error.in_table(&self.name))
     }
 
-    /// The entities on several paths: a query each, some at a time.
+    /// Returns a query for each path, some of which run concurrently.
     pub fn query_many<P>(&self, paths: impl IntoIterator<Item = P>) -> QueryMany<E>
     where
         P: Path<Entity = E>,
@@ -255,28 +260,29 @@ impl<E: TableEntity> Table<E> {
         QueryMany::new(paths.into_iter().map(|path| self.query(path)).collect())
     }
 
-    /// An entity group transaction in this table.
+    /// Begins an entity group transaction in this table.
     pub fn transaction(&self) -> Transaction {
         Transaction::new(self.client.clone(), Some(self.name.clone()))
     }
 
-    /// Many writes to this table.
+    /// Begins bulk writes to this table.
     pub fn bulk(&self) -> Bulk {
         Bulk::new(self.client.clone(), Some(self.name.clone()))
     }
 
-    /// What makes the tokens of the entity's keys.
+    /// Fetches the key that makes the tokens of the entity's keys.
     pub(crate) async fn tokens(&self) -> Result<Tokens> {
         self.client.store().tokens_of(E::SCHEMA).await.map_err(|error| error.in_table(&self.name))
     }
 
-    /// Rows for a check: a copy that does not open is handed out as it is stored, so that it is
-    /// found to differ and can be mended.
+    /// Decrypts rows of this table for a check. A copy that cannot be decrypted stays as it is
+    /// stored, so that the check finds it different and repairs it.
     pub(crate) async fn open_to_check(&self, rows: Vec<Row>) -> Result<Vec<Row>> {
         self.open_to_check_in(&self.name, rows).await
     }
 
-    /// The same for rows of a table that its copies are in.
+    /// Decrypts rows of a table that holds remote copies, for a check. A copy that cannot be
+    /// decrypted stays as it is stored.
     pub(crate) async fn open_to_check_in(&self, table: &str, rows: Vec<Row>) -> Result<Vec<Row>> {
         let stored = rows.clone();
         let reading = Reading::Typed(E::SCHEMA);
@@ -291,7 +297,7 @@ impl<E: TableEntity> Table<E> {
         .collect()
     }
 
-    /// The path with the tokens of its keys.
+    /// Fills the tokens into the keys of a path.
     pub(crate) async fn keyed<'a>(&self, access: &'a Access) -> Result<Cow<'a, Access>> {
         if !access.is_open() {
             return Ok(Cow::Borrowed(access));
@@ -306,7 +312,7 @@ impl<E: TableEntity> Table<E> {
     }
 }
 
-/// Whether a row is a copy of the entity.
+/// Returns whether a row is an index copy of the entity.
 fn is_copy<E: TableEntity>(row: &Row) -> bool {
     let copies = E::SCHEMA.families.iter().filter(|family| family.kind == FamilyKind::Copy);
     let mut kinds = copies.map(|family| E::SCHEMA.recognize(row, family));

@@ -1,7 +1,7 @@
-//! The verbs that write one entity.
+//! The verbs of `Table<E>` that write one entity.
 //!
-//! An entity without copies and lists costs one request. With them, every verb is one entity group
-//! transaction, after a read where the old rows are not known.
+//! An entity without copies and lists costs one request. With them, every verb sends one entity
+//! group transaction, and reads the primary entity first if its old rows are not known.
 
 use super::typed::Table;
 use crate::{
@@ -13,59 +13,60 @@ use crate::{
 };
 
 impl<E: TableEntity> Table<E> {
-    /// Creates the entity.
+    /// Creates the entity, with its copies and list entries.
     ///
     /// # Errors
     ///
-    /// `is_conflict` where its keys are taken, `is_unique_violation` where a key of an index is;
-    /// `is_invalid` and `is_too_large` before anything is sent; `is_rejected` by the entity's own
-    /// `validate`.
+    /// Fails with `is_conflict` if its keys are taken, and with `is_unique_violation` if a key of
+    /// an index is. Before anything is sent, fails with `is_invalid`, `is_too_large`, or
+    /// `is_rejected` if the entity's `validate` refuses it.
     pub async fn insert(&self, entity: &E) -> Result<Stored<E>> {
         self.put(plan::insert(entity)).await
     }
 
-    /// Creates the entity or puts it in place of what is there; does not tell which.
+    /// Inserts the entity or replaces the existing one. The result does not say which.
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert), without the conflict.
+    /// Fails as [`insert`](Self::insert) does, but never with a conflict of the entity's own keys.
     pub async fn insert_or_replace(&self, entity: &E) -> Result<Stored<E>> {
         self.put(plan::insert_or_replace(entity)).await
     }
 
-    /// Creates the entity or sets its properties on what is there; absent properties stay.
+    /// Inserts the entity or merges it into the existing one: properties that are absent here stay.
     ///
     /// A field that is `None` may have a value in the store, which the answer does not tell. An
-    /// entity with copies or lists, with older versions, with `seal`, or with an absent field whose
-    /// absence is hidden, is read before it is written, so what is returned is what is stored; any
-    /// other costs one blind request, and what is returned has such fields as they were sent:
-    /// [`get`](Self::get) it before [`replace`](Self::replace), which would remove them.
+    /// entity with copies or lists, older versions, `seal`, or a hidden absence is read before it
+    /// is written, so that what is returned is what is stored. Any other entity costs one request
+    /// without a read, and the returned value has such fields as they were sent: [`get`](Self::get)
+    /// it before a [`replace`](Self::replace), which would remove them.
     ///
     /// # Errors
     ///
-    /// As [`insert_or_replace`](Self::insert_or_replace).
+    /// Fails as [`insert_or_replace`](Self::insert_or_replace) does.
     pub async fn insert_or_merge(&self, entity: &E) -> Result<Stored<E>> {
         self.put(plan::insert_or_merge(entity)).await
     }
 
-    /// Puts the entity in place of the version that was read: properties that it does not have are
-    /// removed.
+    /// Replaces the entity under the ETag that was read: properties that the new value does not
+    /// have are removed.
     ///
-    /// A changed RowKey deletes the old row and creates the new one in one transaction.
+    /// If its RowKey changed, the old row is deleted and the new one inserted in one transaction.
     ///
     /// # Errors
     ///
-    /// `is_precondition_failed` where the row changed since; `is_not_found` where it is gone;
-    /// `is_conflict` where a changed RowKey is taken; `is_invalid` for a changed PartitionKey.
+    /// Fails with `is_precondition_failed` if the row changed since it was read, with
+    /// `is_not_found` if it is gone, with `is_conflict` if a changed RowKey is taken, and with
+    /// `is_invalid` for a changed PartitionKey.
     pub async fn replace(&self, stored: &Stored<E>) -> Result<Stored<E>> {
         self.put(plan::replace(stored)).await
     }
 
-    /// Puts the entity in place of the existing one, in whatever version it is.
+    /// Replaces the existing entity, whatever its ETag.
     ///
     /// # Errors
     ///
-    /// `is_not_found` where there is none.
+    /// Fails with `is_not_found` if there is none.
     pub async fn replace_any(&self, entity: &E) -> Result<Stored<E>> {
         self.put(plan::replace_any(entity)).await
     }
@@ -124,13 +125,13 @@ impl<E: TableEntity> Table<E> {
         outcome.written.ok_or_else(no_answer)
     }
 
-    /// Reads the entity, changes it and writes the version that was read; again, from a fresh read,
-    /// where another writer was first.
+    /// Reads the entity, changes it and replaces it under the ETag that was read. If another writer
+    /// changed it in between, reads it again and calls `change` again.
     ///
     /// # Errors
     ///
-    /// `is_not_found` where there is no such entity; `is_rejected` where `change` says no;
-    /// `is_contended` where other writers kept winning.
+    /// Fails with `is_not_found` if there is no such entity, with `is_rejected` if `change` returns
+    /// an error, and with `is_contended` if other writers were first at every try.
     pub async fn update(
         &self,
         point: Point<E>,
@@ -163,20 +164,21 @@ impl<E: TableEntity> Table<E> {
         Err(crate::store::backoff::contended().in_table(&self.name).at_keys(partition_key, row_key))
     }
 
-    /// Deletes the version that was read.
+    /// Deletes the entity under the ETag that was read, with its copies and list entries.
     ///
     /// # Errors
     ///
-    /// `is_precondition_failed` where the row changed since; `is_not_found` where it is gone.
+    /// Fails with `is_precondition_failed` if the row changed since it was read, and with
+    /// `is_not_found` if it is gone.
     pub async fn delete(&self, stored: &Stored<E>) -> Result<()> {
         self.write(plan::delete::<E, E>(stored)).await.map(drop)
     }
 
-    /// Deletes the entity if it is there, in whatever version; `true`: it was.
+    /// Deletes the entity if it exists, whatever its ETag. Returns `true` if it existed.
     ///
     /// # Errors
     ///
-    /// `is_not_found` where the table is missing.
+    /// Fails with `is_not_found` if the table does not exist.
     pub async fn delete_at(&self, point: Point<E>) -> Result<bool> {
         match self.write(plan::delete_at::<E>(point.as_access(), false)).await {
             Ok((outcome, _)) => Ok(outcome.written.is_some()),
