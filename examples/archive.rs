@@ -1,5 +1,6 @@
-//! Across partitions: an index by email for all departments, a message that follows a change, and
-//! an employee who is archived.
+//! Works across partitions: an index by email over all departments, a message that follows a change,
+//! and an employee who moves to an archive table.
+#![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 
 use entable::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,7 @@ struct Employee {
     email: String,
 }
 
-/// How many have left a department.
+/// Counts the employees who have left a department.
 #[derive(Debug, TableEntity)]
 #[table(name = "Leavers", partition_key = "{department}", row_key = "count")]
 struct Leavers {
@@ -26,7 +27,7 @@ struct Leavers {
     count: i64,
 }
 
-/// Work that follows when an employee leaves.
+/// Tells a worker that an employee of a department has left.
 #[derive(Debug, Serialize, Deserialize, Message)]
 #[table(name = "EmployeeLeft", version = 1)]
 struct EmployeeLeft {
@@ -42,7 +43,8 @@ async fn main() -> Result<(), Error> {
     archive.create().await?;
     client.table::<Leavers>().create().await?;
 
-    // The email's copy is in a partition of its own: written right after the answer.
+    // The copy by email is remote (in another partition than the entity): it is written right after
+    // the answer, and `wait_for_copies` waits for it.
     let don = Employee {
         department: "Sales".into(),
         id: 456,
@@ -52,17 +54,22 @@ async fn main() -> Result<(), Error> {
     let stored = current.insert(&don).await?;
     stored.wait_for_copies().await?;
     let everywhere = current.query(Employee::by_email().email("donj@contoso.com"));
-    assert_eq!(everywhere.collect().await?.len(), 1);
+    let found = everywhere.collect().await?;
+    assert_eq!(found.len(), 1);
+    for don in &found {
+        println!("found by email in any department: {} of {}", don.name, don.department);
+    }
 
-    // The change and the message about it: both or neither.
+    // One transaction writes the change and the message about it: both or neither.
     let mut stored = stored;
     stored.name = "Don Jones (left)".into();
     let mut egt = client.transaction();
     egt.replace(&stored)?.emit(&EmployeeLeft { department: don.department.clone() })?;
     egt.commit().await?;
+    println!("changed the employee and sent a message in one transaction");
 
-    // A worker, here or in a program of its own. What it does inside `once` takes place once,
-    // however often the message comes.
+    // A worker handles messages, here or in a program of its own. The transaction inside `once` takes
+    // effect once, however often the message is delivered.
     let worker = client.worker().on(|cx, left: EmployeeLeft| async move {
         let leavers = cx.client().table::<Leavers>();
         let mut egt = leavers.transaction();
@@ -81,18 +88,22 @@ async fn main() -> Result<(), Error> {
     let done = worker.drain().await?;
     assert_eq!((done.open, done.poisoned), (0, 0));
     let leavers = client.table::<Leavers>().get(Leavers::primary().department("Sales")).await?;
-    assert_eq!(leavers.map(|leavers| leavers.count), Some(1));
+    let count = leavers.map(|leavers| leavers.count);
+    println!("a worker handled {} message; leavers of Sales: {count:?}", done.applied);
+    assert_eq!(count, Some(1));
 
-    // To another table: for a moment in both, never in neither.
+    // A move to another table: for a moment the entity is in both tables, and never in neither.
     let point = || Employee::primary().department("Sales").id(456);
     let stored = current.update(point(), |_| Ok(())).await?;
     current.move_to(&stored, &archive).await?.wait().await?;
     assert!(current.get(point()).await?.is_none());
-    let archived = archive.get(point()).await?;
-    assert_eq!(archived.map(|don| don.name.clone()).as_deref(), Some("Don Jones (left)"));
+    let archived = archive.get(point()).await?.map(|don| don.name.clone());
+    println!("moved to the archive: {archived:?}");
+    assert_eq!(archived.as_deref(), Some("Don Jones (left)"));
     worker.drain().await?;
     let by_email = || Employee::by_email().email("donj@contoso.com");
     assert!(current.query(by_email()).collect().await?.is_empty());
     assert_eq!(archive.query(by_email()).collect().await?.len(), 1);
+    println!("the copy by email followed to the archive");
     Ok(())
 }

@@ -1,5 +1,6 @@
-//! A flow that begins outside a table: "archive employee 456" waits in a queue, and a worker takes
-//! the employee out of a table and into a directory.
+//! Archives through a queue: the message "archive employee 456" waits in a queue, and a worker takes
+//! the employee out of a table and puts it into a directory.
+#![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -22,12 +23,12 @@ struct ArchiveEmployee {
     id: u32,
 }
 
-/// Where archived employees go: a directory here, a container of blobs by another `ObjectStore`.
+/// Keeps archived employees: in a directory here, in a container of blobs with another `ObjectStore`.
 #[derive(Clone)]
 struct Archive(Arc<dyn ObjectStore>);
 
 impl Target<Employee> for Archive {
-    /// The same name each time, so that it does no harm to be done again.
+    /// Writes the employee under a name that depends only on its keys, so that a repetition does no harm.
     fn put<'a>(&'a self, one: &'a Stored<Employee>) -> BoxFuture<'a, Result<(), BoxError>> {
         Box::pin(async move {
             let path = format!("{}/{:06}.json", one.department, one.id);
@@ -51,19 +52,23 @@ async fn main() -> Result<(), BoxError> {
         current.insert(&Employee { department, id, name: name.to_owned() }).await?;
     }
 
-    // Somebody asks. The queue is rows of a table, on every store; `client.azure_queue(..)` is one of
-    // Azure Storage, and the rest is the same.
+    // The queue consists of rows of a table and works on every store. `client.azure_queue(..)` opens
+    // one of Azure Storage instead; the rest of this program would not change.
     let queue = client.queue("archive");
     queue.send(&ArchiveEmployee { department: "Sales".into(), id: 456 }).await?;
 
-    // A worker died with the message, once: it is hidden for a while, and then anybody's again.
+    println!("sent: archive employee 456");
+
+    // A receiver takes the message for one second and dies. The message is hidden until then, and
+    // becomes visible again with a higher dequeue count.
     let doomed = queue.port().receive(1, Duration::from_secs(1)).await?;
     assert_eq!(doomed.iter().map(|one| one.dequeue_count()).collect::<Vec<_>>(), [1]);
     assert!(queue.port().receive(1, Duration::from_secs(1)).await?.is_empty());
+    println!("a receiver took the message and died; waiting until it is visible again");
     tokio::time::sleep(Duration::from_millis(1_100)).await;
 
-    // First into the directory, then out of the table, then the message goes. Done again from any
-    // point, it ends the same.
+    // `transfer` writes the directory first, then deletes the entity; then the worker deletes the
+    // message. A repetition from any point has one result.
     let target = archive.clone();
     let worker = client.worker().queue(&queue).on(move |cx, message: ArchiveEmployee| {
         let target = target.clone();
@@ -80,8 +85,9 @@ async fn main() -> Result<(), BoxError> {
     assert!(current.get(Employee::primary().department("Sales").id(457)).await?.is_some());
     let archived: Employee = serde_json::from_slice(&std::fs::read(file("Sales/000456.json"))?)?;
     assert_eq!(archived.name, "Don Jones");
+    println!("archived {} as Sales/000456.json at the second delivery", archived.name);
 
-    // A message that nobody can handle is put aside after five deliveries, and kept.
+    // Poison: a message that fails five times is put aside and kept, with the reason.
     queue.send(&ArchiveEmployee { department: "Sales".into(), id: 457 }).await?;
     let worker = client
         .worker()
@@ -89,6 +95,7 @@ async fn main() -> Result<(), BoxError> {
         .on(|_, _: ArchiveEmployee| async { Err("the archive is read-only".into()) });
     assert_eq!(worker.drain().await?.poisoned, 1);
     for poisoned in queue.poisoned(10).await? {
+        println!("put aside after five deliveries: {:?}", poisoned.reason());
         assert_eq!(poisoned.reason(), Some("the archive is read-only"));
         queue.requeue(&poisoned).await?;
     }

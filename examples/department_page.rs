@@ -1,7 +1,8 @@
-//! A page of a program from one query: a department, everyone in it, and their reviews.
+//! Loads a page of a program with one query: a department, its employees, and their reviews.
 //!
-//! The rows of a partition are folded into a struct. What has to be there is a field of its type,
-//! what may be missing an `Option`; `Stored` keeps what is needed to write the row back.
+//! An aggregate is a struct into which all rows of a partition are folded. A required row is a field of
+//! its type, an optional row an `Option`. `Stored` also keeps the ETag that a write back needs.
+#![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 
 use entable::prelude::*;
 
@@ -12,7 +13,7 @@ struct Department {
     employees: u32,
 }
 
-/// Of some departments only.
+/// The budget of a department; some departments have none.
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(name = "Staff", partition_key = "{department}", row_key = "budget")]
 struct Budget {
@@ -47,13 +48,14 @@ struct DepartmentPage {
     employees: Vec<Employee>,
     #[table(many)]
     reviews: Vec<Review>,
-    /// Rows of other programs, and rows that do not fit their type.
+    /// Rows of types that the page does not know, and rows that do not fit their type.
     #[table(other)]
     others: Vec<DynamicEntity>,
 }
 
 impl DepartmentPage {
-    fn rating(&self, employee: &Employee) -> Option<i32> {
+    /// Returns the rating of the employee's newest review.
+    fn newest_rating(&self, employee: &Employee) -> Option<i32> {
         let reviews = self.reviews.iter().filter(|review| review.id == employee.id);
         reviews.max_by_key(|review| review.year).map(|review| review.rating)
     }
@@ -80,25 +82,32 @@ async fn main() -> Result<(), Error> {
     assert_eq!(page.budget, None);
     assert!(page.others.is_empty());
     let ratings: Vec<_> =
-        page.employees.iter().map(|e| (e.last_name.as_str(), page.rating(e))).collect();
+        page.employees.iter().map(|e| (e.last_name.as_str(), page.newest_rating(e))).collect();
+    println!("{}: {ratings:?}", page.department.name);
     assert_eq!(ratings, [("Hall", None), ("Cao", Some(5))]);
 
-    // What was read as `Stored` is written back under the version that was read.
+    // A row that was read as `Stored` is written back under the ETag that was read.
     let mut department = page.department;
     department.employees += 1;
     let mut egt = client.transaction();
     egt.insert(&employee(3, "Kwok"))?.replace(&department)?;
     egt.commit().await?;
-    assert_eq!(pages.load(Keys::partition("Sales")).await?.employees.len(), 3);
+    let page = pages.load(Keys::partition("Sales")).await?;
+    println!("after a transaction on the page: {} employees", page.employees.len());
+    assert_eq!(page.employees.len(), 3);
 
-    // A department that is not there has no page.
+    // `load` fails with `is_not_found` if the required department is missing.
     let missing = pages.load(Keys::partition("Legal")).await;
+    if let Err(error) = &missing {
+        println!("Legal: {error}");
+    }
     assert!(missing.is_err_and(|error| error.is_not_found()));
 
-    // A row that lies about its type is no employee, and hides none.
+    // A row that names a type and does not fit it is delivered in `others`.
     let odd = DynamicEntity::new("Sales", "empid_x").with("EntityType", "Employee");
     client.dynamic("Staff").insert(&odd).await?;
     let page = pages.load(Keys::partition("Sales")).await?;
+    println!("{} row does not fit its type", page.others.len());
     assert_eq!((page.employees.len(), page.others.len()), (3, 1));
     Ok(())
 }

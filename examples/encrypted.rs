@@ -1,4 +1,5 @@
-//! Secrets in a table: encrypted fields, lookups by a token, a change of keys, a lost tenant.
+//! Encrypts fields: lookups by a token, attacks that are detected, a change of keys, destroyed keys.
+#![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 
 use entable::{KeyScope, Keyring, RootKey, SealFault, backend::Memory, prelude::*};
 
@@ -17,7 +18,7 @@ struct Patient {
     ssn: String,
     #[table(encrypt, blind)]
     insurer: String,
-    // Neither how long it is shows nor whether there is one.
+    // Padding hides the length, `hide_none` hides whether there is a value.
     #[table(encrypt(pad = 256, hide_none))]
     diagnosis: Option<String>,
 }
@@ -33,7 +34,8 @@ fn patient(id: u32, ssn: &str, insurer: &str) -> Patient {
     }
 }
 
-/// Keys for each clinic: data keys of the scope, one index key for all.
+/// Builds the keys of a clinic: a data key encrypts values, an index key makes tokens. Each clinic is a
+/// scope (a group of partitions) with data keys of its own; one index key serves all.
 fn keys(primary: &RootKey, earlier: Option<&RootKey>) -> Result<Keyring, Error> {
     let north = KeyScope::named("north");
     let mut keys = Keyring::builder()
@@ -59,30 +61,35 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         patients.insert(&patient(id, ssn, insurer)).await?;
     }
 
-    // One point read, by the token of the number; the number itself is in no key and no request.
+    // The copy's key holds a token of the number (a keyed hash). The number itself is in no key and no
+    // request.
     let path = Patient::by_ssn().clinic("north").ssn("123-45-6789");
     let found = patients.get(path).await?.ok_or("she was inserted")?;
+    println!("found by {}: patient {}", found.row_key(), found.id);
     assert_eq!((found.id, found.diagnosis.as_deref()), (1, Some("influenza")));
     assert!(found.row_key().starts_with("ssn_") && !found.row_key().contains("6789"));
 
-    // Equal values are found by a token beside the encrypted one.
+    // `blind` stores a token beside the encrypted value, so that a filter can find equal values.
     let acme =
         patients.query(Patient::primary().clinic("north")).filter(Patient::INSURER.eq("Acme"));
+    println!("filter: {}", acme.explain().filter);
     assert!(acme.explain().filter.contains("InsurerBlind eq '<token>'"));
     assert_eq!(acme.collect().await?.len(), 1);
 
-    // A merge of one encrypted property, without a read.
+    // A patch by key merges one encrypted property without a read.
     let point = || Patient::primary().clinic("north").id(2);
     patients.patch_at(point(), Patient::patch().diagnosis("sprained ankle")).await?;
 
-    // Without keys there are only bytes.
+    // A client without keys sees only bytes.
     let stranger = Client::builder().backend(store.clone()).build()?;
     let raw = stranger.dynamic("Patients").get("north", "patient_000001").await?.ok_or("a row")?;
     assert!(raw.bytes("Ssn").is_ok() && raw.bytes("Diagnosis").is_ok());
     let error = stranger.table::<Patient>().get(point()).await.err().ok_or("it does not open")?;
+    println!("without keys: {error}");
     assert!(error.is_key_unavailable());
 
-    // Somebody moves one patient's diagnosis to the other.
+    // An attacker copies one patient's encrypted diagnosis to another. Reading it fails, because a value
+    // is bound to its table, keys and property.
     let stolen = raw.get("Diagnosis").cloned().ok_or("it is stored")?;
     let mut victim =
         stranger.dynamic("Patients").get("north", "patient_000002").await?.ok_or("a row")?;
@@ -90,21 +97,24 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     victim.set("Diagnosis", stolen);
     let mut victim = stranger.dynamic("Patients").replace(&victim).await?;
     let error = patients.get(point()).await.err().ok_or("it does not open")?;
+    println!("a moved value: {error}");
     assert_eq!(error.seal_fault(), Some(SealFault::Authentication));
     victim.set("Diagnosis", honest);
     stranger.dynamic("Patients").replace(&victim).await?;
 
-    // A new key: what the old one sealed is found by the store, and sealed again.
+    // A new data key: `reencrypt` finds the rows of the old key and encrypts them again.
     let client = open(keys(&second, Some(&first))?)?;
     let old = entable::DataKey::from_root(&first).id();
     let report = client.table::<Patient>().reencrypt().retired(old).await?;
-    assert_eq!((report.rewritten, report.is_complete()), (4, true)); // two patients, two copies
+    println!("encrypted {} rows again: two patients and their two copies", report.rewritten);
+    assert_eq!((report.rewritten, report.is_complete()), (4, true));
     let patients = open(keys(&second, None)?)?.table::<Patient>();
     assert_eq!(patients.query(Patient::primary().clinic("north")).collect().await?.len(), 2);
 
-    // The keys are destroyed, and with them every patient of the clinic.
+    // Without its data keys no value of the clinic can be read any more (crypto-shredding).
     let patients = open(keys(&RootKey::generate()?, None)?)?.table::<Patient>();
     let error = patients.get(point()).await.err().ok_or("it does not open")?;
+    println!("after the keys are destroyed: {error}");
     assert!(matches!(error.seal_fault(), Some(SealFault::KeyNotFound(_))));
     Ok(())
 }

@@ -1,8 +1,9 @@
-//! Finding an employee by e-mail or last name, where the key is the number.
+//! Finds an employee by e-mail or last name, although the key is the number.
 //!
-//! A table has one order, that of its keys. Copies under another key and lists of keys give more
-//! ways in; they stand in the employee's own partition, so that every write changes all of them
-//! together or none.
+//! A table has one order, that of its keys. An index stores a copy of the entity under another key; a
+//! list stores the keys of all entities that share a value. Both are in the employee's own partition,
+//! so that one transaction writes all of them or none.
+#![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 
 use entable::{
     backend::{Memory, layer::Recorder},
@@ -14,11 +15,11 @@ use entable::{
     name = "Staff",
     partition_key = "{department}",
     row_key = "empid_{id:06}",
-    // A whole copy: one read. No two employees have the same e-mail, in whatever case.
+    // A full copy: a lookup is one read. `unique`: no two employees have equal e-mails, in any case.
     index(ByEmail, row_key = "email_{email:lower}", unique),
-    // A small copy: what a list of names shows.
+    // A partial copy: only the fields that a list of names shows.
     index(ByName, row_key = "name_{last_name}_{id:06}", only(first_name)),
-    // One row with the keys of all who are called so.
+    // One row with the keys of all employees of a last name.
     list(ByLastName, row_key = "lastname_{last_name}")
 )]
 struct Employee {
@@ -54,14 +55,16 @@ async fn main() -> Result<(), Error> {
         staff.insert(&e).await?;
     }
 
-    // By e-mail: one read of the copy.
+    // By e-mail: one read, of the copy.
     recorder.clear();
     let by_email = || Employee::by_email().department("Sales").email("Hall223@Contoso.com");
     let don = staff.get(by_email()).await?;
+    let requests = recorder.take().len();
+    println!("by e-mail: {:?}, {requests} request", don.as_ref().map(|don| don.id));
     assert_eq!(don.map(|don| don.id), Some(223));
-    assert_eq!(recorder.take().len(), 1);
+    assert_eq!(requests, 1);
 
-    // By the first letters of the last name: one range of small copies.
+    // By the first letters of the last name: one range of partial copies.
     let path = Employee::by_name().department("Sales").last_name_prefix("H");
     let query = staff.query(path).select::<Name>();
     assert_eq!(
@@ -69,10 +72,12 @@ async fn main() -> Result<(), Error> {
         "(PartitionKey eq 'Sales') and (RowKey ge 'name_H') and (RowKey lt 'name_I')"
     );
     let names: Vec<_> = query.collect().await?.into_iter().map(|n| n.into_inner().id).collect();
+    let requests = recorder.take().len();
+    println!("last names with H: {names:?}, {requests} request");
     assert_eq!(names, [8, 223]);
-    assert_eq!(recorder.take().len(), 1);
+    assert_eq!(requests, 1);
 
-    // By last name: the list, and then each of its employees by key.
+    // By last name: one read of the list for the keys, and one more read for each employee.
     let halls = || Employee::by_last_name().department("Sales").last_name("Hall");
     let keys = staff.keys(halls()).await?;
     assert_eq!(
@@ -81,9 +86,11 @@ async fn main() -> Result<(), Error> {
     );
     assert_eq!(recorder.take().len(), 1);
     assert_eq!(staff.query(halls()).collect().await?.len(), 2);
-    assert_eq!(recorder.take().len(), 3);
+    let requests = recorder.take().len();
+    println!("by last name: {} employees, {requests} requests", keys.len());
+    assert_eq!(requests, 3);
 
-    // A change of e-mail and name moves the copy and the entries, with the employee.
+    // A change of e-mail and name moves the copies and the list entries in the employee's transaction.
     let point = || Employee::primary().department("Sales").id(223);
     staff
         .update(point(), |don| {
@@ -96,16 +103,21 @@ async fn main() -> Result<(), Error> {
     assert_eq!(staff.keys(halls()).await?.len(), 1);
     let caos = Employee::by_last_name().department("Sales").last_name("Cao");
     assert_eq!(staff.keys(caos).await?.len(), 2);
+    println!("after a change the old e-mail finds nobody, and the lists have followed");
 
-    // A taken e-mail is refused, and nothing is written.
+    // An e-mail that another employee has is refused, and nothing is written.
     let twin = Employee { email: "DON@contoso.com".into(), ..employee(9, "Dan", "Hall") };
     let refused = staff.insert(&twin).await;
+    if let Err(error) = &refused {
+        println!("refused: {error}");
+    }
     assert!(refused.is_err_and(|e| e.is_unique_violation() && e.index() == Some("ByEmail")));
     assert_eq!(staff.keys(halls()).await?.len(), 1);
 
-    // Deleting the employee deletes every row of it.
+    // A delete removes every row of the employee.
     staff.delete_at(point()).await?;
     let rows = client.dynamic("Staff").query(Keys::partition("Sales")).collect().await?;
+    println!("after the delete the partition has {} rows, none of employee 223", rows.len());
     assert!(rows.iter().all(|row| !row.row_key().contains("223")));
     Ok(())
 }

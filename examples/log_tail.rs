@@ -1,7 +1,8 @@
-//! The newest entries first: expenses of an employee, as they come in.
+//! Reads the newest entries first: a log tail of an employee's expenses.
 //!
-//! A query gives rows in the order of their keys, and the first few of them cheaply; there is no
-//! "last few". So the key counts the time down.
+//! A query returns rows in the order of their keys, and the first few of them cheaply; there is no
+//! query for the last few. So the key holds the time inverted (`desc`): later times sort first.
+#![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 
 use entable::prelude::*;
 use time::{OffsetDateTime, macros::datetime};
@@ -10,7 +11,7 @@ use time::{OffsetDateTime, macros::datetime};
 #[table(
     name = "Expenses",
     partition_key = "{employee:06}",
-    // Two expenses may come in at the same time: the number tells them apart.
+    // Two expenses may have one time: the number makes their keys different.
     row_key = "{at:desc}_{number:06}"
 )]
 struct Expense {
@@ -30,6 +31,7 @@ async fn main() -> Result<(), Error> {
 
     let first = Expense { employee: 7, at: FIRST, number: 1, amount: 1.0 };
     let stored = expenses.insert(&first).await?;
+    println!("{} has the RowKey {}", first.at, stored.row_key());
     assert_eq!(stored.row_key(), "2519936321679999999_000001");
     let rest = (2..=500).map(|number| Expense {
         employee: 7,
@@ -39,24 +41,27 @@ async fn main() -> Result<(), Error> {
     });
     expenses.bulk().insert_all(rest).await?.into_result()?;
 
-    // The ten newest: ten rows are read, however many there are.
+    // The ten newest expenses: ten rows are read, however many the partition has.
     let all = || Expense::primary().employee(7);
     let newest = expenses.query(all()).take(10);
     assert_eq!(newest.explain().top, Some(10));
     let found = newest.collect().await?;
+    println!("the newest: {:?}", found.iter().map(|e| e.number).collect::<Vec<_>>());
     assert_eq!(found.len(), 10);
     assert!(found.is_sorted_by(|a, b| a.at >= b.at));
     assert_eq!(found.first().map(|expense| expense.number), Some(500));
 
-    // Those of an hour, newest first. Bounds are given as times; the keys turn them round.
+    // The expenses of an hour, newest first. Bounds are times; the path inverts them for the keys.
     let hour = FIRST + time::Duration::hours(1)..FIRST + time::Duration::hours(2);
     let found = expenses.query(all().at_range(hour.clone())).collect().await?;
+    println!("in one hour: {} expenses", found.len());
     assert_eq!(found.len(), 120);
     assert!(found.iter().all(|expense| hour.contains(&expense.at)));
 
-    // Old ones go page by page, by their keys.
+    // Old expenses are found by a range and deleted in transactions of a hundred.
     let old = expenses.query(all().at_range(..FIRST + time::Duration::hours(3)));
     let report = expenses.bulk().delete_all(old.collect().await?).await?.into_result()?;
+    println!("deleted {} old expenses in {} requests", report.done, report.requests);
     assert_eq!(report.done, 359);
     assert_eq!(expenses.query(all()).collect().await?.len(), 141);
     Ok(())

@@ -1,4 +1,5 @@
-//! Several types read with one query, a new version of one of them, and rows of other programs.
+//! Reads several types with one query, among them an older version and a row of another program.
+#![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 
 use entable::prelude::*;
 
@@ -9,7 +10,7 @@ struct Department {
     employees: u32,
 }
 
-/// How employees were stored once.
+/// The first version of an employee, which old rows still have.
 #[derive(Debug, Clone, TableEntity)]
 #[table(
     name = "Staff",
@@ -50,6 +51,7 @@ impl From<EmployeeV1> for Employee {
     }
 }
 
+/// A set: one of several entity types of a table. `other` takes rows of unknown types.
 #[derive(Debug, PartialEq, EntitySet)]
 enum StaffRow {
     Department(Department),
@@ -58,7 +60,7 @@ enum StaffRow {
     Other(DynamicEntity),
 }
 
-/// A department with everyone in it.
+/// A department with its employees: an aggregate, into which all rows of a partition are folded.
 #[derive(Debug, EntitySet)]
 struct Page {
     #[table(one)]
@@ -78,7 +80,8 @@ async fn main() -> Result<(), Error> {
     let note = DynamicEntity::new("Sales", "note").with("EntityType", "Note").with("Text", "hi");
     client.dynamic("Staff").insert(&note).await?;
 
-    // Values of the set are written as what they hold, together if they share a partition.
+    // A value of the set is written as the entity that it holds. Entities of one partition can share a
+    // transaction.
     let staff = client.set::<StaffRow>("Staff");
     let jun = Employee {
         department: "Sales".into(),
@@ -91,7 +94,7 @@ async fn main() -> Result<(), Error> {
         .insert(&StaffRow::from(jun.clone()))?;
     egt.commit().await?;
 
-    // One query, every type; the employee of the old version among them, and the foreign row.
+    // One query returns every type. The row of the old version is converted to the current struct.
     let rows = staff.query(Keys::partition("Sales")).collect().await?;
     let don = Employee { id: 1, first_name: "Don".into(), last_name: "Hall".into(), ..jun.clone() };
     let values: Vec<StaffRow> = rows.into_iter().map(Stored::into_inner).collect();
@@ -101,23 +104,30 @@ async fn main() -> Result<(), Error> {
         StaffRow::Employee(jun),
         StaffRow::Other(note),
     ];
+    values.iter().for_each(|value| println!("{value:?}"));
     assert_eq!(values, expected);
 
-    // The same rows as one struct; what it keeps as `Stored` can be written back.
+    // The aggregate loads these rows as one struct. A field of type `Stored` can be written back.
     let mut page = client.set::<Page>("Staff").load(Keys::partition("Sales")).await?;
     assert_eq!((page.employees.len(), page.others.len()), (2, 1));
     page.department.employees += 1;
     client.table::<Department>().replace(&page.department).await?;
+    println!("as one page: {} employees, {} other row", page.employees.len(), page.others.len());
 
-    // Old rows stay old until they are written, or rewritten.
+    // Old rows keep their version until they are written. `upgrade_all` rewrites all of them.
     let employees = client.table::<Employee>();
     assert_eq!(employees.upgrade_all().await?.done, 1);
     let row = client.dynamic("Staff").get("Sales", "empid_000001").await?;
+    println!("upgraded: {:?}", row.as_ref().and_then(|row| row.entity_type()));
     assert_eq!(row.as_ref().and_then(|row| row.entity_type()), Some("Employee.v2"));
 
-    // A row of the set becomes one of its members, or an error that names both types.
+    // `narrow` converts a row of the set to one member type, or fails and names both types.
     if let Some(row) = staff.get(("Sales", "department")).await? {
-        assert!(row.narrow::<Employee>().is_err_and(|error| error.is_unrecognized_entity()));
+        let narrowed = row.narrow::<Employee>();
+        if let Err(error) = &narrowed {
+            println!("refused: {error}");
+        }
+        assert!(narrowed.is_err_and(|error| error.is_unrecognized_entity()));
     }
     Ok(())
 }

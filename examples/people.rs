@@ -1,11 +1,12 @@
-//! Inheritance and a join: two kinds of people with a common base, and the small table of countries
-//! that the program joins them with.
+//! Shows inheritance and a join: two types of people with a common base, joined in the program with a
+//! small table of countries.
+#![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 
 use std::time::Duration;
 
 use entable::prelude::*;
 
-/// The base: what every person has.
+/// The base: the fields of every person, flattened into each type.
 #[derive(Debug, Clone, PartialEq, Properties)]
 struct Person {
     first_name: String,
@@ -33,7 +34,7 @@ struct Employee {
     salary: Option<f64>,
 }
 
-/// Either kind, told apart by `EntityType`.
+/// A customer or an employee; the property `EntityType` of the row tells which.
 #[derive(Debug, Clone, PartialEq, EntitySet)]
 enum AnyPerson {
     Customer(Customer),
@@ -71,7 +72,7 @@ async fn main() -> Result<(), Error> {
     let rows = named.map(|(code, name)| Country { code: code.into(), name: name.into() });
     client.bulk().insert_all(rows).await?.into_result()?;
 
-    // Both kinds share a partition, and so a transaction.
+    // Both types share a partition, so one transaction can write them.
     let region = || "eu".to_owned();
     let don =
         Employee { region: region(), id: 1, person: person("Don", "de"), salary: Some(4_000.0) };
@@ -81,7 +82,8 @@ async fn main() -> Result<(), Error> {
     egt.insert(&AnyPerson::from(don))?.insert(&AnyPerson::from(jun))?;
     egt.commit().await?;
 
-    // One query over the base's fields; one request for the countries, however many people.
+    // One query filters by a field of the base. The lookup reads the countries once, however many people
+    // are found.
     let lookup = Lookup::new(countries.query(Country::primary()), Duration::from_secs(600));
     let halls = people.query(Keys::partition("person_eu")).filter(Filter::eq("LastName", "Hall"));
     let mut homes = Vec::new();
@@ -92,22 +94,26 @@ async fn main() -> Result<(), Error> {
     }
     let expected = [("Customer", "Jun", "France"), ("Employee", "Don", "Germany")];
     let expected = expected.map(|(kind, name, home)| (kind, name.to_owned(), home.to_owned()));
+    homes.iter().for_each(|(kind, name, home)| println!("{kind} {name} lives in {home}"));
     assert_eq!(homes, expected);
 
-    // What is kept is as old as `ttl` at most, and as new as is asked for.
+    // A lookup may be as old as its time to live. `refresh` reads the table now.
     countries.insert(&Country { code: "it".into(), name: "Italy".into() }).await?;
     let italy = || Country::primary().code("it");
     assert!(lookup.get(&italy()).await?.is_none());
     lookup.refresh().await?;
     assert!(lookup.get(&italy()).await?.is_some());
+    println!("a new country is found after a refresh");
 
-    // A raise for every employee among the people of the region, in one transaction.
+    // A bulk update reads all people of the region, changes the employees, and writes in transactions.
     let raise = people.bulk().update_all(people.query(Keys::partition("person_eu")), |person| {
         if let AnyPerson::Employee(Employee { salary: Some(salary), .. }) = person {
             *salary *= 1.1;
         }
         Ok(())
     });
-    assert_eq!(raise.await?.done, 2);
+    let report = raise.await?;
+    println!("updated {} people in {} requests", report.done, report.requests);
+    assert_eq!(report.done, 2);
     Ok(())
 }

@@ -1,16 +1,17 @@
-//! One-to-many and one-to-one: in one partition, across tables, by convention, by reference, and
-//! with a copy of the other side's data.
+//! Expresses one-to-many and one-to-one relations: in one partition, across tables, by convention, by
+//! reference, and with a copy of the other side's fields.
+#![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 
 use entable::prelude::*;
 
-/// What each employee carries of its department.
+/// Fields of a department that each of its employees carries as well.
 #[derive(Debug, Clone, PartialEq, Properties)]
 struct Office {
     city: String,
     floor: i32,
 }
 
-/// The one side.
+/// The one side of the one-to-many relation.
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(name = "Staff", partition_key = "{name}", row_key = "department")]
 struct Department {
@@ -18,12 +19,12 @@ struct Department {
     employees: u32,
     #[table(flatten)]
     office: Office,
-    /// One-to-one by reference: the keys of an employee.
+    /// One-to-one by reference: the keys of an employee, stored as two properties.
     #[table(flatten)]
     manager: Option<KeyRef<Employee>>,
 }
 
-/// The many side: the link is the PartitionKey.
+/// The many side of the one-to-many relation; the PartitionKey links it to its department.
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
 struct Employee {
@@ -34,8 +35,8 @@ struct Employee {
     office: Office,
 }
 
-/// One-to-one by convention: the same fields in the key. It is large and rarely needed, so that it
-/// has a table of its own.
+/// One-to-one by convention: its key has the fields of the employee's key. A photo is large and rarely
+/// needed, so it has a table of its own.
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(name = "Photos", partition_key = "{department}", row_key = "photo_{id:06}")]
 struct Photo {
@@ -54,7 +55,7 @@ async fn main() -> Result<(), Error> {
         (client.table(), client.table());
     let photos: Table<Photo> = client.table();
 
-    // One-to-many in one partition: the count is right, because both rows change together.
+    // One-to-many in one partition: the count is right, because one transaction writes all rows.
     let office = Office { city: "Berlin".into(), floor: 4 };
     let employee = |id: u32| Employee {
         department: "Sales".into(),
@@ -76,7 +77,9 @@ async fn main() -> Result<(), Error> {
     }
     egt.commit().await?;
 
-    // By reference: one more read, and the reference says of what.
+    println!("inserted a department and {} employees in one transaction", sales.employees);
+
+    // By reference: the reference holds the keys of one more read.
     let Some(sales) = departments.get(Department::primary().name("Sales")).await? else {
         return Err(Error::new(ErrorKind::NotFound, "the department was inserted"));
     };
@@ -84,16 +87,20 @@ async fn main() -> Result<(), Error> {
         Some(manager) => staff.get(manager.point()).await?,
         None => None,
     };
+    println!("by reference: manager {:?}", manager.as_ref().map(|manager| &manager.last_name));
     assert_eq!(manager.as_ref().map(|manager| manager.id), Some(7));
 
-    // By convention: the other key is made of this one. It does not compile where it cannot be.
+    // By convention: the key of the photo is made from the employee's. `related` does not compile if the
+    // fields of the keys differ.
     if let Some(manager) = &manager {
         let photo = Photo { department: "Sales".into(), id: 7, jpeg: vec![0xff, 0xd8] };
         photos.insert(&photo).await?;
-        assert_eq!(photos.get(manager.related()).await?.map(Stored::into_inner), Some(photo));
+        let found = photos.get(manager.related()).await?;
+        println!("by convention: a photo of {:?} bytes", found.as_ref().map(|f| f.jpeg.len()));
+        assert_eq!(found.map(Stored::into_inner), Some(photo));
     }
 
-    // The copy of the office spares a second read, and makes a move an update of everyone.
+    // The copied office saves readers a second read; a change of it updates every employee.
     let mut sales = sales;
     sales.office.floor = 5;
     let moved = sales.office.clone();
@@ -104,7 +111,9 @@ async fn main() -> Result<(), Error> {
         employee.office = moved.clone();
         Ok(())
     });
-    assert_eq!(report.await?.done, 90);
+    let report = report.await?;
+    println!("moved {} employees in {} requests", report.done, report.requests);
+    assert_eq!(report.done, 90);
     let fifth = everyone.filter(Employee::OFFICE.at(Office::FLOOR).eq(5));
     assert_eq!(fifth.collect().await?.len(), 90);
     Ok(())

@@ -1,8 +1,10 @@
-//! A value that is unique across partitions: one e-mail address, one account, whatever the region.
+//! Keeps a value unique across partitions: one account for an e-mail address, in all regions.
 //!
-//! The accounts of a region are in a partition of their own, and a transaction stays in one. The
-//! copy by e-mail is in another partition, and is what keeps the address: it is reserved before the
-//! account is written, and belongs to nobody if that fails.
+//! Each region is a partition, and a transaction stays in one partition. The copy by e-mail is remote
+//! (in another partition). It serves as the reservation of the address: it is inserted before the
+//! account is written, and removed if the write fails. A claim, a row beside the account, names the
+//! reservations of a transaction while it runs.
+#![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 
 use entable::{
     ErrorKind,
@@ -28,7 +30,7 @@ fn account(region: &str, id: u32, name: &str, email: &str) -> Account {
     Account { region: region.into(), id, name: name.into(), email: email.into() }
 }
 
-fn at(region: &str, id: u32) -> Point<Account> {
+fn point(region: &str, id: u32) -> Point<Account> {
     Account::primary().region(region).id(id)
 }
 
@@ -41,34 +43,42 @@ async fn main() -> Result<(), Error> {
     accounts.insert(&account("eu", 1, "Don", "don@contoso.com")).await?;
     client.wait_for_copies().await;
 
-    // Five requests: the claim, the reservation, the account, and two after the answer.
+    // An insert takes five requests: the claim, the reservation, the account, and two after the answer.
     recorder.clear();
     accounts.insert(&account("eu", 2, "Jun", "jun@contoso.com")).await?;
     client.wait_for_copies().await;
-    assert_eq!(recorder.take().len(), 5);
+    let requests = recorder.take().len();
+    println!("an insert with a unique value: {requests} requests");
+    assert_eq!(requests, 5);
 
-    // Signing in is one read, in whatever region the account is.
+    // A lookup by the address is one read, whatever the region of the account.
     let jun = accounts.get(Account::by_email().email("Jun@Contoso.com")).await?;
-    assert_eq!(jun.map(|jun| (jun.region.clone(), jun.id)), Some(("eu".into(), 2)));
-    assert_eq!(recorder.take().len(), 1);
+    let requests = recorder.take().len();
+    let jun = jun.map(|jun| (jun.region.clone(), jun.id));
+    println!("by address: {jun:?}, {requests} request");
+    assert_eq!(jun, Some(("eu".into(), 2)));
+    assert_eq!(requests, 1);
 
-    // Another region, the same address: nothing is written, and the error says whose it is.
+    // An address that an account of another region has is refused: nothing is written, and the error
+    // names the holder.
     let taken = accounts.insert(&account("us", 7, "Donald", "DON@contoso.com")).await;
     let Err(taken) = taken else { return Err(Error::new(ErrorKind::Conflict, "it was free")) };
+    println!("refused: {taken}");
     assert!(taken.is_unique_violation());
     assert_eq!(taken.index(), Some("ByEmail"));
     assert_eq!(taken.holder(), Some(("region_eu", "00000001")));
-    assert!(accounts.get(at("us", 7)).await?.is_none());
+    assert!(accounts.get(point("us", 7)).await?.is_none());
 
-    // Who changes the address leaves the old one to others.
+    // A changed address frees the old one.
     let patch = Account::patch().email("donald@contoso.com");
-    accounts.patch_at(at("eu", 1), patch).await?;
+    accounts.patch_at(point("eu", 1), patch).await?;
     client.wait_for_copies().await;
     accounts.insert(&account("us", 7, "Donna", "don@contoso.com")).await?;
+    println!("a freed address was taken by another account");
 
     // Two accounts of one region exchange their addresses in one transaction.
     let (Some(mut don), Some(mut jun)) =
-        (accounts.get(at("eu", 1)).await?, accounts.get(at("eu", 2)).await?)
+        (accounts.get(point("eu", 1)).await?, accounts.get(point("eu", 2)).await?)
     else {
         return Ok(());
     };
@@ -76,15 +86,18 @@ async fn main() -> Result<(), Error> {
     let mut both = client.transaction();
     both.replace(&don)?.replace(&jun)?;
     both.commit().await?.wait_for_copies().await.ok();
+    println!("two accounts exchanged their addresses in one transaction");
 
-    // An address moves with its account.
-    let Some(mut donna) = accounts.get(at("us", 7)).await? else { return Ok(()) };
+    // A move to another partition takes the address along.
+    let Some(mut donna) = accounts.get(point("us", 7)).await? else { return Ok(()) };
     donna.region = "eu".into();
     accounts.move_to(&donna, &accounts).await?.wait().await?;
     let found = accounts.get(Account::by_email().email("don@contoso.com")).await?;
-    assert_eq!(found.map(|found| found.region.clone()).as_deref(), Some("eu"));
+    let region = found.map(|found| found.region.clone());
+    println!("after a move the address leads to region {region:?}");
+    assert_eq!(region.as_deref(), Some("eu"));
 
-    // A writer that dies between its requests leaves a claim; a worker gives back what it reserved.
+    // A writer that dies between its requests leaves a claim; a worker frees its reservations.
     let stats = client.worker().drain().await?;
     assert_eq!(stats.open, 0);
     Ok(())

@@ -1,7 +1,8 @@
-//! A struct that changed twice, over a table that holds rows of all its versions.
+//! Changes a struct twice, over a table that holds rows of all its versions.
 //!
-//! Each older version keeps its struct; a conversion leads from each to the next. Everything reads
-//! the current struct, everything writes the current version, and `upgrade_all` does the rest.
+//! Each older version keeps its struct; a conversion leads from each to the next. Every read returns
+//! the current struct, every write stores the current version, and `upgrade_all` rewrites old rows.
+#![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 
 use std::num::ParseIntError;
 
@@ -28,7 +29,7 @@ mod v1 {
 mod v2 {
     use entable::TableEntity;
 
-    /// The age is a number.
+    /// Version 2: the age is a number.
     #[derive(Debug, TableEntity)]
     #[table(
         name = "Staff",
@@ -45,7 +46,7 @@ mod v2 {
     }
 }
 
-/// The name is two, and there is an index over it.
+/// Version 3: the name is split in two, with an index over the last name.
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(
     name = "Staff",
@@ -94,13 +95,14 @@ async fn main() -> Result<(), Error> {
     client.bulk().insert_all(rows).await?.into_result()?;
     client.table::<v1::Employee>().insert(&old(999, "unknown")).await?;
 
-    // Old rows are read as the current struct, and stored as it when they are written.
+    // An old row is read as the current struct, and stored in the current version when it is written.
     let staff: Table<Employee> = client.table();
     let don = || Employee::primary().department("Sales").id(1);
     let stored_type = async || -> Result<Option<String>, Error> {
         let row = client.dynamic("Staff").get("Sales", "empid_000001").await?;
         Ok(row.and_then(|row| row.entity_type().map(str::to_owned)))
     };
+    println!("stored as {:?}", stored_type().await?);
     assert_eq!(stored_type().await?.as_deref(), Some("Employee"));
     let birthday = |employee: &mut Employee| {
         employee.age += 1;
@@ -108,20 +110,26 @@ async fn main() -> Result<(), Error> {
     };
     let found = staff.update(don(), birthday).await?;
     assert_eq!((found.last_name.as_str(), found.age), ("Hall", 35));
+    println!("after an update: {:?}, {found:?}", stored_type().await?);
     assert_eq!(stored_type().await?.as_deref(), Some("Employee.v3"));
 
-    // The rest is rewritten a hundred rows at a time; what cannot be converted is in the report.
+    // `upgrade_all` rewrites the other rows, a hundred at a time. The report has rows that cannot be
+    // converted.
     let report = staff.upgrade_all().page_size(100).on_progress(|p| assert!(p.done <= 149)).await?;
+    println!("upgraded {} rows, {} cannot be converted", report.done, report.failed.len());
     assert_eq!((report.done, report.failed.len()), (149, 1));
     let failed = report.failed.first().and_then(|failure| failure.error.keys());
     assert_eq!(failed, Some(("Sales", "empid_000999")));
     let by_name = staff.query(Employee::by_name().department("Sales").last_name("Hall"));
     assert_eq!(by_name.collect().await?.len(), 150, "the new index holds them");
 
-    // A row of a version that is yet to come is an error, and never a row of this one.
+    // A row of a newer version than the program knows is an error.
     let newer = DynamicEntity::new("Sales", "empid_001000").with("EntityType", "Employee.v4");
     client.dynamic("Staff").insert(&newer).await?;
     let unknown = staff.get(Employee::primary().department("Sales").id(1000)).await;
+    if let Err(error) = &unknown {
+        println!("a newer version: {error}");
+    }
     assert!(unknown.is_err_and(|error| error.is_unrecognized_entity()));
     Ok(())
 }

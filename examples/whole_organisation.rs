@@ -1,8 +1,9 @@
-//! Everybody of one last name in the whole organisation: lists outside the partitions of those who
-//! are in them, in rows and in blobs.
+//! Finds everybody of one last name in the whole organisation, with remote lists in rows and in blobs.
 //!
-//! No transaction spans partitions, so that these lists follow a moment later, and for sure: the
-//! transaction of the change records which lists it concerns.
+//! A remote list is in another partition than its entities. No transaction spans partitions, so these
+//! lists are updated asynchronously. The transaction of a change records which lists it concerns; the
+//! writer, or a worker, updates them after it.
+#![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 
 use std::sync::Arc;
 
@@ -13,11 +14,11 @@ use entable::{backend::Embedded, object_store::local::LocalFileSystem, prelude::
     name = "Staff",
     partition_key = "{department}",
     row_key = "empid_{id:06}",
-    // Thousands of people: one row for each name, in a partition of its own.
+    // For thousands of people: one row for each name, in a partition of its own.
     list(ByLastName, partition_key = "lastname_{last_name}", row_key = "ids"),
-    // Or in a table of its own.
+    // One row for each city, in a table of its own.
     list(ByCity, table = "StaffByCity", partition_key = "{city}", row_key = "all"),
-    // Millions: a blob for each country.
+    // For millions of people: a blob for each country.
     list(ByCountry, partition_key = "countries", row_key = "{country}", in_blob)
 )]
 struct Employee {
@@ -43,8 +44,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 async fn run(directory: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
-    // A directory will do beside the embedded store, which one process has to itself; beside tables
-    // in the cloud the blobs are in the cloud, too.
+    // A directory serves as blob store beside the embedded store, which one process has to itself.
+    // Tables in the cloud need blobs in the cloud.
     let client = Client::builder()
         .backend(Embedded::open(directory.join("staff.db"))?)
         .blobs(Arc::new(LocalFileSystem::new_with_prefix(directory)?))
@@ -56,28 +57,34 @@ async fn run(directory: &std::path::Path) -> Result<(), Box<dyn std::error::Erro
         stored.wait_for_copies().await?;
     }
 
-    // Who is in a list: one request. The entities: one more for each, side by side.
+    // The keys in a list take one request; the entities one more each, in parallel.
     let keys = staff.keys(Employee::by_last_name().last_name("Jones")).await?;
     let keys: Vec<&str> = keys.iter().map(|point| point.partition_key()).collect();
+    println!("departments with a Jones: {keys:?}");
     assert_eq!(keys, ["Sales", "Finance", "Marketing"]);
     let jones = staff.query(Employee::by_city().city("Bern")).collect().await?;
+    println!("in Bern: {} employees", jones.len());
     assert_eq!(jones.len(), 3);
     let query = staff.query(Employee::by_country().country("CH"));
     assert!(query.explain().to_string().contains("blob=staff/countries/!c!h.jsonl"));
     assert_eq!(query.collect().await?.len(), 3);
     let blob = std::fs::read_to_string(directory.join("staff/countries/!c!h.jsonl"))?;
+    print!("the blob of CH:\n{blob}");
     assert!(blob.lines().any(|line| line == r#"["Finance","empid_000007"]"#));
 
-    // A change of the name is one of two lists.
+    // A changed name changes two lists: the old name's and the new name's.
     let mut one = jones.into_iter().next().ok_or("there is one")?;
     one.last_name = "Hall".into();
     staff.replace(&one).await?.wait_for_copies().await?;
     let jones = staff.query(Employee::by_last_name().last_name("Jones")).collect().await?;
+    println!("after a rename: {} employees are called Jones", jones.len());
     assert_eq!(jones.len(), 2);
 
-    // What a writer could not finish, a worker does: any number of them, in any process.
+    // A worker finishes what a writer could not. Any number of workers may run, in any process. It
+    // confirms the removal from the old list later, when no late writer can undo it.
     let stats = client.worker().drain().await?;
     assert_eq!(stats.open, 0);
-    assert_eq!(stats.waiting, 1, "that the list was left is confirmed later");
+    println!("a worker: {} open, {} waiting for confirmation", stats.open, stats.waiting);
+    assert_eq!(stats.waiting, 1, "the removal from the old list is confirmed later");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What is written: a transaction, one that is refused, and two writers of one row.
+//! Writes: a transaction, a transaction that is refused, and two writers of one row.
 
 use entable::{BoxError, prelude::*};
 use time::{Date, macros::date};
@@ -6,19 +6,22 @@ use time::{Date, macros::date};
 use crate::{
     flight::Flight,
     questions::line,
-    told::{Told, check},
+    report::{Report, check},
 };
 
 const SECOND: Date = date!(2013 - 01 - 02);
 
-/// Makes every change, and checks what came of it.
-pub async fn make(flights: &Table<Flight>, told: &mut Told) -> Result<(), BoxError> {
-    all_or_nothing(flights, told).await?;
-    two_writers(flights, told).await
+/// Makes every change, and checks its result.
+pub async fn make(flights: &Table<Flight>, report: &mut Report) -> Result<(), BoxError> {
+    all_or_nothing(flights, report).await?;
+    two_writers(flights, report).await
 }
 
-async fn all_or_nothing(flights: &Table<Flight>, told: &mut Told) -> Result<(), BoxError> {
-    told.ask("A cancelled flight, and one in its place: all or nothing", "a read, a transaction");
+async fn all_or_nothing(flights: &Table<Flight>, report: &mut Report) -> Result<(), BoxError> {
+    report.question(
+        "Replace a cancelled flight by another one, in one transaction",
+        "one read, one transaction",
+    );
     let day = || Flight::primary().origin("EWR").day(SECOND).sched_dep_time(1601).carrier("UA");
     let cancelled = flights.get(day().flight(623)).await?.ok_or("there is no such flight")?;
     let mut relief = Flight { flight: 8623, ..cancelled.clone().into_inner() };
@@ -27,28 +30,32 @@ async fn all_or_nothing(flights: &Table<Flight>, told: &mut Told) -> Result<(), 
     egt.insert(&relief)?.delete(&cancelled)?;
     let done = egt.commit().await?;
     println!("   {}", line(&relief));
-    check("a read and the transaction", told.sent(done.len()), 2)?;
-    check("the cancelled one", flights.get(day().flight(623)).await?.is_none(), true)?;
+    check("a read and the transaction", report.print_requests(done.len()), 2)?;
+    check("the cancelled flight is gone", flights.get(day().flight(623)).await?.is_none(), true)?;
 
-    told.ask("Two more, one of which is there: neither is written", "one transaction");
+    report
+        .question("Insert two flights, one of which exists: neither is written", "one transaction");
     let another = Flight { flight: 8624, ..relief.clone() };
     let mut egt = flights.transaction();
     egt.insert(&another)?.insert(&relief)?;
     let error = egt.commit().await.err().ok_or("the second insert conflicts")?;
     println!("   refused: {error}");
-    told.sent(0);
+    report.print_requests(0);
     check(
-        "a conflict of the second",
+        "the second insert conflicts",
         (error.is_conflict(), error.failed_index()),
         (true, Some(1)),
     )?;
     check("the first", flights.get(day().flight(8624)).await?.is_none(), true)
 }
 
-async fn two_writers(flights: &Table<Flight>, told: &mut Told) -> Result<(), BoxError> {
+async fn two_writers(flights: &Table<Flight>, report: &mut Report) -> Result<(), BoxError> {
     let day = || Flight::primary().origin("EWR").day(SECOND).sched_dep_time(1601).carrier("UA");
     let point = || day().flight(8623);
-    told.ask("Two writers change what they both have read", "read twice, replace twice");
+    report.question(
+        "Two writers change one row that both have read",
+        "one read, two replaces, an update (a read and a replace)",
+    );
     let mut mine = flights.get(point()).await?.ok_or("there is no such flight")?;
     let mut theirs = mine.clone();
     theirs.dep_delay = Some(31);
@@ -64,6 +71,6 @@ async fn two_writers(flights: &Table<Flight>, told: &mut Told) -> Result<(), Box
             Ok(())
         })
         .await?;
-    told.sent(1);
+    report.print_requests(1);
     check("both changes", (both.dep_delay, both.arr_delay), (Some(31), Some(12)))
 }

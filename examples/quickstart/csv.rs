@@ -1,4 +1,4 @@
-//! Files of comma-separated values, and errors that say where: file, line and column.
+//! Reads files of comma-separated values. Errors name file, line and column.
 
 use std::{
     fs::File,
@@ -9,7 +9,7 @@ use csv::{Reader, ReaderBuilder, StringRecord};
 
 use crate::line::{BadField, Line, Record};
 
-/// Why a file was not read.
+/// The reason why a file was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum CsvError {
     /// The file cannot be opened or read.
@@ -17,7 +17,7 @@ pub enum CsvError {
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// A field does not parse.
@@ -43,10 +43,13 @@ struct Source<'p> {
     heading: StringRecord,
 }
 
-/// Every record of a file.
+/// Reads every record of a file.
 pub fn read<T: Record>(file: &Path) -> Result<Vec<T>, CsvError> {
     let mut source = Source::open(file)?;
-    let places = T::COLUMNS.iter().map(|name| source.place(name)).collect::<Result<Vec<_>, _>>()?;
+    let places = T::COLUMNS
+        .iter()
+        .map(|name| source.column_position(name))
+        .collect::<Result<Vec<_>, _>>()?;
     let mut records = Vec::new();
     let mut fields = StringRecord::new();
     while source.next(&mut fields)? {
@@ -61,7 +64,7 @@ impl<'p> Source<'p> {
     fn open(file: &'p Path) -> Result<Self, CsvError> {
         let opened = File::open(file)
             .map_err(|source| CsvError::Unreadable { file: file.to_owned(), source })?;
-        // Lines of another length are told apart here, where their column is known.
+        // `flexible`: `next` reports lines of another length, because it knows their column.
         let mut reader = ReaderBuilder::new().flexible(true).from_reader(opened);
         let heading = reader.headers().cloned();
         let mut source = Self { file, reader, heading: StringRecord::new() };
@@ -69,15 +72,15 @@ impl<'p> Source<'p> {
         Ok(source)
     }
 
-    /// Where a column stands in the file.
-    fn place(&self, name: &str) -> Result<usize, CsvError> {
+    /// Returns the position of a column in the file.
+    fn column_position(&self, name: &str) -> Result<usize, CsvError> {
         self.heading.iter().position(|found| found == name).ok_or_else(|| {
             let reason = format!("expected a column `{name}`, found none of that name");
             self.bad_field(1, BadField { column: self.heading.len(), reason })
         })
     }
 
-    /// Reads the next line; `false`: there is none.
+    /// Reads the next line. Returns `false` at the end of the file.
     fn next(&mut self, fields: &mut StringRecord) -> Result<bool, CsvError> {
         if !self.reader.read_record(fields).map_err(|error| self.failed(error))? {
             return Ok(false);
@@ -90,6 +93,7 @@ impl<'p> Source<'p> {
         Err(self.at(fields, BadField { column: found.min(expected), reason }))
     }
 
+    /// Returns the error of a field of the current line.
     fn at(&self, fields: &StringRecord, bad: BadField) -> CsvError {
         self.bad_field(fields.position().map_or(0, csv::Position::line), bad)
     }
@@ -99,7 +103,7 @@ impl<'p> Source<'p> {
         CsvError::BadField { file: self.file.to_owned(), line, column: column + 1, name, reason }
     }
 
-    /// An error of the reader: the disk's, or a line that is not UTF-8.
+    /// Converts an error of the reader: the disk's, or a line that is not UTF-8.
     fn failed(&self, error: csv::Error) -> CsvError {
         let line = error.position().map_or(0, csv::Position::line);
         match error.into_kind() {

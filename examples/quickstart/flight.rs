@@ -1,34 +1,34 @@
-//! The entities.
+//! Defines the entities.
 //!
-//! Flights are partitioned by origin and day: some 300 rows that are written and asked for together,
-//! and no partition that takes all writes. Airports and planes are only ever found by their code, so
-//! that they are spread over a few partitions by a hash of it.
+//! Flights are partitioned by origin and day: some 300 rows that are written and queried together, and no
+//! partition takes all writes. Airports and planes are only read by their code, so a hash of the code
+//! spreads them over a few partitions.
 
 use entable::prelude::*;
 use time::{Date, OffsetDateTime};
 
-/// A flight that left New York, or should have.
+/// A scheduled flight from New York.
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(
     name = "Flights",
     partition_key = "{origin}_{day:%Y%m%d}",
     row_key = "dep_{sched_dep_time:04}_{carrier}_{flight:04}",
-    // The log tail: the same partition once more, newest first, without the cancelled flights.
+    // A copy of each flight that left, newest first (a log tail), with few fields (a partial copy).
     index(Newest, row_key = "new_{left:desc}_{carrier}_{flight:04}", only(dest, dep_delay), when = has_left)
 )]
 pub struct Flight {
     pub origin: String,
     /// The day of the schedule, in New York.
     pub day: Date,
-    /// Local time as `hhmm`, as all times here but `left`.
+    /// Local time as `hhmm`, as all times of this struct except `left`.
     pub sched_dep_time: u16,
-    /// Stored beside the keys too, so that a whole day is filtered by it.
+    /// Stored as a property too (`store`), so that a query of a day can filter by it.
     #[table(store)]
     pub carrier: String,
     pub flight: u16,
     pub tailnum: Option<String>,
     pub dest: String,
-    /// `None`: the flight was cancelled.
+    /// `None` if the flight was cancelled.
     pub dep_time: Option<u16>,
     /// Minutes.
     pub dep_delay: Option<i32>,
@@ -38,7 +38,7 @@ pub struct Flight {
     pub air_time: Option<u16>,
     /// Miles.
     pub distance: u16,
-    /// When it left, or should have.
+    /// Time of departure; of a cancelled flight, the scheduled time.
     pub left: OffsetDateTime,
 }
 
@@ -46,7 +46,7 @@ fn has_left(flight: &Flight) -> bool {
     flight.dep_time.is_some()
 }
 
-/// What the log tail's rows hold.
+/// The fields that rows of the log tail hold.
 #[derive(Debug, Clone, PartialEq, Projection)]
 #[table(of = Flight)]
 pub struct Departure {
@@ -57,7 +57,7 @@ pub struct Departure {
     pub dep_delay: Option<i32>,
 }
 
-/// How late a flight was.
+/// The delay of a flight.
 #[derive(Debug, Clone, PartialEq, Projection)]
 #[table(of = Flight)]
 pub struct Lateness {
@@ -66,7 +66,7 @@ pub struct Lateness {
     pub arr_delay: Option<i32>,
 }
 
-/// An airline: a partition of its own for each, which no one ever asks for together.
+/// An airline, in a partition of its own, because airlines are never queried together.
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(name = "Airlines", partition_key = "{carrier}", row_key = "airline")]
 pub struct Airline {

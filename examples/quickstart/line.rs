@@ -1,15 +1,15 @@
-//! The fields of one line, taken one after another.
+//! Parses the fields of one line, one after another.
 
 use std::str::FromStr;
 
 use csv::StringRecord;
 
-/// What is read from one line.
+/// A value that is read from one line.
 pub trait Record: Sized {
     /// The columns, in the order in which `read` takes them.
     const COLUMNS: &'static [&'static str];
 
-    /// The record of a line.
+    /// Reads the record of a line.
     fn read(line: &mut Line<'_>) -> Result<Self, BadField>;
 }
 
@@ -26,13 +26,13 @@ pub struct BadField {
 #[derive(Debug)]
 pub struct Line<'a> {
     fields: &'a StringRecord,
-    /// Where each of the record's columns stands in the file.
+    /// The position of each of the record's columns in the file.
     places: &'a [usize],
     next: usize,
 }
 
 impl<'a> Line<'a> {
-    /// A line, none of its fields taken yet.
+    /// Makes a line that begins with the record's first column.
     pub fn new(fields: &'a StringRecord, places: &'a [usize]) -> Self {
         Self { fields, places, next: 0 }
     }
@@ -43,7 +43,7 @@ impl<'a> Line<'a> {
         (column, self.fields.get(column).unwrap_or_default())
     }
 
-    /// The next column as text, which is not empty and not `NA`.
+    /// Returns the next column as text. Fails if it is empty or `NA`.
     pub fn text(&mut self) -> Result<String, BadField> {
         let (column, field) = self.field();
         match known(field) {
@@ -52,24 +52,24 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The next column as text; `None`: `NA`.
+    /// Returns the next column as text, or `None` if it is empty or `NA`.
     pub fn optional_text(&mut self) -> Result<Option<String>, BadField> {
         Ok(known(self.field().1).map(ToOwned::to_owned))
     }
 
-    /// The next column as a value such as a number.
+    /// Parses the next column as a value such as a number.
     pub fn value<T: FromStr>(&mut self, expected: &str) -> Result<T, BadField> {
         let (column, field) = self.field();
         field.parse().map_err(|_| bad(column, expected, field))
     }
 
-    /// The next column as a value; `None`: `NA`.
+    /// Parses the next column as a value, or returns `None` if it is empty or `NA`.
     pub fn optional<T: FromStr>(&mut self, expected: &str) -> Result<Option<T>, BadField> {
         let (column, field) = self.field();
         known(field).map(|text| text.parse().map_err(|_| bad(column, expected, field))).transpose()
     }
 
-    /// An error at the column that was taken last.
+    /// Returns an error at the column that was read last.
     pub fn reject(&self, reason: impl Into<String>) -> BadField {
         let taken = self.next.saturating_sub(1);
         let column = self.places.get(taken).copied().unwrap_or_default();
@@ -77,7 +77,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A missing value is `NA` in these files.
+/// Returns the text unless it is empty or `NA`, which stands for a missing value in these files.
 fn known(field: &str) -> Option<&str> {
     (!field.is_empty() && field != "NA").then_some(field)
 }

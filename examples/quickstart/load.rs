@@ -1,4 +1,4 @@
-//! From the files into the tables, with a progress bar for each.
+//! Loads the files into the tables, with a progress bar for each.
 
 use std::{
     path::Path,
@@ -13,7 +13,7 @@ use crate::{
     flight::{Airline, Airport, Flight, Plane},
 };
 
-/// What the files hold.
+/// The records of the files.
 #[derive(Debug)]
 pub struct Data {
     pub airlines: Vec<Airline>,
@@ -33,7 +33,7 @@ impl Data {
         })
     }
 
-    /// Writes everything into new tables.
+    /// Writes all records into new tables.
     pub async fn load(&self, client: &Client) -> Result<(), BoxError> {
         load(&client.table(), &self.airlines).await?;
         load(&client.table(), &self.airports).await?;
@@ -42,7 +42,7 @@ impl Data {
     }
 }
 
-/// The service takes its time to delete a table, and its name with it: about 40 s.
+/// Creates a table. Waits while the service still deletes a table of that name, which takes about 40 s.
 async fn create<E: TableEntity>(table: &Table<E>) -> Result<(), BoxError> {
     for _ in 0..60 {
         match table.create().await {
@@ -55,6 +55,7 @@ async fn create<E: TableEntity>(table: &Table<E>) -> Result<(), BoxError> {
     Err(format!("{} is still being deleted; try again later", table.name()).into())
 }
 
+/// Replaces a table by a new one with these entities.
 async fn load<E>(table: &Table<E>, entities: &[E]) -> Result<(), BoxError>
 where
     E: TableEntity + Writable,

@@ -1,8 +1,8 @@
-//! Flights from New York: loads four files into a file of its own or into an account of the
-//! service, then asks it questions, and says of each what it costs.
+//! Loads flights from New York into a file or into an account of the service, queries and changes them,
+//! and prints the cost of each request.
 //!
 //! `cargo run --release --example quickstart -- --help`
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example prints what it shows")]
 #![allow(unreachable_pub, reason = "modules of a program")]
 
 mod changes;
@@ -16,7 +16,7 @@ mod records;
 mod store;
 #[cfg(test)]
 mod tests;
-mod told;
+mod report;
 
 use std::process::ExitCode;
 
@@ -26,7 +26,7 @@ use time::Date;
 use crate::{
     load::Data,
     options::{HELP, Options},
-    told::Told,
+    report::Report,
 };
 
 #[tokio::main]
@@ -53,9 +53,9 @@ async fn run() -> Result<(), BoxError> {
 
     let flights = client.table();
     let last_day = data.flights.iter().map(|flight| flight.day).max().unwrap_or(Date::MIN);
-    let mut told = Told::new(recorder);
-    questions::ask(&flights, last_day, &mut told).await?;
-    changes::make(&flights, &mut told).await?;
+    let mut report = Report::new(recorder);
+    questions::ask(&flights, last_day, &mut report).await?;
+    changes::make(&flights, &mut report).await?;
     println!("\nall answers are as expected");
     Ok(())
 }

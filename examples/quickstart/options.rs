@@ -1,12 +1,12 @@
-//! The command line.
+//! Parses the command line.
 
 use std::path::PathBuf;
 
 use entable::BoxError;
 
-/// What `--help` says.
+/// The text of `--help`.
 pub const HELP: &str = "\
-Flights from New York, 2013: loads four files into a database and asks it questions.
+Flights from New York, 2013: loads four files into a store and queries it.
 
 usage: cargo run --release --example quickstart -- [--db PATH | --azure] [--data DIR]
 
@@ -19,7 +19,7 @@ usage: cargo run --release --example quickstart -- [--db PATH | --azure] [--data
                flights (default: examples/data, 1 to 7 January)
   --help       this text";
 
-/// Where to read from and write to.
+/// The files to read and the store to write.
 #[derive(Debug, PartialEq)]
 pub struct Options {
     pub db: Option<PathBuf>,
@@ -28,7 +28,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Reads the arguments; `None`: help is asked for.
+    /// Parses the arguments. Returns `None` if they ask for help.
     pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Self>, BoxError> {
         let data = concat!(env!("CARGO_MANIFEST_DIR"), "/data").into();
         let mut options = Self { db: None, azure: false, data };

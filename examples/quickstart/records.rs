@@ -1,4 +1,4 @@
-//! How the entities are read from the files.
+//! Reads the entities from lines of the files.
 
 use time::{Date, Duration, Month, OffsetDateTime};
 
@@ -56,7 +56,7 @@ impl Record for Flight {
     }
 }
 
-/// `year`, `month` and `day`.
+/// Reads `year`, `month` and `day`.
 fn day(line: &mut Line<'_>) -> Result<Date, BadField> {
     let year = line.value("a year")?;
     let month: u8 = line.value("a month")?;
@@ -65,7 +65,7 @@ fn day(line: &mut Line<'_>) -> Result<Date, BadField> {
     Date::from_calendar_date(year, month, day).map_err(|error| line.reject(error.to_string()))
 }
 
-/// `time_hour`, the hour of the schedule in UTC, and `minute`.
+/// Reads `time_hour`, the hour of the schedule in UTC, and `minute`.
 fn scheduled(line: &mut Line<'_>) -> Result<OffsetDateTime, BadField> {
     let hour: entable::Ticks = line.value("a time such as 2013-01-01T10:00:00Z")?;
     let minute: i64 = line.value("a minute")?;

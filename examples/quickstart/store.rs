@@ -1,4 +1,4 @@
-//! Where the tables are: in a file, or on the service. Nothing else in this program knows.
+//! Opens the store: a file, or the service. No other part of this program depends on which.
 
 use std::{path::Path, time::Duration};
 
@@ -9,13 +9,13 @@ use entable::{
 
 use crate::options::Options;
 
-/// The store, behind a layer that counts its requests.
+/// Opens the store behind a layer that records its requests.
 pub fn open(options: &Options, directory: &Path) -> Result<Recorder, BoxError> {
     if options.azure {
         return azure();
     }
     let path = options.db.clone().unwrap_or_else(|| directory.join("flights.db"));
-    // What is loaded can be loaded again: it need not be on disk before the next request.
+    // A crash only costs another run of this program, so writes need not be synced one by one.
     let relaxed = Durability::Relaxed { delay: Duration::from_millis(100) };
     Ok(Recorder::around(Embedded::options().durability(relaxed).open(path)?))
 }

@@ -1,4 +1,4 @@
-//! Lines that do not parse, and the command line.
+//! Tests of lines that do not parse, and of the command line.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::path::PathBuf;
@@ -22,13 +22,13 @@ fn read<T: Record>(content: impl AsRef<[u8]>) -> Result<Vec<T>, CsvError> {
     csv::read(&file)
 }
 
-/// The error of a file, without its directory.
+/// Returns the error of a file, without its directory.
 fn refused<T: Record>(content: impl AsRef<[u8]>) -> String {
     let error = read::<T>(content).err().unwrap().to_string();
     error.rsplit_once('/').map_or(error.clone(), |(_, error)| error.to_owned())
 }
 
-/// The error where a field of the second line after the heading is another text.
+/// Returns the error when `text` replaces a field of the second line after the heading.
 fn with_field(column: usize, text: &str) -> String {
     let mut fields: Vec<&str> = LINE.split(',').collect();
     *fields.get_mut(column - 1).unwrap() = text;

@@ -140,7 +140,7 @@ const VERBS: [Verb; 6] = [
     Verb::Delete,
 ];
 
-fn upserts(verb: Verb) -> bool {
+fn inserts_or_changes(verb: Verb) -> bool {
     matches!(verb, Verb::InsertOrReplace | Verb::InsertOrMerge)
 }
 
@@ -157,7 +157,7 @@ async fn a_write_that_was_lost_before_it_happened_is_made_or_said_to_be_open() {
             let operation = stack.operation(verb, &key).await;
             let result = stack.write(loss, false, vec![operation]).await;
             let new = (verb != Verb::Delete).then_some("new");
-            if upserts(verb) && loss != Loss::Busy {
+            if inserts_or_changes(verb) && loss != Loss::Busy {
                 assert!(is_open(&result.unwrap_err(), Seen::Other), "{key}");
                 assert_eq!(stack.text(&key).await.as_deref(), Some("old"), "{key}");
             } else {
@@ -179,10 +179,12 @@ async fn a_write_that_was_lost_after_it_happened_is_not_doubled_and_no_conflict(
             let seen = if verb == Verb::Delete { Seen::Absent } else { Seen::Equal };
             match result {
                 Ok(written) => {
-                    assert!(upserts(verb), "{key}");
+                    assert!(inserts_or_changes(verb), "{key}");
                     assert_eq!(written[0].etag, stack.version(&key).await, "{key}");
                 }
-                Err(error) => assert!(!upserts(verb) && is_open(&error, seen), "{key}: {error:?}"),
+                Err(error) => {
+                    assert!(!inserts_or_changes(verb) && is_open(&error, seen), "{key}: {error:?}")
+                }
             }
         }
     }

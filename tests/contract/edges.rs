@@ -144,7 +144,7 @@ async fn a_partial_copy_gives_back_what_it_is_found_by() -> TestResult {
 }
 
 #[tokio::test]
-async fn a_bulk_upsert_reads_every_entity_once() -> TestResult {
+async fn a_bulk_insert_or_replace_reads_every_entity_once() -> TestResult {
     on_both(async |store| {
         let staff = store.table::<Employee>().await;
         let rows = |age| (1..=120).map(move |id| Employee { age, ..employee(id, "Jones") });

@@ -256,7 +256,7 @@ async fn sets_aggregates_and_dynamic_entities_see_plain_values() {
 }
 
 #[tokio::test]
-async fn an_upsert_that_merges_hides_what_is_absent() {
+async fn an_insert_or_merge_hides_absent_values() {
     #[derive(Debug, Clone, PartialEq, TableEntity)]
     #[table(name = "Staff", partition_key = "p", row_key = "{id:03}")]
     struct Hiding {

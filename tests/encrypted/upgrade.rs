@@ -156,7 +156,7 @@ impl From<BonusV1> for Bonus {
 }
 
 #[tokio::test]
-async fn an_upsert_that_merges_brings_an_older_version_up() {
+async fn an_insert_or_merge_upgrades_an_older_version() {
     let (client, _) = client().await;
     client.table::<BonusV1>().insert(&BonusV1 { id: 1, amount: 7 }).await.unwrap();
     let bonuses = client.table::<Bonus>();

@@ -51,7 +51,7 @@ fn binary(row: &DynamicEntity, name: &str) -> Option<bool> {
 }
 
 #[tokio::test]
-async fn g01_encrypted_on_insert_replace_and_upsert() -> TestResult {
+async fn g01_encrypted_by_insert_replace_and_insert_or_replace() -> TestResult {
     on_both(async |store| {
         let client = with_keys(&store);
         let staff = client.table::<Employee>();

@@ -317,7 +317,7 @@ async fn i16_a_changed_email_moves_its_copy() -> TestResult {
         let point = || Clerk::primary().department("Sales").id(1);
         staff.patch_at(point(), Clerk::patch().email("patched@x")).await?;
         assert!(store.row_keys("Staff", "Sales").await.contains(&"email_patched@x".to_owned()));
-        staff.insert_or_replace(&clerk(1, "upserted@x")).await?;
+        staff.insert_or_replace(&clerk(1, "replaced@x")).await?;
         staff
             .update(point(), |e| {
                 e.email = "updated@x".into();

@@ -1,4 +1,4 @@
-//! Questions, answers, and what they cost.
+//! Prints questions, answers and their costs.
 
 use std::fmt::{self, Debug, Display};
 
@@ -6,19 +6,19 @@ use entable::{BoxError, backend::layer::Recorder};
 
 /// Prints each question and counts its requests.
 #[derive(Debug)]
-pub struct Told {
+pub struct Report {
     recorder: Recorder,
     questions: usize,
 }
 
-impl Told {
-    /// Counts what goes through `recorder`.
+impl Report {
+    /// Makes a report of the requests that `recorder` records.
     pub fn new(recorder: Recorder) -> Self {
         Self { recorder, questions: 0 }
     }
 
-    /// The next question, and how it will be asked.
-    pub fn ask(&mut self, question: &str, explain: impl Display) {
+    /// Prints the next question and its plan, and forgets earlier requests.
+    pub fn question(&mut self, question: &str, explain: impl Display) {
         self.questions += 1;
         println!("\n{}. {question}", self.questions);
         for line in explain.to_string().lines() {
@@ -27,31 +27,31 @@ impl Told {
         self.recorder.clear();
     }
 
-    /// What was sent, and what it cost.
-    pub fn sent(&self, rows: usize) -> usize {
+    /// Prints the requests since the question and their number, which it returns.
+    pub fn print_requests(&self, rows: usize) -> usize {
         self.recorder.requests().iter().for_each(|request| println!("   {request}"));
-        self.answered(rows)
+        self.print_cost(rows)
     }
 
-    /// What it cost; the next question counts from zero.
-    pub fn answered(&self, rows: usize) -> usize {
+    /// Prints the number of rows and of requests since the question; returns the number of requests.
+    pub fn print_cost(&self, rows: usize) -> usize {
         let requests = self.recorder.take().len();
         println!("   -> {rows} rows, {requests} requests");
         requests
     }
 }
 
-/// Several queries, one after another.
+/// Prints several values, one per line.
 #[derive(Debug)]
-pub struct Each<T>(pub Vec<T>);
+pub struct Joined<T>(pub Vec<T>);
 
-impl<T: Display> Display for Each<T> {
+impl<T: Display> Display for Joined<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|one| writeln!(f, "{one}"))
     }
 }
 
-/// An answer that is not the one worked out from the files by other means is an error.
+/// Fails if an answer differs from the expected one, which was computed from the files by other means.
 pub fn check<T: PartialEq<U> + Debug, U: Debug>(
     what: &str,
     found: T,
