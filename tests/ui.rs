@@ -1,4 +1,4 @@
-//! What the compiler says about mistakes: one mistake, one message, at its place.
+//! Compares the compiler's messages about mistakes: one mistake, one message, at its place.
 
 const TOPICS: [&str; 18] = [
     "container",

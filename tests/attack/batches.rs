@@ -1,4 +1,4 @@
-//! Transactions and bulk writes.
+//! Tests transactions and bulk writes with hostile input.
 
 use std::{
     sync::{Arc, Mutex},

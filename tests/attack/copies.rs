@@ -1,8 +1,9 @@
-//! Copies and lists beside other writers and programs that know nothing of them.
+//! Tests copies and lists beside concurrent writers, and beside programs that do not know the
+//! copies.
 
 use entable::{Condition, maintain::FindingKind, prelude::*};
 
-use crate::hooked::Hooked;
+use crate::interleaved::Hooked;
 
 fn is_adult(member: &Member) -> bool {
     member.age >= 18

@@ -1,4 +1,4 @@
-//! The store in a file.
+//! Tests the embedded store with hostile files and a full disk.
 
 use std::{fs, path::Path, time::Duration};
 

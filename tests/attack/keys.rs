@@ -1,4 +1,4 @@
-//! Keys: escapes, unicode, empty texts, ranges at their edges.
+//! Tests keys: escapes, Unicode, empty texts, ranges at their edges.
 
 use entable::prelude::*;
 use time::{Date, Duration, OffsetDateTime, macros::datetime};

@@ -1,4 +1,4 @@
-//! Lists that another program wrote, and rows that do not fit.
+//! Tests lists that another program wrote, and rows that exceed limits.
 
 use entable::{Condition, Value, maintain::FindingKind, prelude::*};
 
@@ -96,7 +96,7 @@ async fn a_copy_that_does_not_fit_writes_nothing() {
         let rows = table.client().dynamic("Bags").query(Keys::partition("B")).collect().await;
         assert!(rows.unwrap().is_empty(), "{count} of {size}");
     }
-    // A copy that grows under the key that it has: the verb is told whose it is.
+    // A copy that grows under the key that it has: the error names the holder.
     let mut stored = table.insert(&bag(248, 1)).await.unwrap();
     stored.more = bag(249, 1).more;
     assert!(table.replace(&stored).await.unwrap_err().is_too_large());
@@ -111,7 +111,7 @@ async fn a_copy_that_does_not_fit_writes_nothing() {
     assert_eq!((report.done, report.failed.len()), (1, 1));
     assert_eq!(report.failed[0].index, 1);
     assert!(table.check().await.unwrap().is_clean());
-    // What is copied may not make the transaction too large either: it is told, not cut.
+    // What is copied may not make the transaction too large either: it is refused, not cut.
     let mut egt = table.transaction();
     for id in 11..=15 {
         let wide = Bag { id, name: format!("n{id}"), ..bag(14, 32_000) };

@@ -1,4 +1,4 @@
-//! What an unfriendly user tries, with nothing but the contract in hand.
+//! Attacks the library as an unfriendly user would, through the public contract alone.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,7 +10,7 @@
 mod batches;
 mod copies;
 mod files;
-mod hooked;
+mod interleaved;
 mod keys;
 mod lists;
 mod model;

@@ -1,4 +1,4 @@
-//! The entities that are attacked.
+//! Defines the entities of these tests.
 
 use entable::prelude::*;
 

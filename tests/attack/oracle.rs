@@ -1,4 +1,4 @@
-//! Random conditions on fields that only the keys hold, against plain Rust.
+//! Compares random conditions on fields that only the keys hold with an evaluation in plain Rust.
 
 use entable::{entity::Predicate, prelude::*};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Queries: conditions, projections, pages and their cursors.
+//! Tests queries: conditions, projections, pages and their cursors.
 
 use entable::backend::{Memory, layer::Recorder};
 use entable::prelude::*;

@@ -1,4 +1,4 @@
-//! Upgrades and lookups beside programs that write, fail and go away.
+//! Tests upgrades and lookups beside programs that write, fail and disappear.
 
 use std::{
     sync::{

@@ -1,4 +1,4 @@
-//! Sets with hostile names, many members, and rows that lie about their type.
+//! Tests sets with hostile names, many members, and rows that name a wrong type.
 
 use entable::{DynamicEntity, EntitySet, Row, prelude::*};
 

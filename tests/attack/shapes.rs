@@ -1,4 +1,4 @@
-//! Names and shapes that a derive may stumble over.
+//! Tests derives with unusual names and shapes.
 
 use entable::{Bag, prelude::*};
 

@@ -1,4 +1,4 @@
-//! Names, inference, bounds.
+//! Tests type names, inference and bounds of derived code.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Values at the edges of their types, and the limits of rows.
+//! Tests values at the edges of their types, and the limits of rows.
 
 use std::collections::BTreeMap;
 

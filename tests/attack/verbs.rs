@@ -1,4 +1,4 @@
-//! One entity at a time: versions, keys that change, races.
+//! Tests verbs on one entity: ETags, changed keys, races.
 
 use entable::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Credentials on the emulator: right ones, wrong ones, and signatures.
+//! Tests credentials on the emulator: valid ones, invalid ones, and signatures.
 
 use std::time::Duration as Time;
 

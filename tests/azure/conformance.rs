@@ -1,4 +1,4 @@
-//! The service's promises, on the emulator and through the retry layer.
+//! Tests the promises of every backend on the emulator and through the retry layer.
 //!
 //! The emulator is known to differ from the service; each difference is a promise that it has to
 //! break, so that the list stays true.

@@ -1,4 +1,4 @@
-//! One test for each fault of `azure_data_tables`, by its number in `docs/azure.md`.
+//! Tests one fault of `azure_data_tables` each, by its number in `docs/azure.md`.
 
 use std::{
     sync::{
@@ -17,7 +17,7 @@ use entable::{
 
 use crate::{
     emulator::{apply, read, row, table},
-    fake::{Fake, KEY, Reply, answer, refusal},
+    scripted_http::{Fake, KEY, Reply, answer, refusal},
 };
 
 const ETAG: (&str, &str) = ("etag", "W/\"datetime'2021-05-26T15%3A48%3A25.77957Z'\"");

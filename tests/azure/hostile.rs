@@ -1,4 +1,4 @@
-//! Servers that do not answer as the Table service does: on real sockets, one connection each.
+//! Tests servers that do not answer as the Table service does, on real sockets.
 
 use std::{
     fmt::Write,
@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::{
     emulator::{apply, read, row},
-    fake::KEY,
+    scripted_http::KEY,
 };
 
 /// What a server does with a request: bytes, and a pause after each; then the connection closes.

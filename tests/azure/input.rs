@@ -1,4 +1,4 @@
-//! Bad input: each is a typed error that says what to do, at once, and quotes no secret.
+//! Tests bad input: each fails at once with a typed error that names a remedy and quotes no secret.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use entable::{AccountKey, Azure, AzureOptions, ErrorKind, Operation, prelude::*}
 
 use crate::{
     emulator::{apply, connection, new_name, options, read, row},
-    fake::{Fake, KEY, refusal},
+    scripted_http::{Fake, KEY, refusal},
 };
 
 const SAS: &str = "sv=2019-02-02&tn=Staff&sp=r&se=2030-01-01T00%3A00%3A00Z&sig=s3cretSignature%3D";

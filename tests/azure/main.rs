@@ -15,7 +15,7 @@
 mod access;
 mod conformance;
 mod emulator;
-mod fake;
+mod scripted_http;
 mod faults;
 mod hostile;
 mod input;

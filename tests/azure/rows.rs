@@ -1,4 +1,4 @@
-//! Rows there and back.
+//! Tests that rows are the same after a write and a read.
 
 use entable::{
     Azure, Batch, Condition, Continuation, ETag, Filter, Operation, Row, Ticks, ValueRef,

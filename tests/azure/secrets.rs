@@ -1,4 +1,5 @@
-//! 14: what `azure_core` and the HTTP client write to a log of everything holds no secret.
+//! Fault 14: tests that a log of everything that `azure_core` and the HTTP client write holds no
+//! secret.
 
 use std::{
     cell::Cell,
@@ -15,7 +16,7 @@ use tracing::{
 
 use crate::{
     emulator::{apply, new_name, read, row},
-    fake::{Fake, KEY, answer},
+    scripted_http::{Fake, KEY, answer},
 };
 
 thread_local! {
@@ -23,7 +24,7 @@ thread_local! {
     static KEPT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A subscriber that keeps everything it is told, at every level.
+/// A subscriber that records every event, at every level.
 #[derive(Clone, Default)]
 struct Everything(Arc<Mutex<String>>);
 

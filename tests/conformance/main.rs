@@ -1,4 +1,4 @@
-//! The service's promises, on each backend and through each layer.
+//! Tests the promises of every backend on each backend and through each layer.
 
 #![allow(clippy::expect_used, reason = "a suite without its store is a failed test")]
 

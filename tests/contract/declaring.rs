@@ -1,4 +1,4 @@
-//! Declaring entities and opening clients.
+//! Tests the declaration of entities and the opening of clients.
 
 use entable::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Where the contract's sentences are easy to miss.
+//! Tests sentences of the contract that are easy to miss.
 
 use entable::{Condition, backend::layer::Request, prelude::*};
 use time::OffsetDateTime;

@@ -1,4 +1,4 @@
-//! What callers act on.
+//! Tests the predicates of errors that callers act on.
 
 use entable::{ErrorKind, prelude::*};
 

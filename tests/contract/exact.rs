@@ -1,4 +1,4 @@
-//! Copies and lists say what the primaries say, after whatever verbs, races and failures.
+//! Tests that copies and lists match their primaries after any verbs, races and failures.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! The public contract: programs as a user writes them, compiled and run.
+//! Tests the public contract with programs as a user writes them.
 #![allow(clippy::reversed_empty_ranges, reason = "a range that is empty is asked for")]
 #![allow(
     missing_docs,

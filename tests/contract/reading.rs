@@ -1,4 +1,4 @@
-//! Access paths, queries, pages, cursors.
+//! Tests access paths, queries, pages and cursors.
 
 use entable::prelude::*;
 

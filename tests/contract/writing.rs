@@ -1,4 +1,4 @@
-//! Verbs, transactions, bulk writes.
+//! Tests verbs, transactions and bulk writes.
 
 use std::sync::{
     Arc,

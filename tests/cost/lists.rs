@@ -1,4 +1,4 @@
-//! Requests of writes whose lists are elsewhere: before the answer, and after it.
+//! Counts the requests of writes with remote lists, before and after the answer.
 
 use std::{
     fmt,
@@ -20,7 +20,7 @@ use entable::{
 };
 use futures_util::stream::BoxStream;
 
-/// Blobs in memory, counted.
+/// Keeps blobs in memory and counts the requests.
 #[derive(Debug, Default)]
 struct Counted(InMemory, AtomicUsize);
 
@@ -112,7 +112,7 @@ macro_rules! person {
                 };
                 let mut lines = Vec::new();
                 let mut was_open = open().await;
-                macro_rules! told {
+                macro_rules! record {
                     ($verb:literal, $answer:expr) => {{
                         let answer = $answer;
                         let before = count();
@@ -124,31 +124,33 @@ macro_rules! person {
                         answer
                     }};
                 }
-                let insert = told!(
+                let insert = record!(
                     "`insert`, the first in its list",
                     staff.insert(&Self::new(2, "Jones")).await.unwrap()
                 );
-                told!(
+                record!(
                     "`insert`, the list is there",
                     staff.insert(&Self::new(3, "Jones")).await.unwrap()
                 );
                 let mut stored = insert;
                 stored.age += 1;
-                let mut stored =
-                    told!("`replace`, the list's key stays", staff.replace(&stored).await.unwrap());
+                let mut stored = record!(
+                    "`replace`, the list's key stays",
+                    staff.replace(&stored).await.unwrap()
+                );
                 stored.last_name = "Hall".into();
-                told!("`replace`, the list's key changes", staff.replace(&stored).await.unwrap());
+                record!("`replace`, the list's key changes", staff.replace(&stored).await.unwrap());
                 let third =
                     staff.get(Self::primary().department("Sales").id(3)).await.unwrap().unwrap();
                 count();
-                told!("`delete`", staff.delete(&third).await.unwrap());
+                record!("`delete`", staff.delete(&third).await.unwrap());
                 let both = [Self::new(10, "Miller"), Self::new(11, "Miller")];
                 let mut egt = staff.transaction();
                 egt.insert(&both[0]).unwrap().insert(&both[1]).unwrap();
-                told!("`Transaction`, two `insert`s into one list", egt.commit().await.unwrap());
+                record!("`Transaction`, two `insert`s into one list", egt.commit().await.unwrap());
                 let path = || Self::by_last_name().last_name("Miller");
-                told!("`keys`", assert_eq!(staff.keys(path()).await.unwrap().len(), 2));
-                told!(
+                record!("`keys`", assert_eq!(staff.keys(path()).await.unwrap().len(), 2));
+                record!(
                     "`query`, a list of two",
                     assert_eq!(staff.query(path()).collect().await.unwrap().len(), 2)
                 );
@@ -179,22 +181,22 @@ const LEAST: [([usize; 2], [usize; 2]); 8] = [
 pub(crate) async fn section() -> String {
     let (rows, blobs) = (InRows::measure().await, InBlobs::measure().await);
     let mut text = String::from(
-        "\n## With a list elsewhere\n\n\
-         Requests before the answer + after it, once the partition is registered. \"later\": what left\n\
-         the list is confirmed by a worker, with 3 requests.\n\n\
+        "\n## With a remote list\n\n\
+         Requests before the answer + requests after it, in a registered partition. \"later\": a worker\n\
+         confirms the removal from the list, with 3 requests.\n\n\
          | verb | a list in rows | a list in a blob |\n|---|---|---|\n",
     );
     for (((verb, rows, rows_later), (_, blobs, blobs_later)), least) in
         rows.into_iter().zip(blobs).zip(LEAST)
     {
         assert_eq!((rows, blobs), least, "{verb}");
-        let told = |[before, after]: [usize; 2], later| {
+        let cell = |[before, after]: [usize; 2], later| {
             format!("{before} + {after}{}", if later { ", later" } else { "" })
         };
         text.push_str(&format!(
             "| {verb} | {} | {} |\n",
-            told(rows, rows_later),
-            told(blobs, blobs_later)
+            cell(rows, rows_later),
+            cell(blobs, blobs_later)
         ));
     }
     text

@@ -1,5 +1,5 @@
-//! Requests and operations of every verb, by the number of copies and lists: the table in
-//! `docs/costs.md`, which `ENTABLE_COSTS=write` writes again.
+//! Measures requests and operations of every verb, by the number of copies and lists, for the table
+//! in `docs/costs.md`. `ENTABLE_COSTS=write` writes the page again.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod lists;
@@ -148,7 +148,7 @@ async fn measure<P: Person>(shape: Shape) -> Vec<Line> {
     let staff = client.table::<P>();
     staff.create().await.unwrap();
     let mut lines = Vec::new();
-    let mut told = |verb, reads, operations| {
+    let mut record = |verb, reads, operations| {
         let least = Cost { reads, writes: 1, operations };
         lines.push(Line { verb, cost: cost(&recorder.take()), least });
     };
@@ -157,27 +157,27 @@ async fn measure<P: Person>(shape: Shape) -> Vec<Line> {
     recorder.clear();
 
     staff.insert(&P::new(1, "Jones")).await.unwrap();
-    told("`insert`, the first in its lists", lists, 1 + copies + lists);
+    record("`insert`, the first in its lists", lists, 1 + copies + lists);
     let mut stored = staff.insert(&P::new(2, "Jones")).await.unwrap();
-    told("`insert`, lists are there", lists, 1 + copies + lists);
+    record("`insert`, lists are there", lists, 1 + copies + lists);
 
     *stored.age() += 1;
     let mut stored = staff.replace(&stored).await.unwrap();
-    told("`replace`, no key changes", 0, 1 + copies);
+    record("`replace`, no key changes", 0, 1 + copies);
     stored.rename("Smith");
     staff.replace(&stored).await.unwrap();
     // A key that moves is two rows: one goes, one comes.
-    told("`replace`, every key changes", 2 * lists, 1 + 2 * copies + 2 * lists);
+    record("`replace`, every key changes", 2 * lists, 1 + 2 * copies + 2 * lists);
 
     staff.patch_at(P::at(2), P::aged(50)).await.unwrap();
     let reads = usize::from(copies > 0);
-    told("`patch_at`, no key changes", reads, 1 + copies);
+    record("`patch_at`, no key changes", reads, 1 + copies);
     staff.patch_at(P::at(2), P::renamed("Brown")).await.unwrap();
     let patched = recorder.requests();
     recorder.clear();
     let least = Cost { reads: look + 2 * lists, writes: 1, operations: 1 + 2 * copies + 2 * lists };
     lines.push(Line { verb: "`patch_at`, every key changes", cost: cost(&patched), least });
-    let mut told = |verb, reads, operations| {
+    let mut record = |verb, reads, operations| {
         let least = Cost { reads, writes: 1, operations };
         lines.push(Line { verb, cost: cost(&recorder.take()), least });
     };
@@ -189,34 +189,34 @@ async fn measure<P: Person>(shape: Shape) -> Vec<Line> {
         })
         .await
         .unwrap();
-    told("`update`, no key changes", 1, 1 + copies);
+    record("`update`, no key changes", 1, 1 + copies);
 
     staff.insert_or_replace(&P::new(3, "Brown")).await.unwrap();
-    told("`insert_or_replace` of a new one", look + lists, 1 + copies + lists);
+    record("`insert_or_replace` of a new one", look + lists, 1 + copies + lists);
     let mut person = P::new(3, "Brown");
     *person.age() += 1;
     staff.insert_or_replace(&person).await.unwrap();
-    told("`insert_or_replace`, no key changes", look, 1 + copies);
+    record("`insert_or_replace`, no key changes", look, 1 + copies);
     staff.insert_or_merge(&P::new(3, "Brown")).await.unwrap();
-    told("`insert_or_merge`, no key changes", look, 1 + copies);
+    record("`insert_or_merge`, no key changes", look, 1 + copies);
     staff.replace_any(&person).await.unwrap();
-    told("`replace_any`, no key changes", look, 1 + copies);
+    record("`replace_any`, no key changes", look, 1 + copies);
 
     let stored = staff.get(P::at(3)).await.unwrap().unwrap();
     recorder.clear();
     staff.delete(&stored).await.unwrap();
-    told("`delete`", lists, 1 + copies + lists);
+    record("`delete`", lists, 1 + copies + lists);
     staff.delete_at(P::at(2)).await.unwrap();
-    told("`delete_at`, the last in its lists", look + lists, 1 + copies + lists);
+    record("`delete_at`, the last in its lists", look + lists, 1 + copies + lists);
 
     let mut egt = staff.transaction();
     egt.insert(&P::new(10, "Miller")).unwrap().insert(&P::new(11, "Miller")).unwrap();
     egt.commit().await.unwrap();
-    told("`Transaction`, two `insert`s into the same lists", lists, 2 * (1 + copies) + lists);
+    record("`Transaction`, two `insert`s into the same lists", lists, 2 * (1 + copies) + lists);
 
     let people: Vec<P> = (20..30).map(|id| P::new(id, "Young")).collect();
     staff.bulk().insert_all(&people).await.unwrap().into_result().unwrap();
-    told("`Bulk`, ten `insert`s into the same lists", lists, 10 * (1 + copies) + lists);
+    record("`Bulk`, ten `insert`s into the same lists", lists, 10 * (1 + copies) + lists);
     lines
 }
 
@@ -234,12 +234,13 @@ async fn columns() -> Vec<(&'static str, Vec<Line>)> {
 
 fn table(columns: &[(&'static str, Vec<Line>)]) -> String {
     let mut text = String::from(
-        "# What every verb costs\n\n\
-         Reads + operations of the one entity group transaction that writes, by the copies and\n\
-         lists of the entity; a transaction is one request. `tests/cost` measures it and asserts\n\
-         that each is the least that the protocol allows: reads of lists run side by side, and\n\
-         copies that do not change are not sent. Copies are full ones here: a partial copy\n\
-         without the changed field is not sent either.\n\n| verb |",
+        "# Cost of every verb\n\n\
+         Each cell is the number of reads + the number of operations in the one entity group transaction\n\
+         that writes, for an entity with these local copies and lists. A transaction is one request.\n\
+         `tests/cost` measures the numbers and asserts that each is the least that the protocol allows:\n\
+         reads of lists run in parallel, and copies that do not change are not sent. The copies are full; a\n\
+         partial copy that does not hold a changed field is not sent either. [The glossary](glossary.md)\n\
+         explains the terms.\n\n| verb |",
     );
     for (name, _) in columns {
         text.push_str(&format!(" {name} |"));

@@ -1,4 +1,4 @@
-//! Requests of queues in tables, and the part of `docs/costs.md` about them.
+//! Counts the requests of queues in tables, for their section of `docs/costs.md`.
 
 use std::time::Duration;
 
@@ -30,11 +30,11 @@ pub(crate) async fn section() -> String {
     recorder.clear();
     let mut text = String::from(
         "\n## Queues in tables\n\n\
-         For one shard; a client asks for the store's time once, one read more. On Azure Storage\n\
-         queues each is one request, putting aside and putting back are three.\n\n\
+         Requests for one shard. A client reads the store's time once, which is one read more. On Azure\n\
+         Storage queues each step is one request; putting aside and putting back are three.\n\n\
          | step | reads | writes | operations |\n|---|---|---|---|\n",
     );
-    let mut told = |step: &str, least: (usize, usize, usize)| {
+    let mut record = |step: &str, least: (usize, usize, usize)| {
         let taken = cost(&recorder.take());
         assert_eq!(taken, least, "{step}");
         text.push_str(&format!("| {step} | {} | {} | {} |\n", taken.0, taken.1, taken.2));
@@ -42,22 +42,22 @@ pub(crate) async fn section() -> String {
     for _ in 0..33 {
         queue.send("a", Duration::ZERO).await.unwrap();
     }
-    told("send, 33 messages", (0, 33, 33));
+    record("send, 33 messages", (0, 33, 33));
     let all = queue.receive(32, MINUTE).await.unwrap();
-    told("receive 32", (1, 1, 64));
+    record("receive 32", (1, 1, 64));
     let mut received = queue.receive(32, MINUTE).await.unwrap();
-    told("receive 1", (1, 1, 2));
+    record("receive 1", (1, 1, 2));
     assert!(queue.receive(32, MINUTE).await.unwrap().is_empty());
-    told("receive where all are hidden", (1, 0, 0));
+    record("receive where all are hidden", (1, 0, 0));
     queue.extend(&mut received[0], MINUTE, None).await.unwrap();
-    told("extend", (0, 1, 2));
+    record("extend", (0, 1, 2));
     queue.delete(&received[0]).await.unwrap();
-    told("delete", (0, 1, 1));
+    record("delete", (0, 1, 1));
     queue.poison(&all[0], "why").await.unwrap();
-    told("put aside", (0, 1, 2));
+    record("put aside", (0, 1, 2));
     let poison = queue.poisoned(10).await.unwrap();
-    told("list what was put aside", (1, 0, 0));
+    record("list what was put aside", (1, 0, 0));
     queue.requeue(&poison[0]).await.unwrap();
-    told("put back", (0, 1, 2));
+    record("put back", (0, 1, 2));
     text
 }

@@ -1,4 +1,4 @@
-//! What values cost that are unique across partitions: requests before the answer, and after.
+//! Counts the requests of values that are unique across partitions, before and after the answer.
 
 use entable::{
     Client,
@@ -44,7 +44,7 @@ struct Store {
 
 impl Store {
     /// The background begins when the test waits: on one thread nothing else lets it.
-    async fn told(&mut self, verb: &'static str) {
+    async fn record(&mut self, verb: &'static str) {
         let before = self.recorder.take().len();
         self.client.wait_for_copies().await;
         let after = self.recorder.take().len();
@@ -63,35 +63,35 @@ async fn measured() -> Vec<Line> {
     let mut store = Store { recorder, client: client.clone(), lines: Vec::new() };
 
     let mut stored = staff.insert(&person(2, "don@a.com", "")).await.unwrap();
-    store.told("`insert`").await;
+    store.record("`insert`").await;
     staff.insert(&person(3, "jun@a.com", "b3")).await.unwrap();
-    store.told("`insert` with two values").await;
+    store.record("`insert` with two values").await;
     stored.age = 31;
     let mut stored = staff.replace(&stored).await.unwrap();
-    store.told("`replace`, the value stays").await;
+    store.record("`replace`, the value stays").await;
     stored.email = "donald@a.com".into();
     staff.replace(&stored).await.unwrap();
-    store.told("`replace`, another value").await;
+    store.record("`replace`, another value").await;
     assert!(staff.insert(&person(4, "jun@a.com", "")).await.unwrap_err().is_unique_violation());
-    store.told("`insert`, the value is taken").await;
+    store.record("`insert`, the value is taken").await;
     let mut egt = client.transaction();
     egt.insert(&person(5, "e5@a.com", "")).unwrap().insert(&person(6, "e6@a.com", "")).unwrap();
     egt.commit().await.unwrap();
-    store.told("`Transaction`, two `insert`s").await;
+    store.record("`Transaction`, two `insert`s").await;
     staff.delete(&first).await.unwrap();
-    store.told("`delete`").await;
+    store.record("`delete`").await;
     let path = Person::by_email().department("Sales").email("jun@a.com");
     assert_eq!(staff.get(path).await.unwrap().unwrap().id, 3);
-    store.told("`get` by the value").await;
+    store.record("`get` by the value").await;
     store.lines
 }
 
-/// The table in `docs/costs.md`.
+/// Returns the section of `docs/costs.md` about unique values.
 pub(super) async fn table() -> String {
     let mut text = String::from(
         "\n## Values that are unique across partitions\n\n\
-         Requests, where the partition is in the directory: what a worker confirms later not counted.\n\n\
-         | a write | before the answer | after |\n|---|---|---|\n",
+         Requests of a write in a registered partition. Requests of a worker that confirms later are not counted.\n\n\
+         | write | before the answer | after the answer |\n|---|---|---|\n",
     );
     for (verb, before, after) in measured().await {
         text.push_str(&format!("| {verb} | {before} | {after} |\n"));

@@ -1,4 +1,5 @@
-//! Files with flipped bits, torn writes and missing ends: right data or a clear error.
+//! Tests files with flipped bits, torn writes and missing ends: reads return right data or a clear
+//! error.
 
 use std::{
     fs,

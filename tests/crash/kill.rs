@@ -1,4 +1,4 @@
-//! A process that writes is killed at random; what it was told to be on disk has to be there.
+//! Kills a writing process at random times and checks that every acknowledged write is on disk.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! What a crash leaves: processes that are killed, files that are torn or damaged.
+//! Tests the state after a crash: processes that are killed, files that are torn or damaged.
 //!
 //! `ENTABLE_LONG=1` kills two hundred times and damages thousands of files.
 #![allow(

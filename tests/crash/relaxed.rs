@@ -1,4 +1,4 @@
-//! What relaxed durability may lose, and what it may not.
+//! Tests which writes relaxed durability may lose, and which it may not.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The transactions that are written and looked for, each whole or not at all.
+//! Writes and finds transactions, each of which has to be stored as a whole or not at all.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! `entity_type` and `discriminator`: how a row says its type.
+//! Tests `entity_type` and `discriminator`: how a row names its type.
 
 use entable::{Row, ValueRef, entity::Recognition, prelude::*};
 

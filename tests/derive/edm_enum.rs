@@ -1,4 +1,4 @@
-//! `#[derive(EdmEnum)]`: unit enums as text.
+//! Tests `#[derive(EdmEnum)]`: unit enums as text.
 
 use entable::{edm::ValueRef, key::KeyPart, prelude::*};
 

@@ -1,4 +1,4 @@
-//! The entity of the guide, as a whole.
+//! Tests the entity of the design guide as a whole.
 
 use entable::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `extra`: what the struct does not know is kept.
+//! Tests `extra`: properties that the struct does not know are kept.
 
 use std::collections::BTreeMap;
 

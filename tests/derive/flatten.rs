@@ -1,4 +1,4 @@
-//! `flatten`: structs as several properties.
+//! Tests `flatten`: structs as several properties.
 
 use entable::prelude::*;
 

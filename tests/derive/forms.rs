@@ -1,4 +1,4 @@
-//! The forms of key parts: what they write, and what they give back.
+//! Tests the forms of key parts: the texts that they write, and the values that they read back.
 
 use entable::{Row, prelude::*};
 use time::{

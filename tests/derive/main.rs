@@ -1,4 +1,4 @@
-//! What the derives generate, through the public face and without a backend.
+//! Tests the generated code through the public interface and without a backend.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod discriminator;

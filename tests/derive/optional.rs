@@ -1,4 +1,4 @@
-//! `default`, `skip`, `json` and `Option`: properties that may be absent.
+//! Tests `default`, `skip`, `json` and `Option`: properties that may be absent.
 
 use entable::{EdmCow, EdmType, EdmValue, InvalidValue, Row, ValueRef, prelude::*};
 

@@ -1,4 +1,4 @@
-//! Path builders: which steps there are, and the keys that they address.
+//! Tests path builders: the steps that they offer, and the keys that they address.
 
 use entable::{Partition, Path, Range, prelude::*};
 use time::{OffsetDateTime, macros::datetime};

@@ -1,4 +1,4 @@
-//! `#[derive(Projection)]`: some of an entity's fields.
+//! Tests `#[derive(Projection)]`: some of an entity's fields.
 
 use entable::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `rename` and `rename_all`: names of properties.
+//! Tests `rename` and `rename_all`: names of properties.
 
 use entable::prelude::*;
 

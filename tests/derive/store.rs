@@ -1,4 +1,4 @@
-//! `store`: a part of a key that is a property as well.
+//! Tests `store`: a field of a key that is a property as well.
 
 use entable::{ValueRef, prelude::*};
 

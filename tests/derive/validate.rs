@@ -1,4 +1,4 @@
-//! `validate`: the user's own check.
+//! Tests `validate`: the user's own check.
 
 use entable::prelude::*;
 

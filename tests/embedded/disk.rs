@@ -1,4 +1,4 @@
-//! A disk that is full: the write says so, what was there stays, and the store works on.
+//! Tests a full disk: the write fails with an error, stored rows stay, and the store keeps working.
 
 use std::process::{Command, Stdio};
 

@@ -1,4 +1,4 @@
-//! When writes are on disk: a copy of the file, taken while it is open, is what a crash leaves.
+//! Tests when writes are on disk. A copy of the open file stands for the state after a crash.
 
 use std::{fs, path::Path, time::Duration};
 

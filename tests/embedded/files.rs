@@ -1,4 +1,4 @@
-//! Files that open, and files that do not: each failure says which and what to do.
+//! Tests files that open, and files that do not: each failure names the file and a remedy.
 
 use std::{fs, sync::Arc};
 

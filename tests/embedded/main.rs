@@ -1,4 +1,4 @@
-//! The embedded store by itself: opening, durability, many tasks, tables, a full disk.
+//! Tests the embedded store alone: opening, durability, many tasks, tables, a full disk.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

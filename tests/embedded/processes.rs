@@ -1,4 +1,4 @@
-//! A store in the way of other processes, and of ones that may not write it.
+//! Tests a store that another process has open, and processes that may not write its file.
 
 use std::{
     fs,

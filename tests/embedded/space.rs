@@ -1,4 +1,4 @@
-//! Deleted tables and unused space.
+//! Tests deleted tables and unused space.
 
 use std::{
     fs,

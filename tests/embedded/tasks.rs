@@ -1,4 +1,4 @@
-//! Many tasks on one store: writers beside writers, readers beside writers.
+//! Tests many tasks on one store: writers beside writers, readers beside writers.
 
 use std::{
     sync::{

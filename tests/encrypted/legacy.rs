@@ -1,4 +1,4 @@
-//! Rows that earlier storage libraries encrypted are taken over.
+//! Tests the migration of rows that earlier storage libraries encrypted.
 
 use std::{fs, path::Path};
 

@@ -1,4 +1,5 @@
-//! Encrypted properties through every verb: what is stored, what comes back, what is refused.
+//! Tests encrypted properties through every verb: stored bytes, values that are read, writes that
+//! are refused.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -7,9 +8,9 @@
     reason = "tests stop where something is wrong"
 )]
 
-mod canary;
-mod check_elsewhere;
-mod elsewhere;
+mod no_leaks;
+mod remote_checks;
+mod remote_copies;
 mod fixture;
 #[cfg(feature = "legacy-encryption")]
 mod legacy;
@@ -23,4 +24,4 @@ mod tokens;
 mod unique;
 mod upgrade;
 mod versions;
-mod whole;
+mod entity_seal;

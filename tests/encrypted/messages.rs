@@ -1,4 +1,4 @@
-//! Effects of messages on rows whose keys are tokens.
+//! Tests effects of messages on rows whose keys are tokens.
 
 use std::sync::{
     Arc,

@@ -1,4 +1,5 @@
-//! Moves: what is encrypted arrives encrypted for its new keys, and what is sealed is vouched for.
+//! Tests moves: encrypted properties arrive encrypted for their new keys, sealed entities with a
+//! new seal.
 
 use entable::{
     EdmType,

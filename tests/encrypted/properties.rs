@@ -1,4 +1,4 @@
-//! Encrypted fields of every kind, through the verbs.
+//! Tests encrypted fields of every type, through the verbs.
 
 use entable::{EdmType, Filter, prelude::*};
 

@@ -1,4 +1,5 @@
-//! What does not open, and what is not written: typed errors, one row each, never plain text.
+//! Tests rows that do not open, and writes that are refused: typed errors, one row each, never
+//! plain text.
 
 use std::sync::{
     Arc,

@@ -1,4 +1,4 @@
-//! `encrypt_if`: what is encrypted beside what is declared.
+//! Tests `encrypt_if`: properties that are encrypted beside the declared ones.
 
 use entable::{EdmType, PlaintextPolicy, SealFault, backend::Memory, prelude::*};
 

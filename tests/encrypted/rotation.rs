@@ -1,4 +1,4 @@
-//! `reencrypt`: rows of a retired key are found and sealed again.
+//! Tests `reencrypt`: rows of a retired key are found and sealed again.
 
 use std::sync::{Arc, Mutex};
 
@@ -90,15 +90,15 @@ async fn it_goes_on_where_it_stopped_and_beside_writers() {
         .unwrap();
     writer.await.unwrap();
     assert!(report.is_complete());
-    let told = cursors.lock().unwrap().clone();
-    assert!(told.len() >= 3 && told.last().unwrap().cursor.is_none());
+    let recorded = cursors.lock().unwrap().clone();
+    assert!(recorded.len() >= 3 && recorded.last().unwrap().cursor.is_none());
     let report =
-        staff.reencrypt().page_size(50).resume(told[1].cursor.clone().unwrap()).await.unwrap();
+        staff.reencrypt().page_size(50).resume(recorded[1].cursor.clone().unwrap()).await.unwrap();
     assert!(report.rows < 120, "{report:?}");
     let error = staff
         .reencrypt()
         .retired(key(1).id())
-        .resume(told[1].cursor.clone().unwrap())
+        .resume(recorded[1].cursor.clone().unwrap())
         .await
         .unwrap_err();
     assert!(error.is_invalid_cursor());

@@ -1,4 +1,4 @@
-//! `{field:hmac}`: tokens of secret values in keys.
+//! Tests `{field:hmac}`: tokens of secret values in keys.
 
 use entable::{KeyScope, Lookup, prelude::*, seal::token_version};
 
@@ -200,9 +200,9 @@ async fn paths_tell_no_value() {
     let path = Person::by_ssn().department("Sales");
     let point = path.ssn("123-45-6789");
     let query = people.query(Person::by_pin().department("Sales").pin(424_242)).select::<Pin>();
-    let told = format!("{point:?} {:?} {query:?} {}", point.keys(), query.explain());
-    assert!(!told.contains("6789") && !told.contains("424242"), "{told}");
-    assert!(query.explain().filter.contains("pin_<token>"), "{told}");
+    let printed = format!("{point:?} {:?} {query:?} {}", point.keys(), query.explain());
+    assert!(!printed.contains("6789") && !printed.contains("424242"), "{printed}");
+    assert!(query.explain().filter.contains("pin_<token>"), "{printed}");
 }
 
 #[tokio::test]
@@ -330,8 +330,9 @@ async fn a_blind_column_finds_equal_values_by_its_companion() {
             query.collect().await.unwrap().into_iter().map(Stored::into_inner).collect();
         assert_eq!(found, wanted, "{}", query.explain());
     }
-    let told = format!("{:?} {:?}", query(Account::IBAN.eq("DE0007")), Account::IBAN.eq("DE0007"));
-    assert!(told.contains("IbanBlind eq '<token>'") && !told.contains("DE0007"), "{told}");
+    let printed =
+        format!("{:?} {:?}", query(Account::IBAN.eq("DE0007")), Account::IBAN.eq("DE0007"));
+    assert!(printed.contains("IbanBlind eq '<token>'") && !printed.contains("DE0007"), "{printed}");
 
     #[derive(Debug, Projection)]
     #[table(of = Account)]

@@ -1,4 +1,4 @@
-//! Secret values that are unique across partitions: by their tokens, in rows that are sealed.
+//! Tests secret values that are unique across partitions, by their tokens, in sealed rows.
 
 use entable::{
     Error, ErrorKind, OutboxOptions, SteppedClock, Ticks,
@@ -82,8 +82,8 @@ async fn a_secret_is_unique_and_stays_one() {
     assert_eq!(*found, *second);
     assert!(people.get(Person::by_ssn().ssn("123-45-0002")).await.unwrap().is_none());
     people.insert(&person(4, "123-45-0002")).await.unwrap();
-    let told = format!("{:?} {error:?} {error}", world.recorder.requests());
-    assert!(!told.contains("123-45"), "{told}");
+    let printed = format!("{:?} {error:?} {error}", world.recorder.requests());
+    assert!(!printed.contains("123-45"), "{printed}");
 }
 
 /// A writer dies at each of its requests; what it left is read, taken over and cleared away.

@@ -1,4 +1,4 @@
-//! Versions of an entity whose encrypted fields come, go and are named anew.
+//! Tests versions of an entity whose encrypted fields are added, removed and renamed.
 
 use entable::{Row, prelude::*};
 

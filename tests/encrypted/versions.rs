@@ -1,4 +1,4 @@
-//! Index keys of several versions at once: a change is rolled out process by process.
+//! Tests index keys of several versions at once: a change is rolled out process by process.
 
 use std::sync::Arc;
 

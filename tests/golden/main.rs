@@ -1,4 +1,4 @@
-//! Files that earlier versions wrote, checked in: they open, and hold what they held.
+//! Opens the files that earlier versions wrote, and checks their contents.
 //!
 //! A change of the format adds a file and keeps the old ones. `ENTABLE_GOLDEN=path` writes a new
 //! one.

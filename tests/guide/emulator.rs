@@ -1,4 +1,4 @@
-//! The service's emulator, with tables of its own for each test.
+//! Connects to the service's emulator, with tables of its own for each test.
 
 use entable::{
     Azure, AzureOptions, Batch, Row, Written,

@@ -19,20 +19,20 @@ mod e_queries;
 mod f_keys;
 mod g_encryption;
 #[cfg(feature = "azure")]
-mod gate;
+mod key_range_gate;
 mod i_intra_partition_index;
 mod j_inter_partition_index;
 mod k_by_queue;
 mod k_eventual;
 mod l_by_queue;
-mod l_elsewhere;
+mod l_remote_lists;
 mod l_index_entities;
 mod model;
 mod n_compound_key;
 mod o_log_tail;
 mod s_blobs;
 mod store;
-mod table;
+mod guide_page;
 mod v_retrieving;
 mod w_modifying;
 #[cfg(feature = "azure")]

@@ -1,4 +1,4 @@
-//! The entities of the guide's examples.
+//! Defines the entities of the design guide's examples.
 
 use entable::{Ticks, prelude::*};
 use time::OffsetDateTime;

@@ -1,4 +1,5 @@
-//! A client on each backend, with layers that count, fail and interleave.
+//! Runs a test on each backend, with layers that count requests, inject faults and interleave
+//! writers.
 
 use std::{
     collections::VecDeque,

@@ -394,7 +394,7 @@ async fn v18_a_selection_holds_the_type() -> TestResult {
         let marketing = employees.query(SampleEmployee::primary().department("Marketing"));
         let marketing = marketing.select::<EmailOnly>();
         assert!(marketing.explain().select.contains(&"EntityType".to_owned()));
-        assert_eq!(marketing.collect().await?.len(), 2, "the department is told apart");
+        assert_eq!(marketing.collect().await?.len(), 2, "the department is compared exactly");
         let point = Point::<SampleEmployee>::at("Marketing", "Department");
         let error = employees.get_as::<EmailOnly>(point).await.unwrap_err();
         assert!(error.is_unrecognized_entity(), "{error}");

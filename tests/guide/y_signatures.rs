@@ -12,7 +12,7 @@ use entable::{
 use time::{Duration, OffsetDateTime, macros::datetime};
 
 use crate::{
-    gate::Gate,
+    key_range_gate::Gate,
     model::{Employee, Review, Worker, worker},
     store::{Store, TestResult, emulator::options, on_both},
 };
@@ -371,7 +371,7 @@ async fn y08_each_user_reaches_the_own_entities() -> TestResult {
     Ok(())
 }
 
-/// A store behind layers is told its account, or says how.
+/// A client behind layers needs its account, and the error says how to give it.
 #[test]
 fn y05_a_layered_client_is_told_its_account() -> TestResult {
     let azure = Azure::new(AzureOptions::emulator())?;

@@ -1,4 +1,4 @@
-//! A crate that denies undocumented items can still derive.
+//! Tests that a crate which denies undocumented items can derive.
 
 use entable::prelude::*;
 

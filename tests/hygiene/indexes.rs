@@ -1,4 +1,4 @@
-//! Indexes and lists among names that generated code might use.
+//! Tests indexes and lists among names that generated code might use.
 #![allow(dead_code, non_snake_case, non_camel_case_types, reason = "hostile names")]
 
 /// What the generated code's names could be mistaken for.

@@ -1,4 +1,4 @@
-//! Fields with the names of what generated code might use.
+//! Tests fields with names that generated code might use.
 #![allow(non_snake_case)]
 
 use entable::prelude::*;

@@ -1,4 +1,4 @@
-//! Derives in hostile surroundings.
+//! Tests derives in hostile surroundings.
 #![deny(missing_docs, warnings)]
 #![allow(clippy::bool_assert_comparison, reason = "one macro to name without the prelude")]
 

@@ -1,4 +1,4 @@
-//! Without a prelude, generated code names everything by its path.
+//! Tests that generated code names everything by its path, without a prelude.
 #![no_implicit_prelude]
 #![allow(dead_code)]
 

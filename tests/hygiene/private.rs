@@ -1,4 +1,4 @@
-//! Private types in every visibility, and derives inside functions.
+//! Tests private types in every visibility, and derives inside functions.
 
 use entable::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The runtime under another path.
+//! Tests the runtime under another path.
 
 mod storage {
     pub(crate) use ::entable as tables;

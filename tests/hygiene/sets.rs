@@ -1,4 +1,5 @@
-//! Sets without a prelude, with hostile names, through `macro_rules!`, and under another path.
+//! Tests sets without a prelude, with hostile names, through `macro_rules!`, and under another
+//! path.
 #![no_implicit_prelude]
 #![allow(dead_code)]
 

@@ -1,4 +1,4 @@
-//! Types of the user's with the names of everyone's.
+//! Tests user types with the names of standard types.
 #![allow(dead_code, non_camel_case_types)]
 
 use entable::prelude::*;

@@ -1,4 +1,4 @@
-//! Tasks that write the same rows at the same time, under ETags.
+//! Runs tasks that write one set of rows at one time, under ETags.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -46,7 +46,7 @@ fn threads() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().expect("one")
 }
 
-/// A small generator, so that tasks take different ways without being told apart.
+/// A small generator, so that tasks act differently without separate code.
 fn next(seed: &mut usize) -> usize {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *seed >> 33

@@ -1,4 +1,4 @@
-//! Random histories, carried out by a backend and by the model.
+//! Runs random histories on a backend and on the model, and compares the results.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -149,7 +149,7 @@ pub(crate) fn agrees(backend: impl Fn() -> Arc<dyn Backend>, histories: u32) {
     }
 }
 
-/// A backend and the model, which are told the same.
+/// A backend and the model, which carry out one history.
 struct Pair {
     backend: Arc<dyn Backend>,
     model: Model,

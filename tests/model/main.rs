@@ -1,5 +1,5 @@
-//! Histories of all verbs on each backend, against a model that is written from the service's
-//! semantics and from nothing else; and histories of tasks that write at the same time.
+//! Compares histories of all verbs on each backend with a model that is written from the service's
+//! semantics alone, and runs tasks that write concurrently.
 //!
 //! `ENTABLE_LONG=1` runs a hundred times as many.
 

@@ -1,4 +1,4 @@
-//! The service as a list of entities: slow, plain, and independent of the code under test.
+//! Models the service as a list of entities: slow, plain, and independent of the code under test.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 

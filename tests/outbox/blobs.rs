@@ -1,4 +1,4 @@
-//! Lists in blobs: of a store that replaces under versions, and of a directory.
+//! Tests lists in blobs: of a store with conditional replacement, and of a directory.
 
 use std::sync::{
     Arc,
@@ -291,7 +291,7 @@ async fn a_blob_in_a_form_that_is_not_known_is_left_alone() {
     assert!(error.is_unrecognized_entity(), "{error}");
 }
 
-/// A list that is not told otherwise is of the primary's partition, in a blob as well.
+/// A list without a partition of its own has the partition of the primary, in a blob too.
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(
     name = "Cooks",

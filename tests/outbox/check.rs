@@ -1,5 +1,5 @@
-//! Checks of copies in other partitions and tables, and what a repair leaves to workers. The flight
-//! that a check waits for takes no time here.
+//! Tests checks of remote copies, and repairs that workers finish. The write deadline that a check
+//! waits for takes no real time here.
 
 use std::time::Duration;
 
@@ -47,24 +47,24 @@ async fn damage(world: &World) {
     names.insert_or_replace(&orphan).await.unwrap();
 }
 
-type Told = (FindingKind, &'static str, String, String, Option<String>);
+type Reported = (FindingKind, &'static str, String, String, Option<String>);
 
-async fn told(world: &World) -> Vec<Told> {
+async fn reported(world: &World) -> Vec<Reported> {
     let report = world.staff.check().await.unwrap();
     let findings = report.findings.into_iter();
-    let mut told: Vec<_> =
+    let mut reported: Vec<_> =
         findings.map(|f| (f.kind, f.index, f.partition_key, f.row_key, f.primary)).collect();
-    told.sort_by(|a, b| (a.1, &a.2, &a.3).cmp(&(b.1, &b.2, &b.3)));
-    told
+    reported.sort_by(|a, b| (a.1, &a.2, &a.3).cmp(&(b.1, &b.2, &b.3)));
+    reported
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_missing_stale_or_nobodys_is_found() {
     let world = filled().await;
-    assert!(told(&world).await.is_empty());
+    assert!(reported(&world).await.is_empty());
     damage(&world).await;
     let primary = |id: u32| Some(format!("empid_{id:06}"));
-    let told = told(&world).await;
+    let reported = reported(&world).await;
     let expected = [
         (FindingKind::Missing, "ByEmail", email(1).0, email(1).1, primary(1)),
         (FindingKind::Stale, "ByEmail", email(3).0, email(3).1, primary(3)),
@@ -79,7 +79,7 @@ async fn what_is_missing_stale_or_nobodys_is_found() {
         (FindingKind::Stale, "ByName", "Jones".into(), "name_Sales_00000004".into(), primary(4)),
         (FindingKind::Orphan, "ByName", "Smith".into(), "name_Sales_00000005".into(), primary(5)),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -133,7 +133,7 @@ async fn a_repair_under_a_closed_registration_registers_again() {
     assert_eq!(world.staff.check().repair().await.unwrap(), 6);
     assert_eq!(world.markers().await, 1);
     world.other_client().worker().with::<Employee>().drain().await.unwrap();
-    assert!(told(&world).await.is_empty());
+    assert!(reported(&world).await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -222,24 +222,24 @@ async fn a_place_that_another_row_took_is_contested_and_left() {
     let mut taken = names.get("Jones", "name_Sales_00000002").await.unwrap().unwrap();
     taken.set("SrcR", "empid_000777");
     names.replace(&taken).await.unwrap();
-    let told = told(&world).await;
+    let reported = reported(&world).await;
     let key = ("Jones".to_owned(), "name_Sales_00000002".to_owned());
     let primary = |id: u32| Some(format!("empid_{id:06}"));
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told.contains(&(
+    assert_eq!(reported.len(), 2, "{reported:?}");
+    assert!(reported.contains(&(
         FindingKind::Contested,
         "ByName",
         key.0.clone(),
         key.1.clone(),
         primary(2)
     )));
-    assert!(told.contains(&(FindingKind::Orphan, "ByName", key.0, key.1, primary(777))));
+    assert!(reported.contains(&(FindingKind::Orphan, "ByName", key.0, key.1, primary(777))));
     // The orphan goes first, and what is missing then comes with the next repair.
     assert_eq!(world.staff.check().repair().await.unwrap(), 1);
     world.client.worker().drain().await.unwrap();
     assert_eq!(world.staff.check().repair().await.unwrap(), 1);
     world.client.worker().drain().await.unwrap();
-    assert!(self::told(&world).await.is_empty());
+    assert!(self::reported(&world).await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -252,7 +252,7 @@ async fn a_lost_table_of_copies_is_all_missing() {
     world.client.create_table("StaffByName").await.unwrap();
     assert_eq!(report.repair().await.unwrap(), 5);
     world.client.worker().drain().await.unwrap();
-    assert!(told(&world).await.is_empty());
+    assert!(reported(&world).await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -263,13 +263,13 @@ async fn copies_of_another_table_are_not_ones_own() {
     let one = Employee { department: "Old".into(), ..employee(7) };
     archive.insert(&one).await.unwrap().wait_for_copies().await.unwrap();
     assert_eq!(world.rows("StaffByName", "Jones").await.len(), 6);
-    assert!(told(&world).await.is_empty());
+    assert!(reported(&world).await.is_empty());
     let report = archive.check().await.unwrap();
     assert!(report.is_clean(), "{report:?}");
     // Each finds its own.
     let names = world.client.dynamic("StaffByName");
     names.delete("Jones", "name_Old_00000007", Condition::Any).await.unwrap();
-    assert!(told(&world).await.is_empty());
+    assert!(reported(&world).await.is_empty());
     assert_eq!(archive.check().await.unwrap().findings.len(), 1);
     assert_eq!(archive.check().repair().await.unwrap(), 1);
     world.client.worker().drain().await.unwrap();

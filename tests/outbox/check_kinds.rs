@@ -1,4 +1,4 @@
-//! Checks of copies elsewhere that not every primary has, or that older programs wrote, or whose
+//! Tests checks of remote copies that not every primary has, that older programs wrote, or whose
 //! primaries move.
 
 use std::sync::Arc;
@@ -86,10 +86,10 @@ impl World {
 
     async fn findings(&self) -> Vec<(FindingKind, &'static str, String)> {
         let report = self.staff.check().await.unwrap();
-        let mut told: Vec<_> =
+        let mut reported: Vec<_> =
             report.findings.into_iter().map(|f| (f.kind, f.index, f.row_key)).collect();
-        told.sort_by(|a, b| (a.1, &a.2).cmp(&(b.1, &b.2)));
-        told
+        reported.sort_by(|a, b| (a.1, &a.2).cmp(&(b.1, &b.2)));
+        reported
     }
 
     async fn mend(&self) {

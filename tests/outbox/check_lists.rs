@@ -1,4 +1,4 @@
-//! Checks of lists in other partitions and tables.
+//! Tests checks of remote lists.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ struct World {
     staff: Table<Clerk>,
 }
 
-type Told = (FindingKind, &'static str, String, Option<String>, Option<String>);
+type Reported = (FindingKind, &'static str, String, Option<String>, Option<String>);
 
 impl World {
     async fn new() -> Self {
@@ -55,14 +55,14 @@ impl World {
         Self { clock, client, staff }
     }
 
-    async fn told(&self) -> Vec<Told> {
+    async fn reported(&self) -> Vec<Reported> {
         let report = self.staff.check().await.unwrap();
         let findings = report.findings.into_iter();
-        let mut told: Vec<Told> = findings
+        let mut reported: Vec<Reported> = findings
             .map(|f| (f.kind, f.index, f.partition_key, f.primary_partition_key, f.primary))
             .collect();
-        told.sort_by(|a, b| (a.1, &a.2, &a.4).cmp(&(b.1, &b.2, &b.4)));
-        told
+        reported.sort_by(|a, b| (a.1, &a.2, &a.4).cmp(&(b.1, &b.2, &b.4)));
+        reported
     }
 
     async fn set(&self, table: &str, partition_key: &str, ids: &str) {
@@ -83,7 +83,13 @@ impl World {
     }
 }
 
-fn told(kind: FindingKind, index: &'static str, list: &str, department: &str, id: u32) -> Told {
+fn reported(
+    kind: FindingKind,
+    index: &'static str,
+    list: &str,
+    department: &str,
+    id: u32,
+) -> Reported {
     (kind, index, list.into(), Some(department.into()), Some(format!("empid_{id:06}")))
 }
 
@@ -98,20 +104,20 @@ async fn entries_are_compared_and_mended() {
     let rows = world.client.dynamic("StaffByCity");
     rows.delete("Bern", "ids", Condition::Any).await.unwrap();
     let expected = [
-        told(FindingKind::Missing, "ByCity", "Bern", "Sales", 1),
-        told(FindingKind::Missing, "ByCity", "Bern", "Sales", 2),
-        told(FindingKind::Missing, "ByCity", "Bern", "Finance", 3),
-        told(FindingKind::Stale, "ByLastName", "lastname_Jones", "Sales", 1),
-        told(FindingKind::Missing, "ByLastName", "lastname_Jones", "Sales", 2),
-        told(FindingKind::Orphan, "ByLastName", "lastname_Jones", "Sales", 9),
+        reported(FindingKind::Missing, "ByCity", "Bern", "Sales", 1),
+        reported(FindingKind::Missing, "ByCity", "Bern", "Sales", 2),
+        reported(FindingKind::Missing, "ByCity", "Bern", "Finance", 3),
+        reported(FindingKind::Stale, "ByLastName", "lastname_Jones", "Sales", 1),
+        reported(FindingKind::Missing, "ByLastName", "lastname_Jones", "Sales", 2),
+        reported(FindingKind::Orphan, "ByLastName", "lastname_Jones", "Sales", 9),
     ];
-    assert_eq!(world.told().await, expected);
+    assert_eq!(world.reported().await, expected);
     assert_eq!(world.staff.check().repair().await.unwrap(), 6);
     // What is recorded is open work.
     let report = world.staff.check().await.unwrap();
     assert!(report.is_clean() && report.progress.pending > 0, "{report:?}");
     world.recover().await;
-    assert!(world.told().await.is_empty());
+    assert!(world.reported().await.is_empty());
     for path in [Clerk::by_last_name().last_name("Jones")] {
         assert_eq!(world.staff.keys(path).await.unwrap().len(), 3);
     }
@@ -140,10 +146,10 @@ async fn lists_of_either_kind_are_told_apart() {
     let rows = world.client.dynamic("Staff");
     rows.delete("Sales", "team_red", Condition::Any).await.unwrap();
     let expected = [
-        told(FindingKind::Missing, "ByTeam", "Sales", "Sales", 1),
-        told(FindingKind::Missing, "ByTeam", "Sales", "Sales", 2),
+        reported(FindingKind::Missing, "ByTeam", "Sales", "Sales", 1),
+        reported(FindingKind::Missing, "ByTeam", "Sales", "Sales", 2),
     ];
-    assert_eq!(world.told().await, expected);
+    assert_eq!(world.reported().await, expected);
     assert_eq!(world.staff.check().repair().await.unwrap(), 2);
-    assert!(world.told().await.is_empty());
+    assert!(world.reported().await.is_empty());
 }

@@ -1,17 +1,18 @@
-//! Checks of values that are unique across partitions: reservations, claims, and whose a value is.
+//! Tests checks of values that are unique across partitions: reservations, claims, and holders.
 
 use entable::{Condition, OutboxOptions, maintain::FindingKind, prelude::*};
 
 use crate::unique::{Person, World, by_email, person};
 
-type Told = (FindingKind, String, Option<String>);
+type Reported = (FindingKind, String, Option<String>);
 
-async fn told(world: &World) -> Vec<Told> {
+async fn reported(world: &World) -> Vec<Reported> {
     let report = world.staff.check().await.unwrap();
     let findings = report.findings.into_iter();
-    let mut told: Vec<Told> = findings.map(|f| (f.kind, f.partition_key, f.primary)).collect();
-    told.sort_by(|a, b| (&a.1, &a.2).cmp(&(&b.1, &b.2)));
-    told
+    let mut reported: Vec<Reported> =
+        findings.map(|f| (f.kind, f.partition_key, f.primary)).collect();
+    reported.sort_by(|a, b| (&a.1, &a.2).cmp(&(&b.1, &b.2)));
+    reported
 }
 
 async fn filled() -> World {
@@ -26,7 +27,7 @@ async fn filled() -> World {
 #[tokio::test(start_paused = true)]
 async fn values_are_compared_and_mended() {
     let world = filled().await;
-    assert!(told(&world).await.is_empty());
+    assert!(reported(&world).await.is_empty());
     let rows = world.client.dynamic("Staff");
     rows.delete("email_a@a.com", "email", Condition::Any).await.unwrap();
     let badges = world.client.dynamic("Badges");
@@ -45,15 +46,15 @@ async fn values_are_compared_and_mended() {
         (FindingKind::Missing, "email_a@a.com".to_owned(), primary(1)),
         (FindingKind::Orphan, "email_old@a.com".to_owned(), primary(3)),
     ];
-    assert_eq!(told(&world).await, expected);
+    assert_eq!(reported(&world).await, expected);
     assert_eq!(world.staff.check().repair().await.unwrap(), 3);
     world.recover().await;
-    assert!(told(&world).await.is_empty());
+    assert!(reported(&world).await.is_empty());
     assert_eq!(world.staff.get(by_email("a@a.com")).await.unwrap().unwrap().id, 1);
     // The value is free again.
     world.staff.insert(&person(4, "old@a.com")).await.unwrap();
     world.recover().await;
-    assert!(told(&world).await.is_empty());
+    assert!(reported(&world).await.is_empty());
 }
 
 /// A value that is claimed is nobody's mistake, however long that takes.
@@ -82,14 +83,14 @@ async fn a_claimed_value_is_pending() {
     // Without the claim it is an orphan.
     rows.delete("empid_Sales", "~e1_c1", Condition::Any).await.unwrap();
     let orphan = (FindingKind::Orphan, "email_new@a.com".to_owned(), Some("000009".to_owned()));
-    assert_eq!(told(&world).await, [orphan]);
+    assert_eq!(reported(&world).await, [orphan]);
     assert_eq!(world.staff.check().repair().await.unwrap(), 1);
     world.recover().await;
     assert!(world.reservation("new@a.com").await.is_none());
-    assert!(told(&world).await.is_empty());
+    assert!(reported(&world).await.is_empty());
 }
 
-/// A program that does not know the index gives two people one value: told, and left.
+/// A program that does not know the index gives two people one value: reported, and left.
 #[tokio::test(start_paused = true)]
 async fn a_value_that_two_have_is_contested() {
     let world = filled().await;
@@ -102,16 +103,16 @@ async fn a_value_that_two_have_is_contested() {
         (FindingKind::Contested, "email_a@a.com".to_owned(), primary(2)),
         (FindingKind::Orphan, "email_b@a.com".to_owned(), primary(2)),
     ];
-    assert_eq!(told(&world).await, expected);
+    assert_eq!(reported(&world).await, expected);
     assert_eq!(world.staff.check().repair().await.unwrap(), 1);
     world.recover().await;
     let expected = [(FindingKind::Contested, "email_a@a.com".to_owned(), primary(2))];
-    assert_eq!(told(&world).await, expected);
+    assert_eq!(reported(&world).await, expected);
     assert_eq!(world.staff.get(by_email("a@a.com")).await.unwrap().unwrap().id, 1);
     // Another value mends it.
     let path = Person::primary().department("Sales").id(2);
     world.staff.patch_at(path, Person::patch().email("d@a.com")).await.unwrap();
     world.recover().await;
     world.later(OutboxOptions::FLIGHT);
-    assert!(told(&world).await.is_empty());
+    assert!(reported(&world).await.is_empty());
 }

@@ -1,4 +1,4 @@
-//! Copies in other partitions and tables: what is written, in which requests.
+//! Tests remote copies: the rows that are written, and the requests.
 
 use entable::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Rows of the outbox that are damaged: each holds up nothing but itself.
+//! Tests damaged rows of the outbox: each stops no other work.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What counts towards poison, and what is tried again however often it fails.
+//! Tests which failures count towards poison, and which are retried without limit.
 
 use std::{
     sync::{
@@ -52,7 +52,7 @@ async fn emit<M: Serialize + Message>(world: &World, message: &M) {
     egt.commit().await.unwrap();
 }
 
-/// Fails as it is told, as often as it is told.
+/// Fails with the given error, as often as given.
 fn failing(
     world: &World,
     times: u32,

@@ -1,5 +1,4 @@
-//! An entity with copies in another partition and in another table, and a store whose clock is
-//! stepped by hand.
+//! Defines an entity with remote copies, and a store whose clock is stepped by hand.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Lists in other partitions and tables.
+//! Tests lists in other partitions and tables.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Lost answers and crashes at single requests.
+//! Tests lost answers and crashes at single requests.
 
 use entable::{
     Error, ErrorKind, OutboxOptions,

@@ -1,4 +1,4 @@
-//! Work in other partitions: copies, the outbox, workers.
+//! Tests work in other partitions: remote copies, the outbox, workers.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -25,6 +25,6 @@ mod messages;
 mod moves;
 mod registrations;
 mod shared;
-mod skew;
+mod clock_skew;
 mod unique;
 mod worker;

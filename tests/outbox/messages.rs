@@ -1,4 +1,4 @@
-//! Messages: stored with a change, handed over at least once, their effects once.
+//! Tests messages: stored with a change, delivered at least once, effects once.
 
 use std::{
     sync::{

@@ -1,4 +1,4 @@
-//! Moves to other partitions and tables: the guide's archive, and Sales to Marketing.
+//! Tests moves to other partitions and tables: the design guide's archive, and Sales to Marketing.
 
 use entable::{
     Batch, OutboxOptions, Row, Written,

@@ -1,5 +1,5 @@
-//! Registrations: many at once, those that come only half way, and those that are closed under their
-//! writer.
+//! Tests registrations: many at once, incomplete ones, and ones that are closed while their writer
+//! runs.
 
 use entable::{
     OutboxOptions,

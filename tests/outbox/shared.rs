@@ -1,4 +1,4 @@
-//! Lists that several types share.
+//! Tests lists that several types share.
 
 use entable::prelude::*;
 

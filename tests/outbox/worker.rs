@@ -1,4 +1,4 @@
-//! What a worker finds, does, counts and leaves alone.
+//! Tests workers: the work that they find, do, count and leave alone.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a filter says of a row, against an evaluator written from the reference.
+//! Compares the evaluation of filters on rows with an evaluator written from the reference.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! Batches: what an entity group transaction may hold, and how many bytes it takes.
+//! Tests batches: the operations that an entity group transaction may hold, and its size in bytes.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use entable::{

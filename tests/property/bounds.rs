@@ -1,4 +1,4 @@
-//! What filters say of keys: bounds, classes of cost, and keys as filters.
+//! Tests what filters determine about keys: bounds, cost classes, and keys as filters.
 
 use std::ops::Bound;
 

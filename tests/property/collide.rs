@@ -1,4 +1,4 @@
-//! Two templates that do not meet have no key in common.
+//! Tests that two templates which the check separates have no key in common.
 
 use entable::key::{Form, Part, Segment, Template, templates_may_collide};
 use proptest::prelude::*;

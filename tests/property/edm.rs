@@ -1,4 +1,4 @@
-//! Values: Rust types to stored types and back, and ticks.
+//! Tests values: Rust types to stored types and back, and ticks.
 
 use std::fmt::Debug;
 

@@ -1,4 +1,4 @@
-//! Filters as text, there and back.
+//! Tests that filters survive printing and parsing.
 
 use entable::{Comparison, Filter};
 use proptest::prelude::*;

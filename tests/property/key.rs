@@ -1,4 +1,4 @@
-//! The forms of single parts: back and forth, order, width; successors; buckets.
+//! Tests single key parts: round trips, order, width; successors; buckets.
 
 use std::{cmp::Ordering, fmt::Debug};
 

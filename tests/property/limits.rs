@@ -1,4 +1,5 @@
-//! Limits: each boundary taken, what is above refused, with limit and size in the message.
+//! Tests limits: each boundary value is accepted, the next one refused with limit and size in the
+//! message.
 
 use entable::{
     Error, ErrorKind, Row, ServiceCode, Ticks, ValueRef,

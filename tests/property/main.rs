@@ -1,4 +1,4 @@
-//! Laws of keys, values, filters, rows, pages and batches, on random input.
+//! Tests laws of keys, values, filters, rows, pages and batches, on random input.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Filters as deep as memory is large.
+//! Tests filters that are nested as deep as memory allows.
 
 use entable::{Filter, KeyBounds, Row};
 

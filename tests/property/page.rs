@@ -1,4 +1,5 @@
-//! Cursors from outside: garbage is refused, and what is read is written the same.
+//! Tests cursors from outside: garbage is refused, and a parsed cursor prints as the text that was
+//! read.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use entable::Cursor;

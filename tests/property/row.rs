@@ -1,4 +1,4 @@
-//! Rows: bytes there and back, damage of any kind, sizes.
+//! Tests rows: bytes to rows and back, damage of any kind, sizes.
 
 use bytes::Bytes;
 use entable::{ETag, Filter, Row, Ticks, Value, ValueRef};

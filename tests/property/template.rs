@@ -1,4 +1,4 @@
-//! Whole keys along random templates.
+//! Tests whole keys along random templates.
 
 use entable::{
     IndexKey, RootKey, ValueRef,

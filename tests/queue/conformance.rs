@@ -1,4 +1,4 @@
-//! The promises of queues, on every store and on Azure Storage queues.
+//! Tests the promises of queues, on every store and on Azure Storage queues.
 
 use entable::{
     backend::{Embedded, Memory},

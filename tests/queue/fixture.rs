@@ -1,4 +1,4 @@
-//! A store whose clock stands still, and clients whose clocks are wrong.
+//! Defines a store whose clock stands still, and clients whose clocks are wrong.
 
 use std::{sync::Arc, time::Duration};
 

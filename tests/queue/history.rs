@@ -1,6 +1,6 @@
-//! Random histories of senders and receivers that are slow, fail, lose answers, land late, die, and
-//! whose clocks are hours off: no message is lost, none is had by two receivers at once, and each is
-//! deleted once.
+//! Runs random histories of senders and receivers that are slow, fail, lose answers, write late,
+//! die, and whose clocks are hours off: no message is lost, no two receivers have one message at
+//! one time, and each message is deleted once.
 //!
 //! `ENTABLE_SEED=n` replays one history; `ENTABLE_LONG=1` runs many. Each guard is left out in turn:
 //! some history fails without it.
@@ -39,13 +39,13 @@ impl Clock for Skewed {
 /// What is known of one message.
 #[derive(Debug, Default)]
 struct Fate {
-    /// Its sender was told that it is there.
+    /// Whether its sender got the answer that it is stored.
     sent: bool,
     /// Who has it, and until when.
     holder: Option<(u64, Instant)>,
-    /// Times that somebody was told that it is gone: deleted, or put aside.
+    /// How often an answer said that it is gone: deleted, or put aside.
     gone: u32,
-    /// Those who tried, and were not told what came of it, or not yet.
+    /// Attempts whose outcome is unknown, or not known yet.
     unclear: u32,
 }
 
@@ -111,11 +111,11 @@ fn received(ledger: &Mutex<Ledger>, message: &Received, own: u64) {
     }
 }
 
-/// Takes note of what somebody was told of a deletion.
-fn gone(ledger: &Mutex<Ledger>, message: &Received, told: Result<(), Error>) {
+/// Records the answer to a deletion.
+fn gone(ledger: &Mutex<Ledger>, message: &Received, outcome: Result<(), Error>) {
     let mut ledger = ledger.lock().unwrap();
     let fate = ledger.fates.entry(message.body().to_owned()).or_default();
-    match told {
+    match outcome {
         Ok(()) => {
             fate.gone += 1;
             fate.holder = None;
@@ -156,11 +156,11 @@ async fn receive(queue: TableQueue, mut random: Random, ledger: Arc<Mutex<Ledger
             }
             let body = message.body().to_owned();
             ledger.lock().unwrap().fates.entry(body).or_default().unclear += 1;
-            let told = match random.below(8) {
+            let outcome = match random.below(8) {
                 0 => queue.poison(&message, "why").await,
                 _ => queue.delete(&message).await,
             };
-            gone(&ledger, &message, told);
+            gone(&ledger, &message, outcome);
         }
         sleep(random.pause(1_000)).await;
     }

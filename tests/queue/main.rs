@@ -1,4 +1,4 @@
-//! Queues: what a queue in a table does, and workers on queues.
+//! Tests queues: queues in tables, and workers on queues.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -11,6 +11,6 @@ mod conformance;
 mod fixture;
 mod history;
 mod races;
-mod strange;
+mod unusual_messages;
 mod table;
 mod worker;

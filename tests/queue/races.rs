@@ -1,4 +1,4 @@
-//! Handlers that get in each other's way: what loses a race is done in the end, and is no poison.
+//! Tests handlers that race: the loser of a race is finished in the end, and is no poison.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A queue in a table: what is read and written, clocks that are hours off, answers that are lost.
+//! Tests a queue in a table: requests, clocks that are hours off, lost answers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -42,7 +42,7 @@ async fn the_lease_passes_and_the_count_rises() {
     world.pass(Duration::from_secs(1));
     let second = other.receive(1, MINUTE).await.unwrap();
     assert_eq!((second[0].id(), second[0].dequeue_count()), (id.as_str(), 2));
-    // The first receiver is told that it has nothing any more, and changes nothing.
+    // The first receiver gets `is_lease_lost`, and changes nothing.
     assert!(queue.delete(&first[0]).await.unwrap_err().is_lease_lost());
     assert!(queue.poison(&first[0], "why").await.unwrap_err().is_lease_lost());
     let mut late = first[0].clone();

@@ -1,4 +1,4 @@
-//! Workers on queues: deliveries, effects that take place once, poison, types that nobody knows.
+//! Tests workers on queues: deliveries, effects that take place once, poison, unknown types.
 
 use std::{
     sync::{

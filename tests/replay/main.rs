@@ -1,4 +1,5 @@
-//! The fuzz targets without a fuzzer: a small corpus, changes of it, and random inputs.
+//! Runs the bodies of the fuzz targets without a fuzzer: on a small corpus, on changes of it, and
+//! on random inputs.
 //!
 //! `ENTABLE_LONG=1` tries a hundred times as many.
 #![allow(

@@ -1,4 +1,4 @@
-//! Keys kept for a while, in front of a provider that counts.
+//! Tests the cache of keys in front of a provider that counts requests.
 
 use std::{
     sync::{
@@ -13,7 +13,7 @@ use entable::{
     SealFault, SteppedClock, Ticks, seal::KeyFuture,
 };
 
-/// Counts the questions, answers slowly, and is down when it is told to be.
+/// Counts requests, answers slowly, and fails on demand.
 #[derive(Debug)]
 struct Counting {
     keys: Mutex<Keyring>,

@@ -1,5 +1,5 @@
-//! The worked example of `docs/envelope.md`, made again from the text alone: with HMAC and the bare
-//! cipher, without this crate's envelopes.
+//! Computes the worked example of `docs/envelope.md` again from the text alone, with HMAC and the
+//! bare cipher, without this crate's envelopes.
 
 use std::collections::BTreeMap;
 

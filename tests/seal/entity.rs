@@ -1,4 +1,4 @@
-//! The seal of a whole entity.
+//! Tests the seal of a whole entity.
 
 use entable::{
     EdmType, Row, SealFault, Ticks, Value, ValueRef,

@@ -1,4 +1,4 @@
-//! What an envelope keeps, and everything that does not open one.
+//! Tests the contents of an envelope, and inputs that do not open one.
 
 use entable::{
     DataKey, Error, KeyId, SealFault, Ticks, Value, ValueRef,

@@ -1,4 +1,4 @@
-//! Statements about envelopes on generated inputs.
+//! Tests statements about envelopes on generated inputs.
 
 use entable::{
     SealFault, Ticks, Value,
@@ -22,7 +22,7 @@ fn value() -> impl Strategy<Value = Option<Value>> {
     ]
 }
 
-/// Bits and all: NaNs are told apart.
+/// Compares bits, so that NaNs differ.
 fn exact(value: &Option<Value>) -> String {
     match value {
         Some(Value::Double(v)) => format!("{:x}", v.to_bits()),

@@ -1,4 +1,4 @@
-//! Keyrings: their text, their scopes, and what they never show.
+//! Tests keyrings: their text, their scopes, and that they never show keys.
 
 use entable::{DataKey, Error, ErrorKind, KeyProvider, KeyScope, Keyring, RootKey, SealFault};
 

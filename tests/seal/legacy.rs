@@ -1,4 +1,4 @@
-//! Rows that other libraries wrote, and what becomes of damaged ones.
+//! Tests rows that other libraries encrypted, also damaged ones.
 
 use std::{fs, path::Path, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Values under keys: envelopes, seals, tokens, keyrings, caches, legacy rows.
+//! Tests encryption: envelopes, seals, tokens, keyrings, caches, legacy rows.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! Blind tokens.
+//! Tests blind tokens.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Key Vault, behind an HTTP client that answers from memory.
+//! Tests Key Vault, behind an HTTP client that answers from memory.
 
 use std::{
     collections::BTreeMap,

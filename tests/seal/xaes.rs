@@ -1,4 +1,4 @@
-//! The cipher itself, by the vectors of its specification (C2SP, XAES-256-GCM).
+//! Tests the cipher with the vectors of its specification (C2SP, XAES-256-GCM).
 
 use sha3::{
     Shake128,

@@ -1,4 +1,4 @@
-//! Structs that fold a partition.
+//! Tests aggregates: structs into which a partition is folded.
 
 use entable::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Rows that no program of ours wrote.
+//! Tests rows that this library did not write.
 
 use entable::prelude::*;
 

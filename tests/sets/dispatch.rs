@@ -1,4 +1,5 @@
-//! How a row finds its member: many members, values that look alike, keys that begin alike, lies.
+//! Tests how a row finds its member: many members, similar values, keys with common prefixes, wrong
+//! types.
 
 use entable::{EntitySet, Row, prelude::*};
 

@@ -1,4 +1,4 @@
-//! Entities without a type: bags, resolvers, filters.
+//! Tests entities without a type: bags, resolvers, filters.
 
 use entable::{backend::layer::Request, batch::Verb, prelude::*};
 

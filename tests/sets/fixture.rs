@@ -1,4 +1,4 @@
-//! The staff of the guide: employees, departments and reviews in one table.
+//! Defines the staff of the design guide: employees, departments and reviews in one table.
 
 use entable::{
     backend::{Memory, layer::Recorder},

@@ -1,4 +1,4 @@
-//! Relationships: one-to-many, one-to-one, joins in the client, inheritance.
+//! H: relationships: one-to-many, one-to-one, joins in the client, inheritance.
 
 use std::{
     sync::{Arc, Mutex},
@@ -183,8 +183,8 @@ async fn h08_a_new_manager_reaches_every_employee() -> Result<(), Error> {
     let all = || staff.query(Employee::primary().department("Sales")).page_size(100);
     let (progress, saved) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(None)));
     let save = saved.clone();
-    let told = progress.clone();
-    let first = staff.bulk().on_progress(move |p| *told.lock().unwrap() = p.done);
+    let recorded = progress.clone();
+    let first = staff.bulk().on_progress(move |p| *recorded.lock().unwrap() = p.done);
     let first = first.on_checkpoint(move |at| {
         save.lock().unwrap().get_or_insert_with(|| at.to_string());
     });

@@ -1,4 +1,4 @@
-//! Denormalisation: a department holds a copy of its manager's details.
+//! M: denormalisation: a department holds a copy of its manager's details.
 
 use entable::{
     backend::{Memory, layer::Recorder},

@@ -1,4 +1,4 @@
-//! Single rows of the guide that sets, versions and projections answer.
+//! Tests single rows of the design guide that sets, versions and projections answer.
 
 use entable::{Bag, backend::layer::Request, prelude::*};
 

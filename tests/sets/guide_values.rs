@@ -1,4 +1,4 @@
-//! The guide's values 31 to 35: keys, types and messages as they are given there.
+//! Tests the design guide's values 31 to 35: keys, types and messages as they are given there.
 
 use entable::prelude::*;
 

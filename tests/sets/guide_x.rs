@@ -1,4 +1,4 @@
-//! Heterogeneous entities: storing, recognising, changing.
+//! X: mixed types: storing, recognising, changing.
 
 use entable::{Row, Value, backend::layer::Request, prelude::*};
 

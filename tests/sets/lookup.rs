@@ -1,4 +1,4 @@
-//! Lookups: one read for many accesses.
+//! Tests lookups: one read for many accesses.
 
 use std::{sync::Arc, time::Duration};
 
@@ -179,7 +179,7 @@ async fn refreshes_that_meet_share_a_read_that_began_after_them() -> Result<(), 
     let late = futures_util::future::try_join_all((0..20).map(|_| lookup.refresh()));
     late.await?;
     early.await.unwrap()?;
-    assert_eq!(lookup.all().await?.len(), 4, "none is told of a read from before the insert");
+    assert_eq!(lookup.all().await?.len(), 4, "none shares a read from before the insert");
     assert_eq!(recorder.count(), 1, "twenty refreshes, one read: {recorder}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Rows of several types: sets, versions, dynamic entities, references.
+//! Tests rows of several types: sets, versions, dynamic entities, references.
 #![allow(
     missing_docs,
     unreachable_pub,

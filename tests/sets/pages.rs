@@ -1,4 +1,4 @@
-//! Pages with rows that are no items: how many requests they cost, and what a bad row costs.
+//! Counts the requests of pages with rows that are no items, and of pages with unreadable rows.
 
 use entable::{
     backend::{

@@ -1,5 +1,5 @@
-//! Updates of many rows: over sets, over entities without a type, past rows that cannot be read,
-//! and beside other writers.
+//! Tests updates of many rows: over sets, over entities without a type, past unreadable rows, and
+//! beside other writers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -211,9 +211,9 @@ async fn an_upgrade_leaves_alone_what_live_writers_did() -> Result<(), Error> {
     live.bulk().insert_all((1..=5).map(old)).await?.into_result()?;
     fault.inject(RequestKind::Apply, 0, InjectedFault::Delay(Duration::from_secs(1)));
     let progress = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let told = progress.clone();
+    let recorded = progress.clone();
     let workers = upgrading.table::<Worker>();
-    let upgrade = workers.upgrade_all().on_progress(move |p| told.lock().unwrap().push(p));
+    let upgrade = workers.upgrade_all().on_progress(move |p| recorded.lock().unwrap().push(p));
     let point = |id| Worker::primary().department("Sales").id(id);
     let writers = async {
         tokio::time::sleep(Duration::from_millis(500)).await;

@@ -1,4 +1,4 @@
-//! Enums of entities: reading, writing, rows of other types.
+//! Tests enums of entities: reading, writing, rows of other types.
 
 use entable::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Rewriting old rows, and updating many in steps that can be resumed.
+//! Tests the upgrade of old rows, and updates of many rows that can be resumed.
 
 use std::sync::{Arc, Mutex};
 
@@ -65,9 +65,9 @@ async fn left(staff: &Table<Employee>) -> usize {
 async fn old_rows_are_rewritten_in_transactions() -> Result<(), Error> {
     let (recorder, staff) = staff(300).await;
     let progress = Arc::new(Mutex::new(Vec::new()));
-    let told = progress.clone();
+    let recorded = progress.clone();
     let report =
-        staff.upgrade_all().on_progress(move |p| told.lock().unwrap().push(p.done)).await?;
+        staff.upgrade_all().on_progress(move |p| recorded.lock().unwrap().push(p.done)).await?;
     assert_eq!((report.done, report.failed.len()), (300, 0), "{report:?}");
     let writes = recorder.requests().iter().filter(|request| request.is_apply()).count();
     assert_eq!(writes, 6, "one hundred and two hundred entities, two rows each: {recorder}");

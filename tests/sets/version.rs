@@ -1,4 +1,4 @@
-//! Versions of one type: read through conversions, written as the current one.
+//! Tests versions of one type: read through conversions, written as the current one.
 
 use std::{convert::Infallible, num::ParseIntError};
 

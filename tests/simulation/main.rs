@@ -1,6 +1,6 @@
-//! Random histories of two writers, interleaved at every request, with a fault before or after
-//! each request in turn. After every history all copies and lists are exact, and every error that
-//! a writer got was true of its own entity.
+//! Runs random histories of two writers, interleaved at every request, with a fault before or after
+//! each request in turn. After every history all copies and lists are exact, and every error that a
+//! writer got was true of its own entity.
 //!
 //! `ENTABLE_SEED=n` replays one history; `ENTABLE_LONG=1` runs many.
 #![allow(
@@ -51,9 +51,9 @@ fn run(plan: Plan) -> usize {
         .start_paused(true)
         .build()
         .unwrap();
-    let told =
+    let outcome =
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| runtime.block_on(history(plan))));
-    told.unwrap_or_else(|cause| {
+    outcome.unwrap_or_else(|cause| {
         let text = cause.downcast_ref::<String>().cloned().unwrap_or_default();
         panic!("{plan:?} (replay with ENTABLE_SEED={}): {text}", plan.seed)
     })

@@ -1,4 +1,5 @@
-//! The entity, the store that writes down what becomes of primaries, and what rows there have to be.
+//! Defines the entity, the store that records the states of primaries, and the rows that have to be
+//! there.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,4 +1,4 @@
-//! A writer: random verbs, and whether what each answers is true.
+//! A writer that runs random verbs and checks each answer.
 
 use entable::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Rows that another program changed: found, and mended.
+//! Tests that rows which another program changed are found and mended.
 
 use std::sync::{
     Arc,
@@ -231,13 +231,13 @@ async fn progress_is_told_for_every_page() -> Result<(), Error> {
     staff.create().await?;
     staff.bulk().insert_all((0..700).map(|id| person(id, "Jones"))).await?.into_result()?;
     let pages = Arc::new(AtomicU64::new(0));
-    let told = pages.clone();
+    let counter = pages.clone();
     let found = Arc::new(AtomicU64::new(0));
     let count = found.clone();
     remove(&staff, "email_jones1@contoso.com").await;
     let check = staff.check().on_progress(move |progress| {
         assert!(progress.rows > 0);
-        told.fetch_add(1, Ordering::Relaxed);
+        counter.fetch_add(1, Ordering::Relaxed);
     });
     let progress = check
         .for_each(|_| {

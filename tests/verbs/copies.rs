@@ -1,4 +1,4 @@
-//! An entity with copies and a list in its partition.
+//! Tests an entity with local copies and a local list.
 
 use entable::{
     backend::{Memory, layer::Recorder},

@@ -1,4 +1,4 @@
-//! Keys of indexes that are taken: every violation names both rows, and an orphan is told apart.
+//! Tests unique violations: each names both rows, and an orphan is recognised.
 #![allow(clippy::duplicated_attributes, reason = "`unique` belongs to the index around it")]
 
 use entable::{Condition, prelude::*};
@@ -189,14 +189,14 @@ async fn a_row_that_does_not_say_whose_it_is_is_named_alone() -> Result<(), Erro
     dynamic.insert(&DynamicEntity::new(PARTITION, "desk_d8")).await?;
     let broken = DynamicEntity::new(PARTITION, "desk_d9").with("EntityType", "Employee#ByDesk");
     dynamic.insert(&broken).await?;
-    for (desk, told) in
+    for (desk, text) in
         [("d7", "a row of `Note`"), ("d8", "does not say its type"), ("d9", "`Employee#ByDesk`")]
     {
         let mut third = employee(3);
         third.desk = desk.into();
         let error = staff.insert(&third).await.unwrap_err();
         assert!(error.is_unique_violation() && error.holder().is_none(), "{error}");
-        assert!(error.message().contains(told), "{error}");
+        assert!(error.message().contains(text), "{error}");
     }
     Ok(())
 }

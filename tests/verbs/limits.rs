@@ -1,4 +1,4 @@
-//! Keys and lists at the service's limits.
+//! Tests keys and lists at the service's limits.
 
 use entable::{
     backend::{Memory, layer::Recorder},

@@ -1,4 +1,5 @@
-//! Rows of a slow stream are not kept back until a hundred of their partition are there.
+//! Tests that bulk writes send the rows of a slow stream before a hundred of a partition have
+//! arrived.
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
-//! The verbs, end to end on the store in memory: what each writes, and what it costs.
+//! Tests the verbs end to end on the store in memory: the rows that each writes, and its requests.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod check;
 mod copies;
-mod elsewhere;
+mod remote_copies;
 mod holder;
 mod limits;
 mod linger;

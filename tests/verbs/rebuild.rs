@@ -1,4 +1,4 @@
-//! A new index over entities that are there already.
+//! Tests a new index over existing entities.
 
 use std::{
     future::IntoFuture,
@@ -96,7 +96,7 @@ async fn a_rebuild_goes_on_where_it_was() -> Result<(), Error> {
     let saved: Arc<Mutex<Option<Cursor>>> = Arc::default();
     let mut failures = 0;
     for at in 0.. {
-        // The answer of some later write is lost: it was carried out, and no page was told.
+        // The answer of some later write is lost: it was carried out, and no page was reported.
         let lost = Error::new(ErrorKind::Backend, "connection lost");
         fault.inject(RequestKind::Apply, at % 4, InjectedFault::After(lost));
         let cursor = saved.lock().unwrap().clone();
@@ -129,7 +129,9 @@ async fn a_cursor_is_for_its_index() -> Result<(), Error> {
     let saved: Arc<Mutex<Vec<Cursor>>> = Arc::default();
     let keep = saved.clone();
     let rebuild = staff.rebuild(Person::by_name()).page_size(100);
-    rebuild.on_progress(move |told| keep.lock().unwrap().extend(told.cursor.clone())).await?;
+    rebuild
+        .on_progress(move |progress| keep.lock().unwrap().extend(progress.cursor.clone()))
+        .await?;
     let cursor = saved.lock().unwrap()[0].clone();
     let error = staff.rebuild(Person::by_email()).page_size(100).from(cursor).await.unwrap_err();
     assert!(error.is_invalid_cursor(), "{error}");

@@ -1,4 +1,4 @@
-//! An entity without copies: one request per verb.
+//! Tests an entity without copies: one request per verb.
 
 use entable::{
     backend::{Memory, layer::Recorder},

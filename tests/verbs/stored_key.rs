@@ -1,4 +1,4 @@
-//! A key's field that is stored as a property too, beside partial copies.
+//! Tests a key field that is stored as a property too, beside partial copies.
 
 use entable::prelude::*;
 

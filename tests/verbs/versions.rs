@@ -1,4 +1,5 @@
-//! Copies of rows of older versions: checked, mended, rebuilt and told of in their version's form.
+//! Tests copies of rows of older versions: checked, mended and rebuilt in the form of their
+//! version.
 
 use entable::{
     Condition,

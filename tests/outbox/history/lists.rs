@@ -1,5 +1,5 @@
-//! Histories of hot lists elsewhere: writers who come, go, change their name, their keys and their
-//! partition, beside several workers. At rest each list is the set of the primaries that derive it.
+//! Runs histories of busy remote lists: writers insert, delete, change names, keys and partitions,
+//! beside several workers. At rest each list has exactly the primaries that derive it.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

@@ -1,22 +1,22 @@
-//! Random histories of writers and workers that are slow, fail, lose answers and die; after each,
-//! a worker finishes what is left, and every copy is what the primaries say.
+//! Runs random histories of writers and workers that are slow, fail, lose answers and die. After
+//! each, a worker finishes the open work, and every copy is what the primaries say.
 //!
 //! `ENTABLE_SEED=n` replays one history, `ENTABLE_SEED=a..b` some; `ENTABLE_LONG=1` runs many. Each guard of the protocols is
 //! left out in turn: some history fails without it.
 
 mod lists;
-mod mend;
+mod checks;
 mod moves;
 mod store;
-mod tray;
+mod blob_store;
 mod unique;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use blob_store::Tray;
 use entable::{Guard, OutboxOptions, prelude::*};
 use store::{Random, Shared, SkewedClock, VirtualClock, Way};
 use tokio::time::sleep;
-use tray::Tray;
 
 const FLIGHT: Duration = Duration::from_secs(80);
 const LEASE: Duration = Duration::from_secs(12);
@@ -255,15 +255,15 @@ fn seeds(once_wrong: &[u64], short: u64, long: u64) -> Vec<u64> {
 
 /// Plays all histories; tells the seeds of all that go wrong, and of the first what happened.
 fn play(seeds: &[u64], history: impl Fn(u64) -> Result<(), String>) {
-    let (mut wrong, mut told) = (Vec::new(), None);
+    let (mut wrong, mut first) = (Vec::new(), None);
     for &seed in seeds {
         if let Err(error) = history(seed) {
-            told.get_or_insert(format!("seed {seed} (replay with ENTABLE_SEED={seed}): {error}"));
+            first.get_or_insert(format!("seed {seed} (replay with ENTABLE_SEED={seed}): {error}"));
             wrong.push(seed);
         }
     }
     let count = seeds.len();
-    assert!(wrong.is_empty(), "{wrong:?} of {count} went wrong: {}", told.unwrap_or_default());
+    assert!(wrong.is_empty(), "{wrong:?} of {count} went wrong: {}", first.unwrap_or_default());
 }
 
 #[test]

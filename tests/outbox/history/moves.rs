@@ -1,4 +1,4 @@
-//! Histories of entities that are moved to and fro, beside writers who know nothing of moves, and of
+//! Runs histories of entities that move to and fro, beside writers that do not know moves, and of
 //! messages whose handlers count.
 
 use std::{collections::BTreeSet, sync::Arc, sync::Mutex, time::Duration};

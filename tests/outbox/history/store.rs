@@ -1,5 +1,5 @@
-//! A store whose requests are slow, fail, are carried out although they seem to fail, or are
-//! carried out long after; and whose callers die.
+//! A store whose requests are slow, fail, take effect although they seem to fail, or take effect
+//! late; and whose callers die.
 
 use std::{
     sync::{

@@ -1,5 +1,5 @@
-//! Histories of values that are unique across partitions: writers who race for them, exchange them,
-//! give them up and take them again, and move with them.
+//! Runs histories of values that are unique across partitions: writers race for them, exchange
+//! them, give them up, take them again, and move with them.
 //!
 //! While it goes on no two entities have one value; afterwards every value is reserved for who has
 //! it, nothing is reserved for anybody else, and every acknowledged write stands.

@@ -1,5 +1,5 @@
-//! Every request of every verb fails, before and after it is carried out; the writer goes on as
-//! writers do, or dies. Afterwards every value is reserved for who has it, and for nobody else.
+//! Fails every request of every verb, before and after it takes effect; the writer continues as
+//! writers do, or dies. Afterwards every value is reserved for its holder, and for nobody else.
 
 use std::{collections::BTreeMap, future::Future, pin::Pin};
 

@@ -1,4 +1,4 @@
-//! Values that are unique across partitions.
+//! Tests values that are unique across partitions.
 
 mod lost;
 mod reading;

@@ -1,4 +1,4 @@
-//! Reading through a unique index while values are claimed.
+//! Tests reads through a unique index while values are claimed.
 
 use entable::{
     Error, ErrorKind, OutboxOptions,

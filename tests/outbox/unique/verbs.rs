@@ -1,4 +1,4 @@
-//! Every verb.
+//! Tests every verb on unique values.
 
 use entable::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Workers, and an index that is built over old data.
+//! Tests workers on unique values, and an index that is built over old data.
 
 use entable::{OutboxOptions, prelude::*};
 

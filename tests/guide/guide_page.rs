@@ -1,4 +1,4 @@
-//! The table of `docs/guide.md` and the tests say the same.
+//! Tests that `docs/guide.md` names every test of the design guide and no other.
 
 use std::{collections::BTreeSet, fs, path::Path};
 

@@ -1,5 +1,5 @@
-//! What the service does with the key range of a signature and the emulator does not
-//! (semantics 8.3): rows outside are refused, queries are narrowed.
+//! Enforces the key ranges of signatures in front of the emulator, which ignores them (semantics
+//! 8.3): requests for rows outside are refused, queries are narrowed.
 
 use std::{cmp::Ordering, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! An HTTP client inside the process: it answers by a script and keeps what it was asked.
+//! An HTTP client inside the process that answers by a script and records requests.
 
 use std::{
     collections::VecDeque,

@@ -1,4 +1,4 @@
-//! A store of blobs with the same troubles as the tables.
+//! A blob store with the faults of the simulated table store.
 
 use std::{fmt, sync::atomic::Ordering, time::Duration};
 

@@ -1,4 +1,4 @@
-//! A check of sealed copies in other partitions and tables: by what they say, not by their bytes.
+//! Tests checks of sealed remote copies, which compare plain contents, not bytes.
 
 use std::sync::Arc;
 
@@ -81,8 +81,8 @@ async fn sealed_copies_are_compared_and_mended() {
         ("BySsn", "at_Sales_0003", FindingKind::Orphan),
     ];
     assert_eq!(kinds, expected);
-    let told = format!("{report:?}");
-    assert!(!told.contains("123-45"), "{told}");
+    let printed = format!("{report:?}");
+    assert!(!printed.contains("123-45"), "{printed}");
 
     assert_eq!(report.repair().await.unwrap(), 3);
     let worker = client.worker();

@@ -1,4 +1,4 @@
-//! Programs whose clocks are hours apart: the store's own clock says what is old.
+//! Tests programs whose clocks are hours apart: the store's own clock determines ages.
 
 use std::{
     sync::{

@@ -1,4 +1,4 @@
-//! `seal`: a property of each row vouches for all others.
+//! Tests `seal`: a property of each row authenticates all others.
 
 use entable::{PlaintextPolicy, SealFault, prelude::*};
 

@@ -1,4 +1,4 @@
-//! A store that lets another writer in before a given request.
+//! A store that runs a step of another writer before a chosen request.
 
 use std::{
     future::Future,

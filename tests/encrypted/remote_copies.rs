@@ -1,4 +1,4 @@
-//! Copies in other partitions and tables: sealed for their own keys, by writers and by workers.
+//! Tests remote copies: writers and workers seal each for its own keys.
 
 use entable::{
     EdmType, KeyScope, Keyring, OutboxOptions, Row, Value,
@@ -75,8 +75,8 @@ async fn copies_elsewhere_are_sealed_and_found_by_their_tokens() {
         let value = copy.get(name).unwrap().map(|value| value.edm_type());
         assert_eq!(value, Some(EdmType::Binary), "{name}");
     }
-    let told = format!("{:?}", recorder.requests());
-    assert!(!told.contains("123-45"), "{told}");
+    let printed = format!("{:?}", recorder.requests());
+    assert!(!printed.contains("123-45"), "{printed}");
 
     // A changed value moves the copy; the old one goes.
     let mut two = people.get(Person::primary().department("Sales").id(2)).await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! Messages that are long, of other programs or later formats, or cannot even be read.
+//! Tests messages that are long, of other programs or later formats, or unreadable.
 
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ async fn a_message_that_panics_when_it_is_read_is_poison() {
     assert_eq!(queue.poisoned(1).await.unwrap()[0].reason(), Some("the handler panicked"));
 }
 
-/// A row that is damaged, by whoever wrote it, holds no other message up, and is told at last.
+/// A damaged row stops no other message, and is reported at last.
 #[tokio::test]
 async fn a_damaged_row_holds_nothing_up() {
     let world = World::new();

@@ -1,4 +1,5 @@
-//! No message, no Debug and no recorded request shows a value that is encrypted or a token's.
+//! Tests that no message, no Debug and no recorded request shows a value that is encrypted or
+//! behind a token.
 
 use std::fmt::{Debug, Display};
 

@@ -1,6 +1,6 @@
-//! Histories with checks, repairs and rebuilds beside writers and workers, while copies are removed,
-//! changed and made up behind everybody's back. No check reports what is not wrong, and in the end
-//! everything is right.
+//! Runs histories with checks, repairs and rebuilds beside writers and workers, while copies are
+//! removed, changed and forged. No check reports a copy that is right, and in the end every copy is
+//! right.
 
 use std::{
     collections::BTreeSet,
@@ -137,14 +137,14 @@ async fn history(seed: u64, without: Option<Guard>) -> Result<(), String> {
     }
     let way = Way::new(&world.shared, "mender", None).reading_well();
     let mender = mend(world.client_by(way, 5), own(5), damaged);
-    let told = tokio::time::timeout(Duration::from_secs(600), mender).await;
+    let outcome = tokio::time::timeout(Duration::from_secs(600), mender).await;
     actors.iter().for_each(tokio::task::JoinHandle::abort);
     world.shared.trouble(None);
     while world.shared.late() > 0 {
         sleep(Duration::from_secs(1)).await;
     }
-    let wrong = match told {
-        Ok(told) => told,
+    let wrong = match outcome {
+        Ok(outcome) => outcome,
         Err(_) => end(&world, &quiet).await,
     };
     wrong.map_err(|wrong| format!("{wrong}\n{}", world.shared.log.lock().unwrap().join("\n")))

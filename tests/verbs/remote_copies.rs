@@ -1,4 +1,4 @@
-//! Checks and rebuilds of an entity whose copies stand in its partition and in others.
+//! Tests checks and rebuilds of an entity with local and remote copies.
 
 use entable::{Condition, prelude::*};
 
