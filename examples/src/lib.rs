@@ -1,1 +1,3 @@
-//! The examples are in the folder above: `cargo run --release --example quickstart` to begin with.
+//! The examples are in the folder above this one.
+//!
+//! Begin with `cargo run --release --example quickstart`.
