@@ -113,7 +113,7 @@ async fn main() -> Result<(), Error> {
         Ok(())
     });
     let report = raise.await?;
-    println!("updated {} people in {} requests", report.done, report.requests);
+    println!("updated {} people, requests: {}", report.done, report.requests);
     assert_eq!(report.done, 2);
     Ok(())
 }

@@ -112,7 +112,7 @@ async fn main() -> Result<(), Error> {
         Ok(())
     });
     let report = report.await?;
-    println!("moved {} employees in {} requests", report.done, report.requests);
+    println!("moved {} employees, requests: {}", report.done, report.requests);
     assert_eq!(report.done, 90);
     let fifth = everyone.filter(Employee::OFFICE.at(Office::FLOOR).eq(5));
     assert_eq!(fifth.collect().await?.len(), 90);

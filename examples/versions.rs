@@ -110,7 +110,7 @@ async fn main() -> Result<(), Error> {
     };
     let found = staff.update(don(), birthday).await?;
     assert_eq!((found.last_name.as_str(), found.age), ("Hall", 35));
-    println!("after an update: {:?}, {found:?}", stored_type().await?);
+    println!("after an update: {:?}, age {}", stored_type().await?, found.age);
     assert_eq!(stored_type().await?.as_deref(), Some("Employee.v3"));
 
     // `upgrade_all` rewrites the other rows, a hundred at a time. The report has rows that cannot be
