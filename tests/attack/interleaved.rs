@@ -15,7 +15,7 @@ use entable::{
 
 type Interruption = BoxFuture<'static, ()>;
 
-/// What is done before the request of that kind and number.
+/// The step that runs before the request of that kind and number.
 type Script = Vec<(&'static str, usize, Interruption)>;
 
 #[derive(Clone, Default)]

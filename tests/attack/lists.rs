@@ -111,7 +111,7 @@ async fn a_copy_that_does_not_fit_writes_nothing() {
     assert_eq!((report.done, report.failed.len()), (1, 1));
     assert_eq!(report.failed[0].index, 1);
     assert!(table.check().await.unwrap().is_clean());
-    // What is copied may not make the transaction too large either: it is refused, not cut.
+    // Copied fields may not make the transaction too large either: it is refused, not cut.
     let mut egt = table.transaction();
     for id in 11..=15 {
         let wide = Bag { id, name: format!("n{id}"), ..bag(14, 32_000) };

@@ -200,7 +200,7 @@ fn employee(id: u32) -> staff::Employee {
     }
 }
 
-/// What a row of those keys and of that type is to the set.
+/// Returns how the set reads a row of those keys and that type.
 fn read(row_key: &str, properties: &[(&str, &str)]) -> Result<staff::Row, Error> {
     let mut row = DynamicEntity::new("Sales", row_key);
     for (name, value) in properties {

@@ -20,7 +20,7 @@ use crate::{
     scripted_http::KEY,
 };
 
-/// What a server does with a request: bytes, and a pause after each; then the connection closes.
+/// A server's answer to a request: bytes, and a pause after each; then the connection closes.
 #[derive(Clone)]
 struct Manner {
     bytes: Vec<u8>,

@@ -158,7 +158,7 @@ fn a_malformed_sas_or_key_is_refused_and_not_quoted() {
     }
 }
 
-/// What the service says of a credential that is not good for a request.
+/// The service's answers to credentials that do not permit a request.
 #[tokio::test]
 async fn a_refusal_says_what_to_do() {
     let keyed = || AzureOptions::from_account_key("myaccount", KEY).unwrap();

@@ -18,7 +18,7 @@ use entable::{
 
 use crate::emulator::{apply, options, read, row, table};
 
-/// What goes wrong with a write.
+/// The fault that a write meets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Loss {
     /// 503 with the service's own body.

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use azure_core::{Body, BytesStream, HttpClient, Request, Response, StatusCode, headers::Headers};
 use entable::{Azure, AzureOptions};
 
-/// What comes of a request.
+/// The scripted answer to a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     /// An answer of that status, headers and body.

@@ -140,7 +140,7 @@ async fn verb(people: &Table<Person>, dice: &mut Dice) -> Result<(), Error> {
     }
 }
 
-/// What the primaries say that the partition has to hold, against what it holds.
+/// Compares the rows of the partition with the rows that its primaries derive.
 async fn is_exact(store: &Store) -> Result<(), Error> {
     let mut expected: BTreeMap<String, Bag> = BTreeMap::new();
     let mut lists: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

@@ -118,7 +118,7 @@ impl Shape {
     }
 }
 
-/// What a verb took: requests, and operations among them.
+/// The requests of a verb, and the operations in them.
 #[derive(Debug, PartialEq, Eq)]
 struct Cost {
     reads: usize,

@@ -19,7 +19,7 @@ fn cost(requests: &[Request]) -> (usize, usize, usize) {
     (requests.len() - writes, writes, operations)
 }
 
-/// What each step took, after asserting that it is the least.
+/// Returns the requests of each step, after asserting that they are the least.
 pub(crate) async fn section() -> String {
     let recorder = Recorder::around(Memory::new());
     let client = Client::builder().backend(recorder.clone()).build().unwrap();

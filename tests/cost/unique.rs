@@ -33,7 +33,7 @@ fn person(id: u32, email: &str, badge: &str) -> Person {
     Person { department, id, email, badge, age: 30 }
 }
 
-/// What was done, the requests before the answer, and those after it.
+/// A verb, the requests before its answer, and those after it.
 type Line = (&'static str, usize, usize);
 
 struct Store {

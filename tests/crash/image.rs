@@ -64,7 +64,7 @@ fn original(runtime: &Runtime, path: &Path) -> (State, Vec<u8>) {
     (state, fs::read(path).unwrap())
 }
 
-/// What an opened image says: every row by scan and by point read, or the first error.
+/// Reads an opened image: every row by scan and by point read, or the first error.
 async fn look(path: &Path, verify_up_to: u64, expected: &State) -> Result<State, Error> {
     let store = Embedded::options().verify_up_to(verify_up_to).open(path)?;
     let found = state(&store).await?;

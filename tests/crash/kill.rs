@@ -60,7 +60,7 @@ fn say(line: &str) {
     out.flush().unwrap();
 }
 
-/// What a killed process had said, and how long before its end.
+/// The acknowledgements of a killed process, and how long before its end each came.
 pub(crate) struct Said {
     /// By writer, how many transactions were acknowledged, and when.
     pub(crate) written: Vec<(usize, i64, Instant)>,

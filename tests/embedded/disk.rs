@@ -55,7 +55,7 @@ async fn child() {
     assert!(error.is_backend() && text.contains("no space left"), "{error:?}");
     assert!(text.contains("store.db"), "{text}");
 
-    // What was acknowledged is there, and readers go on.
+    // Acknowledged writes are stored, and readers continue.
     assert_eq!(count(&store, "Staff").await, 300 + usize::try_from(number).unwrap());
     assert!(read(&store, "Staff", &format!("{:08}", number - 1)).await.unwrap().is_some());
     let again = insert(&store, "Staff", large(number)).await.unwrap_err();

@@ -6,7 +6,7 @@ use entable::backend::{Durability, Embedded};
 
 use crate::{count, create, insert, row, scratch};
 
-/// What a store that crashed now would hold.
+/// Returns the rows that a store which crashed now would hold.
 async fn after_a_crash(path: &Path) -> usize {
     let copy = path.with_extension("copy");
     fs::copy(path, &copy).unwrap();

@@ -53,8 +53,7 @@ fn holder() {
     drop(std::io::stdin().lines().next());
 }
 
-/// What may not be written is denied to everybody but the superuser, so the superuser becomes
-/// somebody else for it.
+/// Drops the rights of the superuser for a call, because the superuser may write every file.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn what_may_not_be_written_is_denied() {

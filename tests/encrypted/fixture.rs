@@ -102,7 +102,7 @@ pub(crate) async fn put(client: &Client, row: Row) {
     client.backend().apply(&batch).await.unwrap();
 }
 
-/// The same row with one property changed or taken out.
+/// Returns the row with one property changed or removed.
 pub(crate) fn with(row: &Row, name: &str, value: Option<Value>) -> Row {
     let mut bag = row.to_bag().unwrap();
     match value {

@@ -66,7 +66,7 @@ struct Person {
     age: i64,
 }
 
-/// The same without a copy, so that a patch is a merge that reads nothing.
+/// An entity without a copy, so that a patch is a merge without a read.
 #[derive(Debug, TableEntity)]
 #[table(name = "Staff", partition_key = "{department}", row_key = "{id:05}")]
 struct Alone {

@@ -81,7 +81,7 @@ struct Person {
     size: String,
 }
 
-/// The same row, its text of another type.
+/// The row with its text in another type.
 #[derive(Debug, Clone, TableEntity)]
 #[table(name = "Staff", entity_type = "Person", partition_key = "p", row_key = "{id:03}")]
 struct Quiet {

@@ -240,7 +240,7 @@ async fn sets_aggregates_and_dynamic_entities_see_plain_values() {
     let error = set.query(Filter::eq("PartitionKey", "Sales") & Filter::eq("Ssn", "777"));
     assert!(error.collect().await.unwrap_err().is_invalid());
 
-    // What was encrypted when it was read stays so when it is written back.
+    // A property that was encrypted when it was read is encrypted when it is written back.
     let mut read = dynamic.get("Sales", "other").await.unwrap().unwrap();
     assert_eq!(read.str("Ssn").unwrap(), "777");
     read.set("Plain", 2).set("Ssn", "888");

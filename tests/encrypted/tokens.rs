@@ -93,7 +93,7 @@ async fn a_changed_value_moves_the_copy_and_a_taken_one_is_a_unique_violation() 
     let one = people.replace(&one).await.unwrap();
     assert!(people.get(by_ssn("123-45-0001")).await.unwrap().is_none());
     let mut copy = people.get(by_ssn("new")).await.unwrap().unwrap();
-    // What was read through the copy is written by the primary.
+    // An entity that was read through the copy is written through the primary.
     copy.age = 31;
     people.replace(&copy).await.unwrap();
     let point = Person::primary().department("Sales").id(1);

@@ -110,7 +110,7 @@ async fn sealed_reservations_are_read_and_taken_over() {
             worker.drain().await.unwrap();
         }
         assert_eq!(worker.stats().open, 0, "{requests}");
-        // The same entity with the same secret, whether it is there or not.
+        // The entity keeps its own secret, whether it exists or not.
         let again = Person { note: Some("again".into()), ..person(1, "123-45-0001") };
         world.people.insert_or_replace(&again).await.unwrap();
         world.client.wait_for_copies().await;

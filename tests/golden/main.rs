@@ -85,7 +85,7 @@ async fn write(path: &Path) {
     store.compact().await.unwrap();
 }
 
-/// What every file of format 1 holds.
+/// Checks the rows that every file of format 1 holds.
 async fn check(path: &Path) {
     let clock = Arc::new(SteppedClock::new(Ticks::new(START).unwrap()));
     let store = Embedded::options().clock(clock).open(path).unwrap();

@@ -35,13 +35,13 @@ fn point() -> Point<Employee> {
     Employee::primary().department("Sales").id(223)
 }
 
-/// The same store through a client with keys.
+/// Opens the store through a client with keys.
 fn with_keys(store: &Store) -> Client {
     let keys = Keyring::from_bytes([7; 32]);
     Client::builder().backend(store.recorder.clone()).keys(keys).build().unwrap()
 }
 
-/// What the store holds, as a program without keys sees it.
+/// Returns the stored rows as a program without keys sees them.
 async fn raw(store: &Store, partition_key: &str, row_key: &str) -> Stored<DynamicEntity> {
     store.other.dynamic("Staff").get(partition_key, row_key).await.unwrap().unwrap()
 }

@@ -169,7 +169,7 @@ async fn j08_copies_follow_by_work_that_is_recorded_and_bears_repeating() -> Tes
         }
         let recorded = |(verb, key): &(Verb, String)| *verb == Verb::Insert && key == "~e2_000300";
         assert!(writes.iter().any(|request| matches!(request, Request::Apply { operations, .. } if operations.iter().any(recorded))));
-        // Whoever does the work once more changes nothing.
+        // A repetition of the work changes nothing.
         let before = store.rows("Staff", "email_Sales").await.len();
         let worker = store.client.worker();
         worker.drain().await?;

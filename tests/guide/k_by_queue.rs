@@ -15,7 +15,7 @@ use entable::{
         Backend, BoxFuture, Capabilities, Embedded, Memory, Read, Rows, Scan, TableNames,
         TableRequest,
     },
-    guide_page::Target,
+    table::Target,
     prelude::*,
 };
 use object_store::{ObjectStore, ObjectStoreExt, local::LocalFileSystem, memory::InMemory};
@@ -145,7 +145,7 @@ async fn k02_k05_step_4_writes_to_a_table_a_blob_or_a_file() -> TestResult {
     .await
 }
 
-/// What changes between the steps goes along: the version that was put is the one that goes.
+/// A change between the steps is not lost: only the state that was put is deleted.
 #[tokio::test]
 async fn k06_a_change_between_the_steps_is_not_lost() -> TestResult {
     struct Changes(Blobs, Table<Employee>, AtomicU32);

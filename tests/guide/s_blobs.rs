@@ -19,7 +19,7 @@ struct Employee {
     photo: String,
 }
 
-/// What has to go when the entity does not name it any more.
+/// A blob that has to be deleted when the entity does not name it any more.
 #[derive(Debug, Serialize, Deserialize, Message)]
 #[table(name = "DropPhoto", version = 1)]
 struct DropPhoto {
@@ -129,8 +129,8 @@ async fn s02_an_entity_and_its_blob_are_kept_consistent() -> TestResult {
     .await
 }
 
-/// The same with a queue between: what names the blob goes first, and a message that comes late, or
-/// twice, deletes nothing that is named.
+/// With a queue in between: the entity that names the blob is deleted first, and a message that comes
+/// late, or twice, deletes no blob that is named.
 #[tokio::test]
 async fn s02_a_late_message_deletes_no_blob_that_is_named() -> TestResult {
     on_both(async |store| {

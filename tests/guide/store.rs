@@ -66,7 +66,7 @@ impl Store {
         table
     }
 
-    /// What another program does right before the next write arrives.
+    /// Runs a step of another program right before the next write arrives.
     pub fn before_next_write(&self, step: impl Future<Output = ()> + Send + 'static) {
         self.between.steps.lock().unwrap().push_back(Box::pin(step));
     }

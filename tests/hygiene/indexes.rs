@@ -1,7 +1,7 @@
 //! Tests indexes and lists among names that generated code might use.
 #![allow(dead_code, non_snake_case, non_camel_case_types, reason = "hostile names")]
 
-/// What the generated code's names could be mistaken for.
+/// Names that could be confused with names of generated code.
 mod hostile {
     pub(super) struct Row;
     pub(super) struct Family;

@@ -15,7 +15,7 @@ pub(crate) struct Entity {
     pub(crate) version: usize,
 }
 
-/// What a write expects of the row.
+/// The condition that a write places on the row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expect {
     Any,

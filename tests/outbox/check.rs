@@ -149,7 +149,7 @@ async fn open_work_is_pending_and_no_finding() {
     assert_eq!(before.elapsed(), Duration::ZERO, "nothing was waited for");
 }
 
-/// What changes while a check waits is not reported: by the copy, by the primary, by open work.
+/// A mismatch that changes while a check waits is not reported: in the copy, the primary, or open work.
 #[tokio::test(start_paused = true)]
 async fn what_does_not_stand_still_is_not_reported() {
     let world = filled().await;

@@ -113,7 +113,7 @@ async fn entries_are_compared_and_mended() {
     ];
     assert_eq!(world.reported().await, expected);
     assert_eq!(world.staff.check().repair().await.unwrap(), 6);
-    // What is recorded is open work.
+    // The recorded repairs are open work.
     let report = world.staff.check().await.unwrap();
     assert!(report.is_clean() && report.progress.pending > 0, "{report:?}");
     world.recover().await;

@@ -62,7 +62,7 @@ async fn values_are_compared_and_mended() {
 async fn a_claimed_value_is_pending() {
     let world = filled().await;
     let rows = world.client.dynamic("Staff");
-    // What a writer leaves who died before its transaction.
+    // The rows that a writer leaves which died before its transaction.
     let taken = world.reservation("c@a.com").await.unwrap();
     let mut reserved = DynamicEntity::new("email_new@a.com", "email");
     for (name, value) in taken.properties().clone() {

@@ -283,7 +283,7 @@ async fn a_handler_that_hangs_holds_the_others_up_for_its_lease_at_most() {
     assert_eq!(worker.stats().applied, 30);
 }
 
-/// What the service says while it deletes a table is a conflict, and does not mean that a row is there.
+/// The service's answer while it deletes a table is a conflict, and does not mean that a row exists.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_lost_while_the_poison_table_is_being_deleted() {
     let memory = Memory::new().deleting_takes(Duration::from_secs(40));

@@ -110,7 +110,7 @@ impl World {
         rows.collect().await.unwrap().iter().map(|row| row.row_key().to_owned()).collect()
     }
 
-    /// What is open or fenced in the partition of the employees.
+    /// Returns the outbox rows in the partition of the employees.
     pub(crate) async fn open(&self) -> Vec<String> {
         let rows = self.rows("Staff", "Sales").await;
         rows.into_iter().filter(|key| key.starts_with("~e") && !key.starts_with("~e0_")).collect()

@@ -187,7 +187,7 @@ async fn a_moved_entity_is_in_the_list_from_its_new_place() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_over_old_data_is_rebuilt() {
-    /// The same rows before the lists were declared.
+    /// The entity of these rows before the lists were declared.
     #[derive(Debug, Clone, TableEntity)]
     #[table(
         name = "Staff",

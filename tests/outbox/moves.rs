@@ -203,7 +203,7 @@ impl Backend for Refusing {
     }
 }
 
-/// What fails for good every time is put aside, and the entity is free again.
+/// A move that fails permanently is put into the poison table, and the entity can be written again.
 #[tokio::test]
 async fn a_move_that_never_can_be_is_given_up() {
     let store = Refusing(Memory::new());

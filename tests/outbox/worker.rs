@@ -145,7 +145,7 @@ async fn a_running_worker_waits_for_the_writer_and_stops_when_told() {
     worker.run(tokio::time::sleep(Duration::from_millis(30))).await;
     assert_eq!((by_email(&world, 1).await, worker.stats().open), (0, 1));
     world.later(OutboxOptions::GRACE);
-    // What it remembers goes by its own clock, which is not stepped.
+    // The worker's memory uses its own clock, which is not stepped.
     let worker = world.client.worker().interval(Duration::from_millis(1));
     worker.run(tokio::time::sleep(Duration::from_millis(60))).await;
     assert_eq!(by_email(&world, 1).await, 1);

@@ -252,7 +252,7 @@ proptest! {
             };
             let (bound, real) = (operation.request_bytes().unwrap(), part(&operation).len());
             prop_assert!(real <= bound, "{} > {}", real, bound);
-            // The same row may come twice by chance.
+            // One row may come twice by chance.
             let _ = batch.push(operation);
         }
         let real = multipart(batch.operations()).len();

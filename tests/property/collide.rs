@@ -33,7 +33,7 @@ proptest! {
         of_a in three_values(),
         of_b in three_values(),
     ) {
-        // The same template with one segment exchanged for a literal.
+        // The template with one segment replaced by a literal.
         let mut segments = a.segments.to_vec();
         let at = at.index(segments.len());
         segments[at] = Segment::Literal(to.leak());

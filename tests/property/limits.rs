@@ -123,7 +123,7 @@ fn the_size_of_an_entity() {
         let mut builder = Row::build("P", "R");
         while left > 0 {
             let bytes = (left - 14).min(chunk.len());
-            // What is left over has to be room for a property.
+            // The remaining bytes have to be room for a property.
             let bytes = if (1..14).contains(&(left - 14 - bytes)) { bytes - 14 } else { bytes };
             builder.put(&names.next().unwrap(), ValueRef::Binary(&chunk[..bytes]));
             left -= bytes + 14;

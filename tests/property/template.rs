@@ -66,7 +66,7 @@ prop_compose! {
     }
 }
 
-/// What a part has of a secret text.
+/// Returns the form of a part for a secret text.
 fn token(text: &str) -> String {
     let key = IndexKey::from_root(&RootKey::from_bytes([7; 32]), 1);
     key.token("Table", "Field", ValueRef::String(text))

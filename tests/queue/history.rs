@@ -36,12 +36,12 @@ impl Clock for Skewed {
     }
 }
 
-/// What is known of one message.
+/// The known state of one message.
 #[derive(Debug, Default)]
 struct Fate {
     /// Whether its sender got the answer that it is stored.
     sent: bool,
-    /// Who has it, and until when.
+    /// The receiver that has it, and until when.
     holder: Option<(u64, Instant)>,
     /// How often an answer said that it is gone: deleted, or put aside.
     gone: u32,
@@ -146,7 +146,7 @@ async fn receive(queue: TableQueue, mut random: Random, ledger: Arc<Mutex<Ledger
                     fate.holder = Some((own, message.until()));
                 }
                 5 => {
-                    // Whoever gives it back does not have it, whatever comes of it.
+                    // A receiver that gives it back does not have it, whatever the answer.
                     let body = message.body().to_owned();
                     ledger.lock().unwrap().fates.entry(body).or_default().holder = None;
                     drop(queue.extend(&mut message, Duration::ZERO, None).await);
@@ -213,7 +213,7 @@ async fn history(seed: u64, without: Option<QueueGuard>) -> Result<(), String> {
     })
 }
 
-/// What is left is received and deleted; then every message was gone once.
+/// Receives and deletes the remaining messages; then every message was deleted once.
 async fn finish(world: &World, quiet: &TableQueue, is_strict: bool) -> Result<(), String> {
     for _ in 0..8 {
         sleep(LEASE + Duration::from_secs(1)).await;

@@ -46,7 +46,7 @@ async fn drain_counts_every_message_on_one_row() {
     drained(Memory::new()).await;
 }
 
-/// The same for a worker that runs: it waits a little longer each time.
+/// A running worker waits a little longer after each lost race.
 #[tokio::test(start_paused = true)]
 async fn run_counts_every_message_on_one_row() {
     let world = World::new();
@@ -65,7 +65,7 @@ async fn run_counts_every_message_on_one_row() {
     assert!(queue.poisoned(32).await.unwrap().is_empty());
 }
 
-/// What never goes well is the error of a drain, in bounded time, and no poison.
+/// A message that always loses its race is the error of a drain, in bounded time, and no poison.
 #[tokio::test(start_paused = true)]
 async fn drain_returns_what_never_passes() {
     let world = World::new();

@@ -114,8 +114,8 @@ async fn without_a_date_a_message_is_late_and_not_lost() {
     right.delete(&received[0]).await.unwrap();
 }
 
-/// What a slow clock left among the rows that are due is hidden by the store's own clock, and what
-/// stands behind it is found.
+/// A message that a slow clock left among the due rows is hidden by the store's own clock, and the
+/// messages behind it are found.
 #[tokio::test]
 async fn what_a_slow_clock_hid_is_hidden() {
     let world = World::new();

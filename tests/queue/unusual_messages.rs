@@ -16,7 +16,7 @@ struct Letter {
     text: String,
 }
 
-/// What no program is prepared for: reading it panics.
+/// A message whose reading panics.
 #[derive(Debug, Serialize)]
 struct Mine;
 

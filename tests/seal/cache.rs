@@ -154,7 +154,7 @@ async fn many_who_wait_share_a_failure_and_later_ones_ask_again() {
     assert_eq!(keys.asked(), 2);
 }
 
-/// Whoever asks may go away; the next one in line asks in its place.
+/// A request whose caller is dropped is repeated by the next waiter.
 #[tokio::test(start_paused = true)]
 async fn a_dropped_flight_strands_nobody() {
     let (keys, _, cache, scope) = cached(3600);

@@ -110,7 +110,7 @@ fn a_value_stays_at_its_place() {
         ValueBinding { partition_key: "sales", ..PLACE },
         ValueBinding { row_key: "00002", ..PLACE },
         ValueBinding { property: "Note", ..PLACE },
-        // The same bytes in a row, cut elsewhere.
+        // These bytes in a row, cut at another position.
         ValueBinding { partition_key: "Sales0", row_key: "0001", ..PLACE },
         ValueBinding { table: "PeopleS", partition_key: "ales", ..PLACE },
         ValueBinding { row_key: "", property: "00001Ssn", ..PLACE },

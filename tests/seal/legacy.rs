@@ -67,7 +67,7 @@ fn row(vector: &Json) -> Row {
     row_with(vector, |_| {})
 }
 
-/// What the key does not open, with the whole text of the error.
+/// Rows that the key does not open, with the whole text of the error.
 fn unreadable(row: &Row) -> String {
     let error = decrypt_row(&keys(), row).unwrap_err();
     assert_eq!(error.seal_fault(), Some(SealFault::Authentication), "{error:?}");

@@ -283,7 +283,7 @@ async fn h13_the_client_joins_with_a_small_table() -> Result<(), Error> {
     Ok(())
 }
 
-/// What every person has.
+/// The fields of every person.
 #[derive(Debug, Clone, PartialEq, Properties)]
 pub struct Person {
     pub first_name: String,

@@ -5,7 +5,7 @@ use entable::{
     prelude::*,
 };
 
-/// What the department copies.
+/// The fields that the department copies.
 #[derive(Debug, Clone, PartialEq, Properties)]
 pub struct Contact {
     pub first_name: String,

@@ -27,7 +27,7 @@ use writer::Writer;
 /// Verbs of each writer.
 const STEPS: usize = 8;
 
-/// What a history is made of.
+/// The parameters of a history.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     seed: u64,

@@ -85,7 +85,7 @@ pub(crate) struct State {
 
 #[derive(Debug, Default)]
 struct Log {
-    /// What each write of a primary made of it, in order.
+    /// The state of each primary after each write, in order.
     entries: Vec<(String, Option<State>)>,
 }
 
@@ -121,7 +121,7 @@ impl Observed {
         std::iter::once(first).chain(later).collect()
     }
 
-    /// What the primary was before the write that gave it that version.
+    /// Returns the state of the primary before the write that gave it that ETag.
     pub(crate) fn before(&self, row_key: &str, etag: &ETag) -> Option<State> {
         let log = self.log.lock().unwrap();
         let is_it = |(key, state): &(String, Option<State>)| {
@@ -197,7 +197,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// What is there.
+    /// Returns the stored rows.
     pub(crate) async fn found(client: &Client) -> Self {
         let mut layout = Self::default();
         for row in client.dynamic(TABLE).query(Keys::partition(PARTITION)).collect().await.unwrap()
@@ -214,7 +214,7 @@ impl Layout {
         layout
     }
 
-    /// What there has to be, given the primaries: written down by hand, not derived.
+    /// Returns the rows that the primaries require, computed by hand and not by the library.
     pub(crate) async fn expected(table: &Table<Person>) -> Self {
         let mut layout = Self::default();
         for person in table.query(Person::scan()).collect().await.unwrap() {

@@ -17,7 +17,7 @@ pub(crate) struct Writer {
     pub(crate) history: Vec<String>,
 }
 
-/// What a verb is about, for judging its answer.
+/// The target of a verb, for judging its answer.
 #[derive(Debug, Clone)]
 enum Intent {
     Insert(Person),

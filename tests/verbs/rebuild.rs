@@ -17,7 +17,7 @@ use entable::{
 
 use super::copies::{Person, person};
 
-/// The same rows, in a program that knows no index yet.
+/// The entity of these rows in a program that knows no index yet.
 #[derive(Debug, Clone, TableEntity)]
 #[table(
     name = "Staff",

@@ -48,7 +48,7 @@ async fn what_is_wrong_in_the_partition_is_mended_whatever_stands_elsewhere() ->
     let report = staff.check().await?;
     assert!(report.is_clean(), "{:?}", report.findings);
     assert_eq!(report.progress.primaries, 3);
-    // What is wrong in the partition is mended, whatever stands elsewhere.
+    // Local mismatches are mended, whatever the remote rows are.
     let rows = client.dynamic("Staff");
     rows.delete("Sales", "name_Jones_000002", Condition::Any).await?;
     rows.delete("Sales", "town_Rome", Condition::Any).await?;

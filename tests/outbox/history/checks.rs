@@ -62,7 +62,7 @@ async fn damage(client: Client, mut random: Random, damaged: Damaged) {
     }
 }
 
-/// What a check reports that was never damaged.
+/// Returns the findings of a check about rows that were never damaged.
 async fn mend(client: Client, mut random: Random, damaged: Damaged) -> Result<(), String> {
     let staff = client.table::<Employee>();
     loop {

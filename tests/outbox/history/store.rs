@@ -70,7 +70,7 @@ impl Clock for SkewedClock {
     }
 }
 
-/// What all actors share.
+/// The state that all actors share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) memory: Memory,
@@ -115,7 +115,7 @@ impl Shared {
 /// The actor whose requests take no time and never fail.
 pub(super) const WATCHER: &str = "watcher";
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Good,
@@ -148,7 +148,7 @@ impl Way {
         }
     }
 
-    /// The same for an actor who reads too much to bear that every other reading fails.
+    /// Chooses faults for an actor that reads too much to succeed if every other read fails.
     pub(super) fn reading_well(self) -> Self {
         Self { reads_well: true, ..self }
     }

@@ -40,7 +40,7 @@ impl Person {
     }
 }
 
-/// What a history is about.
+/// The kind of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum About {
     /// Each writer has entities of its own, all want the same values.
@@ -51,7 +51,7 @@ enum About {
     Moves,
 }
 
-/// What is known of an entity; `None`: nothing, since the answer to a write was lost.
+/// The known state of an entity; `None` if the answer to a write was lost.
 type Acknowledged = Arc<Mutex<BTreeMap<(String, u8), Option<Option<Person>>>>>;
 
 struct Writer {
@@ -100,7 +100,7 @@ impl Writer {
         }
     }
 
-    /// What is known of an entity, changed.
+    /// Changes the known state of an entity.
     fn changed(&self, at: (&str, u8), change: impl FnOnce(&mut Person)) -> Option<Option<Person>> {
         let all = self.acknowledged.lock().unwrap();
         let mut now = all.get(&(at.0.to_owned(), at.1)).cloned().flatten();

@@ -102,13 +102,13 @@ impl World {
         row.map(Stored::into_inner)
     }
 
-    /// What is open in the partition of the people.
+    /// Returns the outbox rows in the partition of the people.
     pub(crate) async fn open(&self) -> Vec<String> {
         let rows = self.rows("Staff", "empid_Sales").await;
         rows.into_iter().filter(|key| key.starts_with("~e") && !key.starts_with("~e0_")).collect()
     }
 
-    /// What is left is done, and looked at once more.
+    /// Finishes the open work, and its second look.
     pub(crate) async fn recover(&self) {
         self.client.wait_for_copies().await;
         let worker = self.client.worker();

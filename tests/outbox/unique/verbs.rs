@@ -44,7 +44,7 @@ fn point(id: u32) -> Point<Person> {
     Person::primary().department("Sales").id(id)
 }
 
-/// Who has the email, by the reservation and by what is read through the index.
+/// Returns the holder of the email, by the reservation and by a read through the index.
 async fn holder(world: &World, email: &str) -> Option<u32> {
     world.client.wait_for_copies().await;
     let found = world.staff.get(by_email(email)).await.unwrap().map(|one| one.id);
@@ -157,7 +157,7 @@ async fn a_transaction_hands_values_over() {
     egt.delete_at::<Person>(point(3)).unwrap().insert(&person(4, "b@a.com")).unwrap();
     egt.commit().await.unwrap();
     assert_eq!(holder(&world, "b@a.com").await, Some(4));
-    // What was taken over goes back where the transaction fails.
+    // A reservation that was taken over goes back if the transaction fails.
     let mut egt = staff.transaction();
     egt.delete_at::<Person>(point(4)).unwrap().insert(&person(5, "b@a.com")).unwrap();
     egt.insert(&person(2, "c@a.com")).unwrap();

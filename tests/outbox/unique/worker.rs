@@ -4,7 +4,7 @@ use entable::{OutboxOptions, prelude::*};
 
 use super::{World, by_email, person};
 
-/// The same entity, before it had the indexes.
+/// The entity before it had the indexes.
 mod before {
     use entable::prelude::*;
 
