@@ -70,8 +70,7 @@ fn every_link_leads_somewhere() {
             links += 1;
             let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
             let path = workspace().join(&page);
-            let path =
-                if file.is_empty() { path } else { path.parent().unwrap().join(file) };
+            let path = if file.is_empty() { path } else { path.parent().unwrap().join(file) };
             let is_there = match fs::read_to_string(&path) {
                 Ok(found) => anchor.is_empty() || anchors(&found).contains(anchor),
                 Err(_) => path.is_dir() && anchor.is_empty(),

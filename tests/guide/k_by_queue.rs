@@ -15,8 +15,8 @@ use entable::{
         Backend, BoxFuture, Capabilities, Embedded, Memory, Read, Rows, Scan, TableNames,
         TableRequest,
     },
-    table::Target,
     prelude::*,
+    table::Target,
 };
 use object_store::{ObjectStore, ObjectStoreExt, local::LocalFileSystem, memory::InMemory};
 use serde::{Deserialize, Serialize};
