@@ -1,24 +1,24 @@
-//! Random numbers: for ids that are never used twice, and for waits that do not meet.
+//! Random numbers, for unique ids and for waits that differ between writers.
 
 use std::sync::{Mutex, PoisonError};
 
 use uuid::Uuid;
 
-/// Where random numbers come from: the system, or a seed, so that a history can be played again.
+/// A source of random numbers: the operating system, or a seed that makes a test repeatable.
 #[derive(Debug, Default)]
 pub(crate) struct RandomSource(Option<Mutex<u64>>);
 
 impl RandomSource {
-    /// The same numbers for the same seed.
+    /// Creates a source whose numbers depend on `seed` alone.
     pub(crate) fn seeded(seed: u64) -> Self {
         Self(Some(Mutex::new(seed)))
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub(crate) fn number(&self) -> u64 {
         let Some(state) = &self.0 else {
             let (high, low) = (Uuid::new_v4().as_u128(), Uuid::new_v4().as_u128());
-            // The last 48 bits of such an id are random, all of them.
+            // A version 4 UUID has fixed bits, but none among its last 48.
             let bits = (high << 16) ^ (low & 0xffff_ffff);
             return (bits & u128::from(u64::MAX)) as u64;
         };
@@ -30,12 +30,12 @@ impl RandomSource {
         mixed ^ (mixed >> 31)
     }
 
-    /// A source of its own, from the same seed where there is one.
+    /// Creates an independent source; its seed comes from this source if this one has a seed.
     pub(crate) fn fork(&self) -> Self {
         if self.0.is_some() { Self::seeded(self.number()) } else { Self::default() }
     }
 
-    /// An id of 96 random bits, as 24 hex digits.
+    /// Returns an id of 96 random bits as 24 hex digits.
     pub(crate) fn id(&self) -> String {
         let (high, low) = (self.number(), self.number());
         format!("{high:016x}{:08x}", low >> 32)
