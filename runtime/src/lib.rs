@@ -3,6 +3,7 @@
 //! A module uses only modules that stand above it in this list.
 
 // Floor 0: nothing below.
+mod address;
 pub mod error;
 pub mod limits;
 mod random;

@@ -14,12 +14,12 @@ use super::{
     state::Outbox,
 };
 use crate::{
+    address::{RowAddress, RowAt},
     batch::{Condition, Operation},
     error::{Error, ErrorKind, Result},
     plan::outbox::{
-        ClaimedKey, CopyAddress, MAX_CLAIMED_KEYS, Owner, Place, claim_row_key, copy_with_owner,
-        insert_claim, kill_claim, reservation_row, reserve_existing, reserving_claim,
-        with_new_etag,
+        ClaimedKey, CopyAddress, MAX_CLAIMED_KEYS, claim_row_key, copy_with_owner, insert_claim,
+        kill_claim, reservation_row, reserve_existing, reserving_claim, with_new_etag,
     },
     row::{ETag, Row},
     store::backoff,
@@ -65,7 +65,7 @@ impl Claims {
         outbox: &Outbox,
         table: &str,
         commit: &mut FastPath,
-        from: Option<Place>,
+        from: Option<RowAddress>,
     ) -> Result<Option<Self>> {
         let wanted_keys = commit.wanted_keys();
         let Some(partition_key) = commit.dirty().next().map(|dirty| dirty.partition_key.clone())
@@ -133,20 +133,18 @@ impl Claims {
         refused.map_or(Ok(()), Err)
     }
 
-    fn place(&self, wanted: &WantedKey) -> Place {
-        Place::new(&self.table, &self.partition_key, &wanted.primary)
+    fn place<'c>(&'c self, wanted: &'c WantedKey) -> RowAt<'c> {
+        RowAt::new(&self.table, &self.partition_key, &wanted.primary)
     }
 
     /// The reservation of one key, in the version that the store gave it.
     async fn reserve(&self, outbox: &Outbox, wanted: &WantedKey) -> Result<Row, Refused> {
         let place = self.place(wanted);
-        let Place { table, partition_key, row_key } = &place;
-        let owner = Owner { table, partition_key, row_key };
-        let copy = copy_with_owner(&wanted.copy, wanted.kinds, owner, None)?;
+        let copy = copy_with_owner(&wanted.copy, wanted.kinds, place, None)?;
         let contender = OccupiedKey {
             outbox,
-            table,
-            place: &place,
+            table: &self.table,
+            place,
             releasing: &self.releasing,
             name: &wanted.name,
             kinds: wanted.kinds,
@@ -209,9 +207,9 @@ impl Claims {
         wanted: &WantedKey,
         copy: &Row,
         found: &Row,
-        from: Option<&Place>,
+        from: Option<&RowAddress>,
     ) -> Result<Row> {
-        let is_own = from.is_none_or(|from| from.is_same_row(&self.place(wanted)));
+        let is_own = from.is_none_or(|from| from.at().is_same_row(self.place(wanted)));
         if is_own && !wanted.kinds.schema.sealed {
             let operation = reserve_existing(found, &self.id)?;
             let request = outbox.store.apply_one(&wanted.name.table, operation);

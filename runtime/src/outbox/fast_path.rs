@@ -16,12 +16,12 @@ use super::{
     state::Outbox,
 };
 use crate::{
-    backend::Read,
+    address::RowAt,
     batch::{Condition, Operation},
     error::{Error, ErrorKind, Result},
     plan::outbox::{
-        CopyAddress, CopyChange, CopyStep, DirtyRow, ListAddress, ListMembership, Owner, Place,
-        plan_step, reserving_claim,
+        CopyAddress, CopyChange, CopyStep, DirtyRow, ListAddress, ListMembership, plan_step,
+        reserving_claim,
     },
     row::{ETag, Row},
     store::lists::{Lists, find_lists, need_blobs},
@@ -100,11 +100,13 @@ impl FastPath {
     /// The unique keys that primaries leave.
     pub(crate) fn left(&self, table: &str, partition_key: &str) -> Vec<ReleasedKey> {
         let of_entity = |entity: &Entity| {
-            let place = Place::new(table, partition_key, &entity.dirty.primary);
+            let place = RowAt::new(table, partition_key, &entity.dirty.primary);
             let leaves = |one: &&CopyChange| one.kinds.copy.unique && one.wanted.is_none();
             let left = entity.dirty.copy_changes.iter().filter(leaves);
-            let left = left
-                .map(|one| ReleasedKey { place: place.clone(), name: Some(one.address.clone()) });
+            let left = left.map(|one| ReleasedKey {
+                place: place.to_owned(),
+                name: Some(one.address.clone()),
+            });
             left.collect::<Vec<_>>()
         };
         self.entities.iter().flat_map(of_entity).collect()
@@ -234,7 +236,7 @@ impl FastPath {
         found: Option<&Row>,
     ) -> Result<bool> {
         let DirtyRow { partition_key, primary, .. } = &entity.dirty;
-        let owner = Owner { table: &self.table, partition_key, row_key: primary };
+        let owner = RowAt { table: &self.table, partition_key, row_key: primary };
         let CopyChange { address: name, kinds, wanted, .. } = copy_change;
         let again = match outbox.guards.holds(Guard::DestinationFirst) {
             true => None,
@@ -290,8 +292,7 @@ async fn found(outbox: &Outbox, copy_change: &CopyChange) -> Result<Option<Row>>
 
 /// A row elsewhere as it is.
 pub(crate) async fn read_row(outbox: &Outbox, name: &CopyAddress) -> Result<Option<Row>> {
-    let CopyAddress { table, partition_key, row_key, .. } = name;
-    outbox.store.read(Read { table, partition_key, row_key, select: None }).await
+    outbox.store.row(name.at()).await
 }
 
 fn unread() -> Error {

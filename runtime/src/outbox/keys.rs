@@ -1,10 +1,6 @@
 //! The keys of unique remote indexes that one transaction takes and releases.
 
-use crate::{
-    entity::CopyFamily,
-    plan::outbox::{CopyAddress, Place},
-    row::Row,
-};
+use crate::{address::RowAddress, entity::CopyFamily, plan::outbox::CopyAddress, row::Row};
 
 /// A key that the transaction takes.
 #[derive(Debug, Clone)]
@@ -20,7 +16,7 @@ pub(crate) struct WantedKey {
 /// A primary that leaves a key.
 #[derive(Debug, Clone)]
 pub(crate) struct ReleasedKey {
-    pub(crate) place: Place,
+    pub(crate) place: RowAddress,
     /// Which one; `None`: all that it has, since it moves.
     pub(crate) name: Option<CopyAddress>,
 }

@@ -8,7 +8,7 @@ use super::{
     state::Outbox,
 };
 use crate::{
-    backend::Read,
+    address::RowAt,
     entity::Schema,
     error::{Error, ErrorKind, Result},
     plan::{
@@ -17,7 +17,7 @@ use crate::{
             Arrival, MoveMessage, abort, delete_source, insert_target, move_id, unmark,
             update_target,
         },
-        outbox::{Place, insert_receipt, receipt_row_key},
+        outbox::{insert_receipt, receipt_row_key},
     },
     row::Row,
     store::backoff,
@@ -71,40 +71,39 @@ impl MoveJob<'_> {
     /// Gives the move up: where nothing arrived yet the entity stays, and can be written again. Its
     /// row is taken as it is: it may be what cannot be read.
     pub(crate) async fn give_up(&self) -> Result<()> {
-        let (table, partition_key, row_key) =
-            (self.table, self.partition_key, &*self.journey.row_key);
-        let read = Read { table, partition_key, row_key, select: None };
-        let Some(source) = self.outbox.store.read(read).await? else { return Ok(()) };
+        let Some(source) = self.outbox.store.row(self.source_at()).await? else { return Ok(()) };
         if !matches!(move_id(&source), Ok(Some(id)) if id == self.id) || self.has_arrived().await? {
             return Ok(());
         }
         let operation = unmark(&source)?;
-        match self.outbox.store.apply_one(table, operation).await {
+        match self.outbox.store.apply_one(self.table, operation).await {
             Err(error) if !error.is_not_found() => Err(error),
             _ => Ok(()),
         }
     }
 
     async fn has_arrived(&self) -> Result<bool> {
-        let MoveMessage { to_table: table, to_partition: partition_key, .. } = self.journey;
-        let row_key = &*receipt_row_key(self.id);
-        match self.outbox.store.read(Read { table, partition_key, row_key, select: None }).await {
-            Err(error) if error.is_table_missing() => Ok(false),
-            receipt => Ok(receipt?.is_some()),
-        }
+        let MoveMessage { to_table, to_partition, .. } = self.journey;
+        let receipt_row_key = receipt_row_key(self.id);
+        let receipt = RowAt::new(to_table, to_partition, &receipt_row_key);
+        Ok(self.outbox.store.row_or_no_table(receipt).await?.is_some())
+    }
+
+    /// Returns the address that the entity leaves.
+    fn source_at(&self) -> RowAt<'_> {
+        RowAt::new(self.table, self.partition_key, &self.journey.row_key)
     }
 
     /// The entity where it was, as long as it is on this way.
     async fn source(&self) -> Result<Option<Row>> {
-        let row = self.read(self.table, self.partition_key, &self.journey.row_key).await?;
+        let row = self.read(self.source_at()).await?;
         Ok(row.filter(|row| matches!(move_id(row), Ok(Some(id)) if id == self.id)))
     }
 
     /// A row in its plain form: where it arrives it is encrypted for its own keys.
-    async fn read(&self, table: &str, partition_key: &str, row_key: &str) -> Result<Option<Row>> {
-        let read = Read { table, partition_key, row_key, select: None };
-        match self.outbox.store.read(read).await? {
-            Some(row) => self.outbox.store.opened(table, row, self.schema).await.map(Some),
+    async fn read(&self, at: RowAt<'_>) -> Result<Option<Row>> {
+        match self.outbox.store.row(at).await? {
+            Some(row) => self.outbox.store.opened(at.table, row, self.schema).await.map(Some),
             None => Ok(None),
         }
     }
@@ -125,7 +124,7 @@ impl MoveJob<'_> {
 
     async fn arrive(&self, flight: WriteDeadline, source: &Row) -> Result<(), Stop> {
         let MoveMessage { to_table, to_partition, to_row, .. } = self.journey;
-        let from = Place::new(self.table, self.partition_key, &self.journey.row_key);
+        let from = self.source_at().to_owned();
         let arrival = Arrival { id: self.id.to_owned(), from };
         let effect =
             insert_target(self.schema, source, self.journey, &arrival).map_err(Stop::For)?;
@@ -141,7 +140,8 @@ impl MoveJob<'_> {
         if !error.ends_move() {
             return Err(Stop::Now(error));
         }
-        let receipt = self.read(to_table, to_partition, &receipt_row_key(self.id)).await;
+        let receipt_row_key = receipt_row_key(self.id);
+        let receipt = self.read(RowAt::new(to_table, to_partition, &receipt_row_key)).await;
         match receipt {
             Ok(Some(_)) => {}
             Ok(None) => return Err(Stop::For(error)),
@@ -149,7 +149,9 @@ impl MoveJob<'_> {
             Err(error) => return Err(Stop::Now(error)),
         }
         // It arrived before; a writer that knows nothing of moves may have changed the source since.
-        let Some(target) = self.read(to_table, to_partition, to_row).await? else { return Ok(()) };
+        let Some(target) = self.read(RowAt::new(to_table, to_partition, to_row)).await? else {
+            return Ok(());
+        };
         match update_target(self.schema, source, &target, self.journey, &arrival)? {
             None => Ok(()),
             Some(effect) => self

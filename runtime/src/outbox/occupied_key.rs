@@ -2,10 +2,11 @@
 
 use super::{keys::ReleasedKey, state::Outbox};
 use crate::{
+    address::{RowAddress, RowAt},
     batch::{Condition, Operation},
     entity::CopyFamily,
     error::{Error, ErrorKind, Result},
-    plan::outbox::{CopyAddress, Place, owner_of_copy, previous_owner, reserving_claim},
+    plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reserving_claim},
     row::Row,
     store::derive::{held_by, is_open},
 };
@@ -13,7 +14,7 @@ use crate::{
 /// What to do about a row in the way.
 pub(crate) enum OccupiedKeyAction {
     /// It is the primary's own, or one that is handed over: take it over; from whom.
-    Adopt(Option<Place>),
+    Adopt(Option<RowAddress>),
     /// Nobody's any more.
     Remove(Operation),
     /// Another write of the same primary, or of one that leaves the key, is under way.
@@ -28,7 +29,7 @@ pub(crate) enum OccupiedKeyAction {
 pub(crate) struct OccupiedKey<'c> {
     pub(crate) outbox: &'c Outbox,
     pub(crate) table: &'c str,
-    pub(crate) place: &'c Place,
+    pub(crate) place: RowAt<'c>,
     pub(crate) releasing: &'c [ReleasedKey],
     pub(crate) name: &'c CopyAddress,
     pub(crate) kinds: CopyFamily,
@@ -42,14 +43,14 @@ impl OccupiedKey<'_> {
                 self.violation("a row that does not tell whose it is"),
             ));
         };
-        let is_own = owner.is_same_row(self.place);
+        let is_own = owner.at().is_same_row(self.place);
         if let Some(id) = reserving_claim(found)?
-            && is_open(&self.outbox.store, &owner, id).await? == Some(true)
+            && is_open(&self.outbox.store, owner.at(), id).await? == Some(true)
         {
             let pending = "the entity `{}`, whose write is pending";
-            return Ok(match is_own || self.is_heir_of(&owner) {
+            return Ok(match is_own || self.is_heir_of(owner.at()) {
                 true => OccupiedKeyAction::Busy,
-                false => OccupiedKeyAction::Pending(self.held(&owner, pending)),
+                false => OccupiedKeyAction::Pending(self.held(owner.at(), pending)),
             });
         }
         let from = previous_owner(found)?;
@@ -58,12 +59,12 @@ impl OccupiedKey<'_> {
         }
         // One that was taken over, and whose claim is dead, is still of whom it was taken from.
         for owner in [owner].into_iter().chain(from) {
-            if !self.holds(&owner).await? {
+            if !self.holds(owner.at()).await? {
                 continue;
             }
-            return Ok(match self.is_heir_of(&owner) || owner.is_same_row(self.place) {
+            return Ok(match self.is_heir_of(owner.at()) || owner.at().is_same_row(self.place) {
                 true => OccupiedKeyAction::Adopt(Some(owner)),
-                false => OccupiedKeyAction::Violation(self.held(&owner, "the entity `{}`")),
+                false => OccupiedKeyAction::Violation(self.held(owner.at(), "the entity `{}`")),
             });
         }
         let seen = Condition::for_etag(found.etag());
@@ -71,12 +72,12 @@ impl OccupiedKey<'_> {
         Ok(OccupiedKeyAction::Remove(delete))
     }
 
-    fn is_heir_of(&self, owner: &Place) -> bool {
+    fn is_heir_of(&self, owner: RowAt<'_>) -> bool {
         let leaves = |left: &ReleasedKey| left.name.as_ref().is_none_or(|name| name == self.name);
-        self.releasing.iter().any(|left| left.place.is_same_row(owner) && leaves(left))
+        self.releasing.iter().any(|left| left.place.at().is_same_row(owner) && leaves(left))
     }
 
-    async fn holds(&self, owner: &Place) -> Result<bool> {
+    async fn holds(&self, owner: RowAt<'_>) -> Result<bool> {
         let held = held_by(&self.outbox.store, owner, self.kinds.schema, self.name).await;
         match held {
             Ok(held) => Ok(held.is_some()),
@@ -86,9 +87,9 @@ impl OccupiedKey<'_> {
         }
     }
 
-    fn held(&self, owner: &Place, who: &str) -> Error {
+    fn held(&self, owner: RowAt<'_>, who: &str) -> Error {
         let who = who.replace("{}", &owner.row_key.escape_debug().to_string());
-        self.violation(&who).held_by(&owner.partition_key, &owner.row_key)
+        self.violation(&who).held_by(owner.partition_key, owner.row_key)
     }
 
     fn violation(&self, who: &str) -> Error {

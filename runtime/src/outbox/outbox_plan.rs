@@ -6,12 +6,13 @@ use super::{
     claims::Claims, fast_path::FastPath, guard::Guard, registration::fence, state::Outbox,
 };
 use crate::{
+    address::RowAddress,
     batch::{Operation, Written},
     entity::BackgroundWork,
     error::{Error, Result},
     plan::{
         Effect, Role, TransactionPlan,
-        outbox::{Fence, Place, dirty_rows_of},
+        outbox::{Fence, dirty_rows_of},
     },
 };
 
@@ -27,7 +28,7 @@ pub(crate) struct ExtraRows {
     /// Whether there are messages among them, which a fence has to stand for.
     pub(crate) has_messages: bool,
     /// Where an entity comes from that moves here: its unique values come with it.
-    pub(crate) from: Option<Place>,
+    pub(crate) from: Option<RowAddress>,
 }
 
 /// The rows of the outbox that go with a transaction.
@@ -40,7 +41,7 @@ pub(crate) struct OutboxPlan<'n> {
     fence: Option<Fence>,
     registrations: u32,
     /// Where an entity comes from that moves here.
-    from: Option<Place>,
+    from: Option<RowAddress>,
 }
 
 impl<'n> OutboxPlan<'n> {

@@ -1,15 +1,11 @@
 //! Settling reservations: each goes to who holds its key by now, or away.
 
-use super::{
-    deadline::WriteDeadline,
-    fast_path::{guarded, read_row},
-    guard::Guard,
-    state::Outbox,
-};
+use super::{deadline::WriteDeadline, fast_path::guarded, guard::Guard, state::Outbox};
 use crate::{
+    address::{RowAddress, RowAt},
     batch::{Condition, Operation},
     error::{Error, ErrorKind, Result},
-    plan::outbox::{ClaimedKey, Place, previous_owner, reserving_claim},
+    plan::outbox::{ClaimedKey, previous_owner, reserving_claim},
     store::{backoff, derive::held_by},
 };
 
@@ -29,23 +25,19 @@ pub(crate) async fn settle(
     };
     for attempt in 0..backoff::ATTEMPTS {
         let flight = WriteDeadline::begin(outbox);
-        let found = match read_row(outbox, name).await {
-            // Nothing is reserved in a table that is gone.
-            Err(error) if error.is_table_missing() => return Ok(()),
-            found => found?,
-        };
-        let Some(found) = found else { return Ok(()) };
+        // Nothing is reserved in a table that does not exist.
+        let Some(found) = outbox.store.row_or_no_table(name.at()).await? else { return Ok(()) };
         if reserving_claim(&found)? != Some(id) {
             return Ok(());
         }
         let seen = Condition::for_etag(found.etag());
-        let mut holders = vec![Place::new(table, partition_key, primary)];
+        let mut holders = vec![RowAt::new(table, partition_key, primary).to_owned()];
         holders.extend(previous_owner(&found)?);
         let mut operation =
             Operation::delete(found.partition_key(), found.row_key(), seen.clone())?;
         let mut kinds = kinds;
         let restores = outbox.guards.holds(Guard::ReleaseRestores);
-        for place in holders.iter().filter(|_| restores) {
+        for place in holders.iter().map(RowAddress::at).filter(|_| restores) {
             if let Some(held) = held_by(&outbox.store, place, schema, name).await? {
                 operation = Operation::replace(held.stored(place)?, seen);
                 kinds = held.kinds;

@@ -3,8 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{effect::Effect, outbox::Place, tokens::Tokens};
+use super::{effect::Effect, tokens::Tokens};
 use crate::{
+    address::RowAddress,
     batch::{Condition, Operation},
     edm::ValueRef,
     entity::{EntityRows, Message, Recognition, Schema, Stored, TableEntity, read_any_version},
@@ -60,10 +61,10 @@ pub(crate) fn moving_error(row: &Row) -> Error {
 }
 
 /// The move that inserted a row, and the row's source.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Arrival {
     pub(crate) id: String,
-    pub(crate) from: Place,
+    pub(crate) from: RowAddress,
 }
 
 impl Arrival {
@@ -73,16 +74,21 @@ impl Arrival {
         let parsed: Option<[String; 5]> = serde_json::from_str(text).ok();
         Ok(parsed.map(|[id, table, partition_key, row_key, _]| Self {
             id,
-            from: Place { table, partition_key, row_key },
+            from: RowAddress { table, partition_key, row_key },
         }))
     }
 
     /// Writes the arrival and the source's ETag as JSON.
     fn to_json(&self, source: &Row) -> String {
         let version = source.etag().map(|etag| etag.to_string()).unwrap_or_default();
-        let Place { table, partition_key, row_key } = &self.from;
+        let [table, partition_key, row_key] = self.from.at().texts();
         serde_json::Value::from(vec![&*self.id, table, partition_key, row_key, &version])
             .to_string()
+    }
+
+    /// Returns whether both are one move from one source, by exact text.
+    fn is_same_move(&self, other: &Self) -> bool {
+        self.id == other.id && self.from.at().texts() == other.from.at().texts()
     }
 }
 
@@ -205,7 +211,7 @@ pub(crate) fn update_target(
     journey: &MoveMessage,
     arrival: &Arrival,
 ) -> Result<Option<Effect>> {
-    let is_other = Arrival::from_row(target)?.as_ref() != Some(arrival);
+    let is_other = !Arrival::from_row(target)?.is_some_and(|found| found.is_same_move(arrival));
     if is_other || target.get(MOVED_BY)? == Some(ValueRef::String(&arrival.to_json(source))) {
         return Ok(None);
     }

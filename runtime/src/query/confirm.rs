@@ -36,7 +36,7 @@ pub(crate) async fn confirmed_row(
     };
     let owner = owner_of_copy(&row, kinds, table)?;
     for place in owner.into_iter().chain(previous_owner(&row)?) {
-        if let Some(held) = held_by(store, &place, schema, &name).await? {
+        if let Some(held) = held_by(store, place.at(), schema, &name).await? {
             return Ok(Some(match row.etag() {
                 Some(etag) => held.copy.with_etag(etag),
                 None => held.copy,

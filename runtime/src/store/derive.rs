@@ -2,10 +2,10 @@
 
 use super::rows::Store;
 use crate::{
-    backend::Read,
+    address::RowAt,
     entity::{CopyFamily, EntityRows, Schema},
     error::Result,
-    plan::outbox::{CopyAddress, Owner, Place, claim_row_key, copy_with_owner, is_claim_alive},
+    plan::outbox::{CopyAddress, claim_row_key, copy_with_owner, is_claim_alive},
     row::{ETag, Row},
 };
 
@@ -31,29 +31,23 @@ pub(crate) struct Held {
 
 impl Held {
     /// The copy as it is stored.
-    pub(crate) fn stored(&self, place: &Place) -> Result<Row> {
-        let Place { table, partition_key, row_key } = place;
-        copy_with_owner(
-            &self.copy,
-            self.kinds,
-            Owner { table, partition_key, row_key },
-            Some(&self.version),
-        )
+    pub(crate) fn stored(&self, primary: RowAt<'_>) -> Result<Row> {
+        copy_with_owner(&self.copy, self.kinds, primary, Some(&self.version))
     }
 }
 
 /// What a primary derives for a key, if it does.
 pub(crate) async fn held_by(
     store: &Store,
-    place: &Place,
+    at: RowAt<'_>,
     schema: &'static Schema,
     name: &CopyAddress,
 ) -> Result<Option<Held>> {
-    let Some(primary) = read_place(store, place, &place.row_key).await? else { return Ok(None) };
+    let Some(primary) = store.row_or_no_table(at).await? else { return Ok(None) };
     let Some(version) = primary.etag() else { return Ok(None) };
-    let rows = derived(store, &place.table, schema, &primary).await?;
+    let rows = derived(store, at.table, schema, &primary).await?;
     let copies = rows.into_iter().flat_map(|rows| rows.remote_copies);
-    let Some(copy) = copies.into_iter().find(|copy| name.is_for_copy(&place.table, copy)) else {
+    let Some(copy) = copies.into_iter().find(|copy| name.is_for_copy(at.table, copy)) else {
         return Ok(None);
     };
     let Some(primary) = schema.primary_of_copy(copy.family) else { return Ok(None) };
@@ -63,13 +57,7 @@ pub(crate) async fn held_by(
 
 /// Whether the transaction of a claim in the partition of a primary may still come; `None`: the
 /// claim is gone.
-pub(crate) async fn is_open(store: &Store, place: &Place, id: &str) -> Result<Option<bool>> {
-    let claim = read_place(store, place, &claim_row_key(id)).await?;
+pub(crate) async fn is_open(store: &Store, primary: RowAt<'_>, id: &str) -> Result<Option<bool>> {
+    let claim = store.row_or_no_table(primary.with_row_key(&claim_row_key(id))).await?;
     claim.as_ref().map(is_claim_alive).transpose()
-}
-
-/// A row of the partition of a primary; a table that is gone has none.
-async fn read_place(store: &Store, place: &Place, row_key: &str) -> Result<Option<Row>> {
-    let Place { table, partition_key, .. } = place;
-    store.row_or_no_table(Read { table, partition_key, row_key, select: None }).await
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 #[cfg(feature = "blob")]
 use crate::blob::Blobs;
 use crate::{
+    address::RowAt,
     backend::{Backend, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
     batch::{Batch, Operation, Written},
     entity::Schema,
@@ -101,9 +102,15 @@ impl Store {
         })
     }
 
-    /// Reads a row as it is stored; a missing table is a missing row.
-    pub(crate) async fn row_or_no_table(&self, request: Read<'_>) -> Result<Option<Row>> {
-        match self.read(request).await {
+    /// Reads a whole row as it is stored, still sealed.
+    pub(crate) async fn row(&self, at: RowAt<'_>) -> Result<Option<Row>> {
+        let RowAt { table, partition_key, row_key } = at;
+        self.read(Read { table, partition_key, row_key, select: None }).await
+    }
+
+    /// Reads a whole row as it is stored, still sealed; returns `None` if its table does not exist.
+    pub(crate) async fn row_or_no_table(&self, at: RowAt<'_>) -> Result<Option<Row>> {
+        match self.row(at).await {
             Err(error) if error.is_table_missing() => Ok(None),
             read => read,
         }

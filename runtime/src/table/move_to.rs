@@ -2,7 +2,6 @@
 
 use super::typed::Table;
 use crate::{
-    backend::Read,
     entity::{BackgroundWork, Stored, TableEntity},
     error::{Error, ErrorKind, Result},
     outbox::{
@@ -13,7 +12,7 @@ use crate::{
     plan::{
         Change,
         moves::{Arrival, mark_moving, move_id, moving_error},
-        outbox::{Place, insert_message, message_row},
+        outbox::{insert_message, message_row},
     },
 };
 
@@ -119,12 +118,7 @@ impl<E: TableEntity> Table<E> {
     /// any more.
     async fn has_arrived(&self, stored: &Stored<E>) -> Result<()> {
         let Some(Arrival { id, from }) = Arrival::from_row(stored.row())? else { return Ok(()) };
-        let Place { table, partition_key, row_key } = &from;
-        let read = Read { table, partition_key, row_key, select: None };
-        let left = match self.client.store().read(read).await {
-            Err(error) if error.is_table_missing() => None,
-            read => read?,
-        };
+        let left = self.client.store().row_or_no_table(from.at()).await?;
         match left.as_ref().map(move_id).transpose()?.flatten() {
             Some(other) if other == id => Err(moving_error(stored.row())),
             _ => Ok(()),

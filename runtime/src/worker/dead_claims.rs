@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{
     partition::{Aged, Partition},
-    round::{Round, place},
+    round::{Round, row_texts},
     state::Worker,
     stats::Visit,
 };
@@ -34,7 +34,7 @@ impl Worker {
             match self.claim(&partition.table, aged).await {
                 Ok(Claim::Young(left)) => visit.again_in(left),
                 Ok(Claim::Waits(left, version)) => {
-                    let place = place(&partition.table, aged);
+                    let place = row_texts(&partition.table, &aged.row);
                     let before = self.memory().looked.insert(place, version.clone());
                     round.moved += u64::from(before != Some(version));
                     visit.again_in(left);
@@ -88,7 +88,7 @@ impl Worker {
             }
         }
         let is_over = wait.is_zero() || !outbox.guards.holds(Guard::ClaimSecondLook);
-        let looked = self.memory().looked.get(&place(table, aged)) == Some(&version);
+        let looked = self.memory().looked.get(&row_texts(table, &aged.row)) == Some(&version);
         if looked && !is_over {
             return Ok(Claim::Waits(wait, version));
         }

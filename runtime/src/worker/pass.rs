@@ -7,7 +7,7 @@ use futures_util::future::try_join_all;
 
 use super::{partition::Aged, primary_state::Derived, state::Worker};
 use crate::{
-    backend::Read,
+    address::RowAt,
     entity::Schema,
     error::{Error, ErrorKind, Result},
     outbox::{
@@ -17,7 +17,7 @@ use crate::{
         occupied_key::{OccupiedKey, OccupiedKeyAction},
     },
     plan::outbox::{
-        CopyAddress, CopyStep, ListMembership, Owner, Place, StoredDirtyRow, equal_except_version,
+        CopyAddress, CopyStep, ListMembership, StoredDirtyRow, equal_except_version,
         is_derived_from_version, owner_of_copy, plan_step, previous_owner, reserving_claim,
     },
     row::Row,
@@ -141,15 +141,14 @@ impl Worker {
             };
             steps.push((name, step));
         }
-        let own = Place::new(table, open.row.partition_key(), &open.primary);
-        let done = steps.into_iter().map(|(name, step)| self.take(flight, &own, name, step));
+        let own = RowAt::new(table, open.row.partition_key(), &open.primary);
+        let done = steps.into_iter().map(|(name, step)| self.take(flight, own, name, step));
         let done = try_join_all(done).await?;
         Ok(Half { open, second_look, done, memberships })
     }
 
     async fn read_primary(&self, table: &str, open: &StoredDirtyRow) -> Result<Option<Row>> {
-        let (partition_key, row_key) = (open.row.partition_key(), open.primary.as_str());
-        self.client.store().read(Read { table, partition_key, row_key, select: None }).await
+        self.client.store().row(RowAt::new(table, open.row.partition_key(), &open.primary)).await
     }
 
     async fn read_remote_row(&self, name: &CopyAddress) -> Result<Option<Row>> {
@@ -176,8 +175,7 @@ impl Worker {
     ) -> Result<Option<CopyStep>> {
         let outbox = self.client.outbox();
         let Some((schema, kinds)) = outbox.known_types.of_copy(name) else { return Ok(None) };
-        let owner =
-            Owner { table, partition_key: open.row.partition_key(), row_key: &open.primary };
+        let owner = RowAt::new(table, open.row.partition_key(), &open.primary);
         let version = derived.primary.and_then(Row::etag);
         let wanted = derived.wanted(schema, name, table)?;
         let kinds = wanted.as_ref().map_or(kinds, |(kinds, _)| *kinds);
@@ -207,7 +205,7 @@ impl Worker {
         open: &StoredDirtyRow,
         found: &[Option<Row>],
     ) -> Result<Vec<bool>> {
-        let own = Place::new(table, open.row.partition_key(), &open.primary);
+        let own = RowAt::new(table, open.row.partition_key(), &open.primary);
         let leaves = self.client.outbox().guards.holds(Guard::ClaimLeft);
         let mut claimed = Vec::with_capacity(found.len());
         for (name, found) in open.addresses.iter().zip(found) {
@@ -218,16 +216,17 @@ impl Worker {
                 continue;
             };
             let owner = owner_of_copy(found, kinds, table)?;
-            let is_own = owner.is_some_and(|owner| owner.is_same_row(&own));
+            let is_own = owner.is_some_and(|owner| owner.at().is_same_row(own));
             let from = previous_owner(found)?;
             let is_left = is_own
                 && leaves
-                && match is_open(self.client.store(), &own, id).await? {
+                && match is_open(self.client.store(), own, id).await? {
                     Some(is_alive) => is_alive || from.is_some(),
                     None => false,
                 };
             // One that was taken over is settled with its claim, and only so.
-            claimed.push(is_left || (!is_own && from.is_some_and(|from| from.is_same_row(&own))));
+            claimed
+                .push(is_left || (!is_own && from.is_some_and(|from| from.at().is_same_row(own))));
         }
         Ok(claimed)
     }
@@ -235,7 +234,7 @@ impl Worker {
     async fn take(
         &self,
         flight: WriteDeadline,
-        own: &Place,
+        own: RowAt<'_>,
         name: &CopyAddress,
         step: Option<CopyStep>,
     ) -> Result<Done> {
@@ -264,7 +263,7 @@ impl Worker {
     async fn contested(
         &self,
         flight: WriteDeadline,
-        own: &Place,
+        own: RowAt<'_>,
         name: &CopyAddress,
     ) -> Result<Error> {
         let known =
@@ -272,7 +271,7 @@ impl Worker {
         let Some((_, kinds)) = known else { return Ok(taken(name)) };
         let again = || Error::new(ErrorKind::Contended, "the place of the copy changed meanwhile");
         let Some(found) = read_row(self.client.outbox(), name).await? else { return Ok(again()) };
-        let (outbox, table) = (&**self.client.outbox(), own.table.as_str());
+        let (outbox, table) = (&**self.client.outbox(), own.table);
         let contender = OccupiedKey { outbox, table, place: own, releasing: &[], name, kinds };
         Ok(match contender.meet(&found).await? {
             OccupiedKeyAction::Violation(error) => error,

@@ -1,6 +1,6 @@
 //! Poison: work that failed for good too often, put aside and never lost.
 
-use super::{partition::Aged, round::place, state::Worker};
+use super::{partition::Aged, round::row_texts, state::Worker};
 use crate::{
     backend::Scan,
     batch::{Condition, Operation},
@@ -69,7 +69,7 @@ impl Worker {
         }
         let count = {
             let memory = &mut *self.memory();
-            let slot = memory.failures.entry(place(table, aged)).or_default();
+            let slot = memory.failures.entry(row_texts(table, &aged.row)).or_default();
             if slot.0 != aged.row.etag() {
                 *slot = (aged.row.etag(), 0);
             }
@@ -81,7 +81,7 @@ impl Worker {
         }
         self.put_aside(table, &aged.row, aged.row.etag(), &error.to_string()).await?;
         let memory = &mut *self.memory();
-        memory.failures.remove(&place(table, aged));
+        memory.failures.remove(&row_texts(table, &aged.row));
         memory.stats.poisoned += 1;
         Ok(true)
     }

@@ -2,11 +2,12 @@
 
 use super::state::Worker;
 use crate::{
+    address::RowAt,
     entity::{CopyFamily, EntityRows, Schema},
     error::Result,
     plan::{
         moves::move_id,
-        outbox::{CopyAddress, ListMembership, Owner, StoredDirtyRow, list_entry},
+        outbox::{CopyAddress, ListMembership, StoredDirtyRow, list_entry},
     },
     row::Row,
     store::derive::derived,
@@ -79,8 +80,7 @@ impl Derived<'_> {
         let rows = known.and_then(|(_, rows)| rows.as_ref());
         let mut listed = rows.iter().flat_map(|rows| &rows.remote_lists);
         let wanted = listed.any(|listed| name.is_for_list(table, listed));
-        let owner =
-            Owner { table, partition_key: open.row.partition_key(), row_key: &open.primary };
+        let owner = RowAt::new(table, open.row.partition_key(), &open.primary);
         ListMembership {
             entry: list_entry(owner, schema, name),
             address: name.clone(),

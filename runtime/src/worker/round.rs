@@ -9,12 +9,13 @@ use super::{
     directory::{self, Found},
     partition::{Aged, Partition},
     pass::Passed,
-    state::{Place, Worker},
+    state::{RowTexts, Worker},
     stats::Visit,
 };
 use crate::{
     error::{Error, Result},
     plan::outbox::DirectoryMarker,
+    row::Row,
 };
 
 /// Rows of one partition that are worked on at a time.
@@ -75,8 +76,8 @@ impl Worker {
         let memory = &mut *self.memory();
         memory.unread_markers = unread;
         memory.visits.retain(|partition, _| met.contains(partition));
-        memory.looked.retain(|(table, key, _), _| met.contains(&(table.clone(), key.clone())));
-        memory.failures.retain(|(table, key, _), _| met.contains(&(table.clone(), key.clone())));
+        memory.looked.retain(|[table, key, _], _| met.contains(&(table.clone(), key.clone())));
+        memory.failures.retain(|[table, key, _], _| met.contains(&(table.clone(), key.clone())));
         Ok(round)
     }
 
@@ -148,7 +149,8 @@ impl Worker {
     fn is_due(&self, table: &str, aged: &Aged, due: Due, visit: &mut Visit) -> bool {
         let options = &self.client.outbox().options;
         let left = |least: Duration| least.saturating_sub(aged.age.unwrap_or_default());
-        let waits = self.memory().looked.get(&place(table, aged)) == Some(&aged.row.etag());
+        let waits =
+            self.memory().looked.get(&row_texts(table, &aged.row)) == Some(&aged.row.etag());
         let least = if waits { options.flight } else { options.grace };
         if waits && !left(least).is_zero() {
             visit.waiting += 1;
@@ -169,7 +171,7 @@ impl Worker {
             match passed {
                 Passed::Done(open) => done.push(open),
                 Passed::Waits(open, wrote) => {
-                    self.memory().looked.insert(place_of(table, &open.row), open.row.etag());
+                    self.memory().looked.insert(row_texts(table, &open.row), open.row.etag());
                     visit.leave(1);
                     visit.waiting += 1;
                     round.moved += u64::from(wrote);
@@ -213,10 +215,7 @@ impl Worker {
     }
 }
 
-pub(super) fn place(table: &str, aged: &Aged) -> Place {
-    place_of(table, &aged.row)
-}
-
-pub(super) fn place_of(table: &str, row: &crate::row::Row) -> Place {
-    (table.to_owned(), row.partition_key().to_owned(), row.row_key().to_owned())
+/// Returns the texts of a row's address, by which the worker remembers the row.
+pub(super) fn row_texts(table: &str, row: &Row) -> RowTexts {
+    [table, row.partition_key(), row.row_key()].map(str::to_owned)
 }

@@ -79,14 +79,14 @@ pub struct Worker {
     memory: Arc<Mutex<Memory>>,
 }
 
-/// Where a row of the outbox is: table, PartitionKey, RowKey.
-pub(super) type Place = (String, String, String);
+/// Table, PartitionKey and RowKey of a row of the outbox, compared by exact text.
+pub(super) type RowTexts = [String; 3];
 
 /// What a worker remembers; nothing that is wrong without it.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     /// Rows that were worked on and wait for their second look, in which version.
-    pub(super) looked: BTreeMap<Place, Option<ETag>>,
+    pub(super) looked: BTreeMap<RowTexts, Option<ETag>>,
     /// What partitions looked like when they were visited last.
     pub(super) visits: BTreeMap<(String, String), Visit>,
     /// Messages of queues that nobody here knows, and when they were met.
@@ -94,7 +94,7 @@ pub(super) struct Memory {
     /// Rows of the directory that could not be read when it was looked at last.
     pub(super) unread_markers: u64,
     /// Failures for good, by row.
-    pub(super) failures: BTreeMap<Place, (Option<ETag>, u32)>,
+    pub(super) failures: BTreeMap<RowTexts, (Option<ETag>, u32)>,
     pub(super) stats: WorkerStats,
 }
 

@@ -12,6 +12,7 @@ use super::{
     reserved_keys::{CLAIM, FORMAT, FORMAT_NAME, TYPE_NAME},
 };
 use crate::{
+    address::{RowAddress, RowAt},
     batch::{Condition, Operation},
     edm::ValueRef,
     entity::CopyFamily,
@@ -27,34 +28,6 @@ const DEAD: &str = "Dead";
 
 /// The maximum number of keys in one claim: the row also holds its type, format and `Dead`.
 pub(crate) const MAX_CLAIMED_KEYS: usize = PROPERTIES - 3;
-
-/// The address of a primary.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) table: String,
-    pub(crate) partition_key: String,
-    pub(crate) row_key: String,
-}
-
-impl Place {
-    /// Creates the address of the primary with these keys.
-    pub(crate) fn new(table: &str, partition_key: &str, row_key: &str) -> Self {
-        let (table, partition_key) = (table.to_owned(), partition_key.to_owned());
-        Self { table, partition_key, row_key: row_key.to_owned() }
-    }
-
-    /// Returns whether both are addresses of one row. Table names are equal in any case.
-    pub(crate) fn is_same_row(&self, other: &Self) -> bool {
-        self.table.eq_ignore_ascii_case(&other.table)
-            && self.partition_key == other.partition_key
-            && self.row_key == other.row_key
-    }
-
-    fn to_json(&self) -> String {
-        let texts = [&self.table, &self.partition_key, &self.row_key];
-        serde_json::Value::from(texts.map(String::as_str).to_vec()).to_string()
-    }
-}
 
 /// A key of a unique index that a claim names, and the primary that takes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,10 +128,10 @@ pub(crate) fn reserving_claim(row: &Row) -> Result<Option<&str>> {
 }
 
 /// Returns the primary that a reserved row was taken over from, or `None` if it was inserted.
-pub(crate) fn previous_owner(row: &Row) -> Result<Option<Place>> {
+pub(crate) fn previous_owner(row: &Row) -> Result<Option<RowAddress>> {
     let Some(ValueRef::String(text)) = row.get(FROM)? else { return Ok(None) };
     let parsed: Option<[String; 3]> = serde_json::from_str(text).ok();
-    Ok(parsed.map(|[table, partition_key, row_key]| Place { table, partition_key, row_key }))
+    Ok(parsed.map(|[table, partition_key, row_key]| RowAddress { table, partition_key, row_key }))
 }
 
 /// Returns the primary that a remote copy belongs to, or `None` if the copy does not say.
@@ -167,19 +140,19 @@ pub(crate) fn owner_of_copy(
     row: &Row,
     kinds: CopyFamily,
     primary_table: &str,
-) -> Result<Option<Place>> {
+) -> Result<Option<RowAddress>> {
     let table = match (kinds.copy.table, row.get(TABLE)?) {
         (None, _) => primary_table,
         (Some(_), Some(ValueRef::String(table))) => table,
         (Some(_), _) => return Ok(None),
     };
     let keys = owner_keys(row, kinds)?;
-    Ok(keys.map(|(partition_key, row_key)| Place::new(table, &partition_key, &row_key)))
+    Ok(keys.map(|(partition_key, row_key)| RowAt::new(table, &partition_key, &row_key).to_owned()))
 }
 
 /// Returns the copy as a reservation of claim `id`, without the ETag of a primary. `from` is the
 /// primary that the key is taken over from.
-pub(crate) fn reservation_row(copy: &Row, id: &str, from: Option<&Place>) -> Result<Row> {
+pub(crate) fn reservation_row(copy: &Row, id: &str, from: Option<&RowAddress>) -> Result<Row> {
     let mut row = Row::build(copy.partition_key(), copy.row_key());
     let mut properties = copy.properties();
     while let Some((name, value)) = properties.next()? {
@@ -192,7 +165,8 @@ pub(crate) fn reservation_row(copy: &Row, id: &str, from: Option<&Place>) -> Res
     }
     row.put(CLAIM_PROPERTY, ValueRef::String(id));
     if let Some(from) = from {
-        row.put(FROM, ValueRef::String(&from.to_json()));
+        let from_json = serde_json::Value::from(from.at().texts().to_vec()).to_string();
+        row.put(FROM, ValueRef::String(&from_json));
     }
     Ok(row.finish()?.with_encrypted_names_of(copy))
 }

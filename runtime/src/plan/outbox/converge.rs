@@ -1,7 +1,8 @@
 //! Decides what makes one remote row equal to what its primary says.
 
-use super::remote_copy::{Owner, copy_with_owner, is_copy_of};
+use super::remote_copy::{copy_with_owner, is_copy_of};
 use crate::{
+    address::RowAt,
     batch::{Condition, Operation},
     entity::CopyFamily,
     error::Result,
@@ -30,7 +31,7 @@ pub(crate) enum CopyStep {
 /// `wanted` is the copy that the primary should have and the primary's ETag.
 pub(crate) fn plan_step(
     kinds: CopyFamily,
-    owner: Owner<'_>,
+    owner: RowAt<'_>,
     found: Option<&Row>,
     wanted: Option<(&Row, &ETag)>,
     may_keep: impl Fn(&Row, &Row, &ETag) -> Result<bool>,

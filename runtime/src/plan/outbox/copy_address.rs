@@ -2,6 +2,7 @@
 
 use super::hash::hash128;
 use crate::{
+    address::RowAt,
     entity::{CopyRow, RemoteList, Schema},
     key::Family,
     row::Row,
@@ -91,6 +92,11 @@ impl CopyAddress {
             in_rows.or_else(|| self.index.strip_suffix(IN_BLOB).map(|index| (index, true)))?;
         let (entity_type, list) = index.split_once('#')?;
         Some((entity_type, list, in_blob))
+    }
+
+    /// Returns the address of the row: table and keys.
+    pub(crate) fn at(&self) -> RowAt<'_> {
+        RowAt::new(&self.table, &self.partition_key, &self.row_key)
     }
 
     /// Returns the address of the list that this address names.

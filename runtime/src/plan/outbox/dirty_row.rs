@@ -5,10 +5,10 @@ use super::{
     fence::required_text,
     hash::hash128,
     list_membership::{ListMembership, changed_memberships},
-    remote_copy::Owner,
     reserved_keys::{DIRTY, FORMAT, FORMAT_NAME, TYPE_NAME},
 };
 use crate::{
+    address::RowAt,
     batch::{self, Operation},
     edm::ValueRef,
     entity::{CopyFamily, CopyRow, EntityRows, RemoteList, Schema},
@@ -69,7 +69,7 @@ fn dirty_rows_of_effect(effect: &Effect, table: &str) -> Vec<DirtyRow> {
     let keeps_key = effect.primary.len() == 1;
     let dirty = effect.primary.iter().filter_map(|operation| {
         let (partition_key, row_key) = operation.row().keys();
-        let owner = Owner { table, partition_key, row_key };
+        let owner = RowAt { table, partition_key, row_key };
         let (old, new) = match operation.verb() {
             batch::Verb::Delete => (old, None),
             _ if keeps_key => (old, new),
@@ -154,7 +154,7 @@ impl DirtyRow {
         list: &RemoteList,
     ) -> Self {
         let (partition_key, row_key) = primary.keys();
-        let owner = Owner { table, partition_key, row_key };
+        let owner = RowAt { table, partition_key, row_key };
         Self {
             partition_key: partition_key.to_owned(),
             primary: row_key.to_owned(),

@@ -3,8 +3,9 @@
 //! A primary's dirty row holds the address of a list as it holds that of a copy. The entry follows
 //! from the primary's keys, so the address says enough.
 
-use super::{copy_address::CopyAddress, remote_copy::Owner};
+use super::copy_address::CopyAddress;
 use crate::{
+    address::RowAt,
     entity::{EntityRows, RemoteList, Schema},
     key::Family,
 };
@@ -23,7 +24,7 @@ impl ListMembership {
     /// Creates the membership of `owner` in `list`.
     pub(crate) fn new(
         schema: &Schema,
-        owner: Owner<'_>,
+        owner: RowAt<'_>,
         list: &RemoteList,
         is_wanted: bool,
     ) -> Self {
@@ -36,7 +37,7 @@ impl ListMembership {
 /// lists that it enters.
 pub(crate) fn changed_memberships(
     schema: &'static Schema,
-    owner: Owner<'_>,
+    owner: RowAt<'_>,
     old: Option<&EntityRows>,
     new: Option<&EntityRows>,
 ) -> Vec<ListMembership> {
@@ -55,7 +56,7 @@ fn remote_lists(rows: Option<&EntityRows>) -> &[RemoteList] {
 ///
 /// The table is added if the list has a table of its own and the entity is not in the table that
 /// its type declares.
-pub(crate) fn list_entry(owner: Owner<'_>, schema: &Schema, address: &CopyAddress) -> String {
+pub(crate) fn list_entry(owner: RowAt<'_>, schema: &Schema, address: &CopyAddress) -> String {
     let mut texts = vec![owner.partition_key.to_owned(), owner.row_key.to_owned()];
     let has_own_table = !address.table.eq_ignore_ascii_case(owner.table);
     if has_own_table && !schema.table.eq_ignore_ascii_case(owner.table) {

@@ -17,9 +17,9 @@ pub(crate) mod message;
 
 pub(crate) use self::{
     claim_row::{
-        ClaimedKey, MAX_CLAIMED_KEYS, Place, StoredClaim, claim_row_key, insert_claim,
-        is_claim_alive, kill_claim, owner_of_copy, previous_owner, reservation_row,
-        reserve_existing, reserving_claim, with_new_etag,
+        ClaimedKey, MAX_CLAIMED_KEYS, StoredClaim, claim_row_key, insert_claim, is_claim_alive,
+        kill_claim, owner_of_copy, previous_owner, reservation_row, reserve_existing,
+        reserving_claim, with_new_etag,
     },
     converge::{CopyStep, plan_step},
     copy_address::{CopyAddress, ListAddress},
@@ -34,7 +34,7 @@ pub(crate) use self::{
         truncate_error,
     },
     remote_copy::{
-        OWNER_PROPERTIES, Owner, copy_with_owner, equal_except_version, is_copy_of,
+        OWNER_PROPERTIES, copy_with_owner, equal_except_version, is_copy_of,
         is_derived_from_version, is_owner_property, is_version_property, may_be_from_table,
     },
 };

@@ -2,6 +2,7 @@
 //! copies of, and which version of it.
 
 use crate::{
+    address::RowAt,
     edm::ValueRef,
     entity::{CopyFamily, can_derive_keys, derive_keys},
     error::Result,
@@ -30,20 +31,12 @@ pub(crate) fn is_owner_property(property: &str) -> bool {
     property == VERSION || OWNER_PROPERTIES.contains(&property)
 }
 
-/// The address of the primary that owns a remote copy or list entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Owner<'a> {
-    pub(crate) table: &'a str,
-    pub(crate) partition_key: &'a str,
-    pub(crate) row_key: &'a str,
-}
-
 /// Returns the copy with the properties that name its owner. `version` is the primary's ETag, or
 /// `None` before the primary is committed.
 pub(crate) fn copy_with_owner(
     copy: &Row,
     CopyFamily { copy: family, primary, .. }: CopyFamily,
-    owner: Owner<'_>,
+    owner: RowAt<'_>,
     version: Option<&ETag>,
 ) -> Result<Row> {
     let mut row = Row::build(copy.partition_key(), copy.row_key());
@@ -101,7 +94,7 @@ pub(crate) fn owner_keys(
 pub(crate) fn is_copy_of(
     found: &Row,
     CopyFamily { copy: family, primary, .. }: CopyFamily,
-    owner: Owner<'_>,
+    owner: RowAt<'_>,
 ) -> Result<bool> {
     if family.table.is_some() {
         match found.get(TABLE)? {

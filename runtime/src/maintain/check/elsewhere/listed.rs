@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::side::{Side, What};
 use crate::{
+    address::RowAt,
     edm::ValueRef,
     entity::{EntityRows, Schema, TableEntity},
     error::Result,
@@ -12,7 +13,7 @@ use crate::{
     maintain::check::FindingKind,
     plan::{
         IdForm, LIST_MARKER, head_row_key,
-        outbox::{CopyAddress, ListMembership, Owner, list_entry, list_entry_keys},
+        outbox::{CopyAddress, ListMembership, list_entry, list_entry_keys},
         read_ids,
     },
     row::Row,
@@ -36,7 +37,7 @@ pub(crate) fn derived<E: TableEntity>(
     each: &mut impl FnMut(Side<'_>) -> Result<()>,
 ) -> Result<()> {
     let (partition_key, row_key) = primary.keys();
-    let owner = Owner { table: &table.name, partition_key, row_key };
+    let owner = RowAt { table: &table.name, partition_key, row_key };
     for listed in rows.remote_lists.iter().filter(|listed| !listed.family.in_blob) {
         let ListMembership { address: name, entry, .. } =
             ListMembership::new(E::SCHEMA, owner, listed, true);
@@ -83,7 +84,7 @@ pub(crate) async fn times<E: TableEntity>(
         Err(error) if error.is_table_missing() => return Ok(0),
         list => list?,
     };
-    let owner = Owner { table: &table.name, partition_key, row_key };
+    let owner = RowAt { table: &table.name, partition_key, row_key };
     let entry = list_entry(owner, E::SCHEMA, name);
     Ok(list.ids().iter().filter(|id| **id == entry).count())
 }

@@ -5,6 +5,7 @@ use super::{
     side::{Kind, Suspect},
 };
 use crate::{
+    address::RowAt,
     backend::Read,
     entity::{CopyFamily, EntityRows, TableEntity},
     error::Result,
@@ -13,7 +14,7 @@ use crate::{
     plan::{
         moves::move_id,
         outbox::{
-            Owner, claim_row_key, copy_with_owner, dirty_row_key, equal_except_version, is_copy_of,
+            claim_row_key, copy_with_owner, dirty_row_key, equal_except_version, is_copy_of,
             owner_of_copy, reserving_claim,
         },
     },
@@ -172,7 +173,7 @@ fn mismatch<E: TableEntity>(
     let mut copies = copies.filter(|copy| suspect.name.is_for_copy(&table.name, copy));
     let wanted = copies.next();
     let Some((partition_key, row_key)) = &suspect.primary else { return Ok(None) };
-    let owner = Owner { table: &table.name, partition_key, row_key };
+    let owner = RowAt { table: &table.name, partition_key, row_key };
     Ok(match (wanted, found) {
         (Some(_), None) => Some(FindingKind::Missing),
         (None, Some(found)) if is_copy_of(found, kinds, owner)? => Some(FindingKind::Orphan),

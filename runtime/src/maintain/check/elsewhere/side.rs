@@ -3,13 +3,14 @@
 
 use super::listed;
 use crate::{
+    address::RowAt,
     entity::{CopyFamily, CopyRow, Recognition, Schema, TableEntity},
     error::Result,
     key::{Family, FamilyKind},
     maintain::check::mark::Hashing,
     plan::{
         Tokens,
-        outbox::{CopyAddress, Owner, copy_with_owner, may_be_from_table, owner_of_copy},
+        outbox::{CopyAddress, copy_with_owner, may_be_from_table, owner_of_copy},
     },
     row::Row,
     table::Table,
@@ -132,7 +133,7 @@ fn derived<E: TableEntity>(
     let derived = E::SCHEMA.derive(primary, tokens)?;
     let Some(rows) = derived.into_known_rows(E::SCHEMA)? else { return Ok(()) };
     let (partition_key, row_key) = primary.keys();
-    let owner = Owner { table: &table.name, partition_key, row_key };
+    let owner = RowAt { table: &table.name, partition_key, row_key };
     for CopyRow { family, row } in &rows.remote_copies {
         let Some(kinds) = kinds::<E>(family) else { continue };
         let row = &copy_with_owner(row, kinds, owner, None)?;
