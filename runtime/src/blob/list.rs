@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::object::{Blob, BlobVersion};
 use crate::{
+    address::RowAt,
     error::{Error, ErrorKind, Result},
     plan::{LIST_MARKER, ListDelta, outbox::ListAddress},
 };
@@ -53,10 +54,8 @@ impl BlobList {
             // A later version of the program may own it, so its work is left to that program.
             return Err(Error::new(ErrorKind::UnrecognizedEntity, message));
         }
-        let is_here = header.table.eq_ignore_ascii_case(&place.table)
-            && header.partition_key == place.partition_key
-            && header.row_key == place.row_key;
-        if !is_here {
+        let named = RowAt::new(&header.table, &header.partition_key, &header.row_key);
+        if !named.is_same_row(place.at()) {
             let message = format!(
                 "the blob holds the list ({}, {}, {}): another program put it here",
                 header.table.escape_debug(),

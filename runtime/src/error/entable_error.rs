@@ -7,6 +7,7 @@ use super::{
     seal::SealFault,
     service::ServiceCode,
 };
+use crate::address::RowAt;
 
 /// The error that a user's own callback (`update`, `validate`, a handler) may return.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
@@ -112,6 +113,11 @@ impl Error {
     pub fn at_keys(mut self, partition_key: &str, row_key: &str) -> Self {
         self.0.keys.get_or_insert_with(|| (partition_key.to_owned(), row_key.to_owned()));
         self
+    }
+
+    /// Names table and keys of the row, unless the error already names them.
+    pub(crate) fn at_row(self, at: RowAt<'_>) -> Self {
+        self.in_table(at.table).at_keys(at.partition_key, at.row_key)
     }
 
     /// Names the property, unless the error already names one.

@@ -9,6 +9,7 @@ use super::{
     Family, Form, Part, Segment, Template,
     date::{DatePiece, next_date_piece},
 };
+use crate::address::is_same_table;
 use crate::limits::is_forbidden_in_key;
 
 /// Number of steps after which the walk gives up and answers `true`. Const evaluation is slow, and
@@ -26,7 +27,7 @@ pub const fn families_may_collide(a: &Family, b: &Family) -> bool {
 /// Returns whether two families are in one table. Table names are equal regardless of case.
 const fn tables_meet(a: Option<&str>, b: Option<&str>) -> bool {
     match (a, b) {
-        (Some(a), Some(b)) => a.eq_ignore_ascii_case(b),
+        (Some(a), Some(b)) => is_same_table(a, b),
         (None, None) => true,
         _ => false,
     }

@@ -18,8 +18,8 @@ use crate::{
     batch::{Condition, Operation},
     error::{Error, ErrorKind, Result},
     plan::outbox::{
-        ClaimedKey, CopyAddress, MAX_CLAIMED_KEYS, claim_row_key, copy_with_owner, insert_claim,
-        kill_claim, reservation_row, reserve_existing, reserving_claim, with_new_etag,
+        ClaimedKey, MAX_CLAIMED_KEYS, claim_row_key, copy_with_owner, insert_claim, kill_claim,
+        reservation_row, reserve_existing, reserving_claim, with_new_etag,
     },
     row::{ETag, Row},
     store::backoff,
@@ -185,8 +185,7 @@ impl Claims {
                 _ => backoff::wait(&outbox.store.random, attempt).await,
             }
         }
-        let CopyAddress { table, partition_key, row_key, .. } = &wanted.name;
-        Err(Refused::For(backoff::contended().in_table(table).at_keys(partition_key, row_key)))
+        Err(Refused::For(backoff::contended().at_row(wanted.name.at())))
     }
 
     async fn send(
@@ -312,9 +311,7 @@ fn busy(wanted: &WantedKey) -> Error {
         "another write of the entity takes the same key of index `{}` and is under way; where its writer died a worker clears it away after the claim time",
         wanted.kinds.copy.name
     );
-    Error::new(ErrorKind::Contended, message)
-        .in_table(&wanted.name.table)
-        .at_keys(&wanted.name.partition_key, &wanted.name.row_key)
+    Error::new(ErrorKind::Contended, message).at_row(wanted.name.at())
 }
 
 /// Two entities of the transaction take one key.
@@ -326,7 +323,6 @@ fn taken_within(wanted: &WantedKey, earlier: &WantedKey, partition_key: &str) ->
     );
     Error::new(ErrorKind::UniqueViolation, message)
         .with_index(index)
-        .in_table(&wanted.name.table)
-        .at_keys(&wanted.name.partition_key, &wanted.name.row_key)
+        .at_row(wanted.name.at())
         .held_by(partition_key, &earlier.primary)
 }

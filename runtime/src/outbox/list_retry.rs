@@ -10,7 +10,7 @@ use super::{
     state::Outbox,
 };
 use crate::{
-    backend::Read,
+    address::RowAt,
     error::{Error, ErrorKind, Result},
     plan::outbox::{DirtyRow, ListAddress, ListMembership},
     store::{backoff, derive::derived, lists::find_lists},
@@ -57,9 +57,8 @@ async fn current_membership(
     dirty: &DirtyRow,
     membership: &ListMembership,
 ) -> Result<ListMembership> {
-    let (partition_key, row_key) = (dirty.partition_key.as_str(), dirty.primary.as_str());
-    let read = Read { table, partition_key, row_key, select: None };
-    let primary = outbox.store.read(read).await?;
+    let at = RowAt::new(table, &dirty.partition_key, &dirty.primary);
+    let primary = outbox.store.row(at).await?;
     let schema = outbox.known_types.of_list(&membership.address);
     let rows = match (primary, schema) {
         (Some(primary), Some(schema)) => derived(&outbox.store, table, schema, &primary).await?,

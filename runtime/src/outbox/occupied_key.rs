@@ -95,9 +95,6 @@ impl OccupiedKey<'_> {
     fn violation(&self, who: &str) -> Error {
         let index = self.kinds.copy.name;
         let message = format!("the key of index `{index}` is held by {who}");
-        Error::new(ErrorKind::UniqueViolation, message)
-            .with_index(index)
-            .in_table(&self.name.table)
-            .at_keys(&self.name.partition_key, &self.name.row_key)
+        Error::new(ErrorKind::UniqueViolation, message).with_index(index).at_row(self.name.at())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::state::Outbox;
 use crate::{
-    backend::Read,
+    address::RowAt,
     edm::ValueRef,
     error::{Error, ErrorKind, Result},
     key::Family,
@@ -67,9 +67,8 @@ impl Wanted<'_> {
     }
 
     async fn read(&self, outbox: &Outbox, row_key: &str) -> Result<Option<Row>> {
-        let partition_key = self.copy.partition_key();
-        let read = Read { table: self.table, partition_key, row_key, select: None };
-        let Some(row) = outbox.store.read(read).await? else { return Ok(None) };
+        let at = RowAt::new(self.table, self.copy.partition_key(), row_key);
+        let Some(row) = outbox.store.row(at).await? else { return Ok(None) };
         let Some(schema) = self.effect.schema else { return Ok(Some(row)) };
         // One that does not open is in the way all the same.
         let opened =

@@ -9,7 +9,8 @@ use super::{backoff, rows::Store};
 use crate::blob::{BlobList, list_blob_path};
 use crate::{
     access::Keys,
-    backend::{Read, Scan},
+    address::RowAt,
+    backend::Scan,
     error::{Error, ErrorKind, Result},
     filter::Filter,
     plan::{IdForm, StoredList, outbox::ListAddress, spill_bounds},
@@ -133,8 +134,8 @@ pub(crate) async fn read_list_of(
     (partition_key, row_key): (&str, &str),
     of: IdForm,
 ) -> Result<Option<StoredList>> {
-    let head = Read { table, partition_key, row_key, select: None };
-    let Some(mut row) = store.read(head).await? else { return Ok(None) };
+    let head = RowAt::new(table, partition_key, row_key);
+    let Some(mut row) = store.row(head).await? else { return Ok(None) };
     for attempt in 0..backoff::ATTEMPTS {
         let mut list = StoredList::from_head(row, of)?;
         if list.spills() == 0 {
@@ -145,7 +146,7 @@ pub(crate) async fn read_list_of(
         for spill in scan_all(store, table, &keys.filter()).await? {
             list.extend(&spill)?;
         }
-        match store.read(head).await? {
+        match store.row(head).await? {
             Some(again) if again.etag() == list.head().etag() => return Ok(Some(list)),
             Some(again) => row = again,
             None => return Ok(None),
@@ -171,5 +172,5 @@ async fn scan_all(store: &Store, table: &str, filter: &Filter) -> Result<Vec<Row
 }
 
 pub(crate) fn at(place: &ListAddress, error: Error) -> Error {
-    error.in_table(&place.table).at_keys(&place.partition_key, &place.row_key)
+    error.at_row(place.at())
 }

@@ -2,6 +2,7 @@
 
 use super::typed::Table;
 use crate::{
+    address::is_same_table,
     entity::{BackgroundWork, Stored, TableEntity},
     error::{Error, ErrorKind, Result},
     outbox::{
@@ -72,7 +73,7 @@ impl<E: TableEntity> Table<E> {
         let place = |error: Error| error.in_table(&self.name);
         let id = self.client.outbox().store.random.id();
         let (effect, journey) = mark_moving(stored, &target.name, &id).map_err(place)?;
-        let is_same_table = self.name.eq_ignore_ascii_case(&target.name);
+        let is_same_table = is_same_table(&self.name, &target.name);
         if is_same_table && journey.to_partition == stored.partition_key() {
             if journey.to_row == stored.row_key() {
                 let message = "the entity is where it is to go already";

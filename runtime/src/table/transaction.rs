@@ -12,6 +12,7 @@ use crate::outbox::{
     outbox_plan::ExtraRows,
 };
 use crate::{
+    address::is_same_table,
     batch::{Operation, Written},
     entity::{BackgroundWork, Message, Patch, Point, Stored, TableEntity},
     error::{Error, ErrorKind, Result, ServiceCode},
@@ -292,7 +293,7 @@ impl Transaction {
             }
             Some(_) if declared.is_empty() => {}
             None => self.table = Some(declared.to_owned()),
-            Some(table) if !self.named && !table.eq_ignore_ascii_case(declared) => {
+            Some(table) if !self.named && !is_same_table(table, declared) => {
                 let message = format!(
                     "an entity group transaction stays in one table, and it began in `{table}`; name the table with `Table::transaction()`"
                 );

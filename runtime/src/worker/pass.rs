@@ -304,8 +304,5 @@ fn is_raced(error: &Error) -> bool {
 fn taken(name: &CopyAddress) -> Error {
     let message = "the place of the copy is taken by another entity's copy";
     let index = name.split_index().map_or("", |(_, index)| index);
-    Error::new(ErrorKind::UniqueViolation, message)
-        .with_index(index)
-        .in_table(&name.table)
-        .at_keys(&name.partition_key, &name.row_key)
+    Error::new(ErrorKind::UniqueViolation, message).with_index(index).at_row(name.at())
 }

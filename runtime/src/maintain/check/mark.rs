@@ -14,14 +14,15 @@ use crate::{
     row::Row,
 };
 
-/// A RowKey: a row's, which is looked at only where it is wanted, or a text.
+/// A RowKey, as a text or as the row that has it, which is parsed only when the key is needed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Place<'r> {
+pub(crate) enum RowKeyRef<'r> {
     Of(&'r Row),
     Text(&'r str),
 }
 
-impl<'r> Place<'r> {
+impl<'r> RowKeyRef<'r> {
+    /// Returns the RowKey.
     pub(crate) fn text(self) -> &'r str {
         match self {
             Self::Of(row) => row.row_key(),
@@ -35,9 +36,9 @@ impl<'r> Place<'r> {
 pub(crate) struct Mark<'r> {
     pub(crate) family: &'static Family,
     /// The RowKey of the copy, or of the list's head.
-    pub(crate) row_key: Place<'r>,
+    pub(crate) row_key: RowKeyRef<'r>,
     /// The primary that derives it; for an entry that is there, the id.
-    pub(crate) primary: Option<Place<'r>>,
+    pub(crate) primary: Option<RowKeyRef<'r>>,
     /// Whether it is there, rather than derived.
     pub(crate) found: bool,
     pub(crate) hash: u64,
@@ -46,7 +47,7 @@ pub(crate) struct Mark<'r> {
 impl<'r> Mark<'r> {
     /// The id, where it is an entry of a list.
     pub(crate) fn id(&self) -> Option<&'r str> {
-        self.primary.filter(|_| self.family.kind == FamilyKind::List).map(Place::text)
+        self.primary.filter(|_| self.family.kind == FamilyKind::List).map(RowKeyRef::text)
     }
 }
 
@@ -87,7 +88,7 @@ pub(crate) fn met<E: TableEntity>(
         FamilyKind::Copy => {
             each(Mark {
                 family: found,
-                row_key: Place::Of(row),
+                row_key: RowKeyRef::Of(row),
                 primary: None,
                 found: true,
                 hash: hashing.row(row)?,
@@ -138,8 +139,8 @@ fn derived(
     for copy in &rows.local_copies {
         each(Mark {
             family: copy.family,
-            row_key: Place::Of(&copy.row),
-            primary: Some(Place::Of(primary)),
+            row_key: RowKeyRef::Of(&copy.row),
+            primary: Some(RowKeyRef::Of(primary)),
             found: false,
             hash: hashing.row(&copy.row)?,
         });
@@ -147,8 +148,8 @@ fn derived(
     for entry in &rows.local_list_entries {
         each(Mark {
             family: entry.family,
-            row_key: Place::Text(&entry.row_key),
-            primary: Some(Place::Text(&entry.id)),
+            row_key: RowKeyRef::Text(&entry.row_key),
+            primary: Some(RowKeyRef::Text(&entry.id)),
             found: false,
             hash: hashing.entry(&entry.row_key, &entry.id),
         });
@@ -170,8 +171,8 @@ fn listed(
         let times = seen.entry(id).or_default();
         each(Mark {
             family,
-            row_key: Place::Text(head),
-            primary: Some(Place::Text(id)),
+            row_key: RowKeyRef::Text(head),
+            primary: Some(RowKeyRef::Text(id)),
             found: true,
             // An id that is there again has no counterpart.
             hash: hashing.entry(head, id) ^ (*times << AGAIN),

@@ -2,6 +2,7 @@
 
 use super::{Reencrypt, ReencryptProgress, ReencryptReport, Unsealed, What};
 use crate::{
+    address::is_same_table,
     backend::{Read, Scan},
     edm::Value,
     entity::{Discriminator, SEAL, Schema, TableEntity},
@@ -64,7 +65,7 @@ impl<E: TableEntity> Reencrypt<E> {
         let mut tables = vec![self.table.name.clone()];
         for family in E::SCHEMA.versions().flat_map(|schema| schema.families) {
             let table = family.table.unwrap_or(&self.table.name);
-            if !tables.iter().any(|known| known.eq_ignore_ascii_case(table)) {
+            if !tables.iter().any(|known| is_same_table(known, table)) {
                 tables.push(table.to_owned());
             }
         }

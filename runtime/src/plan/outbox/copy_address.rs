@@ -40,6 +40,13 @@ pub(crate) struct ListAddress {
     pub(crate) row_key: String,
 }
 
+impl ListAddress {
+    /// Returns table and keys of the list's first row, which its blob has too.
+    pub(crate) fn at(&self) -> RowAt<'_> {
+        RowAt::new(&self.table, &self.partition_key, &self.row_key)
+    }
+}
+
 impl CopyAddress {
     /// Returns the address of `row`, a copy of `family` whose primary is in `primary_table`.
     pub(crate) fn for_row(primary_table: &str, family: &Family, row: &Row) -> Self {
@@ -112,18 +119,15 @@ impl CopyAddress {
     /// Returns whether this is the address of `copy`, whose primary is in `primary_table`.
     pub(crate) fn is_for_copy(&self, primary_table: &str, copy: &CopyRow) -> bool {
         let other = Self::for_copy(primary_table, copy);
-        // Table names are equal in any case.
-        self.table.eq_ignore_ascii_case(&other.table)
-            && *self == Self { table: self.table.clone(), ..other }
+        self.index == other.index && self.at().is_same_row(other.at())
     }
 
     /// Returns whether this is the address of `list`, which contains a primary of `primary_table`.
     pub(crate) fn is_for_list(&self, primary_table: &str, list: &RemoteList) -> bool {
+        let table = list.family.table.unwrap_or(primary_table);
         self.split_list().is_some_and(|(_, name, in_blob)| {
             name == list.family.name && in_blob == list.family.in_blob
-        }) && self.table.eq_ignore_ascii_case(list.family.table.unwrap_or(primary_table))
-            && self.partition_key == list.partition_key
-            && self.row_key == list.row_key
+        }) && self.at().is_same_row(RowAt::new(table, &list.partition_key, &list.row_key))
     }
 
     fn texts(&self) -> [&str; 4] {

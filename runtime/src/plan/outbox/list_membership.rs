@@ -5,7 +5,7 @@
 
 use super::copy_address::CopyAddress;
 use crate::{
-    address::RowAt,
+    address::{RowAt, is_same_table},
     entity::{EntityRows, RemoteList, Schema},
     key::Family,
 };
@@ -58,8 +58,8 @@ fn remote_lists(rows: Option<&EntityRows>) -> &[RemoteList] {
 /// its type declares.
 pub(crate) fn list_entry(owner: RowAt<'_>, schema: &Schema, address: &CopyAddress) -> String {
     let mut texts = vec![owner.partition_key.to_owned(), owner.row_key.to_owned()];
-    let has_own_table = !address.table.eq_ignore_ascii_case(owner.table);
-    if has_own_table && !schema.table.eq_ignore_ascii_case(owner.table) {
+    let has_own_table = !is_same_table(&address.table, owner.table);
+    if has_own_table && !is_same_table(schema.table, owner.table) {
         texts.push(owner.table.to_ascii_lowercase());
     }
     serde_json::Value::from(texts).to_string()
@@ -82,7 +82,7 @@ pub(crate) fn list_entry_keys(
     };
     let is_in_table = match (family.table, entry_table) {
         (None, None) => true,
-        (_, entry_table) => entry_table.unwrap_or(schema.table).eq_ignore_ascii_case(table),
+        (_, entry_table) => is_same_table(entry_table.unwrap_or(schema.table), table),
     };
     let is_key =
         |family: &Family| family.partition.matches(partition_key) && family.row.matches(row_key);

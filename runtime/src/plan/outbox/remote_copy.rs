@@ -2,7 +2,7 @@
 //! copies of, and which version of it.
 
 use crate::{
-    address::RowAt,
+    address::{RowAt, is_same_table},
     edm::ValueRef,
     entity::{CopyFamily, can_derive_keys, derive_keys},
     error::Result,
@@ -66,9 +66,7 @@ pub(crate) fn is_version_property(property: &[u8]) -> bool {
 /// table is taken to be of any.
 pub(crate) fn may_be_from_table(copy: &Row, family: &Family, table: &str) -> Result<bool> {
     Ok(match copy.get(TABLE)? {
-        Some(ValueRef::String(named)) if family.table.is_some() => {
-            named.eq_ignore_ascii_case(table)
-        }
+        Some(ValueRef::String(named)) if family.table.is_some() => is_same_table(named, table),
         _ => true,
     })
 }
@@ -98,7 +96,7 @@ pub(crate) fn is_copy_of(
 ) -> Result<bool> {
     if family.table.is_some() {
         match found.get(TABLE)? {
-            Some(ValueRef::String(table)) if table.eq_ignore_ascii_case(owner.table) => {}
+            Some(ValueRef::String(table)) if is_same_table(table, owner.table) => {}
             _ => return Ok(false),
         }
     }

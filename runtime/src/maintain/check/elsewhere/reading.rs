@@ -6,7 +6,6 @@ use super::{
 };
 use crate::{
     address::RowAt,
-    backend::Read,
     entity::{CopyFamily, EntityRows, TableEntity},
     error::Result,
     maintain::check::{Finding, FindingKind, verify},
@@ -90,8 +89,8 @@ pub(crate) async fn look<E: TableEntity>(table: &Table<E>, suspect: Suspect) -> 
         return Ok(Looked::Wrong(Box::new(held)));
     };
     let dirty = dirty_row_key(row_key);
-    let open = Read { table: &table.name, partition_key, row_key: &dirty, select: None };
-    if looks_at_it && table.client.store().read(open).await?.is_some() {
+    let open = RowAt::new(&table.name, partition_key, &dirty);
+    if looks_at_it && table.client.store().row(open).await?.is_some() {
         return Ok(Looked::Pending);
     }
     let primary = verify::read(table, partition_key, row_key).await?;
@@ -132,33 +131,18 @@ async fn is_claimed<E: TableEntity>(
     };
     let Some(place) = owner_of_copy(copy, kinds, &table.name)? else { return Ok(false) };
     let claim = claim_row_key(claim);
-    let read = Read {
-        table: &place.table,
-        partition_key: &place.partition_key,
-        row_key: &claim,
-        select: None,
-    };
-    match table.client.store().read(read).await {
-        Err(error) if error.is_table_missing() => Ok(false),
-        read => Ok(read?.is_some()),
-    }
+    let claim = table.client.store().row_or_no_table(place.at().with_row_key(&claim)).await?;
+    Ok(claim.is_some())
 }
 
 async fn copy<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Result<Option<Row>> {
     let name = &suspect.name;
-    let read = Read {
-        table: &name.table,
-        partition_key: &name.partition_key,
-        row_key: &name.row_key,
-        select: None,
-    };
-    match table.client.store().read(read).await {
-        Ok(Some(row)) => {
+    match table.client.store().row_or_no_table(name.at()).await? {
+        Some(row) => {
             let opened = table.open_to_check_in(&name.table, vec![row]).await;
             opened.map(|mut rows| rows.pop())
         }
-        Err(error) if !error.is_table_missing() => Err(error),
-        _ => Ok(None),
+        None => Ok(None),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::listed;
 use crate::{
-    address::RowAt,
+    address::{RowAt, is_same_table},
     entity::{CopyFamily, CopyRow, Recognition, Schema, TableEntity},
     error::Result,
     key::{Family, FamilyKind},
@@ -31,7 +31,7 @@ pub(crate) fn tables<E: TableEntity>(table: &Table<E>) -> Vec<String> {
     let mut all = vec![table.name.to_string()];
     for schema in E::SCHEMA.versions() {
         for name in copies(schema).chain(listed::lists(schema)).filter_map(|family| family.table) {
-            if !all.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+            if !all.iter().any(|known| is_same_table(known, name)) {
                 all.push(name.to_owned());
             }
         }
@@ -82,9 +82,9 @@ pub(crate) fn sides<E: TableEntity>(
     tokens: &Tokens,
     mut each: impl FnMut(Side<'_>) -> Result<()>,
 ) -> Result<()> {
-    let is_own = at_table.eq_ignore_ascii_case(&table.name);
+    let is_own = is_same_table(at_table, &table.name);
     let is_here =
-        |family: &Family| family.table.map_or(is_own, |name| name.eq_ignore_ascii_case(at_table));
+        |family: &Family| family.table.map_or(is_own, |name| is_same_table(name, at_table));
     for schema in E::SCHEMA.versions() {
         if is_own && schema.recognize(row, schema.primary()?)? == Recognition::Ours {
             return derived::<E>(table, row, tokens, &mut each);
