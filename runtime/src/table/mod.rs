@@ -1,19 +1,23 @@
-//! What a program talks to: clients, tables, sets, transactions, bulk writes.
+//! What programs call: clients, tables, sets, transactions, bulk writes.
+//!
+//! A file uses only files that stand above it in this list.
 
 #[cfg(feature = "azure")]
 mod account;
-mod builder;
-pub(crate) mod bulk;
 pub(crate) mod client;
-pub(crate) mod dynamic;
-pub(crate) mod move_to;
+mod builder;
+#[cfg(feature = "azure")]
+mod sas;
 mod queue;
-pub(crate) mod set;
-pub(crate) mod set_write;
+pub(crate) mod bulk;
 pub(crate) mod transaction;
-mod transfer;
 pub(crate) mod typed;
 mod typed_write;
+pub(crate) mod move_to;
+mod transfer;
+pub(crate) mod dynamic;
+pub(crate) mod set;
+pub(crate) mod set_write;
 
 pub use builder::ClientBuilder;
 pub use bulk::{

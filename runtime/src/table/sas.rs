@@ -1,0 +1,166 @@
+//! What a client does with its account: shared access signatures (SAS), stored access policies, and
+//! Azure Storage queues.
+
+use std::time::Duration;
+
+use super::{account::Account, client::Client};
+use crate::{
+    AccessPolicy, AccountKey,
+    edm::Ticks,
+    error::{Error, ErrorKind, Result},
+    limits,
+    sas::{SasCache, SasToken, TableSas},
+};
+
+impl Client {
+    /// Signs a shared access signature for a table, or for a range of its rows, with the account's
+    /// key. Nothing is sent.
+    ///
+    /// ```
+    /// use entable::{AzureOptions, prelude::*, sas::{TablePermissions, TableSas}};
+    /// use time::{Duration, OffsetDateTime};
+    ///
+    /// let client = Client::azure(AzureOptions::emulator())?;
+    /// let sas = TableSas::new("Staff")
+    ///     .permissions(TablePermissions::READ)
+    ///     .expires(OffsetDateTime::now_utc() + Duration::hours(1));
+    /// let url = client.sas(&sas)?.to_url(&client.table_url("Staff")?);
+    /// // Elsewhere, without the key:
+    /// let reader = Client::azure(AzureOptions::from_sas(&url)?)?;
+    /// assert!(reader.sas(&sas).unwrap_err().is_unsupported());
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_unsupported` for a client that does not hold an account's key, else as
+    /// [`TableSas::sign`] does.
+    pub fn sas(&self, sas: &TableSas) -> Result<SasToken> {
+        sas.sign(self.account_key()?)
+    }
+
+    /// Returns a cache of signatures of one lifetime, each of which is reused until it is near its
+    /// end, see [`SasCache`].
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_unsupported` for a client that does not hold an account's key.
+    pub fn sas_cache(&self, lifetime: Duration) -> Result<SasCache> {
+        Ok(SasCache::new(self.account_key()?.clone(), lifetime))
+    }
+
+    /// Returns the URL of a table, to which a signature is appended.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_unsupported` for a client without an account, and with `is_invalid` for a
+    /// text that is no table name.
+    pub fn table_url(&self, table: &str) -> Result<String> {
+        let account = self.account("a table has no address")?;
+        limits::check_table_name(table)?;
+        Ok(format!("{}/{table}", account.azure.endpoint()))
+    }
+
+    /// Reads the stored access policies of a table.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_unsupported` on stores other than Azure Table storage, with `is_not_found`
+    /// for a missing table, and with `is_denied` for a client without the account's key.
+    pub async fn access_policies(&self, table: &str) -> Result<Vec<AccessPolicy>> {
+        let account = self.account(POLICIES).map_err(|error| error.in_table(table))?;
+        account.retry.retry_other_read(|| Box::pin(account.azure.access_policies(table))).await
+    }
+
+    /// Replaces a table's stored access policies, at most five; an empty list removes all. The
+    /// service may need up to 30 s to apply them.
+    ///
+    /// ```no_run
+    /// # async fn example(client: entable::Client) -> entable::Result<()> {
+    /// use entable::AccessPolicy;
+    ///
+    /// let mut readers = AccessPolicy::new("readers");
+    /// readers.permissions = Some("r".to_owned());
+    /// client.set_access_policies("Staff", &[readers]).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_invalid` for more than five policies or a name over 64 characters, with
+    /// `is_ambiguous` if the answer was lost and other policies are stored now, else as
+    /// [`access_policies`](Self::access_policies) does.
+    pub async fn set_access_policies(&self, table: &str, policies: &[AccessPolicy]) -> Result<()> {
+        let account = self.account(POLICIES).map_err(|error| error.in_table(table))?;
+        let azure = &account.azure;
+        let holds = async || {
+            let stored = azure.access_policies(table).await?;
+            Ok(stored.iter().map(meaning).eq(policies.iter().map(meaning)))
+        };
+        let set = || -> crate::backend::BoxFuture<'_, Result<()>> {
+            Box::pin(azure.set_access_policies(table, policies))
+        };
+        account.retry.retry_other_write(set, || Box::pin(holds())).await
+    }
+
+    /// Returns a queue of messages in this client's account, as an Azure Storage queue.
+    ///
+    /// ```
+    /// use entable::{AzureOptions, Client};
+    ///
+    /// let client = Client::azure(AzureOptions::emulator())?;
+    /// assert_eq!(client.azure_queue("archive")?.name(), "archive");
+    /// assert!(Client::memory().azure_queue("archive").unwrap_err().is_unsupported());
+    /// # Ok::<(), entable::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_unsupported` for a client without an account, and with `is_invalid` for a
+    /// text that is no queue name, or if the account's address does not tell the address of its
+    /// queues.
+    #[cfg(feature = "azure-queue")]
+    pub fn azure_queue(
+        &self,
+        name: impl Into<String>,
+    ) -> Result<crate::queue::typed::MessageQueue> {
+        let account = self.account("there are no Azure Storage queues")?;
+        let (queues, policy) = (account.azure.queues()?, account.policy.clone());
+        let queue = crate::AzureQueue::with_policy(queues, name.into(), policy)?;
+        Ok(crate::queue::MessageQueue::over(queue))
+    }
+
+    fn account(&self, what: &str) -> Result<&Account> {
+        self.account.as_ref().ok_or_else(|| {
+            let name = self.capabilities().name;
+            let message = match name {
+                "azure" | "cosmos" => format!(
+                    "{what} for a client that was not told its account; give it with `ClientBuilder::account`"
+                ),
+                _ => format!("{what} on the {name} store; Azure Table storage has them"),
+            };
+            Error::new(ErrorKind::Unsupported, message)
+        })
+    }
+
+    fn account_key(&self) -> Result<&AccountKey> {
+        self.account("there are no shared access signatures")?.azure.account_key().ok_or_else(|| {
+            let message = "a signature is made with the account's key, which this client does not hold; \
+                           sign where the key is, and hand the signature on";
+            Error::new(ErrorKind::Unsupported, message)
+        })
+    }
+}
+
+const POLICIES: &str = "there are no stored access policies";
+
+/// The content of a policy, apart from how its times are written.
+fn meaning(policy: &AccessPolicy) -> (&str, Option<Ticks>, Option<Ticks>, &str) {
+    let ticks = |time| Ticks::try_from(time).ok();
+    (
+        &policy.id,
+        policy.start.and_then(ticks),
+        policy.expiry.and_then(ticks),
+        policy.permissions.as_deref().unwrap_or_default(),
+    )
+}
