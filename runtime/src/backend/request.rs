@@ -2,7 +2,7 @@
 
 use crate::{edm::Ticks, filter::Filter, page::Continuation, row::Row};
 
-/// What a backend can do.
+/// The abilities and limits of a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {

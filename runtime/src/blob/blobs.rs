@@ -14,7 +14,7 @@ use super::{
 };
 use crate::error::{Error, ErrorKind, Result};
 
-/// Who compares versions when a blob is replaced.
+/// The party that compares versions when a blob is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Comparison {
     /// The store replaces a blob only in the version that the request names.

@@ -52,7 +52,7 @@ pub enum ErrorKind {
     Backend,
 }
 
-/// What a read showed after the answer to a write was lost.
+/// The state of a row that was read after the answer to a write was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Seen {

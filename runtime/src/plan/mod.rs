@@ -1,4 +1,4 @@
-//! What to read and what to write: a pure floor that plans rows from rows.
+//! Planning reads and writes: a pure floor, from rows to rows.
 //!
 //! A caller's verb becomes a [`Change`]. With the primary that was read, if any, the change has an
 //! [`Effect`]. The effects of one entity group transaction are folded, row by row, into its

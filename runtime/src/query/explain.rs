@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{access::CostClass, error::Error};
 
-/// What a query sends to the service, and what it costs.
+/// A query's cost class, and the request that it sends to the service.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Explain {

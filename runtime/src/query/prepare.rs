@@ -19,7 +19,7 @@ pub(crate) struct PreparedRequest {
     pub(crate) access: Access,
     filter: Filter,
     select: Option<Vec<String>>,
-    /// What decrypted rows have to meet beyond the filter that is sent.
+    /// The condition that decrypted rows have to meet beyond the filter that is sent.
     filter_after_opening: Option<Filter>,
     /// Tells this query from others, so that a cursor of another one is refused.
     fingerprint: u64,

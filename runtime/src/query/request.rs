@@ -1,4 +1,4 @@
-//! What a query asks for, without its types: table, path, conditions, properties and sizes.
+//! The request of a query, without its types: table, path, conditions, properties and sizes.
 
 use super::{
     columns::{has_sealed_member, is_read_whole, reservable_family, with_owner, with_system},

@@ -1,4 +1,4 @@
-//! What programs call: clients, tables, sets, transactions, bulk writes.
+//! The types that programs call: clients, tables, sets, transactions, bulk writes.
 //!
 //! A file uses only files that stand above it in this list.
 

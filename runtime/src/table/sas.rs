@@ -1,5 +1,5 @@
-//! What a client does with its account: shared access signatures (SAS), stored access policies, and
-//! Azure Storage queues.
+//! Using a client's account: shared access signatures (SAS), stored access policies, and Azure
+//! Storage queues.
 
 use std::time::Duration;
 

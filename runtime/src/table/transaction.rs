@@ -309,8 +309,8 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// What the failing verb would fail with alone; [`failed_index`](Error::failed_index) is the
-    /// verb, counted from 0. Nothing was applied.
+    /// Returns the error that the failing verb alone would return.
+    /// [`failed_index`](Error::failed_index) is the verb, counted from 0. Nothing was applied.
     pub async fn commit(mut self) -> Result<Committed> {
         let table = self.table.clone().unwrap_or_default();
         let needs_tokens = self.needs_tokens();

@@ -28,7 +28,7 @@ pub(super) enum Service {
     Queues,
 }
 
-/// What authorizes a request.
+/// The credential that authorizes a request.
 pub(super) enum Authorization {
     /// The value of the header `Authorization`.
     Header(String),

@@ -42,7 +42,7 @@ pub(super) struct GroupTransaction<'t> {
     summary: GroupSummary,
 }
 
-/// What the batches of a transaction have written, as far as the commit needs it.
+/// The writes of a transaction's batches, as far as the commit needs them.
 #[derive(Default)]
 pub(super) struct GroupSummary {
     /// Whether a row was deleted: its Timestamp is then in no row any more.

@@ -89,7 +89,7 @@ impl Snapshot {
     }
 }
 
-/// What readers may read, as the writer thread publishes it.
+/// The snapshot that the writer thread publishes for readers.
 #[derive(Clone)]
 pub(super) enum ReaderState {
     /// Readers use this snapshot, the newest one.

@@ -30,7 +30,7 @@ pub(super) struct Lifetime<'a> {
 /// A cache of keys by name. Each entry knows when its key was asked for.
 pub(super) struct KeyCache<K, V>(SingleFlight<K, Entry<V>>);
 
-/// What is known about one name.
+/// The cached state of one name.
 struct Entry<V> {
     /// The key, and when the key store was asked for it.
     key: Option<(Arc<V>, Ticks)>,

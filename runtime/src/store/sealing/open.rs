@@ -22,7 +22,7 @@ pub(crate) enum Reading {
     Untyped,
 }
 
-/// What one entity type declares about encryption.
+/// The declarations of one entity type about encryption.
 #[derive(Debug)]
 pub(crate) struct TypeSealing {
     pub(crate) schema: &'static Schema,

@@ -41,7 +41,7 @@ impl SealColumn {
     }
 }
 
-/// What is sealed in one row.
+/// The properties of one row that are sealed.
 #[derive(Debug, Default)]
 pub(crate) struct SealPlan {
     /// An entry for each property of the row, in its order; `None` leaves the property plain.

@@ -64,7 +64,7 @@ impl RowSealer {
     }
 }
 
-/// What is declared about a row: its type and its family, if they are known.
+/// The declared type and family of a row, if they are known.
 #[derive(Clone, Copy)]
 struct Declared<'p> {
     declared: Option<&'p TypeSealing>,

@@ -1,4 +1,4 @@
-//! What the error of a request tells about its outcome.
+//! Classifying a request's error by what it tells about the outcome.
 
 use crate::{
     backend::NotSent,

@@ -35,7 +35,7 @@ pub(super) enum WriteVerdict {
     },
 }
 
-/// What one row tells about its operation.
+/// The verdict of one row about its operation.
 enum RowEvidence {
     /// The row is as the operation without a guard leaves it.
     Made,
