@@ -72,9 +72,14 @@ pub async fn malformed_etag_of_a_missing_row(s: &Setup) {
     refused(s.one(delete("p", "r", garbage)).await, 400, "InvalidInput");
 }
 
-/// A weak ETag that the store never gave is another version.
+/// A weak ETag that the store never gave is another version, also with `w` in lower case. Two ETags in one
+/// condition are malformed.
 pub async fn foreign_etag(s: &Setup) {
     s.given("p", "r", &[]).await;
+    let lower = Condition::Match(ETag::from("w/\"0x8D5\""));
+    refused(s.one(delete("p", "r", lower)).await, 412, "UpdateConditionNotSatisfied");
+    let two = Condition::Match(ETag::from("W/\"0x8D5\", W/\"0x8D6\""));
+    refused(s.one(delete("p", "r", two)).await, 400, "InvalidInput");
     let foreign = || Condition::Match(ETag::from("W/\"0x8D5\""));
     refused(s.one(delete("p", "r", foreign())).await, 412, "UpdateConditionNotSatisfied");
     refused(s.one(delete("p", "s", foreign())).await, 404, "ResourceNotFound");

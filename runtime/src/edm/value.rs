@@ -32,6 +32,12 @@ pub enum EdmType {
 }
 
 impl EdmType {
+    /// Returns whether JSON does not tell the type, so that a property is sent with an annotation of its
+    /// type. A Double is always annotated, because some servers read `3.0` as an Int32.
+    pub(crate) const fn needs_annotation(self) -> bool {
+        !matches!(self, Self::Boolean | Self::Int32 | Self::String)
+    }
+
     /// Returns the type's name in requests and responses, such as `Edm.Int32`.
     pub const fn name(self) -> &'static str {
         match self {

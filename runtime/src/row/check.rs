@@ -48,7 +48,7 @@ impl Row {
             check_value(value).map_err(|error| error.in_property(name))?;
             names.push(name);
             size += service_size_of_property(name, value);
-            bytes += 2 * name.len() + PROPERTY + json_bytes(value);
+            bytes += property_bytes(name, value);
         }
         if names.len() > limits::PROPERTIES {
             let message = format!(
@@ -71,21 +71,32 @@ impl Row {
     }
 }
 
-/// Bytes of a property in a request apart from name and value: `"":,"@odata.type":"Edm.DateTime",`
-/// and some to spare.
-const PROPERTY: usize = 36;
+/// Returns the most bytes that a property takes in a request body: `"name":value,` and, for a type that
+/// JSON does not tell, `"name@odata.type":"type",`.
+fn property_bytes(name: &str, value: ValueRef<'_>) -> usize {
+    let edm = value.edm_type();
+    let annotation = match edm.needs_annotation() {
+        true => name.len() + edm.name().len() + r#""@odata.type":"","#.len(),
+        false => 0,
+    };
+    annotation + name.len() + r#""":,"#.len() + json_bytes(value)
+}
 
 /// Returns an upper bound of the bytes of the value as JSON.
 fn json_bytes(value: ValueRef<'_>) -> usize {
     match value {
+        ValueRef::Boolean(_) => 5,
+        ValueRef::Int32(_) => 11,
+        ValueRef::Int64(_) => 2 + 20,
+        ValueRef::Double(_) => 2 + 24,
+        ValueRef::DateTime(_) => 2 + 28,
+        ValueRef::Guid(_) => 2 + 36,
         ValueRef::String(text) => {
             let controls = text.bytes().filter(|byte| *byte < 0x20 || *byte == 0x7f).count();
             let escaped = text.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count();
             2 + text.len() + 5 * controls + escaped
         }
         ValueRef::Binary(bytes) => 2 + bytes.len().div_ceil(3) * 4,
-        // The longest are a Guid of 36 characters and a Double of 24.
-        _ => 40,
     }
 }
 

@@ -31,12 +31,16 @@ impl ETag {
         Self(Version::Ticks(timestamp))
     }
 
-    /// Returns whether the text is a weak ETag, the only kind that the service accepts as If-Match.
+    /// Returns whether the text is one weak ETag, `W/"..."` or `w/"..."`, the only kind that the service
+    /// accepts as If-Match.
     pub fn is_weak(&self) -> bool {
         match &self.0 {
             Version::Ticks(_) => true,
             Version::Text(text) => {
-                text.strip_prefix("W/\"").is_some_and(|rest| rest.ends_with('"'))
+                let rest = text.strip_prefix("W/\"").or_else(|| text.strip_prefix("w/\""));
+                let tag = rest.and_then(|rest| rest.strip_suffix('"'));
+                // A quote inside ends the ETag: `W/"a", W/"b"` is a list of two.
+                tag.is_some_and(|tag| !tag.contains('"'))
             }
         }
     }

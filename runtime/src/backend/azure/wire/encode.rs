@@ -11,10 +11,7 @@ use serde::{
     ser::{Error, SerializeMap},
 };
 
-use crate::{
-    edm::{EdmType, ValueRef},
-    row::Row,
-};
+use crate::{edm::ValueRef, row::Row};
 
 /// Serializes a row as the body of an insert or update: keys first, then the properties in their order.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +33,7 @@ impl Serialize for JsonRow<'_> {
 }
 
 fn entry<M: SerializeMap>(map: &mut M, name: &str, value: ValueRef<'_>) -> Result<(), M::Error> {
-    if is_annotated(value.edm_type()) {
+    if value.edm_type().needs_annotation() {
         map.serialize_key(&Text(format_args!("{name}@odata.type")))?;
         map.serialize_value(value.edm_type().name())?;
     }
@@ -51,11 +48,6 @@ fn entry<M: SerializeMap>(map: &mut M, name: &str, value: ValueRef<'_>) -> Resul
         ValueRef::Guid(v) => map.serialize_entry(name, &Text(v.as_hyphenated())),
         ValueRef::Binary(v) => map.serialize_entry(name, &Text(Base64Display::new(v, &STANDARD))),
     }
-}
-
-/// Returns whether properties of this type need an annotation.
-const fn is_annotated(edm: EdmType) -> bool {
-    !matches!(edm, EdmType::Boolean | EdmType::Int32 | EdmType::String)
 }
 
 /// Returns the service's text for a Double that JSON has no number for.
