@@ -2,6 +2,10 @@
 //!
 //! A module uses only modules that stand above it in this list.
 
+// The derives name this crate `entable`, also in its own tests.
+#[cfg(test)]
+extern crate self as entable;
+
 // Floor 0: nothing below.
 mod address;
 pub mod error;

@@ -6,6 +6,8 @@ pub(crate) mod rebuild;
 #[cfg(feature = "encrypt")]
 pub(crate) mod reencrypt;
 pub(crate) mod upgrade;
+#[cfg(test)]
+mod row_kinds;
 
 pub use check::{Check, CheckProgress, CheckReport, Finding, FindingKind};
 pub use rebuild::{Rebuild, RebuildProgress, RebuildReport};

@@ -1,0 +1,281 @@
+//! Tests that every reader takes each kind of row for the right thing.
+//!
+//! One line for each row: what a typed read by the primary's path makes of it, what decryption takes
+//! it for, what the local and the remote check make of it, what it derives, and what a set matches.
+
+use std::fmt::Write as _;
+
+use super::check::{
+    elsewhere::side::{What, sides},
+    mark::{Hashing, Met, met},
+};
+use crate::{
+    edm::ValueRef,
+    entity::{EntitySet, Schema},
+    error::Error,
+    plan::{Tokens, derive::Derived},
+    prelude::*,
+    query::decode::decode_or_skip,
+    row::Row,
+    store::sealing::open::{Known, Reading},
+};
+
+mod old {
+    use crate::prelude::*;
+
+    #[derive(Debug, Clone, TableEntity)]
+    #[table(
+        name = "Staff",
+        partition_key = "{team}",
+        row_key = "emp_{id:03}",
+        entity_type = "Worker",
+        index(ByMail, row_key = "mail_{mail}", unique),
+        index(ByName, row_key = "name_{name}"),
+        list(ByAge, row_key = "age_{age:03}")
+    )]
+    pub(super) struct WorkerV1 {
+        pub(super) team: String,
+        pub(super) id: u32,
+        pub(super) name: String,
+        pub(super) mail: String,
+        pub(super) age: u32,
+    }
+}
+
+#[derive(Debug, Clone, TableEntity)]
+#[table(
+    name = "Staff",
+    partition_key = "{team}",
+    row_key = "emp_{id:03}",
+    version = 2,
+    upgrade_from(old::WorkerV1),
+    index(ByName, row_key = "name_{name}"),
+    index(ByPhone, table = "Phones", partition_key = "{phone}", row_key = "all_{team}_{id:03}"),
+    index(Near, partition_key = "near_{phone}", row_key = "near_{team}_{id:03}"),
+    list(ByAge, row_key = "age_{age:03}"),
+    list(Everywhere, partition_key = "everywhere_{name}", row_key = "ids"),
+    list(InTown, table = "Towns", partition_key = "{phone}", row_key = "ids")
+)]
+struct Worker {
+    team: String,
+    id: u32,
+    name: String,
+    phone: String,
+    age: u32,
+}
+
+impl From<old::WorkerV1> for Worker {
+    fn from(old: old::WorkerV1) -> Self {
+        let old::WorkerV1 { team, id, name, mail, age } = old;
+        Self { team, id, name, phone: mail, age }
+    }
+}
+
+/// An entity type that is recognised by its keys alone.
+#[derive(Debug, Clone, TableEntity)]
+#[table(
+    name = "Staff",
+    partition_key = "{team}",
+    row_key = "dept_{id:02}",
+    discriminator = row_key,
+    index(ByTitle, row_key = "title_{title}"),
+    index(ByFloor, table = "Floors", partition_key = "{floor}", row_key = "floor_{team}_{id:02}")
+)]
+struct Department {
+    team: String,
+    id: u32,
+    title: String,
+    floor: String,
+}
+
+/// An entity type with its name in a property other than `EntityType`, and a seal.
+#[derive(Debug, Clone, TableEntity)]
+#[table(
+    name = "Staff",
+    partition_key = "{team}",
+    row_key = "room_{id:02}",
+    discriminator = "Kind",
+    index(ByLabel, row_key = "label_{label}")
+)]
+struct Room {
+    team: String,
+    id: u32,
+    label: String,
+}
+
+#[derive(Debug, EntitySet)]
+enum Staff {
+    Worker(Worker),
+    Department(Department),
+    Room(Room),
+}
+
+fn marked(keys: (&str, &str), property: &str, marker: &str) -> Row {
+    let mut row = Row::build(keys.0, keys.1);
+    row.put(property, ValueRef::String(marker));
+    row.finish().unwrap()
+}
+
+/// Puts another text in place of a row's type.
+fn retyped(row: &Row, property: &str, marker: &str) -> Row {
+    let mut bag = row.to_bag().unwrap();
+    bag.set(property, marker.to_owned());
+    let mut out = Row::build(row.partition_key(), row.row_key());
+    for (name, value) in bag.iter() {
+        out.put(name, value.as_ref());
+    }
+    out.finish().unwrap()
+}
+
+fn rows() -> Vec<(&'static str, Row)> {
+    let texts = |text: &str| text.to_owned();
+    let (team, name) = (texts("Sales"), texts("Jones"));
+    let v1 = old::WorkerV1 { team: team.clone(), id: 1, name, mail: texts("j@c"), age: 34 };
+    let v1_rows = v1.rows().unwrap();
+    let v2_rows = Worker::from(v1).rows().unwrap();
+    let department = Department { team: team.clone(), id: 7, title: texts("T"), floor: texts("3") };
+    let department_rows = department.rows().unwrap();
+    let room_rows = Room { team, id: 5, label: texts("L") }.rows().unwrap();
+    let copy = |rows: &crate::entity::EntityRows, index: &str| {
+        let mut copies = rows.local_copies.iter().chain(&rows.remote_copies);
+        copies.find(|copy| copy.family.name == index).unwrap().row.clone()
+    };
+    let list = |partition_key: &str, row_key: &str, id: &str| {
+        let mut row = Row::build(partition_key, row_key);
+        row.put("EntityType", ValueRef::String("entable.list"));
+        row.put("Ids00", ValueRef::String(id));
+        row.finish().unwrap()
+    };
+    let mut number = Row::build("Sales", "emp_001");
+    number.put("EntityType", ValueRef::Int32(1));
+    let (far, keys) = ("[[\"Sales\",\"emp_001\"]]", ("Sales", "emp_001"));
+    vec![
+        ("v2 primary", v2_rows.primary.clone()),
+        ("v2 local copy", copy(&v2_rows, "ByName")),
+        ("v2 copy in another table", copy(&v2_rows, "ByPhone")),
+        ("v2 copy in another partition", copy(&v2_rows, "Near")),
+        ("v1 primary", v1_rows.primary.clone()),
+        ("v1 primary, `.v1` written out", retyped(&v1_rows.primary, "EntityType", "Worker.v1")),
+        ("v1 copy of an index of both", copy(&v1_rows, "ByName")),
+        ("v1 copy, `.v1` written out", {
+            retyped(&copy(&v1_rows, "ByName"), "EntityType", "Worker.v1#ByName")
+        }),
+        ("v1 copy of an index that is gone", copy(&v1_rows, "ByMail")),
+        ("v3 primary", retyped(&v2_rows.primary, "EntityType", "Worker.v3")),
+        ("v3 copy", retyped(&copy(&v2_rows, "ByName"), "EntityType", "Worker.v3#ByName")),
+        ("v3 copy of a new index", marked(("Sales", "x"), "EntityType", "Worker.v3#ByNew")),
+        ("copy of an unknown index", marked(("Sales", "x"), "EntityType", "Worker.v2#ByNew")),
+        ("version with a zero", marked(keys, "EntityType", "Worker.v02")),
+        ("local list", list("Sales", "age_034", "[\"emp_001\"]")),
+        ("spill row of a list", list("Sales", "age_034~s0001", "[\"emp_001\"]")),
+        ("remote list", list("everywhere_Jones", "ids", far)),
+        ("remote list in a table", list("j@c", "ids", far)),
+        ("key-only primary", department_rows.primary.clone()),
+        ("key-only local copy", copy(&department_rows, "ByTitle")),
+        ("key-only remote copy", copy(&department_rows, "ByFloor")),
+        ("other property, primary", room_rows.primary.clone()),
+        ("other property, copy", copy(&room_rows, "ByLabel")),
+        ("other property, unmarked", Row::build("Sales", "room_05").finish().unwrap()),
+        ("fence", marked(("Sales", "~e0_1"), "EntityType", "entable.fence")),
+        ("dirty row", marked(("Sales", "~e2_emp_001"), "EntityType", "entable.dirty")),
+        ("moving primary", retyped(&v2_rows.primary, "EntableMoving", "m1")),
+        ("reserved copy", retyped(&copy(&v2_rows, "ByPhone"), "SrcC", "c1")),
+        ("other type", marked(keys, "EntityType", "Other")),
+        ("copy of another type", marked(keys, "EntityType", "Other#ByName")),
+        ("unmarked", Row::build("Sales", "emp_001").finish().unwrap()),
+        ("type that is no text", number.finish().unwrap()),
+    ]
+}
+
+fn failure(error: &Error) -> String {
+    format!("{:?}", error.kind())
+}
+
+/// Writes what each reader of type `E` makes of a row.
+fn answers<E: TableEntity>(schema: &'static Schema, row: &Row) -> String {
+    let primary = schema.primary().unwrap();
+    let read = match decode_or_skip::<E, E>(row.clone(), primary) {
+        Ok(Some(_)) => "read".to_owned(),
+        Ok(None) => "skipped".to_owned(),
+        Err(error) => failure(&error),
+    };
+    let sealing = match Reading::Typed(schema).classify(row) {
+        Ok(Known::Declared(_, Some(family))) => format!("{}/{:?}", family.name, family.kind),
+        Ok(Known::Declared(_, None)) => "own".to_owned(),
+        Ok(Known::Foreign) => "foreign".to_owned(),
+        Ok(Known::Untyped) => "untyped".to_owned(),
+        Err(error) => failure(&error),
+    };
+    let mut local = String::new();
+    let found = met::<E>(row, &Tokens::none(), Hashing::new(), |mark| {
+        if mark.found {
+            write!(local, " {}", mark.family.name).unwrap();
+        }
+    });
+    let local = match found {
+        Ok(Met::Other) => "-".to_owned(),
+        Ok(met) => format!("{met:?}{local}"),
+        Err(error) => failure(&error),
+    };
+    let table = Client::memory().table::<E>();
+    let mut remote = Vec::new();
+    for at_table in ["Staff", "Phones", "Towns", "Floors"] {
+        let mut names = String::new();
+        let all = sides(&table, at_table, row, &Tokens::none(), |side| {
+            let name = match side.what {
+                What::Copy { kinds, .. } => kinds.copy.name,
+                What::Entry { family, .. } => family.name,
+            };
+            let sign = if side.found { '=' } else { '+' };
+            write!(names, "{sign}{name}").unwrap();
+            Ok(())
+        });
+        match all {
+            Ok(()) if names.is_empty() => {}
+            Ok(()) => remote.push(format!("{at_table}{names}")),
+            Err(error) => remote.push(format!("{at_table}:{}", failure(&error))),
+        }
+    }
+    let derived = match schema.derive(row, &Tokens::none()) {
+        Ok(Derived::Rows(rows)) => format!("{} rows", 1 + rows.local_copies.len()),
+        Ok(Derived::NotOurs) => "-".to_owned(),
+        Ok(Derived::UnknownVersion(version)) => format!("v{version}?"),
+        Err(error) => failure(&error),
+    };
+    let owner = match schema.owner_of_copy(row) {
+        Ok(Some((_, row_key))) => row_key,
+        Ok(None) => "-".to_owned(),
+        Err(error) => failure(&error),
+    };
+    format!("{read} | {sealing} | {local} | {} | {derived} | {owner}", remote.join(" "))
+}
+
+fn matched(row: &Row) -> String {
+    match Staff::MEMBERS.match_row(row) {
+        Ok(Some(found)) => format!("{}.v{}/{}", found.member(), found.version(), found.family().name),
+        Ok(None) if Staff::MEMBERS.skips(row, false).unwrap() => "hidden".to_owned(),
+        Ok(None) => "other".to_owned(),
+        Err(error) => failure(&error),
+    }
+}
+
+#[test]
+fn every_reader_takes_each_row_for_what_it_is() {
+    let mut found = String::new();
+    for (name, row) in rows() {
+        writeln!(found, "{name}").unwrap();
+        for (schema, answers) in [
+            (Worker::SCHEMA, answers::<Worker>(Worker::SCHEMA, &row)),
+            (Department::SCHEMA, answers::<Department>(Department::SCHEMA, &row)),
+            (Room::SCHEMA, answers::<Room>(Room::SCHEMA, &row)),
+        ] {
+            writeln!(found, "  {}: {answers}", schema.entity).unwrap();
+        }
+        writeln!(found, "  set: {}", matched(&row)).unwrap();
+    }
+    let expected = include_str!("row_kinds.txt");
+    for (found, expected) in found.lines().zip(expected.lines()) {
+        assert_eq!(found, expected);
+    }
+    assert_eq!(found, expected);
+}
