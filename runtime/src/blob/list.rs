@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::object::{Blob, BlobVersion};
 use crate::{
     address::RowAt,
+    entity::LIST_MARKER,
     error::{Error, ErrorKind, Result},
-    plan::{LIST_MARKER, ListDelta, outbox::ListAddress},
+    plan::{ListDelta, outbox::ListAddress},
 };
 
 /// The version of the format.

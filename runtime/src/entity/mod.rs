@@ -4,6 +4,7 @@ mod kind;
 mod message;
 mod untyped_path;
 mod pending;
+mod row_kind;
 mod rows;
 mod schema;
 mod names;
@@ -37,6 +38,7 @@ pub use properties::{
 };
 pub use reference::KeyRef;
 pub(crate) use related::{can_derive_keys, derive_keys};
+pub(crate) use row_kind::{LIST_MARKER, RowKind, RowVersion, SPILL, head_row_key};
 pub use rows::{CopyRow, EntityRows, ListEntry, RemoteList};
 pub(crate) use schema::CopyFamily;
 pub use schema::{

@@ -1,8 +1,11 @@
 //! Describes an entity's rows: names, keys, columns and versions, as the derives write them.
 
-use super::EntityRows;
+use super::{
+    EntityRows,
+    row_kind::{RowKind, RowVersion},
+};
 use crate::{
-    edm::{EdmType, ValueRef},
+    edm::EdmType,
     error::{Error, ErrorKind, Result},
     key::{Family, FamilyKind},
     row::Row,
@@ -146,38 +149,6 @@ impl Schema {
         families.first().ok_or_else(|| Error::new(ErrorKind::Invalid, "the schema has no families"))
     }
 
-    /// Tells whether a row is of this type and `family`, and in which version.
-    ///
-    /// # Errors
-    ///
-    /// `is_decode` if the discriminator is not a String; `is_corrupt` for a damaged row.
-    pub fn recognize(&self, row: &Row, family: &Family) -> Result<Recognition> {
-        let Discriminator::Property(name) = self.discriminator else {
-            let fits =
-                family.row.matches(row.row_key()) && family.partition.matches(row.partition_key());
-            return Ok(if fits { Recognition::Ours } else { Recognition::Unmarked });
-        };
-        let marker = match row.get(name)? {
-            None => return Ok(Recognition::Unmarked),
-            Some(ValueRef::String(marker)) => marker,
-            Some(other) => {
-                let message = format!("expected the type's name, found {}", other.edm_type());
-                return Err(Error::new(ErrorKind::Decode, message).in_property(name));
-            }
-        };
-        if marker == family.marker && family.kind != FamilyKind::List {
-            return Ok(Recognition::Ours);
-        }
-        let (_, copy) =
-            family.marker.split_at(family.marker.find('#').unwrap_or(family.marker.len()));
-        let version = marker.strip_suffix(copy).and_then(|marker| self.version_of_marker(marker));
-        Ok(match version {
-            Some(version) if version == self.version => Recognition::Ours,
-            Some(version) => Recognition::Version(version),
-            None => Recognition::Foreign(marker.to_owned()),
-        })
-    }
-
     /// Returns the version that a discriminator's value names, or `None` if it names another type.
     /// `Employee` and `Employee.v1` are version 1.
     pub fn version_of_marker(&self, marker: &str) -> Option<u32> {
@@ -226,11 +197,6 @@ impl Schema {
         Error::new(ErrorKind::UnrecognizedEntity, message).of_type(&format!("{entity}.v{version}"))
     }
 
-    /// Returns whether `upgrade_from` leads from this version to the current one.
-    pub(crate) fn knows_version(&'static self, version: u32) -> bool {
-        self.versions().any(|schema| schema.version == version)
-    }
-
     fn oldest_version(&self) -> u32 {
         self.older.map_or(self.version, Self::oldest_version)
     }
@@ -260,13 +226,10 @@ impl Schema {
     /// Returns the keys of the primary that a copy belongs to, for any index and version. Returns
     /// `None` if the row is no copy of this type or does not hold them.
     pub(crate) fn owner_of_copy(&'static self, copy: &Row) -> Result<Option<(String, String)>> {
-        for schema in self.versions() {
-            let families: &'static [Family] = schema.families;
-            for family in families.iter().filter(|family| family.kind == FamilyKind::Copy) {
-                if schema.recognize(copy, family)? == Recognition::Ours {
-                    return (self.owner)(copy, family, schema.version);
-                }
-            }
+        if let RowKind::Copy(family, RowVersion::Known(schema)) =
+            self.kind_among(copy, |family| family.kind == FamilyKind::Copy)?
+        {
+            return (self.owner)(copy, family, schema.version);
         }
         Ok(None)
     }

@@ -11,7 +11,7 @@ use super::check::{
 };
 use crate::{
     edm::ValueRef,
-    entity::{EntitySet, Schema},
+    entity::{Recognition, RowKind, RowVersion, Schema},
     error::Error,
     plan::{Tokens, derive::Derived},
     prelude::*,
@@ -252,7 +252,9 @@ fn answers<E: TableEntity>(schema: &'static Schema, row: &Row) -> String {
 
 fn matched(row: &Row) -> String {
     match Staff::MEMBERS.match_row(row) {
-        Ok(Some(found)) => format!("{}.v{}/{}", found.member(), found.version(), found.family().name),
+        Ok(Some(found)) => {
+            format!("{}.v{}/{}", found.member(), found.version(), found.family().name)
+        }
         Ok(None) if Staff::MEMBERS.skips(row, false).unwrap() => "hidden".to_owned(),
         Ok(None) => "other".to_owned(),
         Err(error) => failure(&error),
@@ -278,4 +280,77 @@ fn every_reader_takes_each_row_for_what_it_is() {
         assert_eq!(found, expected);
     }
     assert_eq!(found, expected);
+}
+
+/// Asserts that a set's compiled table and `kind_of` take a row for one kind and version.
+fn assert_agrees(name: &str, row: &Row) {
+    let matched = Staff::MEMBERS.match_row(row).unwrap();
+    for (member, schema) in Staff::MEMBERS.schemas().iter().enumerate() {
+        let of_member = matched.filter(|found| found.member() == member);
+        let by_set = of_member.map(|found| (found.family().name, found.version()));
+        let by_schema = match schema.kind_of(row, None) {
+            Ok(RowKind::Primary(RowVersion::Known(writer))) => {
+                Some((writer.primary().unwrap().name, writer.version))
+            }
+            Ok(RowKind::Copy(family, RowVersion::Known(writer))) => {
+                Some((family.name, writer.version))
+            }
+            // A set leaves a row alone whose discriminator is no text.
+            Err(error) => {
+                assert!(error.is_decode(), "{name}: {error}");
+                None
+            }
+            Ok(_) => None,
+        };
+        assert_eq!(by_set, by_schema, "{name}, {}", schema.entity);
+    }
+}
+
+#[test]
+fn the_compiled_table_of_a_set_agrees_with_each_members_schema() {
+    for (name, row) in rows() {
+        assert_agrees(name, &row);
+    }
+}
+
+/// Recognises a row by the plain rule: the discriminator names type, version and index; without a
+/// discriminator the keys fit.
+fn by_rule(schema: &'static Schema, row: &Row, family: &crate::key::Family) -> Option<Recognition> {
+    let crate::entity::Discriminator::Property(name) = schema.discriminator else {
+        let fits =
+            family.row.matches(row.row_key()) && family.partition.matches(row.partition_key());
+        return Some(if fits { Recognition::Ours } else { Recognition::Unmarked });
+    };
+    let marker = match row.get(name).unwrap() {
+        None => return Some(Recognition::Unmarked),
+        Some(ValueRef::String(marker)) => marker,
+        Some(_) => return None,
+    };
+    let index = family.marker.find('#').map_or("", |at| &family.marker[at..]);
+    let version = marker.strip_suffix(index).and_then(|own| schema.version_of_marker(own));
+    Some(match version {
+        Some(version) if version == schema.version => Recognition::Ours,
+        Some(version) => Recognition::Version(version),
+        None => Recognition::Foreign(marker.to_owned()),
+    })
+}
+
+#[test]
+fn a_row_is_recognised_through_each_path_by_one_rule() {
+    for (name, row) in rows() {
+        for schema in [Worker::SCHEMA, Department::SCHEMA, Room::SCHEMA] {
+            let families: &'static [crate::key::Family] = schema.families;
+            for family in families.iter().filter(|one| one.kind != crate::key::FamilyKind::List) {
+                let found = schema.recognize(&row, family);
+                let found = found.inspect_err(|error| assert!(error.is_decode(), "{name}")).ok();
+                let index = family.name;
+                assert_eq!(
+                    found,
+                    by_rule(schema, &row, family),
+                    "{name}, {}/{index}",
+                    schema.entity
+                );
+            }
+        }
+    }
 }

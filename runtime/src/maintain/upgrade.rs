@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    entity::{Partition, Path, Recognition, Stored, TableEntity},
+    entity::{Partition, Path, RowKind, RowVersion, Stored, TableEntity},
     error::Result,
     filter::Filter,
     page::Cursor,
@@ -103,7 +103,6 @@ impl<E: TableEntity> IntoFuture for Upgrade<E> {
 
 /// Whether the row is one of the current version.
 fn is_current<E: TableEntity>(stored: &Stored<E>) -> bool {
-    let recognized =
-        E::SCHEMA.primary().and_then(|family| E::SCHEMA.recognize(stored.row(), family));
-    matches!(recognized, Ok(Recognition::Ours))
+    let kind = E::SCHEMA.primary().and_then(|family| E::SCHEMA.kind_of(stored.row(), Some(family)));
+    matches!(kind, Ok(RowKind::Primary(RowVersion::Known(schema))) if schema.version == E::SCHEMA.version)
 }

@@ -2,7 +2,7 @@
 
 use super::tokens::Tokens;
 use crate::{
-    entity::{EntityRows, Recognition, Schema},
+    entity::{EntityRows, RowKind, RowVersion, Schema},
     error::Result,
     row::Row,
 };
@@ -42,12 +42,17 @@ impl Schema {
     /// `is_decode` if the row does not fit its version.
     pub(crate) fn derive(&'static self, opened: &Row, tokens: &Tokens) -> Result<Derived> {
         let family = self.primary()?;
-        match self.recognize(opened, family)? {
-            Recognition::Foreign(_) | Recognition::Unmarked => return Ok(Derived::NotOurs),
-            Recognition::Version(version) if !self.knows_version(version) => {
+        match self.kind_of(opened, Some(family))? {
+            RowKind::Primary(RowVersion::Known(_)) => {}
+            RowKind::Primary(RowVersion::Unknown(version)) => {
                 return Ok(Derived::UnknownVersion(version));
             }
-            Recognition::Ours | Recognition::Version(_) => {}
+            RowKind::Copy(..)
+            | RowKind::UnknownCopy
+            | RowKind::List(_)
+            | RowKind::Framework
+            | RowKind::Foreign(_)
+            | RowKind::Unmarked => return Ok(Derived::NotOurs),
         }
         let rows = (self.rows_through)(opened, family)?;
         let rows = tokens.apply_to(self, rows)?;

@@ -6,7 +6,7 @@ use super::{moves::refuse_moving, size::hidden, tokens::Tokens};
 use crate::{
     batch::{self, Condition, Operation},
     edm::Bag,
-    entity::{EntityRows, Recognition, Schema},
+    entity::{EntityRows, RowKind, RowVersion, Schema},
     error::{Error, ErrorKind, Result, ServiceCode},
     key::Family,
     row::Row,
@@ -249,7 +249,10 @@ impl Planner {
             return Ok(Cow::Borrowed(primary));
         }
         let family = self.schema.primary()?;
-        if self.schema.recognize(primary, family)? == Recognition::Ours {
+        if let RowKind::Primary(RowVersion::Known(writer)) =
+            self.schema.kind_of(primary, Some(family))?
+            && writer.version == self.schema.version
+        {
             return Ok(Cow::Borrowed(primary));
         }
         // A primary keeps its keys, which have their tokens.

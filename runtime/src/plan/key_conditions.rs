@@ -1,7 +1,7 @@
-//! A filter on fields that only the keys hold, as conditions on the keys.
+//! Rewrites filters on fields that only the keys hold, as conditions on PartitionKey and RowKey.
 //!
-//! The service would silently match nothing: such a field is no property of the row. Where the key
-//! tells the same exactly, the condition becomes one on PartitionKey or RowKey; else it is refused.
+//! Such a field is no property of the row, so the service would silently match nothing. A condition
+//! that no condition on a key says exactly is refused.
 
 use std::ops::Bound;
 
@@ -14,12 +14,16 @@ use crate::{
     key::{Family, Form, Part, Template, successor},
 };
 
-/// The filter with every condition on a key field put onto the keys of the path's rows.
+/// Rewrites every condition on a key field as a condition on the keys of the path's rows.
+///
+/// # Errors
+///
+/// `is_invalid` if the keys do not answer a condition, or if the path's copies do not hold a field.
 pub(crate) fn key_conditions(filter: &Filter, access: &Access) -> Result<Filter> {
     let Some(family) = access.family else { return Ok(filter.clone()) };
     match filter {
-        Filter::And(all) => Ok(Filter::all(each(all, access)?)),
-        Filter::Or(any) => Ok(Filter::any(each(any, access)?)),
+        Filter::And(all) => Ok(Filter::all(rewrite_each(all, access)?)),
+        Filter::Or(any) => Ok(Filter::any(rewrite_each(any, access)?)),
         Filter::Not(filter) => Ok(!key_conditions(filter, access)?),
         Filter::Compare { property, comparison, value }
             if family.in_keys.contains(&property.as_str()) =>
@@ -38,11 +42,11 @@ pub(crate) fn key_conditions(filter: &Filter, access: &Access) -> Result<Filter>
     }
 }
 
-fn each(filters: &[Filter], access: &Access) -> Result<Vec<Filter>> {
+fn rewrite_each(filters: &[Filter], access: &Access) -> Result<Vec<Filter>> {
     filters.iter().map(|filter| key_conditions(filter, access)).collect()
 }
 
-/// A comparison of a key field with a value.
+/// A comparison of a value with a field that only the keys hold.
 struct KeyCondition<'a> {
     field: &'a str,
     comparison: Comparison,
@@ -66,7 +70,7 @@ impl KeyCondition<'_> {
                 .encode_part(at - first, |out| (part.encode)(self.value.as_ref(), out))
                 .map_err(|invalid| invalid.into_write_error(self.field))?;
             if let Some(given) = given(at) {
-                return self.known(family, part, &text, &given);
+                return self.constant(family, part, &text, &given);
             }
             let before: Option<Vec<String>> = (first..at).map(given).collect();
             if let Some(before) = before {
@@ -79,8 +83,8 @@ impl KeyCondition<'_> {
         ))
     }
 
-    /// The path fixes the field: the condition is true or false.
-    fn known(&self, family: &Family, part: &Part, text: &str, given: &str) -> Result<Filter> {
+    /// Answers the condition where the path fixes the field.
+    fn constant(&self, family: &Family, part: &Part, text: &str, given: &str) -> Result<Filter> {
         let order = part.width.is_some().then(|| given.cmp(text));
         let order = match part.form {
             Form::Descending => order.map(std::cmp::Ordering::reverse),
@@ -98,7 +102,7 @@ impl KeyCondition<'_> {
         Ok(Filter::Constant(holds))
     }
 
-    /// All parts before it are known: the condition is one on the key.
+    /// Rewrites the condition where all parts of the key before the field are known.
     fn on_key(
         &self,
         family: &Family,

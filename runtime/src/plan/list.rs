@@ -10,19 +10,14 @@ use std::collections::HashSet;
 use crate::{
     batch::{Condition, Operation},
     edm::ValueRef,
+    entity::{LIST_MARKER, SPILL},
     error::{Error, ErrorKind, Result},
     limits,
     row::Row,
 };
 
-/// The EntityType of all rows of all lists.
-pub(crate) const MARKER: &str = "entable.list";
-
 /// The maximum number of properties with ids in one row: 14 of 64 KiB stay below 1 MiB.
 const CHUNKS: usize = 14;
-
-/// The text between the head's RowKey and the number of a spill row.
-const SPILL: &str = "~s";
 
 /// The maximum number of spill rows of a list, whose keys have four digits.
 const MOST_SPILLS: usize = 9999;
@@ -167,12 +162,6 @@ fn spill_key(head: &str, spill: usize) -> String {
     format!("{head}{SPILL}{spill:04}")
 }
 
-/// Returns the RowKey of the head that a row of a list belongs to.
-// A text part of a key never contains `~s`.
-pub(crate) fn head_row_key(row_key: &str) -> &str {
-    row_key.split_once(SPILL).map_or(row_key, |(head, _)| head)
-}
-
 /// Reads the RowKeys in one row of a local list.
 pub(crate) fn read_row_keys(row: &Row) -> Result<Vec<String>> {
     read_ids(row, IdForm::RowKeys)
@@ -268,7 +257,7 @@ fn list_row(
 ) -> Result<Row> {
     let key = if at == 0 { head.to_owned() } else { spill_key(head, at) };
     let mut row = Row::build(partition_key, &key);
-    row.put("EntityType", ValueRef::String(MARKER));
+    row.put("EntityType", ValueRef::String(LIST_MARKER));
     if at == 0 && spills > 0 {
         row.put("Spills", ValueRef::Int32(i32::try_from(spills).unwrap_or(i32::MAX)));
     }

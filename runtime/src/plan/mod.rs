@@ -24,10 +24,7 @@ pub(crate) use change::{
 };
 pub(crate) use effect::Effect;
 pub(crate) use key_conditions::key_conditions;
-pub(crate) use list::{
-    IdForm, ListDelta, MARKER as LIST_MARKER, StoredList, head_row_key, read_ids, read_row_keys,
-    spill_bounds,
-};
+pub(crate) use list::{IdForm, ListDelta, StoredList, read_ids, read_row_keys, spill_bounds};
 pub(crate) use planned::{Role, StoredAs};
 pub(crate) use size::hidden;
 #[cfg(feature = "encrypt")]

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     edm::Bag,
-    entity::{Recognition, Stored, TableEntity},
+    entity::{Stored, TableEntity},
     error::Result,
     row::{ETag, Row},
 };
@@ -68,11 +68,9 @@ impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
     {
         let family = self.request.family();
         Query::new(self.request, move |row| {
-            let recognized = E::SCHEMA.recognize(&row, family.map_or(E::SCHEMA.primary(), Ok)?);
-            match recognized.map_err(|error| at(&row, error))? {
-                Recognition::Ours | Recognition::Version(_) => resolved(&row, &resolver).map(Some),
-                Recognition::Foreign(_) | Recognition::Unmarked => Ok(None),
-            }
+            let family = family.map_or(E::SCHEMA.primary(), Ok)?;
+            let kind = E::SCHEMA.kind_of(&row, Some(family)).map_err(|error| at(&row, error))?;
+            if kind.is_of(family) { resolved(&row, &resolver).map(Some) } else { Ok(None) }
         })
     }
 }

@@ -8,8 +8,8 @@ use super::{bulk::Bulk, client::Client, transaction::Transaction};
 use crate::{
     backend::Read,
     entity::{
-        Access, FromRow, FullView, ListRows, Path, Point, Projection, ReadableAs, Recognition,
-        Stored, TableEntity,
+        Access, FromRow, FullView, ListRows, Path, Point, Projection, ReadableAs, RowKind,
+        RowVersion, Stored, TableEntity,
     },
     error::Result,
     key::{Family, FamilyKind},
@@ -314,9 +314,8 @@ impl<E: TableEntity> Table<E> {
 
 /// Returns whether a row is an index copy of the entity.
 fn is_copy<E: TableEntity>(row: &Row) -> bool {
-    let copies = E::SCHEMA.families.iter().filter(|family| family.kind == FamilyKind::Copy);
-    let mut kinds = copies.map(|family| E::SCHEMA.recognize(row, family));
-    let is_primary = E::SCHEMA.primary().and_then(|family| E::SCHEMA.recognize(row, family));
-    !matches!(is_primary, Ok(Recognition::Ours | Recognition::Version(_)))
-        && kinds.any(|kind| matches!(kind, Ok(Recognition::Ours)))
+    matches!(
+        E::SCHEMA.kind_of(row, None),
+        Ok(RowKind::Copy(_, RowVersion::Known(schema))) if schema.version == E::SCHEMA.version
+    )
 }

@@ -6,11 +6,10 @@ use std::{
 };
 
 use crate::{
-    edm::ValueRef,
-    entity::{Discriminator, EntityRows, Recognition, Schema, TableEntity},
+    entity::{EntityRows, RowKind, RowVersion, TableEntity, head_row_key},
     error::Result,
     key::{Family, FamilyKind},
-    plan::{LIST_MARKER, Tokens, head_row_key, outbox::is_version_property, read_row_keys},
+    plan::{Tokens, outbox::is_version_property, read_row_keys},
     row::Row,
 };
 
@@ -72,22 +71,16 @@ pub(crate) fn met<E: TableEntity>(
     hashing: Hashing,
     mut each: impl FnMut(Mark<'_>),
 ) -> Result<Met> {
-    let mut versions = E::SCHEMA.versions();
-    let found = loop {
-        let Some(schema) = versions.next() else { return Ok(Met::Other) };
-        if let Some(family) = family_of(schema, row)? {
-            break family;
-        }
-    };
-    match found.kind {
-        FamilyKind::Primary => {
+    // Remote copies and lists are matched by the remote check, in whichever table they are.
+    match E::SCHEMA.kind_among(row, |family| !family.is_remote)? {
+        RowKind::Primary(RowVersion::Known(_)) => {
             let rows = E::SCHEMA.derive(row, tokens)?.into_known_rows(E::SCHEMA)?;
             derived(row, rows, hashing, &mut each)?;
             Ok(Met::Primary)
         }
-        FamilyKind::Copy => {
+        RowKind::Copy(family, RowVersion::Known(_)) => {
             each(Mark {
-                family: found,
+                family,
                 row_key: RowKeyRef::Of(row),
                 primary: None,
                 found: true,
@@ -95,37 +88,17 @@ pub(crate) fn met<E: TableEntity>(
             });
             Ok(Met::Copy)
         }
-        FamilyKind::List => {
-            listed(row, found, hashing, &mut each)?;
+        RowKind::List(family) => {
+            listed(row, family, hashing, &mut each)?;
             Ok(Met::List)
         }
+        RowKind::Primary(RowVersion::Unknown(_))
+        | RowKind::Copy(_, RowVersion::Unknown(_))
+        | RowKind::UnknownCopy
+        | RowKind::Framework
+        | RowKind::Foreign(_)
+        | RowKind::Unmarked => Ok(Met::Other),
     }
-}
-
-/// The kind of row that a row is, where it is one of that version.
-fn family_of(schema: &'static Schema, row: &Row) -> Result<Option<&'static Family>> {
-    let families: &'static [Family] = schema.families;
-    if let Discriminator::Property(name) = schema.discriminator
-        && let Some(ValueRef::String(marker)) = row.get(name)?
-    {
-        let is_it = |family: &&Family| family.kind != FamilyKind::List && family.marker == marker;
-        if let Some(family) = families.iter().find(is_it) {
-            return Ok((!family.is_remote).then_some(family));
-        }
-    }
-    // Copies in other partitions have their primaries there.
-    for family in families.iter().filter(|family| !family.is_remote) {
-        let is_it = match family.kind {
-            FamilyKind::List => is_list(row, family)?,
-            FamilyKind::Primary | FamilyKind::Copy => {
-                schema.recognize(row, family)? == Recognition::Ours
-            }
-        };
-        if is_it {
-            return Ok(Some(family));
-        }
-    }
-    Ok(None)
 }
 
 /// What a primary derives.
@@ -180,12 +153,6 @@ fn listed(
         *times += 1;
     }
     Ok(())
-}
-
-fn is_list(row: &Row, family: &Family) -> Result<bool> {
-    Ok(row.get("EntityType")? == Some(ValueRef::String(LIST_MARKER))
-        && family.partition.matches(row.partition_key())
-        && family.row.matches(head_row_key(row.row_key())))
 }
 
 /// Hashes that have met no counterpart.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    entity::{PathBuilder, Recognition, Stored, TableEntity},
+    entity::{PathBuilder, RowKind, RowVersion, Stored, TableEntity},
     error::Result,
     key::{Family, FamilyKind},
     maintain::check::Finding,
@@ -141,12 +141,15 @@ impl<E: TableEntity> Rebuild<E> {
     /// Whether a primary is of an older version that does not have the index.
     fn is_without(&self, primary: &Row) -> bool {
         let schema = E::SCHEMA;
-        let recognition = schema.primary().and_then(|family| schema.recognize(primary, family));
-        let Ok(Recognition::Version(version)) = recognition else { return false };
-        schema
-            .versions()
-            .filter(|schema| schema.version == version)
-            .all(|schema| schema.families.iter().all(|family| family.name != self.family.name))
+        let kind = schema.primary().and_then(|family| schema.kind_of(primary, Some(family)));
+        match kind {
+            Ok(RowKind::Primary(RowVersion::Known(writer))) => {
+                writer.version != schema.version
+                    && writer.families.iter().all(|family| family.name != self.family.name)
+            }
+            Ok(RowKind::Primary(RowVersion::Unknown(_))) => true,
+            _ => false,
+        }
     }
 
     fn primaries(&self) -> Query<E, Stored<E>> {

@@ -10,7 +10,7 @@ use super::{Reencrypt, What};
 use crate::{
     batch::{Condition, Operation},
     edm::{EdmType, Value, ValueRef},
-    entity::{Discriminator, Recognition, TableEntity},
+    entity::{Discriminator, RowKind, RowVersion, TableEntity},
     error::{Error, ErrorKind, Result},
     filter::Filter,
     plan::StoredAs,
@@ -46,9 +46,12 @@ impl<E: TableEntity> Reencrypt<E> {
             return Ok(None);
         }
         let family = E::SCHEMA.primary()?;
-        let marker = match E::SCHEMA.recognize(row, family)? {
-            Recognition::Ours => None,
-            Recognition::Unmarked
+        let marker = match E::SCHEMA.kind_of(row, Some(family))? {
+            RowKind::Primary(RowVersion::Known(schema)) if schema.version == E::SCHEMA.version => {
+                None
+            }
+            // The old library wrote no discriminator: keys that fit say that it is a primary.
+            RowKind::Unmarked
                 if family.row.matches(row.row_key())
                     && family.partition.matches(row.partition_key()) =>
             {

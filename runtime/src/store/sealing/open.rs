@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use super::RowSealer;
 use crate::{
-    edm::ValueRef,
-    entity::{Discriminator, Schema, SealedColumn, set::Members},
+    entity::{Discriminator, RowKind, Schema, SealedColumn, set::Members},
     error::Result,
     key::{Family, FamilyKind},
     row::Row,
@@ -86,10 +85,7 @@ impl Reading {
     /// Returns what a row is to this reader.
     pub(crate) fn classify(self, row: &Row) -> Result<Known> {
         Ok(match self {
-            Self::Typed(schema) => match kind_of(schema, row)? {
-                Kind::Ours(family) => Known::Declared(0, family),
-                Kind::Foreign => Known::Foreign,
-            },
+            Self::Typed(schema) => classify_typed(schema, row)?,
             Self::Members(members) => match members.match_row(row)? {
                 Some(matched) => Known::Declared(matched.member(), Some(matched.family())),
                 None => Known::Untyped,
@@ -99,32 +95,30 @@ impl Reading {
     }
 }
 
-enum Kind {
-    Ours(Option<&'static Family>),
-    Foreign,
-}
-
-/// Returns the family of a row of the entity, in whatever version it was written.
-fn kind_of(schema: &'static Schema, row: &Row) -> Result<Kind> {
+/// Returns what a row is to a reader of one type. A row of an unknown version is of the type, so that
+/// it is not left encrypted.
+fn classify_typed(schema: &'static Schema, row: &Row) -> Result<Known> {
     let families: &'static [Family] = schema.families;
-    let Discriminator::Property(name) = schema.discriminator else {
-        let fits = |family: &&Family| {
-            family.kind != FamilyKind::List
-                && family.row.matches(row.row_key())
-                && family.partition.matches(row.partition_key())
-        };
-        return Ok(Kind::Ours(families.iter().find(fits)));
+    let kind = match schema.kind_of(row, None) {
+        // A discriminator that is not a String does not name the type.
+        Err(error) if error.is_decode() => return Ok(Known::Foreign),
+        kind => kind?,
     };
-    let Some(ValueRef::String(marker)) = row.get(name)? else { return Ok(Kind::Foreign) };
-    let (own, copy) = marker.split_at(marker.find('#').unwrap_or(marker.len()));
-    if schema.version_of_marker(own).is_none() {
-        return Ok(Kind::Foreign);
-    }
-    let family = match copy.strip_prefix('#') {
-        None => families.first(),
-        Some(name) => families.iter().find(|f| f.kind == FamilyKind::Copy && f.name == name),
+    let family = match kind {
+        RowKind::Primary(_) => families.first(),
+        RowKind::Copy(found, _) => families
+            .iter()
+            .find(|family| family.kind == FamilyKind::Copy && family.name == found.name),
+        RowKind::UnknownCopy => None,
+        RowKind::List(_) | RowKind::Framework | RowKind::Foreign(_) | RowKind::Unmarked => {
+            match schema.discriminator {
+                Discriminator::Property(_) => return Ok(Known::Foreign),
+                // Nothing in a row tells that it is not of a type without a discriminator.
+                Discriminator::RowKey => None,
+            }
+        }
     };
-    Ok(Kind::Ours(family))
+    Ok(Known::Declared(0, family))
 }
 
 impl RowSealer {

@@ -7,12 +7,12 @@ use super::side::{Side, What};
 use crate::{
     address::RowAt,
     edm::ValueRef,
-    entity::{EntityRows, Schema, TableEntity},
+    entity::{EntityRows, LIST_MARKER, Schema, TableEntity, head_row_key},
     error::Result,
     key::{Family, FamilyKind},
     maintain::check::FindingKind,
     plan::{
-        IdForm, LIST_MARKER, head_row_key,
+        IdForm,
         outbox::{CopyAddress, ListMembership, list_entry, list_entry_keys},
         read_ids,
     },

@@ -4,7 +4,7 @@
 use super::listed;
 use crate::{
     address::{RowAt, is_same_table},
-    entity::{CopyFamily, CopyRow, Recognition, Schema, TableEntity},
+    entity::{CopyFamily, CopyRow, RowKind, RowVersion, Schema, TableEntity},
     error::Result,
     key::{Family, FamilyKind},
     maintain::check::mark::Hashing,
@@ -85,22 +85,22 @@ pub(crate) fn sides<E: TableEntity>(
     let is_own = is_same_table(at_table, &table.name);
     let is_here =
         |family: &Family| family.table.map_or(is_own, |name| is_same_table(name, at_table));
-    for schema in E::SCHEMA.versions() {
-        if is_own && schema.recognize(row, schema.primary()?)? == Recognition::Ours {
-            return derived::<E>(table, row, tokens, &mut each);
-        }
-        for copy in copies(schema).filter(|family| is_here(family)) {
-            if schema.recognize(row, copy)? == Recognition::Ours {
-                return found::<E>(table, row, copy, &mut each);
-            }
-        }
-        for list in listed::lists(schema).filter(|family| is_here(family)) {
-            if listed::found(table, row, list, &mut each)? {
-                return Ok(());
-            }
-        }
+    let kind = E::SCHEMA.kind_among(row, |family| match family.kind {
+        FamilyKind::Primary => is_own,
+        FamilyKind::Copy => family.is_remote && is_here(family),
+        FamilyKind::List => family.is_remote && !family.in_blob && is_here(family),
+    })?;
+    match kind {
+        RowKind::Primary(RowVersion::Known(_)) => derived::<E>(table, row, tokens, &mut each),
+        RowKind::Copy(copy, RowVersion::Known(_)) => found::<E>(table, row, copy, &mut each),
+        RowKind::List(list) => listed::found(table, row, list, &mut each).map(drop),
+        RowKind::Primary(RowVersion::Unknown(_))
+        | RowKind::Copy(_, RowVersion::Unknown(_))
+        | RowKind::UnknownCopy
+        | RowKind::Framework
+        | RowKind::Foreign(_)
+        | RowKind::Unmarked => Ok(()),
     }
-    Ok(())
 }
 
 /// A copy of a primary of this table that is there.

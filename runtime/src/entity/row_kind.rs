@@ -1,0 +1,274 @@
+//! Classifies rows: which of an entity's rows a row is, and which version wrote it.
+
+use super::{Discriminator, Recognition, Schema};
+use crate::{
+    edm::ValueRef,
+    error::{Error, ErrorKind, Result},
+    key::{Family, FamilyKind},
+    row::Row,
+};
+
+/// The EntityType of all rows of all lists.
+pub(crate) const LIST_MARKER: &str = "entable.list";
+/// The prefix of the EntityType of framework rows, those of lists included.
+const FRAMEWORK: &str = "entable.";
+/// The property in which framework rows have their type.
+const ENTITY_TYPE: &str = "EntityType";
+
+/// The text between the RowKey of a list's head row and the number of a spill row.
+pub(crate) const SPILL: &str = "~s";
+
+/// Returns the RowKey of the head row of the list that a row belongs to.
+// A text part of a key never contains `~s`.
+pub(crate) fn head_row_key(row_key: &str) -> &str {
+    row_key.split_once(SPILL).map_or(row_key, |(head, _)| head)
+}
+
+/// The version that wrote a row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RowVersion {
+    /// The current version or one from which `upgrade_from` leads to it.
+    Known(&'static Schema),
+    /// A version that this program cannot read.
+    Unknown(u32),
+}
+
+/// Which row of an entity type a row is.
+// Moving, arrived and reserved are states of a primary or a copy, not kinds.
+#[derive(Debug, Clone)]
+pub(crate) enum RowKind {
+    /// The entity's own row.
+    Primary(RowVersion),
+    /// A secondary-index copy. The family is that of the version that wrote it, or the newest one of
+    /// this name if that version is unknown.
+    Copy(&'static Family, RowVersion),
+    /// A copy of an index that its version does not have.
+    UnknownCopy,
+    /// A head row or spill row of a list.
+    List(&'static Family),
+    /// A row of the framework, such as a fence or a list of another type.
+    Framework,
+    /// A row of another type, with this discriminator.
+    Foreign(String),
+    /// A row without a discriminator, whose keys are of no family if the type has none either.
+    Unmarked,
+}
+
+impl RowKind {
+    /// Returns whether the row is of this family, in whichever version it was written.
+    pub(crate) fn is_of(&self, family: &Family) -> bool {
+        match self {
+            Self::Primary(_) => family.kind == FamilyKind::Primary,
+            Self::Copy(found, _) => family.kind == FamilyKind::Copy && found.name == family.name,
+            Self::List(found) => family.kind == FamilyKind::List && found.name == family.name,
+            Self::UnknownCopy | Self::Framework | Self::Foreign(_) | Self::Unmarked => false,
+        }
+    }
+}
+
+impl Schema {
+    /// Classifies a row. The family `expected` is compared first, so that a read through a path costs
+    /// one comparison of texts.
+    ///
+    /// # Errors
+    ///
+    /// `is_decode` if the discriminator is not a String; `is_corrupt` for a damaged row.
+    pub(crate) fn kind_of(
+        &'static self,
+        row: &Row,
+        expected: Option<&'static Family>,
+    ) -> Result<RowKind> {
+        let Some(family) = expected else { return self.kind_among(row, |_| true) };
+        let is_expected = match self.discriminator {
+            Discriminator::Property(name) => {
+                self.discriminator_of(row, name)? == Some(family.marker)
+            }
+            Discriminator::RowKey => has_keys_of(family, row),
+        };
+        match family.kind {
+            FamilyKind::Primary if is_expected => {
+                Ok(RowKind::Primary(RowVersion::Known(self.version_with(family))))
+            }
+            FamilyKind::Copy if is_expected => {
+                Ok(RowKind::Copy(family, RowVersion::Known(self.version_with(family))))
+            }
+            _ => self.kind_among(row, |_| true),
+        }
+    }
+
+    /// Classifies a row as one of the families that `accepts` takes. A row of another family of this
+    /// type is foreign.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`kind_of`](Self::kind_of).
+    pub(crate) fn kind_among(
+        &'static self,
+        row: &Row,
+        accepts: impl Fn(&'static Family) -> bool,
+    ) -> Result<RowKind> {
+        // Where only lists are wanted, a discriminator of another type is nobody's mistake.
+        if !self.has_entity_family(&accepts) {
+            return Ok(self.framework_kind(row, &accepts)?.unwrap_or(RowKind::Unmarked));
+        }
+        let Discriminator::Property(name) = self.discriminator else {
+            return Ok(match self.kind_by_keys(row, &accepts) {
+                Some(kind) => kind,
+                None => self.framework_kind(row, &accepts)?.unwrap_or(RowKind::Unmarked),
+            });
+        };
+        let Some(marker) = self.discriminator_of(row, name)? else {
+            return Ok(self.framework_kind(row, &accepts)?.unwrap_or(RowKind::Unmarked));
+        };
+        let foreign = || RowKind::Foreign(marker.to_owned());
+        let Some(kind) = self.kind_by_marker(marker) else {
+            return Ok(self.framework_kind(row, &accepts)?.unwrap_or_else(foreign));
+        };
+        let is_accepted = match &kind {
+            RowKind::Primary(RowVersion::Known(schema)) => accepts(schema.primary()?),
+            RowKind::Copy(family, _) => accepts(family),
+            _ => true,
+        };
+        Ok(if is_accepted { kind } else { foreign() })
+    }
+
+    /// Returns whether `accepts` takes a family of primaries or copies.
+    fn has_entity_family(&'static self, accepts: impl Fn(&'static Family) -> bool) -> bool {
+        self.versions().any(|schema| {
+            let families: &'static [Family] = schema.families;
+            families.iter().any(|family| family.kind != FamilyKind::List && accepts(family))
+        })
+    }
+
+    /// Returns the text in the discriminator property.
+    fn discriminator_of<'r>(&self, row: &'r Row, name: &str) -> Result<Option<&'r str>> {
+        match row.get(name)? {
+            None => Ok(None),
+            Some(ValueRef::String(marker)) => Ok(Some(marker)),
+            Some(other) => {
+                let message = format!("expected the type's name, found {}", other.edm_type());
+                Err(Error::new(ErrorKind::Decode, message).in_property(name))
+            }
+        }
+    }
+
+    /// Finds the kind that a discriminator names, or `None` if it is of another type.
+    fn kind_by_marker(&'static self, marker: &str) -> Option<RowKind> {
+        let (entity, index) = match marker.split_once('#') {
+            Some((entity, index)) => (entity, Some(index)),
+            None => (marker, None),
+        };
+        let number = self.version_of_marker(entity)?;
+        let version = match self.versions().find(|schema| schema.version == number) {
+            Some(schema) => RowVersion::Known(schema),
+            None => RowVersion::Unknown(number),
+        };
+        let Some(index) = index else { return Some(RowKind::Primary(version)) };
+        let copy_in = |schema: &'static Schema| {
+            let families: &'static [Family] = schema.families;
+            families.iter().find(|family| family.kind == FamilyKind::Copy && family.name == index)
+        };
+        let family = match version {
+            RowVersion::Known(schema) => copy_in(schema),
+            RowVersion::Unknown(_) => self.versions().find_map(copy_in),
+        };
+        Some(family.map_or(RowKind::UnknownCopy, |family| RowKind::Copy(family, version)))
+    }
+
+    /// Finds the primary or copy that a row is by its keys alone.
+    fn kind_by_keys(
+        &'static self,
+        row: &Row,
+        accepts: impl Fn(&'static Family) -> bool,
+    ) -> Option<RowKind> {
+        self.versions().find_map(|schema| {
+            let families: &'static [Family] = schema.families;
+            let version = RowVersion::Known(schema);
+            families.iter().filter(|family| accepts(family)).find_map(|family| match family.kind {
+                FamilyKind::Primary if has_keys_of(family, row) => Some(RowKind::Primary(version)),
+                FamilyKind::Copy if has_keys_of(family, row) => {
+                    Some(RowKind::Copy(family, version))
+                }
+                _ => None,
+            })
+        })
+    }
+
+    /// Finds the list that a row belongs to, or tells another row of the framework.
+    fn framework_kind(
+        &'static self,
+        row: &Row,
+        accepts: impl Fn(&'static Family) -> bool,
+    ) -> Result<Option<RowKind>> {
+        let marker = match row.get(ENTITY_TYPE)? {
+            Some(ValueRef::String(marker)) if marker.starts_with(FRAMEWORK) => marker,
+            _ => return Ok(None),
+        };
+        if marker != LIST_MARKER {
+            return Ok(Some(RowKind::Framework));
+        }
+        let head = head_row_key(row.row_key());
+        let list = self.versions().find_map(|schema| {
+            let families: &'static [Family] = schema.families;
+            families.iter().find(|family| {
+                family.kind == FamilyKind::List
+                    && accepts(family)
+                    && family.partition.matches(row.partition_key())
+                    && family.row.matches(head)
+            })
+        });
+        Ok(Some(list.map_or(RowKind::Framework, RowKind::List)))
+    }
+
+    /// Returns the version that has this family: this one, or an older one.
+    fn version_with(&'static self, family: &'static Family) -> &'static Schema {
+        if self.older.is_none() {
+            return self;
+        }
+        let has = |schema: &&'static Schema| {
+            schema.families.iter().any(|own| own.marker == family.marker)
+        };
+        self.versions().find(has).unwrap_or(self)
+    }
+
+    /// Tells whether a row is of this type and `family`, and in which version.
+    ///
+    /// # Errors
+    ///
+    /// `is_decode` if the discriminator is not a String; `is_corrupt` for a damaged row.
+    pub fn recognize(&'static self, row: &Row, family: &'static Family) -> Result<Recognition> {
+        let version = match self.kind_of(row, Some(family))? {
+            RowKind::Primary(version) if family.kind == FamilyKind::Primary => version,
+            RowKind::Copy(found, version)
+                if family.kind == FamilyKind::Copy && found.name == family.name =>
+            {
+                version
+            }
+            RowKind::Unmarked => return Ok(Recognition::Unmarked),
+            RowKind::Foreign(marker) => return Ok(Recognition::Foreign(marker)),
+            RowKind::Primary(_)
+            | RowKind::Copy(..)
+            | RowKind::UnknownCopy
+            | RowKind::List(_)
+            | RowKind::Framework => return self.other_row(row),
+        };
+        Ok(match version {
+            RowVersion::Known(schema) if schema.version == self.version => Recognition::Ours,
+            RowVersion::Known(schema) => Recognition::Version(schema.version),
+            RowVersion::Unknown(version) => Recognition::Version(version),
+        })
+    }
+
+    /// Recognises a row of another family by its discriminator alone.
+    fn other_row(&self, row: &Row) -> Result<Recognition> {
+        let Discriminator::Property(name) = self.discriminator else {
+            return Ok(Recognition::Unmarked);
+        };
+        let marker = self.discriminator_of(row, name)?;
+        Ok(marker.map_or(Recognition::Unmarked, |marker| Recognition::Foreign(marker.to_owned())))
+    }
+}
+
+fn has_keys_of(family: &Family, row: &Row) -> bool {
+    family.row.matches(row.row_key()) && family.partition.matches(row.partition_key())
+}
