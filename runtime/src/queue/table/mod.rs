@@ -6,9 +6,10 @@
 
 pub(crate) mod guard;
 pub(crate) mod message_row;
-pub(crate) mod receive;
-pub(crate) mod update;
 pub(crate) mod table_queue;
+mod receive;
+mod update;
+mod queue_impl;
 
 pub use guard::QueueGuard;
 pub use table_queue::TableQueue;

@@ -2,18 +2,20 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::guard::QueueGuard;
-use super::message_row::{MessageRow, StoredMessage, Visibility, check_body, poison_filter};
+use super::{
+    guard::QueueGuard,
+    message_row::{MessageRow, StoredMessage, Visibility, check_body, poison_filter},
+};
 use crate::{
-    backend::{Backend, BoxFuture, Rows, Scan, TableRequest},
+    backend::{Backend, Rows, Scan, TableRequest},
     batch::{Batch, Operation, Written},
     clock::SystemClock,
     error::Result,
     filter::Filter,
     page::Continuation,
     queue::{
-        Poison, Received, ServerClock,
-        port::{Queue, QueueCapabilities, check_name, check_time},
+        Poison, ServerClock,
+        port::{check_name, check_time},
         server_clock::{duration_ticks, time_after},
     },
     random::RandomSource,
@@ -22,7 +24,7 @@ use crate::{
 /// The name of the table that holds all queues.
 pub(crate) const TABLE: &str = "EntableQueues";
 /// The most messages that one request receives. Each takes two operations of a transaction.
-const MAX_RECEIVED: usize = 32;
+pub(super) const MAX_RECEIVED: usize = 32;
 /// The most shards of a queue.
 const MAX_SHARDS: u32 = 100;
 /// How often a change is sent before a lost answer is reported to the caller.
@@ -183,7 +185,7 @@ impl TableQueue {
     }
 
     /// Adds a message and returns its id.
-    async fn send_message(&self, body: &str, delay: Duration) -> Result<String> {
+    pub(super) async fn send_message(&self, body: &str, delay: Duration) -> Result<String> {
         check_name(&self.name)?;
         check_body(body)?;
         check_time("a delay", Duration::ZERO, delay)?;
@@ -205,7 +207,7 @@ impl TableQueue {
     }
 
     /// Returns poison messages of all shards.
-    async fn poison_messages(&self, most: usize) -> Result<Vec<Poison>> {
+    pub(super) async fn poison_messages(&self, most: usize) -> Result<Vec<Poison>> {
         check_name(&self.name)?;
         let mut all = Vec::new();
         for shard in (0..self.shards).map(|shard| StoredMessage::shard_key(&self.name, shard)) {
@@ -234,49 +236,5 @@ impl fmt::Debug for TableQueue {
             .field("name", &self.name)
             .field("shards", &self.shards)
             .finish_non_exhaustive()
-    }
-}
-
-#[deny(clippy::missing_trait_methods)]
-impl Queue for TableQueue {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn capabilities(&self) -> QueueCapabilities {
-        QueueCapabilities::new("table", MAX_RECEIVED).with_reasons()
-    }
-
-    fn send<'a>(&'a self, body: &'a str, delay: Duration) -> BoxFuture<'a, Result<String>> {
-        Box::pin(self.send_message(body, delay))
-    }
-
-    fn receive(&self, most: usize, visibility: Duration) -> BoxFuture<'_, Result<Vec<Received>>> {
-        Box::pin(self.receive_due(most.min(MAX_RECEIVED), visibility))
-    }
-
-    fn extend<'a>(
-        &'a self,
-        message: &'a mut Received,
-        visibility: Duration,
-        body: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.extend_message(message, visibility, body))
-    }
-
-    fn delete<'a>(&'a self, message: &'a Received) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.delete_message(message))
-    }
-
-    fn poison<'a>(&'a self, message: &'a Received, reason: &'a str) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.move_to_poison(message, reason))
-    }
-
-    fn poisoned(&self, most: usize) -> BoxFuture<'_, Result<Vec<Poison>>> {
-        Box::pin(self.poison_messages(most))
-    }
-
-    fn requeue<'a>(&'a self, poison: &'a Poison) -> BoxFuture<'a, Result<()>> {
-        Box::pin(self.requeue_poison(poison))
     }
 }
