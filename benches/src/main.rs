@@ -14,6 +14,7 @@
 #[cfg(feature = "azure")]
 mod azure;
 mod codec;
+mod compile;
 #[allow(unreachable_pub, dead_code, reason = "a module of the example")]
 #[path = "../../examples/quickstart/csv.rs"]
 mod csv;
@@ -68,6 +69,7 @@ fn main() {
         match suite.as_str() {
             "embedded" => embedded::run(size),
             "codec" => codec::run(),
+            "compile" => compile::run(size),
             "index" => index::run(),
             "outbox" => outbox::run(),
             "resolve" => resolve::run(),
@@ -80,7 +82,7 @@ fn main() {
             "large" | "huge" => {}
             other => {
                 println!(
-                    "no suite `{other}`, there are: embedded, codec, index, outbox, resolve, encrypt, load, azure"
+                    "no suite `{other}`, there are: embedded, codec, compile, index, outbox, resolve, encrypt, load, azure"
                 )
             }
         }

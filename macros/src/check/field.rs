@@ -4,7 +4,7 @@ use proc_macro2::Span;
 
 use crate::{
     errors::Errors,
-    model::{Entity, Field, Storage},
+    model::{Entity, Field},
     template::Form,
 };
 
@@ -92,7 +92,7 @@ pub(super) fn hide_none(fields: &[Field], errors: &mut Errors) {
         else {
             continue;
         };
-        if field.storage == Storage::Json {
+        if field.attr.json.is_set() {
             errors.at(
                 span,
                 format!("`hide_none` on `{name}`, which is JSON text and so never absent: write `encrypt`"),

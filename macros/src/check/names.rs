@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::{
     errors::Errors,
-    model::{Entity, Field, Storage},
+    model::{Entity, Field},
 };
 
 /// Property names that the service reserves.
@@ -26,15 +26,14 @@ pub(super) fn is_identifier(name: &str) -> bool {
 pub(super) fn property_names(fields: &[Field], marker: Option<String>, errors: &mut Errors) {
     let mut seen: HashMap<&str, &str> = HashMap::new();
     for field in fields {
-        let is_named = matches!(field.storage, Storage::Plain | Storage::Json);
-        if let Storage::Flattened(prefix) = &field.storage
+        if let Some(prefix) = field.storage.prefix()
             && !prefix.is_empty()
             && !is_identifier(prefix)
         {
             let span = field.prefix_span();
             errors.at(span, format!("`{prefix}` cannot begin a property's name"));
         }
-        if !is_named {
+        if !field.storage.is_one_property() {
             continue;
         }
         let name = field.property.as_str();
@@ -99,8 +98,7 @@ fn token_properties(
 /// Reports two fields whose column constants have the same name.
 pub(super) fn column_names(fields: &[Field], errors: &mut Errors) {
     let mut seen: HashMap<String, &str> = HashMap::new();
-    let columns =
-        fields.iter().filter(|field| !matches!(field.storage, Storage::Extra | Storage::Skipped));
+    let columns = fields.iter().filter(|field| field.storage.has_properties());
     for field in columns {
         let name = field.constant.to_string();
         if let Some(first) = seen.insert(name.clone(), &field.name) {

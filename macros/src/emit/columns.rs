@@ -1,121 +1,82 @@
-//! Columns: a constant for each field.
+//! Generates the column constants: one for each field with properties of its own.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::{from_row::json_codec, key_part};
+use super::{field, key_part};
 use crate::{
-    model::{Entity, Field, Properties, Storage},
+    model::{Entity, Field, Properties},
     template::Form,
 };
 
-/// The columns of an entity.
+/// Returns the columns of an entity.
 pub(super) fn of_entity(entity: &Entity) -> TokenStream {
-    let ident = &entity.ident;
-    let columns =
-        entity.fields.iter().enumerate().filter_map(|(at, field)| {
-            key_column(entity, at, field).or_else(|| property_column(field))
-        });
-    quote! {
-        #[automatically_derived]
-        impl #ident { #(#columns)* }
-    }
+    let columns = entity.fields.iter().enumerate().filter_map(|(at, field)| {
+        let parts = key_parts(entity, at, field);
+        let in_keys = (!parts.is_empty()).then(|| quote! { .in_keys(&[#(#parts),*]) });
+        constant(field, field::column(field)?, in_keys)
+    });
+    in_impl(&entity.ident, columns)
 }
 
-/// The columns of a struct that is flattened.
+/// Returns the columns of a struct that is flattened.
 pub(super) fn of_properties(properties: &Properties) -> TokenStream {
-    let ident = &properties.ident;
-    let columns = properties.fields.iter().filter_map(property_column);
+    let columns = properties.fields.iter();
+    in_impl(
+        &properties.ident,
+        columns.filter_map(|field| constant(field, field::column(field)?, None)),
+    )
+}
+
+/// Returns columns that cannot be read, for a type that is refused: its uses still compile. Of two
+/// fields with one constant's name, the first has it.
+pub(super) fn unreadable(ident: &Ident, fields: &[Field]) -> TokenStream {
+    let mut seen: Vec<String> = Vec::new();
+    let columns = fields.iter().filter_map(|field| {
+        let name = field.constant.to_string();
+        let is_new = !seen.contains(&name);
+        seen.push(name);
+        constant(field, field::unreadable_column(field)?, None).filter(|_| is_new)
+    });
+    in_impl(ident, columns)
+}
+
+fn in_impl(ident: &Ident, columns: impl Iterator<Item = TokenStream>) -> TokenStream {
     quote! {
-        #[automatically_derived]
         impl #ident { #(#columns)* }
     }
 }
 
-/// The column of a field that the keys of some rows give back.
-fn key_column(entity: &Entity, at: usize, field: &Field) -> Option<TokenStream> {
+/// Returns the column constant of a field.
+fn constant(
+    field: &Field,
+    (ty, value): (TokenStream, TokenStream),
+    in_keys: Option<TokenStream>,
+) -> Option<TokenStream> {
+    let (vis, name) = (&field.vis, &field.constant);
+    let what = field.property_pattern()?;
+    let doc = format!("The column of `{}`: property `{what}`.", field.name);
+    Some(quote! {
+        #[doc = #doc]
+        #vis const #name: #ty = #value #in_keys;
+    })
+}
+
+/// Returns how the field is read from keys: for each form of a part that gives it back, the form and
+/// its reader.
+fn key_parts(entity: &Entity, at: usize, field: &Field) -> Vec<TokenStream> {
     let mut reads: Vec<TokenStream> = Vec::new();
     let mut seen: Vec<&Form> = Vec::new();
     for family in entity.readable_families() {
-        let Some((in_row, part_at)) = entity.key_source(family, at, field) else { continue };
+        let Some((in_row, part)) = entity.key_source(family, at, field) else { continue };
         let key = if in_row { &family.row } else { &family.partition };
-        let part = key.parts().nth(part_at)?;
+        let Some(part) = key.parts().nth(part) else { continue };
         if seen.contains(&&part.form) {
             continue;
         }
         seen.push(&part.form);
-        let form = key_part::form(part);
-        let decode = key_part::decode(part, field, &quote! { __text });
-        reads.push(quote! { #form => #decode, });
+        let (form, reader) = (key_part::form(part), key_part::reader(part, field));
+        reads.push(quote! { (#form, #reader) });
     }
-    if reads.is_empty() {
-        return None;
-    }
-    let (vis, name, ty, property) = (&field.vis, &field.constant, &field.ty, &field.property);
-    let doc = format!("The column of `{}`, which keys hold.", field.name);
-    Some(quote! {
-        #[doc = #doc]
-        #vis const #name: _rt::Column<Self, #ty> = _rt::Column::key(
-            #property,
-            |__row, __name| {
-                _rt::read_stored(__row, __name, |__found| {
-                    <#ty as _rt::Property>::from_stored(__found)
-                })
-            },
-            |__part, __text| match __part.form {
-                #(#reads)*
-                _ => _rt::from_keys(_rt::None, #property),
-            },
-        );
-    })
-}
-
-fn property_column(field: &Field) -> Option<TokenStream> {
-    let (vis, name, ty, property) = (&field.vis, &field.constant, &field.ty, &field.property);
-    let doc = format!("The column of `{}`: property `{property}`.", field.name);
-    let kind = kind(field);
-    Some(match &field.storage {
-        Storage::Skipped | Storage::Extra => return None,
-        Storage::Plain => {
-            let read = super::redacted(
-                field,
-                quote! {
-                    <#ty as _rt::Property>::from_stored(__found)
-                },
-            );
-            quote! {
-                #[doc = #doc]
-                #vis const #name: _rt::Column<Self, #ty, #kind> =
-                    _rt::Column::property(#property, |__row, __name| {
-                        _rt::read_stored(__row, __name, |__found| #read)
-                    });
-            }
-        }
-        Storage::Json => {
-            let codec = json_codec(field);
-            quote! {
-                #[doc = #doc]
-                #vis const #name: _rt::Column<Self, #ty, #kind> =
-                    _rt::Column::property(#property, #codec.read);
-            }
-        }
-        Storage::Flattened(prefix) => {
-            let doc =
-                format!("The columns of `{}`, whose names begin with `{prefix}`.", field.name);
-            quote! {
-                #[doc = #doc]
-                #vis const #name: _rt::Flattened<Self, #ty> = _rt::Flattened::new(#prefix);
-            }
-        }
-    })
-}
-
-/// What a filter can do with the column.
-pub(super) fn kind(field: &Field) -> TokenStream {
-    match (field.sealed(), field.token_property(), &field.storage) {
-        (Some(_), Some(_), _) => quote! { _rt::Blind },
-        (Some(_), None, _) => quote! { _rt::Encrypted },
-        (None, _, Storage::Json) => quote! { _rt::Json },
-        (None, _, _) => quote! { _rt::Plain },
-    }
+    reads
 }

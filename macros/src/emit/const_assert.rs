@@ -1,19 +1,20 @@
-//! Facts that hang on types: assertions that the compiler evaluates, at the token they are about.
+//! Generates const assertions for what only the types of fields tell. The compiler reports them at
+//! the token that they are about.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::schema::{column, family_constant};
+use super::{field, schema::family_constant};
 use crate::{
-    model::{Entity, Family, Field, Key, Part, Segment, Storage},
+    model::{Entity, Family, Field, Key, Part, Segment},
     template::Form,
 };
 
-/// Properties that say whose copy a row in another partition is: `Src`, `SrcP`, `SrcR`, `SrcT`.
+/// Number of properties of a remote copy that name its primary: `Src`, `SrcP`, `SrcR`, `SrcT`.
 const OWNER_PROPERTIES: usize = 4;
 
-/// The assertions of an entity.
+/// Returns the assertions of an entity.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
     let separated = entity.families.iter().map(|family| separated(entity, family));
     let covers = entity
@@ -25,11 +26,13 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         "`{}` has more than 252 properties, the most that an entity can have",
         crate::names::unraw(&entity.ident)
     );
-    let properties = quote_spanned! { entity.ident.span() =>
-        const _: () = _rt::assert_properties(__SCHEMA.columns, #marker, #message);
-    };
+    let properties = (!is_surely_narrow(&entity.fields)).then(|| {
+        quote_spanned! { entity.ident.span() =>
+            const _: () = _rt::assert_properties(__SCHEMA.columns, #marker, #message);
+        }
+    });
     let copies = entity.readable_families().filter(|family| !family.is_primary());
-    let copies = copies.map(|family| {
+    let copies = copies.filter(|_| !is_surely_narrow(&entity.fields)).map(|family| {
         let owner = if family.is_remote { OWNER_PROPERTIES } else { 0 };
         copy_properties(entity, family, marker + owner)
     });
@@ -43,10 +46,16 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     quote! { #(#separated)* #(#covers)* #properties #(#copies)* #apart #(#blobs)* #older #hidden #(#flattened)* }
 }
 
-/// Only what can be absent can be hidden to be.
+/// Returns whether the fields have so few properties that no assertion has to count them: no struct
+/// is flattened, and two properties for each field are still few enough.
+fn is_surely_narrow(fields: &[Field]) -> bool {
+    fields.len() <= 120 && fields.iter().all(|field| field.storage.prefix().is_none())
+}
+
+/// Returns assertions that fields with `hide_none` are an `Option`.
 pub(super) fn hidden(fields: &[Field]) -> TokenStream {
     let hides = |field: &&Field| field.sealed().is_some_and(|sealed| sealed.hide_none);
-    let asserts = fields.iter().filter(hides).filter(|field| field.storage == Storage::Plain).map(
+    let asserts = fields.iter().filter(hides).filter(|field| field.storage.can_be_in_key()).map(
         |field| {
             let ty = &field.ty;
             let message = format!(
@@ -62,7 +71,7 @@ pub(super) fn hidden(fields: &[Field]) -> TokenStream {
     quote! { #(#asserts)* }
 }
 
-/// An older version is one of the same type, and older.
+/// Returns assertions that `upgrade_from` names an older version of the entity.
 fn older(entity: &Entity) -> Option<TokenStream> {
     let older = entity.upgrade_from.as_ref()?;
     let (name, version) = (entity.entity_type.value(), entity.version);
@@ -81,9 +90,9 @@ fn older(entity: &Entity) -> Option<TokenStream> {
     })
 }
 
-/// A flattened struct with a property of another field's name.
+/// Returns the assertion that no property of a flattened struct has the name of another property.
 fn flattened(entity: &Entity, field: &Field) -> Option<TokenStream> {
-    let Storage::Flattened(prefix) = &field.storage else { return None };
+    let prefix = field.storage.prefix()?;
     let ty = &field.ty;
     let marker = entity.marker().unwrap_or_default();
     let message = format!(
@@ -101,11 +110,13 @@ fn flattened(entity: &Entity, field: &Field) -> Option<TokenStream> {
     })
 }
 
-/// A copy holds the primary's key fields as properties, where its own keys do not give them back.
+/// Returns the assertion that copies have at most 252 properties. A copy stores fields of the
+/// primary's keys too, where its own keys do not give them back.
 fn copy_properties(entity: &Entity, family: &Family, marker: usize) -> TokenStream {
     let fields = entity.fields.iter().enumerate();
     let held = fields.filter(|(at, field)| entity.is_property(family, *at, field));
-    let columns = held.filter_map(|(_, field)| column(field, true));
+    let columns: Vec<TokenStream> =
+        held.filter_map(|(_, field)| field::column_schema(field, true)).collect();
     let message = format!(
         "copies of `{}` have more than 252 properties, the most that an entity can have: leave some out with `except(..)`",
         family.name
@@ -115,13 +126,15 @@ fn copy_properties(entity: &Entity, family: &Family, marker: usize) -> TokenStre
     }
 }
 
-/// Two families whose rows could have one key.
+/// Returns assertions that rows of two families never have the same key.
 fn apart(entity: &Entity) -> TokenStream {
     let families = entity.families.iter().enumerate();
     let pairs = families.flat_map(|(at, later)| {
         let earlier = entity.families.iter().take(at);
         // A blob is never a row.
-        earlier.filter(|one| one.in_blob == later.in_blob).map(move |earlier| (earlier, later))
+        let earlier = earlier.filter(|one| one.in_blob == later.in_blob);
+        let earlier = earlier.filter(|one| !one.row.differs_from_start(&later.row));
+        earlier.map(move |earlier| (earlier, later))
     });
     let asserts = pairs.map(|(earlier, later)| {
         let (first, second) = (family_constant(earlier), family_constant(later));
@@ -136,7 +149,8 @@ fn apart(entity: &Entity) -> TokenStream {
     quote! { #(#asserts)* }
 }
 
-/// Parts whose width only the type knows, with something after them.
+/// Returns assertions that a part is followed by a literal, where the type decides whether its width
+/// varies.
 fn separated(entity: &Entity, family: &Family) -> TokenStream {
     let constant = family_constant(family);
     let check = |key: &Key, template: TokenStream| {
@@ -163,7 +177,8 @@ fn place_to_assert(entity: &Entity, key: &Key) -> Option<String> {
     })
 }
 
-/// A date form that gives back a date by the type's name has to do so by the type.
+/// Returns the assertion that a date form is as fine as the field's type, where the type's name says
+/// so: an alias may have that name.
 fn covers(entity: &Entity, family: &Family, part: &Part) -> Option<TokenStream> {
     let field = entity.fields.get(part.field)?;
     let Form::Date(form, _) = &part.form else { return None };

@@ -1,27 +1,28 @@
-//! Impls for inputs that were refused: they compile and do nothing, so that the uses of the type do
-//! not add mistakes of their own.
+//! Generates impls for inputs that were refused: they compile and do nothing, so that the uses of the
+//! type add no messages of their own.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Data, DeriveInput};
 
-use super::{index, patch, path_builder, schema, scoped};
-use crate::model::{self, Field, Storage};
+use super::{columns, index, patch, path_builder, schema, scoped};
+use crate::model;
 
-/// A type with parameters has no impl that always holds.
+/// Returns whether impls for the type compile whatever its fields are: a type with parameters has
+/// none.
 fn is_plain(input: &DeriveInput) -> bool {
     input.generics.params.is_empty() && !matches!(input.data, Data::Union(_))
 }
 
-/// The fallback of an entity.
+/// Returns impls that do nothing for `#[derive(TableEntity)]`.
 pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream {
     if !is_plain(input) {
         return TokenStream::new();
     }
     let ident = &entity.ident;
     let from_row = from_row(input);
-    let columns = columns(&entity.fields);
-    let (patch_name, patch) = (patch::name(entity), patch::hollow(entity));
+    let columns = columns::unreadable(ident, &entity.fields);
+    let (patch_name, patch) = (patch::name(entity), patch::without_effect(entity));
     // Where the keys are as they were meant, so are the paths.
     let primary = entity.families.first().filter(|_| entity.has_keys());
     let start = match primary {
@@ -30,9 +31,9 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
     };
     let paths = primary.map(|_| {
         let families = schema::families(entity);
-        let steps = entity.families.iter().map(|family| path_builder::emit(entity, family));
+        let path = path_builder::emit(entity);
         let indexes = index::emit(entity);
-        quote! { #families #(#steps)* #indexes }
+        quote! { #families #path #indexes }
     });
     let body = quote! {
         #paths
@@ -43,22 +44,7 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
             type Primary = #start;
             type Patch = #patch_name;
 
-            const SCHEMA: &'static _rt::Schema = &_rt::Schema {
-                entity: "",
-                table: "",
-                entity_type: "",
-                version: 1,
-                marker: "",
-                discriminator: _rt::Discriminator::RowKey,
-                families: &[],
-                conditional: false,
-                columns: &[],
-                older: _rt::None,
-                sealed: false,
-                rows_through: _rt::rows_of_any_version::<Self>,
-                current_form: _rt::current_form::<Self>,
-                owner: _rt::owner_in_any_version::<Self>,
-            };
+            const SCHEMA: &'static _rt::Schema = &_rt::Schema::NONE;
 
             fn primary() -> Self::Primary { loop {} }
 
@@ -73,18 +59,18 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
             fn change(&self, _: _rt::BulkVerb) -> _rt::Result<_rt::BulkChange> { loop {} }
         }
 
-        impl #ident { #columns }
+        #columns
     };
     scoped(&entity.runtime, &body)
 }
 
-/// The fallback of a struct that is flattened.
+/// Returns impls that do nothing for `#[derive(Properties)]`.
 pub(crate) fn properties(input: &DeriveInput, properties: &model::Properties) -> TokenStream {
     if !is_plain(input) {
         return TokenStream::new();
     }
     let ident = &properties.ident;
-    let columns = columns(&properties.fields);
+    let columns = columns::unreadable(ident, &properties.fields);
     let body = quote! {
         impl _rt::Properties for #ident {
             type Slots<'__r> = ();
@@ -98,12 +84,12 @@ pub(crate) fn properties(input: &DeriveInput, properties: &model::Properties) ->
             fn finish(_: (), _: &str) -> _rt::Result<Self> { loop {} }
         }
 
-        impl #ident { #columns }
+        #columns
     };
     scoped(&properties.runtime, &body)
 }
 
-/// The fallback of an enum that is stored as text.
+/// Returns impls that do nothing for `#[derive(EdmEnum)]`.
 pub(crate) fn edm_enum(input: &DeriveInput, edm_enum: &model::EdmEnum) -> TokenStream {
     if !is_plain(input) {
         return TokenStream::new();
@@ -129,7 +115,7 @@ pub(crate) fn edm_enum(input: &DeriveInput, edm_enum: &model::EdmEnum) -> TokenS
     scoped(&edm_enum.runtime, &body)
 }
 
-/// The fallback of a projection.
+/// Returns impls that do nothing for `#[derive(Projection)]`.
 pub(crate) fn projection(input: &DeriveInput, projection: &model::Projection) -> TokenStream {
     if !is_plain(input) {
         return TokenStream::new();
@@ -152,7 +138,7 @@ pub(crate) fn projection(input: &DeriveInput, projection: &model::Projection) ->
     scoped(&projection.runtime, &quote! { #from_row #projected })
 }
 
-/// The fallback of a set of entities.
+/// Returns impls that do nothing for `#[derive(EntitySet)]`.
 pub(crate) fn set(input: &DeriveInput, set: &model::Set) -> TokenStream {
     if !is_plain(input) {
         return TokenStream::new();
@@ -197,41 +183,7 @@ fn from_row(input: &DeriveInput) -> TokenStream {
     let ident = &input.ident;
     quote! {
         impl _rt::FromRow for #ident {
-            fn columns(
-                _: _rt::Option<&'static _rt::Family>,
-            ) -> _rt::Option<_rt::Vec<_rt::String>> {
-                _rt::None
-            }
-
             fn from_row(_: &_rt::Row) -> _rt::Result<Self> { loop {} }
         }
     }
-}
-
-/// Columns of the right types that cannot be read: two fields of one name leave one column.
-fn columns(fields: &[Field]) -> TokenStream {
-    let mut seen: Vec<String> = Vec::new();
-    let columns = fields.iter().filter_map(|field| {
-        let (vis, name, ty) = (&field.vis, &field.constant, &field.ty);
-        if seen.contains(&name.to_string()) {
-            return None;
-        }
-        seen.push(name.to_string());
-        let kind = match field.storage {
-            Storage::Skipped | Storage::Extra => return None,
-            Storage::Flattened(_) => {
-                return Some(quote! {
-                    #[doc = ""]
-                    #vis const #name: _rt::Flattened<Self, #ty> = _rt::Flattened::new("");
-                });
-            }
-            Storage::Json | Storage::Plain => super::columns::kind(field),
-        };
-        Some(quote! {
-            #[doc = ""]
-            #vis const #name: _rt::Column<Self, #ty, #kind> =
-                _rt::Column::property("", |_, _| loop {});
-        })
-    });
-    quote! { #(#columns)* }
 }

@@ -1,43 +1,41 @@
-//! Rows to entities: `FromRow`.
+//! Generates `FromRow`, which reads an entity from a row of any of its families.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
-use syn::spanned::Spanned;
+use quote::{format_ident, quote};
 
-use super::{copy_key_check, key_part, schema::family_constant};
+use super::{
+    copy_key_check,
+    field::{self, slot},
+    key_part, or_return,
+    schema::family_constant,
+};
 use crate::{
     attr::Discriminator,
-    model::{Absent, Entity, Family, FamilyKind, Field, Storage},
+    model::{Entity, Family, FamilyKind, Field, Part},
 };
 
-/// What is found of a field is kept in a local until the row was read.
-fn slot(at: usize) -> Ident {
-    format_ident!("__f{at}")
-}
-
-/// What the keys give back of a field.
-fn recovered(at: usize) -> Ident {
+/// The local with the text of the key part that a field is read from.
+fn text(at: usize) -> Ident {
     format_ident!("__k{at}")
 }
 
-/// Whether the keys of any family give the field back.
+/// Returns whether the keys of any family give the field back.
 fn is_in_keys(entity: &Entity, at: usize, field: &Field) -> bool {
     entity.readable_families().any(|family| entity.key_source(family, at, field).is_some())
 }
 
-/// Whether rows of any family hold the field as a property.
+/// Returns whether rows of any family store the field as a property.
 fn is_property(entity: &Entity, at: usize, field: &Field) -> bool {
     entity.readable_families().any(|family| entity.is_property(family, at, field))
 }
 
-/// The impl of `FromRow`.
+/// Returns the impl of `FromRow`.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
     let Some(primary) = entity.primary() else { return TokenStream::new() };
     let primary = family_constant(primary);
     let ident = &entity.ident;
     let keys = keys(entity);
-    let slots = slots(entity);
-    let walk = walk(entity);
+    let properties = properties(entity);
     let key_check = copy_key_check::emit(entity);
     let fields = entity.fields.iter().enumerate().map(|(at, field)| {
         let name = &field.ident;
@@ -47,12 +45,6 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     quote! {
         #[automatically_derived]
         impl _rt::FromRow for #ident {
-            fn columns(
-                _: _rt::Option<&'static _rt::Family>,
-            ) -> _rt::Option<_rt::Vec<_rt::String>> {
-                _rt::None
-            }
-
             fn from_row(__row: &_rt::Row) -> _rt::Result<Self> {
                 <Self as _rt::FromRow>::from_copy(__row, #primary)
             }
@@ -71,8 +63,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
                 __wrap: impl _rt::FnOnce(Self) -> __R,
             ) -> _rt::Result<__R> {
                 #keys
-                #slots
-                #walk
+                #properties
                 let __entity = Self { #(#fields),* };
                 #key_check
                 _rt::Ok(__wrap(__entity))
@@ -81,240 +72,168 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     }
 }
 
-/// Takes the keys apart as far as fields are read from them.
+/// Returns the statement that takes the family's keys apart, as far as fields are read from them.
 fn keys(entity: &Entity) -> TokenStream {
-    let locals = entity.fields.iter().enumerate().filter_map(|(at, field)| {
-        let (name, ty) = (recovered(at), &field.ty);
-        is_in_keys(entity, at, field)
-            .then(|| quote! { let mut #name: _rt::Option<#ty> = _rt::None; })
-    });
-    let arms = entity.families.iter().enumerate().filter_map(|(index, family)| {
-        let split = (family.kind != FamilyKind::List).then(|| split_keys(entity, family))?;
-        Some(quote! { #index => { #split } })
-    });
-    quote! {
-        #(#locals)*
-        let (__partition_key, __row_key) = _rt::Row::keys(__row);
-        match __family.index {
-            #(#arms)*
-            _ => {}
-        }
-    }
-}
-
-/// Reads the fields that the family's keys give back.
-fn split_keys(entity: &Entity, family: &Family) -> TokenStream {
-    let constant = family_constant(family);
-    let sources: Vec<(usize, (bool, usize))> = entity
+    let fields: Vec<usize> = entity
         .fields
         .iter()
         .enumerate()
-        .filter_map(|(at, field)| Some((at, entity.key_source(family, at, field)?)))
+        .filter(|(at, field)| is_in_keys(entity, *at, field))
+        .map(|(at, _)| at)
         .collect();
-    let split = |in_row: bool, count: usize| {
-        if !sources.iter().any(|(_, (key, _))| *key == in_row) {
-            return None;
-        }
-        let parts =
-            (0..count).map(|at| match sources.iter().any(|(_, source)| *source == (in_row, at)) {
-                true => {
-                    let name = text_of(in_row, at);
-                    quote! { #name }
-                }
-                false => quote! { _ },
+    if fields.is_empty() {
+        return TokenStream::new();
+    }
+    let texts = fields.iter().map(|at| text(*at));
+    let count = fields.len();
+    let tables = entity.families.iter().map(|family| {
+        let slots = |in_row: bool, parts: usize| {
+            let slots = (0..parts).map(move |part| (in_row, part));
+            let slots = slots.map(|source| read_from(entity, &fields, family, source));
+            let slots = slots.map(|slot| match slot {
+                Some(slot) => quote! { #slot },
+                None => quote! { _rt::UNREAD },
             });
-        let (template, name, key) = key_of(in_row);
-        Some(quote! {
-            let [#(#parts),*] = _rt::split_key::<#count>(&#constant.#template, #name, #key)?;
+            quote! { &[#(#slots),*] }
+        };
+        let partition = slots(false, family.partition.parts().count());
+        let row = slots(true, family.row.parts().count());
+        quote! { (#partition, #row) }
+    });
+    let read = or_return(&quote! {
+        _rt::key_texts::<#count>(__row, __family, &[#(#tables),*])
+    });
+    quote! { let [#(#texts),*] = #read; }
+}
+
+/// Returns which of `fields` is read from a part of the family's keys.
+fn read_from(
+    entity: &Entity,
+    fields: &[usize],
+    family: &Family,
+    source: (bool, usize),
+) -> Option<usize> {
+    if family.kind == FamilyKind::List {
+        return None;
+    }
+    fields.iter().position(|at| {
+        let field = entity.fields.get(*at);
+        field.and_then(|field| entity.key_source(family, *at, field)) == Some(source)
+    })
+}
+
+/// Returns the statements that walk over the row and put each property into the slot of its field.
+fn properties(entity: &Entity) -> TokenStream {
+    let fields = || entity.fields.iter().enumerate();
+    let named = || {
+        fields().filter(|(at, field)| {
+            field.storage.is_one_property() && is_property(entity, *at, field)
         })
     };
-    let partition = split(false, family.partition.parts().count());
-    let row = split(true, family.row.parts().count());
-    let reads = sources.iter().filter_map(|(at, (in_row, part_at))| {
-        let key = if *in_row { &family.row } else { &family.partition };
-        let text = text_of(*in_row, *part_at);
-        let field = entity.fields.get(*at)?;
-        let decoded = key_part::decode(key.parts().nth(*part_at)?, field, &quote! { #text });
-        let name = recovered(*at);
-        Some(quote! { #name = _rt::Some(#decoded?); })
-    });
-    quote! { #partition #row #(#reads)* }
-}
-
-fn text_of(in_row: bool, at: usize) -> Ident {
-    if in_row { format_ident!("__r{at}") } else { format_ident!("__p{at}") }
-}
-
-/// The template's field, the key's name, and the local that holds the key.
-fn key_of(in_row: bool) -> (TokenStream, &'static str, TokenStream) {
-    if in_row {
-        (quote! { row }, "RowKey", quote! { __row_key })
-    } else {
-        (quote! { partition }, "PartitionKey", quote! { __partition_key })
-    }
-}
-
-fn slots(entity: &Entity) -> TokenStream {
-    let slots = entity.fields.iter().enumerate().filter_map(|(at, field)| {
-        let (slot, ty) = (slot(at), &field.ty);
-        Some(match &field.storage {
-            Storage::Skipped => return None,
-            Storage::Flattened(_) => quote_spanned! { ty.span() =>
-                let mut #slot = <#ty as _rt::Properties>::slots();
-            },
-            Storage::Extra => quote! { let mut #slot: #ty = _rt::Default::default(); },
-            Storage::Plain if !is_property(entity, at, field) => return None,
-            Storage::Plain | Storage::Json => quote! {
-                let mut #slot: _rt::Option<_rt::ValueRef<'_>> = _rt::None;
-            },
+    let names: Vec<&String> = named().map(|(_, field)| &field.property).collect();
+    let slots = named().map(|(at, _)| slot(at));
+    let opened = fields().filter_map(|(at, field)| field::open_slot(at, field));
+    let taken = quote! { continue; };
+    // A bag for unknown properties takes what every other field leaves: it comes last.
+    let (bags, structs): (Vec<_>, Vec<_>) =
+        fields().partition(|(_, field)| field.storage.takes_every_property());
+    let offers: Vec<TokenStream> = structs
+        .into_iter()
+        .chain(bags)
+        .filter_map(|(at, field)| {
+            let slot = slot(at);
+            field::offer(field, &quote! { #slot }, &taken)
         })
-    });
-    quote! { #(#slots)* }
+        .collect();
+    if offers.is_empty() {
+        let found = or_return(&quote! { _rt::find_properties(__row, __from, &[#(#names),*]) });
+        return quote! { let [#(#slots),*] = #found; };
+    }
+    let (count, others) = (names.len(), others(entity));
+    let next = or_return(&quote! { __properties.next() });
+    quote! {
+        #(#opened)*
+        let mut __found = [_rt::None; #count];
+        let mut __next = 0;
+        let mut __properties = _rt::Row::properties_from(__row, __from);
+        while let _rt::Some((__name, __value)) = #next {
+            if _rt::place_property(__name, __value, &[#(#names),*], &mut __next, &mut __found)
+                || _rt::is_one_of(__name, &[#(#others),*])
+            {
+                continue;
+            }
+            #(#offers)*
+        }
+        let [#(#slots),*] = __found;
+    }
 }
 
-/// One walk over the row; each property finds its slot by name.
-fn walk(entity: &Entity) -> TokenStream {
-    let mut named = Vec::new();
-    let mut others = Vec::new();
-    for (at, field) in entity.fields.iter().enumerate() {
-        let (slot, ty) = (slot(at), &field.ty);
-        match &field.storage {
-            Storage::Plain | Storage::Json if is_property(entity, at, field) => {
-                let name = bytes(&field.property);
-                named.push(quote! { #name => #slot = _rt::Some(__value), });
-            }
-            Storage::Flattened(prefix) => {
-                let prefix = bytes(prefix);
-                others.push(quote! {
-                    if let _rt::Some(__rest) = <[u8]>::strip_prefix(__name, #prefix) {
-                        if <#ty as _rt::Properties>::offer(&mut #slot, __rest, __value) {
-                            continue;
-                        }
-                    }
-                });
-            }
-            _ => {}
-        }
-    }
-    let extra = entity.fields.iter().enumerate().find(|(_, f)| f.storage == Storage::Extra);
-    if let Some((at, field)) = extra {
-        let slot = slot(at);
-        let ty = &field.ty;
-        others.push(quote! {
-            _rt::keep_unknown(__name, __value, |__name, __value| {
-                <#ty as _rt::PropertyBag>::put(&mut #slot, __name, __value);
-            })?;
-        });
-    }
+/// Returns the properties that are no field's: the discriminator, and the owner of a remote copy.
+fn others(entity: &Entity) -> Vec<String> {
+    let mut others: Vec<String> = Vec::new();
     if entity.readable_families().any(|family| family.is_remote) {
-        // Whose copy it is, and of which version.
-        named.push(quote! { b"Src" | b"SrcP" | b"SrcR" | b"SrcT" => {} });
+        others.extend(["Src", "SrcP", "SrcR", "SrcT"].map(str::to_owned));
     }
     if let Discriminator::Property(name) = &entity.discriminator {
-        let name = bytes(&name.value());
-        named.push(quote! { #name => {} });
+        others.push(name.value());
     }
-    quote! {
-        let mut __properties = _rt::Row::properties_from(__row, __from);
-        while let _rt::Some((__name, __value)) = __properties.next()? {
-            match __name {
-                #(#named)*
-                _ => { #(#others)* }
-            }
-        }
-    }
+    others
 }
 
-pub(super) fn bytes(text: &str) -> proc_macro2::Literal {
-    proc_macro2::Literal::byte_string(text.as_bytes())
-}
-
+/// Returns the value of a field, from its key part or else from its slot.
 fn value(entity: &Entity, at: usize, field: &Field) -> TokenStream {
-    let (slot, recovered, name) = (slot(at), recovered(at), &field.property);
-    let found = match &field.storage {
-        Storage::Skipped => return default(field),
-        Storage::Extra => return quote! { #slot },
-        _ if is_property(entity, at, field) => finish(field, &quote! { #slot }, None),
-        _ => return quote! { _rt::from_keys(#recovered, #name)? },
-    };
-    if !is_in_keys(entity, at, field) {
-        return found;
+    let (slot, name) = (slot(at), &field.property);
+    if field.storage.is_one_property() && !is_property(entity, at, field) {
+        return match read_key(entity, at, field, &quote! { _rt::not_in_keys(#name) }) {
+            Some(read) => or_return(&read),
+            None => or_return(&quote! { _rt::not_in_keys(#name) }),
+        };
     }
-    quote! {
-        match #recovered {
-            _rt::Some(__value) => __value,
-            _rt::None => #found,
-        }
+    if let Some(whole) = field::infallible(field, &quote! { #slot }) {
+        return whole;
     }
-}
-
-/// The value of a field that is not there.
-pub(super) fn default(field: &Field) -> TokenStream {
-    match &field.absent {
-        Absent::Call(path) => quote! { #path() },
-        Absent::Default | Absent::Refused => {
-            let ty = &field.ty;
-            quote! { <#ty as _rt::Default>::default() }
-        }
+    let found = field::finish(field, &quote! { #slot }, None);
+    match read_key(entity, at, field, &found) {
+        Some(read) => or_return(&read),
+        None => or_return(&found),
     }
 }
 
-/// The codec of a JSON field: serde's traits are asked for there, once.
-pub(super) fn json_codec(field: &Field) -> Ident {
-    format_ident!("__JSON_{}", field.constant)
-}
-
-/// The codecs of JSON fields.
-pub(super) fn json_codecs(fields: &[Field]) -> TokenStream {
-    let codecs = fields.iter().filter(|field| field.storage == Storage::Json).map(|field| {
-        let (name, ty) = (json_codec(field), &field.ty);
-        let new = if field.is_secret() { "redacted" } else { "new" };
-        let new = Ident::new(new, ty.span());
-        quote_spanned! { ty.span() =>
-            const #name: _rt::JsonCodec<#ty> = <_rt::JsonCodec<#ty>>::#new();
-        }
-    });
-    quote! { #(#codecs)* }
-}
-
-/// A field from what was found of it. In a flattened struct, `prefix` stands before its name.
-pub(super) fn finish(
+/// Returns the expression that reads a field from its key part, and `otherwise` where the family's
+/// keys do not give it back. `None` if no family's keys do.
+fn read_key(
+    entity: &Entity,
+    at: usize,
     field: &Field,
-    slot: &TokenStream,
-    prefix: Option<&TokenStream>,
-) -> TokenStream {
-    let (ty, name) = (&field.ty, &field.property);
-    let before = prefix.cloned().unwrap_or_else(|| quote! { "" });
-    let found = match &field.storage {
-        Storage::Flattened(inner) => {
-            let whole = match prefix {
-                Some(prefix) => quote! { &_rt::join(#prefix, #inner) },
-                None => quote! { #inner },
-            };
-            return quote! { <#ty as _rt::Properties>::finish(#slot, #whole)? };
+    otherwise: &TokenStream,
+) -> Option<TokenStream> {
+    let mut parts: Vec<(Vec<usize>, &Part)> = Vec::new();
+    for family in entity.readable_families() {
+        let Some((in_row, part)) = entity.key_source(family, at, field) else { continue };
+        let key = if in_row { &family.row } else { &family.partition };
+        let part = key.parts().nth(part)?;
+        match parts.iter_mut().find(|(_, known)| known.form == part.form) {
+            Some((families, _)) => families.push(family.index),
+            None => parts.push((vec![family.index], part)),
         }
-        Storage::Json => {
-            let codec = json_codec(field);
-            quote! { (#codec.finish)(#slot, #before, #name)? }
-        }
-        _ => {
-            let read = super::redacted(
-                field,
-                quote! {
-                    <#ty as _rt::Property>::from_stored(__found)
-                },
-            );
-            quote! { _rt::finish_stored(#slot, #before, #name, |__found| #read)? }
-        }
+    }
+    let text = text(at);
+    let read = |part: &Part| key_part::read(part, field, &quote! { __text });
+    let (_, last) = parts.pop()?;
+    let last = read(last);
+    let read = if parts.is_empty() {
+        last
+    } else {
+        let arms = parts.iter().map(|(families, part)| {
+            let read = read(part);
+            quote! { #(#families)|* => #read, }
+        });
+        quote! { match __family.index { #(#arms)* _ => #last } }
     };
-    if let Absent::Refused = field.absent {
-        return found;
-    }
-    let default = default(field);
-    quote! {
-        match #slot {
-            _rt::None => #default,
-            _ => #found,
+    Some(quote! {
+        match #text {
+            _rt::Some(__text) => #read,
+            _rt::None => #otherwise,
         }
-    }
+    })
 }

@@ -1,19 +1,16 @@
-//! Indexes and lists: their path builders, and the rows that an entity has in them.
+//! Generates the methods that begin a path through an index, and what reads the owner of a copy.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use super::{
-    key, path_builder,
-    schema::{family_constant, marker},
-    to_row,
-};
+use super::{key, or_return, path_builder, schema::marker};
 use crate::{
     model::{Entity, Family, FamilyKind, Field},
     names::{self, Case},
 };
 
-/// The methods that begin a path through an index, and what partial copies hold.
+/// Returns the methods that begin a path through an index, and the types that say which fields
+/// partial copies hold.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
     let (ident, vis) = (&entity.ident, &entity.vis);
     let indexes = || entity.families.iter().filter(|family| !family.is_primary());
@@ -25,6 +22,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         let doc = format!("The path by `{}`.", family.row.text);
         quote! {
             #[doc = #doc]
+            #[inline]
             #vis fn #method() -> #start {
                 #value
             }
@@ -33,12 +31,12 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let partial = indexes().filter(|family| family.kind == FamilyKind::Copy && !family.is_full());
     let markers = partial.map(|family| holds(entity, family));
     quote! {
-        #[automatically_derived]
         impl #ident { #(#methods)* }
         #(#markers)*
     }
 }
 
+/// Returns the type that says which fields the copies of a partial index hold.
 fn holds(entity: &Entity, family: &Family) -> TokenStream {
     let (marker, vis) = (marker(entity, family), &entity.vis);
     let held = entity.fields.iter().enumerate().filter(|(at, field)| {
@@ -55,82 +53,7 @@ fn holds(entity: &Entity, family: &Family) -> TokenStream {
     }
 }
 
-/// Every row that an entity has, where it has more than the primary.
-pub(super) fn rows(entity: &Entity) -> TokenStream {
-    let further: Vec<TokenStream> = entity
-        .families
-        .iter()
-        .filter(|family| !family.is_primary())
-        .map(|family| further(entity, family))
-        .collect();
-    if further.is_empty() {
-        return TokenStream::new();
-    }
-    quote! {
-        fn rows_with(&self, __primary: _rt::Row) -> _rt::Result<_rt::EntityRows> {
-            let mut __rows = _rt::EntityRows::only(__primary);
-            #(#further)*
-            _rt::Ok(__rows)
-        }
-    }
-}
-
-fn further(entity: &Entity, family: &Family) -> TokenStream {
-    let constant = family_constant(family);
-    let add = match family.kind {
-        FamilyKind::Primary => return TokenStream::new(),
-        FamilyKind::Copy => {
-            // Copies in the partition of the primary share its key, which is known.
-            let (place, partition_key) = match family.is_remote {
-                true => {
-                    (quote! { remote_copies }, key::partition_key(entity, family, key::of_self))
-                }
-                false => {
-                    let shared = quote! {
-                        let __partition_key = _rt::Row::partition_key(&__rows.primary);
-                    };
-                    (quote! { local_copies }, shared)
-                }
-            };
-            let row = to_row::write(entity, family, &partition_key);
-            quote! {
-                let __copy = #row;
-                __rows.#place.push(_rt::CopyRow { family: #constant, row: __copy });
-            }
-        }
-        FamilyKind::List if family.is_remote => {
-            let partition_key = key::partition_key(entity, family, key::of_self);
-            let row_key = key::row_key(entity, family, key::of_self);
-            quote! {
-                #partition_key
-                #row_key
-                __rows.remote_lists.push(_rt::RemoteList {
-                    family: #constant,
-                    partition_key: __partition_key,
-                    row_key: __row_key,
-                });
-            }
-        }
-        FamilyKind::List => {
-            let row_key = key::row_key(entity, family, key::of_self);
-            quote! {
-                #row_key
-                let __id = _rt::ToOwned::to_owned(_rt::Row::row_key(&__rows.primary));
-                __rows.local_list_entries.push(_rt::ListEntry {
-                    family: #constant,
-                    row_key: __row_key,
-                    id: __id,
-                });
-            }
-        }
-    };
-    match &family.when {
-        Some(when) => quote! { if #when(self) { #add } },
-        None => quote! {{ #add }},
-    }
-}
-
-/// The keys of the entity that a copy is one of, where the copies hold them.
+/// Returns the method that reads the keys of the primary from a copy, if copies hold them.
 pub(super) fn owner(entity: &Entity) -> TokenStream {
     let Some(primary) = entity.primary() else { return TokenStream::new() };
     let is_known = |family: &Family| {
@@ -142,8 +65,12 @@ pub(super) fn owner(entity: &Entity) -> TokenStream {
                 is_held || field.is_some_and(is_given)
             })
     };
-    let known: Vec<usize> =
-        (0..).zip(&entity.families).filter(|(_, family)| is_known(family)).map(|at| at.0).collect();
+    let known: Vec<usize> = entity
+        .families
+        .iter()
+        .filter(|family| is_known(family))
+        .map(|family| family.index)
+        .collect();
     if known.is_empty() {
         return TokenStream::new();
     }
@@ -154,14 +81,16 @@ pub(super) fn owner(entity: &Entity) -> TokenStream {
     let reads = entity.fields.iter().enumerate().filter(|(at, _)| entity.is_in_key(*at)).map(
         |(_, field)| {
             let (local, constant) = (place(field), &field.constant);
-            quote! {
-                let #local = _rt::ReadColumn::read(&<Self>::#constant, __row, __family)?;
-            }
+            let read = or_return(&quote! {
+                _rt::ReadColumn::read(&<Self>::#constant, __row, __family)
+            });
+            quote! { let #local = #read; }
         },
     );
-    let partition_key = key::partition_key(entity, primary, place);
-    let row_key = key::row_key(entity, primary, place);
+    let (partition_key, row_key) = key::both_keys(entity, primary, place);
+    let (partition_key, row_key) = (or_return(&partition_key), or_return(&row_key));
     quote! {
+        #[inline]
         fn owner_of(
             __row: &_rt::Row,
             __family: &'static _rt::Family,
@@ -171,9 +100,7 @@ pub(super) fn owner(entity: &Entity) -> TokenStream {
                 _ => return _rt::Ok(_rt::None),
             }
             #(#reads)*
-            #partition_key
-            #row_key
-            _rt::Ok(_rt::Some((__partition_key, __row_key)))
+            _rt::Ok(_rt::Some((#partition_key, #row_key)))
         }
     }
 }

@@ -1,54 +1,90 @@
-//! Entities to keys: the PartitionKey and the RowKey of one family.
+//! Generates the code that writes the PartitionKeys and RowKeys of row families.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::{key_part, schema::family_constant};
-use crate::model::{Entity, Family, Field, Key, Part};
+use super::key_part;
+use crate::model::{Entity, Family, Field, Key};
 
-/// Where an entity's fields are.
-pub(super) fn of_self(field: &Field) -> TokenStream {
+/// Returns the field of `self`.
+fn of_self(field: &Field) -> TokenStream {
     let name = &field.ident;
     quote! { self.#name }
 }
 
-/// The PartitionKey of a family, as `__partition_key`, from where the fields are.
-pub(super) fn partition_key(
-    entity: &Entity,
-    family: &Family,
-    place: impl Fn(&Field) -> TokenStream,
-) -> TokenStream {
-    let constant = family_constant(family);
-    let parts = parts(&family.partition, entity, place);
+/// Returns the body of `EncodeRows::partition_key`: the key of the family `__family`.
+pub(super) fn partition_key(entity: &Entity) -> TokenStream {
+    let own = entity.families.iter().map(|family| (family.index, &family.partition));
+    let parts = by_family(entity, own.collect());
     quote! {
-        let mut __key = _rt::KeyWriter::new(&#constant.partition, "PartitionKey");
-        #(#parts)*
-        let __partition_key = _rt::KeyWriter::finish(__key)?;
+        let mut __key = _rt::KeyWriter::new(&__family.partition, "PartitionKey");
+        #parts
+        __key.finish()
     }
 }
 
-/// The RowKey of a family, as `__row_key`, from where the fields are.
-pub(super) fn row_key(
-    entity: &Entity,
-    family: &Family,
-    place: impl Fn(&Field) -> TokenStream,
-) -> TokenStream {
-    let constant = family_constant(family);
-    let parts = parts(&family.row, entity, place);
+/// Returns the body of `EncodeRows::row_key`: the key of the family `__family`.
+pub(super) fn row_key(entity: &Entity) -> TokenStream {
+    let own = entity.families.iter().map(|family| (family.index, &family.row));
+    let parts = by_family(entity, own.collect());
     quote! {
-        let mut __key = _rt::KeyWriter::new(&#constant.row, "RowKey");
-        #(#parts)*
-        let __row_key = _rt::KeyWriter::finish(__key)?;
+        let mut __key = _rt::KeyWriter::new(&__family.row, "RowKey");
+        #parts
+        __key.finish()
     }
 }
 
-fn parts(key: &Key, entity: &Entity, place: impl Fn(&Field) -> TokenStream) -> Vec<TokenStream> {
-    let write = |part| {
-        let part: &Part = part;
+/// Returns statements that write the parts of the family's key. Families with one template share
+/// them.
+fn by_family(entity: &Entity, keys: Vec<(usize, &Key)>) -> TokenStream {
+    let mut templates: Vec<(Vec<usize>, &Key)> = Vec::new();
+    for (index, key) in keys {
+        match templates.iter_mut().find(|(_, known)| known.text == key.text) {
+            Some((indexes, _)) => indexes.push(index),
+            None => templates.push((vec![index], key)),
+        }
+    }
+    if let [(_, key)] = templates.as_slice() {
+        return parts(entity, key, of_self);
+    }
+    let arms = templates.iter().filter(|(_, key)| key.parts().next().is_some());
+    let arms = arms.map(|(indexes, key)| {
+        let parts = parts(entity, key, of_self);
+        quote! { #(#indexes)|* => { #parts } }
+    });
+    quote! { match __family.index { #(#arms)* _ => {} } }
+}
+
+/// Returns statements that write the parts of a key with the key writer `__key`. `place` returns
+/// the expression for a field.
+fn parts(entity: &Entity, key: &Key, place: impl Fn(&Field) -> TokenStream) -> TokenStream {
+    let parts = key.parts().filter_map(|part| {
         let field = entity.fields.get(part.field)?;
-        let value = place(field);
-        let encode = key_part::encode(part, &field.ty, &quote! { &#value });
-        Some(quote! { _rt::KeyWriter::part(&mut __key, |__out| #encode)?; })
-    };
-    key.parts().filter_map(write).collect()
+        Some(key_part::write(part, &field.ty, &place(field)))
+    });
+    quote! { #(#parts)* }
+}
+
+/// Returns an expression for both keys of a family, a `Result` each. `place` returns the expression
+/// for a field.
+pub(super) fn both_keys(
+    entity: &Entity,
+    family: &Family,
+    place: impl Fn(&Field) -> TokenStream,
+) -> (TokenStream, TokenStream) {
+    let constant = super::schema::family_constant(family);
+    let partition = parts(entity, &family.partition, &place);
+    let row = parts(entity, &family.row, &place);
+    (
+        quote! {{
+            let mut __key = _rt::KeyWriter::new(&#constant.partition, "PartitionKey");
+            #partition
+            __key.finish()
+        }},
+        quote! {{
+            let mut __key = _rt::KeyWriter::new(&#constant.row, "RowKey");
+            #row
+            __key.finish()
+        }},
+    )
 }

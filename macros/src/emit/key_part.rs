@@ -1,75 +1,179 @@
-//! Parts of keys: how they are written and read, and how wide they are.
+//! Generates the code that writes and reads the parts of keys.
 //!
 //! The field's traits are named as `<Type as Trait>::item` throughout: what a type lacks is then
-//! reported at the type, in the same words each time, and so once. They are called, not handed on:
-//! a function that is only named is reported at the derive.
+//! reported at the type, in the same words each time, and so once. A function of a trait that is
+//! handed on instead of called has the type's span, for the same reason.
 
-use proc_macro2::TokenStream;
-use quote::quote;
-use syn::Type;
+use proc_macro2::{Ident, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::{Type, spanned::Spanned};
 
 use crate::{
     model::{Field, Part},
     template::Form,
 };
 
-/// Writes `value`, a reference to the field, to `__out`.
-pub(super) fn encode(part: &Part, ty: &Type, value: &TokenStream) -> TokenStream {
-    match &part.form {
-        Form::Plain => quote! { <#ty as _rt::KeyPart>::encode(#value, __out) },
-        Form::Width(width) => {
-            quote! { <#ty as _rt::FixedWidth>::encode_width(#value, #width, __out) }
+/// Returns an item of one of the field's traits, to be handed on.
+pub(super) fn item(ty: &Type, of: &str, name: &str) -> TokenStream {
+    let span = ty.span();
+    let (of, name) = (Ident::new(of, span), Ident::new(name, span));
+    quote_spanned! { span => <#ty as _rt::#of>::#name }
+}
+
+/// Returns statements that write a part with the key writer `__key`. `value` is the field.
+pub(super) fn write(part: &Part, ty: &Type, value: &TokenStream) -> TokenStream {
+    let encoded = match &part.form {
+        Form::Plain | Form::Bucket(_) => {
+            quote! { <#ty as _rt::KeyPart>::encode(&#value, __key.begin()) }
         }
-        Form::Descending => quote! { <#ty as _rt::Descending>::encode_descending(#value, __out) },
+        Form::Width(width) => {
+            quote! { <#ty as _rt::FixedWidth>::encode_width(&#value, #width, __key.begin()) }
+        }
+        Form::Descending => {
+            quote! { <#ty as _rt::Descending>::encode_descending(&#value, __key.begin()) }
+        }
         Form::Date(form, _) => quote! {
-            _rt::write_date(<#ty as _rt::DatePart>::to_ticks(#value), #form, __out)
+            _rt::write_date(<#ty as _rt::DatePart>::to_ticks(&#value), #form, __key.begin())
         },
-        Form::Lower => quote! {{
-            _rt::lower(<#ty as _rt::TextPart>::as_text(#value), __out);
-            _rt::Ok(())
-        }},
-        Form::Bucket(count) => quote! {
-            _rt::write_bucket_of(
-                |__out| <#ty as _rt::KeyPart>::encode(#value, __out),
-                #count,
-                __out,
-            )
-        },
+        Form::Lower => {
+            quote! { _rt::write_lower(<#ty as _rt::TextPart>::as_text(&#value), __key.begin()) }
+        }
         Form::Hmac => quote! {
-            _rt::push_token_placeholder(<#ty as _rt::EdmValue>::to_edm(#value), __out)
+            _rt::push_token_placeholder(<#ty as _rt::EdmValue>::to_edm(&#value), __key.begin())
         },
+    };
+    match &part.form {
+        Form::Bucket(count) => {
+            quote! { let __written = #encoded; __key.end_bucket(__written, #count); }
+        }
+        _ => quote! { let __written = #encoded; __key.end(__written); },
     }
 }
 
-/// The field from the text of a part that gives it back.
-pub(super) fn decode(part: &Part, field: &Field, text: &TokenStream) -> TokenStream {
+/// Returns the call that fixes a part of a path builder's draft to `__value`.
+pub(super) fn fix(part: &Part, at: usize, ty: &Type) -> TokenStream {
+    match &part.form {
+        Form::Plain => {
+            let first = item(ty, "KeyPart", "encode");
+            quote! { .fix_value(#at, &__value, #first) }
+        }
+        Form::Width(width) => {
+            let first = item(ty, "FixedWidth", "encode_width");
+            quote! { .fix_width(#at, &__value, #width, #first) }
+        }
+        Form::Descending => {
+            let first = item(ty, "Descending", "encode_descending");
+            quote! { .fix_value(#at, &__value, #first) }
+        }
+        Form::Date(form, _) => {
+            quote! { .fix_date(#at, <#ty as _rt::DatePart>::to_ticks(&__value), #form) }
+        }
+        Form::Lower => quote! { .fix_lower(#at, <#ty as _rt::TextPart>::as_text(&__value)) },
+        Form::Bucket(count) => {
+            let first = item(ty, "KeyPart", "encode");
+            quote! { .fix_bucket(#at, &__value, #count, #first) }
+        }
+        Form::Hmac => quote! { .fix_to_token(#at, <#ty as _rt::EdmValue>::to_edm(&__value)) },
+    }
+}
+
+/// Returns the call that bounds a part of a path builder's draft by `__range`. `None` if keys do not
+/// sort as the part's values do.
+pub(super) fn between(part: &Part, at: usize, field: &Field) -> Option<TokenStream> {
+    let ty = &field.ty;
+    let bounds = quote! { #at, _rt::RangeInput::bounds(__range) };
+    Some(match &part.form {
+        Form::Plain => {
+            let first = item(ty, "KeyPart", "encode");
+            quote! { .between(#bounds, #first) }
+        }
+        Form::Width(width) => {
+            let first = item(ty, "FixedWidth", "encode_width");
+            quote! { .between_width(#bounds, #width, #first) }
+        }
+        Form::Descending => {
+            let first = item(ty, "Descending", "encode_descending");
+            quote! { .between_descending(#bounds, #first) }
+        }
+        Form::Date(form, _) if part.is_exact(field) => {
+            let first = item(ty, "DatePart", "to_ticks");
+            quote! { .between_date(#bounds, #form, #first) }
+        }
+        Form::Date(..) | Form::Lower | Form::Bucket(_) | Form::Hmac => return None,
+    })
+}
+
+/// Returns an expression that reads the field from `text`, the text of a part that gives it back.
+pub(super) fn read(part: &Part, field: &Field, text: &TokenStream) -> TokenStream {
     let (ty, name) = (&field.ty, &field.property);
     match &part.form {
-        Form::Width(_) => quote! {
-            _rt::read_part(#name, #text, |__text| <#ty as _rt::FixedWidth>::decode_width(__text))
-        },
-        Form::Descending => quote! {
-            _rt::read_part(#name, #text, |__text| {
-                <#ty as _rt::Descending>::decode_descending(__text)
-            })
-        },
-        Form::Date(form, _) => quote! {
-            _rt::read_part(#name, #text, |__text| {
-                <#ty as _rt::DatePart>::from_ticks(_rt::decode_period(__text, #form)?)
-            })
-        },
-        Form::Plain | Form::Lower | Form::Bucket(_) | Form::Hmac => quote! {
-            _rt::read_plain(
-                #name,
-                #text,
-                <#ty as _rt::KeyPart>::WIDTH,
-                |__text| <#ty as _rt::KeyPart>::decode(__text),
-            )
-        },
+        Form::Width(_) => {
+            let first = item(ty, "FixedWidth", "decode_width");
+            quote! { _rt::read_part(#name, #text, #first) }
+        }
+        Form::Descending => {
+            let first = item(ty, "Descending", "decode_descending");
+            quote! { _rt::read_part(#name, #text, #first) }
+        }
+        Form::Date(form, _) => {
+            let first = item(ty, "DatePart", "from_ticks");
+            quote! { _rt::read_date(#name, #text, #form, #first) }
+        }
+        Form::Plain | Form::Lower | Form::Bucket(_) | Form::Hmac => {
+            let first = item(ty, "KeyPart", "WIDTH");
+            let second = item(ty, "KeyPart", "decode");
+            quote! { _rt::read_plain(#name, #text, #first, #second) }
+        }
     }
 }
 
-/// The part's form as data.
+/// Returns the function that reads the field from a part that gives it back, for a column.
+pub(super) fn reader(part: &Part, field: &Field) -> TokenStream {
+    let ty = &field.ty;
+    match &part.form {
+        Form::Width(_) => {
+            let first = item(ty, "FixedWidth", "decode_width");
+            quote! { _rt::ReadPart::Fixed(#first) }
+        }
+        Form::Descending => {
+            let first = item(ty, "Descending", "decode_descending");
+            quote! { _rt::ReadPart::Fixed(#first) }
+        }
+        Form::Date(..) => {
+            let first = item(ty, "DatePart", "from_ticks");
+            quote! { _rt::ReadPart::Date(#first) }
+        }
+        Form::Plain | Form::Lower | Form::Bucket(_) | Form::Hmac => {
+            let first = item(ty, "KeyPart", "decode");
+            quote! { _rt::ReadPart::Plain(#first) }
+        }
+    }
+}
+
+/// Returns the part as a constant of its template.
+pub(super) fn constant(part: &Part, field: &Field) -> TokenStream {
+    let (name, ty) = (&field.property, &field.ty);
+    let form = form(part);
+    let encoder = |name: &str| {
+        let name = Ident::new(name, ty.span());
+        quote_spanned! { ty.span() => _rt::#name::<#ty> }
+    };
+    let (width, encode) = match &part.form {
+        Form::Plain => (item(ty, "KeyPart", "WIDTH"), encoder("encode_plain")),
+        Form::Width(width) => (quote! { _rt::Some(#width) }, encoder("encode_width")),
+        Form::Descending => {
+            let width = item(ty, "Descending", "WIDTH_DESCENDING");
+            (quote! { _rt::Some(#width) }, encoder("encode_descending"))
+        }
+        Form::Date(form, _) => (quote! { _rt::width_of_date(#form) }, encoder("encode_date")),
+        Form::Lower => (quote! { _rt::None }, encoder("encode_lower")),
+        Form::Bucket(count) => (quote! { _rt::width_of_bucket(#count) }, encoder("encode_bucket")),
+        Form::Hmac => (quote! { _rt::Some(_rt::TOKEN_WIDTH) }, encoder("encode_hmac")),
+    };
+    quote! { _rt::part(#name, #form, #width, #encode) }
+}
+
+/// Returns the part's form as a constant.
 pub(super) fn form(part: &Part) -> TokenStream {
     match &part.form {
         Form::Plain => quote! { _rt::Form::Plain },
@@ -79,18 +183,5 @@ pub(super) fn form(part: &Part) -> TokenStream {
         Form::Lower => quote! { _rt::Form::Lower },
         Form::Bucket(count) => quote! { _rt::Form::Bucket(#count) },
         Form::Hmac => quote! { _rt::Form::Hmac },
-    }
-}
-
-/// The part's width, where it always has one.
-pub(super) fn width(part: &Part, ty: &Type) -> TokenStream {
-    match &part.form {
-        Form::Plain => quote! { <#ty as _rt::KeyPart>::WIDTH },
-        Form::Width(width) => quote! { _rt::Some(#width) },
-        Form::Descending => quote! { _rt::Some(<#ty as _rt::Descending>::WIDTH_DESCENDING) },
-        Form::Date(form, _) => quote! { _rt::Some(_rt::date_width(#form)) },
-        Form::Lower => quote! { _rt::None },
-        Form::Bucket(count) => quote! { _rt::Some(_rt::bucket_width(#count)) },
-        Form::Hmac => quote! { _rt::Some(_rt::TOKEN_WIDTH) },
     }
 }

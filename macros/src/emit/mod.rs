@@ -1,28 +1,32 @@
-//! Fourth stage: code.
+//! Fourth stage: generates code.
 //!
-//! Everything stands in a block of its own, so that helper types cannot meet the user's; only
-//! `_rt` is named in it, and traits are called by their full paths. Names of locals and of helper
-//! types begin with `__`, because the user's types are in scope.
+//! All of it stands in a block of its own, so that its types do not clash with the user's. It names
+//! only `_rt` and calls traits by their full paths. Names of locals and of generated types begin with
+//! `__`, because the user's types are in scope.
+//!
+//! Compilers read this code for every entity, so that it is short: no closures where a function of the
+//! runtime serves, no `?` where [`or_return`] serves, tables of constants instead of repeated code.
 
 mod aggregate;
-mod const_assert;
-mod from_row;
 mod columns;
+mod const_assert;
+mod copy_key_check;
 mod edm_enum;
-mod table_entity;
 pub(crate) mod fallback;
+mod field;
+mod from_row;
 mod index;
 mod key;
-mod message;
 mod key_part;
+mod message;
 mod patch;
+mod path_builder;
 mod projection;
 mod properties;
-mod to_row;
 mod schema;
-mod copy_key_check;
 mod set;
-mod path_builder;
+mod table_entity;
+mod to_row;
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -30,28 +34,29 @@ use syn::Path;
 
 use crate::model;
 
-/// The code of an entity.
+/// Returns the code of `#[derive(TableEntity)]`.
 pub(crate) fn entity(entity: &model::Entity) -> TokenStream {
-    let json = from_row::json_codecs(&entity.fields);
+    let json = field::json_codecs(&entity.fields);
     let schema = schema::emit(entity);
     let asserts = const_assert::emit(entity);
-    let codec = from_row::emit(entity);
+    let from_row = from_row::emit(entity);
+    let to_row = to_row::emit(entity);
     let table_entity = table_entity::emit(entity);
-    let steps = entity.families.iter().map(|family| path_builder::emit(entity, family));
+    let paths = path_builder::emit(entity);
     let indexes = index::emit(entity);
     let patch = patch::emit(entity);
     let columns = columns::of_entity(entity);
     scoped(
         &entity.runtime,
         &quote! {
-            #json #schema #asserts #codec #table_entity #(#steps)* #indexes #patch #columns
+            #json #schema #asserts #from_row #to_row #table_entity #paths #indexes #patch #columns
         },
     )
 }
 
-/// The code of a struct that is flattened.
+/// Returns the code of `#[derive(Properties)]`.
 pub(crate) fn properties(properties: &model::Properties) -> TokenStream {
-    let json = from_row::json_codecs(&properties.fields);
+    let json = field::json_codecs(&properties.fields);
     let slots = properties::slots(properties);
     let body = properties::emit(properties);
     let columns = columns::of_properties(properties);
@@ -59,22 +64,22 @@ pub(crate) fn properties(properties: &model::Properties) -> TokenStream {
     scoped(&properties.runtime, &quote! { #json #slots #body #columns #hidden })
 }
 
-/// The code of a message.
+/// Returns the code of `#[derive(Message)]`.
 pub(crate) fn message(message: &model::Message) -> TokenStream {
     scoped(&message.runtime, &message::emit(message))
 }
 
-/// The code of an enum that is stored as text.
+/// Returns the code of `#[derive(EdmEnum)]`.
 pub(crate) fn edm_enum(edm_enum: &model::EdmEnum) -> TokenStream {
     scoped(&edm_enum.runtime, &edm_enum::emit(edm_enum))
 }
 
-/// The code of a projection.
+/// Returns the code of `#[derive(Projection)]`.
 pub(crate) fn projection(projection: &model::Projection) -> TokenStream {
     scoped(&projection.runtime, &projection::emit(projection))
 }
 
-/// The code of a set of entities.
+/// Returns the code of `#[derive(EntitySet)]`.
 pub(crate) fn set(set: &model::Set) -> TokenStream {
     let members = set::members(set);
     let body = match set.shape {
@@ -84,17 +89,18 @@ pub(crate) fn set(set: &model::Set) -> TokenStream {
     scoped(&set.runtime, &quote! { #members #body })
 }
 
-/// The result of a conversion of the field; where nobody may see the value, its error says nothing
-/// of it.
-fn redacted(field: &model::Field, result: TokenStream) -> TokenStream {
-    if field.is_secret() {
-        quote! { _rt::redacted(#result) }
-    } else {
-        result
+/// Returns an expression for the value of a `Result`, which leaves the function with its error.
+/// `?` would do, at twice the work for the compiler: it calls two functions of traits.
+fn or_return(result: &TokenStream) -> TokenStream {
+    quote! {
+        match #result {
+            _rt::Ok(__value) => __value,
+            _rt::Err(__error) => return _rt::Err(__error),
+        }
     }
 }
 
-/// A block in which `_rt` is the runtime. The user's lints are for code that the user wrote.
+/// Returns a block in which `_rt` is the runtime. It allows lints: those are for the user's code.
 fn scoped(runtime: &Path, body: &TokenStream) -> TokenStream {
     quote! {
         #[doc(hidden)]

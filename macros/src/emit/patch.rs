@@ -1,28 +1,24 @@
-//! Patches: a setter for each property.
+//! Generates the patch of an entity: a type with methods that set and remove properties.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use super::from_row::json_codec;
-use crate::model::{Entity, Field, Storage};
+use super::field;
+use crate::model::{Entity, Field};
 
-/// The name of the patch's type.
+/// Returns the name of the patch's type.
 pub(super) fn name(entity: &Entity) -> Ident {
     format_ident!("__{}Patch", crate::names::unraw(&entity.ident))
 }
 
-/// The patch's type and its methods.
+/// Returns the patch's type and its methods.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
-    with_methods(entity, setter)
+    with_methods(entity, field::setter)
 }
 
-/// The same with methods that do nothing, for an entity that is refused: how a field is stored may
-/// be the mistake.
-pub(super) fn hollow(entity: &Entity) -> TokenStream {
-    with_methods(entity, |field| match field.storage {
-        Storage::Json | Storage::Flattened(_) => whole(field, &quote! { loop {} }),
-        _ => setter(field),
-    })
+/// Returns the patch's type with methods that never return, for an entity that is refused.
+pub(super) fn without_effect(entity: &Entity) -> TokenStream {
+    with_methods(entity, field::setter_without_effect)
 }
 
 fn with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> TokenStream {
@@ -43,11 +39,11 @@ fn with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> TokenStre
         #[derive(_rt::Debug)]
         #vis struct #name(_rt::Patch<#ident>);
 
-        #[automatically_derived]
         impl #name { #(#methods)* }
 
         #[automatically_derived]
         impl _rt::From<#name> for _rt::Patch<#ident> {
+            #[inline]
             fn from(__patch: #name) -> Self {
                 __patch.0
             }
@@ -55,57 +51,10 @@ fn with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> TokenStre
     }
 }
 
-fn setter(field: &Field) -> TokenStream {
-    let (ident, ty, name) = (&field.ident, &field.ty, &field.property);
-    let doc = format!("Sets `{}`.", field.name);
-    match &field.storage {
-        Storage::Skipped | Storage::Extra => TokenStream::new(),
-        Storage::Plain => {
-            let hush = field.is_secret().then(|| quote! { .redacted(#name) });
-            quote! {
-                #[doc = #doc]
-                pub fn #ident<__V>(self, __value: __V) -> Self
-                where
-                    __V: _rt::PatchInput<#ty>,
-                {
-                    Self(<__V as _rt::PatchInput<#ty>>::set(__value, self.0, #name)#hush)
-                }
-            }
-        }
-        Storage::Json => {
-            let codec = json_codec(field);
-            whole(
-                field,
-                &quote! { self.0.set_nested("", |__out| (#codec.put)(__out, #name, &__value)) },
-            )
-        }
-        Storage::Flattened(prefix) => whole(
-            field,
-            &quote! {
-                self.0.set_nested(#prefix, |__out| {
-                    <#ty as _rt::Properties>::write(&__value, __out)
-                })
-            },
-        ),
-    }
-}
-
-/// A setter that takes the field's type as it is.
-fn whole(field: &Field, patch: &TokenStream) -> TokenStream {
-    let (ident, ty) = (&field.ident, &field.ty);
-    let doc = format!("Sets `{}`.", field.name);
-    quote! {
-        #[doc = #doc]
-        pub fn #ident(self, __value: #ty) -> Self {
-            Self(#patch)
-        }
-    }
-}
-
-/// Only an optional property can be absent. What its type is, its trait tells, under whatever name;
-/// a bound of no lifetime in particular is asked for where the method is called.
+/// Returns the method that removes a property. Whether the field is an `Option` is asked of its type
+/// where the method is called, since an `Option` may have another name.
 fn remove(field: &Field, method: &Ident) -> Option<TokenStream> {
-    if field.storage != Storage::Plain {
+    if !field.storage.can_be_in_key() {
         return None;
     }
     let (ty, name) = (&field.ty, &field.property);

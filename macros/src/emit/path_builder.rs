@@ -1,4 +1,5 @@
-//! Path builders: one type for every set of key parts that can be given so far.
+//! Generates path builders: one type for each entity, with a number for every set of key parts that
+//! can be given so far.
 //!
 //! The next part is always the first that is missing, through the PartitionKey and on through the
 //! RowKey. An exact value fixes all parts of its field at once; a period or the buckets fix one.
@@ -15,42 +16,82 @@ use crate::{
     template::{Fineness, Form},
 };
 
-/// Which parts are given: the PartitionKey's, then the RowKey's.
+/// One flag for each part: whether it is given. The PartitionKey's parts come first.
 type Given = Vec<bool>;
 
-/// The builder of one family's paths.
+/// The path builder of one family.
 struct Builder<'m> {
     entity: &'m Entity,
     family: &'m Family,
     parts: Vec<&'m Part>,
-    /// The states in the order in which they were found; each is a type.
+    /// The incomplete states, in the order in which they were found.
     states: Vec<Given>,
+    /// Number of the first state: those of earlier families come before.
+    first: usize,
 }
 
-/// The type of the path builder with nothing given.
+/// Returns the type of the path builder with nothing given.
 pub(super) fn start_type(entity: &Entity, family: &Family) -> TokenStream {
     let builder = Builder::new(entity, family);
     builder.type_of(&builder.nothing())
 }
 
-/// The path builder with nothing given.
+/// Returns the path builder with nothing given.
 pub(super) fn start(entity: &Entity, family: &Family) -> TokenStream {
     let builder = Builder::new(entity, family);
     let constant = family_constant(family);
     builder.make(&builder.nothing(), &quote! { _rt::PathDraft::new(#constant) })
 }
 
-/// The types of the path builder.
-pub(super) fn emit(entity: &Entity, family: &Family) -> TokenStream {
-    let builder = Builder::new(entity, family);
-    let steps = builder.states.iter().enumerate().map(|(at, state)| builder.step(at, state));
-    quote! { #(#steps)* }
+/// Returns the type of the entity's path builders, and the methods of its states.
+pub(super) fn emit(entity: &Entity) -> TokenStream {
+    let builders: Vec<Builder<'_>> =
+        entity.families.iter().map(|family| Builder::new(entity, family)).collect();
+    if builders.iter().all(|builder| builder.states.is_empty()) {
+        return TokenStream::new();
+    }
+    let states = builders
+        .iter()
+        .flat_map(|builder| builder.states.iter().map(move |state| builder.state(state)));
+    let (name, vis, ident) = (name(entity), &entity.vis, &entity.ident);
+    let doc = format!("Keys of `{ident}`, not all of them given yet.");
+    quote! {
+        #[doc = #doc]
+        #[derive(_rt::Clone, _rt::Debug)]
+        #vis struct #name<const STATE: usize>(_rt::PathDraft);
+
+        #[automatically_derived]
+        impl<const __STATE: usize> _rt::PathBuilder for #name<__STATE> {
+            type Entity = #ident;
+
+            fn family(&self) -> &'static _rt::Family {
+                self.0.family()
+            }
+
+            fn into_draft(self) -> _rt::PathDraft {
+                self.0
+            }
+        }
+
+        #(#states)*
+    }
+}
+
+/// Returns the name of the type of the entity's path builders.
+fn name(entity: &Entity) -> Ident {
+    format_ident!("__{}Path", crate::names::unraw(&entity.ident))
 }
 
 impl<'m> Builder<'m> {
     fn new(entity: &'m Entity, family: &'m Family) -> Self {
+        let earlier = entity.families.iter().take(family.index);
+        let first = earlier.map(|family| Self::of_family(entity, family, 0).states.len()).sum();
+        Self::of_family(entity, family, first)
+    }
+
+    fn of_family(entity: &'m Entity, family: &'m Family, first: usize) -> Self {
         let parts: Vec<&Part> = family.parts().collect();
-        let mut builder = Self { entity, family, parts, states: Vec::new() };
+        let mut builder = Self { entity, family, parts, states: Vec::new(), first };
         let mut open = vec![builder.nothing()];
         while let Some(state) = open.pop() {
             if !builder.is_complete(&state) && !builder.states.contains(&state) {
@@ -69,19 +110,19 @@ impl<'m> Builder<'m> {
         given.iter().all(|given| *given)
     }
 
-    /// Whether the PartitionKey is known, so that the state is a path.
+    /// Returns whether the PartitionKey is known, so that the state is a path.
     fn is_path(&self, given: &Given) -> bool {
         given.iter().take(self.family.partition.parts().count()).all(|given| *given)
     }
 
-    /// The part that comes next, with its number and its field.
+    /// Returns the part that comes next, with its number and its field.
     fn next(&self, given: &Given) -> Option<(usize, &'m Part, &'m Field)> {
         let at = given.iter().position(|given| !given)?;
         let part: &'m Part = self.parts.get(at)?;
         Some((at, part, self.entity.fields.get(part.field)?))
     }
 
-    /// The numbers of a field's parts that are not given.
+    /// Returns the numbers of a field's parts that are not given.
     fn missing(&self, given: &Given, field: usize) -> Vec<usize> {
         let parts = self.parts.iter().zip(given).enumerate();
         parts
@@ -100,14 +141,14 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// A date form that names a period.
+    /// Returns whether the part is a date form that names a period, such as a day of a time.
     fn is_period(&self, _at: usize, part: &Part) -> bool {
         let field = self.entity.fields.get(part.field);
         matches!(part.form, Form::Date(_, finest) if finest < Fineness::Tick)
             && field.is_some_and(|field| !part.is_exact(field))
     }
 
-    /// A bucket of the PartitionKey.
+    /// Returns whether the part is a bucket of the PartitionKey.
     fn is_bucket(&self, at: usize, part: &Part) -> bool {
         matches!(part.form, Form::Bucket(_)) && at < self.family.partition.parts().count()
     }
@@ -124,89 +165,43 @@ impl<'m> Builder<'m> {
         }
     }
 
-    fn name(&self, at: usize) -> Ident {
-        let entity = crate::names::unraw(&self.entity.ident);
-        format_ident!("__{entity}{}{at}", crate::names::unraw(&self.family.name))
+    /// Returns the number of an incomplete state.
+    fn number_of(&self, given: &Given) -> Option<usize> {
+        self.states.iter().position(|state| state == given).map(|at| self.first + at)
     }
 
-    /// The type of a state: a point where nothing is missing.
+    /// Returns the type of a state: a point where nothing is missing.
     fn type_of(&self, given: &Given) -> TokenStream {
-        let entity = &self.entity.ident;
-        let view = self.view();
-        match self.states.iter().position(|state| state == given) {
-            Some(at) => {
-                let name = self.name(at);
-                quote! { #name }
-            }
+        let (entity, view, name) = (&self.entity.ident, self.view(), name(self.entity));
+        match self.number_of(given) {
+            Some(number) => quote! { #name<#number> },
             None => quote! { _rt::Point<#entity, #view> },
         }
     }
 
-    /// A value of a state, from its draft.
+    /// Returns a value of a state, made of its draft.
     fn make(&self, given: &Given, draft: &TokenStream) -> TokenStream {
-        match self.states.iter().position(|state| state == given) {
-            Some(at) => {
-                let name = self.name(at);
-                quote! { #name(#draft) }
-            }
+        let name = name(self.entity);
+        match self.number_of(given) {
+            Some(_) => quote! { #name(#draft) },
             None => quote! { _rt::Point::from_draft(#draft) },
         }
     }
 
-    fn step(&self, at: usize, given: &Given) -> TokenStream {
-        let (name, vis) = (self.name(at), &self.entity.vis);
-        let entity = &self.entity.ident;
-        let doc = format!("Keys of `{}`, not all of them given yet.", self.entity.ident);
-        let path = self.is_path(given).then(|| self.path(&name));
-        let methods = self.methods(given);
-        quote! {
-            #[doc = #doc]
-            #[derive(_rt::Clone, _rt::Debug)]
-            #vis struct #name(_rt::PathDraft);
-
-            #[automatically_derived]
-            impl #name { #methods }
-
-            #[automatically_derived]
-            impl _rt::PathBuilder for #name {
-                type Entity = #entity;
-
-                fn family(&self) -> &'static _rt::Family {
-                    _rt::PathDraft::family(&self.0)
+    /// Returns the methods of a state. With the whole PartitionKey given, it is a path too.
+    fn state(&self, given: &Given) -> TokenStream {
+        let (ty, methods) = (self.type_of(given), self.methods(given));
+        let path = self.is_path(given).then(|| {
+            let view = self.view();
+            quote! {
+                impl _rt::PathStep for #ty {
+                    type View = #view;
                 }
             }
-
+        });
+        quote! {
+            impl #ty { #methods }
             #path
-        }
-    }
-
-    /// A step whose PartitionKey is known is a path, and both kinds of path.
-    fn path(&self, name: &Ident) -> TokenStream {
-        let (entity, view) = (&self.entity.ident, self.view());
-        quote! {
-            #[automatically_derived]
-            impl _rt::Path for #name {
-                type Entity = #entity;
-                type View = #view;
-
-                fn access(self) -> _rt::Access {
-                    _rt::Path::access(_rt::Partition::<#entity, #view>::from_draft(self.0))
-                }
-            }
-
-            #[automatically_derived]
-            impl _rt::From<#name> for _rt::Partition<#entity, #view> {
-                fn from(__step: #name) -> Self {
-                    _rt::Partition::from_draft(__step.0)
-                }
-            }
-
-            #[automatically_derived]
-            impl _rt::From<#name> for _rt::Range<#entity, #view> {
-                fn from(__step: #name) -> Self {
-                    _rt::Range::from_draft(__step.0)
-                }
-            }
         }
     }
 
@@ -228,7 +223,7 @@ impl<'m> Builder<'m> {
         quote! { #exact #period #buckets #bounds }
     }
 
-    /// Fixes parts of one field to what a value says.
+    /// Returns the method that fixes parts of one field by a value.
     fn exact(
         &self,
         given: &Given,
@@ -240,15 +235,8 @@ impl<'m> Builder<'m> {
         let ty = &field.ty;
         let after = with(given, fixed);
         let next = self.type_of(&after);
-        let fixes = fixed.iter().filter_map(|at| {
-            let part = self.parts.get(*at)?;
-            if part.form == Form::Hmac {
-                let value = quote! { <#ty as _rt::EdmValue>::to_edm(&__value) };
-                return Some(quote! { .fix_to_token(#at, #value) });
-            }
-            let encode = key_part::encode(part, ty, &quote! { &__value });
-            Some(quote! { .fix(#at, |__out| #encode) })
-        });
+        let fixes =
+            fixed.iter().filter_map(|at| Some(key_part::fix(self.parts.get(*at)?, *at, ty)));
         let made = self.make(&after, &quote! { self.0 #(#fixes)* });
         let doc = format!("{verb} `{}`.", field.name);
         quote! {
@@ -263,13 +251,15 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// One path for each bucket.
+    /// Returns the method that makes one path for each bucket.
     fn buckets(&self, given: &Given, at: usize, part: &Part, field: &Field) -> TokenStream {
         let Form::Bucket(count) = part.form else { return TokenStream::new() };
         let method = format_ident!("{}_buckets", field.name, span = field.ident.span());
         let after = with(given, &[at]);
         let next = self.type_of(&after);
-        let draft = quote! { _rt::Clone::clone(&self.0).fix(#at, |__out| _rt::write_bucket(__bucket, #count, __out)) };
+        let draft = quote! {
+            _rt::Clone::clone(&self.0).fix_bucket_number(#at, __bucket, #count)
+        };
         let made = self.make(&after, &draft);
         let doc = format!("Every bucket of `{}`, for `query_many`.", field.name);
         quote! {
@@ -280,17 +270,11 @@ impl<'m> Builder<'m> {
         }
     }
 
-    /// Bounds, where keys sort as the part's values do.
+    /// Returns the method that bounds a part, if keys sort as the part's values do.
     fn range(&self, at: usize, part: &Part, field: &Field) -> Option<TokenStream> {
-        let between = match part.form {
-            Form::Descending => quote! { between_descending },
-            Form::Plain | Form::Width(_) => quote! { between },
-            Form::Date(..) if part.is_exact(field) => quote! { between },
-            Form::Date(..) | Form::Lower | Form::Bucket(_) | Form::Hmac => return None,
-        };
+        let between = key_part::between(part, at, field)?;
         let (entity, view, ty) = (&self.entity.ident, self.view(), &field.ty);
         let last = self.family.row.ends_with(part);
-        let encode = key_part::encode(part, ty, &quote! { __value });
         let method = format_ident!("{}_range", field.name, span = field.ident.span());
         let doc = format!("Bounds `{}`.", field.name);
         Some(quote! {
@@ -299,16 +283,12 @@ impl<'m> Builder<'m> {
             where
                 __R: _rt::RangeInput<#ty, #last>,
             {
-                _rt::Range::from_draft(self.0.#between(
-                    #at,
-                    _rt::RangeInput::bounds(__range),
-                    &|__value: &#ty, __out: &mut _rt::String| #encode,
-                ))
+                _rt::Range::from_draft(self.0 #between)
             }
         })
     }
 
-    /// A prefix, of text.
+    /// Returns the method that bounds a text part by a prefix.
     fn prefix(&self, at: usize, part: &Part, field: &Field) -> Option<TokenStream> {
         let lower = match part.form {
             Form::Lower => true,
@@ -334,7 +314,7 @@ impl<'m> Builder<'m> {
     }
 }
 
-/// The state with those parts given as well.
+/// Returns the state with further parts given.
 fn with(given: &Given, fixed: &[usize]) -> Given {
     given.iter().enumerate().map(|(at, given)| *given || fixed.contains(&at)).collect()
 }

@@ -1,43 +1,31 @@
-//! Structs that are flattened: `Properties`.
+//! Generates `Properties` for structs that are flattened into entities.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::{
-    from_row::{bytes, default, finish},
-    schema::column,
-    to_row::put,
+    field::{self, slot},
+    or_return,
 };
-use crate::model::{Properties, Storage};
+use crate::model::Properties;
 
 fn slots_name(properties: &Properties) -> Ident {
     format_ident!("__{}Slots", crate::names::unraw(&properties.ident))
 }
 
-fn slot(at: usize) -> Ident {
-    format_ident!("__f{at}")
-}
-
-/// What is found of each field while a row is walked.
+/// Returns the type with a slot for each field, which is filled while a row is read.
 pub(super) fn slots(properties: &Properties) -> TokenStream {
     let name = slots_name(properties);
     let mut declared = Vec::new();
     let mut empty = Vec::new();
     for (at, field) in properties.fields.iter().enumerate() {
-        let (slot, ty) = (slot(at), &field.ty);
-        let slot_type = match field.storage {
-            Storage::Skipped => continue,
-            Storage::Flattened(_) => quote! { <#ty as _rt::Properties>::Slots<'__r> },
-            _ => quote! { _rt::Option<_rt::ValueRef<'__r>> },
-        };
+        let slot = slot(at);
+        let Some((slot_type, value)) = field::slot_of_properties(field) else { continue };
         declared.push(quote! { #slot: #slot_type });
-        empty.push(match field.storage {
-            Storage::Flattened(_) => quote! { #slot: <#ty as _rt::Properties>::slots() },
-            _ => quote! { #slot: _rt::None },
-        });
+        empty.push(quote! { #slot: #value });
     }
     quote! {
-        #[doc = "What was found of the fields so far."]
+        #[doc = "The properties that were found of the fields so far."]
         pub struct #name<'__r> {
             #(#declared,)*
             __of: _rt::PhantomData<&'__r ()>,
@@ -52,18 +40,18 @@ pub(super) fn slots(properties: &Properties) -> TokenStream {
     }
 }
 
-/// The impl of `Properties`.
+/// Returns the impl of `Properties`.
 pub(super) fn emit(properties: &Properties) -> TokenStream {
     let (ident, slots) = (&properties.ident, slots_name(properties));
-    let columns = properties.fields.iter().filter_map(|field| column(field, true));
-    let puts = properties.fields.iter().map(|field| put(field, &quote! { __out }));
+    let columns = properties.fields.iter().filter_map(|field| field::column_schema(field, true));
+    let writes = properties.fields.iter().map(|field| field::write(field, &quote! { __out }));
     let offer = offer(properties);
     let fields = properties.fields.iter().enumerate().map(|(at, field)| {
         let (name, slot) = (&field.ident, slot(at));
-        let value = match field.storage {
-            Storage::Skipped => default(field),
-            _ => finish(field, &quote! { __slots.#slot }, Some(&quote! { __prefix })),
-        };
+        let found = quote! { __slots.#slot };
+        let value = field::infallible(field, &found).unwrap_or_else(|| {
+            or_return(&field::finish(field, &found, Some(&quote! { __prefix })))
+        });
         quote! { #name: #value }
     });
     quote! {
@@ -74,8 +62,8 @@ pub(super) fn emit(properties: &Properties) -> TokenStream {
             const COLUMNS: &'static [_rt::ColumnSchema] = &[#(#columns),*];
 
             fn write(&self, __out: &mut _rt::PropertyWriter<'_>) -> _rt::Result<()> {
-                #(#puts)*
-                _rt::Ok(())
+                #(#writes)*
+                __out.end()
             }
 
             #offer
@@ -87,30 +75,20 @@ pub(super) fn emit(properties: &Properties) -> TokenStream {
     }
 }
 
-/// Takes a property by its name; a nested struct takes what begins with its prefix.
+/// Returns the method that takes a property by its name. A nested struct takes the properties that
+/// begin with its prefix.
 fn offer(properties: &Properties) -> TokenStream {
-    let mut named = Vec::new();
-    let mut nested = Vec::new();
-    for (at, field) in properties.fields.iter().enumerate() {
-        let (slot, ty) = (slot(at), &field.ty);
-        match &field.storage {
-            Storage::Skipped => {}
-            Storage::Flattened(prefix) => {
-                let prefix = bytes(prefix);
-                nested.push(quote! {
-                    if let _rt::Some(__rest) = <[u8]>::strip_prefix(__name, #prefix) {
-                        if <#ty as _rt::Properties>::offer(&mut __slots.#slot, __rest, __value) {
-                            return true;
-                        }
-                    }
-                });
-            }
-            _ => {
-                let name = bytes(&field.property);
-                named.push(quote! { #name => __slots.#slot = _rt::Some(__value), });
-            }
-        }
-    }
+    let fields = || properties.fields.iter().enumerate();
+    let named = fields().filter(|(_, field)| field.storage.is_one_property());
+    let named = named.map(|(at, field)| {
+        let (slot, name) = (slot(at), proc_macro2::Literal::byte_string(field.property.as_bytes()));
+        quote! { #name => __slots.#slot = _rt::Some(__value), }
+    });
+    let taken = quote! { return true; };
+    let nested = fields().filter_map(|(at, field)| {
+        let slot = slot(at);
+        field::offer(field, &quote! { __slots.#slot }, &taken)
+    });
     quote! {
         fn offer<'__r>(
             __slots: &mut Self::Slots<'__r>,

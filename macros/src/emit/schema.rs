@@ -1,22 +1,22 @@
-//! What is known of an entity's rows, as constants.
+//! Generates the constants that describe an entity's rows: its families and its schema.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::key_part;
+use super::{field, key_part};
 use crate::{
     attr::Discriminator,
-    model::{Entity, Family, FamilyKind, Field, Key, Segment, Storage},
+    model::{Entity, Family, FamilyKind, Field, Key, Segment},
 };
 
-/// The constant of a family: `__PRIMARY`.
+/// Returns the name of a family's constant: `__PRIMARY`.
 pub(super) fn family_constant(family: &Family) -> Ident {
     let name = crate::names::unraw(&family.name);
     format_ident!("__{}", crate::names::Case::Screaming.apply(&name))
 }
 
-/// The type that stands for a partial copy's fields.
+/// Returns the name of the type that says which fields copies of a partial index hold.
 pub(super) fn marker(entity: &Entity, family: &Family) -> Ident {
     format_ident!(
         "__{}{}Fields",
@@ -25,89 +25,98 @@ pub(super) fn marker(entity: &Entity, family: &Family) -> Ident {
     )
 }
 
-/// The constants of the families.
+/// Returns the constants of the families.
 pub(super) fn families(entity: &Entity) -> TokenStream {
-    let families = entity.families.iter().enumerate().map(|(index, family)| {
+    let families = entity.families.iter().map(|family| {
         let name = family_constant(family);
-        let value = self::family(family, index, entity);
+        let value = self::family(family, entity);
         quote! { const #name: &'static _rt::Family = &#value; }
     });
     quote! { #(#families)* }
 }
 
-/// The constants of the families, and `__SCHEMA`.
+/// Returns the constants of the families, and `__SCHEMA`.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
     let families = families(entity);
     let constants = entity.families.iter().map(family_constant);
     let columns = entity.fields.iter().enumerate().filter_map(|(at, field)| {
         let stored = entity.primary().is_some_and(|primary| entity.is_property(primary, at, field));
-        column(field, stored)
+        field::column_schema(field, stored)
     });
-    let conditional = entity.families.iter().any(|family| family.when.is_some());
     let name = crate::names::unraw(&entity.ident);
     let (ident, table, entity_type) = (&entity.ident, &entity.table, &entity.entity_type);
     let discriminator = match &entity.discriminator {
         Discriminator::Property(name) => quote! { _rt::Discriminator::Property(#name) },
         Discriminator::RowKey => quote! { _rt::Discriminator::RowKey },
     };
-    let (version, marker) = (entity.version, entity.stored_type());
-    let is_sealed = entity.is_sealed;
-    let older = match &entity.upgrade_from {
-        Some(older) => quote_spanned! { older.span() =>
-            _rt::Some(<#older as _rt::TableEntity>::SCHEMA)
-        },
-        None => quote! { _rt::None },
-    };
+    let marker = entity.stored_type();
+    let version = entity.version;
+    let version = (version > 1).then(|| quote! { version: #version, });
+    let conditional = entity.families.iter().any(|family| family.when.is_some());
+    let conditional = conditional.then(|| quote! { conditional: true, });
+    let sealed = entity.is_sealed.then(|| quote! { sealed: true, });
+    let older = entity.upgrade_from.as_ref().map(|older| {
+        quote_spanned! { older.span() =>
+            older: _rt::Some(<#older as _rt::TableEntity>::SCHEMA),
+        }
+    });
     quote! {
         #families
         static __SCHEMA: _rt::Schema = _rt::Schema {
             entity: #name,
             table: #table,
             entity_type: #entity_type,
-            version: #version,
             marker: #marker,
             discriminator: #discriminator,
             families: &[#(*#constants),*],
-            conditional: #conditional,
             columns: &[#(#columns),*],
-            older: #older,
-            sealed: #is_sealed,
             rows_through: _rt::rows_of_any_version::<#ident>,
             current_form: _rt::current_form::<#ident>,
             owner: _rt::owner_in_any_version::<#ident>,
+            #version
+            #conditional
+            #sealed
+            #older
+            .._rt::Schema::NONE
         };
     }
 }
 
-fn family(family: &Family, index: usize, entity: &Entity) -> TokenStream {
-    let name = crate::names::unraw(&family.name);
+/// Returns the value of a family's constant. What it does not name is as in `Family::NONE`.
+fn family(family: &Family, entity: &Entity) -> TokenStream {
+    let (index, name) = (family.index, crate::names::unraw(&family.name));
     let entity_type = entity.stored_type();
     let (kind, marker) = match family.kind {
         FamilyKind::Primary => (quote! { Primary }, entity_type),
         FamilyKind::Copy => (quote! { Copy }, format!("{entity_type}#{name}")),
         FamilyKind::List => (quote! { List }, "entable.list".to_owned()),
     };
-    let partition = template(&family.partition, entity);
-    let row = template(&family.row, entity);
-    let fields = || entity.fields.iter().enumerate();
-    let in_keys = fields()
-        .filter(|(at, field)| entity.key_source(family, *at, field).is_some())
-        .map(|(_, field)| &field.property);
-    let left_out = fields()
-        .filter(|(at, field)| {
-            !family.holds.get(*at).copied().unwrap_or_default()
-                && entity.key_source(family, *at, field).is_none()
-        })
-        .filter_map(|(_, field)| match &field.storage {
-            Storage::Plain | Storage::Json => Some(field.property.clone()),
-            Storage::Flattened(prefix) => Some(format!("{prefix}*")),
-            Storage::Skipped | Storage::Extra => None,
-        });
-    let (unique, is_remote, in_blob) = (family.unique, family.is_remote, family.in_blob);
-    let table = match &family.table {
-        Some(table) => quote! { _rt::Some(#table) },
-        None => quote! { _rt::None },
+    let partition = match entity.primary() {
+        // Local indexes share the primary's partition.
+        Some(primary)
+            if !family.is_primary() && primary.partition.text == family.partition.text =>
+        {
+            let primary = family_constant(primary);
+            quote! { #primary.partition }
+        }
+        _ => template(&family.partition, entity),
     };
+    let row = template(&family.row, entity);
+    let is_in_keys = |at: usize, field: &Field| entity.key_source(family, at, field).is_some();
+    let is_held = |at: usize| family.holds.get(at).copied().unwrap_or_default();
+    let fields = || entity.fields.iter().enumerate();
+    let in_keys = fields().filter(|(at, field)| is_in_keys(*at, field));
+    let in_keys: Vec<&String> = in_keys.map(|(_, field)| &field.property).collect();
+    let left_out: Vec<String> = fields()
+        .filter(|(at, field)| !is_held(*at) && !is_in_keys(*at, field))
+        .filter_map(|(_, field)| field.property_pattern())
+        .collect();
+    let in_keys = (!in_keys.is_empty()).then(|| quote! { in_keys: &[#(#in_keys),*], });
+    let left_out = (!left_out.is_empty()).then(|| quote! { left_out: &[#(#left_out),*], });
+    let unique = family.unique.then(|| quote! { unique: true, });
+    let remote = family.is_remote.then(|| quote! { is_remote: true, });
+    let in_blob = family.in_blob.then(|| quote! { in_blob: true, });
+    let table = family.table.as_ref().map(|table| quote! { table: _rt::Some(#table), });
     quote! {
         _rt::Family {
             name: #name,
@@ -116,87 +125,23 @@ fn family(family: &Family, index: usize, entity: &Entity) -> TokenStream {
             marker: #marker,
             partition: #partition,
             row: #row,
-            in_keys: &[#(#in_keys),*],
-            left_out: &[#(#left_out),*],
-            unique: #unique,
-            table: #table,
-            is_remote: #is_remote,
-            in_blob: #in_blob,
+            #in_keys
+            #left_out
+            #unique
+            #table
+            #remote
+            #in_blob
+            .._rt::Family::NONE
         }
     }
 }
 
+/// Returns the constant of a key template.
 fn template(key: &Key, entity: &Entity) -> TokenStream {
     let text = &key.text;
     let segments = key.segments.iter().filter_map(|segment| match segment {
         Segment::Literal(text, _) => Some(quote! { _rt::Segment::Literal(#text) }),
-        Segment::Part(part) => {
-            let field = entity.fields.get(part.field)?;
-            let (form, width) = (key_part::form(part), key_part::width(part, &field.ty));
-            let (name, ty) = (&field.property, &field.ty);
-            let encode = key_part::encode(part, ty, &quote! { &__field });
-            Some(quote! {
-                _rt::Segment::Part(_rt::Part {
-                    field: #name,
-                    form: #form,
-                    width: #width,
-                    encode: |__value, __out| {
-                        let __field = <#ty as _rt::EdmValue>::from_edm(__value)?;
-                        #encode
-                    },
-                })
-            })
-        }
+        Segment::Part(part) => Some(key_part::constant(part, entity.fields.get(part.field)?)),
     });
     quote! { _rt::Template { text: #text, segments: &[#(#segments),*] } }
-}
-
-/// The column of a field, if it is one.
-pub(super) fn column(field: &Field, stored: bool) -> Option<TokenStream> {
-    let (name, ty) = (&field.property, &field.ty);
-    let (name, edm, optional, nested) = match &field.storage {
-        Storage::Skipped | Storage::Extra => return None,
-        Storage::Plain if !stored => (name, quote! { _rt::None }, quote! { false }, quote! { &[] }),
-        Storage::Plain => (
-            name,
-            quote! { _rt::Some(<#ty as _rt::Property>::EDM) },
-            quote! { <#ty as _rt::Property>::OPTIONAL },
-            quote! { &[] },
-        ),
-        Storage::Json => {
-            (name, quote! { _rt::Some(_rt::EdmType::String) }, quote! { false }, quote! { &[] })
-        }
-        Storage::Flattened(prefix) => (
-            prefix,
-            quote! { _rt::None },
-            quote! { false },
-            quote! { <#ty as _rt::Properties>::COLUMNS },
-        ),
-    };
-    let sealed = sealed(field);
-    Some(quote! {
-        _rt::ColumnSchema {
-            name: #name,
-            edm: #edm,
-            optional: #optional,
-            stored: #stored,
-            nested: #nested,
-            sealed: #sealed,
-        }
-    })
-}
-
-/// How a field is sealed.
-fn sealed(field: &Field) -> TokenStream {
-    let Some(encrypt) = field.sealed() else { return quote! { _rt::None } };
-    let (pad, hide_none) = (encrypt.pad, encrypt.hide_none);
-    let blind = match field.token_property() {
-        Some((name, chars)) => {
-            quote! { _rt::Some(_rt::TokenProperty { name: #name, chars: #chars }) }
-        }
-        None => quote! { _rt::None },
-    };
-    quote! {
-        _rt::Some(_rt::ColumnEncryption { pad: #pad, hide_none: #hide_none, blind: #blind })
-    }
 }

@@ -1,41 +1,39 @@
-//! Entities to rows: `TableEntity`.
+//! Generates `TableEntity` and `Writable`.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::{Path, spanned::Spanned};
 
-use super::{index, key, patch, path_builder, to_row};
+use super::{index, patch, path_builder, schema::family_constant};
 use crate::model::Entity;
 
-/// The impl of `TableEntity`.
+/// Returns the impls of `TableEntity` and `Writable`.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
-    let Some(primary) = entity.families.first() else { return TokenStream::new() };
+    let Some(primary) = entity.primary() else { return TokenStream::new() };
     let ident = &entity.ident;
     let patch = patch::name(entity);
-    let steps = path_builder::start_type(entity, primary);
+    let path = path_builder::start_type(entity, primary);
     let start = path_builder::start(entity, primary);
-    let row = to_row::write(entity, primary, &key::partition_key(entity, primary, key::of_self));
-    let rows = index::rows(entity);
-    let owner = index::owner(entity);
-    let check = entity.validate.as_ref().map(|path| {
+    let constant = family_constant(primary);
+    let rows = (entity.families.len() > 1).then(|| {
         quote! {
-            fn check(&self) -> _rt::Result<(), _rt::BoxError> {
-                let __check: fn(&Self) -> _ = #path;
-                match __check(self) {
-                    _rt::Ok(()) => _rt::Ok(()),
-                    _rt::Err(__error) => _rt::Err(_rt::Into::into(__error)),
-                }
+            fn rows_with(&self, __primary: _rt::Row) -> _rt::Result<_rt::EntityRows> {
+                _rt::rows_with(self, __primary, __SCHEMA.families)
             }
         }
     });
+    let owner = index::owner(entity);
+    let check = entity.validate.as_ref().map(check);
     let older = entity.upgrade_from.as_ref().map(older);
     quote! {
         #[automatically_derived]
         impl _rt::Writable for #ident {
+            #[inline]
             fn table(&self) -> &'static str {
                 __SCHEMA.table
             }
 
+            #[inline]
             fn change(&self, __verb: _rt::BulkVerb) -> _rt::Result<_rt::BulkChange> {
                 _rt::bulk_change(self, __verb)
             }
@@ -43,21 +41,23 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 
         #[automatically_derived]
         impl _rt::TableEntity for #ident {
-            type Primary = #steps;
+            type Primary = #path;
             type Patch = #patch;
 
             const SCHEMA: &'static _rt::Schema = &__SCHEMA;
 
+            #[inline]
             fn primary() -> Self::Primary {
                 #start
             }
 
+            #[inline]
             fn patch() -> Self::Patch {
                 #patch(_rt::Patch::new())
             }
 
             fn to_row(&self) -> _rt::Result<_rt::Row> {
-                _rt::Ok(#row)
+                _rt::primary_row(self, #constant)
             }
 
             #rows
@@ -68,7 +68,20 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     }
 }
 
-/// What reads rows of older versions.
+/// Returns the method that calls the user's `validate` function.
+fn check(path: &Path) -> TokenStream {
+    quote! {
+        fn check(&self) -> _rt::Result<(), _rt::BoxError> {
+            let __check: fn(&Self) -> _ = #path;
+            match __check(self) {
+                _rt::Ok(()) => _rt::Ok(()),
+                _rt::Err(__error) => _rt::Err(_rt::Into::into(__error)),
+            }
+        }
+    }
+}
+
+/// Returns the methods that read rows of older versions.
 fn older(older: &Path) -> TokenStream {
     // The conversion that is missing is shown where the older version is named.
     let upgrade = quote_spanned! { older.span() =>

@@ -1,80 +1,98 @@
-//! Entities to rows: one row of one family.
+//! Generates `EncodeRows`, which writes the keys and properties of an entity's rows.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::{
-    from_row::json_codec,
-    key::{of_self, row_key},
-    schema::family_constant,
-};
+use super::{field, key, or_return};
 use crate::{
     attr::Discriminator,
     model::{Entity, Family, Field, Storage},
 };
 
-/// Writes one row of a family: its keys, its type, and what it holds. `partition_key` makes
-/// `__partition_key`.
-pub(super) fn write(entity: &Entity, family: &Family, partition_key: &TokenStream) -> TokenStream {
-    let constant = family_constant(family);
-    let row_key = row_key(entity, family, of_self);
+/// Returns the impl of `EncodeRows`.
+pub(super) fn emit(entity: &Entity) -> TokenStream {
+    let ident = &entity.ident;
+    let (partition_key, row_key) = (key::partition_key(entity), key::row_key(entity));
     let marker = match &entity.discriminator {
         Discriminator::Property(name) => Some(quote! {
-            _rt::PropertyWriter::put_value(
-                &mut __out,
-                #name,
-                _rt::ValueRef::String(#constant.marker),
-            );
+            __out.put_value(#name, _rt::ValueRef::String(__family.marker));
         }),
         Discriminator::RowKey => None,
     };
-    let properties = entity
-        .fields
-        .iter()
-        .enumerate()
-        .filter(|(at, field)| {
-            let held = family.holds.get(*at).copied().unwrap_or_default();
-            let extra = held && field.storage == Storage::Extra;
-            extra || entity.is_property(family, *at, field)
-        })
-        .map(|(_, field)| put(field, &quote! { &mut __out }));
-    quote! {{
-        #partition_key
-        #row_key
-        let mut __row = _rt::Row::build(&__partition_key, &__row_key);
-        let mut __out = _rt::PropertyWriter::new(&mut __row);
-        #marker
-        #(#properties)*
-        __row.finish()?
-    }}
+    let fields =
+        entity.fields.iter().enumerate().map(|(at, field)| write_property(entity, at, field));
+    let end = or_return(&quote! { __out.end() });
+    let conditions = conditions(entity);
+    quote! {
+        #[automatically_derived]
+        impl _rt::EncodeRows for #ident {
+            fn partition_key(
+                &self,
+                __family: &'static _rt::Family,
+            ) -> _rt::Result<_rt::String> {
+                #partition_key
+            }
+
+            fn row_key(&self, __family: &'static _rt::Family) -> _rt::Result<_rt::String> {
+                #row_key
+            }
+
+            fn row(
+                &self,
+                __family: &'static _rt::Family,
+                __partition_key: &str,
+                __row_key: &str,
+            ) -> _rt::Result<_rt::Row> {
+                let mut __row = _rt::Row::build(__partition_key, __row_key);
+                let __out = &mut _rt::PropertyWriter::new(&mut __row);
+                #marker
+                #(#fields)*
+                #end
+                __row.finish()
+            }
+
+            #conditions
+        }
+    }
 }
 
-/// Writes one field of `self` to the property writer.
-pub(super) fn put(field: &Field, out: &TokenStream) -> TokenStream {
-    let (ident, name, ty) = (&field.ident, &field.property, &field.ty);
-    match &field.storage {
-        Storage::Skipped => TokenStream::new(),
-        Storage::Plain => {
-            let stored = quote! { <#ty as _rt::Property>::to_stored(&self.#ident) };
-            let stored = super::redacted(field, stored);
-            quote! { _rt::PropertyWriter::put_stored(#out, #name, #stored)?; }
-        }
-        Storage::Json => {
-            let codec = json_codec(field);
-            quote! { (#codec.put)(#out, #name, &self.#ident)?; }
-        }
-        Storage::Flattened(prefix) => {
-            quote! {
-                _rt::PropertyWriter::put_nested(#out, #prefix, |__out| {
-                    <#ty as _rt::Properties>::write(&self.#ident, __out)
-                })?;
+/// Returns the statement that writes a field in the families whose rows store it as a property.
+fn write_property(entity: &Entity, at: usize, field: &Field) -> Option<TokenStream> {
+    let is_stored = |family: &&Family| {
+        let is_held = family.holds.get(at).copied().unwrap_or_default();
+        let is_extra = is_held && field.storage == Storage::Extra;
+        is_extra || entity.is_property(family, at, field)
+    };
+    let families: Vec<usize> =
+        entity.readable_families().filter(is_stored).map(|family| family.index).collect();
+    if families.is_empty() {
+        return None;
+    }
+    let write = field::write(field, &quote! { __out });
+    if families.len() == entity.readable_families().count() {
+        return Some(write);
+    }
+    Some(quote! { if let #(#families)|* = __family.index { #write } })
+}
+
+/// Returns the method that asks the `when` functions of indexes, if there are any.
+fn conditions(entity: &Entity) -> Option<TokenStream> {
+    let arms: Vec<TokenStream> = entity
+        .families
+        .iter()
+        .filter_map(|family| {
+            let (index, when) = (family.index, family.when.as_ref()?);
+            Some(quote! { #index => #when(self), })
+        })
+        .collect();
+    (!arms.is_empty()).then(|| {
+        quote! {
+            fn has_row(&self, __family: &'static _rt::Family) -> bool {
+                match __family.index {
+                    #(#arms)*
+                    _ => true,
+                }
             }
         }
-        Storage::Extra => quote! {
-            <#ty as _rt::PropertyBag>::each(&self.#ident, |__name, __value| {
-                let __schema = <Self as _rt::TableEntity>::SCHEMA;
-                _rt::PropertyWriter::put_extra(#out, __schema, __name, __value)
-            })?;
-        },
-    }
+    })
 }

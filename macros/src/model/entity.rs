@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use proc_macro2::{Ident, Span};
 use syn::{DeriveInput, LitStr, Path, Visibility};
 
-use super::{Family, FamilyKind, Field, Key, Storage, named_fields, refuse_generics, runtime};
+use super::{Family, FamilyKind, Field, Key, named_fields, refuse_generics, runtime};
 use crate::{
     attr::{Discriminator, EntityAttr, FieldAttr, IndexAttr},
     errors::Errors,
@@ -94,10 +94,7 @@ impl Entity {
     /// Returns whether rows of the family store the field as one or several properties.
     pub(crate) fn is_property(&self, family: &Family, at: usize, field: &Field) -> bool {
         let is_held = family.holds.get(at).copied().unwrap_or_default();
-        match field.storage {
-            Storage::Skipped | Storage::Extra => false,
-            _ => is_held && self.key_source(family, at, field).is_none(),
-        }
+        field.storage.has_properties() && is_held && self.key_source(family, at, field).is_none()
     }
 
     /// Returns the part of the family's keys that the field is read from; `true` for the RowKey. The
@@ -110,7 +107,7 @@ impl Entity {
     ) -> Option<(bool, usize)> {
         let is_held = family.holds.get(at).copied().unwrap_or_default();
         let is_stored_too = field.attr.store.is_set() && is_held;
-        if is_stored_too || field.storage != Storage::Plain {
+        if is_stored_too || !field.storage.can_be_in_key() {
             return None;
         }
         family.part_giving(at, &self.fields)
@@ -134,8 +131,7 @@ impl Entity {
     /// Returns the field that the patch's method of this name sets.
     pub(crate) fn setter_named(&self, method: &str) -> Option<&Field> {
         let (at, field) = self.fields.iter().enumerate().find(|(_, field)| field.name == method)?;
-        let is_set = !matches!(field.storage, Storage::Skipped | Storage::Extra);
-        (is_set && !self.is_in_key(at)).then_some(field)
+        (field.storage.has_properties() && !self.is_in_key(at)).then_some(field)
     }
 
     /// Returns whether the templates of all families have no faults.
@@ -179,6 +175,9 @@ fn families(
         families.extend(self::index(index, primary.as_ref(), &table, fields, errors));
     }
     families.splice(0..0, primary);
+    for (index, family) in families.iter_mut().enumerate() {
+        family.index = index;
+    }
     families
 }
 
@@ -222,6 +221,7 @@ fn primary(
     let partition = key("partition_key", &attr.partition_key, "{department}");
     let row = key("row_key", &attr.row_key, "{id:06}");
     Some(Family {
+        index: 0,
         name: Ident::new("Primary", input.ident.span()),
         kind: FamilyKind::Primary,
         partition: partition?,
@@ -263,6 +263,7 @@ fn index(
     }
     let own_partition = other_partition.map(|literal| Key::new(literal, fields, errors));
     let mut family = Family {
+        index: 0,
         name: attr.name.clone(),
         kind: if attr.is_list { FamilyKind::List } else { FamilyKind::Copy },
         is_remote: other_partition.is_some() || other_table.is_some() || attr.in_blob.is_set(),

@@ -29,6 +29,36 @@ pub(crate) enum Storage {
     Skipped,
 }
 
+impl Storage {
+    /// Returns whether the field is stored as one property, if no key gives it back.
+    pub(crate) fn is_one_property(&self) -> bool {
+        matches!(self, Self::Plain | Self::Json)
+    }
+
+    /// Returns whether the field has properties of its own, whose names are known.
+    pub(crate) fn has_properties(&self) -> bool {
+        !matches!(self, Self::Skipped | Self::Extra)
+    }
+
+    /// Returns whether the field can be a part of a key.
+    pub(crate) fn can_be_in_key(&self) -> bool {
+        *self == Self::Plain
+    }
+
+    /// Returns whether the field takes every property that no other field takes.
+    pub(crate) fn takes_every_property(&self) -> bool {
+        *self == Self::Extra
+    }
+
+    /// Returns the prefix of the field's properties, if it has several.
+    pub(crate) fn prefix(&self) -> Option<&str> {
+        match self {
+            Self::Flattened(prefix) => Some(prefix),
+            Self::Plain | Self::Json | Self::Extra | Self::Skipped => None,
+        }
+    }
+}
+
 /// Says what a field becomes where its property is missing in the row.
 #[derive(Debug, Clone)]
 pub(crate) enum Absent {
@@ -91,6 +121,15 @@ impl Field {
         })
     }
 
+    /// Returns how a property of the field is called in the list of properties that copies leave out:
+    /// a `*` stands for all names that begin so. `None` if the field has no properties of its own.
+    pub(crate) fn property_pattern(&self) -> Option<String> {
+        match self.storage.prefix() {
+            Some(prefix) => Some(format!("{prefix}*")),
+            None => self.storage.has_properties().then(|| self.property.clone()),
+        }
+    }
+
     /// Returns the span of `flatten(prefix = "..")`, else that of the property's name.
     pub(crate) fn prefix_span(&self) -> Span {
         let prefix = self.attr.flatten.get().and_then(Option::as_ref);
@@ -109,8 +148,7 @@ impl Field {
 
     /// Returns the settings of `encrypt`, if the field is one encrypted property.
     pub(crate) fn sealed(&self) -> Option<Encrypt> {
-        let is_property = matches!(self.storage, Storage::Plain | Storage::Json);
-        self.attr.encrypt.get().copied().filter(|_| is_property)
+        self.attr.encrypt.get().copied().filter(|_| self.storage.is_one_property())
     }
 
     /// Returns name and length of the property that holds the blind token, if the field has one.
@@ -121,7 +159,7 @@ impl Field {
 
     /// Returns whether a patch can remove the property: only that of an `Option`.
     pub(crate) fn is_removable(&self) -> bool {
-        self.storage == Storage::Plain && self.is_option()
+        self.storage.can_be_in_key() && self.is_option()
     }
 
     /// Returns whether the type is written as a time or a date.

@@ -57,6 +57,8 @@ pub(crate) enum FamilyKind {
 /// A row family: one kind of row that an entity writes, with the templates of its keys.
 #[derive(Debug)]
 pub(crate) struct Family {
+    /// Place among the entity's families; the primary is 0.
+    pub(crate) index: usize,
     /// `Primary`, or the name that `index(..)` or `list(..)` begins with.
     pub(crate) name: Ident,
     pub(crate) kind: FamilyKind,
@@ -119,6 +121,17 @@ impl Key {
             Segment::Part(part) => Some((second, part.has_fixed_width(fields.get(part.field)?))),
             Segment::Literal(..) => None,
         })
+    }
+
+    /// Returns whether no key of this template equals one of the other: both begin with a literal, and
+    /// the literals differ before one of them ends.
+    pub(crate) fn differs_from_start(&self, other: &Self) -> bool {
+        match (self.segments.first(), other.segments.first()) {
+            (Some(Segment::Literal(first, _)), Some(Segment::Literal(second, _))) => {
+                first.bytes().zip(second.bytes()).any(|(first, second)| first != second)
+            }
+            _ => false,
+        }
     }
 
     /// Returns the message for a part that directly follows a part of variable width.

@@ -1,4 +1,4 @@
-//! What the compiler evaluates beside generated code: the text of a panic is its message.
+//! Assertions that generated code has the compiler evaluate: the text of a panic is its message.
 
 use crate::{
     entity::ColumnSchema,
@@ -6,8 +6,7 @@ use crate::{
     limits::PROPERTIES,
 };
 
-/// Refuses the expansion where a part has a variable width and no literal after it: the text of the
-/// panic is the compiler's message.
+/// Fails to compile if a part of variable width has no literal after it.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_separated(template: &Template, message: &'static str) {
@@ -16,7 +15,7 @@ pub const fn assert_separated(template: &Template, message: &'static str) {
     }
 }
 
-/// Refuses the expansion of an entity with more properties than the service keeps.
+/// Fails to compile if an entity has more properties than the service accepts.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_properties(columns: &[ColumnSchema], markers: usize, message: &'static str) {
@@ -25,7 +24,7 @@ pub const fn assert_properties(columns: &[ColumnSchema], markers: usize, message
     }
 }
 
-/// Refuses the expansion where an absent value is to be hidden of a field that always has one.
+/// Fails to compile if `hide_none` stands on a field that is never absent.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_optional(optional: bool, message: &'static str) {
@@ -34,7 +33,7 @@ pub const fn assert_optional(optional: bool, message: &'static str) {
     }
 }
 
-/// Refuses the expansion where two families of rows could meet in one key.
+/// Fails to compile if rows of two families can have the same key.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_apart(a: &Family, b: &Family, message: &'static str) {
@@ -43,7 +42,7 @@ pub const fn assert_apart(a: &Family, b: &Family, message: &'static str) {
     }
 }
 
-/// Refuses the expansion of a list in blobs in a program without them.
+/// Fails to compile if a list is kept in blobs and the feature `blob` is off.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_blobs() {
@@ -52,7 +51,7 @@ pub const fn assert_blobs() {
     }
 }
 
-/// Refuses the expansion where a date form that was taken to give its field back does not.
+/// Fails to compile if a date form is coarser than its field, although the type's name says otherwise.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_covers(form: &str, value: Resolution, message: &'static str) {

@@ -1,4 +1,4 @@
-//! Fields that are stored as JSON text.
+//! Writes and reads fields that are stored as JSON text.
 
 use std::fmt::{self, Debug};
 
@@ -11,14 +11,14 @@ use crate::{
     row::Row,
 };
 
-/// How a `#[table(json)]` field is stored: serde's traits are asked for in [`JsonCodec::new`] and
-/// nowhere else.
+/// The functions that write and read a `#[table(json)]` field. Only the constructors ask for serde's
+/// traits, so that a missing one is reported once.
 pub struct JsonCodec<T> {
-    /// Writes the field.
+    /// Writes the field as a property.
     pub put: fn(&mut PropertyWriter<'_>, &str, &T) -> Result<()>,
-    /// The field from what was found of it.
+    /// Reads the field from the value of its property.
     pub finish: fn(Option<ValueRef<'_>>, &str, &str) -> Result<T>,
-    /// Reads the field from a row.
+    /// Reads the field from a row, by the name of its property.
     pub read: fn(&Row, &str) -> Result<T>,
 }
 
@@ -40,7 +40,7 @@ pub trait JsonField: Serialize + DeserializeOwned {}
 impl<T: Serialize + DeserializeOwned> JsonField for T {}
 
 impl<T> JsonCodec<T> {
-    /// The codec of a type.
+    /// Creates the codec of a type.
     #[allow(clippy::new_without_default, reason = "generated code calls it in constants")]
     pub const fn new() -> Self
     where
@@ -53,7 +53,7 @@ impl<T> JsonCodec<T> {
         }
     }
 
-    /// The codec of a type whose values no message may show.
+    /// Creates the codec of a type whose values no error message may show.
     pub const fn redacted() -> Self
     where
         T: JsonField,

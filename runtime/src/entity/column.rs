@@ -10,15 +10,68 @@ use std::{
 
 use super::{ColumnSchema, Comparable, EqComparable, Plain, Properties, read_properties};
 use crate::{
-    edm::{Input, InvalidValue},
+    edm::{Input, InvalidValue, Ticks, ValueRef},
     error::{Error, ErrorKind, Result},
     filter::{Comparison, Filter},
-    key::{Family, Part},
+    key::{Family, Form, Part, decode_period, unescape},
     row::Row,
 };
 
-/// A function that reads a field from the text of its key part.
-pub type ReadKeyPart<F> = fn(&Part, &str) -> Result<F>;
+/// How a field is read from what a row holds of its property.
+enum ReadProperty<F> {
+    /// From the value of the property.
+    Stored(fn(Option<ValueRef<'_>>) -> Result<F, InvalidValue>),
+    /// From the value of the property, which no error may show.
+    Secret(fn(Option<ValueRef<'_>>) -> Result<F, InvalidValue>),
+    /// From the row, by the property's name.
+    Row(fn(&Row, &str) -> Result<F>),
+}
+
+/// How a field is read back from the text of a part of a key, by the part's form.
+pub enum ReadPart<F> {
+    /// The form is the type's own; escapes are undone where the part's width varies.
+    Plain(fn(&str) -> Result<F, InvalidValue>),
+    /// The form has a fixed width and no escapes.
+    Fixed(fn(&str) -> Result<F, InvalidValue>),
+    /// The form is a date form, which gives the beginning of a period.
+    Date(fn(Ticks) -> Result<F, InvalidValue>),
+}
+
+impl<F> Clone for ReadProperty<F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<F> Copy for ReadProperty<F> {}
+
+impl<F> Clone for ReadPart<F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<F> Copy for ReadPart<F> {}
+
+impl<F> fmt::Debug for ReadPart<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ReadPart")
+    }
+}
+
+impl<F> ReadPart<F> {
+    /// Reads the field from the text of `part`.
+    fn read(self, part: &Part, text: &str) -> Result<F, InvalidValue> {
+        match (self, part.form, part.width) {
+            (Self::Plain(decode), _, None) => unescape(text).and_then(|text| decode(&text)),
+            (Self::Plain(decode) | Self::Fixed(decode), ..) => decode(text),
+            (Self::Date(from_ticks), Form::Date(form), _) => {
+                decode_period(text, form).and_then(from_ticks)
+            }
+            (Self::Date(_), ..) => Err(InvalidValue::new("expected a part with a date form")),
+        }
+    }
+}
 
 /// A column of entity `E`: a property whose field has type `F`. Comparing it with a value makes a
 /// [`Predicate`].
@@ -35,10 +88,11 @@ pub type ReadKeyPart<F> = fn(&Part, &str) -> Result<F>;
 /// assert_eq!(filter.to_string(), "(Age ge 30) and (not (LastName eq 'Jones'))");
 /// # Ok::<(), Error>(())
 /// ```
-pub struct Column<E, F, K = Plain> {
+pub struct Column<E, F: 'static, K = Plain> {
     name: Cow<'static, str>,
-    read: fn(&Row, &str) -> Result<F>,
-    key: Option<ReadKeyPart<F>>,
+    read: ReadProperty<F>,
+    /// How the field is read from keys, by the form of the part; empty: no key gives it back.
+    parts: &'static [(Form, ReadPart<F>)],
     of: PhantomData<fn() -> (E, K)>,
 }
 
@@ -51,17 +105,38 @@ impl<E, F, K> fmt::Debug for Column<E, F, K> {
 impl<E, F, K> Column<E, F, K> {
     /// Creates a column that rows store as the property `name`.
     pub const fn property(name: &'static str, read: fn(&Row, &str) -> Result<F>) -> Self {
-        Self { name: Cow::Borrowed(name), read, key: None, of: PhantomData }
+        Self::new(name, ReadProperty::Row(read))
     }
 
-    /// Creates a column whose field the keys of some of the entity's rows restore. `part` reads the
-    /// field from such a key.
-    pub const fn key(
+    /// A column whose property is read by [`Property::from_stored`](crate::Property::from_stored).
+    #[doc(hidden)]
+    pub const fn stored(
         name: &'static str,
-        read: fn(&Row, &str) -> Result<F>,
-        part: ReadKeyPart<F>,
+        read: fn(Option<ValueRef<'_>>) -> Result<F, InvalidValue>,
     ) -> Self {
-        Self { name: Cow::Borrowed(name), read, key: Some(part), of: PhantomData }
+        Self::new(name, ReadProperty::Stored(read))
+    }
+
+    /// A column whose property is read by [`Property::from_stored`](crate::Property::from_stored),
+    /// and whose value no error may show.
+    #[doc(hidden)]
+    pub const fn secret(
+        name: &'static str,
+        read: fn(Option<ValueRef<'_>>) -> Result<F, InvalidValue>,
+    ) -> Self {
+        Self::new(name, ReadProperty::Secret(read))
+    }
+
+    /// The column, whose field the keys of some of the entity's rows give back.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn in_keys(mut self, parts: &'static [(Form, ReadPart<F>)]) -> Self {
+        self.parts = parts;
+        self
+    }
+
+    const fn new(name: &'static str, read: ReadProperty<F>) -> Self {
+        Self { name: Cow::Borrowed(name), read, parts: &[], of: PhantomData }
     }
 
     /// Creates the column of a system property: PartitionKey, RowKey or Timestamp.
@@ -69,7 +144,18 @@ impl<E, F, K> Column<E, F, K> {
     where
         F: SystemValue,
     {
-        Self { name: Cow::Borrowed(name), read: F::READ, key: None, of: PhantomData }
+        Self::new(name, ReadProperty::Row(F::READ))
+    }
+
+    fn read_property(&self, row: &Row) -> Result<F> {
+        match self.read {
+            ReadProperty::Stored(read) => {
+                read(row.get(&self.name)?).map_err(|invalid| invalid.into_read_error(&self.name))
+            }
+            ReadProperty::Secret(read) => read(row.get(&self.name)?)
+                .map_err(|invalid| invalid.redacted().into_read_error(&self.name)),
+            ReadProperty::Row(read) => read(row, &self.name),
+        }
     }
 
     /// Returns the name of the property.
@@ -184,7 +270,7 @@ impl<E, F> Flattened<E, F> {
         F: Flattens<A>,
     {
         let name = [&*self.prefix, &*column.name].concat();
-        Column { name: name.into(), read: column.read, key: None, of: PhantomData }
+        Column { name: name.into(), read: column.read, parts: &[], of: PhantomData }
     }
 
     /// Returns the columns of a struct that is flattened into the flattened struct.
@@ -224,14 +310,20 @@ impl<E, F, K> ReadColumn for Column<E, F, K> {
     }
 
     fn read(&self, row: &Row, family: &'static Family) -> Result<F> {
-        let (Some(read_part), true) = (self.key, family.in_keys.contains(&&*self.name)) else {
-            return (self.read)(row, &self.name);
-        };
-        let part = family.part_restoring(&self.name, row.partition_key(), row.row_key());
-        match part.map_err(|invalid| invalid.into_read_error(&self.name))? {
-            Some((part, text)) => read_part(part, text),
-            None => (self.read)(row, &self.name),
+        if self.parts.is_empty() || !family.in_keys.contains(&&*self.name) {
+            return self.read_property(row);
         }
+        let part = family.part_restoring(&self.name, row.partition_key(), row.row_key());
+        let Some((part, text)) = part.map_err(|invalid| invalid.into_read_error(&self.name))?
+        else {
+            return self.read_property(row);
+        };
+        let read = self.parts.iter().find(|(form, _)| *form == part.form);
+        let field = read.map_or_else(
+            || Err(InvalidValue::new("the row's keys do not hold the field")),
+            |(_, read)| read.read(part, text),
+        );
+        field.map_err(|invalid| invalid.into_read_error(&self.name))
     }
 }
 

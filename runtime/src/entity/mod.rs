@@ -6,6 +6,7 @@ mod untyped_path;
 mod pending;
 mod row_kind;
 mod rows;
+mod encode_rows;
 mod schema;
 mod names;
 mod properties;
@@ -23,13 +24,14 @@ mod version;
 pub mod set;
 mod related;
 
-pub use column::{Column, Flattened, Flattens, Predicate, ReadColumn, ReadKeyPart, SystemValue};
+pub use column::{Column, Flattened, Flattens, Predicate, ReadColumn, ReadPart, SystemValue};
 pub use dynamic::DynamicEntity;
+pub use encode_rows::{EncodeRows, primary_row, rows_with};
 pub use kind::{Blind, Comparable, Encrypted, EqComparable, Json, Plain};
 pub use message::{Message, MessageBody};
 pub use names::assert_flattened;
 pub use patch::Patch;
-pub use path::{Partition, Path, PathBuilder, Point, Range, Scan};
+pub use path::{Partition, Path, PathBuilder, PathStep, Point, Range, Scan};
 pub(crate) use pending::BackgroundWork;
 pub use projection::Projection;
 pub use properties::{

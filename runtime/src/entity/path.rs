@@ -39,8 +39,43 @@ pub trait PathBuilder {
     /// The entity that the builder belongs to.
     type Entity: TableEntity;
 
-    /// Returns the family of rows that the builder leads to.
+    /// Returns the family of the rows that the path leads to.
     fn family(&self) -> &'static Family;
+
+    /// Returns the keys that are given so far.
+    #[doc(hidden)]
+    fn into_draft(self) -> PathDraft;
+}
+
+/// A path builder that has the whole PartitionKey, so that it is a [`Path`] too.
+#[doc(hidden)]
+pub trait PathStep: PathBuilder {
+    /// The rows that the path leads to.
+    type View: View;
+}
+
+#[diagnostic::do_not_recommend]
+impl<S: PathStep> Path for S {
+    type Entity = S::Entity;
+    type View = S::View;
+
+    fn access(self) -> Access {
+        self.into_draft().into_access()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<S: PathStep> From<S> for Partition<S::Entity, S::View> {
+    fn from(step: S) -> Self {
+        Self::from_draft(step.into_draft())
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<S: PathStep> From<S> for Range<S::Entity, S::View> {
+    fn from(step: S) -> Self {
+        Self::from_draft(step.into_draft())
+    }
 }
 
 macro_rules! paths {

@@ -76,12 +76,14 @@ impl<T: Properties> Properties for Option<T> {
 pub struct PropertyWriter<'b> {
     row: &'b mut RowBuilder,
     prefix: String,
+    /// The first field that could not be stored; `end` returns it.
+    fault: Option<crate::Error>,
 }
 
 impl<'b> PropertyWriter<'b> {
     /// Creates a writer without a prefix.
     pub fn new(row: &'b mut RowBuilder) -> Self {
-        Self { row, prefix: String::new() }
+        Self { row, prefix: String::new(), fault: None }
     }
 
     /// Writes a stored value.
@@ -130,7 +132,53 @@ impl<'b> PropertyWriter<'b> {
         write: impl FnOnce(&mut PropertyWriter<'_>) -> Result<()>,
     ) -> Result<()> {
         let prefix = [self.prefix.as_str(), prefix].concat();
-        write(&mut PropertyWriter { row: &mut *self.row, prefix })
+        let mut inner = PropertyWriter { row: &mut *self.row, prefix, fault: None };
+        write(&mut inner)?;
+        inner.end()
+    }
+
+    /// Writes what [`Property::to_stored`] made of a field. An error is kept for
+    /// [`end`](Self::end), so that generated code has one branch for all fields.
+    #[doc(hidden)]
+    #[inline]
+    pub fn store(&mut self, name: &str, stored: Result<Option<EdmCow<'_>>, InvalidValue>) {
+        match stored {
+            Ok(Some(value)) => self.put_value(name, value.as_ref()),
+            Ok(None) => {}
+            Err(invalid) => self.refuse(name, invalid),
+        }
+    }
+
+    /// Writes what [`Property::to_stored`] made of a secret field: an error does not show the value.
+    #[doc(hidden)]
+    #[inline]
+    pub fn store_secret(&mut self, name: &str, stored: Result<Option<EdmCow<'_>>, InvalidValue>) {
+        self.store(name, stored.map_err(InvalidValue::redacted));
+    }
+
+    #[cold]
+    fn refuse(&mut self, name: &str, invalid: InvalidValue) {
+        if self.fault.is_none() {
+            self.fault = Some(self.write_error(invalid, name));
+        }
+    }
+
+    /// Keeps the error of a field that is written in another way than by [`store`](Self::store).
+    #[doc(hidden)]
+    pub fn also(&mut self, written: Result<()>) {
+        if let (Err(error), None) = (written, &self.fault) {
+            self.fault = Some(error);
+        }
+    }
+
+    /// Returns the error of the first field that could not be stored.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a value that cannot be stored.
+    #[doc(hidden)]
+    pub fn end(&mut self) -> Result<()> {
+        self.fault.take().map_or(Ok(()), Err)
     }
 
     /// Writes a property from the entity's bag of extra properties.

@@ -59,6 +59,32 @@ pub struct TokenProperty {
 }
 
 impl ColumnSchema {
+    /// A column of a field that is one property, or that keys give back where `stored` is not set.
+    #[doc(hidden)]
+    pub const fn plain(name: &'static str, edm: EdmType, optional: bool) -> Self {
+        Self { name, edm: Some(edm), optional, stored: true, nested: &[], sealed: None }
+    }
+
+    /// A column of a field that the primary's keys give back.
+    #[doc(hidden)]
+    pub const fn key(name: &'static str) -> Self {
+        Self { name, edm: None, optional: false, stored: false, nested: &[], sealed: None }
+    }
+
+    /// The columns of a flattened struct.
+    #[doc(hidden)]
+    pub const fn flattened(prefix: &'static str, nested: &'static [Self], stored: bool) -> Self {
+        Self { name: prefix, edm: None, optional: false, stored, nested, sealed: None }
+    }
+
+    /// The column, whose values are sealed.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with_seal(mut self, sealed: ColumnEncryption) -> Self {
+        self.sealed = Some(sealed);
+        self
+    }
+
     const fn has_companion(&self) -> bool {
         matches!(self.sealed, Some(ColumnEncryption { blind: Some(_), .. }))
     }
@@ -138,7 +164,28 @@ pub(crate) struct CopyFamily {
     pub(crate) schema: &'static Schema,
 }
 
+const NO_FAMILIES: &str = "the schema has no families";
+
 impl Schema {
+    /// A schema without rows: what generated code leaves unsaid, and that of a refused entity.
+    #[doc(hidden)]
+    pub const NONE: Self = Self {
+        entity: "",
+        table: "",
+        entity_type: "",
+        version: 1,
+        marker: "",
+        discriminator: Discriminator::RowKey,
+        families: &[],
+        conditional: false,
+        columns: &[],
+        older: None,
+        sealed: false,
+        rows_through: |_, _| Err(Error::new(ErrorKind::Invalid, NO_FAMILIES)),
+        current_form: |_, _| Err(Error::new(ErrorKind::Invalid, NO_FAMILIES)),
+        owner: |_, _, _| Ok(None),
+    };
+
     /// Returns the family of the entity's primary rows.
     ///
     /// # Errors
@@ -146,7 +193,7 @@ impl Schema {
     /// `is_invalid` for a schema without families, which no derive writes.
     pub fn primary(&self) -> Result<&'static Family> {
         let families: &'static [Family] = self.families;
-        families.first().ok_or_else(|| Error::new(ErrorKind::Invalid, "the schema has no families"))
+        families.first().ok_or_else(|| Error::new(ErrorKind::Invalid, NO_FAMILIES))
     }
 
     /// Returns the version that a discriminator's value names, or `None` if it names another type.

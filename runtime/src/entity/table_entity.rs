@@ -16,7 +16,10 @@ use crate::{
 )]
 pub trait FromRow: Sized + Send + 'static {
     /// Returns the properties that the type reads from rows of `family`, or `None` for all.
-    fn columns(family: Option<&'static Family>) -> Option<Vec<String>>;
+    fn columns(family: Option<&'static Family>) -> Option<Vec<String>> {
+        let _ = family;
+        None
+    }
 
     /// Reads the value from a row that is known to be of this type.
     ///

@@ -5,10 +5,13 @@ use std::ops::Bound;
 
 use crate::{
     access::Keys,
-    edm::{EdmCow, InvalidValue, ValueRef},
+    edm::{EdmCow, InvalidValue, Ticks, ValueRef},
     error::Result,
     filter::BlindValue,
-    key::{Family, Segment, TOKEN_PLACEHOLDER, Template, escape, lower, successor},
+    key::{
+        Family, Segment, TOKEN_PLACEHOLDER, Template, bucket, encode_ticks_in_form, escape, lower,
+        push_bucket, successor,
+    },
 };
 
 /// A path without its type: a family of rows, and which keys of it.
@@ -88,9 +91,6 @@ enum Bounds {
     Prefix(String),
 }
 
-/// A function that appends a value to a key in the form of its part.
-type Encode<'a, T> = &'a dyn Fn(&T, &mut String) -> Result<(), InvalidValue>;
-
 impl PathDraft {
     /// Creates a draft for the keys of a family, with no part given.
     pub fn new(family: &'static Family) -> Self {
@@ -149,6 +149,70 @@ impl PathDraft {
         self
     }
 
+    /// Fixes a part by the encoder of its form, such as [`KeyPart::encode`](crate::key::KeyPart).
+    #[must_use]
+    pub fn fix_value<T>(
+        self,
+        part: usize,
+        value: &T,
+        encode: impl FnOnce(&T, &mut String) -> Result<(), InvalidValue>,
+    ) -> Self {
+        self.fix(part, |out| encode(value, out))
+    }
+
+    /// Fixes a part in the form `{f:06}`.
+    #[must_use]
+    pub fn fix_width<T>(
+        self,
+        part: usize,
+        value: &T,
+        width: usize,
+        encode: impl FnOnce(&T, usize, &mut String) -> Result<(), InvalidValue>,
+    ) -> Self {
+        self.fix(part, |out| encode(value, width, out))
+    }
+
+    /// Fixes a part in a date form.
+    #[must_use]
+    pub fn fix_date(self, part: usize, ticks: Result<Ticks, InvalidValue>, form: &str) -> Self {
+        self.fix(part, |out| encode_ticks_in_form(ticks?, form, out))
+    }
+
+    /// Fixes a part in the form `{f:lower}`.
+    #[must_use]
+    pub fn fix_lower(self, part: usize, text: &str) -> Self {
+        self.fix(part, |out| {
+            lower(text, out);
+            Ok(())
+        })
+    }
+
+    /// Fixes a part in the form `{f:bucket(n)}` to the bucket of a value.
+    #[must_use]
+    pub fn fix_bucket<T>(
+        self,
+        part: usize,
+        value: &T,
+        count: u32,
+        encode: impl FnOnce(&T, &mut String) -> Result<(), InvalidValue>,
+    ) -> Self {
+        self.fix(part, |out| {
+            let mut text = String::new();
+            encode(value, &mut text)?;
+            push_bucket(bucket(&text, count), count, out);
+            Ok(())
+        })
+    }
+
+    /// Fixes a part in the form `{f:bucket(n)}` to the bucket with this number.
+    #[must_use]
+    pub fn fix_bucket_number(self, part: usize, number: u32, count: u32) -> Self {
+        self.fix(part, |out| {
+            push_bucket(number, count, out);
+            Ok(())
+        })
+    }
+
     /// Fixes a part to the token of a secret value. The verb that gets the path makes the token.
     #[must_use]
     pub fn fix_to_token(mut self, part: usize, value: Result<EdmCow<'_>, InvalidValue>) -> Self {
@@ -184,19 +248,37 @@ impl PathDraft {
         mut self,
         part: usize,
         bounds: (Bound<T>, Bound<T>),
-        encode: Encode<'_, T>,
+        encode: impl Fn(&T, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
-        let mut text = |bound: Bound<T>| match bound {
-            Bound::Included(value) => {
-                Bound::Included(self.encode(part, |out| encode(&value, out)).unwrap_or_default())
-            }
-            Bound::Excluded(value) => {
-                Bound::Excluded(self.encode(part, |out| encode(&value, out)).unwrap_or_default())
-            }
-            Bound::Unbounded => Bound::Unbounded,
+        let mut text = |bound: Bound<T>| {
+            bound.map(|value| self.encode(part, |out| encode(&value, out)).unwrap_or_default())
         };
         self.bounds = Some(Bounds::Between(part, text(bounds.0), text(bounds.1)));
         self
+    }
+
+    /// Bounds a part in the form `{f:06}`.
+    #[must_use]
+    pub fn between_width<T>(
+        self,
+        part: usize,
+        bounds: (Bound<T>, Bound<T>),
+        width: usize,
+        encode: impl Fn(&T, usize, &mut String) -> Result<(), InvalidValue>,
+    ) -> Self {
+        self.between(part, bounds, |value, out| encode(value, width, out))
+    }
+
+    /// Bounds a part in a date form.
+    #[must_use]
+    pub fn between_date<T>(
+        self,
+        part: usize,
+        bounds: (Bound<T>, Bound<T>),
+        form: &str,
+        to_ticks: impl Fn(&T) -> Result<Ticks, InvalidValue>,
+    ) -> Self {
+        self.between(part, bounds, |value, out| encode_ticks_in_form(to_ticks(value)?, form, out))
     }
 
     /// Bounds a part that is written in descending order, by exchanging the bounds.
@@ -205,7 +287,7 @@ impl PathDraft {
         self,
         part: usize,
         (lower, upper): (Bound<T>, Bound<T>),
-        encode: Encode<'_, T>,
+        encode: impl Fn(&T, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
         self.between(part, (upper, lower), encode)
     }

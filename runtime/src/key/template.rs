@@ -30,8 +30,8 @@ impl Form {
     }
 }
 
-/// A function that appends a stored value to a key in the form of one part.
-pub type EncodeValue = fn(ValueRef<'_>, &mut String) -> Result<(), InvalidValue>;
+/// Appends the value of a field in the form of a part, not yet escaped.
+pub type EncodeValue = fn(Form, ValueRef<'_>, &mut String) -> Result<(), InvalidValue>;
 
 /// One part of a template: a field and how it is written.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +53,7 @@ impl Part {
             field,
             form,
             width,
-            encode: |_, _| Err(InvalidValue::new("the part writes no values")),
+            encode: |_, _, _| Err(InvalidValue::new("the part writes no values")),
         }
     }
 }
@@ -119,6 +119,23 @@ pub struct Family {
 }
 
 impl Family {
+    /// A family without keys, whose rows hold every field: what generated code leaves unsaid.
+    #[doc(hidden)]
+    pub const NONE: Self = Self {
+        name: "",
+        index: 0,
+        kind: FamilyKind::Primary,
+        marker: "",
+        partition: Template { text: "", segments: &[] },
+        row: Template { text: "", segments: &[] },
+        in_keys: &[],
+        left_out: &[],
+        unique: false,
+        table: None,
+        is_remote: false,
+        in_blob: false,
+    };
+
     /// Returns whether the family's rows lack the property, both as a property and in their keys.
     pub(crate) fn leaves_out(&self, property: &str) -> bool {
         self.left_out.iter().any(|name| match name.strip_suffix('*') {

@@ -72,6 +72,20 @@ impl Template {
         Some(texts)
     }
 
+    /// Calls `each` with the text of every part, as it stands in the key.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the template cannot have written the key.
+    #[inline]
+    pub(crate) fn each_part<'k>(
+        &self,
+        key: &'k str,
+        each: impl FnMut(&'k str),
+    ) -> Result<(), InvalidValue> {
+        self.walk(key, each).ok_or_else(|| self.mismatch(key))
+    }
+
     fn mismatch(&self, key: &str) -> InvalidValue {
         let (key, text) = (key.escape_debug(), self.text);
         InvalidValue::new(format!("key `{key}` does not fit the template \"{text}\""))

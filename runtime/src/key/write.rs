@@ -7,15 +7,14 @@ use crate::{
     limits::check_key,
 };
 
-/// Appends a part to `out` as the key needs it: escaped, unless the part has a fixed width.
-fn write_part(
+/// Makes what was appended from `from` on a part of the key: escapes it where its width varies,
+/// checks its width where it is fixed.
+fn finish_part(
     part: &Part,
     terminator: Option<char>,
-    encode: impl FnOnce(&mut String) -> Result<(), InvalidValue>,
+    from: usize,
     out: &mut String,
 ) -> Result<(), InvalidValue> {
-    let from = out.len();
-    encode(out)?;
     let Some(width) = part.width else {
         escape_tail(out, from, terminator);
         return Ok(());
@@ -43,7 +42,8 @@ impl Template {
     ) -> Result<String, InvalidValue> {
         let part = self.parts().nth(index).ok_or_else(|| no_such_part(self))?;
         let mut out = String::new();
-        write_part(part, self.terminator_of_part(index), encode, &mut out)?;
+        encode(&mut out)?;
+        finish_part(part, self.terminator_of_part(index), 0, &mut out)?;
         Ok(out)
     }
 }
@@ -78,14 +78,19 @@ pub struct KeyWriter {
     name: &'static str,
     /// Index of the next segment.
     next: usize,
+    /// Length of the key before the part that is being written.
+    from: usize,
     out: String,
+    /// The first value that did not fit.
+    fault: Option<Error>,
 }
 
 impl KeyWriter {
     /// Creates a writer for one key. `name` is `PartitionKey` or `RowKey` and stands in error
     /// messages.
     pub fn new(template: &'static Template, name: &'static str) -> Self {
-        Self { template, name, next: 0, out: String::with_capacity(template.text.len() + 16) }
+        let out = String::with_capacity(template.text.len() + 16);
+        Self { template, name, next: 0, from: 0, out, fault: None }
     }
 
     fn literals(&mut self) {
@@ -105,15 +110,48 @@ impl KeyWriter {
         &mut self,
         encode: impl FnOnce(&mut String) -> Result<(), InvalidValue>,
     ) -> Result<()> {
+        let encoded = encode(self.begin());
+        self.end(encoded);
+        self.fault.take().map_or(Ok(()), Err)
+    }
+
+    /// Writes the literals before the next part. The caller appends the part to the text that is
+    /// returned and then calls [`end`](Self::end): together they are [`part`](Self::part) without
+    /// a closure, of which generated code would have one for each part.
+    #[doc(hidden)]
+    pub fn begin(&mut self) -> &mut String {
         self.literals();
+        self.from = self.out.len();
+        &mut self.out
+    }
+
+    /// Ends the part that [`begin`](Self::begin) began. An error is kept for
+    /// [`finish`](Self::finish).
+    #[doc(hidden)]
+    pub fn end(&mut self, encoded: Result<(), InvalidValue>) {
+        if self.fault.is_some() {
+            return;
+        }
         let Some(Segment::Part(part)) = self.template.segments.get(self.next) else {
-            return Err(no_such_part(self.template).into_write_error(self.name));
+            self.fault = Some(no_such_part(self.template).into_write_error(self.name));
+            return;
         };
         let terminator = self.template.terminator_of_segment(self.next);
-        write_part(part, terminator, encode, &mut self.out)
-            .map_err(|invalid| invalid.into_write_error(part.field))?;
-        self.next += 1;
-        Ok(())
+        let finished =
+            encoded.and_then(|()| finish_part(part, terminator, self.from, &mut self.out));
+        match finished {
+            Ok(()) => self.next += 1,
+            Err(invalid) => self.fault = Some(invalid.into_write_error(part.field)),
+        }
+    }
+
+    /// Ends a part in the form `{f:bucket(n)}`: replaces the text by the number of its bucket.
+    #[doc(hidden)]
+    pub fn end_bucket(&mut self, encoded: Result<(), InvalidValue>, count: u32) {
+        let bucket = super::bucket(self.out.get(self.from..).unwrap_or_default(), count);
+        self.out.truncate(self.from);
+        super::push_bucket(bucket, count, &mut self.out);
+        self.end(encoded);
     }
 
     /// Appends the last literals and returns the key.
@@ -123,6 +161,9 @@ impl KeyWriter {
     /// `is_too_large` and `is_invalid` if the service refuses the key, and `is_invalid` if a part
     /// was not written.
     pub fn finish(mut self) -> Result<String> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
         self.literals();
         if let Some(Segment::Part(part)) = self.template.segments.get(self.next) {
             let message = format!("the {} ends before its part `{}`", self.name, part.field);

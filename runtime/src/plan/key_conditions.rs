@@ -67,7 +67,7 @@ impl KeyCondition<'_> {
                 (&family.row, "RowKey", split)
             };
             let text = template
-                .encode_part(at - first, |out| (part.encode)(self.value.as_ref(), out))
+                .encode_part(at - first, |out| (part.encode)(part.form, self.value.as_ref(), out))
                 .map_err(|invalid| invalid.into_write_error(self.field))?;
             if let Some(given) = given(at) {
                 return self.constant(family, part, &text, &given);

@@ -1,0 +1,320 @@
+//! Generates what depends on how a field is stored: one function for each question, so that a new
+//! kind of storage is added here and in [`Storage`].
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+
+use super::{key_part::item, or_return};
+use crate::model::{Absent, Field, Storage};
+
+/// Returns the constant with the JSON codec of a field. The codec alone asks for serde's traits.
+fn json_codec(field: &Field) -> Ident {
+    format_ident!("__JSON_{}", field.constant)
+}
+
+/// Returns the constants of all JSON codecs.
+pub(super) fn json_codecs(fields: &[Field]) -> TokenStream {
+    let codecs = fields.iter().filter(|field| field.storage == Storage::Json).map(|field| {
+        let (name, ty) = (json_codec(field), &field.ty);
+        let new = if field.is_secret() { "redacted" } else { "new" };
+        let new = Ident::new(new, ty.span());
+        quote_spanned! { ty.span() =>
+            const #name: _rt::JsonCodec<#ty> = <_rt::JsonCodec<#ty>>::#new();
+        }
+    });
+    quote! { #(#codecs)* }
+}
+
+/// Returns the statement that writes the field of `self` with the property writer `out`, whose type
+/// is `PropertyWriter` or a reference to it.
+pub(super) fn write(field: &Field, out: &TokenStream) -> TokenStream {
+    let (ident, name, ty) = (&field.ident, &field.property, &field.ty);
+    match &field.storage {
+        Storage::Skipped => TokenStream::new(),
+        Storage::Plain => {
+            let store = if field.is_secret() {
+                quote! { store_secret }
+            } else {
+                quote! { store }
+            };
+            quote! { #out.#store(#name, <#ty as _rt::Property>::to_stored(&self.#ident)); }
+        }
+        Storage::Json => {
+            let codec = json_codec(field);
+            quote! {
+                let __written = (#codec.put)(&mut *#out, #name, &self.#ident);
+                #out.also(__written);
+            }
+        }
+        Storage::Flattened(prefix) => quote! {
+            let __written = #out.put_nested(#prefix, |__out| {
+                <#ty as _rt::Properties>::write(&self.#ident, __out)
+            });
+            #out.also(__written);
+        },
+        Storage::Extra => quote! {
+            let __written = <#ty as _rt::PropertyBag>::each(&self.#ident, |__name, __value| {
+                let __schema = <Self as _rt::TableEntity>::SCHEMA;
+                _rt::PropertyWriter::put_extra(&mut *#out, __schema, __name, __value)
+            });
+            #out.also(__written);
+        },
+    }
+}
+
+/// The local or field that keeps what was found of a field until the whole row was read.
+pub(super) fn slot(at: usize) -> Ident {
+    format_ident!("__f{at}")
+}
+
+/// Returns the statement that creates the slot of a field that several properties go to.
+pub(super) fn open_slot(at: usize, field: &Field) -> Option<TokenStream> {
+    let (slot, ty) = (slot(at), &field.ty);
+    match &field.storage {
+        Storage::Skipped | Storage::Plain | Storage::Json => None,
+        Storage::Flattened(_) => Some(quote_spanned! { ty.span() =>
+            let mut #slot = <#ty as _rt::Properties>::slots();
+        }),
+        Storage::Extra => Some(quote! { let mut #slot: #ty = _rt::Default::default(); }),
+    }
+}
+
+/// Returns the statement that offers the property `__name` with `__value` to a field that several
+/// properties go to. `taken` leaves the statement's block once the field has taken the property.
+pub(super) fn offer(field: &Field, slot: &TokenStream, taken: &TokenStream) -> Option<TokenStream> {
+    let ty = &field.ty;
+    match &field.storage {
+        Storage::Skipped | Storage::Plain | Storage::Json => None,
+        Storage::Flattened(prefix) => {
+            let prefix = proc_macro2::Literal::byte_string(prefix.as_bytes());
+            Some(quote! {
+                if let _rt::Some(__rest) = <[u8]>::strip_prefix(__name, #prefix) {
+                    if <#ty as _rt::Properties>::offer(&mut #slot, __rest, __value) {
+                        #taken
+                    }
+                }
+            })
+        }
+        Storage::Extra => {
+            let put = item(ty, "PropertyBag", "put");
+            let kept = or_return(&quote! { _rt::keep_unknown(&mut #slot, __name, __value, #put) });
+            Some(quote! { #kept })
+        }
+    }
+}
+
+/// The type and the first value of the slot of a flattened struct's field.
+pub(super) fn slot_of_properties(field: &Field) -> Option<(TokenStream, TokenStream)> {
+    let ty = &field.ty;
+    match field.storage {
+        Storage::Skipped => None,
+        Storage::Flattened(_) => Some((
+            quote! { <#ty as _rt::Properties>::Slots<'__r> },
+            quote! { <#ty as _rt::Properties>::slots() },
+        )),
+        Storage::Plain | Storage::Json | Storage::Extra => {
+            Some((quote! { _rt::Option<_rt::ValueRef<'__r>> }, quote! { _rt::None }))
+        }
+    }
+}
+
+/// Returns the value of a field that is not in the row.
+pub(super) fn default(field: &Field) -> TokenStream {
+    match &field.absent {
+        Absent::Call(path) => quote! { #path() },
+        Absent::Default | Absent::Refused => {
+            let ty = &field.ty;
+            quote! { <#ty as _rt::Default>::default() }
+        }
+    }
+}
+
+/// Returns the value of a field whose reading cannot fail.
+pub(super) fn infallible(field: &Field, slot: &TokenStream) -> Option<TokenStream> {
+    match &field.storage {
+        Storage::Skipped => Some(default(field)),
+        Storage::Extra => Some(slot.clone()),
+        Storage::Plain | Storage::Json | Storage::Flattened(_) => None,
+    }
+}
+
+/// Returns an expression for the `Result` of reading a field from its slot. In a flattened struct,
+/// `prefix` stands before the names of properties.
+pub(super) fn finish(
+    field: &Field,
+    slot: &TokenStream,
+    prefix: Option<&TokenStream>,
+) -> TokenStream {
+    let (ty, name) = (&field.ty, &field.property);
+    let before = prefix.cloned().unwrap_or_else(|| quote! { "" });
+    let found = match &field.storage {
+        Storage::Skipped | Storage::Extra => return quote! { _rt::Ok(#slot) },
+        Storage::Flattened(inner) => {
+            let whole = match prefix {
+                Some(prefix) => quote! { &_rt::join(#prefix, #inner) },
+                None => quote! { #inner },
+            };
+            return quote! { <#ty as _rt::Properties>::finish(#slot, #whole) };
+        }
+        Storage::Json => {
+            let codec = json_codec(field);
+            quote! { (#codec.finish)(#slot, #before, #name) }
+        }
+        Storage::Plain => {
+            let read = item(ty, "Property", "from_stored");
+            match field.is_secret() {
+                true => quote! { _rt::finish_secret(#slot, #before, #name, #read) },
+                false => quote! { _rt::finish_stored(#slot, #before, #name, #read) },
+            }
+        }
+    };
+    if let Absent::Refused = field.absent {
+        return found;
+    }
+    let default = default(field);
+    quote! {
+        match #slot {
+            _rt::None => _rt::Ok(#default),
+            _ => #found,
+        }
+    }
+}
+
+/// Returns the type and the value of the field's column constant.
+pub(super) fn column(field: &Field) -> Option<(TokenStream, TokenStream)> {
+    let (ty, name, kind) = (&field.ty, &field.property, column_kind(field));
+    Some(match &field.storage {
+        Storage::Skipped | Storage::Extra => return None,
+        Storage::Plain => {
+            let read = item(ty, "Property", "from_stored");
+            let value = match field.is_secret() {
+                true => quote! { _rt::Column::secret(#name, #read) },
+                false => quote! { _rt::Column::stored(#name, #read) },
+            };
+            (quote! { _rt::Column<Self, #ty, #kind> }, value)
+        }
+        Storage::Json => {
+            let codec = json_codec(field);
+            let value = quote! { _rt::Column::property(#name, #codec.read) };
+            (quote! { _rt::Column<Self, #ty, #kind> }, value)
+        }
+        Storage::Flattened(prefix) => {
+            (quote! { _rt::Flattened<Self, #ty> }, quote! { _rt::Flattened::new(#prefix) })
+        }
+    })
+}
+
+/// Returns the type and a value of the field's column constant that need nothing of the field's
+/// type: for an entity that is refused.
+pub(super) fn unreadable_column(field: &Field) -> Option<(TokenStream, TokenStream)> {
+    let (ty, kind) = (&field.ty, column_kind(field));
+    Some(match &field.storage {
+        Storage::Skipped | Storage::Extra => return None,
+        Storage::Plain | Storage::Json => (
+            quote! { _rt::Column<Self, #ty, #kind> },
+            quote! { _rt::Column::property("", |_, _| loop {}) },
+        ),
+        Storage::Flattened(_) => {
+            (quote! { _rt::Flattened<Self, #ty> }, quote! { _rt::Flattened::new("") })
+        }
+    })
+}
+
+/// Returns the marker type that says which comparisons a filter can make with the column.
+fn column_kind(field: &Field) -> TokenStream {
+    match (field.sealed(), field.token_property(), &field.storage) {
+        (Some(_), Some(_), _) => quote! { _rt::Blind },
+        (Some(_), None, _) => quote! { _rt::Encrypted },
+        (None, _, Storage::Json) => quote! { _rt::Json },
+        (None, _, _) => quote! { _rt::Plain },
+    }
+}
+
+/// Returns the field's entry in the schema. `is_stored`: the primary's keys do not give it back.
+pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStream> {
+    let (name, ty) = (&field.property, &field.ty);
+    let column = match &field.storage {
+        Storage::Skipped | Storage::Extra => return None,
+        Storage::Plain if !is_stored => quote! { _rt::ColumnSchema::key(#name) },
+        Storage::Plain => {
+            let (edm, optional) = (item(ty, "Property", "EDM"), item(ty, "Property", "OPTIONAL"));
+            quote! { _rt::ColumnSchema::plain(#name, #edm, #optional) }
+        }
+        Storage::Json => quote! { _rt::ColumnSchema::plain(#name, _rt::EdmType::String, false) },
+        Storage::Flattened(prefix) => quote! {
+            _rt::ColumnSchema::flattened(#prefix, <#ty as _rt::Properties>::COLUMNS, #is_stored)
+        },
+    };
+    let Some(encrypt) = field.sealed() else { return Some(column) };
+    let (pad, hide_none) = (encrypt.pad, encrypt.hide_none);
+    let blind = match field.token_property() {
+        Some((name, chars)) => {
+            quote! { _rt::Some(_rt::TokenProperty { name: #name, chars: #chars }) }
+        }
+        None => quote! { _rt::None },
+    };
+    Some(quote! {
+        _rt::ColumnSchema::with_seal(
+            #column,
+            _rt::ColumnEncryption { pad: #pad, hide_none: #hide_none, blind: #blind },
+        )
+    })
+}
+
+/// Returns the patch's method that sets the field.
+pub(super) fn setter(field: &Field) -> TokenStream {
+    let (ident, ty, name) = (&field.ident, &field.ty, &field.property);
+    let doc = format!("Sets `{}`.", field.name);
+    match &field.storage {
+        Storage::Skipped | Storage::Extra => TokenStream::new(),
+        Storage::Plain => {
+            let redact = field.is_secret().then(|| quote! { .redacted(#name) });
+            quote! {
+                #[doc = #doc]
+                pub fn #ident<__V>(self, __value: __V) -> Self
+                where
+                    __V: _rt::PatchInput<#ty>,
+                {
+                    Self(<__V as _rt::PatchInput<#ty>>::set(__value, self.0, #name)#redact)
+                }
+            }
+        }
+        Storage::Json => {
+            let codec = json_codec(field);
+            setter_of_whole_value(
+                field,
+                &quote! { self.0.set_nested("", |__out| (#codec.put)(__out, #name, &__value)) },
+            )
+        }
+        Storage::Flattened(prefix) => setter_of_whole_value(
+            field,
+            &quote! {
+                self.0.set_nested(#prefix, |__out| {
+                    <#ty as _rt::Properties>::write(&__value, __out)
+                })
+            },
+        ),
+    }
+}
+
+/// Returns a setter that never returns: for an entity that is refused, as how a field is stored may
+/// be the mistake.
+pub(super) fn setter_without_effect(field: &Field) -> TokenStream {
+    match field.storage {
+        Storage::Json | Storage::Flattened(_) => setter_of_whole_value(field, &quote! { loop {} }),
+        Storage::Skipped | Storage::Extra | Storage::Plain => setter(field),
+    }
+}
+
+/// Returns a setter that takes a value of the field's type, without conversion.
+fn setter_of_whole_value(field: &Field, patch: &TokenStream) -> TokenStream {
+    let (ident, ty) = (&field.ident, &field.ty);
+    let doc = format!("Sets `{}`.", field.name);
+    quote! {
+        #[doc = #doc]
+        pub fn #ident(self, __value: #ty) -> Self {
+            Self(#patch)
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Functions for the parts of keys that generated code names instead of writing closures: each is
+//! compiled once for each type of a field, not once for each part of each entity.
+
+use crate::{
+    edm::{EdmValue, InvalidValue, Ticks, ValueRef},
+    error::Result,
+    key::{
+        DatePart, Descending, Family, FixedWidth, Form, KeyPart, Part, Segment, Template, TextPart,
+        bucket_width, date_width, decode_period, push_token_placeholder, unescape,
+    },
+    row::Row,
+};
+
+/// The slot of a part that no field is read from, in the table of [`key_texts`].
+pub const UNREAD: usize = usize::MAX;
+
+/// Creates a part of a template.
+pub const fn part(
+    field: &'static str,
+    form: Form,
+    width: Option<usize>,
+    encode: fn(Form, ValueRef<'_>, &mut String) -> Result<(), InvalidValue>,
+) -> Segment {
+    Segment::Part(Part { field, form, width, encode })
+}
+
+/// Returns the width of a part in a date form.
+pub const fn width_of_date(form: &str) -> Option<usize> {
+    Some(date_width(form))
+}
+
+/// Returns the width of a part that is a bucket's number.
+pub const fn width_of_bucket(count: u32) -> Option<usize> {
+    Some(bucket_width(count))
+}
+
+/// Appends a stored value in the form `{field}`.
+///
+/// # Errors
+///
+/// A value that is not of the field's type.
+pub fn encode_plain<T: KeyPart + EdmValue>(
+    _: Form,
+    value: ValueRef<'_>,
+    out: &mut String,
+) -> Result<(), InvalidValue> {
+    T::from_edm(value)?.encode(out)
+}
+
+/// Appends a stored value in the form `{field:06}`.
+///
+/// # Errors
+///
+/// A value that is not of the field's type or too wide.
+pub fn encode_width<T: FixedWidth + EdmValue>(
+    form: Form,
+    value: ValueRef<'_>,
+    out: &mut String,
+) -> Result<(), InvalidValue> {
+    let Form::Width(width) = form else { return Err(other_form()) };
+    T::from_edm(value)?.encode_width(width, out)
+}
+
+/// Appends a stored value in the form `{field:desc}`.
+///
+/// # Errors
+///
+/// A value that is not of the field's type.
+pub fn encode_descending<T: Descending + EdmValue>(
+    _: Form,
+    value: ValueRef<'_>,
+    out: &mut String,
+) -> Result<(), InvalidValue> {
+    T::from_edm(value)?.encode_descending(out)
+}
+
+/// Appends a stored value in a date form, such as `{field:%Y%m%d}`.
+///
+/// # Errors
+///
+/// A value that is not of the field's type.
+pub fn encode_date<T: DatePart + EdmValue>(
+    form: Form,
+    value: ValueRef<'_>,
+    out: &mut String,
+) -> Result<(), InvalidValue> {
+    let Form::Date(form) = form else { return Err(other_form()) };
+    write_date(T::from_edm(value)?.to_ticks(), form, out)
+}
+
+/// Appends a stored value in the form `{field:lower}`.
+///
+/// # Errors
+///
+/// A value that is not of the field's type.
+pub fn encode_lower<T: TextPart + EdmValue>(
+    _: Form,
+    value: ValueRef<'_>,
+    out: &mut String,
+) -> Result<(), InvalidValue> {
+    write_lower(T::from_edm(value)?.as_text(), out)
+}
+
+/// Appends the bucket of a stored value, for the form `{field:bucket(16)}`.
+///
+/// # Errors
+///
+/// A value that is not of the field's type.
+pub fn encode_bucket<T: KeyPart + EdmValue>(
+    form: Form,
+    value: ValueRef<'_>,
+    out: &mut String,
+) -> Result<(), InvalidValue> {
+    let Form::Bucket(count) = form else { return Err(other_form()) };
+    write_bucket_of(&T::from_edm(value)?, T::encode, count, out)
+}
+
+/// Appends the place of a stored value's token, for the form `{field:hmac}`.
+///
+/// # Errors
+///
+/// A value that is not of the field's type.
+pub fn encode_hmac<T: EdmValue>(
+    _: Form,
+    value: ValueRef<'_>,
+    out: &mut String,
+) -> Result<(), InvalidValue> {
+    push_token_placeholder(T::from_edm(value)?.to_edm(), out)
+}
+
+fn other_form() -> InvalidValue {
+    InvalidValue::new("the part has another form than its encoder")
+}
+
+/// Appends what [`DatePart::to_ticks`] made of a field, in a date form.
+///
+/// # Errors
+///
+/// A time that has no ticks.
+pub fn write_date(
+    ticks: Result<Ticks, InvalidValue>,
+    form: &str,
+    out: &mut String,
+) -> Result<(), InvalidValue> {
+    crate::key::encode_ticks_in_form(ticks?, form, out)
+}
+
+/// Appends a text in lower case.
+///
+/// # Errors
+///
+/// Never: it has the form of a part's encoder.
+pub fn write_lower(text: &str, out: &mut String) -> Result<(), InvalidValue> {
+    crate::key::lower(text, out);
+    Ok(())
+}
+
+/// Appends the bucket of what `encode` writes of a value.
+///
+/// # Errors
+///
+/// Those of `encode`.
+fn write_bucket_of<T>(
+    value: &T,
+    encode: impl FnOnce(&T, &mut String) -> Result<(), InvalidValue>,
+    count: u32,
+    out: &mut String,
+) -> Result<(), InvalidValue> {
+    let mut text = String::new();
+    encode(value, &mut text)?;
+    write_bucket(crate::key::bucket(&text, count), count, out)
+}
+
+/// Appends the number of a bucket, as a key has it.
+///
+/// # Errors
+///
+/// Never: it has the form of a part's encoder.
+fn write_bucket(bucket: u32, count: u32, out: &mut String) -> Result<(), InvalidValue> {
+    crate::key::push_bucket(bucket, count, out);
+    Ok(())
+}
+
+/// Returns the texts of the parts that fields are read from. `slots` has an entry for each family:
+/// the slot of each part of the PartitionKey, then of each part of the RowKey. A part of slot
+/// [`UNREAD`] is passed over, and a key without other parts is not taken apart.
+///
+/// # Errors
+///
+/// `is_decode`, naming the key, for a key that its template cannot have written.
+#[inline]
+pub fn key_texts<'r, const FIELDS: usize>(
+    row: &'r Row,
+    family: &'static Family,
+    slots: &[(&[usize], &[usize])],
+) -> Result<[Option<&'r str>; FIELDS]> {
+    let mut texts = [None; FIELDS];
+    let Some((partition_slots, row_slots)) = slots.get(family.index) else { return Ok(texts) };
+    let (partition_key, row_key) = row.keys();
+    read_key(&family.partition, "PartitionKey", partition_key, partition_slots, &mut texts)?;
+    read_key(&family.row, "RowKey", row_key, row_slots, &mut texts)?;
+    Ok(texts)
+}
+
+#[inline]
+fn read_key<'r>(
+    template: &Template,
+    name: &'static str,
+    key: &'r str,
+    slots: &[usize],
+    texts: &mut [Option<&'r str>],
+) -> Result<()> {
+    if slots.iter().all(|slot| *slot == UNREAD) {
+        return Ok(());
+    }
+    let mut slots = slots.iter();
+    template
+        .each_part(key, |text| {
+            if let Some(place) = slots.next().and_then(|slot| texts.get_mut(*slot)) {
+                *place = Some(text);
+            }
+        })
+        .map_err(|invalid| invalid.into_read_error(name))
+}
+
+/// Reads a field from a part, by the decoder of its form.
+///
+/// Generated code names the field's traits itself, `<Type as Trait>::item`, and hands their
+/// functions on: so a type that lacks a trait is one message of the compiler's, at the type.
+///
+/// # Errors
+///
+/// `is_decode`, naming the field.
+#[inline]
+pub fn read_part<T>(
+    field: &'static str,
+    text: &str,
+    decode: impl FnOnce(&str) -> Result<T, InvalidValue>,
+) -> Result<T> {
+    decode(text).map_err(|invalid| invalid.into_read_error(field))
+}
+
+/// Reads a field from a part in its plain form: escapes are undone where the part has them.
+///
+/// # Errors
+///
+/// `is_decode`, naming the field.
+#[inline]
+pub fn read_plain<T>(
+    field: &'static str,
+    text: &str,
+    width: Option<usize>,
+    decode: impl FnOnce(&str) -> Result<T, InvalidValue>,
+) -> Result<T> {
+    let decoded = match width {
+        Some(_) => decode(text),
+        None => unescape(text).and_then(|text| decode(&text)),
+    };
+    decoded.map_err(|invalid| invalid.into_read_error(field))
+}
+
+/// Reads a field from a part in a date form, by [`DatePart::from_ticks`].
+///
+/// # Errors
+///
+/// `is_decode`, naming the field.
+#[inline]
+pub fn read_date<T>(
+    field: &'static str,
+    text: &str,
+    form: &str,
+    from_ticks: impl FnOnce(Ticks) -> Result<T, InvalidValue>,
+) -> Result<T> {
+    decode_period(text, form).and_then(from_ticks).map_err(|invalid| invalid.into_read_error(field))
+}

@@ -1,0 +1,121 @@
+//! Functions for the properties of rows that generated code names instead of writing closures.
+
+use crate::{
+    edm::{InvalidValue, Value, ValueRef},
+    error::Result,
+    row::Row,
+};
+
+/// Finds the properties of a row whose names are in `names`, in the order of `names`; others are
+/// passed over. The properties before the place `from` are passed over unread.
+///
+/// # Errors
+///
+/// `is_corrupt` for a damaged row.
+#[inline]
+pub fn find_properties<'r, const NAMES: usize>(
+    row: &'r Row,
+    from: u32,
+    names: &[&str; NAMES],
+) -> Result<[Option<ValueRef<'r>>; NAMES]> {
+    let mut found = [None; NAMES];
+    let mut next = 0;
+    let mut properties = row.properties_from(from);
+    while let Some((name, value)) = properties.next()? {
+        place_property(name, value, names, &mut next, &mut found);
+    }
+    Ok(found)
+}
+
+/// Puts a property into the slot of its name. Returns `false` if it has none.
+#[inline]
+pub fn place_property<'r, const NAMES: usize>(
+    name: &[u8],
+    value: ValueRef<'r>,
+    names: &[&str; NAMES],
+    next: &mut usize,
+    found: &mut [Option<ValueRef<'r>>; NAMES],
+) -> bool {
+    // Rows have their properties in the order of the fields: the name is the next one, or one
+    // further on where an optional field is absent.
+    let is_same = |known: &&str| known.as_bytes() == name;
+    let after = names.get(*next..).unwrap_or_default();
+    let at = match after.iter().position(is_same) {
+        Some(ahead) => *next + ahead,
+        None => match names.iter().position(is_same) {
+            Some(at) => at,
+            None => return false,
+        },
+    };
+    if let Some(slot) = found.get_mut(at) {
+        *slot = Some(value);
+    }
+    *next = at + 1;
+    true
+}
+
+/// Reads a field from what was found of it, by [`Property::from_stored`](crate::Property).
+///
+/// # Errors
+///
+/// `is_decode`, naming the property.
+#[inline]
+pub fn finish_stored<'r, T>(
+    found: Option<ValueRef<'r>>,
+    prefix: &str,
+    name: &str,
+    from_stored: impl FnOnce(Option<ValueRef<'r>>) -> Result<T, InvalidValue>,
+) -> Result<T> {
+    from_stored(found).map_err(|invalid| invalid.into_read_error(&[prefix, name].concat()))
+}
+
+/// Reads a field whose value no error may show, by [`Property::from_stored`](crate::Property).
+///
+/// # Errors
+///
+/// `is_decode`, naming the property.
+#[inline]
+pub fn finish_secret<'r, T>(
+    found: Option<ValueRef<'r>>,
+    prefix: &str,
+    name: &str,
+    from_stored: impl FnOnce(Option<ValueRef<'r>>) -> Result<T, InvalidValue>,
+) -> Result<T> {
+    from_stored(found)
+        .map_err(|invalid| invalid.redacted().into_read_error(&[prefix, name].concat()))
+}
+
+/// Returns the error for a field that neither the row's keys nor its properties hold.
+///
+/// # Errors
+///
+/// Always: `is_decode`, naming the field.
+#[cold]
+pub fn not_in_keys<T>(field: &'static str) -> Result<T> {
+    Err(InvalidValue::new("the row's keys do not hold the field").into_read_error(field))
+}
+
+/// Keeps a property that the struct does not know, by [`PropertyBag::put`](crate::PropertyBag::put).
+///
+/// # Errors
+///
+/// `is_corrupt` where the name is not UTF-8.
+pub fn keep_unknown<B>(
+    bag: &mut B,
+    name: &[u8],
+    value: ValueRef<'_>,
+    put: impl FnOnce(&mut B, &str, Value),
+) -> Result<()> {
+    let name = std::str::from_utf8(name)
+        .map_err(|_| crate::row::corrupt_row("a property's name is not UTF-8"))?;
+    // What a move leaves on a row is nobody's property.
+    if !name.starts_with("EntableMov") {
+        put(bag, name, value.to_value());
+    }
+    Ok(())
+}
+
+/// Returns whether a property's name is one of `names`.
+pub fn is_one_of(name: &[u8], names: &[&str]) -> bool {
+    names.iter().any(|known| known.as_bytes() == name)
+}
