@@ -5,7 +5,10 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::{key_part::item, or_return};
+use super::{
+    key_part::{callee, item},
+    or_return,
+};
 use crate::model::{Absent, Field, Storage};
 
 /// Returns the constant with the JSON codec of a field. The codec alone asks for serde's traits.
@@ -98,7 +101,8 @@ pub(super) fn offer(field: &Field, slot: &TokenStream, taken: &TokenStream) -> O
         }
         Storage::Extra => {
             let put = item(ty, "PropertyBag", "put");
-            let kept = or_return(&quote! { _rt::keep_unknown(&mut #slot, __name, __value, #put) });
+            let keep = callee(ty, "keep_unknown");
+            let kept = or_return(&quote! { _rt::#keep(&mut #slot, __name, __value, #put) });
             Some(quote! { #kept })
         }
     }
@@ -163,10 +167,9 @@ pub(super) fn finish(
         }
         Storage::Plain => {
             let read = item(ty, "Property", "from_stored");
-            match field.is_secret() {
-                true => quote! { _rt::finish_secret(#slot, #before, #name, #read) },
-                false => quote! { _rt::finish_stored(#slot, #before, #name, #read) },
-            }
+            let finish = if field.is_secret() { "finish_secret" } else { "finish_stored" };
+            let finish = callee(ty, finish);
+            quote! { _rt::#finish(#slot, #before, #name, #read) }
         }
     };
     if let Absent::Refused = field.absent {

@@ -55,15 +55,18 @@ pub(super) fn fix(part: &Part, at: usize, ty: &Type) -> TokenStream {
     match &part.form {
         Form::Plain => {
             let first = item(ty, "KeyPart", "encode");
-            quote! { .fix_value(#at, &__value, #first) }
+            let callee = callee(ty, "fix_value");
+            quote! { .#callee(#at, &__value, #first) }
         }
         Form::Width(width) => {
             let first = item(ty, "FixedWidth", "encode_width");
-            quote! { .fix_width(#at, &__value, #width, #first) }
+            let callee = callee(ty, "fix_width");
+            quote! { .#callee(#at, &__value, #width, #first) }
         }
         Form::Descending => {
             let first = item(ty, "Descending", "encode_descending");
-            quote! { .fix_value(#at, &__value, #first) }
+            let callee = callee(ty, "fix_value");
+            quote! { .#callee(#at, &__value, #first) }
         }
         Form::Date(form, _) => {
             quote! { .fix_date(#at, <#ty as _rt::DatePart>::to_ticks(&__value), #form) }
@@ -71,7 +74,8 @@ pub(super) fn fix(part: &Part, at: usize, ty: &Type) -> TokenStream {
         Form::Lower => quote! { .fix_lower(#at, <#ty as _rt::TextPart>::as_text(&__value)) },
         Form::Bucket(count) => {
             let first = item(ty, "KeyPart", "encode");
-            quote! { .fix_bucket(#at, &__value, #count, #first) }
+            let callee = callee(ty, "fix_bucket");
+            quote! { .#callee(#at, &__value, #count, #first) }
         }
         Form::Hmac => quote! { .fix_to_token(#at, <#ty as _rt::EdmValue>::to_edm(&__value)) },
     }
@@ -85,19 +89,23 @@ pub(super) fn between(part: &Part, at: usize, field: &Field) -> Option<TokenStre
     Some(match &part.form {
         Form::Plain => {
             let first = item(ty, "KeyPart", "encode");
-            quote! { .between(#bounds, #first) }
+            let callee = callee(ty, "between");
+            quote! { .#callee(#bounds, #first) }
         }
         Form::Width(width) => {
             let first = item(ty, "FixedWidth", "encode_width");
-            quote! { .between_width(#bounds, #width, #first) }
+            let callee = callee(ty, "between_width");
+            quote! { .#callee(#bounds, #width, #first) }
         }
         Form::Descending => {
             let first = item(ty, "Descending", "encode_descending");
-            quote! { .between_descending(#bounds, #first) }
+            let callee = callee(ty, "between_descending");
+            quote! { .#callee(#bounds, #first) }
         }
         Form::Date(form, _) if part.is_exact(field) => {
             let first = item(ty, "DatePart", "to_ticks");
-            quote! { .between_date(#bounds, #form, #first) }
+            let callee = callee(ty, "between_date");
+            quote! { .#callee(#bounds, #form, #first) }
         }
         Form::Date(..) | Form::Lower | Form::Bucket(_) | Form::Hmac => return None,
     })
@@ -108,21 +116,25 @@ pub(super) fn read(part: &Part, field: &Field, text: &TokenStream) -> TokenStrea
     let (ty, name) = (&field.ty, &field.property);
     match &part.form {
         Form::Width(_) => {
+            let callee = callee(ty, "read_part");
             let first = item(ty, "FixedWidth", "decode_width");
-            quote! { _rt::read_part(#name, #text, #first) }
+            quote! { _rt::#callee(#name, #text, #first) }
         }
         Form::Descending => {
+            let callee = callee(ty, "read_part");
             let first = item(ty, "Descending", "decode_descending");
-            quote! { _rt::read_part(#name, #text, #first) }
+            quote! { _rt::#callee(#name, #text, #first) }
         }
         Form::Date(form, _) => {
+            let callee = callee(ty, "read_date");
             let first = item(ty, "DatePart", "from_ticks");
-            quote! { _rt::read_date(#name, #text, #form, #first) }
+            quote! { _rt::#callee(#name, #text, #form, #first) }
         }
         Form::Plain | Form::Lower | Form::Bucket(_) | Form::Hmac => {
+            let callee = callee(ty, "read_plain");
             let first = item(ty, "KeyPart", "WIDTH");
             let second = item(ty, "KeyPart", "decode");
-            quote! { _rt::read_plain(#name, #text, #first, #second) }
+            quote! { _rt::#callee(#name, #text, #first, #second) }
         }
     }
 }
@@ -150,6 +162,13 @@ pub(super) fn reader(part: &Part, field: &Field) -> TokenStream {
     }
 }
 
+/// Returns the path of a runtime function that gets an item of the field's type, or the name of such
+/// a method. The compiler reports what the type lacks at the function too: with the type's span, both
+/// reports are the same and shown once.
+pub(super) fn callee(ty: &Type, name: &str) -> Ident {
+    Ident::new(name, ty.span())
+}
+
 /// Returns the part as a constant of its template.
 pub(super) fn constant(part: &Part, field: &Field) -> TokenStream {
     let (name, ty) = (&field.property, &field.ty);
@@ -160,13 +179,22 @@ pub(super) fn constant(part: &Part, field: &Field) -> TokenStream {
     };
     let (width, encode) = match &part.form {
         Form::Plain => (item(ty, "KeyPart", "WIDTH"), encoder("encode_plain")),
-        Form::Width(width) => (quote! { _rt::Some(#width) }, encoder("encode_width")),
+        Form::Width(width) => {
+            let guard = item(ty, "FixedWidth", "decode_width");
+            (quote! {{ let _ = #guard; _rt::Some(#width) }}, encoder("encode_width"))
+        }
         Form::Descending => {
             let width = item(ty, "Descending", "WIDTH_DESCENDING");
             (quote! { _rt::Some(#width) }, encoder("encode_descending"))
         }
-        Form::Date(form, _) => (quote! { _rt::width_of_date(#form) }, encoder("encode_date")),
-        Form::Lower => (quote! { _rt::None }, encoder("encode_lower")),
+        Form::Date(form, _) => {
+            let guard = item(ty, "DatePart", "RESOLUTION");
+            (quote! {{ let _ = #guard; _rt::width_of_date(#form) }}, encoder("encode_date"))
+        }
+        Form::Lower => {
+            let guard = item(ty, "TextPart", "as_text");
+            (quote! {{ let _ = #guard; _rt::None }}, encoder("encode_lower"))
+        }
         Form::Bucket(count) => (quote! { _rt::width_of_bucket(#count) }, encoder("encode_bucket")),
         Form::Hmac => (quote! { _rt::Some(_rt::TOKEN_WIDTH) }, encoder("encode_hmac")),
     };
