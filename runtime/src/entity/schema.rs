@@ -105,6 +105,9 @@ impl ColumnSchema {
     }
 }
 
+/// PartitionKey and RowKey of the primary entity that a copy belongs to.
+pub(crate) type OwnerKeys = (String, String);
+
 /// The description of an entity type and its rows: names, keys, columns and versions.
 #[derive(Debug, Clone, Copy)]
 pub struct Schema {
@@ -139,7 +142,7 @@ pub struct Schema {
     pub current_form: fn(&Row, &'static Family) -> Result<Row>,
     /// Returns the keys of the primary that a copy of this family and version belongs to, or `None`
     /// if the copy does not hold them.
-    pub owner: fn(&Row, &'static Family, u32) -> Result<Option<(String, String)>>,
+    pub owner: fn(&Row, &'static Family, u32) -> Result<Option<OwnerKeys>>,
 }
 
 /// The result of asking whether a row is of an entity type.

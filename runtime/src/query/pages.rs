@@ -19,7 +19,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// A row that cannot be read is an error at its place, and the rows after it follow; the error
     /// of a request is the last item.
     pub fn stream(&self) -> Items<T> {
-        stream::try_unfold(Position::Start(self.clone()), |position| async move {
+        stream::try_unfold(Position::Start(Box::new(self.clone())), |position| async move {
             let (run, cursor) = match position {
                 Position::Start(query) => match query.run().await? {
                     Some(run) => (run, None),
@@ -173,7 +173,7 @@ impl<T: Send + 'static> Run<T> {
 /// Where a stream stands.
 enum Position<E, T> {
     /// Nothing was sent yet.
-    Start(Query<E, T>),
+    Start(Box<Query<E, T>>),
     /// The next page begins at the cursor.
     At(Run<T>, Cursor),
     /// The last page was read.
