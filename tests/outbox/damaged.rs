@@ -58,7 +58,7 @@ async fn a_damaged_claim_is_put_aside() {
     assert_eq!(world.open().await, [""; 0]);
     let [poisoned] = &worker.poisoned().await.unwrap()[..] else { panic!("one is poisoned") };
     assert_eq!(poisoned.row_key(), "~e1_damaged");
-    assert!(poisoned.error.contains("expected the name of a claimed key"), "{}", poisoned.error);
+    assert!(poisoned.error.contains("expected the address of a claimed key"), "{}", poisoned.error);
     worker.requeue(poisoned).await.unwrap();
     assert_eq!(world.open().await, ["~e1_damaged"]);
     assert!(world.staff.get(by_email("a@a.com")).await.unwrap().is_some());

@@ -178,6 +178,12 @@ impl Error {
         self.is_not_found() && self.service_code() == Some(&ServiceCode::ResourceNotFound)
     }
 
+    /// Returns whether the row is no longer in the version that was read: another writer changed or
+    /// deleted it.
+    pub(crate) fn is_superseded(&self) -> bool {
+        self.is_precondition_failed() || self.is_row_missing()
+    }
+
     /// Returns whether the request failed because its table does not exist.
     pub(crate) fn is_table_missing(&self) -> bool {
         self.is_not_found() && self.service_code() == Some(&ServiceCode::TableNotFound)
@@ -253,6 +259,7 @@ mod tests {
             let by_code = [error.is_row_missing(), error.is_table_missing(), error.table_exists()];
             assert_eq!((by_code, error.is_moving()), ([false; 3], false), "{kind:?}");
             assert_eq!(error.row_exists(), kind == ErrorKind::Conflict, "{kind:?}");
+            assert_eq!(error.is_superseded(), kind == ErrorKind::PreconditionFailed, "{kind:?}");
         }
     }
 
@@ -265,6 +272,8 @@ mod tests {
         assert!(Error::service(ServiceCode::TableNotFound, "no table").is_table_missing());
         let missing = Error::service(ServiceCode::ResourceNotFound, "no row");
         assert!(missing.is_row_missing() && !missing.is_table_missing() && missing.lost_race());
+        assert!(missing.is_superseded());
+        assert!(!Error::service(ServiceCode::TableNotFound, "no table").is_superseded());
         assert!(Error::service(ServiceCode::TableAlreadyExists, "there").table_exists());
     }
 

@@ -3,7 +3,7 @@
 use super::{pass::Open, state::Worker};
 use crate::{
     batch::{Batch, Condition, Operation},
-    error::{Error, Result},
+    error::Result,
     limits::BATCH_OPERATIONS,
     outbox::{guard::Guard, registration::record},
     plan::outbox::StoredDirtyRow,
@@ -44,7 +44,7 @@ impl Worker {
         }
         match self.client.store().apply(&batch).await {
             Ok(_) => Ok(true),
-            Err(error) if is_newer(&error) => Ok(false),
+            Err(error) if error.is_superseded() => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -81,8 +81,4 @@ impl Worker {
             _ => Ok(()),
         }
     }
-}
-
-fn is_newer(error: &Error) -> bool {
-    error.is_precondition_failed() || error.is_row_missing()
 }

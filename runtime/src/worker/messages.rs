@@ -355,13 +355,8 @@ impl Worker {
     async fn change(&self, table: &str, operation: Operation) -> Result<Option<Option<ETag>>> {
         match self.client.store().apply_one(table, operation).await {
             Ok(written) => Ok(Some(written.etag)),
-            Err(error) if is_superseded(&error) => Ok(None),
+            Err(error) if error.is_superseded() => Ok(None),
             Err(error) => Err(error),
         }
     }
-}
-
-/// Returns whether another worker changed or deleted the message after it was read.
-fn is_superseded(error: &Error) -> bool {
-    error.is_precondition_failed() || error.is_row_missing()
 }
