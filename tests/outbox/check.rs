@@ -248,7 +248,7 @@ async fn a_lost_table_of_copies_is_all_missing() {
     world.client.delete_table("StaffByName").await.unwrap();
     let report = world.staff.check().await.unwrap();
     assert_eq!(report.findings.len(), 5);
-    assert!(report.findings.iter().all(|f| f.kind == FindingKind::Missing && f.is_elsewhere()));
+    assert!(report.findings.iter().all(|f| f.kind == FindingKind::Missing && f.is_remote()));
     world.client.create_table("StaffByName").await.unwrap();
     assert_eq!(report.repair().await.unwrap(), 5);
     world.client.worker().drain().await.unwrap();

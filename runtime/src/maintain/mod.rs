@@ -1,6 +1,8 @@
 //! Maintenance of whole tables: checks and repairs of copies, rebuilt indexes, new keys, new
 //! versions.
 
+pub(crate) mod rows;
+pub(crate) mod outbox_writer;
 pub(crate) mod check;
 pub(crate) mod rebuild;
 #[cfg(feature = "encrypt")]

@@ -5,10 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::check::{
-    elsewhere::side::{What, sides},
-    mark::{Hashing, Met, met},
-};
+use super::check::fact::{Fact, FactReader};
 use crate::{
     edm::ValueRef,
     entity::{Recognition, RowKind, RowVersion, Schema},
@@ -206,33 +203,32 @@ fn answers<E: TableEntity>(schema: &'static Schema, row: &Row) -> String {
         Ok(Known::Untyped) => "untyped".to_owned(),
         Err(error) => failure(&error),
     };
+    let table = Client::memory().table::<E>();
+    let reader = FactReader::new(&table);
     let mut local = String::new();
-    let found = met::<E>(row, &Tokens::none(), Hashing::new(), |mark| {
-        if mark.found {
-            write!(local, " {}", mark.family.name).unwrap();
+    let is_primary = reader.read("Staff", row, &Tokens::none(), &mut |fact: &Fact<'_>| {
+        if fact.is_found && !fact.family.is_remote {
+            write!(local, "{:?} {}", fact.family.kind, fact.family.name).unwrap();
         }
     });
-    let local = match found {
-        Ok(Met::Other) => "-".to_owned(),
-        Ok(met) => format!("{met:?}{local}"),
+    let local = match is_primary {
+        Ok(true) => "Primary".to_owned(),
+        Ok(false) if local.is_empty() => "-".to_owned(),
+        Ok(false) => local,
         Err(error) => failure(&error),
     };
-    let table = Client::memory().table::<E>();
     let mut remote = Vec::new();
     for at_table in ["Staff", "Phones", "Towns", "Floors"] {
         let mut names = String::new();
-        let all = sides(&table, at_table, row, &Tokens::none(), |side| {
-            let name = match side.what {
-                What::Copy { kinds, .. } => kinds.copy.name,
-                What::Entry { family, .. } => family.name,
-            };
-            let sign = if side.found { '=' } else { '+' };
-            write!(names, "{sign}{name}").unwrap();
-            Ok(())
+        let all = reader.read(at_table, row, &Tokens::none(), &mut |fact: &Fact<'_>| {
+            if fact.family.is_remote {
+                let sign = if fact.is_found { '=' } else { '+' };
+                write!(names, "{sign}{}", fact.family.name).unwrap();
+            }
         });
         match all {
-            Ok(()) if names.is_empty() => {}
-            Ok(()) => remote.push(format!("{at_table}{names}")),
+            Ok(_) if names.is_empty() => {}
+            Ok(_) => remote.push(format!("{at_table}{names}")),
             Err(error) => remote.push(format!("{at_table}:{}", failure(&error))),
         }
     }

@@ -1,10 +1,6 @@
-//! Rewriting the rows of older versions.
+//! Upgrading entities: rewriting the rows of older versions as the current one.
 
-use std::{
-    fmt,
-    future::{Future, IntoFuture},
-    pin::Pin,
-};
+use std::{fmt, future::IntoFuture};
 
 use crate::{
     entity::{Partition, Path, RowKind, RowVersion, Stored, TableEntity},
@@ -12,17 +8,17 @@ use crate::{
     filter::Filter,
     page::Cursor,
     query::build::Query,
-    table::{Bulk, BulkReport, Progress, Table},
+    table::{Bulk, BulkReport, Progress, Table, job::JobFuture},
 };
 
-/// A rewrite of every row of an older version as the current one: made by
-/// [`Table::upgrade_all`], and begun when it is awaited.
+/// A rewrite of every entity of an older version as the current one, which [`Table::upgrade_all`]
+/// makes and which runs when it is awaited.
 ///
-/// Each row is written under the version that was read, in as few transactions as they fit in.
-/// Other programs may write meanwhile: a row that one of them changed is read again, and is left
-/// alone where it is gone or current by now. A row that cannot be read or converted is in the
-/// report, and the others are rewritten. Copies and lists follow. It can be stopped at any time and
-/// begun again: rows that are done are not found any more.
+/// Each entity is written under the ETag that was read, many in one transaction, together with its
+/// copies and lists. Other programs may write meanwhile: an entity that one of them changed is read
+/// again, and skipped if it is deleted or current by now. An entity that cannot be read or converted
+/// is in the report, and the others are rewritten. An upgrade can be stopped at any time and started
+/// again: it does not find upgraded entities any more.
 #[must_use = "nothing is rewritten before it is awaited"]
 pub struct Upgrade<E> {
     bulk: Bulk,
@@ -36,9 +32,9 @@ impl<E> fmt::Debug for Upgrade<E> {
 }
 
 impl<E: TableEntity> Table<E> {
-    /// Rewrites every row of an older version as the current one.
+    /// Rewrites every entity of an older version as the current one.
     ///
-    /// It scans the table for such rows, which is what one does once after a new version.
+    /// Scans the table for such entities. Needed once after a new version.
     ///
     /// ```ignore
     /// let report = staff.upgrade_all().on_progress(|p| bar.set_position(p.done)).await?;
@@ -50,7 +46,7 @@ impl<E: TableEntity> Table<E> {
 }
 
 impl<E: TableEntity> Upgrade<E> {
-    /// Only the rows of one partition.
+    /// Limits the upgrade to one partition.
     pub fn within(self, partition: impl Into<Partition<E>>) -> Self {
         let access = partition.into().access();
         let only = access
@@ -59,28 +55,28 @@ impl<E: TableEntity> Upgrade<E> {
         Self { query: self.query.edit(|request| request.condition(only)), ..self }
     }
 
-    /// At most so many rows per page, 1 to 1,000: a checkpoint follows each.
+    /// Sets how many rows are read per page, 1 to 1,000. A checkpoint follows each page.
     pub fn page_size(self, rows: u32) -> Self {
         Self { query: self.query.page_size(rows), ..self }
     }
 
-    /// At most so many transactions in flight; 8 unless told.
+    /// Sets how many transactions may be in flight; default 8.
     pub fn concurrency(self, transactions: usize) -> Self {
         Self { bulk: self.bulk.concurrency(transactions), ..self }
     }
 
-    /// Called after every transaction.
+    /// Calls `report` after every transaction.
     pub fn on_progress(self, report: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         Self { bulk: self.bulk.on_progress(report), ..self }
     }
 
-    /// Called after every page, with the cursor that [`resume`](Self::resume) goes on from.
+    /// Calls `save` after every page, with the cursor that [`resume`](Self::resume) continues from.
     pub fn on_checkpoint(self, save: impl Fn(&Cursor) + Send + Sync + 'static) -> Self {
         Self { bulk: self.bulk.on_checkpoint(save), ..self }
     }
 
-    /// Goes on where an earlier rewrite of the same table was, without looking at what comes
-    /// before.
+    /// Continues an earlier upgrade of the table from its checkpoint, without reading the rows before
+    /// it.
     pub fn resume(self, checkpoint: Cursor) -> Self {
         Self { bulk: self.bulk.resume(checkpoint), ..self }
     }
@@ -88,7 +84,7 @@ impl<E: TableEntity> Upgrade<E> {
 
 impl<E: TableEntity> IntoFuture for Upgrade<E> {
     type Output = Result<BulkReport>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Result<BulkReport>> + Send>>;
+    type IntoFuture = JobFuture<BulkReport>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
@@ -101,7 +97,7 @@ impl<E: TableEntity> IntoFuture for Upgrade<E> {
     }
 }
 
-/// Whether the row is one of the current version.
+/// Returns whether a row is of the current version.
 fn is_current<E: TableEntity>(stored: &Stored<E>) -> bool {
     let kind = E::SCHEMA.primary().and_then(|family| E::SCHEMA.kind_of(stored.row(), Some(family)));
     matches!(kind, Ok(RowKind::Primary(RowVersion::Known(schema))) if schema.version == E::SCHEMA.version)

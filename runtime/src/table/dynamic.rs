@@ -1,12 +1,10 @@
 //! A table without an entity type: rows are read and written as bags of properties.
 
 use super::{
-    bulk::{
-        Bulk,
-        group::{BulkChange, BulkVerb, Rewritable, Writable},
-    },
+    bulk::Bulk,
     client::Client,
     transaction::Transaction,
+    writable::{BulkChange, BulkVerb, Rewritable, Writable},
 };
 use crate::{
     access::Keys,

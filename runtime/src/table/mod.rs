@@ -9,6 +9,8 @@ mod builder;
 #[cfg(feature = "azure")]
 mod sas;
 mod queue;
+pub(crate) mod job;
+pub(crate) mod writable;
 pub(crate) mod bulk;
 pub(crate) mod transaction;
 pub(crate) mod typed;
@@ -20,10 +22,7 @@ pub(crate) mod set;
 pub(crate) mod set_write;
 
 pub use builder::ClientBuilder;
-pub use bulk::{
-    Bulk, BulkChange, BulkReport, BulkVerb, Deletable, Failure, Progress, Rewritable, Writable,
-    bulk_change,
-};
+pub use bulk::{Bulk, BulkReport, Failure, Progress};
 pub use client::Client;
 pub use dynamic::{DynamicTable, Selection};
 pub use move_to::Moving;
@@ -32,3 +31,4 @@ pub use set_write::{other_removal, other_replacement, removal_of, replacement_of
 pub use transaction::{Committed, Transaction};
 pub use transfer::Target;
 pub use typed::Table;
+pub use writable::{BulkChange, BulkVerb, Deletable, Rewritable, Writable, bulk_change};

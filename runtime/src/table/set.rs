@@ -5,10 +5,7 @@ use std::{fmt, marker::PhantomData};
 use futures_util::TryStreamExt;
 
 use super::{
-    bulk::{Bulk, group::Writable},
-    client::Client,
-    dynamic::Selection,
-    transaction::Transaction,
+    bulk::Bulk, client::Client, dynamic::Selection, transaction::Transaction, writable::Writable,
 };
 use crate::{
     backend::Read,

@@ -1,6 +1,6 @@
 //! Replacing and deleting values of sets. Generated code calls these functions.
 
-use super::bulk::group::BulkChange;
+use super::writable::BulkChange;
 use crate::{
     entity::{DynamicEntity, EntitySet, Stored, TableEntity},
     error::{Error, ErrorKind, Result},

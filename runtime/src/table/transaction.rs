@@ -3,8 +3,8 @@
 use std::{collections::HashMap, ops::Deref};
 
 use super::{
-    bulk::group::{BulkVerb, Rewritable, Writable},
     client::Client,
+    writable::{BulkVerb, Rewritable, Writable},
 };
 use crate::outbox::{
     commit::{Outcome, commit_with, resolve_changes},

@@ -8,8 +8,8 @@ use super::{bulk::Bulk, client::Client, transaction::Transaction};
 use crate::{
     backend::Read,
     entity::{
-        Access, FromRow, FullView, ListRows, Path, Point, Projection, ReadableAs, RowKind,
-        RowVersion, Stored, TableEntity,
+        Access, FromRow, FullView, ListRows, Path, Point, Projection, ReadableAs, Stored,
+        TableEntity,
     },
     error::Result,
     key::{Family, FamilyKind},
@@ -22,7 +22,6 @@ use crate::{
         list_query,
         request::Request,
     },
-    row::Row,
     store::sealing::open::Reading,
 };
 
@@ -275,28 +274,6 @@ impl<E: TableEntity> Table<E> {
         self.client.store().tokens_of(E::SCHEMA).await.map_err(|error| error.in_table(&self.name))
     }
 
-    /// Decrypts rows of this table for a check. A copy that cannot be decrypted stays as it is
-    /// stored, so that the check finds it different and repairs it.
-    pub(crate) async fn open_to_check(&self, rows: Vec<Row>) -> Result<Vec<Row>> {
-        self.open_to_check_in(&self.name, rows).await
-    }
-
-    /// Decrypts rows of a table that holds remote copies, for a check. A copy that cannot be
-    /// decrypted stays as it is stored.
-    pub(crate) async fn open_to_check_in(&self, table: &str, rows: Vec<Row>) -> Result<Vec<Row>> {
-        let stored = rows.clone();
-        let reading = Reading::Typed(E::SCHEMA);
-        let opened = self.client.store().sealing.open(table, rows, reading, None).await;
-        let both = opened.into_iter().zip(stored);
-        both.map(|(opened, stored)| match opened {
-            Err(error) if (error.is_decrypt() || error.is_decode()) && is_copy::<E>(&stored) => {
-                Ok(stored)
-            }
-            opened => opened.map_err(|error| error.in_table(table)),
-        })
-        .collect()
-    }
-
     /// Fills the tokens into the keys of a path.
     pub(crate) async fn keyed<'a>(&self, access: &'a Access) -> Result<Cow<'a, Access>> {
         if !access.is_open() {
@@ -310,12 +287,4 @@ impl<E: TableEntity> Table<E> {
             .and_then(|tokens| tokens.resolve_tokens(E::SCHEMA, access));
         keyed.map(Cow::Owned).map_err(|error| error.in_table(&self.name))
     }
-}
-
-/// Returns whether a row is an index copy of the entity.
-fn is_copy<E: TableEntity>(row: &Row) -> bool {
-    matches!(
-        E::SCHEMA.kind_of(row, None),
-        Ok(RowKind::Copy(_, RowVersion::Known(schema))) if schema.version == E::SCHEMA.version
-    )
 }

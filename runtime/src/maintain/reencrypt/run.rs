@@ -1,57 +1,164 @@
-//! A re-encryption under way: page by page, transactions of one partition each.
+//! Re-encryptions as the user starts them: options, and the scan of the rows, table by table.
 
-use super::{Reencrypt, ReencryptProgress, ReencryptReport, Unsealed, What};
+#[cfg(feature = "legacy-encryption")]
+use std::sync::Arc;
+use std::{fmt, future::IntoFuture};
+
+use super::{
+    filter::encrypted_with,
+    report::{ReencryptProgress, ReencryptReport},
+    writer::{Conversion, ReencryptWriter, group_rows},
+};
+#[cfg(feature = "legacy-encryption")]
+use crate::seal::legacy::LegacyKeys;
 use crate::{
     address::is_same_table,
-    backend::{Read, Scan},
-    edm::Value,
-    entity::{Discriminator, SEAL, Schema, TableEntity},
+    backend::Scan,
+    entity::{Partition, TableEntity},
     error::{Error, ErrorKind, Result},
     filter::Filter,
-    key::FamilyKind,
-    limits::{BATCH_OPERATIONS, PAGE_ROWS},
+    limits::PAGE_ROWS,
     page::{Continuation, Cursor, fingerprint},
-    row::Row,
-    seal::{KeyId, envelope_range},
-    store::{backoff, sealing::plan::Placed},
+    seal::KeyId,
+    table::{
+        Table,
+        bulk::group_writer::write_groups,
+        job::{JobFuture, Listener},
+    },
 };
 
+/// A re-encryption, which [`Table::reencrypt`] makes and which runs when it is awaited.
+///
+/// Reads every row of the entity, copies included. Encrypts values that are not encrypted with the
+/// key in use, and merges them under the ETag that was read, again where another writer was first. It
+/// can be stopped at any time and started again.
+#[must_use = "nothing is sealed before it is awaited"]
+pub struct Reencrypt<E> {
+    table: Table<E>,
+    conversion: Conversion,
+    retired: Vec<KeyId>,
+    partition: Option<String>,
+    page_size: Option<u32>,
+    start: Option<Cursor>,
+    on_progress: Listener<ReencryptProgress>,
+}
+
+impl<E> fmt::Debug for Reencrypt<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reencrypt")
+            .field("table", &self.table)
+            .field("retired", &self.retired)
+            .field("partition", &self.partition)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<E: TableEntity> Table<E> {
+    /// Encrypts every row of the entity again whose values are not encrypted with the keys in use.
+    ///
+    /// Needed after a new key became the primary one in *every* process, after a field became
+    /// encrypted or was chosen by `encrypt_if` (under
+    /// [`PlaintextPolicy::Allow`](crate::store::PlaintextPolicy), which reads values that are not
+    /// encrypted), and after `pad` of a field changed.
+    ///
+    /// It scans the table; with [`retired`](Reencrypt::retired) the store finds the rows of a key.
+    ///
+    /// ```ignore
+    /// let report = staff.reencrypt().retired(old).on_progress(|p| save(&p.cursor)).await?;
+    /// assert!(report.is_complete()); // now the old key can be taken out of the ring
+    /// ```
+    pub fn reencrypt(&self) -> Reencrypt<E> {
+        Reencrypt {
+            table: self.clone(),
+            conversion: Conversion::CurrentKeys,
+            retired: Vec::new(),
+            partition: None,
+            page_size: None,
+            start: None,
+            on_progress: Listener::none(),
+        }
+    }
+
+    /// Decrypts every row of the entity that an earlier storage client library encrypted
+    /// ("client-side encryption", protocol 1.0), and replaces it with a row in this crate's format
+    /// under `If-Match`.
+    ///
+    /// A row is of the entity if it names its type, or if it names no type and has the keys of a
+    /// primary; such a row is given the type. What was encrypted stays encrypted, declared or not.
+    /// Run [`rebuild`](Table::rebuild) afterwards for each index.
+    ///
+    /// A row that cannot be decrypted, or does not fit the entity, is in the report and stays as it
+    /// is.
+    #[cfg(feature = "legacy-encryption")]
+    pub fn migrate_legacy(&self, keys: LegacyKeys) -> Reencrypt<E> {
+        Reencrypt { conversion: Conversion::FromLegacy(Arc::new(keys)), ..self.reencrypt() }
+    }
+}
+
 impl<E: TableEntity> Reencrypt<E> {
-    pub(crate) async fn run(self) -> Result<ReencryptReport> {
-        let place = |error: Error| error.in_table(&self.table.name);
+    /// Limits the re-encryption to rows with a declared property that is encrypted with `key`, which
+    /// the store finds by a filter. Several calls add keys. Rows that only `encrypt_if` chose are
+    /// found without this option only.
+    pub fn retired(mut self, key: KeyId) -> Self {
+        self.retired.push(key);
+        self
+    }
+
+    /// Limits the re-encryption to one partition.
+    pub fn within(self, partition: impl Into<Partition<E>>) -> Self {
+        let partition = partition.into().keys().partition.clone().unwrap_or_default();
+        Self { partition: Some(partition), ..self }
+    }
+
+    /// Sets how many rows are read per page, 1 to 1,000. Progress is reported after each page.
+    pub fn page_size(self, rows: u32) -> Self {
+        Self { page_size: Some(rows), ..self }
+    }
+
+    /// Continues an earlier re-encryption from a cursor of its progress.
+    pub fn resume(self, cursor: Cursor) -> Self {
+        Self { start: Some(cursor), ..self }
+    }
+
+    /// Calls `report` after every page.
+    pub fn on_progress(self, report: impl Fn(&ReencryptProgress) + Send + Sync + 'static) -> Self {
+        Self { on_progress: Listener::new(report), ..self }
+    }
+
+    async fn run(self) -> Result<ReencryptReport> {
+        let locate = |error: Error| error.in_table(&self.table.name);
         if let Some(size) = self.page_size.filter(|size| *size == 0 || *size > PAGE_ROWS) {
             let message = format!("a page has 1 to {PAGE_ROWS} rows, not {size}");
-            return Err(place(Error::new(ErrorKind::Invalid, message)));
+            return Err(locate(Error::new(ErrorKind::Invalid, message)));
         }
         let filter = self.filter();
+        // A cursor names its table in the fingerprint.
         let own = |table: &str| fingerprint(&format!("reencrypt\u{0}{table}\u{0}{filter}"));
         let mut tables = self.tables();
         let mut cursor = self.start.clone();
         if let Some(start) = &cursor {
-            let is_before = |table: &String| own(table) != start.fingerprint;
-            tables = tables.into_iter().skip_while(is_before).collect();
+            let is_done = |table: &String| own(table) != start.fingerprint;
+            tables = tables.into_iter().skip_while(is_done).collect();
             if tables.is_empty() {
                 let message = "the cursor belongs to another query or another re-encryption";
-                return Err(place(Error::new(ErrorKind::InvalidCursor, message)));
+                return Err(locate(Error::new(ErrorKind::InvalidCursor, message)));
             }
         }
         let mut report = ReencryptReport::default();
-        for (at, table) in tables.iter().enumerate() {
+        for (position, table) in tables.iter().enumerate() {
             loop {
-                let next = self.page(table, &filter, cursor.take(), &mut report).await?;
+                let next = self.write_page(table, &filter, cursor.take(), &mut report).await?;
                 let is_over = next.is_none();
-                cursor = next.map(|at| Cursor {
-                    fingerprint: own(table),
-                    returned: 0,
-                    mixed: false,
-                    at,
+                cursor = next.map(|at| cursor_at(own(table), at));
+                self.on_progress.tell(|| ReencryptProgress {
+                    rows: report.rows,
+                    rewritten: report.rewritten,
+                    // At the end of a table, the next one begins.
+                    cursor: cursor.clone().or_else(|| {
+                        let next = tables.get(position + 1)?;
+                        Some(cursor_at(own(next), start_of_table()))
+                    }),
                 });
-                // At the end of a table, the next one begins.
-                let told = cursor.clone().or_else(|| Some(first(own(tables.get(at + 1)?))));
-                if let Some(on_progress) = &self.on_progress {
-                    let (rows, rewritten) = (report.rows, report.rewritten);
-                    on_progress(&ReencryptProgress { rows, rewritten, cursor: told });
-                }
                 if is_over {
                     break;
                 }
@@ -60,7 +167,7 @@ impl<E: TableEntity> Reencrypt<E> {
         Ok(report)
     }
 
-    /// The entity's own table, and those of its copies elsewhere.
+    /// Returns the entity's own table and those of its remote copies.
     fn tables(&self) -> Vec<String> {
         let mut tables = vec![self.table.name.clone()];
         for family in E::SCHEMA.versions().flat_map(|schema| schema.families) {
@@ -72,189 +179,54 @@ impl<E: TableEntity> Reencrypt<E> {
         tables
     }
 
-    /// Seals the rows of one page.
-    async fn page(
+    fn filter(&self) -> Filter {
+        let partition = self.partition.as_deref().map(|key| Filter::eq("PartitionKey", key));
+        let rows = self.conversion.filter::<E>();
+        let is_by_key = matches!(self.conversion, Conversion::CurrentKeys);
+        let retired = (is_by_key && !self.retired.is_empty())
+            .then(|| encrypted_with(E::SCHEMA, &self.retired));
+        Filter::all(partition.into_iter().chain(rows).chain(retired))
+    }
+
+    /// Reads one page of a table and encrypts its rows. Returns where the next page begins.
+    async fn write_page(
         &self,
-        table: &str,
+        at_table: &str,
         filter: &Filter,
         cursor: Option<Cursor>,
         report: &mut ReencryptReport,
     ) -> Result<Option<Continuation>> {
-        // A cursor without a row is where a table begins.
-        let from = cursor.as_ref().map(|cursor| &cursor.at).filter(|at| **at != nowhere());
-        let scan = Scan { table, filter, select: None, top: self.page_size, from };
-        let page = match self.table.client.store().scan(scan).await {
-            // A table of copies that nothing was written to yet.
-            Err(error) if error.is_not_found() && table != self.table.name => return Ok(None),
+        let from = cursor.as_ref().map(|cursor| &cursor.at).filter(|at| **at != start_of_table());
+        let scan = Scan { table: at_table, filter, select: None, top: self.page_size, from };
+        let store = self.table.client.store();
+        let page = match store.scan(scan).await {
+            // A table of copies does not exist before its first copy.
+            Err(error) if error.is_not_found() && at_table != self.table.name => return Ok(None),
             page => page?,
         };
         report.rows += u64::try_from(page.rows.len()).unwrap_or(u64::MAX);
-        for group in groups(page.rows) {
-            self.group(table, group, report).await?;
-        }
+        let (table, conversion) = (&self.table, &self.conversion);
+        let mut writer = ReencryptWriter { table, conversion, at_table, report };
+        let written = write_groups(&mut writer, &store.random, group_rows(page.rows)).await;
+        written.map_err(|error| error.in_table(at_table))?;
         Ok(page.next)
     }
-
-    fn filter(&self) -> Filter {
-        let partition = self.partition.as_deref().map(|key| Filter::eq("PartitionKey", key));
-        #[cfg(feature = "legacy-encryption")]
-        if let What::Legacy(_) = self.what {
-            return Filter::all(
-                partition.into_iter().chain([crate::maintain::reencrypt::legacy::filter()]),
-            );
-        }
-        let retired = (!self.retired.is_empty()).then(|| sealed_with(E::SCHEMA, &self.retired));
-        Filter::all(partition.into_iter().chain(of_type(E::SCHEMA)).chain(retired))
-    }
-
-    /// The write that a row needs, if it needs one.
-    async fn rewritten(&self, row: &Row) -> Result<Option<Placed>> {
-        match &self.what {
-            What::Keys => {
-                let vault = &self.table.client.store().sealing;
-                vault.sealing_update(&self.table.name, E::SCHEMA, row).await
-            }
-            #[cfg(feature = "legacy-encryption")]
-            What::Legacy(keys) => self.migrated(keys, row).await,
-        }
-    }
-
-    /// Seals the rows of one partition, again where another writer was first.
-    async fn group(
-        &self,
-        table: &str,
-        mut rows: Vec<Row>,
-        report: &mut ReencryptReport,
-    ) -> Result<()> {
-        let mut attempt = 0;
-        while !rows.is_empty() {
-            let mut placed: Vec<Placed> = Vec::new();
-            let mut kept: Vec<Row> = Vec::new();
-            for row in rows {
-                match self.rewritten(&row).await {
-                    Ok(None) => {}
-                    Ok(Some(operation)) => {
-                        placed.push(operation);
-                        kept.push(row);
-                    }
-                    Err(error) if is_of_row(&error) => {
-                        report.failed.push(unsealed(&row, error.in_table(table)));
-                    }
-                    Err(error) => return Err(error.in_table(table)),
-                }
-            }
-            let written = u64::try_from(placed.len()).unwrap_or(u64::MAX);
-            let error = match self.table.client.store().write(table, placed).await {
-                Ok(_) => {
-                    report.rewritten += written;
-                    return Ok(());
-                }
-                Err(error) => error,
-            };
-            rows = self.after(table, error, kept, attempt, report).await?;
-            attempt += 1;
-        }
-        Ok(())
-    }
-
-    /// What is still to be written after a transaction failed.
-    async fn after(
-        &self,
-        table: &str,
-        error: Error,
-        mut rows: Vec<Row>,
-        attempt: u32,
-        report: &mut ReencryptReport,
-    ) -> Result<Vec<Row>> {
-        let at = error.failed_index().unwrap_or(0);
-        if error.is_too_large() && rows.len() > 1 {
-            // Halves, one after the other.
-            let rest = rows.split_off(rows.len() / 2);
-            Box::pin(self.group(table, rows, report)).await?;
-            return Ok(rest);
-        }
-        if let (true, Some(row)) = (error.is_too_large(), rows.pop()) {
-            report.failed.push(unsealed(&row, error));
-            return Ok(Vec::new());
-        }
-        let raced = error.is_precondition_failed() || error.is_not_found();
-        if !raced || at >= rows.len() || attempt >= backoff::ATTEMPTS * 4 {
-            return Err(error);
-        }
-        backoff::wait(&self.table.client.store().random, attempt.min(backoff::ATTEMPTS - 1)).await;
-        let row = rows.remove(at);
-        let (partition_key, row_key) = (row.partition_key(), row.row_key());
-        let read = Read { table, partition_key, row_key, select: None };
-        rows.extend(self.table.client.store().read(read).await?);
-        Ok(rows)
-    }
 }
 
-/// Whether the row is what is wrong, so that the others go on.
-fn is_of_row(error: &Error) -> bool {
-    error.is_decrypt() || error.is_key_unavailable() || error.is_decode()
+fn cursor_at(fingerprint: u64, at: Continuation) -> Cursor {
+    Cursor { fingerprint, returned: 0, mixed: false, at }
 }
 
-/// Where a table begins.
-fn first(fingerprint: u64) -> Cursor {
-    Cursor { fingerprint, returned: 0, mixed: false, at: nowhere() }
-}
-
-fn nowhere() -> Continuation {
+/// Returns the continuation that means the start of a table; a service never returns it.
+fn start_of_table() -> Continuation {
     Continuation { partition_key: String::new(), row_key: None }
 }
 
-fn unsealed(row: &Row, error: Error) -> Unsealed {
-    let (partition_key, row_key) = (row.partition_key().to_owned(), row.row_key().to_owned());
-    Unsealed { partition_key, row_key, error }
-}
+impl<E: TableEntity> IntoFuture for Reencrypt<E> {
+    type Output = Result<ReencryptReport>;
+    type IntoFuture = JobFuture<ReencryptReport>;
 
-/// Rows of one partition each, as many as a transaction takes.
-fn groups(rows: Vec<Row>) -> Vec<Vec<Row>> {
-    let mut groups: Vec<Vec<Row>> = Vec::new();
-    for row in rows {
-        match groups.last_mut() {
-            Some(group)
-                if group.len() < BATCH_OPERATIONS
-                    && group.last().is_some_and(|l| l.partition_key() == row.partition_key()) =>
-            {
-                group.push(row);
-            }
-            _ => groups.push(vec![row]),
-        }
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
     }
-    groups
-}
-
-/// The entity's rows and copies in all versions, where their type is a property.
-fn of_type(schema: &'static Schema) -> Option<Filter> {
-    let Discriminator::Property(name) = schema.discriminator else { return None };
-    let markers = schema.versions().flat_map(|version| {
-        let kept = version.families.iter().filter(|family| family.kind != FamilyKind::List);
-        kept.map(|family| Filter::eq(name, family.marker))
-    });
-    Some(Filter::any(markers))
-}
-
-/// Rows with a declared property that is sealed with one of the keys.
-fn sealed_with(schema: &'static Schema, keys: &[KeyId]) -> Filter {
-    let columns = schema.sealed_columns();
-    let seal = schema.sealed.then_some(SEAL);
-    let names = columns.iter().map(|column| &*column.name).chain(seal);
-    let each = names.flat_map(|name| {
-        keys.iter().map(move |key| {
-            let (mut from, mut to) = envelope_range(*key);
-            if name == SEAL {
-                for bound in [&mut from, &mut to] {
-                    // A seal begins as an envelope does but for its second byte.
-                    if let Some(byte) = bound.get_mut(1) {
-                        *byte = 0x5e;
-                    }
-                }
-            }
-            Filter::ge(name, Value::Binary(from.into()))
-                & Filter::lt(name, Value::Binary(to.into()))
-        })
-    });
-    Filter::any(each)
 }

@@ -1,4 +1,4 @@
-//! What a bulk write takes, and how it is gathered into transactions.
+//! Gathering the changes of a bulk write into groups: one partition and one transaction each.
 
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
@@ -7,264 +7,125 @@ use std::{
 
 use tokio::time::Instant;
 
+use super::group_writer::Splittable;
 use crate::{
-    entity::{Point, Stored, TableEntity},
     error::Result,
     limits::{BATCH_OPERATIONS, REQUEST_BYTES},
-    plan::{self, Change, Unresolved},
-    query::decode::decode_required,
-    row::Row,
+    plan::Change,
 };
 
-/// What a bulk write does to an entity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BulkVerb {
-    /// Create.
-    Insert,
-    /// Create, or put in place of what is there.
-    InsertOrReplace,
-}
-
-/// A change of one entity, for a bulk write: made by what implements [`Writable`] and
-/// [`Deletable`].
-#[derive(Debug, Clone)]
-pub struct BulkChange(pub(in crate::table) Unresolved);
-
-/// What can be written in bulk: an entity, a value of a set, or a reference to one.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not an entity",
-    note = "write `#[derive(TableEntity)]` on the struct, or `#[derive(EntitySet)]` on an enum of entities"
-)]
-pub trait Writable {
-    /// The table that it belongs to, unless the caller names another.
-    fn table(&self) -> &'static str;
-
-    /// What is written.
-    ///
-    /// # Errors
-    ///
-    /// As for a single write.
-    fn change(&self, verb: BulkVerb) -> Result<BulkChange>;
-}
-
-impl<W: Writable + ?Sized> Writable for &W {
-    fn table(&self) -> &'static str {
-        (**self).table()
-    }
-
-    fn change(&self, verb: BulkVerb) -> Result<BulkChange> {
-        (**self).change(verb)
-    }
-}
-
-/// How an entity is written in bulk; the derives call it.
-///
-/// # Errors
-///
-/// As for a single write.
-pub fn bulk_change<E: TableEntity>(entity: &E, verb: BulkVerb) -> Result<BulkChange> {
-    match verb {
-        BulkVerb::Insert => plan::insert(entity),
-        BulkVerb::InsertOrReplace => plan::insert_or_replace(entity),
-    }
-    .map(BulkChange)
-}
-
-/// What can be deleted in bulk: a stored entity, in the version that was read, or a point.
-pub trait Deletable {
-    /// The table that it belongs to, unless the caller names another.
-    fn table(&self) -> &'static str;
-
-    /// Its removal.
-    ///
-    /// # Errors
-    ///
-    /// Keys that cannot be.
-    fn removal(&self) -> Result<BulkChange>;
-
-    /// Whether a missing row is what was wanted.
-    fn is_done_when_missing(&self) -> bool;
-}
-
-/// What can be written back where it was read: an entity, or a value of a set.
-#[diagnostic::on_unimplemented(
-    message = "a stored `{Self}` cannot be written",
-    note = "entities and sets of entities can; a projection does not hold the whole row"
-)]
-pub trait Rewritable: Sized {
-    /// The table that it belongs to, unless the caller names another.
-    fn home(&self) -> &'static str;
-
-    /// What puts it in place of the version that was read.
-    ///
-    /// # Errors
-    ///
-    /// As for a single write.
-    fn replacement(stored: &Stored<Self>) -> Result<BulkChange>;
-
-    /// What deletes the version that was read.
-    ///
-    /// # Errors
-    ///
-    /// Keys that cannot be.
-    fn removal(stored: &Stored<Self>) -> Result<BulkChange>;
-
-    /// The value of its row when that is read again; `None`: there is none of its kind.
-    ///
-    /// # Errors
-    ///
-    /// As for a point read.
-    fn reread(row: Row) -> Result<Option<Stored<Self>>>;
-
-    /// What messages call it.
-    fn type_name(&self) -> &'static str;
-}
-
-impl<E: TableEntity> Rewritable for E {
-    fn home(&self) -> &'static str {
-        E::SCHEMA.table
-    }
-
-    fn replacement(stored: &Stored<E>) -> Result<BulkChange> {
-        plan::replace(stored).map(BulkChange)
-    }
-
-    fn removal(stored: &Stored<E>) -> Result<BulkChange> {
-        plan::delete::<E, E>(stored).map(BulkChange)
-    }
-
-    fn reread(row: Row) -> Result<Option<Stored<E>>> {
-        decode_required::<E, E>(row, E::SCHEMA.primary()?).map(Some)
-    }
-
-    fn type_name(&self) -> &'static str {
-        E::SCHEMA.entity
-    }
-}
-
-impl<W: Rewritable> Deletable for Stored<W> {
-    fn table(&self) -> &'static str {
-        (**self).home()
-    }
-
-    fn removal(&self) -> Result<BulkChange> {
-        W::removal(self)
-    }
-
-    fn is_done_when_missing(&self) -> bool {
-        false
-    }
-}
-
-impl<E: TableEntity> Deletable for Point<E> {
-    fn table(&self) -> &'static str {
-        E::SCHEMA.table
-    }
-
-    fn removal(&self) -> Result<BulkChange> {
-        plan::delete_at::<E>(self.as_access(), false).map(BulkChange)
-    }
-
-    fn is_done_when_missing(&self) -> bool {
-        true
-    }
-}
-
-/// One entity's place in the input.
+/// The origin of a change: the position of its entity in the input.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Item {
+pub(super) struct InputItem {
     pub(super) index: u64,
+    /// Whether a missing row counts as written.
     pub(super) done_when_missing: bool,
 }
 
-/// A transaction in the making: the changes of one partition, and whose they are.
+/// The changes of one partition for one transaction, and the input items that they come from.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct ChangeGroup {
     pub(super) table: String,
     pub(super) partition_key: String,
     pub(super) changes: Vec<Change>,
-    pub(super) items: Vec<Item>,
-    rows: HashSet<String>,
+    pub(super) items: Vec<InputItem>,
+    row_keys: HashSet<String>,
     operations: usize,
     bytes: usize,
-    /// When its first change came.
-    since: Instant,
-    /// Rows that go with it once: a fence, a claim.
-    shared: usize,
+    /// When the group was opened.
+    opened: Instant,
+    /// Rows that the transaction needs once for all changes: the fence, a claim.
+    shared_rows: usize,
 }
 
-impl Group {
+impl ChangeGroup {
     fn new(table: &str, partition_key: &str) -> Self {
         Self {
             table: table.to_owned(),
             partition_key: partition_key.to_owned(),
             changes: Vec::new(),
             items: Vec::new(),
-            rows: HashSet::new(),
+            row_keys: HashSet::new(),
             operations: 0,
             bytes: 0,
-            shared: 0,
-            since: Instant::now(),
+            shared_rows: 0,
+            opened: Instant::now(),
         }
     }
 
-    /// Whether a change fits beside the others: by count, by bytes, and by its row.
-    fn takes(&self, row_key: &str, shared: usize, (operations, bytes): (usize, usize)) -> bool {
-        self.operations + operations + self.shared.max(shared) <= BATCH_OPERATIONS
+    /// Returns whether one more change fits: by operations, by bytes, and because no other change of
+    /// the group writes its row.
+    fn has_room_for(
+        &self,
+        row_key: &str,
+        shared_rows: usize,
+        (operations, bytes): (usize, usize),
+    ) -> bool {
+        self.operations + operations + self.shared_rows.max(shared_rows) <= BATCH_OPERATIONS
             && self.bytes + bytes < REQUEST_BYTES - REQUEST_BYTES / 64
-            && !self.rows.contains(row_key)
+            && !self.row_keys.contains(row_key)
     }
 
-    fn add(
+    fn push(
         &mut self,
         row_key: String,
         change: Change,
-        item: Item,
+        item: InputItem,
         (operations, bytes): (usize, usize),
     ) {
-        self.shared = self.shared.max(change.shared_rows());
-        self.rows.insert(row_key);
+        self.shared_rows = self.shared_rows.max(change.shared_rows());
+        self.row_keys.insert(row_key);
         self.changes.push(change);
         self.items.push(item);
         self.operations += operations;
         self.bytes += bytes;
     }
 
-    /// Whether two groups write one entity, or could write one list.
-    pub(super) fn meets(&self, other: &Self) -> bool {
+    /// Returns whether two groups write one entity or may write one list, so that they cannot be in
+    /// flight together.
+    pub(super) fn conflicts_with(&self, other: &Self) -> bool {
         self.table == other.table
             && self.partition_key == other.partition_key
-            && (self.has_lists() || other.has_lists() || !self.rows.is_disjoint(&other.rows))
+            && (self.may_write_lists()
+                || other.may_write_lists()
+                || !self.row_keys.is_disjoint(&other.row_keys))
     }
 
-    /// Its place, where work in other partitions is open as soon as it is written.
-    pub(super) fn fenced(&self) -> Option<(String, String)> {
-        (self.shared > 0).then(|| (self.table.clone(), self.partition_key.clone()))
+    /// Returns table and partition if the group records work in the outbox, which needs a
+    /// registration of the partition.
+    pub(super) fn outbox_partition(&self) -> Option<(String, String)> {
+        (self.shared_rows > 0).then(|| (self.table.clone(), self.partition_key.clone()))
     }
 
-    fn has_lists(&self) -> bool {
+    fn may_write_lists(&self) -> bool {
         self.changes.iter().any(Change::may_write_lists)
     }
 
-    /// The same changes, to be taken out one by one.
-    pub(super) fn again(&self) -> Self {
-        let mut again = Self::new(&self.table, &self.partition_key);
-        again.changes.clone_from(&self.changes);
-        again.items.clone_from(&self.items);
-        again
+    /// Clones the changes without what decides whether more fit.
+    pub(super) fn clone_changes(&self) -> Self {
+        let mut clone = Self::new(&self.table, &self.partition_key);
+        clone.changes.clone_from(&self.changes);
+        clone.items.clone_from(&self.items);
+        clone
     }
 
-    /// Takes one change out, so that the others can be tried again.
-    pub(super) fn drop_change(&mut self, at: usize) -> Option<Item> {
-        if at >= self.items.len() {
+    /// Removes the change at a position, so that the others can be sent again. Returns the input
+    /// item of the removed change.
+    pub(super) fn remove_change(&mut self, position: usize) -> Option<InputItem> {
+        if position >= self.items.len() {
             return None;
         }
-        self.changes.remove(at);
-        Some(self.items.remove(at))
+        self.changes.remove(position);
+        Some(self.items.remove(position))
+    }
+}
+
+impl Splittable for ChangeGroup {
+    fn rows(&self) -> usize {
+        self.items.len()
     }
 
-    /// The two halves of a group that is too large for one transaction.
-    pub(super) fn halves(mut self) -> [Self; 2] {
+    fn split(mut self) -> [Self; 2] {
         let half = self.items.len() / 2;
         let mut rest = Self::new(&self.table, &self.partition_key);
         rest.changes = self.changes.split_off(half);
@@ -273,68 +134,75 @@ impl Group {
     }
 }
 
-/// The groups that are being filled: one for each partition.
+/// The groups that take further changes: one for each partition.
 #[derive(Debug, Default)]
-pub(super) struct Groups {
-    open: HashMap<(String, String), Group>,
-    rows: usize,
+pub(super) struct OpenGroups {
+    by_partition: HashMap<(String, String), ChangeGroup>,
+    changes: usize,
 }
 
-/// Rows that wait for their groups to fill; past it, groups are sent as they are.
-const WAITING: usize = 20_000;
+/// Changes that wait in open groups; with more, all groups are sent as they are, so that memory
+/// stays bounded.
+const MAX_WAITING: usize = 20_000;
 
-impl Groups {
-    /// Puts a change into its partition's group, and gives back the groups that have to go first.
-    pub(super) fn put(&mut self, table: String, change: Change, item: Item) -> Result<Vec<Group>> {
+impl OpenGroups {
+    /// Adds a change to the group of its partition. Returns the groups that must be sent now.
+    pub(super) fn add(
+        &mut self,
+        table: String,
+        change: Change,
+        item: InputItem,
+    ) -> Result<Vec<ChangeGroup>> {
         let size = change.estimate_size()?;
         let (partition_key, row_key) = change.keys();
         let (key, row_key) = ((table, partition_key.to_owned()), row_key.to_owned());
         let mut ready = Vec::new();
-        let group = match self.open.entry(key) {
+        let group = match self.by_partition.entry(key) {
             Entry::Vacant(free) => {
                 let (table, partition_key) = free.key();
-                let group = Group::new(table, partition_key);
+                let group = ChangeGroup::new(table, partition_key);
                 free.insert(group)
             }
             Entry::Occupied(open) => {
                 let group = open.into_mut();
-                if !group.takes(&row_key, change.shared_rows(), size) {
-                    let next = Group::new(&group.table, &group.partition_key);
+                if !group.has_room_for(&row_key, change.shared_rows(), size) {
+                    let next = ChangeGroup::new(&group.table, &group.partition_key);
                     ready.push(std::mem::replace(group, next));
                 }
                 group
             }
         };
-        group.add(row_key, change, item, size);
-        self.rows += 1;
-        self.rows -= ready.iter().map(|group| group.items.len()).sum::<usize>();
-        if self.rows >= WAITING {
-            ready.extend(self.drain());
+        group.push(row_key, change, item, size);
+        self.changes += 1;
+        self.changes -= ready.iter().map(|group| group.items.len()).sum::<usize>();
+        if self.changes >= MAX_WAITING {
+            ready.extend(self.take_all());
         }
         Ok(ready)
     }
 
-    /// When the first of them has waited so long; `None`: nothing waits, or not in this life.
-    pub(super) fn due(&self, linger: Duration) -> Option<Instant> {
-        self.open.values().map(|group| group.since).min()?.checked_add(linger)
+    /// Returns when the oldest group has been open for `linger`. Returns `None` without an open group
+    /// or if that time is beyond the clock.
+    pub(super) fn next_due(&self, linger: Duration) -> Option<Instant> {
+        self.by_partition.values().map(|group| group.opened).min()?.checked_add(linger)
     }
 
-    /// The groups that have waited so long, as they are.
-    pub(super) fn overdue(&mut self, linger: Duration) -> Vec<Group> {
-        let overdue = self.open.extract_if(|_, group| group.since.elapsed() >= linger);
-        let overdue: Vec<Group> = overdue.map(|(_, group)| group).collect();
-        self.rows -= overdue.iter().map(|group| group.items.len()).sum::<usize>();
-        overdue
+    /// Removes and returns the groups that have been open for `linger`.
+    pub(super) fn take_due(&mut self, linger: Duration) -> Vec<ChangeGroup> {
+        let due = self.by_partition.extract_if(|_, group| group.opened.elapsed() >= linger);
+        let due: Vec<ChangeGroup> = due.map(|(_, group)| group).collect();
+        self.changes -= due.iter().map(|group| group.items.len()).sum::<usize>();
+        due
     }
 
-    /// The places of those with work in other partitions.
-    pub(super) fn fenced(&self) -> impl Iterator<Item = (String, String)> {
-        self.open.values().filter_map(Group::fenced)
+    /// Returns table and partition of every open group that records work in the outbox.
+    pub(super) fn outbox_partitions(&self) -> impl Iterator<Item = (String, String)> {
+        self.by_partition.values().filter_map(ChangeGroup::outbox_partition)
     }
 
-    /// All groups, as they are.
-    pub(super) fn drain(&mut self) -> Vec<Group> {
-        self.rows = 0;
-        self.open.drain().map(|(_, group)| group).collect()
+    /// Removes and returns all groups.
+    pub(super) fn take_all(&mut self) -> Vec<ChangeGroup> {
+        self.changes = 0;
+        self.by_partition.drain().map(|(_, group)| group).collect()
     }
 }

@@ -1,6 +1,5 @@
-//! Entities that are changed where they were read, and again where another writer was first.
+//! Changing entities that a query found, and changing those again that another writer changed first.
 
-use super::Rewritable;
 use crate::{
     backend::Read,
     entity::Stored,
@@ -8,22 +7,23 @@ use crate::{
     outbox::commit::{commit, resolve_change},
     plan::Unresolved,
     store::{backoff, sealing::open::Reading},
-    table::Client,
+    table::{Client, writable::Rewritable},
 };
 
-/// What is done to each entity.
+/// A change that is applied to every entity of a query.
 pub(super) struct Rewrite<T, F> {
     pub(super) client: Client,
     pub(super) table: String,
-    /// What its rows are read as.
+    /// How the rows of the query are decrypted.
     pub(super) reading: Reading,
     pub(super) change: F,
-    /// Whether another writer left nothing to do; it is given the entity as it is now.
+    /// Returns whether another writer left nothing to do. Receives the entity as it is now; `None`
+    /// if it was deleted.
     pub(super) is_done: fn(Option<&Stored<T>>) -> bool,
 }
 
 impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
-    /// What puts the changed entity in place of the version that was read.
+    /// Changes an entity and plans its replacement under the ETag that was read.
     pub(super) fn replacement(&mut self, mut stored: Stored<T>) -> Result<Unresolved> {
         match (self.change)(&mut stored) {
             Ok(()) => T::replacement(&stored).map(|change| change.0),
@@ -37,45 +37,49 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
         }
     }
 
-    /// Reads the entity, changes it and writes it, until no other writer comes between.
-    pub(super) async fn again(
+    /// Reads one entity, changes it and writes it, again until no other writer comes between. Adds
+    /// the requests that it sends to `requests`.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_contended` after 16 lost races, with `is_not_found` if the entity was deleted.
+    pub(super) async fn change_again(
         &mut self,
         partition_key: &str,
         row_key: &str,
         requests: &mut u64,
     ) -> Result<()> {
         let table = self.table.clone();
-        let place = |error: Error| error.in_table(&table).at_keys(partition_key, row_key);
+        let locate = |error: Error| error.in_table(&table).at_keys(partition_key, row_key);
         for attempt in 0..backoff::ATTEMPTS {
             *requests += 1;
             let read = Read { table: &table, partition_key, row_key, select: None };
             let row = self.client.store().read_as(read, self.reading).await?;
-            let stored = row.map(T::reread).transpose().map_err(place)?.flatten();
+            let stored = row.map(T::reread).transpose().map_err(locate)?.flatten();
             if (self.is_done)(stored.as_ref()) {
                 return Ok(());
             }
             let Some(stored) = stored else {
                 let message = "the entity was deleted meanwhile";
-                return Err(place(Error::service(ServiceCode::ResourceNotFound, message)));
+                return Err(locate(Error::service(ServiceCode::ResourceNotFound, message)));
             };
-            let verb = self.replacement(stored).map_err(place)?;
+            let verb = self.replacement(stored).map_err(locate)?;
             let change = resolve_change(self.client.outbox(), &table, verb).await?;
             *requests += 1;
             match commit(self.client.outbox(), &table, &[change]).await {
                 Ok(_) => return Ok(()),
-                // Changed or gone since it was read: the next read tells.
-                Err(error) if is_overtaken(&error) => {
+                // Changed or deleted since it was read: the next read tells which.
+                Err(error) if is_changed_since_read(&error) => {
                     backoff::wait(&self.client.store().random, attempt).await
                 }
                 Err(error) => return Err(error.without_operation()),
             }
         }
-        Err(place(backoff::contended()))
+        Err(locate(backoff::contended()))
     }
 }
 
-/// Whether the row is not any more as it was read.
-pub(super) fn is_overtaken(error: &Error) -> bool {
-    let is_gone = error.is_row_missing();
-    error.is_precondition_failed() || is_gone
+/// Returns whether a write failed because the row was changed or deleted after it was read.
+pub(super) fn is_changed_since_read(error: &Error) -> bool {
+    error.is_precondition_failed() || error.is_row_missing()
 }

@@ -1,282 +1,256 @@
-//! A bulk write under way.
+//! Bulk writes as the user starts them: options, and one method for each kind of input.
 
-use std::{
-    future::Future,
-    pin::{Pin, pin},
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt, time::Duration};
 
-use futures_util::{
-    StreamExt,
-    future::{Either, poll_immediate, select},
-    stream::FuturesUnordered,
-};
+use futures_util::{Stream, StreamExt, stream};
 
 use super::{
-    BulkReport, Failure, OnProgress, Progress, Rewritable,
-    group::{Group, Groups, Item},
-    rewrite::{Rewrite, is_overtaken},
+    pipeline::Pipeline,
+    report::{BulkReport, Progress},
+    rewrite::Rewrite,
 };
 use crate::{
-    error::{BoxError, Error, Result},
-    outbox::{
-        commit::{commit, resolve_change},
-        registration::register_all,
+    entity::Stored,
+    error::{BoxError, Result},
+    page::Cursor,
+    query::build::Query,
+    table::{
+        client::Client,
+        job::Listener,
+        writable::{BulkVerb, Deletable, Rewritable, Writable},
     },
-    plan::Unresolved,
-    table::Client,
 };
 
-/// Partitions that wait for more changes and are registered together.
-const REGISTERED: usize = 1_600;
+/// How long a change of a slow stream waits for others of its partition: longer than a stream pauses
+/// between two packets of the network, shorter than a reader notices.
+const LINGER: Duration = Duration::from_millis(200);
 
-/// What a run works with.
-pub(super) struct Work {
-    pub(super) client: Client,
-    pub(super) concurrency: usize,
-    pub(super) on_progress: Option<OnProgress>,
-}
-
-/// Groups in the making, transactions in flight, and what became of the rest.
-pub(super) struct Run {
-    work: Work,
-    groups: Groups,
-    flights: FuturesUnordered<Pin<Box<dyn Future<Output = Landed> + Send>>>,
-    /// What every transaction in flight writes.
-    in_flight: Vec<(u64, Arc<Group>)>,
-    sent: u64,
-    next_index: u64,
-    report: BulkReport,
-    lost: Vec<(u64, String, String)>,
-}
-
-/// What a transaction, with its retries, came to.
-struct Landed {
-    id: u64,
-    done: u64,
-    requests: u64,
-    failed: Vec<(Item, Error)>,
-}
-
-impl Run {
-    pub(super) fn new(work: Work) -> Self {
-        Self {
-            work,
-            groups: Groups::default(),
-            flights: FuturesUnordered::new(),
-            in_flight: Vec::new(),
-            sent: 0,
-            next_index: 0,
-            report: BulkReport::default(),
-            lost: Vec::new(),
-        }
-    }
-
-    /// Takes the next entity of the input.
-    pub(super) async fn add(
-        &mut self,
-        table: String,
-        verb: Result<Unresolved>,
-        done_when_missing: bool,
-    ) {
-        let index = self.next_index;
-        self.next_index += 1;
-        let item = Item { index, done_when_missing };
-        let change = match verb {
-            Ok(verb) => resolve_change(self.work.client.outbox(), &table, verb).await,
-            Err(error) => Err(error),
-        };
-        let placed = change.and_then(|change| self.groups.put(table.clone(), change, item));
-        match placed {
-            Ok(ready) => {
-                self.send_all(ready).await;
-            }
-            Err(error) => {
-                self.fail(item, error.in_table(&table));
-                self.tell();
-            }
-        }
-    }
-
-    /// Waits for the input, while the transactions in flight go on; a group that has waited for
-    /// `linger` then does not wait for more.
-    pub(super) async fn next<T>(&mut self, input: impl Future<Output = T>, linger: Duration) -> T {
-        let mut input = pin!(input);
-        if let Some(item) = poll_immediate(input.as_mut()).await {
-            return item;
-        }
-        while let Some(due) = self.groups.due(linger) {
-            let timer = pin!(tokio::time::sleep_until(due));
-            if let Either::Left((item, _)) = select(pin!(self.beside(input.as_mut())), timer).await
-            {
-                return item;
-            }
-            let overdue = self.groups.overdue(linger);
-            self.send_all(overdue).await;
-        }
-        self.beside(input).await
-    }
-
-    /// Waits for the input, while the transactions in flight go on.
-    pub(super) async fn beside<T>(&mut self, input: impl Future<Output = T>) -> T {
-        let mut input = pin!(input);
-        while !self.flights.is_empty() {
-            match select(input.as_mut(), self.flights.next()).await {
-                Either::Left((item, _)) => return item,
-                Either::Right((Some(landed), _)) => self.landed(landed),
-                Either::Right((None, _)) => {}
-            }
-        }
-        input.await
-    }
-
-    /// Sends groups. Where one needs a registration for its partition, those that wait for more
-    /// changes are registered with it: they will need one, and many cost little more than one.
-    async fn send_all(&mut self, groups: Vec<Group>) {
-        let outbox = self.work.client.outbox();
-        let is_new = |(table, key): &(String, String)| !outbox.registrations.has(table, key);
-        let mut places: Vec<_> = groups.iter().filter_map(Group::fenced).filter(is_new).collect();
-        if !places.is_empty() {
-            let waiting = self.groups.fenced().filter(is_new);
-            places.extend(waiting.take(REGISTERED));
-            places.sort_unstable();
-            places.dedup();
-            if places.len() > 1 {
-                let prepared = prepare(self.work.client.clone(), places);
-                self.beside(prepared).await;
-            }
-        }
-        for group in groups {
-            self.send(group).await;
-        }
-    }
-
-    /// Sends a group, when there is room and no transaction in flight writes one of its rows.
-    async fn send(&mut self, group: Group) {
-        while self.flights.len() >= self.work.concurrency
-            || self.in_flight.iter().any(|(_, other)| other.meets(&group))
-        {
-            self.land().await;
-        }
-        let id = self.sent;
-        self.sent += 1;
-        let group = Arc::new(group);
-        self.in_flight.push((id, group.clone()));
-        self.flights.push(Box::pin(fly(self.work.client.clone(), id, group)));
-    }
-
-    async fn land(&mut self) {
-        if let Some(landed) = self.flights.next().await {
-            self.landed(landed);
-        }
-    }
-
-    fn landed(&mut self, landed: Landed) {
-        self.in_flight.retain(|(id, _)| *id != landed.id);
-        self.report.done += landed.done;
-        self.report.requests += landed.requests;
-        for (item, error) in landed.failed {
-            self.fail(item, error);
-        }
-        self.tell();
-    }
-
-    fn fail(&mut self, item: Item, error: Error) {
-        if is_overtaken(&error)
-            && let Some((partition_key, row_key)) = error.keys()
-        {
-            self.lost.push((item.index, partition_key.to_owned(), row_key.to_owned()));
-        }
-        self.report.failed.push(Failure { index: item.index, error });
-    }
-
-    fn tell(&self) {
-        if let Some(on_progress) = &self.work.on_progress {
-            on_progress(Progress {
-                done: self.report.done,
-                failed: u64::try_from(self.report.failed.len()).unwrap_or(u64::MAX),
-                requests: self.report.requests,
-            });
-        }
-    }
-
-    async fn settle(&mut self) {
-        let rest = self.groups.drain();
-        self.send_all(rest).await;
-        while !self.flights.is_empty() {
-            self.land().await;
-        }
-    }
-
-    /// Changes the entities again that another writer changed first, once all others are written.
-    pub(super) async fn retry_lost_races<T: Rewritable>(
-        &mut self,
-        rewrite: &mut Rewrite<T, impl FnMut(&mut T) -> Result<(), BoxError>>,
-    ) {
-        self.settle().await;
-        for (index, partition_key, row_key) in std::mem::take(&mut self.lost) {
-            let again = rewrite.again(&partition_key, &row_key, &mut self.report.requests).await;
-            self.retried(index, again);
-        }
-    }
-
-    /// What became of an entity that was tried again.
-    fn retried(&mut self, index: u64, result: Result<()>) {
-        self.report.failed.retain(|failure| failure.index != index);
-        match result {
-            Ok(()) => self.report.done += 1,
-            Err(error) => self.report.failed.push(Failure { index, error }),
-        }
-        self.tell();
-    }
-
-    pub(super) async fn finish(mut self) -> BulkReport {
-        self.settle().await;
-        self.report.failed.sort_by_key(|failure| failure.index);
-        self.report
-    }
-}
-
-fn prepare(
+/// A bulk write: groups entities by partition, splits groups by count and bytes, and keeps several
+/// transactions in flight.
+///
+/// It is not atomic as a whole: the report names what failed, and the rest is written. Changes of one
+/// entity are written in the order of the input.
+///
+/// A change waits until its partition has a hundred, until the input ends, or, while the input is a
+/// stream that has nothing to give, for [`linger`](Self::linger).
+///
+/// ```ignore
+/// let report = client.bulk().concurrency(8).on_progress(|p| bar.set_position(p.done))
+///     .insert_all(employees).await?;
+/// ```
+#[derive(Clone)]
+pub struct Bulk {
     client: Client,
-    places: Vec<(String, String)>,
-) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-    Box::pin(async move { register_all(client.outbox(), places).await })
+    table: Option<String>,
+    concurrency: usize,
+    linger: Duration,
+    on_progress: Listener<Progress>,
+    on_checkpoint: Listener<Cursor>,
+    start: Option<Cursor>,
 }
 
-/// Sends a group. A change that fails is taken out and the others are sent again; a group whose
-/// copies and lists make it too large is sent in halves.
-async fn fly(client: Client, id: u64, group: Arc<Group>) -> Landed {
-    let mut landed = Landed { id, done: 0, requests: 0, failed: Vec::new() };
-    let mut waiting = vec![group.again()];
-    while let Some(mut group) = waiting.pop() {
-        if group.items.is_empty() {
-            continue;
-        }
-        landed.requests += 1;
-        let error = match commit(client.outbox(), &group.table, &group.changes).await {
-            Ok(_) => {
-                landed.done += u64::try_from(group.items.len()).unwrap_or(u64::MAX);
-                continue;
-            }
-            Err(error) => error,
-        };
-        if error.is_too_large() && group.items.len() > 1 {
-            waiting.extend(group.halves().into_iter().rev());
-            continue;
-        }
-        let failed = error.failed_index().and_then(|at| group.drop_change(at));
-        match failed {
-            Some(item) if item.done_when_missing && error.is_row_missing() => {
-                landed.done += 1;
-            }
-            Some(item) => landed.failed.push((item, error.without_operation())),
-            None => {
-                landed.failed.extend(group.items.drain(..).map(|item| (item, error.clone())));
-            }
-        }
-        waiting.push(group);
+impl fmt::Debug for Bulk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bulk")
+            .field("table", &self.table)
+            .field("concurrency", &self.concurrency)
+            .field("linger", &self.linger)
+            .finish_non_exhaustive()
     }
-    landed
+}
+
+impl Client {
+    /// Starts a bulk write: many writes in as few transactions as they fit in, not atomic as a whole.
+    pub fn bulk(&self) -> Bulk {
+        Bulk::new(self.clone(), None)
+    }
+}
+
+impl Bulk {
+    /// Creates a bulk write into `table`; into each entity's own table without one.
+    pub(in crate::table) fn new(client: Client, table: Option<String>) -> Self {
+        Self {
+            client,
+            table,
+            concurrency: 8,
+            linger: LINGER,
+            on_progress: Listener::none(),
+            on_checkpoint: Listener::none(),
+            start: None,
+        }
+    }
+
+    /// Sets how many transactions may be in flight; default 8.
+    #[must_use]
+    pub fn concurrency(mut self, transactions: usize) -> Self {
+        self.concurrency = transactions.max(1);
+        self
+    }
+
+    /// Sets how long a change waits for others of its partition while the input stream has nothing
+    /// to give; default 200 ms. A longer time makes fewer requests of a slow stream,
+    /// [`Duration::MAX`] the fewest.
+    #[must_use]
+    pub fn linger(mut self, time: Duration) -> Self {
+        self.linger = time;
+        self
+    }
+
+    /// Calls `report` after every transaction, and after an entity that is refused before it is
+    /// sent.
+    #[must_use]
+    pub fn on_progress(mut self, report: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        self.on_progress = Listener::new(move |progress| report(*progress));
+        self
+    }
+
+    /// Calls `save` in [`update_all`](Self::update_all) after every page whose entities are all
+    /// written or failed, with the cursor that [`resume`](Self::resume) continues from, also in
+    /// another process.
+    #[must_use]
+    pub fn on_checkpoint(mut self, save: impl Fn(&Cursor) + Send + Sync + 'static) -> Self {
+        self.on_checkpoint = Listener::new(save);
+        self
+    }
+
+    /// Continues an earlier [`update_all`](Self::update_all) of the same query from its checkpoint.
+    #[must_use]
+    pub fn resume(mut self, checkpoint: Cursor) -> Self {
+        self.start = Some(checkpoint);
+        self
+    }
+
+    /// Inserts all entities.
+    ///
+    /// # Errors
+    ///
+    /// Never fails because of an entity: its error is in the report.
+    pub async fn insert_all<I>(self, entities: I) -> Result<BulkReport>
+    where
+        I: IntoIterator<Item: Writable>,
+    {
+        self.write_all(stream::iter(entities), BulkVerb::Insert).await
+    }
+
+    /// Inserts the entities of a stream as they come: none waits much longer than
+    /// [`linger`](Self::linger) for others of its partition.
+    ///
+    /// # Errors
+    ///
+    /// Never fails because of an entity: its error is in the report.
+    pub async fn insert_stream<S>(self, entities: S) -> Result<BulkReport>
+    where
+        S: Stream<Item: Writable>,
+    {
+        self.write_all(entities, BulkVerb::Insert).await
+    }
+
+    /// Inserts each entity or replaces the existing one.
+    ///
+    /// # Errors
+    ///
+    /// Never fails because of an entity: its error is in the report.
+    pub async fn insert_or_replace_all<I>(self, entities: I) -> Result<BulkReport>
+    where
+        I: IntoIterator<Item: Writable>,
+    {
+        self.write_all(stream::iter(entities), BulkVerb::InsertOrReplace).await
+    }
+
+    /// Deletes entities under the ETag that was read, or points whatever their ETag. A missing point
+    /// counts as deleted.
+    ///
+    /// # Errors
+    ///
+    /// Never fails because of an entity: its error is in the report.
+    pub async fn delete_all<I>(self, entities: I) -> Result<BulkReport>
+    where
+        I: IntoIterator<Item: Deletable>,
+    {
+        let mut pipeline = self.pipeline();
+        for entity in entities {
+            let table = self.table.clone().unwrap_or_else(|| entity.table().to_owned());
+            let change = entity.removal().map(|change| change.0);
+            pipeline.add(table, change, entity.is_done_when_missing()).await;
+        }
+        Ok(pipeline.finish().await)
+    }
+
+    /// Changes every entity that a query finds and writes it under the ETag that was read. Reads and
+    /// changes an entity again if another writer changed it meanwhile. The query is one of entities,
+    /// of a set, or of entities without a type.
+    ///
+    /// An entity that failed, or could not be read, is in the report, and a checkpoint passes it.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the errors of the query's requests, and with `is_invalid_cursor` for a checkpoint
+    /// of another query. The errors of single entities are in the report.
+    pub async fn update_all<Q, T>(
+        self,
+        query: Query<Q, Stored<T>>,
+        change: impl FnMut(&mut T) -> Result<(), BoxError>,
+    ) -> Result<BulkReport>
+    where
+        Q: 'static,
+        T: Rewritable + Send + 'static,
+    {
+        self.rewrite_all(query, change, |_| false).await
+    }
+
+    /// Changes every entity that a query finds. After a lost race `is_done` says, for the entity as
+    /// it is now, whether another writer left nothing to do.
+    pub(crate) async fn rewrite_all<Q, T>(
+        self,
+        query: Query<Q, Stored<T>>,
+        change: impl FnMut(&mut T) -> Result<(), BoxError>,
+        is_done: fn(Option<&Stored<T>>) -> bool,
+    ) -> Result<BulkReport>
+    where
+        Q: 'static,
+        T: Rewritable + Send + 'static,
+    {
+        let mut pipeline = self.pipeline();
+        let table = query.table_name().to_owned();
+        let client = self.client.clone();
+        let mut rewrite =
+            Rewrite { client, table: table.clone(), reading: query.reading(), change, is_done };
+        let mut cursor = self.start.clone();
+        loop {
+            let page = pipeline.drive_while(query.fetch(cursor)).await?;
+            for item in page.items {
+                let replacement = item.and_then(|stored| rewrite.replacement(stored));
+                pipeline.add(table.clone(), replacement, false).await;
+            }
+            if let Some(next) = page.next.as_ref().filter(|_| self.on_checkpoint.is_set()) {
+                // A checkpoint promises that nothing before it is open.
+                pipeline.retry_lost_races(&mut rewrite).await;
+                self.on_checkpoint.tell(|| next.clone());
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        pipeline.retry_lost_races(&mut rewrite).await;
+        Ok(pipeline.finish().await)
+    }
+
+    async fn write_all<S>(self, entities: S, verb: BulkVerb) -> Result<BulkReport>
+    where
+        S: Stream<Item: Writable>,
+    {
+        let mut pipeline = self.pipeline();
+        let mut entities = std::pin::pin!(entities);
+        while let Some(entity) = pipeline.next_input(entities.next(), self.linger).await {
+            let table = self.table.clone().unwrap_or_else(|| entity.table().to_owned());
+            let change = entity.change(verb).map(|change| change.0);
+            pipeline.add(table, change, false).await;
+        }
+        Ok(pipeline.finish().await)
+    }
+
+    fn pipeline(&self) -> Pipeline {
+        Pipeline::new(self.client.clone(), self.concurrency, self.on_progress.clone())
+    }
 }

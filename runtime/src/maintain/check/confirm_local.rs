@@ -1,0 +1,329 @@
+//! Confirming local suspects: copies and list entries that had no counterpart in their partition are
+//! read again together with their primary, and reported only if two readings are equal.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::{
+    fact::{Fact, FactReader},
+    finding::{Finding, FindingKind, Ownership, entry_mismatch, mismatch},
+    scan::{Scope, Unmatched, scan},
+};
+use crate::{
+    address::RowAt,
+    entity::{CopyRow, TableEntity},
+    error::Result,
+    key::{Family, FamilyKind},
+    maintain::rows::{derive_existing, read_row},
+    plan::{StoredList, derive::Derived},
+    row::{ETag, Row},
+    store::lists::read_list,
+    table::Table,
+};
+
+/// Pairs of readings of one suspect, before it is left to the next check because others write it.
+const READINGS: usize = 4;
+
+/// A copy or list entry that has no counterpart in its partition.
+struct Suspect {
+    family: &'static Family,
+    row_key: String,
+    /// The primary's RowKey, for a list entry.
+    entry_id: Option<String>,
+    /// The RowKeys of the primaries that should have it.
+    derived_by: Vec<String>,
+    /// The ETag under which it exists.
+    found: Option<ETag>,
+}
+
+impl Suspect {
+    fn finding(
+        &self,
+        table: &str,
+        partition_key: &str,
+        kind: FindingKind,
+        primary: Option<&str>,
+    ) -> Finding {
+        Finding::local(self.family, table, (partition_key, &self.row_key), kind, primary)
+    }
+
+    /// Returns this copy, found under another ETag, as one that no primary is known to derive.
+    fn without_owner(&self, found: Option<ETag>) -> Self {
+        let (family, row_key) = (self.family, self.row_key.clone());
+        Self { family, row_key, entry_id: None, derived_by: Vec::new(), found }
+    }
+}
+
+/// Returns what is certainly wrong among the unmatched facts of a partition.
+pub(crate) async fn confirm_partition<E: TableEntity>(
+    reader: FactReader<'_, E>,
+    partition_key: &str,
+    unmatched: &Unmatched,
+) -> Result<Vec<Finding>> {
+    let table = reader.table;
+    let mut findings = Vec::new();
+    let mut unowned = Vec::new();
+    for suspect in find_suspects(reader, unmatched).await? {
+        // A list entry names its primary, whether that should have it or not.
+        let owners = match &suspect.entry_id {
+            Some(id) => vec![id.clone()],
+            None => suspect.derived_by.clone(),
+        };
+        let found = match owners.as_slice() {
+            [] => {
+                unowned.push(suspect);
+                continue;
+            }
+            [primary] => {
+                let finding = confirm_one(table, partition_key, &suspect, primary).await?;
+                finding.into_iter().collect()
+            }
+            several => confirm_contested(table, partition_key, &suspect, several).await?,
+        };
+        for finding in found {
+            // The primary that had the copy gave it up: another one may have taken it since, which
+            // only a scan can tell.
+            if finding.kind == FindingKind::Orphan && !finding.is_entry {
+                unowned.push(suspect.without_owner(finding.copy_etag));
+            } else {
+                findings.push(finding);
+            }
+        }
+    }
+    findings.extend(confirm_orphans(reader, partition_key, &unmatched.scope, unowned).await?);
+    findings.sort_by(|a, b| (&a.row_key, &a.primary).cmp(&(&b.row_key, &b.primary)));
+    Ok(findings)
+}
+
+/// Scans a partition again for the keys of its unmatched facts, and once more for every fact with
+/// one of these keys.
+async fn find_suspects<E: TableEntity>(
+    reader: FactReader<'_, E>,
+    unmatched: &Unmatched,
+) -> Result<Vec<Suspect>> {
+    let key_of =
+        |fact: &Fact<'_>| (fact.keys.texts().1.to_owned(), fact.entry_id().map(str::to_owned));
+    // The counterpart of an unmatched fact may have been matched: a stale copy of one primary that
+    // equals what another one should have. The second scan finds both sides of each key.
+    let mut keys: HashSet<(String, Option<String>)> = HashSet::new();
+    scan(
+        reader,
+        &unmatched.scope,
+        |_| {},
+        |fact| {
+            if unmatched.contains(fact) {
+                keys.insert(key_of(fact));
+            }
+        },
+    )
+    .await?;
+    let mut suspects: BTreeMap<(String, Option<String>), Suspect> = BTreeMap::new();
+    scan(
+        reader,
+        &unmatched.scope,
+        |_| {},
+        |fact| {
+            let key = key_of(fact);
+            if !unmatched.concerns(fact) || !keys.contains(&key) {
+                return;
+            }
+            let suspect = suspects.entry(key).or_insert_with_key(|(row_key, entry_id)| Suspect {
+                family: fact.family,
+                row_key: row_key.clone(),
+                entry_id: entry_id.clone(),
+                derived_by: Vec::new(),
+                found: None,
+            });
+            match fact.primary {
+                Some(primary) if !fact.is_found => {
+                    suspect.derived_by.push(primary.texts().1.to_owned());
+                }
+                _ => suspect.found = fact.row.etag(),
+            }
+        },
+    )
+    .await?;
+    Ok(suspects.into_values().collect())
+}
+
+/// Reads a suspect and its primary until two readings in a row show equal ETags, and reports what
+/// they show.
+async fn confirm_one<E: TableEntity>(
+    table: &Table<E>,
+    partition_key: &str,
+    suspect: &Suspect,
+    primary: &str,
+) -> Result<Option<Finding>> {
+    let is_entry = suspect.entry_id.is_some();
+    let at = RowAt::new(&table.name, partition_key, &suspect.row_key);
+    for _ in 0..READINGS {
+        let before = LocalReading::read(table, at, is_entry, Some(primary)).await?;
+        let after = LocalReading::read(table, at, is_entry, Some(primary)).await?;
+        if before.etags() != after.etags() {
+            continue;
+        }
+        return Ok(after.kind.map(|kind| Finding {
+            is_entry,
+            copy_etag: after.found.as_ref().and_then(Row::etag),
+            ..suspect.finding(&table.name, partition_key, kind, Some(primary))
+        }));
+    }
+    Ok(None)
+}
+
+/// A copy or list and its primary, read one after the other.
+pub(crate) struct LocalReading {
+    /// How the copy or the list entry differs from what the primary says.
+    pub(crate) kind: Option<FindingKind>,
+    /// The copy, or the list's first row.
+    pub(crate) found: Option<Row>,
+    pub(crate) list: Option<StoredList>,
+    pub(crate) primary: Option<Row>,
+    /// The copy that the primary should have.
+    pub(crate) wanted: Option<CopyRow>,
+}
+
+impl LocalReading {
+    /// Reads the copy or list at `at`, then the primary with RowKey `primary`.
+    pub(crate) async fn read<E: TableEntity>(
+        table: &Table<E>,
+        at: RowAt<'_>,
+        is_entry: bool,
+        primary: Option<&str>,
+    ) -> Result<Self> {
+        let tokens = table.tokens().await?;
+        let (found, list) = if is_entry {
+            let list = read_list(table.client.store(), at.table, at.partition_key, at.row_key);
+            let list = list.await?;
+            (list.as_ref().map(|list| list.head().clone()), list)
+        } else {
+            (read_row(table, at).await?, None)
+        };
+        let stored = match primary {
+            Some(primary) => read_row(table, at.with_row_key(primary)).await?,
+            None => None,
+        };
+        let derived = derive_existing::<E>(stored.as_ref(), &tokens)?;
+        let mut reading = Self { kind: None, found, list, primary: stored, wanted: None };
+        // What a primary of an unknown version should have is not for this program to say.
+        if let Derived::UnknownVersion(_) = derived {
+            return Ok(reading);
+        }
+        let rows = derived.into_known_rows(E::SCHEMA)?;
+        if is_entry {
+            let is_wanted = rows.is_some_and(|rows| {
+                rows.local_list_entries.iter().any(|entry| entry.row_key == at.row_key)
+            });
+            let ids = reading.list.iter().flat_map(|list| &list.ids);
+            let times = ids.filter(|id| Some(id.as_str()) == primary).count();
+            reading.kind = entry_mismatch(is_wanted, times);
+        } else {
+            let copies = rows.into_iter().flat_map(|rows| rows.local_copies);
+            reading.wanted = copies.into_iter().find(|copy| copy.row.row_key() == at.row_key);
+            let wanted = reading.wanted.as_ref().map(|copy| &copy.row);
+            reading.kind = mismatch(wanted, reading.found.as_ref(), Ownership::Local)?;
+        }
+        Ok(reading)
+    }
+
+    fn etags(&self) -> [Option<ETag>; 2] {
+        [&self.found, &self.primary].map(|row| row.as_ref().and_then(Row::etag))
+    }
+}
+
+/// Confirms a copy that several primaries should have: a finding for each but the one whose copy is
+/// stored, which no repair can resolve. Leaves it to the next check if a primary changes meanwhile.
+async fn confirm_contested<E: TableEntity>(
+    table: &Table<E>,
+    partition_key: &str,
+    suspect: &Suspect,
+    primaries: &[String],
+) -> Result<Vec<Finding>> {
+    let before = read_all(table, partition_key, primaries).await?;
+    let copy = read_row(table, RowAt::new(&table.name, partition_key, &suspect.row_key)).await?;
+    let after = read_all(table, partition_key, primaries).await?;
+    if before.iter().map(Row::etag).ne(after.iter().map(Row::etag)) {
+        return Ok(Vec::new());
+    }
+    let tokens = table.tokens().await?;
+    let mut deriving = Vec::new();
+    for primary in &after {
+        let derived = derive_existing::<E>(Some(primary), &tokens)?;
+        if let Derived::UnknownVersion(_) = derived {
+            return Ok(Vec::new());
+        }
+        let rows = derived.into_known_rows(E::SCHEMA)?;
+        let wanted = rows.and_then(|rows| {
+            rows.local_copies.into_iter().find(|copy| copy.row.row_key() == suspect.row_key)
+        });
+        if let Some(wanted) = wanted {
+            let is_stored = copy.as_ref().is_some_and(|copy| copy.has_same_content(&wanted.row));
+            deriving.push((!is_stored, primary.row_key()));
+        }
+    }
+    if let [(_, primary)] = deriving.as_slice() {
+        return Ok(confirm_one(table, partition_key, suspect, primary)
+            .await?
+            .into_iter()
+            .collect());
+    }
+    // The owner of the stored copy sorts first.
+    deriving.sort_unstable();
+    let others = deriving.into_iter().skip(1).map(|(_, primary)| Finding {
+        copy_etag: copy.as_ref().and_then(Row::etag),
+        ..suspect.finding(&table.name, partition_key, FindingKind::Contested, Some(primary))
+    });
+    Ok(others.collect())
+}
+
+async fn read_all<E: TableEntity>(
+    table: &Table<E>,
+    partition_key: &str,
+    row_keys: &[String],
+) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for row_key in row_keys {
+        rows.extend(read_row(table, RowAt::new(&table.name, partition_key, row_key)).await?);
+    }
+    Ok(rows)
+}
+
+/// Confirms copies that no primary should have: one more scan finds no owner, and their ETags did not
+/// change since the scan before it. A writer that made a primary derive one would have written it.
+async fn confirm_orphans<E: TableEntity>(
+    reader: FactReader<'_, E>,
+    partition_key: &str,
+    scope: &Scope,
+    mut unowned: Vec<Suspect>,
+) -> Result<Vec<Finding>> {
+    if unowned.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut owned = HashSet::new();
+    scan(
+        reader,
+        scope,
+        |_| {},
+        |fact| {
+            let Fact { family, .. } = fact;
+            if !fact.is_found && !family.is_remote && family.kind == FamilyKind::Copy {
+                owned.insert(fact.keys.texts().1.to_owned());
+            }
+        },
+    )
+    .await?;
+    unowned.retain(|suspect| !owned.contains(&suspect.row_key));
+    let mut findings = Vec::new();
+    for suspect in unowned {
+        let at = RowAt::new(&reader.table.name, partition_key, &suspect.row_key);
+        let row = read_row(reader.table, at).await?;
+        let etag = row.and_then(|row| row.etag());
+        if etag.is_some() && etag == suspect.found {
+            let table = &reader.table.name;
+            findings.push(Finding {
+                copy_etag: etag,
+                ..suspect.finding(table, partition_key, FindingKind::Orphan, None)
+            });
+        }
+    }
+    Ok(findings)
+}

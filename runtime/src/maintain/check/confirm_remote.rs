@@ -1,0 +1,310 @@
+//! Confirming remote suspects: each is read in the order copy, claim, dirty row, primary, and read
+//! again when no writer can still act on what it read before the first reading. A mismatch is reported
+//! if both readings show equal ETags.
+
+use std::{pin::pin, time::Duration};
+
+use futures_util::{StreamExt, stream};
+use tokio::time::{Instant, sleep_until};
+
+use super::{
+    fact::{FactReader, copy_family},
+    finding::{Finding, FindingKind, Ownership, entry_mismatch, mismatch},
+    scan::{ProgressMeter, TablePager, Unmatched},
+};
+use crate::{
+    address::RowAt,
+    entity::{CopyFamily, EntityRows, TableEntity},
+    error::Result,
+    key::{Family, FamilyKind},
+    maintain::rows::{derive_existing, read_row},
+    outbox::guard::Guard,
+    plan::{
+        derive::Derived,
+        moves::move_id,
+        outbox::{
+            CopyAddress, claim_row_key, copy_with_owner, dirty_row_key, is_copy_of, list_entry,
+            owner_of_copy, reserving_claim,
+        },
+    },
+    row::{ETag, Row},
+    store::lists::find_list,
+    table::Table,
+};
+
+/// Suspects, some hundred bytes each, that wait for their second reading together.
+const SUSPECTS_PER_WAIT: usize = 10_000;
+
+/// Suspects that are read at a time.
+const READERS: usize = 16;
+
+/// A remote copy or list entry that has no counterpart.
+#[derive(Debug)]
+struct Suspect {
+    family: &'static Family,
+    address: CopyAddress,
+    /// PartitionKey and RowKey of the primary, where one is known.
+    primary: Option<(String, String)>,
+    /// Whether it exists; otherwise a primary should have it.
+    is_found: bool,
+}
+
+/// What one reading of a suspect shows. Two equal readings confirm a mismatch.
+#[derive(Debug, PartialEq)]
+struct Mismatch {
+    kind: FindingKind,
+    /// `None` for a list, whose ETag changes with every entry and says nothing about one.
+    copy_etag: Option<ETag>,
+    primary_etag: Option<ETag>,
+}
+
+/// The result of reading a suspect.
+enum Outcome {
+    /// Nothing is wrong, or the suspect of the other side tells it.
+    Right,
+    /// The outbox has open work for the suspect.
+    Pending,
+    Wrong(Mismatch),
+}
+
+/// Confirms the unmatched remote facts of one window.
+pub(crate) struct RemoteConfirmer<'t, E> {
+    reader: FactReader<'t, E>,
+    unmatched: Unmatched,
+    pager: TablePager,
+    /// Whether suspects are read a second time.
+    waits: bool,
+}
+
+impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
+    /// Creates a confirmer. Without `waits` it counts suspects and reports none.
+    pub(crate) fn new(reader: FactReader<'t, E>, unmatched: Unmatched, waits: bool) -> Self {
+        let pager = TablePager::new(&reader.table.name, &unmatched.scope);
+        Self { reader, unmatched, pager, waits }
+    }
+
+    /// Returns what is certainly wrong among the next suspects. Returns `None` when there are no
+    /// more.
+    pub(crate) async fn next_findings(
+        &mut self,
+        progress: &mut ProgressMeter,
+    ) -> Result<Option<Vec<Finding>>> {
+        let mut wrong = Vec::new();
+        while wrong.len() < SUSPECTS_PER_WAIT {
+            let Some(suspects) = self.next_suspects().await? else { break };
+            let readings = stream::iter(suspects)
+                .map(|suspect| read_suspect(self.reader.table, suspect))
+                .buffered(READERS);
+            let mut readings = pin!(readings);
+            while let Some(reading) = readings.next().await {
+                match reading? {
+                    (suspect, Outcome::Wrong(mismatch)) => wrong.push((suspect, mismatch)),
+                    (_, Outcome::Pending) => progress.counts.pending += 1,
+                    (_, Outcome::Right) => {}
+                }
+            }
+        }
+        if wrong.is_empty() {
+            return Ok(None);
+        }
+        progress.counts.suspects += u64::try_from(wrong.len()).unwrap_or(u64::MAX);
+        if !self.waits {
+            return Ok(Some(Vec::new()));
+        }
+        self.read_again(wrong, progress).await.map(Some)
+    }
+
+    /// Reads one page of all tables and returns its suspects. Returns `None` at the end.
+    async fn next_suspects(&mut self) -> Result<Option<Vec<Suspect>>> {
+        let table = self.reader.table;
+        let Some((name, rows)) = self.pager.next_page(table).await? else { return Ok(None) };
+        let tokens = table.tokens().await?;
+        let mut suspects = Vec::new();
+        for row in &rows {
+            self.reader.read(&name, row, &tokens, &mut |fact| {
+                if self.unmatched.contains(fact) {
+                    let primary = fact.primary.map(|keys| keys.texts());
+                    suspects.push(Suspect {
+                        family: fact.family,
+                        address: fact.address(E::SCHEMA, &table.name),
+                        primary: primary.map(|(p, r)| (p.to_owned(), r.to_owned())),
+                        is_found: fact.is_found,
+                    });
+                }
+            })?;
+        }
+        Ok(Some(suspects))
+    }
+
+    /// Waits until no write is in flight that began before the first reading, and reads the suspects
+    /// again.
+    async fn read_again(
+        &self,
+        wrong: Vec<(Suspect, Mismatch)>,
+        progress: &mut ProgressMeter,
+    ) -> Result<Vec<Finding>> {
+        let outbox = self.reader.table.client.outbox();
+        if !outbox.guards.holds(Guard::CheckTwice) {
+            return Ok(wrong.into_iter().map(|(suspect, first)| finding(suspect, first)).collect());
+        }
+        progress.tell();
+        // One second more, so that the wait does not end in the instant in which a write may begin.
+        let deadline = outbox.options.flight + Duration::from_secs(1);
+        sleep_until(Instant::now() + deadline).await;
+        let (suspects, before): (Vec<_>, Vec<_>) = wrong.into_iter().unzip();
+        let readings = stream::iter(suspects)
+            .map(|suspect| read_suspect(self.reader.table, suspect))
+            .buffered(READERS);
+        let mut readings = pin!(readings.zip(stream::iter(before)));
+        let mut findings = Vec::new();
+        while let Some((reading, before)) = readings.next().await {
+            match reading? {
+                (suspect, Outcome::Wrong(now)) if now == before => {
+                    findings.push(finding(suspect, now));
+                }
+                (_, Outcome::Pending) => progress.counts.pending += 1,
+                _ => {}
+            }
+        }
+        Ok(findings)
+    }
+}
+
+fn finding(suspect: Suspect, mismatch: Mismatch) -> Finding {
+    let Suspect { family, address, primary, .. } = suspect;
+    let (primary_partition_key, primary) = primary.unzip();
+    Finding {
+        kind: mismatch.kind,
+        index: family.name,
+        table: address.table.clone(),
+        partition_key: address.partition_key.clone(),
+        row_key: address.row_key.clone(),
+        primary_partition_key,
+        primary,
+        is_entry: family.kind == FamilyKind::List,
+        copy_etag: mismatch.copy_etag,
+        remote_address: Some(Box::new(address)),
+    }
+}
+
+/// Reads a suspect and hands it back with the outcome.
+async fn read_suspect<E: TableEntity>(
+    table: &Table<E>,
+    suspect: Suspect,
+) -> Result<(Suspect, Outcome)> {
+    let outcome = outcome_of(table, &suspect).await?;
+    Ok((suspect, outcome))
+}
+
+/// Reads copy, claim, dirty row and primary, in this order: a writer records its work before it
+/// changes the primary, so a primary read last is never newer than the open work that was seen.
+async fn outcome_of<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Result<Outcome> {
+    let kinds =
+        copy_family::<E>(suspect.family).filter(|_| suspect.family.kind == FamilyKind::Copy);
+    let (copy, times) = match (kinds, &suspect.primary) {
+        (None, Some(primary)) => (None, times_in_list(table, &suspect.address, primary).await?),
+        _ => (read_row(table, suspect.address.at()).await?, 0),
+    };
+    let looks_for_work = table.client.outbox().guards.holds(Guard::CheckOpenWork);
+    if looks_for_work && is_claimed(table, kinds, copy.as_ref()).await? {
+        return Ok(Outcome::Pending);
+    }
+    let copy_etag = copy.as_ref().and_then(Row::etag);
+    let Some((partition_key, row_key)) = &suspect.primary else {
+        // A copy that names no primary belongs to none.
+        return Ok(match copy {
+            Some(_) => {
+                let kind = FindingKind::Orphan;
+                Outcome::Wrong(Mismatch { kind, copy_etag, primary_etag: None })
+            }
+            None => Outcome::Right,
+        });
+    };
+    let owner = RowAt { table: &table.name, partition_key, row_key };
+    let dirty_row_key = dirty_row_key(row_key);
+    let dirty_row = owner.with_row_key(&dirty_row_key);
+    if looks_for_work && table.client.store().row(dirty_row).await?.is_some() {
+        return Ok(Outcome::Pending);
+    }
+    let primary = read_row(table, owner).await?;
+    if looks_for_work && primary.as_ref().map(move_id).transpose()?.flatten().is_some() {
+        return Ok(Outcome::Pending);
+    }
+    let tokens = table.tokens().await?;
+    // What a primary of an unknown version should have is not for this program to say.
+    let derived = derive_existing::<E>(primary.as_ref(), &tokens)?;
+    if let Derived::UnknownVersion(_) = derived {
+        return Ok(Outcome::Right);
+    }
+    let rows = derived.into_known_rows(E::SCHEMA)?;
+    let kind = match kinds {
+        Some(kinds) => copy_mismatch(&suspect.address, kinds, owner, copy.as_ref(), rows)?,
+        None => {
+            let is_wanted = rows.is_some_and(|rows| {
+                rows.remote_lists.iter().any(|list| suspect.address.is_for_list(&table.name, list))
+            });
+            entry_mismatch(is_wanted, times)
+        }
+    };
+    // A mismatch has two sides, the copy that exists and the primary that should have another one:
+    // each kind is told from one of them only.
+    let is_told_here = |kind: &FindingKind| {
+        suspect.is_found == matches!(kind, FindingKind::Stale | FindingKind::Orphan)
+    };
+    Ok(match kind.filter(is_told_here) {
+        Some(kind) => {
+            let primary_etag = primary.as_ref().and_then(Row::etag);
+            Outcome::Wrong(Mismatch { kind, copy_etag, primary_etag })
+        }
+        None => Outcome::Right,
+    })
+}
+
+/// Returns how a remote copy differs from the one that its primary should have.
+fn copy_mismatch(
+    address: &CopyAddress,
+    kinds: CopyFamily,
+    owner: RowAt<'_>,
+    found: Option<&Row>,
+    rows: Option<EntityRows>,
+) -> Result<Option<FindingKind>> {
+    let ownership = match found.map(|found| is_copy_of(found, kinds, owner)).transpose()? {
+        Some(false) => Ownership::OfAnother,
+        Some(true) | None => Ownership::OfPrimary,
+    };
+    let mut copies = rows.into_iter().flat_map(|rows| rows.remote_copies);
+    let wanted = copies.find(|copy| address.is_for_copy(owner.table, copy));
+    let wanted = wanted.map(|copy| copy_with_owner(&copy.row, kinds, owner, None)).transpose()?;
+    mismatch(wanted.as_ref(), found, ownership)
+}
+
+/// Returns how often a remote list holds the entry of a primary.
+async fn times_in_list<E: TableEntity>(
+    table: &Table<E>,
+    address: &CopyAddress,
+    (partition_key, row_key): &(String, String),
+) -> Result<usize> {
+    let list = match find_list(table.client.store(), &address.list_address()).await {
+        // The table does not exist before its first list.
+        Err(error) if error.is_table_missing() => return Ok(0),
+        list => list?,
+    };
+    let owner = RowAt { table: &table.name, partition_key, row_key };
+    let entry = list_entry(owner, E::SCHEMA, address);
+    Ok(list.ids().iter().filter(|id| **id == entry).count())
+}
+
+/// Returns whether a claim that still exists reserves the copy: its transaction may come, or a worker
+/// has to clean up after it.
+async fn is_claimed<E: TableEntity>(
+    table: &Table<E>,
+    kinds: Option<CopyFamily>,
+    copy: Option<&Row>,
+) -> Result<bool> {
+    let (Some(copy), Some(kinds)) = (copy, kinds) else { return Ok(false) };
+    let Some(claim) = reserving_claim(copy)? else { return Ok(false) };
+    let Some(owner) = owner_of_copy(copy, kinds, &table.name)? else { return Ok(false) };
+    let claim = claim_row_key(claim);
+    let claim = table.client.store().row_or_no_table(owner.at().with_row_key(&claim)).await?;
+    Ok(claim.is_some())
+}

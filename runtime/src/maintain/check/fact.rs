@@ -1,0 +1,431 @@
+//! Facts: every copy and list entry that a stored row is, or that a primary entity should have.
+//!
+//! The copy that a primary should have and the copy that is stored make two facts with one hash. A
+//! check keeps the hashes of facts without such a counterpart.
+
+use std::{
+    collections::{HashMap, HashSet},
+    hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState},
+};
+
+use crate::{
+    address::{RowAt, is_same_table},
+    entity::{CopyFamily, CopyRow, RowKind, RowVersion, Schema, TableEntity, head_row_key},
+    error::Result,
+    key::{Family, FamilyKind},
+    maintain::rows::derive,
+    plan::{
+        IdForm, Tokens,
+        outbox::{
+            CopyAddress, ListMembership, copy_with_owner, is_version_property, list_entry_keys,
+            may_be_from_table, owner_of_copy,
+        },
+        read_ids, read_row_keys,
+    },
+    query::decode::at,
+    row::Row,
+    table::Table,
+};
+
+/// The keys of a row, borrowed as texts or with the row, which decodes them only when asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum KeysRef<'r> {
+    OfRow(&'r Row),
+    /// PartitionKey and RowKey.
+    Texts(&'r str, &'r str),
+}
+
+impl<'r> KeysRef<'r> {
+    /// Returns PartitionKey and RowKey.
+    pub(crate) fn texts(self) -> (&'r str, &'r str) {
+        match self {
+            Self::OfRow(row) => row.keys(),
+            Self::Texts(partition_key, row_key) => (partition_key, row_key),
+        }
+    }
+}
+
+/// A copy or list entry that exists, or that a primary entity should have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fact<'r> {
+    /// The index or list.
+    pub(crate) family: &'static Family,
+    /// The keys of the copy, or of the list's first row.
+    pub(crate) keys: KeysRef<'r>,
+    /// The keys of the primary, where the fact tells them. A stored local copy does not.
+    pub(crate) primary: Option<KeysRef<'r>>,
+    /// Whether the copy or entry exists; otherwise a primary should have it.
+    pub(crate) is_found: bool,
+    /// The row that was read: the copy, a row of the list, or the primary.
+    pub(crate) row: &'r Row,
+    /// The hash that a copy or entry has in common with the primary that should have it.
+    pub(crate) hash: u64,
+}
+
+impl<'r> Fact<'r> {
+    /// Creates the fact that `primary` should have a copy or list entry.
+    fn wanted(primary: &'r Row, family: &'static Family, keys: KeysRef<'r>, hash: u64) -> Self {
+        let by = Some(KeysRef::OfRow(primary));
+        Self { family, keys, primary: by, is_found: false, row: primary, hash }
+    }
+
+    /// Returns the RowKey of the primary whose list entry this is; `None` for a copy.
+    pub(crate) fn entry_id(&self) -> Option<&str> {
+        self.primary.filter(|_| self.family.kind == FamilyKind::List).map(|keys| keys.texts().1)
+    }
+
+    /// Returns the address of the remote copy or list, for primaries in `primary_table`.
+    pub(crate) fn address(&self, schema: &Schema, primary_table: &str) -> CopyAddress {
+        match self.keys {
+            KeysRef::OfRow(copy) => CopyAddress::for_row(primary_table, self.family, copy),
+            // Only a list's keys come as texts.
+            KeysRef::Texts(partition_key, row_key) => {
+                let keys = (partition_key, row_key);
+                CopyAddress::for_list_at(schema, primary_table, self.family, keys)
+            }
+        }
+    }
+}
+
+/// Returns the families of a remote copy and its primary. `None` if no version declares the copy.
+pub(crate) fn copy_family<E: TableEntity>(copy: &'static Family) -> Option<CopyFamily> {
+    Some(CopyFamily { copy, primary: E::SCHEMA.primary_of_copy(copy)?, schema: E::SCHEMA })
+}
+
+/// Returns the remote copies and lists of one version of an entity. Lists in blobs are left out: no
+/// request lists the blobs that exist.
+fn remote_families(schema: &'static Schema) -> impl Iterator<Item = &'static Family> {
+    let families: &'static [Family] = schema.families;
+    families.iter().filter(|family| family.is_remote && !family.in_blob)
+}
+
+/// Returns whether an entity, in any version, has remote copies or lists that a check compares.
+pub(crate) fn has_remote_families(schema: &'static Schema) -> bool {
+    schema.versions().any(|schema| remote_families(schema).next().is_some())
+}
+
+/// Returns the tables that hold rows of the entity, its own first.
+pub(crate) fn tables_of<E: TableEntity>(table: &Table<E>) -> Vec<String> {
+    let mut all = vec![table.name.to_string()];
+    for schema in E::SCHEMA.versions() {
+        for name in remote_families(schema).filter_map(|family| family.table) {
+            if !all.iter().any(|known| is_same_table(known, name)) {
+                all.push(name.to_owned());
+            }
+        }
+    }
+    all
+}
+
+/// Reads facts from the rows of one entity's tables.
+pub(crate) struct FactReader<'t, E> {
+    pub(crate) table: &'t Table<E>,
+    hashing: Hashing,
+}
+
+impl<E> Clone for FactReader<'_, E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<E> Copy for FactReader<'_, E> {}
+
+impl<'t, E: TableEntity> FactReader<'t, E> {
+    /// Creates a reader whose hashes differ from those of every other reader.
+    pub(crate) fn new(table: &'t Table<E>) -> Self {
+        Self { table, hashing: Hashing::new() }
+    }
+
+    /// Calls `each` for every fact in a row of `at_table`. A primary of an older version should have
+    /// what that version writes. Returns whether the row is a primary.
+    pub(crate) fn read(
+        &self,
+        at_table: &str,
+        row: &Row,
+        tokens: &Tokens,
+        each: &mut impl FnMut(&Fact<'_>),
+    ) -> Result<bool> {
+        self.read_row(at_table, row, tokens, each)
+            .map_err(|error| at(row, error).in_table(at_table))
+    }
+
+    fn read_row(
+        &self,
+        at_table: &str,
+        row: &Row,
+        tokens: &Tokens,
+        each: &mut impl FnMut(&Fact<'_>),
+    ) -> Result<bool> {
+        match E::SCHEMA.kind_among(row, |family| self.is_kept_in(family, at_table))? {
+            RowKind::Primary(RowVersion::Known(_)) => {
+                self.read_primary(row, tokens, each)?;
+                return Ok(true);
+            }
+            RowKind::Copy(family, RowVersion::Known(_)) if family.is_remote => {
+                self.read_remote_copy(at_table, row, family, each)?;
+            }
+            RowKind::Copy(family, RowVersion::Known(_)) => each(&Fact {
+                family,
+                keys: KeysRef::OfRow(row),
+                primary: None,
+                is_found: true,
+                row,
+                hash: self.hashing.local_copy(row)?,
+            }),
+            RowKind::List(family) if family.is_remote => {
+                self.read_remote_entries(row, family, each)?;
+            }
+            RowKind::List(family) => self.read_local_entries(row, family, each)?,
+            // What an unknown version of this program writes is not for this one to say.
+            RowKind::Primary(RowVersion::Unknown(_))
+            | RowKind::Copy(_, RowVersion::Unknown(_))
+            | RowKind::UnknownCopy
+            | RowKind::Framework
+            | RowKind::Foreign(_)
+            | RowKind::Unmarked => {}
+        }
+        Ok(false)
+    }
+
+    /// Returns whether rows of a family are kept in a table, and compared by a check.
+    fn is_kept_in(&self, family: &Family, at_table: &str) -> bool {
+        match family.table {
+            Some(table) if family.is_remote => is_same_table(table, at_table),
+            _ => is_same_table(&self.table.name, at_table) && !family.in_blob,
+        }
+    }
+
+    /// Reads every copy and list entry that a primary should have.
+    fn read_primary(
+        &self,
+        primary: &Row,
+        tokens: &Tokens,
+        each: &mut impl FnMut(&Fact<'_>),
+    ) -> Result<()> {
+        let Some(rows) = derive::<E>(primary, tokens)? else { return Ok(()) };
+        let (partition_key, row_key) = primary.keys();
+        for CopyRow { family, row } in &rows.local_copies {
+            let hash = self.hashing.local_copy(row)?;
+            each(&Fact::wanted(primary, family, KeysRef::OfRow(row), hash));
+        }
+        for entry in &rows.local_list_entries {
+            let keys = KeysRef::Texts(partition_key, &entry.row_key);
+            let hash = self.hashing.local_entry(&entry.row_key, &entry.id, 0);
+            each(&Fact::wanted(primary, entry.family, keys, hash));
+        }
+        let owner = RowAt { table: &self.table.name, partition_key, row_key };
+        for CopyRow { family, row } in &rows.remote_copies {
+            let Some(kinds) = copy_family::<E>(family) else { continue };
+            let row = copy_with_owner(row, kinds, owner, None)?;
+            let hash = self.hashing.remote_copy(&self.table.name, family, &row)?;
+            each(&Fact::wanted(primary, family, KeysRef::OfRow(&row), hash));
+        }
+        for list in rows.remote_lists.iter().filter(|list| !list.family.in_blob) {
+            let ListMembership { address, entry, .. } =
+                ListMembership::new(E::SCHEMA, owner, list, true);
+            let keys = KeysRef::Texts(&address.partition_key, &address.row_key);
+            let hash = self.hashing.remote_entry(&address, &entry, 0);
+            each(&Fact::wanted(primary, list.family, keys, hash));
+        }
+        Ok(())
+    }
+
+    /// Reads a stored remote copy, unless it names a primary of another table.
+    fn read_remote_copy(
+        &self,
+        at_table: &str,
+        row: &Row,
+        family: &'static Family,
+        each: &mut impl FnMut(&Fact<'_>),
+    ) -> Result<()> {
+        let Some(kinds) = copy_family::<E>(family) else { return Ok(()) };
+        if !may_be_from_table(row, family, &self.table.name)? {
+            return Ok(());
+        }
+        let owner = owner_of_copy(row, kinds, &self.table.name)?;
+        each(&Fact {
+            family,
+            keys: KeysRef::OfRow(row),
+            primary: owner.as_ref().map(|to| KeysRef::Texts(&to.partition_key, &to.row_key)),
+            is_found: true,
+            row,
+            hash: self.hashing.remote_copy(at_table, family, row)?,
+        });
+        Ok(())
+    }
+
+    /// Reads the entries in one row of a list that is in its primaries' partition.
+    fn read_local_entries(
+        &self,
+        row: &Row,
+        family: &'static Family,
+        each: &mut impl FnMut(&Fact<'_>),
+    ) -> Result<()> {
+        let (partition_key, head) = (row.partition_key(), head_row_key(row.row_key()));
+        let ids = read_row_keys(row)?;
+        let mut seen: HashMap<&str, u64> = HashMap::new();
+        for id in &ids {
+            let repeats = seen.entry(id).or_default();
+            each(&Fact {
+                family,
+                keys: KeysRef::Texts(partition_key, head),
+                primary: Some(KeysRef::Texts(partition_key, id)),
+                is_found: true,
+                row,
+                hash: self.hashing.local_entry(head, id, *repeats),
+            });
+            *repeats += 1;
+        }
+        Ok(())
+    }
+
+    /// Reads the entries in one row of a remote list that lead to primaries of this table.
+    fn read_remote_entries(
+        &self,
+        row: &Row,
+        family: &'static Family,
+        each: &mut impl FnMut(&Fact<'_>),
+    ) -> Result<()> {
+        let keys = (row.partition_key(), head_row_key(row.row_key()));
+        let address = CopyAddress::for_list_at(E::SCHEMA, &self.table.name, family, keys);
+        let mut seen: HashMap<String, u64> = HashMap::new();
+        for entry in read_ids(row, IdForm::KeyArrays)? {
+            let primary = list_entry_keys(&entry, &self.table.name, E::SCHEMA, family);
+            let Some((partition_key, row_key)) = primary else { continue };
+            let repeats = seen.entry(entry.clone()).or_default();
+            each(&Fact {
+                family,
+                keys: KeysRef::Texts(keys.0, keys.1),
+                primary: Some(KeysRef::Texts(&partition_key, &row_key)),
+                is_found: true,
+                row,
+                hash: self.hashing.remote_entry(&address, &entry, *repeats),
+            });
+            *repeats += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Hashes of facts that have met no counterpart.
+pub(crate) type Hashes = HashSet<u64, BuildHasherDefault<IdentityHasher>>;
+
+/// A hasher that returns a hash as it is.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct IdentityHasher(u64);
+
+impl Hasher for IdentityHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+/// Keeps the hashes of remote copies and of remote entries apart.
+const REMOTE_COPY: u64 = 3;
+const REMOTE_ENTRY: u64 = 4;
+
+/// The bit from which a hash counts how often a list row held the entry before.
+const REPEATS: u32 = 32;
+
+/// Hashes facts with a seed of its own. Rows with equal properties, in whatever order, have equal
+/// hashes. The low 16 bits of a hash follow from the keys of the copy or list alone.
+#[derive(Debug, Clone, Copy)]
+struct Hashing {
+    seed: u64,
+}
+
+impl Hashing {
+    fn new() -> Self {
+        Self { seed: RandomState::new().hash_one(0) }
+    }
+
+    /// Hashes a copy in its primary's partition.
+    fn local_copy(self, copy: &Row) -> Result<u64> {
+        let (_, row_key) = copy.key_bytes().unwrap_or_default();
+        self.copy(self.bytes(row_key, 0), copy, |_| true)
+    }
+
+    /// Hashes a remote copy, whichever version of its primary it was derived from.
+    fn remote_copy(self, at_table: &str, family: &Family, copy: &Row) -> Result<u64> {
+        let table = family.table.unwrap_or(at_table).to_ascii_lowercase();
+        let (partition_key, row_key) = copy.key_bytes().unwrap_or_default();
+        let keys = self.bytes(row_key, self.text(&table, REMOTE_COPY));
+        self.copy(self.bytes(partition_key, keys), copy, |name| !is_version_property(name))
+    }
+
+    /// Hashes the properties that `is_compared` picks, after the keys.
+    fn copy(self, keys: u64, copy: &Row, is_compared: impl Fn(&[u8]) -> bool) -> Result<u64> {
+        let mut all = keys;
+        let mut properties = copy.properties();
+        while let Some((name, edm, value)) = properties.next_raw()? {
+            if is_compared(name) {
+                let name = Mixer(self.seed ^ u64::from(edm as u8)).bytes(name);
+                // A sum does not depend on the order in which the service returns properties.
+                all = all.wrapping_add(name.bytes(value).finish());
+            }
+        }
+        Ok(combine(keys, all))
+    }
+
+    /// Hashes an entry of a list in its primaries' partition.
+    fn local_entry(self, head: &str, id: &str, repeats: u64) -> u64 {
+        self.entry(self.text(head, 1), id, repeats)
+    }
+
+    /// Hashes an entry of a remote list.
+    fn remote_entry(self, list: &CopyAddress, entry: &str, repeats: u64) -> u64 {
+        let table = self.text(&list.table.to_ascii_lowercase(), REMOTE_ENTRY);
+        self.entry(self.text(&list.row_key, self.text(&list.partition_key, table)), entry, repeats)
+    }
+
+    fn entry(self, list: u64, entry: &str, repeats: u64) -> u64 {
+        // A repeated entry has a hash of its own, and so no counterpart.
+        combine(list, self.text(entry, list)) ^ (repeats << REPEATS)
+    }
+
+    fn text(self, text: &str, salt: u64) -> u64 {
+        self.bytes(text.as_bytes(), salt)
+    }
+
+    fn bytes(self, bytes: &[u8], salt: u64) -> u64 {
+        Mixer(self.seed ^ salt).bytes(bytes).finish()
+    }
+}
+
+/// Takes the low 16 bits from the hash of the keys and the others from the hash of the rest.
+const fn combine(keys: u64, rest: u64) -> u64 {
+    keys & 0xffff | rest << 16
+}
+
+/// Folds words by multiplication, as fast hashes of tables do.
+#[derive(Clone, Copy)]
+struct Mixer(u64);
+
+impl Mixer {
+    fn word(self, word: u64) -> Self {
+        let product = u128::from(self.0 ^ word) * 0x9e37_79b9_7f4a_7c15;
+        Self((product >> 64) as u64 ^ product as u64)
+    }
+
+    fn bytes(self, bytes: &[u8]) -> Self {
+        let (words, rest) = bytes.as_chunks::<8>();
+        let mixed = words.iter().fold(self, |mixer, word| mixer.word(u64::from_le_bytes(*word)));
+        let tail = rest.iter().fold(0, |tail, byte| tail << 8 | u64::from(*byte));
+        mixed.word(tail).word(bytes.len() as u64)
+    }
+
+    fn finish(self) -> u64 {
+        self.word(0x2545_f491_4f6c_dd1d).0
+    }
+}

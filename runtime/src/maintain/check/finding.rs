@@ -1,0 +1,166 @@
+//! Findings: copies and list entries that differ from what their primary entity says, and the one
+//! rule that tells in which way they differ.
+
+use std::fmt;
+
+use crate::{
+    error::Result,
+    key::Family,
+    plan::outbox::{CopyAddress, equal_except_version},
+    row::{ETag, Row},
+};
+
+/// How a copy or a list entry differs from what its primary entity says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FindingKind {
+    /// The primary should have it, and it does not exist.
+    Missing,
+    /// It holds something else than the primary says. For a list entry: the list holds it more than
+    /// once.
+    Stale,
+    /// It exists, and no primary should have it.
+    Orphan,
+    /// Several primaries should have it, and it is the copy of another one: a program that does not
+    /// know the index wrote one of them. Repair leaves it; give one of the entities another value.
+    Contested,
+}
+
+impl fmt::Display for FindingKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Missing => "missing",
+            Self::Stale => "stale",
+            Self::Orphan => "orphan",
+            Self::Contested => "contested",
+        })
+    }
+}
+
+/// A copy or a list entry that differs from what its primary entity says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Finding {
+    /// How it differs.
+    pub kind: FindingKind,
+    /// The name of the index or list.
+    pub index: &'static str,
+    /// The table of the copy or list.
+    pub table: String,
+    /// The PartitionKey of the copy or list.
+    pub partition_key: String,
+    /// The RowKey of the copy, or of the list's first row.
+    pub row_key: String,
+    /// The PartitionKey of the primary, where one is known.
+    pub primary_partition_key: Option<String>,
+    /// The RowKey of the primary, where one is known.
+    pub primary: Option<String>,
+    /// Whether this is about a list entry.
+    pub(in crate::maintain) is_entry: bool,
+    /// The ETag of the copy that was found.
+    pub(in crate::maintain) copy_etag: Option<ETag>,
+    /// The address of a remote copy or list, as a dirty row names it.
+    pub(in crate::maintain) remote_address: Option<Box<CopyAddress>>,
+}
+
+impl Finding {
+    /// Creates a finding about a copy or list entry in its primary's partition.
+    pub(in crate::maintain) fn local(
+        family: &'static Family,
+        table: &str,
+        (partition_key, row_key): (&str, &str),
+        kind: FindingKind,
+        primary: Option<&str>,
+    ) -> Self {
+        Self {
+            kind,
+            index: family.name,
+            table: table.to_owned(),
+            partition_key: partition_key.to_owned(),
+            row_key: row_key.to_owned(),
+            primary_partition_key: primary.map(|_| partition_key.to_owned()),
+            primary: primary.map(str::to_owned),
+            is_entry: false,
+            copy_etag: None,
+            remote_address: None,
+        }
+    }
+
+    /// Creates a finding about a copy in its primary's partition that holds something else than the
+    /// primary says.
+    pub(in crate::maintain) fn stale_local_copy(
+        family: &'static Family,
+        table: &str,
+        copy: &Row,
+        primary: &str,
+    ) -> Self {
+        let stale = Self::local(family, table, copy.keys(), FindingKind::Stale, Some(primary));
+        Self { copy_etag: copy.etag(), ..stale }
+    }
+
+    /// Returns whether the copy or list is in another partition or table than its primary. Repair
+    /// records such a finding in the outbox and leaves the write to workers.
+    pub fn is_remote(&self) -> bool {
+        self.remote_address.is_some()
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.is_entry { "list entry" } else { "copy" };
+        write!(
+            f,
+            "{} {what} of `{}` in table {} at (`{}`, `{}`)",
+            self.kind, self.index, self.table, self.partition_key, self.row_key
+        )?;
+        match (&self.primary_partition_key, &self.primary) {
+            (Some(partition_key), Some(row_key)) => {
+                write!(f, " for the primary (`{partition_key}`, `{row_key}`)")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whose copy a found row is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ownership {
+    /// A copy in its primary's partition, which does not name its primary.
+    Local,
+    /// A remote copy that names the primary in question.
+    OfPrimary,
+    /// A remote copy that names another primary or none.
+    OfAnother,
+}
+
+/// Returns how a found copy differs from the one that the primary should have.
+pub(crate) fn mismatch(
+    wanted: Option<&Row>,
+    found: Option<&Row>,
+    ownership: Ownership,
+) -> Result<Option<FindingKind>> {
+    Ok(match (wanted, found) {
+        (Some(_), None) => Some(FindingKind::Missing),
+        (Some(_), Some(_)) if ownership == Ownership::OfAnother => Some(FindingKind::Contested),
+        (Some(wanted), Some(found)) => {
+            let is_equal = match ownership {
+                Ownership::Local => wanted.has_same_content(found),
+                // The primary's ETag in a copy says when it was written, not what it holds.
+                _ => equal_except_version(found, wanted)?,
+            };
+            (!is_equal).then_some(FindingKind::Stale)
+        }
+        (None, Some(_)) if ownership != Ownership::OfAnother => Some(FindingKind::Orphan),
+        (None, _) => None,
+    })
+}
+
+/// Returns what is wrong with a list that holds the entry of a primary `times` times.
+pub(crate) const fn entry_mismatch(is_wanted: bool, times: usize) -> Option<FindingKind> {
+    match (is_wanted, times) {
+        (true, 0) => Some(FindingKind::Missing),
+        (false, 1..) => Some(FindingKind::Orphan),
+        (true, 2..) => Some(FindingKind::Stale),
+        (true, 1) | (false, 0) => None,
+    }
+}

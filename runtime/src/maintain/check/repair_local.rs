@@ -1,0 +1,100 @@
+//! Repairing local findings, under the ETags of a fresh reading: a copy is replaced or deleted under
+//! its own ETag, or inserted in one transaction that holds the primary to its ETag.
+
+use super::{
+    confirm_local::LocalReading,
+    finding::{Finding, FindingKind},
+};
+use crate::{
+    address::RowAt,
+    batch::{Condition, Operation},
+    entity::TableEntity,
+    error::Result,
+    maintain::rows::touch_primary,
+    plan::{ListDelta, StoredAs},
+    store::sealing::plan::Placed,
+    table::Table,
+};
+
+/// Repairs a finding. Returns whether something was written; `false` if another writer was first.
+pub(crate) async fn repair_local<E: TableEntity>(
+    table: &Table<E>,
+    finding: &Finding,
+) -> Result<bool> {
+    if finding.kind == FindingKind::Contested {
+        return Ok(false);
+    }
+    let keys = (finding.partition_key.as_str(), finding.row_key.as_str());
+    let primary = finding.primary.as_deref();
+    let at = RowAt::new(&table.name, keys.0, keys.1);
+    let reading = LocalReading::read(table, at, finding.is_entry, primary).await?;
+    let operations = if finding.is_entry {
+        entry_operations::<E>(keys, finding, reading)?
+    } else {
+        copy_operations::<E>(finding, reading)?
+    };
+    if operations.is_empty() {
+        return Ok(false);
+    }
+    match table.client.store().write(&table.name, operations).await {
+        Ok(_) => Ok(true),
+        Err(error) if error.lost_race_or_table() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the operations that make a copy what its primary says; none if nothing is wrong now.
+fn copy_operations<E: TableEntity>(
+    finding: &Finding,
+    reading: LocalReading,
+) -> Result<Vec<Placed>> {
+    let LocalReading { kind, found, primary, wanted, .. } = reading;
+    Ok(match (kind, wanted, found, primary) {
+        (Some(FindingKind::Missing), Some(copy), _, Some(primary)) => {
+            let insert = Operation::insert(copy.row);
+            let home = StoredAs::Entity(E::SCHEMA, copy.family);
+            vec![touch_primary::<E>(&primary)?, Placed::new(insert, home)]
+        }
+        (Some(FindingKind::Stale), Some(copy), Some(found), _) => {
+            let replace = Operation::replace(copy.row, Condition::for_etag(found.etag()));
+            vec![Placed::new(replace, StoredAs::Entity(E::SCHEMA, copy.family))]
+        }
+        // Only the version of the copy that a whole scan found no owner for.
+        (Some(FindingKind::Orphan), _, Some(found), _)
+            if finding.kind == FindingKind::Orphan
+                && finding.copy_etag.is_some()
+                && found.etag() == finding.copy_etag =>
+        {
+            let (partition_key, row_key) = found.keys();
+            let guard = Condition::for_etag(found.etag());
+            let delete = Operation::delete(partition_key, row_key, guard)?;
+            vec![Placed::new(delete, StoredAs::Framework)]
+        }
+        _ => Vec::new(),
+    })
+}
+
+/// Returns the operations that make a list hold a primary's entry as often as it should; none if
+/// nothing is wrong now.
+fn entry_operations<E: TableEntity>(
+    keys: (&str, &str),
+    finding: &Finding,
+    reading: LocalReading,
+) -> Result<Vec<Placed>> {
+    let (Some(id), Some(kind)) = (&finding.primary, reading.kind) else { return Ok(Vec::new()) };
+    let mut delta = ListDelta::default();
+    let mut operations = Vec::new();
+    match (kind, &reading.primary) {
+        (FindingKind::Missing, Some(primary)) => {
+            operations.push(touch_primary::<E>(primary)?);
+            delta.add.push(id.clone());
+        }
+        (FindingKind::Orphan, _) => delta.remove.push(id.clone()),
+        // Any change of a list leaves every id in it once, also an empty one.
+        (FindingKind::Stale, _) => {}
+        _ => return Ok(Vec::new()),
+    }
+    let changed = delta.operations(keys, reading.list.as_ref())?;
+    operations.extend(changed.into_iter().map(|list| Placed::new(list, StoredAs::Framework)));
+    Ok(operations)
+}

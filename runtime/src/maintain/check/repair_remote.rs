@@ -1,0 +1,40 @@
+//! Repairing remote findings: dirty rows beside the primaries record what may be wrong, as every
+//! writer does, and workers make it what the primaries say. Repair itself writes no remote row.
+
+use std::collections::BTreeMap;
+
+use super::finding::{Finding, FindingKind};
+use crate::{
+    entity::TableEntity,
+    error::Result,
+    maintain::outbox_writer::{DirtyRowWrite, record_dirty_rows},
+    plan::outbox::{CopyAddress, merge_dirty_row},
+    table::Table,
+};
+
+/// Addresses that one dirty row takes from a repair; it has room for some 250. The next check finds
+/// the rest.
+const ADDRESSES_PER_ROW: usize = 100;
+
+/// Records the remote ones of some findings. Returns how many were recorded.
+pub(crate) async fn repair_remote<E: TableEntity>(
+    table: &Table<E>,
+    findings: &[Finding],
+) -> Result<u64> {
+    let mut by_primary: BTreeMap<(&str, &str), Vec<CopyAddress>> = BTreeMap::new();
+    for finding in findings.iter().filter(|finding| finding.kind != FindingKind::Contested) {
+        if let (Some(address), Some(partition_key), Some(primary)) =
+            (&finding.remote_address, &finding.primary_partition_key, &finding.primary)
+        {
+            let addresses = by_primary.entry((partition_key, primary)).or_default();
+            addresses.push(CopyAddress::clone(address));
+        }
+    }
+    let mut rows = Vec::new();
+    for ((partition_key, primary), mut addresses) in by_primary {
+        addresses.truncate(ADDRESSES_PER_ROW);
+        let operation = merge_dirty_row(partition_key, primary, &addresses)?;
+        rows.push(DirtyRowWrite { operation, addresses: addresses.len() });
+    }
+    record_dirty_rows(table, rows).await
+}

@@ -1,0 +1,249 @@
+//! Checks as the user starts them: options, the report, and repair.
+
+use std::{fmt, future::IntoFuture};
+
+use super::{
+    confirm_local::confirm_partition,
+    confirm_remote::RemoteConfirmer,
+    fact::FactReader,
+    finding::{Finding, FindingKind},
+    repair_local::repair_local,
+    repair_remote::repair_remote,
+    scan::{CheckProgress, MAX_UNMATCHED, Scope, UnmatchedScan},
+};
+use crate::{
+    entity::TableEntity,
+    error::Result,
+    table::{
+        Table,
+        job::{JobFuture, Listener},
+    },
+};
+
+/// The findings of a check.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct CheckReport<E> {
+    /// The copies and list entries that differ from what their primaries say.
+    pub findings: Vec<Finding>,
+    /// What was read.
+    pub progress: CheckProgress,
+    table: Table<E>,
+}
+
+impl<E: TableEntity> CheckReport<E> {
+    /// Returns whether every copy and list matches.
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// Repairs the findings under ETags that are read again. Leaves what another writer changed
+    /// meanwhile to the next check. Returns how many findings were repaired or recorded.
+    ///
+    /// Remote copies are not written: a dirty row records that they may be wrong, and a worker
+    /// writes them.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the first error of the backend.
+    pub async fn repair(&self) -> Result<u64> {
+        repair_all(&self.table, &self.findings).await
+    }
+}
+
+impl<E> fmt::Display for CheckReport<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CheckProgress { rows, partitions, pending, .. } = self.progress;
+        write!(f, "read {rows} rows in {partitions} partitions: ")?;
+        let kinds =
+            [FindingKind::Missing, FindingKind::Stale, FindingKind::Orphan, FindingKind::Contested];
+        let mut separator = "";
+        for kind in kinds {
+            let count = self.findings.iter().filter(|finding| finding.kind == kind).count();
+            if count > 0 {
+                write!(f, "{separator}{count} {kind}")?;
+                separator = ", ";
+            }
+        }
+        if self.findings.is_empty() {
+            f.write_str("all copies and lists match")?;
+        }
+        match pending {
+            0 => Ok(()),
+            pending => write!(f, "; {pending} pending"),
+        }
+    }
+}
+
+async fn repair_all<E: TableEntity>(table: &Table<E>, findings: &[Finding]) -> Result<u64> {
+    let mut repaired = repair_remote(table, findings).await?;
+    for finding in findings.iter().filter(|finding| !finding.is_remote()) {
+        repaired += u64::from(repair_local(table, finding).await?);
+    }
+    Ok(repaired)
+}
+
+/// A check that runs when it is awaited. [`repair`](Self::repair) checks and repairs as it goes.
+#[must_use = "a check does nothing until it is awaited"]
+pub struct Check<E> {
+    table: Table<E>,
+    on_progress: Listener<CheckProgress>,
+    max_unmatched: usize,
+    waits: bool,
+}
+
+impl<E> fmt::Debug for Check<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Check").field("table", &self.table).finish_non_exhaustive()
+    }
+}
+
+impl<E: TableEntity> Check<E> {
+    /// Calls `report` after every page.
+    pub fn on_progress(mut self, report: impl Fn(CheckProgress) + Send + Sync + 'static) -> Self {
+        self.on_progress = Listener::new(move |progress| report(*progress));
+        self
+    }
+
+    /// Sets how many facts without a counterpart are kept in memory for one partition, and for all
+    /// remote facts. With more of them, rows are read more than once. For tests.
+    #[doc(hidden)]
+    pub fn unmatched_rows(mut self, rows: usize) -> Self {
+        self.max_unmatched = rows;
+        self
+    }
+
+    /// Does not read remote suspects again, which takes 5 minutes by default. They are counted as
+    /// [`suspects`](CheckProgress::suspects), and none of them is reported or repaired.
+    pub fn without_waiting(mut self) -> Self {
+        self.waits = false;
+        self
+    }
+
+    /// Checks, and calls `each` with every finding as soon as it is certain. Memory stays bounded
+    /// however many there are.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the first error of the backend; with `is_decode` for a primary that does not fit
+    /// its type.
+    pub async fn for_each(self, mut each: impl FnMut(Finding)) -> Result<CheckProgress> {
+        let mut steps = self.steps();
+        while let Some(findings) = steps.next().await? {
+            findings.into_iter().for_each(&mut each);
+        }
+        Ok(steps.scan.progress.counts)
+    }
+
+    /// Checks and repairs as it goes. Returns how many findings were repaired, or recorded for
+    /// workers.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the first error of the backend; with `is_decode` for a primary that does not fit
+    /// its type.
+    pub async fn repair(self) -> Result<u64> {
+        let (mut steps, mut repaired) = (self.steps(), 0);
+        while let Some(findings) = steps.next().await? {
+            repaired += repair_all(&self.table, &findings).await?;
+        }
+        Ok(repaired)
+    }
+
+    fn steps(&self) -> CheckSteps<'_, E> {
+        let reader = FactReader::new(&self.table);
+        let scan = UnmatchedScan::new(reader, self.max_unmatched, self.on_progress.clone());
+        CheckSteps { reader, scan, remote: None, waits: self.waits }
+    }
+}
+
+/// A running check: partition by partition, then all remote copies.
+struct CheckSteps<'t, E> {
+    reader: FactReader<'t, E>,
+    scan: UnmatchedScan<'t, E>,
+    /// The window of remote facts that is being confirmed.
+    remote: Option<RemoteConfirmer<'t, E>>,
+    waits: bool,
+}
+
+impl<E: TableEntity> CheckSteps<'_, E> {
+    /// Returns the findings of the next step. Returns `None` when everything is checked.
+    async fn next(&mut self) -> Result<Option<Vec<Finding>>> {
+        loop {
+            if let Some(remote) = &mut self.remote {
+                if let Some(findings) = remote.next_findings(&mut self.scan.progress).await? {
+                    return Ok(Some(findings));
+                }
+                self.remote = None;
+            }
+            let Some(unmatched) = self.scan.next_unmatched().await? else { return Ok(None) };
+            if let Scope::Partition(partition_key) = &unmatched.scope {
+                let findings = confirm_partition(self.reader, partition_key, &unmatched).await?;
+                return Ok(Some(findings));
+            }
+            self.remote = Some(RemoteConfirmer::new(self.reader, unmatched, self.waits));
+        }
+    }
+}
+
+impl<E: TableEntity> IntoFuture for Check<E> {
+    type Output = Result<CheckReport<E>>;
+    type IntoFuture = JobFuture<CheckReport<E>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let table = self.table.clone();
+            let mut findings = Vec::new();
+            let progress = self.for_each(|finding| findings.push(finding)).await?;
+            Ok(CheckReport { findings, progress, table })
+        })
+    }
+}
+
+impl<E: TableEntity> Table<E> {
+    /// Compares every copy and every list of the entity with the primaries that they follow from.
+    ///
+    /// Scans the table once if everything matches, and every other table with copies. What does not
+    /// match is read again before it is reported, so that a writer at work is never taken for a
+    /// mistake. Remote copies that do not match are read again after
+    /// [`OutboxOptions::FLIGHT`](crate::OutboxOptions), 5 minutes by default. The check waits for
+    /// that once, or once for each 10,000 of them;
+    /// [`without_waiting`](Check::without_waiting) leaves it out.
+    ///
+    /// ```
+    /// use entable::{maintain::FindingKind, prelude::*};
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(
+    ///     name = "Staff",
+    ///     partition_key = "{department}",
+    ///     row_key = "empid_{id:06}",
+    ///     index(ByName, row_key = "name_{name}_{id:06}")
+    /// )]
+    /// pub struct Employee { pub department: String, pub id: u32, pub name: String }
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let client = Client::memory();
+    /// let staff = client.table::<Employee>();
+    /// staff.create().await?;
+    /// staff.insert(&Employee { department: "Sales".into(), id: 223, name: "Jones".into() }).await?;
+    /// // Another program removes a copy.
+    /// client.dynamic("Staff").delete("Sales", "name_Jones_000223", entable::Condition::Any).await?;
+    ///
+    /// let report = staff.check().await?;
+    /// assert_eq!(report.findings[0].kind, FindingKind::Missing);
+    /// assert_eq!(report.to_string(), "read 1 rows in 1 partitions: 1 missing");
+    /// assert_eq!(report.repair().await?, 1);
+    /// assert!(staff.check().await?.is_clean());
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn check(&self) -> Check<E> {
+        Check {
+            table: self.clone(),
+            on_progress: Listener::none(),
+            max_unmatched: MAX_UNMATCHED,
+            waits: true,
+        }
+    }
+}

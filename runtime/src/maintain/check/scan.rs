@@ -1,0 +1,331 @@
+//! Scanning tables for facts without a counterpart: one scan of each table where everything matches.
+//!
+//! Local facts are compared partition by partition, remote facts over all tables. Hashes are removed
+//! as their counterparts come. A scope with too many hashes is compared in several windows: a scan
+//! for each part of the hashes, so that memory stays bounded.
+
+use std::collections::VecDeque;
+
+use super::fact::{Fact, FactReader, Hashes, has_remote_families, tables_of};
+use crate::{
+    access::Keys,
+    backend::Scan,
+    entity::TableEntity,
+    error::Result,
+    filter::Filter,
+    maintain::rows::open_rows,
+    page::Continuation,
+    row::Row,
+    table::{Table, job::Listener},
+};
+
+/// Hashes without a counterpart that a scope keeps in memory, some 16 bytes each.
+pub(crate) const MAX_UNMATCHED: usize = 1_000_000;
+
+/// The most windows: hashes of equal keys agree in 16 bits.
+const MAX_WINDOWS: u64 = 1 << 16;
+
+/// The counts of a check so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct CheckProgress {
+    /// Rows that were read.
+    pub rows: u64,
+    /// Primary entities among them.
+    pub primaries: u64,
+    /// Partitions that are finished.
+    pub partitions: u64,
+    /// Remote copies that did not match and for whose primary the outbox has open work, which workers
+    /// will do.
+    pub pending: u64,
+    /// Remote copies that did not match at the first reading. Those that still do not match 5 minutes
+    /// later are findings.
+    pub suspects: u64,
+}
+
+/// Counts what a check has read, and tells the user.
+pub(crate) struct ProgressMeter {
+    pub(crate) counts: CheckProgress,
+    pub(crate) listener: Listener<CheckProgress>,
+}
+
+impl ProgressMeter {
+    fn add_page(&mut self, rows: usize) {
+        self.counts.rows += u64::try_from(rows).unwrap_or(u64::MAX);
+        self.tell();
+    }
+
+    /// Calls the user's callback.
+    pub(crate) fn tell(&self) {
+        self.listener.tell(|| self.counts);
+    }
+}
+
+/// The rows that facts are compared over.
+#[derive(Debug, Clone)]
+pub(crate) enum Scope {
+    /// The local facts of one partition of the entity's table.
+    Partition(String),
+    /// The remote facts of all tables.
+    Tables(Vec<String>),
+}
+
+/// The part of a scope's hashes with one remainder. A copy and the primary that should have it fall
+/// into one window, because their hashes agree in the bits that the modulus takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Window {
+    modulus: u64,
+    remainder: u64,
+}
+
+impl Window {
+    const WHOLE: Self = Self { modulus: 1, remainder: 0 };
+}
+
+/// The facts of one scope and window that have no counterpart.
+#[derive(Debug)]
+pub(crate) struct Unmatched {
+    pub(crate) scope: Scope,
+    window: Window,
+    hashes: Hashes,
+    limit: usize,
+}
+
+impl Unmatched {
+    fn new(scope: Scope, window: Window, limit: usize) -> Self {
+        Self { scope, window, hashes: Hashes::default(), limit }
+    }
+
+    /// Returns whether facts of this kind are compared in this scope.
+    pub(crate) fn concerns(&self, fact: &Fact<'_>) -> bool {
+        fact.family.is_remote == matches!(self.scope, Scope::Tables(_))
+    }
+
+    /// Returns whether a fact has no counterpart.
+    pub(crate) fn contains(&self, fact: &Fact<'_>) -> bool {
+        self.concerns(fact) && self.hashes.contains(&fact.hash)
+    }
+
+    /// Removes the counterpart of a fact, or keeps the fact until its counterpart comes.
+    fn take(&mut self, fact: &Fact<'_>) {
+        let hash = fact.hash;
+        if !self.concerns(fact) || hash % self.window.modulus != self.window.remainder {
+            return;
+        }
+        if !self.hashes.remove(&hash) {
+            self.hashes.insert(hash);
+        }
+        // Only the first window of a scope sets how many windows there are.
+        let is_first = self.window.remainder == 0;
+        if self.hashes.len() > self.limit && is_first && self.window.modulus < MAX_WINDOWS {
+            self.window.modulus *= 2;
+            let modulus = self.window.modulus;
+            self.hashes.retain(|hash| hash % modulus == 0);
+        }
+    }
+
+    /// Returns the other windows of the scope.
+    fn other_windows(&self) -> impl Iterator<Item = (Scope, Window)> {
+        let Window { modulus, .. } = self.window;
+        (1..modulus).map(move |remainder| (self.scope.clone(), Window { modulus, remainder }))
+    }
+}
+
+/// Reads the rows of a partition, or of several tables, a page at a time.
+pub(crate) struct TablePager {
+    /// The tables that are not finished, the current one last.
+    tables: Vec<String>,
+    filter: Filter,
+    from: Option<Continuation>,
+}
+
+impl TablePager {
+    /// Creates a pager for the rows of a scope of the entity's table.
+    pub(crate) fn new(own_table: &str, scope: &Scope) -> Self {
+        match scope {
+            Scope::Partition(partition_key) => Self {
+                tables: vec![own_table.to_owned()],
+                filter: Keys::partition(partition_key).filter(),
+                from: None,
+            },
+            Scope::Tables(tables) => Self {
+                tables: tables.iter().rev().cloned().collect(),
+                filter: Filter::Constant(true),
+                from: None,
+            },
+        }
+    }
+
+    /// Reads the next page. Returns its table and rows; `None` at the end.
+    pub(crate) async fn next_page<E: TableEntity>(
+        &mut self,
+        table: &Table<E>,
+    ) -> Result<Option<(String, Vec<Row>)>> {
+        while let Some(name) = self.tables.last().cloned() {
+            let from = self.from.take();
+            let filter = &self.filter;
+            let scan = Scan { table: &name, filter, select: None, top: None, from: from.as_ref() };
+            match table.client.store().scan(scan).await {
+                Ok(page) => {
+                    if page.next.is_none() {
+                        self.tables.pop();
+                    }
+                    self.from = page.next;
+                    let rows = open_rows(table, &name, page.rows).await?;
+                    return Ok(Some((name, rows)));
+                }
+                // A table of copies does not exist before its first copy.
+                Err(error) if error.is_table_missing() && name != table.name => {
+                    self.tables.pop();
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Reads every row of a scope once. Calls `each` for every fact, and `on_page` with the number of
+/// rows of every page.
+pub(crate) async fn scan<E: TableEntity>(
+    reader: FactReader<'_, E>,
+    scope: &Scope,
+    mut on_page: impl FnMut(usize),
+    mut each: impl FnMut(&Fact<'_>),
+) -> Result<()> {
+    let mut pager = TablePager::new(&reader.table.name, scope);
+    let tokens = reader.table.tokens().await?;
+    while let Some((name, rows)) = pager.next_page(reader.table).await? {
+        for row in &rows {
+            reader.read(&name, row, &tokens, &mut each)?;
+        }
+        on_page(rows.len());
+    }
+    Ok(())
+}
+
+/// Scans the tables of an entity, scope by scope, for facts without a counterpart.
+pub(crate) struct UnmatchedScan<'t, E> {
+    reader: FactReader<'t, E>,
+    /// Hashes that a scope may keep in memory.
+    limit: usize,
+    /// Pages of the first scan of the entity's table.
+    own_rows: TablePager,
+    /// Rows of the last page that are not read for facts yet.
+    buffered: VecDeque<Row>,
+    /// Parts of finished scopes that are still to be compared.
+    windows: Vec<(Scope, Window)>,
+    /// The remote facts of the rows so far; `None` if the entity has no remote copies, or when they
+    /// are compared.
+    remote: Option<Unmatched>,
+    pub(crate) progress: ProgressMeter,
+}
+
+impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
+    /// Creates a scan that keeps up to `limit` hashes of a scope in memory.
+    pub(crate) fn new(
+        reader: FactReader<'t, E>,
+        limit: usize,
+        listener: Listener<CheckProgress>,
+    ) -> Self {
+        let own = Scope::Tables(vec![reader.table.name.to_string()]);
+        let all = Scope::Tables(tables_of(reader.table));
+        Self {
+            own_rows: TablePager::new(&reader.table.name, &own),
+            remote: has_remote_families(E::SCHEMA)
+                .then(|| Unmatched::new(all, Window::WHOLE, limit)),
+            reader,
+            limit,
+            buffered: VecDeque::new(),
+            windows: Vec::new(),
+            progress: ProgressMeter { counts: CheckProgress::default(), listener },
+        }
+    }
+
+    /// Returns the facts without a counterpart of the next scope and window that has any. Returns
+    /// `None` when every scope is compared.
+    pub(crate) async fn next_unmatched(&mut self) -> Result<Option<Unmatched>> {
+        loop {
+            let unmatched = if let Some((scope, window)) = self.windows.pop() {
+                self.scan_window(scope, window).await?
+            } else if let Some(unmatched) = self.scan_partition().await? {
+                unmatched
+            } else if let Some(remote) = self.remote.take() {
+                self.scan_other_tables(remote).await?
+            } else {
+                return Ok(None);
+            };
+            if !unmatched.hashes.is_empty() {
+                return Ok(Some(unmatched));
+            }
+        }
+    }
+
+    /// Reads the next partition of the entity's table: its local facts, and its part of the remote
+    /// ones.
+    async fn scan_partition(&mut self) -> Result<Option<Unmatched>> {
+        let Some(first) = self.next_row().await? else { return Ok(None) };
+        let tokens = self.reader.table.tokens().await?;
+        let scope = Scope::Partition(first.partition_key().to_owned());
+        let partition = first.key_bytes().map(|(partition, _)| partition.to_vec());
+        let mut unmatched = Unmatched::new(scope, Window::WHOLE, self.limit);
+        let mut row = Some(first);
+        while let Some(current) = row {
+            if current.key_bytes().map(|(partition, _)| partition) != partition.as_deref() {
+                self.buffered.push_front(current);
+                break;
+            }
+            let remote = &mut self.remote;
+            let mut take = |fact: &Fact<'_>| {
+                unmatched.take(fact);
+                if let Some(remote) = remote {
+                    remote.take(fact);
+                }
+            };
+            let table = &self.reader.table.name;
+            let is_primary = self.reader.read(table, &current, &tokens, &mut take)?;
+            self.progress.counts.primaries += u64::from(is_primary);
+            row = self.next_row().await?;
+        }
+        self.windows.extend(unmatched.other_windows());
+        self.progress.counts.partitions += 1;
+        Ok(Some(unmatched))
+    }
+
+    /// Reads the tables beside the entity's own for the first window of remote facts.
+    async fn scan_other_tables(&mut self, mut remote: Unmatched) -> Result<Unmatched> {
+        let others = match &remote.scope {
+            Scope::Tables(tables) => Scope::Tables(tables.iter().skip(1).cloned().collect()),
+            Scope::Partition(_) => Scope::Tables(Vec::new()),
+        };
+        let progress = &mut self.progress;
+        scan(self.reader, &others, |rows| progress.add_page(rows), |fact| remote.take(fact))
+            .await?;
+        self.windows.extend(remote.other_windows());
+        Ok(remote)
+    }
+
+    /// Reads a scope again for another window.
+    async fn scan_window(&mut self, scope: Scope, window: Window) -> Result<Unmatched> {
+        let mut unmatched = Unmatched::new(scope.clone(), window, self.limit);
+        let progress = &mut self.progress;
+        let counts_rows = matches!(scope, Scope::Tables(_));
+        let on_page = |rows| {
+            if counts_rows {
+                progress.add_page(rows);
+            }
+        };
+        scan(self.reader, &scope, on_page, |fact| unmatched.take(fact)).await?;
+        Ok(unmatched)
+    }
+
+    async fn next_row(&mut self) -> Result<Option<Row>> {
+        while self.buffered.is_empty() {
+            let page = self.own_rows.next_page(self.reader.table).await?;
+            let Some((_, rows)) = page else { return Ok(None) };
+            self.progress.add_page(rows.len());
+            self.buffered.extend(rows);
+        }
+        Ok(self.buffered.pop_front())
+    }
+}

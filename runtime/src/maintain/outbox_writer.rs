@@ -1,0 +1,65 @@
+//! Recording work for the outbox's workers: dirty rows beside primaries name the remote copies and
+//! lists that may be wrong.
+
+use crate::{
+    batch::Operation,
+    entity::TableEntity,
+    error::Result,
+    limits::BATCH_OPERATIONS,
+    outbox::registration,
+    table::{
+        Table,
+        bulk::group_writer::{Attempt, GroupWriter, gather, write_groups},
+    },
+};
+
+/// Addresses in the dirty rows of one transaction, some KiB each at most: a request has 4 MiB.
+const ADDRESSES_PER_TRANSACTION: usize = 1_000;
+
+/// A write of one dirty row.
+pub(crate) struct DirtyRowWrite {
+    pub(crate) operation: Operation,
+    /// Copies and lists that the dirty row names.
+    pub(crate) addresses: usize,
+}
+
+/// Writes dirty rows, which are in the order of their partitions, in transactions of up to 99 and the
+/// fence. Returns how many addresses they name.
+pub(crate) async fn record_dirty_rows<E: TableEntity>(
+    table: &Table<E>,
+    rows: impl IntoIterator<Item = DirtyRowWrite>,
+) -> Result<u64> {
+    let groups = gather(rows, |group: &[DirtyRowWrite], row| {
+        let partition_of = |row: &DirtyRowWrite| row.operation.row().partition_key().to_owned();
+        let addresses: usize = group.iter().map(|row| row.addresses).sum();
+        group.first().map(partition_of) == Some(partition_of(row))
+            && group.len() + 1 < BATCH_OPERATIONS
+            && addresses < ADDRESSES_PER_TRANSACTION
+    });
+    let mut writer = DirtyRowWriter { table, recorded: 0 };
+    write_groups(&mut writer, &table.client.store().random, groups).await?;
+    Ok(writer.recorded)
+}
+
+struct DirtyRowWriter<'t, E> {
+    table: &'t Table<E>,
+    recorded: u64,
+}
+
+impl<E: TableEntity> GroupWriter for DirtyRowWriter<'_, E> {
+    type Group = Vec<DirtyRowWrite>;
+
+    async fn attempt(&mut self, group: Self::Group) -> Result<Attempt<Self::Group>> {
+        let table = self.table;
+        let operations = group.iter().map(|row| row.operation.clone()).collect();
+        match registration::record(table.client.outbox(), &table.name, operations).await {
+            Ok(_) => {
+                let addresses = group.iter().map(|row| row.addresses).sum::<usize>();
+                self.recorded += u64::try_from(addresses).unwrap_or(u64::MAX);
+                Ok(Attempt::Done)
+            }
+            Err(error) if error.is_too_large() && group.len() > 1 => Ok(Attempt::TooLarge(group)),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Rebuilding an index or list in the primaries' partition: transactions that hold each primary to
+//! the ETag that was read and write its copy or list entry.
+
+use std::collections::BTreeMap;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+
+use super::report::RebuildReport;
+use crate::{
+    address::RowAt,
+    batch::Operation,
+    entity::{EntityRows, TableEntity},
+    error::{Error, Result},
+    key::Family,
+    limits::BATCH_OPERATIONS,
+    maintain::{
+        check::Finding,
+        rows::{derive, read_row, touch_primary},
+    },
+    plan::{ListDelta, StoredAs, StoredList, Tokens},
+    row::Row,
+    store::{lists::read_list, sealing::plan::Placed},
+    table::{
+        Table,
+        bulk::group_writer::{Attempt, GroupWriter, gather},
+    },
+};
+
+/// Rows that are read at a time.
+const READERS: usize = 32;
+
+/// What a primary should have in the index.
+#[derive(Debug, Clone)]
+enum IndexRow {
+    Copy(Row),
+    /// An entry in the list whose first row has this RowKey.
+    ListEntry(String),
+}
+
+/// A primary, and what it should have in the index.
+#[derive(Debug, Clone)]
+pub(crate) struct IndexedPrimary {
+    primary: Row,
+    index_row: IndexRow,
+}
+
+impl IndexedPrimary {
+    /// Returns what a primary should have in the index; `None` if nothing.
+    pub(crate) fn derive<E: TableEntity>(
+        family: &'static Family,
+        primary: &Row,
+        tokens: &Tokens,
+    ) -> Result<Option<Self>> {
+        let Some(EntityRows { local_copies, local_list_entries, .. }) =
+            derive::<E>(primary, tokens)?
+        else {
+            return Ok(None);
+        };
+        let copy = local_copies.into_iter().find(|copy| copy.family.name == family.name);
+        let entry = local_list_entries.into_iter().find(|entry| entry.family.name == family.name);
+        let index_row = match (copy, entry) {
+            (Some(copy), _) => IndexRow::Copy(copy.row),
+            (None, Some(entry)) => IndexRow::ListEntry(entry.row_key),
+            (None, None) => return Ok(None),
+        };
+        Ok(Some(Self { primary: primary.clone(), index_row }))
+    }
+
+    /// Reads the primary again. Returns `None` if it should have nothing in the index now.
+    async fn read_again<E: TableEntity>(
+        &self,
+        table: &Table<E>,
+        family: &'static Family,
+    ) -> Result<Option<Self>> {
+        match read_row(table, row_at(table, &self.primary)).await? {
+            Some(primary) => Self::derive::<E>(family, &primary, &table.tokens().await?),
+            None => Ok(None),
+        }
+    }
+
+    /// Reads what is stored under the key of the copy.
+    async fn read_copy<E: TableEntity>(&self, table: &Table<E>) -> Result<Option<Row>> {
+        match &self.index_row {
+            IndexRow::Copy(copy) => read_row(table, row_at(table, copy)).await,
+            IndexRow::ListEntry(_) => Ok(None),
+        }
+    }
+
+    fn is_copied_as(&self, found: &Row) -> bool {
+        matches!(&self.index_row, IndexRow::Copy(copy) if copy.has_same_content(found))
+    }
+
+    fn is_in(&self, lists: &Lists) -> bool {
+        match &self.index_row {
+            IndexRow::Copy(_) => false,
+            IndexRow::ListEntry(head) => lists
+                .get(head)
+                .and_then(Option::as_ref)
+                .is_some_and(|list| list.ids.iter().any(|id| id == self.primary.row_key())),
+        }
+    }
+
+    /// Returns the RowKey that is written beside the primary.
+    fn index_row_key(&self) -> &str {
+        match &self.index_row {
+            IndexRow::Copy(copy) => copy.row_key(),
+            IndexRow::ListEntry(head) => head,
+        }
+    }
+}
+
+/// Returns the address of a row of the entity's table.
+fn row_at<'r, E>(table: &'r Table<E>, row: &'r Row) -> RowAt<'r> {
+    RowAt::new(&table.name, row.partition_key(), row.row_key())
+}
+
+/// Gathers primaries into groups of one partition. Two primaries with one copy go to two groups, so
+/// that the second finds the copy of the first.
+pub(crate) fn group_primaries(primaries: Vec<IndexedPrimary>) -> Vec<Vec<IndexedPrimary>> {
+    gather(primaries, |group: &[IndexedPrimary], next| {
+        let first = group.first().map(|other| other.primary.partition_key());
+        let is_copy = matches!(next.index_row, IndexRow::Copy(_));
+        let has_key = |key: &str| group.iter().any(|other| other.index_row_key() == key);
+        first == Some(next.primary.partition_key())
+            // Each primary takes two operations.
+            && group.len() < BATCH_OPERATIONS / 2
+            && !(is_copy && has_key(next.index_row_key()))
+    })
+}
+
+/// Lists by the RowKey of their first row; `None` if the list does not exist.
+type Lists = BTreeMap<String, Option<StoredList>>;
+
+/// What an operation of a transaction writes.
+#[derive(Debug, Clone, Copy)]
+enum Role {
+    Primary,
+    Copy,
+    List,
+}
+
+/// Writes groups of primaries with their copies or list entries, and counts them in a report.
+pub(crate) struct RebuildWriter<'r, E> {
+    pub(crate) table: &'r Table<E>,
+    pub(crate) family: &'static Family,
+    pub(crate) report: &'r mut RebuildReport,
+}
+
+impl<E: TableEntity> GroupWriter for RebuildWriter<'_, E> {
+    type Group = Vec<IndexedPrimary>;
+
+    async fn attempt(&mut self, mut group: Self::Group) -> Result<Attempt<Self::Group>> {
+        let lists = self.read_lists(&group).await?;
+        group.retain(|primary| !primary.is_in(&lists));
+        if group.is_empty() {
+            return Ok(Attempt::Done);
+        }
+        let (operations, roles) = self.operations(&group, &lists)?;
+        if operations.len() > BATCH_OPERATIONS && group.len() > 1 {
+            return Ok(Attempt::TooLarge(group));
+        }
+        match self.table.client.store().write(&self.table.name, operations).await {
+            Ok(_) => {
+                self.report.written += u64::try_from(group.len()).unwrap_or(u64::MAX);
+                Ok(Attempt::Done)
+            }
+            Err(error) if error.is_too_large() && group.len() > 1 => Ok(Attempt::TooLarge(group)),
+            Err(error) => {
+                let role = error.failed_index().and_then(|at| roles.get(at)).copied();
+                self.left_after_race(error, role, group).await.map(Attempt::LostRace)
+            }
+        }
+    }
+}
+
+impl<E: TableEntity> RebuildWriter<'_, E> {
+    async fn read_lists(&self, group: &[IndexedPrimary]) -> Result<Lists> {
+        let mut heads: BTreeMap<String, String> = BTreeMap::new();
+        for IndexedPrimary { primary, index_row } in group {
+            if let IndexRow::ListEntry(head) = index_row {
+                heads.insert(head.clone(), primary.partition_key().to_owned());
+            }
+        }
+        let table = self.table;
+        stream::iter(heads)
+            .map(|(head, partition_key)| async move {
+                let store = table.client.store();
+                let list = read_list(store, &table.name, &partition_key, &head).await?;
+                Ok((head, list))
+            })
+            .buffered(READERS)
+            .try_collect()
+            .await
+    }
+
+    /// Returns the operations of a transaction, and what each of them writes.
+    fn operations(
+        &self,
+        group: &[IndexedPrimary],
+        lists: &Lists,
+    ) -> Result<(Vec<Placed>, Vec<Role>)> {
+        let (mut operations, mut roles) = (Vec::new(), Vec::new());
+        for IndexedPrimary { primary, .. } in group {
+            operations.push(touch_primary::<E>(primary)?);
+            roles.push(Role::Primary);
+        }
+        let mut deltas: BTreeMap<&str, ListDelta> = BTreeMap::new();
+        for IndexedPrimary { primary, index_row } in group {
+            match index_row {
+                IndexRow::Copy(copy) => {
+                    let insert = Operation::insert(copy.clone());
+                    operations.push(Placed::new(insert, StoredAs::Entity(E::SCHEMA, self.family)));
+                    roles.push(Role::Copy);
+                }
+                IndexRow::ListEntry(head) => {
+                    deltas.entry(head).or_default().add.push(primary.row_key().to_owned());
+                }
+            }
+        }
+        let partition_key = group.first().map_or("", |first| first.primary.partition_key());
+        for (head, delta) in deltas {
+            let current = lists.get(head).and_then(Option::as_ref);
+            for operation in delta.operations((partition_key, head), current)? {
+                operations.push(Placed::new(operation, StoredAs::Framework));
+                roles.push(Role::List);
+            }
+        }
+        Ok((operations, roles))
+    }
+
+    /// Returns what is left to write after another writer was first. Fails if the error is of another
+    /// kind.
+    async fn left_after_race(
+        &mut self,
+        error: Error,
+        role: Option<Role>,
+        group: Vec<IndexedPrimary>,
+    ) -> Result<Vec<IndexedPrimary>> {
+        let is_race = error.is_not_found() || error.is_conflict() || error.is_precondition_failed();
+        let is_race = is_race && !error.is_table_missing();
+        match role {
+            Some(Role::Primary) if is_race => self.read_primaries_again(group).await,
+            Some(Role::Copy) if error.is_conflict() => self.drop_existing_copies(group).await,
+            // The next attempt reads the list again.
+            Some(Role::List) if is_race => Ok(group),
+            _ => Err(error),
+        }
+    }
+
+    async fn read_primaries_again(
+        &self,
+        group: Vec<IndexedPrimary>,
+    ) -> Result<Vec<IndexedPrimary>> {
+        let (table, family) = (self.table, self.family);
+        let primaries: Vec<Option<IndexedPrimary>> = stream::iter(group)
+            .map(|primary| async move { primary.read_again(table, family).await })
+            .buffered(READERS)
+            .try_collect()
+            .await?;
+        Ok(primaries.into_iter().flatten().collect())
+    }
+
+    /// Leaves out the primaries whose copy exists. A copy that holds something else, although its
+    /// primary did not change, becomes a finding.
+    async fn drop_existing_copies(
+        &mut self,
+        group: Vec<IndexedPrimary>,
+    ) -> Result<Vec<IndexedPrimary>> {
+        let table = self.table;
+        let read: Vec<(IndexedPrimary, Option<Row>)> = stream::iter(group)
+            .map(|primary| async move {
+                let found = primary.read_copy(table).await?;
+                Ok::<_, Error>((primary, found))
+            })
+            .buffered(READERS)
+            .try_collect()
+            .await?;
+        let mut left = Vec::new();
+        for (before, found) in read {
+            let Some(found) = found else {
+                left.push(before);
+                continue;
+            };
+            if before.is_copied_as(&found) {
+                continue;
+            }
+            match before.read_again(table, self.family).await? {
+                Some(now) if now.primary.etag() == before.primary.etag() => {
+                    let primary = before.primary.row_key();
+                    let finding =
+                        Finding::stale_local_copy(self.family, &table.name, &found, primary);
+                    self.report.findings.push(finding);
+                }
+                now => left.extend(now),
+            }
+        }
+        Ok(left)
+    }
+}

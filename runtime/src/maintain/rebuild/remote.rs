@@ -1,0 +1,49 @@
+//! Rebuilding a remote index or list: dirty rows beside the primaries name its copies, and workers
+//! write them.
+
+use crate::{
+    entity::{EntityRows, Schema, TableEntity},
+    error::Result,
+    key::{Family, FamilyKind},
+    maintain::{
+        outbox_writer::{DirtyRowWrite, record_dirty_rows},
+        rows::derive,
+    },
+    plan::outbox::DirtyRow,
+    row::Row,
+    table::Table,
+};
+
+/// Records the copies or list entries that some primaries should have in an index. Returns how many
+/// there are.
+pub(crate) async fn record_primaries<E: TableEntity>(
+    table: &Table<E>,
+    family: &'static Family,
+    primaries: &[&Row],
+) -> Result<u64> {
+    let tokens = table.tokens().await?;
+    let mut rows = Vec::new();
+    for primary in primaries {
+        let Some(derived) = derive::<E>(primary, &tokens)? else { continue };
+        if let Some(dirty) = dirty_row(E::SCHEMA, &table.name, primary, &derived, family) {
+            rows.push(DirtyRowWrite { operation: dirty.insert(true)?, addresses: 1 });
+        }
+    }
+    record_dirty_rows(table, rows).await
+}
+
+/// Returns the dirty row that names what a primary should have in an index or list, if anything.
+fn dirty_row(
+    schema: &'static Schema,
+    table: &str,
+    primary: &Row,
+    rows: &EntityRows,
+    family: &'static Family,
+) -> Option<DirtyRow> {
+    if family.kind == FamilyKind::List {
+        let list = rows.remote_lists.iter().find(|list| list.family.index == family.index)?;
+        return Some(DirtyRow::for_list(schema, table, primary, list));
+    }
+    let copy = rows.remote_copies.iter().find(|copy| copy.family.index == family.index)?;
+    DirtyRow::for_copy(schema, table, primary, copy)
+}

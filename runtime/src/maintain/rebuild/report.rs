@@ -1,0 +1,39 @@
+//! The progress and the report of a rebuild.
+
+use crate::{maintain::check::Finding, page::Cursor};
+
+/// The counts of a rebuild so far.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct RebuildProgress {
+    /// Primary entities that were read.
+    pub primaries: u64,
+    /// Copies or list entries that were written, or recorded for workers.
+    pub written: u64,
+    /// The cursor that [`Rebuild::from`](super::Rebuild::from) continues from; everything before it
+    /// is committed. `None` at the end.
+    pub cursor: Option<Cursor>,
+}
+
+/// The result of a rebuild.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct RebuildReport {
+    /// Primary entities that were read.
+    pub primaries: u64,
+    /// Copies or list entries that were written, or recorded for workers.
+    pub written: u64,
+    /// Primaries of older versions, which do not have the index.
+    /// [`upgrade_all`](crate::Table::upgrade_all) brings them into it.
+    pub older: u64,
+    /// Copies that hold something else than a primary says. They are left as they are; a check tells
+    /// a stale copy from one that several entities should have.
+    pub findings: Vec<Finding>,
+}
+
+impl RebuildReport {
+    /// Returns whether every entity is in the index.
+    pub fn is_complete(&self) -> bool {
+        self.findings.is_empty() && self.older == 0
+    }
+}

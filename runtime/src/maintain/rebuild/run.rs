@@ -1,0 +1,180 @@
+//! Rebuilds as the user starts them: options, and the scan of the primaries.
+
+use std::{fmt, future::IntoFuture};
+
+use super::{
+    local::{IndexedPrimary, RebuildWriter, group_primaries},
+    remote::record_primaries,
+    report::{RebuildProgress, RebuildReport},
+};
+use crate::{
+    entity::{PathBuilder, RowKind, RowVersion, Stored, TableEntity},
+    error::Result,
+    key::{Family, FamilyKind, stable_hash},
+    page::Cursor,
+    query::build::Query,
+    row::Row,
+    table::{
+        Table,
+        bulk::group_writer::write_groups,
+        job::{JobFuture, Listener},
+    },
+};
+
+/// A rebuild of one index or list, which runs when it is awaited.
+#[must_use = "a rebuild does nothing until it is awaited"]
+pub struct Rebuild<E> {
+    table: Table<E>,
+    family: &'static Family,
+    from: Option<Cursor>,
+    page_size: Option<u32>,
+    on_progress: Listener<RebuildProgress>,
+}
+
+impl<E> fmt::Debug for Rebuild<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rebuild")
+            .field("table", &self.table)
+            .field("index", &self.family.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<E: TableEntity> Rebuild<E> {
+    /// Continues an earlier rebuild of the same index from a cursor of its progress.
+    pub fn from(mut self, cursor: Cursor) -> Self {
+        self.from = Some(cursor);
+        self
+    }
+
+    /// Sets how many primaries are read per request, 1 to 1,000.
+    pub fn page_size(mut self, primaries: u32) -> Self {
+        self.page_size = Some(primaries);
+        self
+    }
+
+    /// Calls `report` after every page, when everything that it counts is committed.
+    pub fn on_progress(
+        mut self,
+        report: impl Fn(&RebuildProgress) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_progress = Listener::new(report);
+        self
+    }
+
+    async fn run(self) -> Result<RebuildReport> {
+        let mut report = RebuildReport::default();
+        if self.family.kind == FamilyKind::Primary {
+            return Ok(report);
+        }
+        let query = self.primaries();
+        let mut cursor = self.from.clone().map(|cursor| self.convert_cursor(cursor));
+        loop {
+            let page = query.page(cursor).await?;
+            report.primaries += u64::try_from(page.items.len()).unwrap_or(u64::MAX);
+            let older = page.items.iter().filter(|stored| self.lacks_index(stored.row()));
+            report.older += u64::try_from(older.count()).unwrap_or(u64::MAX);
+            self.write_page(&page.items, &mut report).await?;
+            cursor = page.next;
+            self.on_progress.tell(|| RebuildProgress {
+                primaries: report.primaries,
+                written: report.written,
+                cursor: cursor.clone().map(|cursor| self.convert_cursor(cursor)),
+            });
+            if cursor.is_none() {
+                return Ok(report);
+            }
+        }
+    }
+
+    /// Writes what the primaries of a page should have in the index, or records it for workers.
+    async fn write_page(&self, page: &[Stored<E>], report: &mut RebuildReport) -> Result<()> {
+        let (table, family) = (&self.table, self.family);
+        if family.is_remote {
+            let primaries: Vec<&Row> = page.iter().map(Stored::row).collect();
+            report.written += record_primaries(table, family, &primaries).await?;
+            return Ok(());
+        }
+        let tokens = table.tokens().await?;
+        let primaries = page
+            .iter()
+            .filter_map(|stored| {
+                IndexedPrimary::derive::<E>(family, stored.row(), &tokens).transpose()
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let mut writer = RebuildWriter { table, family, report };
+        let groups = group_primaries(primaries);
+        let written = write_groups(&mut writer, &table.client.store().random, groups).await;
+        written.map_err(|error| error.in_table(&table.name))
+    }
+
+    /// Returns whether a primary is of an older version that does not have the index.
+    fn lacks_index(&self, primary: &Row) -> bool {
+        let schema = E::SCHEMA;
+        let kind = schema.primary().and_then(|family| schema.kind_of(primary, Some(family)));
+        match kind {
+            Ok(RowKind::Primary(RowVersion::Known(writer))) => {
+                writer.version != schema.version
+                    && writer.families.iter().all(|family| family.name != self.family.name)
+            }
+            Ok(RowKind::Primary(RowVersion::Unknown(_))) => true,
+            _ => false,
+        }
+    }
+
+    fn primaries(&self) -> Query<E, Stored<E>> {
+        let query = self.table.query(E::scan());
+        match self.page_size {
+            Some(rows) => query.page_size(rows),
+            None => query,
+        }
+    }
+
+    /// Converts a cursor of the scan into one of this rebuild, and back.
+    // The rebuilds of all indexes run one query, so the index goes into the fingerprint: continuing
+    // with the cursor of another index would leave entities out.
+    fn convert_cursor(&self, cursor: Cursor) -> Cursor {
+        let index = stable_hash(self.family.name.as_bytes());
+        Cursor { fingerprint: cursor.fingerprint ^ index, ..cursor }
+    }
+}
+
+impl<E: TableEntity> IntoFuture for Rebuild<E> {
+    type Output = Result<RebuildReport>;
+    type IntoFuture = JobFuture<RebuildReport>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}
+
+impl<E: TableEntity> Table<E> {
+    /// Writes the copies of an index, or the entries of its lists, for entities that exist already.
+    /// The copies of a remote index are recorded in the outbox, and workers write them: the index is
+    /// complete when the outbox has no open work.
+    ///
+    /// First let every writer run a program that declares the index: what they write from then on
+    /// is in it. Then rebuild, while they write. Until the rebuild is done, reads through the index
+    /// miss entities. Each page of entities is committed in transactions that hold every primary to
+    /// the ETag that was read, so their ETags change. An interrupted rebuild continues
+    /// [`from`](Rebuild::from) the last cursor of its progress.
+    ///
+    /// ```ignore
+    /// let report = staff.rebuild(Employee::by_name()).on_progress(|p| save(&p.cursor)).await?;
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails with the first error of the backend; with `is_decode` for a primary that does not fit
+    /// its type, with `is_invalid_cursor` for the cursor of another rebuild, with `is_contended` if
+    /// one group of entities lost 16 races against other writers.
+    pub fn rebuild(&self, path: impl PathBuilder<Entity = E>) -> Rebuild<E> {
+        Rebuild {
+            table: self.clone(),
+            family: path.family(),
+            from: None,
+            page_size: None,
+            on_progress: Listener::none(),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Filters that let the store find the rows to be encrypted again.
+
+use crate::{
+    edm::Value,
+    entity::{Discriminator, SEAL, Schema},
+    filter::Filter,
+    key::FamilyKind,
+    seal::{KeyId, envelope_range},
+};
+
+/// Returns a filter for primaries and copies of the entity in all versions. `None` if their type is
+/// not a property.
+pub(super) fn rows_of_type(schema: &'static Schema) -> Option<Filter> {
+    let Discriminator::Property(name) = schema.discriminator else { return None };
+    let markers = schema.versions().flat_map(|version| {
+        let kept = version.families.iter().filter(|family| family.kind != FamilyKind::List);
+        kept.map(|family| Filter::eq(name, family.marker))
+    });
+    Some(Filter::any(markers))
+}
+
+/// Returns a filter for rows with a declared property that is encrypted with one of `keys`.
+pub(super) fn encrypted_with(schema: &'static Schema, keys: &[KeyId]) -> Filter {
+    let columns = schema.sealed_columns();
+    let seal = schema.sealed.then_some(SEAL);
+    let names = columns.iter().map(|column| &*column.name).chain(seal);
+    let each = names.flat_map(|name| {
+        keys.iter().map(move |key| {
+            let (mut from, mut to) = envelope_range(*key);
+            if name == SEAL {
+                for bound in [&mut from, &mut to] {
+                    // A seal begins as the envelope of a value does, but for its second byte.
+                    if let Some(byte) = bound.get_mut(1) {
+                        *byte = 0x5e;
+                    }
+                }
+            }
+            Filter::ge(name, Value::Binary(from.into()))
+                & Filter::lt(name, Value::Binary(to.into()))
+        })
+    });
+    Filter::any(each)
+}

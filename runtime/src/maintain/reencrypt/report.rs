@@ -1,0 +1,57 @@
+//! The progress and the report of a re-encryption.
+
+use crate::{error::Error, page::Cursor, row::Row};
+
+/// The counts of a re-encryption so far.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct ReencryptProgress {
+    /// Rows that were read, copies included.
+    pub rows: u64,
+    /// Rows that were encrypted again.
+    pub rewritten: u64,
+    /// The cursor that [`Reencrypt::resume`](super::Reencrypt::resume) continues from. `None` at the
+    /// end.
+    pub cursor: Option<Cursor>,
+}
+
+/// A row that was not encrypted again.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Unsealed {
+    /// The PartitionKey of the row.
+    pub partition_key: String,
+    /// The RowKey of the row.
+    pub row_key: String,
+    /// Why it was not encrypted again.
+    pub error: Error,
+}
+
+impl Unsealed {
+    /// Creates the report of a row that stays as it is because of `error`.
+    pub(super) fn new(row: &Row, error: Error) -> Self {
+        let (partition_key, row_key) = row.keys();
+        Self { partition_key: partition_key.to_owned(), row_key: row_key.to_owned(), error }
+    }
+}
+
+/// The result of a re-encryption.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ReencryptReport {
+    /// Rows that were read, copies included.
+    pub rows: u64,
+    /// Rows that were encrypted again.
+    pub rewritten: u64,
+    /// Rows that stay as they are: they cannot be decrypted, their keys are unavailable, or they are
+    /// too large when encrypted.
+    pub failed: Vec<Unsealed>,
+}
+
+impl ReencryptReport {
+    /// Returns whether no row was left as it was. Then nothing needs the earlier key any more, if
+    /// every writer used the new one before the re-encryption began.
+    pub fn is_complete(&self) -> bool {
+        self.failed.is_empty()
+    }
+}

@@ -1,0 +1,129 @@
+//! Writing rows again: what is done to each row, and the transactions of one partition each.
+
+#[cfg(feature = "legacy-encryption")]
+use std::sync::Arc;
+
+#[cfg(feature = "legacy-encryption")]
+use super::legacy::{convert_row, legacy_rows};
+use super::{
+    filter::rows_of_type,
+    report::{ReencryptReport, Unsealed},
+};
+#[cfg(feature = "legacy-encryption")]
+use crate::seal::legacy::LegacyKeys;
+use crate::{
+    address::RowAt,
+    entity::TableEntity,
+    error::{Error, Result},
+    filter::Filter,
+    limits::BATCH_OPERATIONS,
+    row::Row,
+    store::sealing::plan::Placed,
+    table::{
+        Table,
+        bulk::group_writer::{Attempt, GroupWriter, gather},
+    },
+};
+
+/// What is done to each row.
+#[derive(Clone)]
+pub(super) enum Conversion {
+    /// Encrypts values that are not encrypted with the keys in use.
+    CurrentKeys,
+    /// Decrypts the format of an earlier library and encrypts in this crate's.
+    #[cfg(feature = "legacy-encryption")]
+    FromLegacy(Arc<LegacyKeys>),
+}
+
+impl Conversion {
+    /// Returns a filter for the rows that may have to be written.
+    pub(super) fn filter<E: TableEntity>(&self) -> Option<Filter> {
+        match self {
+            Self::CurrentKeys => rows_of_type(E::SCHEMA),
+            // These rows may have no type.
+            #[cfg(feature = "legacy-encryption")]
+            Self::FromLegacy(_) => Some(legacy_rows()),
+        }
+    }
+
+    /// Returns the write that a row of the table named `at_table` needs; `None` if it needs none.
+    async fn rewrite<E: TableEntity>(&self, table: &Table<E>, row: &Row) -> Result<Option<Placed>> {
+        match self {
+            Self::CurrentKeys => {
+                let vault = &table.client.store().sealing;
+                vault.sealing_update(&table.name, E::SCHEMA, row).await
+            }
+            #[cfg(feature = "legacy-encryption")]
+            Self::FromLegacy(keys) => convert_row(table, keys, row).await,
+        }
+    }
+}
+
+/// Gathers rows into groups of one partition, as many rows as a transaction takes.
+pub(super) fn group_rows(rows: Vec<Row>) -> Vec<Vec<Row>> {
+    gather(rows, |group: &[Row], row| {
+        group.first().map(Row::partition_key) == Some(row.partition_key())
+            && group.len() < BATCH_OPERATIONS
+    })
+}
+
+/// Writes groups of rows of one table, each under the ETag that was read, and counts them in a report.
+pub(super) struct ReencryptWriter<'r, E> {
+    pub(super) table: &'r Table<E>,
+    pub(super) conversion: &'r Conversion,
+    /// The table of the rows, which for copies may be another one than the entity's.
+    pub(super) at_table: &'r str,
+    pub(super) report: &'r mut ReencryptReport,
+}
+
+impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
+    type Group = Vec<Row>;
+
+    async fn attempt(&mut self, group: Vec<Row>) -> Result<Attempt<Vec<Row>>> {
+        let mut operations: Vec<Placed> = Vec::new();
+        let mut rows: Vec<Row> = Vec::new();
+        for row in group {
+            match self.conversion.rewrite(self.table, &row).await {
+                Ok(None) => {}
+                Ok(Some(operation)) => {
+                    operations.push(operation);
+                    rows.push(row);
+                }
+                Err(error) if concerns_one_row(&error) => {
+                    let error = error.in_table(self.at_table);
+                    self.report.failed.push(Unsealed::new(&row, error));
+                }
+                Err(error) => return Err(error.in_table(self.at_table)),
+            }
+        }
+        let store = self.table.client.store();
+        let error = match store.write(self.at_table, operations).await {
+            Ok(_) => {
+                self.report.rewritten += u64::try_from(rows.len()).unwrap_or(u64::MAX);
+                return Ok(Attempt::Done);
+            }
+            Err(error) => error,
+        };
+        if error.is_too_large() {
+            if rows.len() > 1 {
+                return Ok(Attempt::TooLarge(rows));
+            }
+            self.report.failed.extend(rows.iter().map(|row| Unsealed::new(row, error.clone())));
+            return Ok(Attempt::Done);
+        }
+        let position = error.failed_index().unwrap_or(0);
+        let is_race = error.is_precondition_failed() || error.is_not_found();
+        if !is_race || position >= rows.len() {
+            return Err(error);
+        }
+        let changed = rows.remove(position);
+        let (partition_key, row_key) = changed.keys();
+        rows.extend(store.row(RowAt::new(self.at_table, partition_key, row_key)).await?);
+        Ok(Attempt::LostRace(rows))
+    }
+}
+
+/// Returns whether an error concerns one row only, so that the others can go on.
+fn concerns_one_row(error: &Error) -> bool {
+    error.is_decrypt() || error.is_key_unavailable() || error.is_decode()
+}

@@ -1,0 +1,106 @@
+//! Rows as maintenance reads them: decrypted where possible, with what a primary entity derives, and
+//! the write that holds a primary to the version that was read.
+
+use crate::{
+    address::{RowAt, is_same_table},
+    batch::{Condition, Operation},
+    entity::{EntityRows, RowKind, RowVersion, TableEntity},
+    error::Result,
+    plan::{StoredAs, Tokens, derive::Derived},
+    query::decode::at,
+    row::Row,
+    store::sealing::{open::Reading, plan::Placed},
+    table::Table,
+};
+
+/// Decrypts rows of `at_table`. Returns a copy that cannot be decrypted as it is stored, so that it
+/// is found to differ from its primary and can be repaired.
+///
+/// # Errors
+///
+/// Fails if another row than a copy cannot be decrypted.
+pub(crate) async fn open_rows<E: TableEntity>(
+    table: &Table<E>,
+    at_table: &str,
+    rows: Vec<Row>,
+) -> Result<Vec<Row>> {
+    let stored = rows.clone();
+    let reading = Reading::Typed(E::SCHEMA);
+    let opened = table.client.store().sealing.open(at_table, rows, reading, None).await;
+    let both = opened.into_iter().zip(stored);
+    both.map(|(opened, stored)| match opened {
+        Err(error) if (error.is_decrypt() || error.is_decode()) && is_copy::<E>(&stored) => {
+            Ok(stored)
+        }
+        opened => opened.map_err(|error| error.in_table(at_table)),
+    })
+    .collect()
+}
+
+/// Returns whether a row is a copy of the entity in its current version.
+fn is_copy<E: TableEntity>(row: &Row) -> bool {
+    matches!(
+        E::SCHEMA.kind_of(row, None),
+        Ok(RowKind::Copy(_, RowVersion::Known(schema))) if schema.version == E::SCHEMA.version
+    )
+}
+
+/// Reads a row of the entity's table or of a table with its copies. Returns `None` if the row, or the
+/// table with copies, does not exist.
+pub(crate) async fn read_row<E: TableEntity>(
+    table: &Table<E>,
+    at: RowAt<'_>,
+) -> Result<Option<Row>> {
+    let store = table.client.store();
+    let is_own = is_same_table(at.table, &table.name);
+    let row = if is_own { store.row(at).await? } else { store.row_or_no_table(at).await? };
+    match row {
+        Some(row) => Ok(open_rows(table, at.table, vec![row]).await?.pop()),
+        None => Ok(None),
+    }
+}
+
+/// Returns the copies and list entries that a primary entity should have, by the version that wrote
+/// it. Returns `None` for a row of another type.
+///
+/// # Errors
+///
+/// Fails with `is_unrecognized_entity` for an unknown version, with `is_decode` if the row does not
+/// fit its type.
+pub(crate) fn derive<E: TableEntity>(primary: &Row, tokens: &Tokens) -> Result<Option<EntityRows>> {
+    E::SCHEMA
+        .derive(primary, tokens)
+        .and_then(|derived| derived.into_known_rows(E::SCHEMA))
+        .map_err(|error| at(primary, error))
+}
+
+/// Derives what a primary entity should have in copies and lists; a missing one is `NotOurs`.
+pub(crate) fn derive_existing<E: TableEntity>(
+    primary: Option<&Row>,
+    tokens: &Tokens,
+) -> Result<Derived> {
+    match primary {
+        Some(row) => E::SCHEMA.derive(row, tokens).map_err(|error| at(row, error)),
+        None => Ok(Derived::NotOurs),
+    }
+}
+
+/// Returns a write that changes nothing but the primary's ETag. In a transaction, it makes the other
+/// writes fail if the primary was changed after it was read.
+pub(crate) fn touch_primary<E: TableEntity>(primary: &Row) -> Result<Placed> {
+    let mut row = Row::build(primary.partition_key(), primary.row_key());
+    let mut properties = primary.properties();
+    while let Some((name, value)) = properties.next()? {
+        let name = String::from_utf8_lossy(name);
+        // An encrypted property would have to be encrypted again: one that is stored as it is read
+        // is merged back.
+        let is_sealed = E::SCHEMA.sealed_column(&name).is_some()
+            || primary.encrypted_names().iter().any(|known| **known == *name);
+        if !is_sealed {
+            row.put(&name, value);
+            break;
+        }
+    }
+    let guard = Condition::for_etag(primary.etag());
+    Ok(Placed::new(Operation::merge(row.finish()?, guard), StoredAs::Framework))
+}

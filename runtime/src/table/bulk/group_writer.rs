@@ -1,0 +1,103 @@
+//! Writing many rows in entity group transactions, one group of rows of one partition each: splits a
+//! group that is too large, and retries one that lost a race.
+
+use std::future::Future;
+
+use crate::{error::Result, random::RandomSource, store::backoff};
+
+/// Lost races before a group is split: a smaller transaction is raced less.
+const RACES_BEFORE_SPLIT: u32 = 3;
+
+/// Rows of one partition that are written in one transaction.
+pub(crate) trait Splittable: Sized {
+    /// Returns how many rows the group has.
+    fn rows(&self) -> usize;
+
+    /// Splits the group into two halves.
+    fn split(self) -> [Self; 2];
+}
+
+impl<T> Splittable for Vec<T> {
+    fn rows(&self) -> usize {
+        self.len()
+    }
+
+    fn split(mut self) -> [Self; 2] {
+        let rest = self.split_off(self.len() / 2);
+        [self, rest]
+    }
+}
+
+/// The outcome of one attempt to write a group.
+pub(crate) enum Attempt<G> {
+    /// Nothing of the group is left to write.
+    Done,
+    /// The group does not fit into one transaction. It has more than one row.
+    TooLarge(G),
+    /// Another writer was first; these rows are left, as they are stored now.
+    LostRace(G),
+    /// These rows are left and can be written at once: a row that failed was taken out.
+    Rest(G),
+}
+
+/// Writes one group in one transaction, and decides what a failure means for its rows.
+pub(crate) trait GroupWriter {
+    /// The rows of one transaction.
+    type Group: Splittable + Send;
+
+    /// Attempts to write a group.
+    fn attempt(
+        &mut self,
+        group: Self::Group,
+    ) -> impl Future<Output = Result<Attempt<Self::Group>>> + Send;
+}
+
+/// Writes groups in their order. Halves a group that is too large or was raced three times, and
+/// waits a random time after each lost race.
+///
+/// # Errors
+///
+/// Fails with the first error of the writer; `is_contended` if one group lost 16 races.
+pub(crate) async fn write_groups<W: GroupWriter>(
+    writer: &mut W,
+    random: &RandomSource,
+    groups: impl IntoIterator<Item = W::Group, IntoIter: DoubleEndedIterator>,
+) -> Result<()> {
+    let mut waiting: Vec<(W::Group, u32)> =
+        groups.into_iter().rev().map(|group| (group, 0)).collect();
+    while let Some((group, races)) = waiting.pop() {
+        if group.rows() == 0 {
+            continue;
+        }
+        match writer.attempt(group).await? {
+            Attempt::Done => {}
+            Attempt::Rest(rest) => waiting.push((rest, races)),
+            Attempt::LostRace(left) if races < RACES_BEFORE_SPLIT || left.rows() < 2 => {
+                backoff::wait(random, races).await;
+                if races + 1 == backoff::ATTEMPTS {
+                    return Err(backoff::contended());
+                }
+                waiting.push((left, races + 1));
+            }
+            Attempt::TooLarge(group) | Attempt::LostRace(group) => {
+                waiting.extend(group.split().into_iter().rev().map(|half| (half, 0)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Gathers consecutive items into groups. `joins` says whether an item can join the last group.
+pub(crate) fn gather<T>(
+    items: impl IntoIterator<Item = T>,
+    joins: impl Fn(&[T], &T) -> bool,
+) -> Vec<Vec<T>> {
+    let mut groups: Vec<Vec<T>> = Vec::new();
+    for item in items {
+        match groups.last_mut().filter(|group| joins(group, &item)) {
+            Some(group) => group.push(item),
+            None => groups.push(vec![item]),
+        }
+    }
+    groups
+}

@@ -1,0 +1,293 @@
+//! A bulk write at work: gathers changes into groups, keeps several transactions in flight, and
+//! collects their outcomes.
+
+use std::{
+    future::Future,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures_util::{
+    StreamExt,
+    future::{Either, poll_immediate, select},
+    stream::FuturesUnordered,
+};
+
+use super::{
+    group::{ChangeGroup, InputItem, OpenGroups},
+    group_writer::{Attempt, GroupWriter, Splittable, write_groups},
+    report::{BulkReport, Failure, Progress},
+    rewrite::{Rewrite, is_changed_since_read},
+};
+use crate::{
+    error::{BoxError, Error, Result},
+    outbox::{
+        commit::{commit, resolve_change},
+        registration::register_all,
+    },
+    plan::Unresolved,
+    table::{Client, job::Listener, writable::Rewritable},
+};
+
+/// Partitions of open groups that are registered together with one that is sent.
+const REGISTERED_AHEAD: usize = 1_600;
+
+/// Gathers the changes of one bulk write and sends them.
+pub(super) struct Pipeline {
+    client: Client,
+    /// Transactions that may be in flight.
+    concurrency: usize,
+    on_progress: Listener<Progress>,
+    open: OpenGroups,
+    in_flight: FuturesUnordered<Pin<Box<dyn Future<Output = Outcome> + Send>>>,
+    /// The groups of the transactions in flight, by number.
+    groups_in_flight: Vec<(u64, Arc<ChangeGroup>)>,
+    /// The number of the next transaction.
+    next_number: u64,
+    /// The position of the next input item.
+    next_index: u64,
+    report: BulkReport,
+    /// Index and keys of entities that another writer changed first.
+    lost_races: Vec<(u64, String, String)>,
+}
+
+/// The result of one group, whatever number of transactions it took.
+#[derive(Default)]
+struct Outcome {
+    number: u64,
+    done: u64,
+    requests: u64,
+    failed: Vec<(InputItem, Error)>,
+}
+
+impl Pipeline {
+    /// Creates an empty pipeline.
+    pub(super) fn new(client: Client, concurrency: usize, on_progress: Listener<Progress>) -> Self {
+        Self {
+            client,
+            concurrency,
+            on_progress,
+            open: OpenGroups::default(),
+            in_flight: FuturesUnordered::new(),
+            groups_in_flight: Vec::new(),
+            next_number: 0,
+            next_index: 0,
+            report: BulkReport::default(),
+            lost_races: Vec::new(),
+        }
+    }
+
+    /// Takes the write of the next input item, or records why there is none. Sends the groups that
+    /// become full.
+    pub(super) async fn add(
+        &mut self,
+        table: String,
+        verb: Result<Unresolved>,
+        done_when_missing: bool,
+    ) {
+        let item = InputItem { index: self.next_index, done_when_missing };
+        self.next_index += 1;
+        let change = match verb {
+            Ok(verb) => resolve_change(self.client.outbox(), &table, verb).await,
+            Err(error) => Err(error),
+        };
+        match change.and_then(|change| self.open.add(table.clone(), change, item)) {
+            Ok(ready) => self.send_all(ready).await,
+            Err(error) => {
+                self.record_failure(item, error.in_table(&table));
+                self.tell();
+            }
+        }
+    }
+
+    /// Waits for the next input while transactions are in flight. Sends every group that is open for
+    /// `linger` meanwhile.
+    pub(super) async fn next_input<T>(
+        &mut self,
+        input: impl Future<Output = T>,
+        linger: Duration,
+    ) -> T {
+        let mut input = pin!(input);
+        if let Some(item) = poll_immediate(input.as_mut()).await {
+            return item;
+        }
+        while let Some(due) = self.open.next_due(linger) {
+            let timer = pin!(tokio::time::sleep_until(due));
+            if let Either::Left((item, _)) =
+                select(pin!(self.drive_while(input.as_mut())), timer).await
+            {
+                return item;
+            }
+            let due = self.open.take_due(linger);
+            self.send_all(due).await;
+        }
+        self.drive_while(input).await
+    }
+
+    /// Waits for a future while transactions are in flight.
+    pub(super) async fn drive_while<T>(&mut self, future: impl Future<Output = T>) -> T {
+        let mut future = pin!(future);
+        while !self.in_flight.is_empty() {
+            match select(future.as_mut(), self.in_flight.next()).await {
+                Either::Left((output, _)) => return output,
+                Either::Right((Some(outcome), _)) => self.record_outcome(outcome),
+                Either::Right((None, _)) => {}
+            }
+        }
+        future.await
+    }
+
+    /// Sends groups. Registers their partitions in the outbox first, where that is needed.
+    async fn send_all(&mut self, groups: Vec<ChangeGroup>) {
+        let outbox = self.client.outbox();
+        let is_new = |(table, key): &(String, String)| !outbox.registrations.has(table, key);
+        let partitions = groups.iter().filter_map(ChangeGroup::outbox_partition);
+        let mut partitions: Vec<_> = partitions.filter(is_new).collect();
+        if !partitions.is_empty() {
+            // The partitions of the open groups will need a registration too, and many together
+            // cost little more than one.
+            let waiting = self.open.outbox_partitions().filter(is_new);
+            partitions.extend(waiting.take(REGISTERED_AHEAD));
+            partitions.sort_unstable();
+            partitions.dedup();
+            if partitions.len() > 1 {
+                let registered = boxed_register_all(self.client.clone(), partitions);
+                self.drive_while(registered).await;
+            }
+        }
+        for group in groups {
+            self.send(group).await;
+        }
+    }
+
+    /// Sends a group as soon as there is room, and no transaction in flight writes one of its rows.
+    async fn send(&mut self, group: ChangeGroup) {
+        while self.in_flight.len() >= self.concurrency
+            || self.groups_in_flight.iter().any(|(_, other)| other.conflicts_with(&group))
+        {
+            self.await_one().await;
+        }
+        let number = self.next_number;
+        self.next_number += 1;
+        let group = Arc::new(group);
+        self.groups_in_flight.push((number, group.clone()));
+        self.in_flight.push(Box::pin(write_group(self.client.clone(), number, group)));
+    }
+
+    async fn await_one(&mut self) {
+        if let Some(outcome) = self.in_flight.next().await {
+            self.record_outcome(outcome);
+        }
+    }
+
+    fn record_outcome(&mut self, outcome: Outcome) {
+        self.groups_in_flight.retain(|(number, _)| *number != outcome.number);
+        self.report.done += outcome.done;
+        self.report.requests += outcome.requests;
+        for (item, error) in outcome.failed {
+            self.record_failure(item, error);
+        }
+        self.tell();
+    }
+
+    fn record_failure(&mut self, item: InputItem, error: Error) {
+        if is_changed_since_read(&error)
+            && let Some((partition_key, row_key)) = error.keys()
+        {
+            self.lost_races.push((item.index, partition_key.to_owned(), row_key.to_owned()));
+        }
+        self.report.failed.push(Failure { index: item.index, error });
+    }
+
+    fn tell(&self) {
+        self.on_progress.tell(|| self.report.progress());
+    }
+
+    /// Sends all open groups and waits for all transactions.
+    async fn flush(&mut self) {
+        let rest = self.open.take_all();
+        self.send_all(rest).await;
+        while !self.in_flight.is_empty() {
+            self.await_one().await;
+        }
+    }
+
+    /// Writes everything else, then changes the entities again that another writer changed first.
+    pub(super) async fn retry_lost_races<T: Rewritable>(
+        &mut self,
+        rewrite: &mut Rewrite<T, impl FnMut(&mut T) -> Result<(), BoxError>>,
+    ) {
+        self.flush().await;
+        for (index, partition_key, row_key) in std::mem::take(&mut self.lost_races) {
+            let requests = &mut self.report.requests;
+            let result = rewrite.change_again(&partition_key, &row_key, requests).await;
+            self.report.failed.retain(|failure| failure.index != index);
+            match result {
+                Ok(()) => self.report.done += 1,
+                Err(error) => self.report.failed.push(Failure { index, error }),
+            }
+            self.tell();
+        }
+    }
+
+    /// Writes everything that is left and returns the report.
+    pub(super) async fn finish(mut self) -> BulkReport {
+        self.flush().await;
+        self.report.failed.sort_by_key(|failure| failure.index);
+        self.report
+    }
+}
+
+/// Registers partitions in the outbox. Boxed, because a registration's future is large.
+fn boxed_register_all(
+    client: Client,
+    partitions: Vec<(String, String)>,
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(async move { register_all(client.outbox(), partitions).await })
+}
+
+/// Writes one group.
+async fn write_group(client: Client, number: u64, group: Arc<ChangeGroup>) -> Outcome {
+    let outcome = Outcome { number, ..Outcome::default() };
+    let mut writer = ChangeWriter { client: &client, outcome };
+    // The writer records every failure for its item: the result holds none.
+    drop(write_groups(&mut writer, &client.store().random, [group.clone_changes()]).await);
+    writer.outcome
+}
+
+/// Commits the changes of groups. A change that fails is recorded and taken out, so that it does not
+/// keep the others from being written.
+struct ChangeWriter<'c> {
+    client: &'c Client,
+    outcome: Outcome,
+}
+
+impl GroupWriter for ChangeWriter<'_> {
+    type Group = ChangeGroup;
+
+    async fn attempt(&mut self, mut group: ChangeGroup) -> Result<Attempt<ChangeGroup>> {
+        let outcome = &mut self.outcome;
+        outcome.requests += 1;
+        let error = match commit(self.client.outbox(), &group.table, &group.changes).await {
+            Ok(_) => {
+                outcome.done += u64::try_from(group.rows()).unwrap_or(u64::MAX);
+                return Ok(Attempt::Done);
+            }
+            Err(error) => error,
+        };
+        if error.is_too_large() && group.rows() > 1 {
+            return Ok(Attempt::TooLarge(group));
+        }
+        match error.failed_index().and_then(|position| group.remove_change(position)) {
+            Some(item) if item.done_when_missing && error.is_row_missing() => outcome.done += 1,
+            Some(item) => outcome.failed.push((item, error.without_operation())),
+            None => {
+                let failed = group.items.into_iter().map(|item| (item, error.clone()));
+                outcome.failed.extend(failed);
+                return Ok(Attempt::Done);
+            }
+        }
+        Ok(Attempt::Rest(group))
+    }
+}

@@ -1,0 +1,66 @@
+//! The progress and the report of a bulk write.
+
+use crate::error::{Error, Result};
+
+/// The counts of a bulk write so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Progress {
+    /// Entities that are written.
+    pub done: u64,
+    /// Entities that failed.
+    pub failed: u64,
+    /// Requests that were sent.
+    pub requests: u64,
+}
+
+/// An entity that was not written.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Failure {
+    /// The position of the entity in the input, counted from 0.
+    pub index: u64,
+    /// Why it was not written.
+    pub error: Error,
+}
+
+/// The result of a bulk write.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct BulkReport {
+    /// Entities that are written.
+    pub done: u64,
+    /// Entities that are not written, in the order of the input.
+    pub failed: Vec<Failure>,
+    /// Requests that were sent.
+    pub requests: u64,
+}
+
+impl BulkReport {
+    /// Returns whether every entity was written.
+    pub fn is_complete(&self) -> bool {
+        self.failed.is_empty()
+    }
+
+    /// Returns the report, or the first failure as an error.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the first entity that was not written; its position is
+    /// [`failed_index`](Error::failed_index).
+    pub fn into_result(self) -> Result<Self> {
+        match self.failed.first() {
+            None => Ok(self),
+            Some(first) => {
+                let index = usize::try_from(first.index).unwrap_or(usize::MAX);
+                Err(first.error.clone().at_operation(index))
+            }
+        }
+    }
+
+    /// Returns the counts so far.
+    pub(super) fn progress(&self) -> Progress {
+        let failed = u64::try_from(self.failed.len()).unwrap_or(u64::MAX);
+        Progress { done: self.done, failed, requests: self.requests }
+    }
+}

@@ -1,0 +1,48 @@
+//! What long-running jobs (bulk writes, checks, rebuilds, re-encryptions) share: the callbacks that
+//! report their progress, and the type of the future that runs them.
+
+use std::{fmt, future::Future, pin::Pin, sync::Arc};
+
+use crate::error::Result;
+
+/// A boxed future that runs a job to its report.
+pub(crate) type JobFuture<R> = Pin<Box<dyn Future<Output = Result<R>> + Send>>;
+
+/// A callback of the user that receives every `P` of a job, or none. Clones call one callback.
+pub(crate) struct Listener<P>(Option<Arc<dyn Fn(&P) + Send + Sync>>);
+
+impl<P> Listener<P> {
+    /// Creates a listener without a callback.
+    pub(crate) const fn none() -> Self {
+        Self(None)
+    }
+
+    /// Creates a listener that calls `callback`.
+    pub(crate) fn new(callback: impl Fn(&P) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(callback)))
+    }
+
+    /// Calls the callback, if there is one, with what `report` makes.
+    pub(crate) fn tell(&self, report: impl FnOnce() -> P) {
+        if let Some(callback) = &self.0 {
+            callback(&report());
+        }
+    }
+
+    /// Returns whether there is a callback.
+    pub(crate) const fn is_set(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl<P> Clone for Listener<P> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<P> fmt::Debug for Listener<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Listener").field(&self.is_set()).finish()
+    }
+}

@@ -1,0 +1,163 @@
+//! What can be written in bulk or in a transaction: entities, values of sets, stored entities, points.
+
+use crate::{
+    entity::{Point, Stored, TableEntity},
+    error::Result,
+    plan::{self, Unresolved},
+    query::decode::decode_required,
+    row::Row,
+};
+
+/// How a bulk write writes an entity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BulkVerb {
+    /// Inserts the entity. Fails with `Conflict` if it exists.
+    Insert,
+    /// Inserts the entity or replaces the existing one.
+    InsertOrReplace,
+}
+
+/// A planned change of one entity. [`Writable`], [`Rewritable`] and [`Deletable`] make it.
+#[derive(Debug, Clone)]
+pub struct BulkChange(pub(in crate::table) Unresolved);
+
+/// An entity, a value of a set, or a reference to one: what can be inserted in bulk.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an entity",
+    note = "write `#[derive(TableEntity)]` on the struct, or `#[derive(EntitySet)]` on an enum of entities"
+)]
+pub trait Writable {
+    /// Returns the table that is written if the caller names none.
+    fn table(&self) -> &'static str;
+
+    /// Plans the write of this entity.
+    ///
+    /// # Errors
+    ///
+    /// Fails as a single write of the entity fails before it is sent.
+    fn change(&self, verb: BulkVerb) -> Result<BulkChange>;
+}
+
+impl<W: Writable + ?Sized> Writable for &W {
+    fn table(&self) -> &'static str {
+        (**self).table()
+    }
+
+    fn change(&self, verb: BulkVerb) -> Result<BulkChange> {
+        (**self).change(verb)
+    }
+}
+
+/// Plans the write of an entity. The derives call it.
+///
+/// # Errors
+///
+/// Fails as a single write of the entity fails before it is sent.
+pub fn bulk_change<E: TableEntity>(entity: &E, verb: BulkVerb) -> Result<BulkChange> {
+    match verb {
+        BulkVerb::Insert => plan::insert(entity),
+        BulkVerb::InsertOrReplace => plan::insert_or_replace(entity),
+    }
+    .map(BulkChange)
+}
+
+/// What can be deleted in bulk: a stored entity, under the ETag that was read, or a point, whatever
+/// its ETag.
+pub trait Deletable {
+    /// Returns the table that is written if the caller names none.
+    fn table(&self) -> &'static str;
+
+    /// Plans the deletion.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the keys are invalid.
+    fn removal(&self) -> Result<BulkChange>;
+
+    /// Returns whether a missing row counts as deleted.
+    fn is_done_when_missing(&self) -> bool;
+}
+
+/// An entity or a value of a set that can be written back to the row that it was read from.
+#[diagnostic::on_unimplemented(
+    message = "a stored `{Self}` cannot be written",
+    note = "entities and sets of entities can; a projection does not hold the whole row"
+)]
+pub trait Rewritable: Sized {
+    /// Returns the table that is written if the caller names none.
+    fn home(&self) -> &'static str;
+
+    /// Plans to replace the entity under the ETag that was read.
+    ///
+    /// # Errors
+    ///
+    /// Fails as a single replacement fails before it is sent.
+    fn replacement(stored: &Stored<Self>) -> Result<BulkChange>;
+
+    /// Plans to delete the entity under the ETag that was read.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the keys are invalid.
+    fn removal(stored: &Stored<Self>) -> Result<BulkChange>;
+
+    /// Decodes a row that was read again. Returns `None` if the row is of no type of the set.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the row is of another type or does not fit it.
+    fn reread(row: Row) -> Result<Option<Stored<Self>>>;
+
+    /// Returns the name of the type for error messages.
+    fn type_name(&self) -> &'static str;
+}
+
+impl<E: TableEntity> Rewritable for E {
+    fn home(&self) -> &'static str {
+        E::SCHEMA.table
+    }
+
+    fn replacement(stored: &Stored<E>) -> Result<BulkChange> {
+        plan::replace(stored).map(BulkChange)
+    }
+
+    fn removal(stored: &Stored<E>) -> Result<BulkChange> {
+        plan::delete::<E, E>(stored).map(BulkChange)
+    }
+
+    fn reread(row: Row) -> Result<Option<Stored<E>>> {
+        decode_required::<E, E>(row, E::SCHEMA.primary()?).map(Some)
+    }
+
+    fn type_name(&self) -> &'static str {
+        E::SCHEMA.entity
+    }
+}
+
+impl<W: Rewritable> Deletable for Stored<W> {
+    fn table(&self) -> &'static str {
+        (**self).home()
+    }
+
+    fn removal(&self) -> Result<BulkChange> {
+        W::removal(self)
+    }
+
+    fn is_done_when_missing(&self) -> bool {
+        false
+    }
+}
+
+impl<E: TableEntity> Deletable for Point<E> {
+    fn table(&self) -> &'static str {
+        E::SCHEMA.table
+    }
+
+    fn removal(&self) -> Result<BulkChange> {
+        plan::delete_at::<E>(self.as_access(), false).map(BulkChange)
+    }
+
+    fn is_done_when_missing(&self) -> bool {
+        true
+    }
+}
