@@ -6,7 +6,7 @@ use quote::quote;
 
 use super::or_return;
 use crate::{
-    model::{Entity, Family, FamilyKind, Key, Part},
+    model::{Entity, Family, Key, Part},
     template::Form,
 };
 
@@ -14,7 +14,7 @@ use crate::{
 /// Only keys with parts that do not give their fields back need it.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
     let arms = entity.families.iter().filter_map(|family| {
-        if family.kind != FamilyKind::Copy {
+        if !family.is_copy() {
             return None;
         }
         let row = check_row_key(entity, family);

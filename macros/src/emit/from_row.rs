@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     attr::Discriminator,
-    model::{Entity, Family, FamilyKind, Field, Part},
+    model::{Entity, Family, Field, Part},
 };
 
 /// The local with the text of the key part that a field is read from.
@@ -113,7 +113,7 @@ fn read_from(
     family: &Family,
     source: (bool, usize),
 ) -> Option<usize> {
-    if family.kind == FamilyKind::List {
+    if !family.holds_entity() {
         return None;
     }
     fields.iter().position(|at| {

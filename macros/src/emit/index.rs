@@ -5,7 +5,7 @@ use quote::{format_ident, quote};
 
 use super::{key, or_return, path_builder, schema::marker};
 use crate::{
-    model::{Entity, Family, FamilyKind, Field},
+    model::{Entity, Family, Field},
     names::{self, Case},
 };
 
@@ -28,7 +28,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             }
         }
     });
-    let partial = indexes().filter(|family| family.kind == FamilyKind::Copy && !family.is_full());
+    let partial = indexes().filter(|family| family.is_copy() && !family.is_full());
     let markers = partial.map(|family| holds(entity, family));
     quote! {
         impl #ident { #(#methods)* }
@@ -57,7 +57,7 @@ fn holds(entity: &Entity, family: &Family) -> TokenStream {
 pub(super) fn owner(entity: &Entity) -> TokenStream {
     let Some(primary) = entity.primary() else { return TokenStream::new() };
     let is_known = |family: &Family| {
-        family.kind == FamilyKind::Copy
+        family.is_copy()
             && primary.parts().all(|part| {
                 let field = entity.fields.get(part.field);
                 let is_given = |field| entity.key_source(family, part.field, field).is_some();

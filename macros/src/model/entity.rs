@@ -115,7 +115,7 @@ impl Entity {
 
     /// Returns the families whose rows an entity can be read from: the primary and index copies.
     pub(crate) fn readable_families(&self) -> impl Iterator<Item = &Family> {
-        self.families.iter().filter(|family| family.kind != FamilyKind::List)
+        self.families.iter().filter(|family| family.holds_entity())
     }
 
     /// Returns the family of the primary entity. `None` if its keys are missing or unreadable.

@@ -212,7 +212,20 @@ impl Family {
 
     /// Returns whether this is the family of the primary entity.
     pub(crate) fn is_primary(&self) -> bool {
-        self.kind == FamilyKind::Primary
+        matches!(self.kind, FamilyKind::Primary)
+    }
+
+    /// Returns whether this is a family of secondary-index copies.
+    pub(crate) fn is_copy(&self) -> bool {
+        matches!(self.kind, FamilyKind::Copy)
+    }
+
+    /// Returns whether each row of the family holds one entity, all of its fields or some.
+    pub(crate) fn holds_entity(&self) -> bool {
+        match self.kind {
+            FamilyKind::Primary | FamilyKind::Copy => true,
+            FamilyKind::List => false,
+        }
     }
 
     /// Returns which part gives a field back: `true` for the RowKey, and the index among its parts.

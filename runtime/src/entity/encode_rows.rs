@@ -50,7 +50,7 @@ pub fn rows_with(
     families: &'static [Family],
 ) -> Result<EntityRows> {
     let mut rows = EntityRows::only(primary);
-    let indexes = families.iter().filter(|family| family.kind != FamilyKind::Primary);
+    let indexes = families.iter().filter(|family| !family.is_primary());
     for family in indexes.filter(|family| entity.has_row(family)) {
         match (family.kind, family.is_remote) {
             (FamilyKind::List, true) => rows.remote_lists.push(RemoteList {

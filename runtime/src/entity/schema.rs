@@ -7,7 +7,7 @@ use super::{
 use crate::{
     edm::EdmType,
     error::{Error, ErrorKind, Result},
-    key::{Family, FamilyKind},
+    key::Family,
     row::Row,
 };
 
@@ -277,7 +277,7 @@ impl Schema {
     /// `None` if the row is no copy of this type or does not hold them.
     pub(crate) fn owner_of_copy(&'static self, copy: &Row) -> Result<Option<(String, String)>> {
         if let RowKind::Copy(family, RowVersion::Known(schema)) =
-            self.kind_among(copy, |family| family.kind == FamilyKind::Copy)?
+            self.kind_among(copy, |family| family.is_copy())?
         {
             return (self.owner)(copy, family, schema.version);
         }
@@ -289,9 +289,9 @@ impl Schema {
     pub(crate) fn remote_copies_named(&'static self, name: &str) -> Option<CopyFamily> {
         self.versions().find_map(|schema| {
             let families: &'static [Family] = schema.families;
-            let copy = families.iter().find(|family| {
-                family.is_remote && family.kind == FamilyKind::Copy && family.name == name
-            })?;
+            let copy = families
+                .iter()
+                .find(|family| family.is_remote && family.is_copy() && family.name == name)?;
             Some(CopyFamily { copy, primary: families.first()?, schema: self })
         })
     }
@@ -300,10 +300,7 @@ impl Schema {
     /// rows as `in_blob` says.
     pub(crate) fn has_remote_list(&'static self, name: &str, in_blob: bool) -> bool {
         let is_it = |family: &Family| {
-            family.kind == FamilyKind::List
-                && family.is_remote
-                && family.in_blob == in_blob
-                && family.name == name
+            family.is_list() && family.is_remote && family.in_blob == in_blob && family.name == name
         };
         self.versions().any(|schema| schema.families.iter().any(is_it))
     }
@@ -311,7 +308,7 @@ impl Schema {
     /// Returns whether a copy, a list or a copy's condition can depend on the property.
     pub fn may_change_copies(&self, property: &str) -> bool {
         let depends = |family: &Family| {
-            let held = family.kind == FamilyKind::Copy && !family.leaves_out(property);
+            let held = family.is_copy() && !family.leaves_out(property);
             let mut parts = family.partition.parts().chain(family.row.parts());
             held || parts.any(|part| part.field == property)
         };

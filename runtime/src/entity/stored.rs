@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use super::BackgroundWork;
 use crate::{
     error::Result,
-    key::{Family, FamilyKind},
+    key::Family,
     row::{ETag, Row},
 };
 
@@ -36,7 +36,7 @@ impl<T> Stored<T> {
 
     /// Creates a value that was read from a row of `family`.
     pub(crate) fn read_from(value: T, row: Row, family: &'static Family) -> Self {
-        let copy = (family.kind != FamilyKind::Primary).then_some(family);
+        let copy = (!family.is_primary()).then_some(family);
         Self { value, row, status: 200, copy, pending: BackgroundWork::default() }
     }
 

@@ -136,6 +136,38 @@ impl Family {
         in_blob: false,
     };
 
+    /// Returns whether the rows are primaries.
+    pub const fn is_primary(&self) -> bool {
+        match self.kind {
+            FamilyKind::Primary => true,
+            FamilyKind::Copy | FamilyKind::List => false,
+        }
+    }
+
+    /// Returns whether the rows are secondary-index copies.
+    pub const fn is_copy(&self) -> bool {
+        match self.kind {
+            FamilyKind::Copy => true,
+            FamilyKind::Primary | FamilyKind::List => false,
+        }
+    }
+
+    /// Returns whether the rows are those of lists.
+    pub const fn is_list(&self) -> bool {
+        match self.kind {
+            FamilyKind::List => true,
+            FamilyKind::Primary | FamilyKind::Copy => false,
+        }
+    }
+
+    /// Returns whether each row holds one entity, all of its properties or some.
+    pub const fn holds_entity(&self) -> bool {
+        match self.kind {
+            FamilyKind::Primary | FamilyKind::Copy => true,
+            FamilyKind::List => false,
+        }
+    }
+
     /// Returns whether the family's rows lack the property, both as a property and in their keys.
     pub(crate) fn leaves_out(&self, property: &str) -> bool {
         self.left_out.iter().any(|name| match name.strip_suffix('*') {

@@ -1,11 +1,6 @@
 //! Planned operations: what a transaction writes, on whose behalf, and in which stored form.
 
-use crate::{
-    batch::Operation,
-    entity::Schema,
-    error::Result,
-    key::{Family, FamilyKind},
-};
+use crate::{batch::Operation, entity::Schema, error::Result, key::Family};
 
 /// One operation of a transaction.
 #[derive(Debug, Clone)]
@@ -63,7 +58,7 @@ impl StoredAs {
     /// Returns the form of a row of `family`. Rows of lists are the framework's.
     pub(crate) fn copy_of(schema: Option<&'static Schema>, family: &'static Family) -> Self {
         match schema {
-            Some(schema) if family.kind != FamilyKind::List => Self::Entity(schema, family),
+            Some(schema) if family.holds_entity() => Self::Entity(schema, family),
             Some(_) => Self::Framework,
             None => Self::Untyped,
         }

@@ -18,7 +18,7 @@ use crate::{
     },
     error::Result,
     filter::Filter,
-    key::{FamilyKind, TOKEN_PLACEHOLDER},
+    key::TOKEN_PLACEHOLDER,
     page::Cursor,
     row::Row,
     store::sealing::open::Reading,
@@ -124,7 +124,7 @@ pub(crate) fn selected<E: TableEntity, T: FromRow>(mut request: Request) -> Quer
 /// reads the entities in its lists.
 fn source<E: TableEntity, T: FromRow>(request: &Request) -> Source<Stored<T>> {
     let family = request.family();
-    if family.is_some_and(|family| family.kind == FamilyKind::List) {
+    if family.is_some_and(|family| family.is_list()) {
         return Source::Lists(Arc::new(|request, cursor| {
             Box::pin(async move { list_query::page::<E, T>(&request, cursor.as_ref()).await })
         }));

@@ -9,7 +9,7 @@ use crate::{
     entity::{Access, FromRow, Schema, set::Members},
     error::{Error, ErrorKind, Result},
     filter::Filter,
-    key::{Family, FamilyKind},
+    key::Family,
     limits::PAGE_ROWS,
     page::Cursor,
     store::{rows::Store, sealing::open::Reading},
@@ -128,7 +128,7 @@ impl Request {
 
     /// Returns whether the path leads to a list of ids.
     pub(crate) fn is_list(&self) -> bool {
-        self.access.family.is_some_and(|family| family.kind == FamilyKind::List)
+        self.access.family.is_some_and(|family| family.is_list())
     }
 
     /// Returns the table that is read: a list may have a table of its own.

@@ -12,7 +12,7 @@ use crate::{
         TableEntity,
     },
     error::Result,
-    key::{Family, FamilyKind},
+    key::Family,
     plan::Tokens,
     query::{
         build::{Queried, Query, TypedRequest},
@@ -227,7 +227,7 @@ impl<E: TableEntity> Table<E> {
         let access = path.access();
         // A list names entities of this table, whichever table the list itself is in.
         let table = match access.family {
-            Some(family) if family.kind == FamilyKind::List => self.name.clone(),
+            Some(family) if family.is_list() => self.name.clone(),
             family => self.table_of(family).to_owned(),
         };
         let request = Request::new(self.client.store().clone(), table, access);

@@ -6,7 +6,7 @@
 use super::const_str_eq;
 use crate::{
     entity::{Discriminator, Schema},
-    key::{Family, FamilyKind},
+    key::Family,
 };
 
 /// The discriminator value of one family of a member, in one version.
@@ -30,8 +30,7 @@ impl TypeMarker {
 }
 
 const fn has_marker(schema: &Schema, family: &Family) -> bool {
-    matches!(schema.discriminator, Discriminator::Property(_))
-        && !matches!(family.kind, FamilyKind::List)
+    matches!(schema.discriminator, Discriminator::Property(_)) && family.holds_entity()
 }
 
 /// Returns the number of slots of the hash table. More than half of them stay free.

@@ -5,7 +5,7 @@ use crate::{
     edm::{EdmType, ValueRef},
     entity::{Discriminator, Schema},
     error::{Error, ErrorKind, Result},
-    key::{Family, FamilyKind, families_may_collide},
+    key::{Family, families_may_collide},
     row::Row,
 };
 
@@ -55,7 +55,7 @@ impl RowMatch {
     }
 
     pub(super) fn is_primary(&self) -> bool {
-        matches!(self.family.kind, FamilyKind::Primary)
+        self.family.is_primary()
     }
 
     pub(super) fn marker(&self) -> &'static str {

@@ -12,7 +12,7 @@ use crate::{
     address::RowAt,
     entity::{CopyRow, TableEntity},
     error::Result,
-    key::{Family, FamilyKind},
+    key::Family,
     maintain::rows::{derive_existing, read_row},
     plan::{StoredList, derive::Derived},
     row::{ETag, Row},
@@ -305,7 +305,7 @@ async fn confirm_orphans<E: TableEntity>(
         |_| {},
         |fact| {
             let Fact { family, .. } = fact;
-            if !fact.is_found && !family.is_remote && family.kind == FamilyKind::Copy {
+            if !fact.is_found && !family.is_remote && family.is_copy() {
                 owned.insert(fact.keys.texts().1.to_owned());
             }
         },

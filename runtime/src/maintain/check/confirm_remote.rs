@@ -16,7 +16,7 @@ use crate::{
     address::RowAt,
     entity::{CopyFamily, EntityRows, TableEntity},
     error::Result,
-    key::{Family, FamilyKind},
+    key::Family,
     maintain::rows::{derive_existing, read_row},
     outbox::guard::Guard,
     plan::{
@@ -181,7 +181,7 @@ fn finding(suspect: Suspect, mismatch: Mismatch) -> Finding {
         row_key: address.row_key.clone(),
         primary_partition_key,
         primary,
-        is_entry: family.kind == FamilyKind::List,
+        is_entry: family.is_list(),
         copy_etag: mismatch.copy_etag,
         remote_address: Some(Box::new(address)),
     }
@@ -199,8 +199,7 @@ async fn read_suspect<E: TableEntity>(
 /// Reads copy, claim, dirty row and primary, in this order: a writer records its work before it
 /// changes the primary, so a primary read last is never newer than the open work that was seen.
 async fn outcome_of<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Result<Outcome> {
-    let kinds =
-        copy_family::<E>(suspect.family).filter(|_| suspect.family.kind == FamilyKind::Copy);
+    let kinds = copy_family::<E>(suspect.family).filter(|_| suspect.family.is_copy());
     let (copy, times) = match (kinds, &suspect.primary) {
         (None, Some(primary)) => (None, times_in_list(table, &suspect.address, primary).await?),
         _ => (read_row(table, suspect.address.at()).await?, 0),

@@ -12,7 +12,7 @@ use crate::{
     address::{RowAt, is_same_table},
     entity::{CopyFamily, CopyRow, RowKind, RowVersion, Schema, TableEntity, head_row_key},
     error::Result,
-    key::{Family, FamilyKind},
+    key::Family,
     maintain::rows::derive,
     plan::{
         IdForm, Tokens,
@@ -71,7 +71,7 @@ impl<'r> Fact<'r> {
 
     /// Returns the RowKey of the primary whose list entry this is; `None` for a copy.
     pub(crate) fn entry_id(&self) -> Option<&str> {
-        self.primary.filter(|_| self.family.kind == FamilyKind::List).map(|keys| keys.texts().1)
+        self.primary.filter(|_| self.family.is_list()).map(|keys| keys.texts().1)
     }
 
     /// Returns the address of the remote copy or list, for primaries in `primary_table`.

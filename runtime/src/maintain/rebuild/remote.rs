@@ -4,7 +4,7 @@
 use crate::{
     entity::{EntityRows, Schema, TableEntity},
     error::Result,
-    key::{Family, FamilyKind},
+    key::Family,
     maintain::{
         outbox_writer::{DirtyRowWrite, record_dirty_rows},
         rows::derive,
@@ -40,7 +40,7 @@ fn dirty_row(
     rows: &EntityRows,
     family: &'static Family,
 ) -> Option<DirtyRow> {
-    if family.kind == FamilyKind::List {
+    if family.is_list() {
         let list = rows.remote_lists.iter().find(|list| list.family.index == family.index)?;
         return Some(DirtyRow::for_list(schema, table, primary, list));
     }

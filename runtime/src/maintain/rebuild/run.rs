@@ -10,7 +10,7 @@ use super::{
 use crate::{
     entity::{PathBuilder, RowKind, RowVersion, Stored, TableEntity},
     error::Result,
-    key::{Family, FamilyKind, stable_hash},
+    key::{Family, stable_hash},
     page::Cursor,
     query::build::Query,
     row::Row,
@@ -64,7 +64,7 @@ impl<E: TableEntity> Rebuild<E> {
 
     async fn run(self) -> Result<RebuildReport> {
         let mut report = RebuildReport::default();
-        if self.family.kind == FamilyKind::Primary {
+        if self.family.is_primary() {
             return Ok(report);
         }
         let query = self.primaries();

@@ -4,7 +4,6 @@ use crate::{
     edm::Value,
     entity::{Discriminator, SEAL, Schema},
     filter::Filter,
-    key::FamilyKind,
     seal::{KeyId, envelope_range},
 };
 
@@ -13,7 +12,7 @@ use crate::{
 pub(super) fn rows_of_type(schema: &'static Schema) -> Option<Filter> {
     let Discriminator::Property(name) = schema.discriminator else { return None };
     let markers = schema.versions().flat_map(|version| {
-        let kept = version.families.iter().filter(|family| family.kind != FamilyKind::List);
+        let kept = version.families.iter().filter(|family| family.holds_entity());
         kept.map(|family| Filter::eq(name, family.marker))
     });
     Some(Filter::any(markers))

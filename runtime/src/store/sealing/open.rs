@@ -6,7 +6,7 @@ use super::RowSealer;
 use crate::{
     entity::{Discriminator, RowKind, Schema, SealedColumn, set::Members},
     error::Result,
-    key::{Family, FamilyKind},
+    key::Family,
     row::Row,
 };
 
@@ -106,9 +106,9 @@ fn classify_typed(schema: &'static Schema, row: &Row) -> Result<Known> {
     };
     let family = match kind {
         RowKind::Primary(_) => families.first(),
-        RowKind::Copy(found, _) => families
-            .iter()
-            .find(|family| family.kind == FamilyKind::Copy && family.name == found.name),
+        RowKind::Copy(found, _) => {
+            families.iter().find(|family| family.is_copy() && family.name == found.name)
+        }
         RowKind::UnknownCopy => None,
         RowKind::List(_) | RowKind::Framework | RowKind::Foreign(_) | RowKind::Unmarked => {
             match schema.discriminator {

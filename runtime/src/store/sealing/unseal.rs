@@ -12,7 +12,7 @@ use crate::{
     edm::{Value, ValueRef},
     entity::SEAL,
     error::{Error, Result, SealFault},
-    key::{Family, FamilyKind},
+    key::Family,
     row::Row,
     seal::{ValueBinding, is_envelope, key_id_of, properties_of, seal_key_id_of},
 };
@@ -174,7 +174,7 @@ impl Page<'_> {
         family: Option<&'static Family>,
         row: &Row,
     ) -> Result<()> {
-        let Some(family) = family.filter(|family| family.kind != FamilyKind::List) else {
+        let Some(family) = family.filter(|family| family.holds_entity()) else {
             return Ok(());
         };
         if self.sealer.encrypt_if.is_none() {
