@@ -432,3 +432,87 @@ pub(crate) fn delete_at<E: TableEntity>(access: &Access, must_exist: bool) -> Re
     let keys = row_of_bag(access.point()?, &Bag::new())?;
     Unresolved::new(E::SCHEMA, Verb::DeleteAt { keys, must_exist }, Some(access))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        Change, OnRace, Unresolved, insert, insert_or_merge, insert_or_replace, replace_any,
+    };
+    use crate::{
+        edm::Ticks,
+        entity::{Point, Schema, Stored},
+        prelude::*,
+        row::ETag,
+    };
+
+    #[derive(Debug, Clone, TableEntity)]
+    #[table(name = "Staff", partition_key = "{team}", row_key = "a_{id:02}")]
+    struct Single {
+        team: String,
+        id: u32,
+        age: i32,
+    }
+
+    #[derive(Debug, Clone, TableEntity)]
+    #[table(
+        name = "Staff",
+        partition_key = "{team}",
+        row_key = "b_{id:02}",
+        index(ByAge, row_key = "age_{age}_{id:02}")
+    )]
+    struct Copied {
+        team: String,
+        id: u32,
+        age: i32,
+    }
+
+    fn on_race(change: Unresolved) -> Option<OnRace> {
+        match change {
+            Unresolved::Ready(Change::Blind(_)) => None,
+            Unresolved::Ready(Change::OnCurrent(verb)) => Some(verb.on_race),
+            Unresolved::NeedsTokens(_) => panic!("no key has a token"),
+        }
+    }
+
+    fn stored<E: TableEntity>(entity: E, family: usize) -> Stored<E> {
+        let schema: &'static Schema = E::SCHEMA;
+        let row = match family {
+            0 => entity.to_row().unwrap(),
+            _ => entity.rows().unwrap().local_copies.remove(0).row,
+        };
+        let row = row.with_etag(ETag::from_timestamp(Ticks::UNIX_EPOCH));
+        Stored::read_from(entity, row, &schema.families[family])
+    }
+
+    #[test]
+    fn a_verb_reads_only_what_it_cannot_do_without() {
+        let single = Single { team: "Sales".into(), id: 1, age: 34 };
+        let copied = Copied { team: "Sales".into(), id: 1, age: 34 };
+        let again = Some(OnRace::ReadAgain);
+
+        assert_eq!(on_race(insert(&single).unwrap()), None);
+        assert_eq!(on_race(insert(&copied).unwrap()), None);
+        for verb in [insert_or_replace::<Single>, insert_or_merge, replace_any] {
+            assert_eq!(on_race(verb(&single).unwrap()), None);
+        }
+        for verb in [insert_or_replace::<Copied>, insert_or_merge, replace_any] {
+            assert_eq!(on_race(verb(&copied).unwrap()), again);
+        }
+
+        let through_copy = stored(copied.clone(), 1);
+        let (single, copied) = (stored(single, 0), stored(copied, 0));
+        assert_eq!(on_race(super::replace(&single).unwrap()), None);
+        assert_eq!(on_race(super::replace(&copied).unwrap()), None);
+        assert_eq!(on_race(super::delete::<_, Copied>(&copied).unwrap()), None);
+        let report = Some(OnRace::ReportToCaller);
+        assert_eq!(on_race(super::replace(&through_copy).unwrap()), report);
+        assert_eq!(on_race(super::delete::<_, Copied>(&through_copy).unwrap()), report);
+
+        let at = Point::<Single>::at("Sales", "a_01");
+        let blind = super::patch_at::<Single>(at.as_access(), Single::patch().age(35).into());
+        assert_eq!(on_race(blind.unwrap()), None);
+        let at = Point::<Copied>::at("Sales", "b_01");
+        let reads = super::patch_at::<Copied>(at.as_access(), Copied::patch().age(35).into());
+        assert_eq!(on_race(reads.unwrap()), again, "a copy holds the age");
+    }
+}
