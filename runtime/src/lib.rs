@@ -11,7 +11,6 @@ mod address;
 pub mod error;
 pub mod limits;
 mod random;
-#[cfg(feature = "encrypt")]
 mod single_flight;
 // Floor 1: values and keys, pure.
 pub mod edm;

@@ -1,4 +1,5 @@
-//! Work that goes on after a write was answered: bounded, and left to a worker under pressure.
+//! Runs work that goes on after a write was answered: a bounded number of tasks, and none for a while
+//! after the service throttled one. Work that is not run is left to a worker.
 
 use std::{
     future::Future,
@@ -16,10 +17,10 @@ use crate::{
     error::{Error, ErrorKind, Result},
 };
 
-/// How long nothing is done in the background after the service asked for less traffic.
+/// How long no work begins in the background after the service throttled a request.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What is under way in the background of a client.
+/// The background tasks of a client.
 #[derive(Debug, Default)]
 pub(crate) struct Background {
     state: Arc<State>,
@@ -29,11 +30,11 @@ pub(crate) struct Background {
 struct State {
     running: AtomicUsize,
     idle: Notify,
-    /// Until when nothing begins.
-    paused: Mutex<Option<Instant>>,
+    /// The time until which no work begins.
+    paused_until: Mutex<Option<Instant>>,
 }
 
-/// One piece of work, which counts as running until it is dropped.
+/// The mark of one running task, which counts until it is dropped: also when the task is aborted.
 struct Running(Arc<State>);
 
 impl Drop for Running {
@@ -45,14 +46,15 @@ impl Drop for Running {
 }
 
 impl Background {
-    /// Begins some work, if fewer than `most` are running.
+    /// Begins some work in a task of its own, if fewer than `most` are running. Otherwise, and outside
+    /// of a runtime, the work is left to a worker.
     pub(crate) fn begin(
         &self,
         most: usize,
         work: impl Future<Output = Result<()>> + Send + 'static,
     ) -> BackgroundWork {
         let Some((running, runtime)) = self.admit(most) else {
-            return BackgroundWork::finished(Err(left()));
+            return BackgroundWork::finished(Err(left_to_worker()));
         };
         let state = self.state.clone();
         let task = runtime.spawn(async move {
@@ -63,9 +65,12 @@ impl Background {
             drop(running);
             done
         });
-        BackgroundWork::from_work(async move { task.await.unwrap_or_else(|_| Err(left())) })
+        BackgroundWork::from_work(
+            async move { task.await.unwrap_or_else(|_| Err(left_to_worker())) },
+        )
     }
 
+    /// Counts one more task, if there is room for it.
     fn admit(&self, most: usize) -> Option<(Running, Handle)> {
         let runtime = Handle::try_current().ok()?;
         if self.state.is_paused() {
@@ -77,9 +82,10 @@ impl Background {
         Some((Running(self.state.clone()), runtime))
     }
 
-    /// Returns when nothing is running.
-    pub(crate) async fn settled(&self) {
+    /// Waits until no task is running.
+    pub(crate) async fn wait_until_idle(&self) {
         loop {
+            // Asked for before the count is read, so that a task which ends in between is not missed.
             let idle = self.state.idle.notified();
             if self.state.running.load(Ordering::SeqCst) == 0 {
                 return;
@@ -91,17 +97,17 @@ impl Background {
 
 impl State {
     fn pause(&self) {
-        *self.paused.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + PAUSE);
+        *self.paused_until.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Instant::now() + PAUSE);
     }
 
     fn is_paused(&self) -> bool {
-        let paused = *self.paused.lock().unwrap_or_else(PoisonError::into_inner);
+        let paused = *self.paused_until.lock().unwrap_or_else(PoisonError::into_inner);
         paused.is_some_and(|until| Instant::now() < until)
     }
 }
 
-/// What is left to a worker.
-fn left() -> Error {
+fn left_to_worker() -> Error {
     let message = "the copies in other partitions were left to a worker";
     Error::new(ErrorKind::Contended, message)
 }

@@ -1,16 +1,16 @@
-//! The writer's claims: keys of unique indexes in other partitions are reserved before the
-//! transaction that takes them, and given back where it does not come about.
+//! Claims of a writer: reserves the keys of unique remote indexes before the transaction that takes
+//! them, and gives them back if the transaction does not come.
 
 use futures_util::future::join_all;
 
 use super::{
     deadline::WriteDeadline,
-    fast_path::{FastPath, read_row},
+    fast_path::FastPath,
     guard::Guard,
     keys::{ReleasedKey, WantedKey},
     occupied_key::{OccupiedKey, OccupiedKeyAction},
     registration::record,
-    reservation::settle,
+    reservation::resolve_reservation,
     state::Outbox,
 };
 use crate::{
@@ -22,56 +22,58 @@ use crate::{
         reservation_row, reserve_existing, reserving_claim, with_new_etag,
     },
     row::{ETag, Row},
-    store::backoff,
+    store::backoff::{self, Attempt},
 };
 
-/// Reservations in flight.
-const AT_ONCE: usize = 16;
-/// Claims whose answer may be lost.
+/// Number of keys that are reserved or given back at a time.
+const KEYS_AT_ONCE: usize = 16;
+
+/// Number of attempts at a claim row whose answer was lost.
 const ATTEMPTS: u32 = 4;
 
-/// The claim of one transaction.
+/// The claim row of one transaction, and the keys that are reserved under it.
 #[derive(Debug)]
 pub(crate) struct Claims {
     table: String,
     partition_key: String,
     id: String,
-    /// The version of its row.
-    version: Option<ETag>,
+    /// The ETag of the claim row.
+    etag: Option<ETag>,
+    /// The keys that are, or may be, reserved.
     wanted_keys: Vec<WantedKey>,
-    releasing: Vec<ReleasedKey>,
-    flight: WriteDeadline,
-    /// Whether what became of a reservation is unknown.
-    is_unsure: bool,
+    released_keys: Vec<ReleasedKey>,
+    deadline: WriteDeadline,
+    /// Whether a reservation may still arrive that was not answered.
+    may_reserve_later: bool,
 }
 
 /// Why a key was not reserved.
-enum Refused {
-    For(Error),
-    /// It may come yet.
+enum ReserveError {
+    /// Certainly nothing was reserved.
+    NotReserved(Error),
+    /// The answer was lost: the reservation may have been made, or come yet.
     Unknown(Error),
 }
 
-impl From<Error> for Refused {
+impl From<Error> for ReserveError {
     fn from(error: Error) -> Self {
-        Self::For(error)
+        Self::NotReserved(error)
     }
 }
 
 impl Claims {
-    /// Claims and reserves every key that a commit takes; `None`: it takes none. `from`: the primary
-    /// that arrives here from another partition.
+    /// Inserts a claim row and reserves every unique key that a transaction takes. Returns `None` if
+    /// it takes none. `moving_from` is the source of an entity that arrives here, whose keys come
+    /// with it.
     pub(crate) async fn take(
         outbox: &Outbox,
         table: &str,
-        commit: &mut FastPath,
-        from: Option<RowAddress>,
+        fast_path: &mut FastPath,
+        moving_from: Option<RowAddress>,
     ) -> Result<Option<Self>> {
-        let wanted_keys = commit.wanted_keys();
-        let Some(partition_key) = commit.dirty().next().map(|dirty| dirty.partition_key.clone())
-        else {
-            return Ok(None);
-        };
+        let wanted_keys = fast_path.wanted_keys();
+        let partition_key = fast_path.dirty().next().map(|dirty| dirty.partition_key.clone());
+        let Some(partition_key) = partition_key else { return Ok(None) };
         if wanted_keys.is_empty() {
             return Ok(None);
         }
@@ -82,21 +84,29 @@ impl Claims {
             );
             return Err(Error::new(ErrorKind::TooLarge, message).in_table(table));
         }
-        for (at, wanted) in wanted_keys.iter().enumerate() {
-            if let Some(earlier) =
-                wanted_keys.iter().take(at).find(|earlier| earlier.name == wanted.name)
-            {
-                return Err(taken_within(wanted, earlier, &partition_key));
+        for (position, wanted) in wanted_keys.iter().enumerate() {
+            let mut earlier = wanted_keys.iter().take(position);
+            if let Some(earlier) = earlier.find(|earlier| earlier.address == wanted.address) {
+                return Err(wanted_twice(wanted, earlier, &partition_key));
             }
         }
-        let mut releasing = commit.left(table, &partition_key);
-        releasing.extend(from.map(|place| ReleasedKey { place, name: None }));
-        let flight = WriteDeadline::begin(outbox);
-        let (id, version) = put_up(outbox, table, &partition_key, &wanted_keys).await?;
-        let (table, is_unsure) = (table.to_owned(), false);
-        let mut claims =
-            Self { table, partition_key, id, version, wanted_keys, releasing, flight, is_unsure };
-        match claims.reserve_all(outbox, commit).await {
+        let mut released_keys = fast_path.released_keys(table, &partition_key);
+        released_keys.extend(moving_from.map(|primary| ReleasedKey { primary, address: None }));
+        // The deadline starts before the claim row exists. A worker that finds the claim dead for a
+        // flight knows that no reservation comes any more.
+        let deadline = WriteDeadline::start(&outbox.options);
+        let (id, etag) = insert_claim_row(outbox, table, &partition_key, &wanted_keys).await?;
+        let mut claims = Self {
+            table: table.to_owned(),
+            partition_key,
+            id,
+            etag,
+            wanted_keys,
+            released_keys,
+            deadline,
+            may_reserve_later: false,
+        };
+        match claims.reserve_all(outbox, fast_path).await {
             Ok(()) => Ok(Some(claims)),
             Err(error) => {
                 claims.release(outbox, true).await;
@@ -105,102 +115,120 @@ impl Claims {
         }
     }
 
-    async fn reserve_all(&mut self, outbox: &Outbox, commit: &mut FastPath) -> Result<()> {
-        let mut reserved = Vec::new();
-        for wanted_keys in self.wanted_keys.chunks(AT_ONCE) {
+    /// Reserves all keys. Keeps those that are or may be reserved, and returns the first failure.
+    async fn reserve_all(&mut self, outbox: &Outbox, fast_path: &mut FastPath) -> Result<()> {
+        let mut results = Vec::new();
+        for wanted_keys in self.wanted_keys.chunks(KEYS_AT_ONCE) {
             let each = wanted_keys.iter().map(|wanted| self.reserve(outbox, wanted));
-            reserved.extend(join_all(each).await);
+            results.extend(join_all(each).await);
         }
-        let (mut refused, mut is_unsure) = (None, false);
-        let mut settled = Vec::new();
-        for (wanted, reserved) in std::mem::take(&mut self.wanted_keys).into_iter().zip(reserved) {
-            match reserved {
-                Ok(row) => commit.reserved(wanted.at, &wanted.name, row),
-                Err(Refused::For(error)) => {
-                    refused.get_or_insert(error);
+        let mut failure = None;
+        let mut reserved = Vec::new();
+        for (wanted, result) in std::mem::take(&mut self.wanted_keys).into_iter().zip(results) {
+            match result {
+                Ok(row) => fast_path.add_reservation(wanted.position, &wanted.address, row),
+                Err(ReserveError::NotReserved(error)) => {
+                    failure.get_or_insert(error);
                     continue;
                 }
-                Err(Refused::Unknown(error)) => {
-                    is_unsure = true;
-                    refused.get_or_insert(error);
+                Err(ReserveError::Unknown(error)) => {
+                    self.may_reserve_later = true;
+                    failure.get_or_insert(error);
                 }
             }
-            settled.push(wanted);
+            reserved.push(wanted);
         }
-        // Where nothing was reserved there is nothing to give back.
-        (self.wanted_keys, self.is_unsure) = (settled, is_unsure);
-        commit.claimed_by(&self.id);
-        refused.map_or(Ok(()), Err)
+        self.wanted_keys = reserved;
+        fast_path.set_claim(&self.id);
+        failure.map_or(Ok(()), Err)
     }
 
-    fn place<'c>(&'c self, wanted: &'c WantedKey) -> RowAt<'c> {
+    /// Returns the address of the entity that wants a key.
+    fn primary_of<'c>(&'c self, wanted: &'c WantedKey) -> RowAt<'c> {
         RowAt::new(&self.table, &self.partition_key, &wanted.primary)
     }
 
-    /// The reservation of one key, in the version that the store gave it.
-    async fn reserve(&self, outbox: &Outbox, wanted: &WantedKey) -> Result<Row, Refused> {
-        let place = self.place(wanted);
-        let copy = copy_with_owner(&wanted.copy, wanted.kinds, place, None)?;
-        let contender = OccupiedKey {
+    /// Reserves one key. Returns the reserved copy with the ETag that the store gave it.
+    async fn reserve(&self, outbox: &Outbox, wanted: &WantedKey) -> Result<Row, ReserveError> {
+        let primary = self.primary_of(wanted);
+        let copy = &copy_with_owner(&wanted.copy, wanted.kinds, primary, None)?;
+        let key = &OccupiedKey {
             outbox,
             table: &self.table,
-            place,
-            releasing: &self.releasing,
-            name: &wanted.name,
+            primary,
+            released: &self.released_keys,
+            address: &wanted.address,
             kinds: wanted.kinds,
         };
-        for attempt in 0..backoff::ATTEMPTS {
-            let row = reservation_row(&copy, &self.id, None)?;
-            let inserted = self.send(outbox, wanted, Operation::insert(row.clone())).await;
-            match inserted {
-                Ok(version) => return Ok(with_new_etag(&row, version)),
-                Err(error) if error.is_conflict() && error.lost_race() => {}
-                Err(error) => return self.after_loss(outbox, wanted, error).await,
+        let reserved = backoff::retry(&outbox.store.random, backoff::ATTEMPTS, || async move {
+            // A failure ends the loop as a value does, since it also says whether its outcome is known.
+            match self.reserve_once(outbox, wanted, copy, key).await {
+                Ok(Some(row)) => Ok(Attempt::Done(Ok(row))),
+                Ok(None) => Ok(Attempt::Raced),
+                Err(error) => Ok(Attempt::Done(Err(error))),
             }
-            let Some(found) = read_row(outbox, &wanted.name).await? else { continue };
-            if reserving_claim(&found)? == Some(&self.id) {
-                return Ok(found);
-            }
-            let taken = match contender.meet(&found).await? {
-                OccupiedKeyAction::Violation(error) | OccupiedKeyAction::Pending(error) => {
-                    return Err(Refused::For(error));
-                }
-                OccupiedKeyAction::Busy => return Err(Refused::For(busy(wanted))),
-                OccupiedKeyAction::Remove(operation) => {
-                    match self.send(outbox, wanted, operation).await {
-                        Err(error) if !error.lost_race() => return Err(Refused::For(error)),
-                        _ => {}
-                    }
-                    None
-                }
-                OccupiedKeyAction::Adopt(from) => {
-                    Some(self.adopt(outbox, wanted, &copy, &found, from.as_ref()).await)
-                }
-            };
-            match taken {
-                Some(Ok(row)) => return Ok(row),
-                Some(Err(error)) if !error.lost_race() => {
-                    return self.after_loss(outbox, wanted, error).await;
-                }
-                _ => backoff::wait(&outbox.store.random, attempt).await,
-            }
-        }
-        Err(Refused::For(backoff::contended().at_row(wanted.name.at())))
+        });
+        let contended = || Err(backoff::contended().at_row(wanted.address.at()).into());
+        reserved.await?.unwrap_or_else(contended)
     }
 
-    async fn send(
+    /// Tries once to reserve a key; `None` if the row under the key changed meanwhile.
+    async fn reserve_once(
+        &self,
+        outbox: &Outbox,
+        wanted: &WantedKey,
+        copy: &Row,
+        key: &OccupiedKey<'_>,
+    ) -> Result<Option<Row>, ReserveError> {
+        let row = reservation_row(copy, &self.id, None)?;
+        match self.write_copy(outbox, wanted, Operation::insert(row.clone())).await {
+            Ok(etag) => return Ok(Some(with_new_etag(&row, etag))),
+            Err(error) if error.is_conflict() && error.lost_race() => {}
+            Err(error) => return self.find_reservation(outbox, wanted, error).await,
+        }
+        // The key is occupied, unless the row is gone by now.
+        let Some(found) = outbox.store.row(wanted.address.at()).await? else {
+            return Ok(None);
+        };
+        // A lost answer to an earlier attempt: the row is this claim's reservation.
+        if reserving_claim(&found)? == Some(&self.id) {
+            return Ok(Some(found));
+        }
+        match key.decide(&found).await? {
+            OccupiedKeyAction::Violation(error) | OccupiedKeyAction::Pending(error) => {
+                Err(ReserveError::NotReserved(error))
+            }
+            OccupiedKeyAction::Busy => Err(ReserveError::NotReserved(busy(wanted))),
+            OccupiedKeyAction::Remove(operation) => {
+                match self.write_copy(outbox, wanted, operation).await {
+                    Err(error) if !error.lost_race() => Err(ReserveError::NotReserved(error)),
+                    _ => Ok(None),
+                }
+            }
+            OccupiedKeyAction::TakeOver(from) => {
+                match self.take_over(outbox, wanted, copy, &found, from.as_ref()).await {
+                    Ok(row) => Ok(Some(row)),
+                    Err(error) if error.lost_race() => Ok(None),
+                    Err(error) => self.find_reservation(outbox, wanted, error).await,
+                }
+            }
+        }
+    }
+
+    async fn write_copy(
         &self,
         outbox: &Outbox,
         wanted: &WantedKey,
         operation: Operation,
     ) -> Result<Option<ETag>> {
-        let written =
-            self.flight.write(outbox, &wanted.name.table, wanted.kinds, operation).await?;
+        let table = &wanted.address.table;
+        let written = self.deadline.write(&outbox.store, table, wanted.kinds, operation).await?;
         Ok(written.etag)
     }
 
-    /// Takes over a row that is there: what it holds stays as long as it is the primary's own.
-    async fn adopt(
+    /// Reserves a row that is there. The contents of the entity's own copy stay, so that readers get
+    /// them if the transaction does not come.
+    async fn take_over(
         &self,
         outbox: &Outbox,
         wanted: &WantedKey,
@@ -208,90 +236,97 @@ impl Claims {
         found: &Row,
         from: Option<&RowAddress>,
     ) -> Result<Row> {
-        let is_own = from.is_none_or(|from| from.at().is_same_row(self.place(wanted)));
+        let is_own = from.is_none_or(|from| from.at().is_same_row(self.primary_of(wanted)));
+        // An encrypted copy is replaced as a whole, since what it holds cannot be merged into.
         if is_own && !wanted.kinds.schema.sealed {
             let operation = reserve_existing(found, &self.id)?;
-            let request = outbox.store.apply_one(&wanted.name.table, operation);
-            let version = self.flight.run(outbox, request).await?.etag;
-            return Ok(with_new_etag(&reservation_row(found, &self.id, from)?, version));
+            let request = outbox.store.apply_one(&wanted.address.table, operation);
+            let etag = self.deadline.run(request).await?.etag;
+            return Ok(with_new_etag(&reservation_row(found, &self.id, from)?, etag));
         }
         let row = reservation_row(copy, &self.id, from)?;
         let replace = Operation::replace(row.clone(), Condition::for_etag(found.etag()));
-        let version = self.send(outbox, wanted, replace).await?;
-        Ok(with_new_etag(&row, version))
+        let etag = self.write_copy(outbox, wanted, replace).await?;
+        Ok(with_new_etag(&row, etag))
     }
 
-    /// A request failed: the row tells whether it was carried out. One that was not may come yet.
-    async fn after_loss(
+    /// Reads the row after a request failed, to learn whether the reservation was made. If it is not
+    /// there it may come yet, unless the failure was certain.
+    async fn find_reservation(
         &self,
         outbox: &Outbox,
         wanted: &WantedKey,
         error: Error,
-    ) -> Result<Row, Refused> {
+    ) -> Result<Option<Row>, ReserveError> {
         if error.is_outcome_known() {
-            return Err(Refused::For(error));
+            return Err(ReserveError::NotReserved(error));
         }
-        match read_row(outbox, &wanted.name).await {
+        match outbox.store.row(wanted.address.at()).await {
             Ok(Some(found)) if matches!(reserving_claim(&found), Ok(Some(id)) if id == self.id) => {
-                Ok(found)
+                Ok(Some(found))
             }
-            _ => Err(Refused::Unknown(error)),
+            _ => Err(ReserveError::Unknown(error)),
         }
     }
 
-    /// What makes the claim true, in the transaction.
-    pub(crate) fn redeemed(&self, outbox: &Outbox) -> Result<Option<Operation>> {
-        if !outbox.guards.holds(Guard::ClaimInTransaction) {
-            return Ok(None);
-        }
-        let seen = Condition::for_etag(self.version.clone());
-        Operation::delete(&self.partition_key, &claim_row_key(&self.id), seen).map(Some)
+    /// Returns the deletion of the claim row, which goes into the transaction: a transaction whose
+    /// claim was marked dead in between fails.
+    pub(crate) fn deletion(&self, outbox: &Outbox) -> Result<Option<Operation>> {
+        let seen = Condition::for_etag(self.etag.clone());
+        let delete = Operation::delete(&self.partition_key, &claim_row_key(&self.id), seen)?;
+        Ok(outbox.guards.keep(Guard::ClaimInTransaction, delete))
     }
 
-    async fn give_back(&self, outbox: &Outbox, wanted: &WantedKey) -> Result<()> {
-        let key = ClaimedKey { address: wanted.name.clone(), primary: wanted.primary.clone() };
-        settle(outbox, &self.table, &self.partition_key, &self.id, &key).await
+    async fn release_key(&self, outbox: &Outbox, wanted: &WantedKey) -> Result<()> {
+        let key = ClaimedKey { address: wanted.address.clone(), primary: wanted.primary.clone() };
+        resolve_reservation(outbox, &self.table, &self.partition_key, &self.id, &key).await
     }
 
-    /// Gives back what was reserved for a transaction that did not come about. Where it may come
-    /// yet, its claim is called dead first. What fails here is left to a worker.
+    /// Gives the reserved keys back after the transaction failed, then deletes the claim row. If the
+    /// transaction or a reservation may come yet, marks the claim dead first, and leaves it.
+    ///
+    /// Ignores failures: a worker resolves what is left of the claim.
     pub(crate) async fn release(&self, outbox: &Outbox, is_outcome_known: bool) {
-        let is_sure = is_outcome_known && !self.is_unsure;
-        let mut version = self.version.clone();
-        if !is_sure {
-            let seen = Condition::for_etag(version);
-            let Ok(operation) = kill_claim(&self.partition_key, &self.id, seen) else { return };
-            match outbox.store.apply_one(&self.table, operation).await {
-                Ok(written) => version = written.etag,
+        let nothing_may_come = is_outcome_known && !self.may_reserve_later;
+        let mut etag = self.etag.clone();
+        if !nothing_may_come {
+            let seen = Condition::for_etag(etag);
+            let Ok(kill) = kill_claim(&self.partition_key, &self.id, seen) else { return };
+            match outbox.store.apply_one(&self.table, kill).await {
+                Ok(written) => etag = written.etag,
                 Err(_) => return,
             }
         }
-        let mut is_settled = true;
-        for wanted_keys in self.wanted_keys.chunks(AT_ONCE) {
-            let each = wanted_keys.iter().map(|wanted| self.give_back(outbox, wanted));
-            is_settled &= join_all(each).await.iter().all(Result::is_ok);
+        let mut is_all_released = true;
+        for wanted_keys in self.wanted_keys.chunks(KEYS_AT_ONCE) {
+            let each = wanted_keys.iter().map(|wanted| self.release_key(outbox, wanted));
+            is_all_released &= join_all(each).await.iter().all(Result::is_ok);
         }
-        if !is_settled || !is_sure {
+        if !is_all_released || !nothing_may_come {
             return;
         }
-        let seen = Condition::for_etag(version);
+        let seen = Condition::for_etag(etag);
         if let Ok(delete) = Operation::delete(&self.partition_key, &claim_row_key(&self.id), seen) {
+            // A claim row that stays is resolved and deleted by a worker.
             let _ = outbox.store.apply_one(&self.table, delete).await;
         }
     }
 }
 
-/// Puts the claim's row up. One whose answer was lost is forgotten: workers remove it.
-async fn put_up(
+/// Inserts a claim row, with its fence. Returns its id and its ETag.
+async fn insert_claim_row(
     outbox: &Outbox,
     table: &str,
     partition_key: &str,
     wanted_keys: &[WantedKey],
 ) -> Result<(String, Option<ETag>)> {
-    let keys = wanted_keys
+    let keys: Vec<ClaimedKey> = wanted_keys
         .iter()
-        .map(|wanted| ClaimedKey { address: wanted.name.clone(), primary: wanted.primary.clone() });
-    let keys: Vec<ClaimedKey> = keys.collect();
+        .map(|wanted| ClaimedKey {
+            address: wanted.address.clone(),
+            primary: wanted.primary.clone(),
+        })
+        .collect();
     let mut attempt = 1;
     loop {
         let id = outbox.store.random.id();
@@ -300,22 +335,24 @@ async fn put_up(
             Ok(written) => {
                 return Ok((id, written.into_iter().next().and_then(|written| written.etag)));
             }
+            // A claim whose answer was lost is never used: a worker deletes it.
             Err(error) if !error.is_outcome_known() && attempt < ATTEMPTS => attempt += 1,
             Err(error) => return Err(error.without_operation()),
         }
     }
 }
 
+/// Returns the error for a key that another write of the same entity has reserved.
 fn busy(wanted: &WantedKey) -> Error {
     let message = format!(
         "another write of the entity takes the same key of index `{}` and is under way; where its writer died a worker clears it away after the claim time",
         wanted.kinds.copy.name
     );
-    Error::new(ErrorKind::Contended, message).at_row(wanted.name.at())
+    Error::new(ErrorKind::Contended, message).at_row(wanted.address.at())
 }
 
-/// Two entities of the transaction take one key.
-fn taken_within(wanted: &WantedKey, earlier: &WantedKey, partition_key: &str) -> Error {
+/// Returns the violation by another entity of the same transaction.
+fn wanted_twice(wanted: &WantedKey, earlier: &WantedKey, partition_key: &str) -> Error {
     let index = wanted.kinds.copy.name;
     let message = format!(
         "the key of index `{index}` is held by the entity `{}` of the same transaction",
@@ -323,6 +360,6 @@ fn taken_within(wanted: &WantedKey, earlier: &WantedKey, partition_key: &str) ->
     );
     Error::new(ErrorKind::UniqueViolation, message)
         .with_index(index)
-        .at_row(wanted.name.at())
+        .at_row(wanted.address.at())
         .held_by(partition_key, &earlier.primary)
 }

@@ -12,7 +12,7 @@ use super::{
     claims::Claims,
     outbox_plan::{ExtraRows, OutboxPlan},
     state::Outbox,
-    unique_violation::Wanted,
+    unique_violation::OccupiedCopy,
 };
 use crate::{
     backend::Read,
@@ -24,58 +24,51 @@ use crate::{
     plan::{Change, Effect, Role, StoredList, Tokens, TransactionPlan, Unresolved, list_deltas},
     row::Row,
     store::{
-        backoff,
+        backoff::{self, Attempt},
         lists::read_list,
         sealing::{open::Reading, plan::Placed},
     },
 };
 
-/// What became of one change.
+/// The result of one committed change.
 #[derive(Debug, Clone)]
 pub(crate) struct Outcome {
-    /// The answer for the primary; `None` where there was nothing to do.
+    /// The store's answer for the primary; `None` if there was nothing to write.
     pub(crate) written: Option<Written>,
-    /// The primary as it is now, where the verb knows all of it.
+    /// The primary as it is now, if the verb knows all of it.
     pub(crate) row: Option<Row>,
 }
 
-/// What became of all changes.
+/// The results of changes that were committed together.
 #[derive(Debug)]
-pub(crate) struct Landed {
+pub(crate) struct Committed {
     pub(crate) outcomes: Vec<Outcome>,
-    /// What goes on in other partitions.
+    /// The work on remote copies that goes on.
     pub(crate) pending: BackgroundWork,
 }
 
-/// Writes all changes or none; they are in one partition.
-///
-/// An error's `failed_index` is the change.
+/// Writes all changes or none. They must be in one partition. An error's `failed_index` is the
+/// position of the change at fault.
 pub(crate) async fn commit(
     outbox: &Arc<Outbox>,
     table: &str,
     changes: &[Change],
-) -> Result<Landed> {
+) -> Result<Committed> {
     commit_with(outbox, table, changes, &ExtraRows::default()).await
 }
 
-/// The same with further rows of the outbox.
+/// Writes all changes and the extra rows, or none of them.
 pub(crate) async fn commit_with(
     outbox: &Arc<Outbox>,
     table: &str,
     changes: &[Change],
     extra_rows: &ExtraRows,
-) -> Result<Landed> {
-    let mut busy = None;
-    for attempt in 0..backoff::ATTEMPTS {
-        match try_once(outbox, table, changes, extra_rows).await? {
-            Attempt::Landed(landed) => return Ok(landed),
-            Attempt::Raced => busy = None,
-            Attempt::Busy(error) => busy = Some(error),
-        }
-        backoff::wait(&outbox.store.random, attempt).await;
-    }
-    if let Some(busy) = busy {
-        return Err(busy);
+) -> Result<Committed> {
+    let committed = backoff::retry(&outbox.store.random, backoff::ATTEMPTS, || {
+        try_once(outbox, table, changes, extra_rows)
+    });
+    if let Some(committed) = committed.await? {
+        return Ok(committed);
     }
     let (partition_key, row_key) = changes.first().map(Change::keys).unwrap_or_default();
     Err(backoff::contended().in_table(table).at_keys(partition_key, row_key))
@@ -119,100 +112,91 @@ pub(crate) async fn resolve_changes(
     changes.collect()
 }
 
-/// What became of one attempt.
-enum Attempt {
-    Landed(Landed),
-    /// Another writer was first on an internal row.
-    Raced,
-    /// Another write of the same entity is under way, or died.
-    Busy(Error),
-}
-
-/// Reads, plans and sends.
-///
-/// A copy that was not there to be deleted is left out of the same plan only: a writer that creates
-/// it moves the primary's version as well, and a new plan from that version deletes it.
+/// Reads what the changes need, plans the transaction, reserves unique keys, and sends.
 async fn try_once(
     outbox: &Arc<Outbox>,
     table: &str,
     changes: &[Change],
     extra_rows: &ExtraRows,
-) -> Result<Attempt> {
+) -> Result<Attempt<Committed>> {
     let effects = try_join_all(
         changes.iter().enumerate().map(|(verb, change)| effect(outbox, table, verb, change)),
     )
     .await?;
     let lists = read_lists(outbox, table, &effects).await?;
-    let mut work = OutboxPlan::of(outbox, table, &effects, extra_rows).await;
-    if work.claims() {
-        // Nothing is reserved for a transaction that is too large.
+    let mut outbox_plan = OutboxPlan::prepare(outbox, table, &effects, extra_rows).await;
+    if outbox_plan.needs_claims() {
+        // Checked before anything is reserved for a transaction that is too large.
         let planned = TransactionPlan::new(&effects, &lists, &HashSet::new())?.planned().len();
-        check_room(table, planned + work.operations())?;
+        check_room(table, planned + outbox_plan.operation_count())?;
     }
-    let claims = match work.claim(outbox).await {
+    let claims = match outbox_plan.claim(outbox).await {
         Ok(claims) => claims,
         Err(error) if error.is_contended() => return Ok(Attempt::Busy(error)),
         Err(error) => {
-            return Err(match work.verb_of(&effects, &error) {
+            return Err(match outbox_plan.verb_at_fault(&effects, &error) {
                 Some(verb) if error.is_unique_violation() => error.at_operation(verb),
                 _ => error,
             });
         }
     };
-    let plan = Planned { table, changes, effects: &effects, lists: &lists };
-    let landed = plan.send(outbox, work, claims.as_ref()).await;
-    if let (Some(claims), Ok(None) | Err(_)) = (&claims, &landed) {
-        claims.release(outbox, landed.as_ref().err().is_none_or(Error::is_outcome_known)).await;
+    let plan = PlannedChanges { table, changes, effects: &effects, lists: &lists };
+    let committed = plan.send(outbox, outbox_plan, claims.as_ref()).await;
+    if let (Some(claims), Ok(None) | Err(_)) = (&claims, &committed) {
+        claims.release(outbox, committed.as_ref().err().is_none_or(Error::is_outcome_known)).await;
     }
-    Ok(landed?.map_or(Attempt::Raced, Attempt::Landed))
+    Ok(committed?.map_or(Attempt::Raced, Attempt::Done))
 }
 
-/// What is known before anything is sent.
-struct Planned<'p> {
+/// Changes with their effects and the lists that they change, before anything is sent.
+struct PlannedChanges<'p> {
     table: &'p str,
     changes: &'p [Change],
     effects: &'p [Arc<Effect>],
     lists: &'p BTreeMap<String, Option<StoredList>>,
 }
 
-impl Planned<'_> {
-    /// Sends the transaction, again where a row of the framework was not as it was thought to be.
+impl PlannedChanges<'_> {
+    /// Sends the transaction, and sends it again with another plan if a row of the framework was not as
+    /// planned. Returns `None` if another writer was first, so that everything has to be read again.
     async fn send(
         &self,
         outbox: &Arc<Outbox>,
-        mut work: OutboxPlan<'_>,
+        mut outbox_plan: OutboxPlan<'_>,
         claims: Option<&Claims>,
-    ) -> Result<Option<Landed>> {
+    ) -> Result<Option<Committed>> {
         let Self { table, changes, effects, lists } = *self;
+        // A copy that was not there to be deleted is left out of this plan only. A writer that creates it
+        // changes the primary's ETag as well, and a new plan from that version deletes it.
         let mut missing = HashSet::new();
         loop {
             let mut transaction = TransactionPlan::new(effects, lists, &missing)?;
-            work.record(outbox, &mut transaction, claims).await?;
+            outbox_plan.add_rows(outbox, &mut transaction, claims).await?;
             let failure = match send(outbox, table, &transaction).await {
                 Ok(written) => {
                     let outcomes = outcomes(effects, &transaction, &written);
-                    let pending = work.begin(outbox, &transaction, &written);
-                    return Ok(Some(Landed { outcomes, pending }));
+                    let pending = outbox_plan.begin_fast_path(outbox, &transaction, &written);
+                    return Ok(Some(Committed { outcomes, pending }));
                 }
                 Err(error) => error,
             };
-            match Failed::of(&failure, &transaction, changes) {
-                Failed::Caller(verb) => return Err(failure.at_operation(verb)),
-                Failed::Taken(verb, family, copy) => {
+            match FailureCause::of(&failure, &transaction, changes) {
+                FailureCause::Caller(verb) => return Err(failure.at_operation(verb)),
+                FailureCause::OccupiedKey(verb, family, copy) => {
                     let Some(effect) = effects.get(verb) else { return Err(failure) };
-                    let wanted = Wanted { table, copy, family, effect };
-                    let Some(error) = wanted.violation(outbox).await? else { return Ok(None) };
+                    let occupied = OccupiedCopy { table, copy, family, effect };
+                    let Some(error) = occupied.violation(outbox).await? else { return Ok(None) };
                     let code = failure.service_code().cloned();
                     let error = error.at_operation(verb);
                     return Err(code.into_iter().fold(error, Error::with_code));
                 }
-                Failed::MissingCopy(row_key) if missing.insert(row_key.clone()) => {}
-                Failed::OutboxPlan(role) if work.goes_on(outbox, role) => {}
-                Failed::MissingCopy(_) | Failed::OutboxPlan(_) | Failed::Other => {
+                FailureCause::MissingCopy(row_key) if missing.insert(row_key.clone()) => {}
+                FailureCause::OutboxRow(role) if outbox_plan.prepare_retry(outbox, role) => {}
+                FailureCause::MissingCopy(_) | FailureCause::OutboxRow(_) | FailureCause::Other => {
                     return Err(failure.without_operation());
                 }
-                Failed::Race => return Ok(None),
-                Failed::Behind => return Err(behind(table, &failure)),
+                FailureCause::Race => return Ok(None),
+                FailureCause::WorkersBehind => return Err(workers_behind(table, &failure)),
             }
         }
     }
@@ -236,7 +220,7 @@ async fn effect(
     effect.map(Arc::new).map_err(|error| error.in_table(table).at_operation(index))
 }
 
-/// Reads every list that the effects change: the head, and spills where it has any.
+/// Reads every local list that the effects change.
 async fn read_lists(
     outbox: &Outbox,
     table: &str,
@@ -255,6 +239,7 @@ async fn read_lists(
     Ok(try_join_all(lists).await?.into_iter().collect())
 }
 
+/// Fails if a transaction of that many operations is over the service's limit.
 fn check_room(table: &str, operations: usize) -> Result<()> {
     if operations <= BATCH_OPERATIONS {
         return Ok(());
@@ -289,25 +274,26 @@ fn outcomes(
         .collect()
 }
 
-/// Whose fault a failure is.
-enum Failed<'t> {
-    /// The verb of that number.
+/// The cause of a failed transaction.
+enum FailureCause<'t> {
+    /// The primary of the verb at that position, under a condition of the caller.
     Caller(usize),
-    /// A key of an index is taken.
-    Taken(usize, &'static Family, &'t Row),
-    /// An old copy is not there, and need not be deleted.
+    /// A local copy that the verb at that position inserts: its key is taken.
+    OccupiedKey(usize, &'static Family, &'t Row),
+    /// An old local copy, which is missing and need not be deleted. Holds its RowKey.
     MissingCopy(String),
-    /// Another writer was first on a row that is not the caller's.
+    /// Another writer was first at a row that the plan was made from.
     Race,
-    /// A row of the outbox was not as it was thought to be.
-    OutboxPlan(Role),
-    /// Too much work of one primary is open.
-    Behind,
-    /// No operation's.
+    /// A dirty row that is there already, or a fence that is gone.
+    OutboxRow(Role),
+    /// A dirty row that is full: too much work of its primary is open.
+    WorkersBehind,
+    /// The transaction as a whole, or a row that no retry helps.
     Other,
 }
 
-impl<'t> Failed<'t> {
+impl<'t> FailureCause<'t> {
+    /// Finds the cause by the role of the row at which the transaction failed.
     fn of(error: &Error, transaction: &'t TransactionPlan, changes: &[Change]) -> Self {
         let at = match error.failed_index() {
             Some(at) => at,
@@ -317,7 +303,7 @@ impl<'t> Failed<'t> {
         let Some(failed) = transaction.planned().get(at) else { return Self::Other };
         if error.is_too_large() {
             return match (failed.role, transaction.verb_at(at)) {
-                (Role::Dirty(_), _) => Self::Behind,
+                (Role::Dirty(_), _) => Self::WorkersBehind,
                 (_, Some(verb)) => Self::Caller(verb),
                 (_, None) => Self::Other,
             };
@@ -329,21 +315,21 @@ impl<'t> Failed<'t> {
                 if raced && reads_again { Self::Race } else { Self::Caller(verb) }
             }
             Role::NewCopy(verb, family) if error.is_conflict() => {
-                Self::Taken(verb, family, failed.operation.row())
+                Self::OccupiedKey(verb, family, failed.operation.row())
             }
             Role::NewCopy(verb, _) => Self::Caller(verb),
             Role::OldCopy if error.is_not_found() && raced => {
                 Self::MissingCopy(failed.operation.row().row_key().to_owned())
             }
-            role @ (Role::Dirty(_) | Role::Note | Role::Fence) if raced => Self::OutboxPlan(role),
+            role @ (Role::Dirty(_) | Role::Note | Role::Fence) if raced => Self::OutboxRow(role),
             _ if raced => Self::Race,
             _ => Self::Other,
         }
     }
 }
 
-/// A primary whose dirty row is full: its rows elsewhere kept changing, and no worker came.
-fn behind(table: &str, failure: &Error) -> Error {
+/// Returns the error for a primary whose dirty row is full, since no worker does its work.
+fn workers_behind(table: &str, failure: &Error) -> Error {
     let message = "the work on the entity's copies in other partitions is too far behind: run a worker, `client.worker().run(..)`";
     let error = Error::new(ErrorKind::Contended, message).in_table(table);
     match failure.keys() {

@@ -1,9 +1,7 @@
-//! The writer's own way: rows elsewhere are written right after the commit, under the versions that
+//! Writes the remote copies and lists of a transaction right after its commit, under the ETags that
 //! were read before it. Whatever fails is left to a worker.
 
-use std::collections::BTreeMap;
-
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use futures_util::future::try_join_all;
 
@@ -17,7 +15,7 @@ use super::{
 };
 use crate::{
     address::RowAt,
-    batch::{Condition, Operation},
+    batch::Operation,
     error::{Error, ErrorKind, Result},
     plan::outbox::{
         CopyAddress, CopyChange, CopyStep, DirtyRow, ListAddress, ListMembership, plan_step,
@@ -27,123 +25,145 @@ use crate::{
     store::lists::{Lists, find_lists, need_blobs},
 };
 
-/// What a transaction concerns elsewhere.
+/// The remote copies and lists of one transaction, as they were before its commit.
 #[derive(Debug)]
 pub(crate) struct FastPath {
     table: String,
-    flight: WriteDeadline,
-    entities: Vec<Entity>,
-    /// The lists elsewhere as they were before the commit.
+    deadline: WriteDeadline,
+    entities: Vec<EntityWork>,
     lists: Lists,
-    /// The claim of the transaction.
+    /// The id of the transaction's claim row, if it takes unique keys.
     claim: Option<String>,
 }
 
-/// What it concerns elsewhere for one primary.
+/// The remote copies of one entity of the transaction.
 #[derive(Debug)]
-struct Entity {
+struct EntityWork {
     dirty: DirtyRow,
-    /// The rows elsewhere as they were before the commit; `None`: they could not be read.
-    found: Option<Vec<Option<Row>>>,
-    /// The primary's version since the commit.
-    version: Option<ETag>,
-    /// The version of the dirty row, where the commit created it.
-    recorded: Option<ETag>,
+    /// The copies before the commit, in the order of the dirty row's changes. `None` if they could
+    /// not be read: a worker does the work then.
+    copies: Option<Vec<Option<Row>>>,
+    /// The primary's ETag after the commit.
+    primary_etag: Option<ETag>,
+    /// The dirty row's ETag after the commit, if the commit inserted it.
+    dirty_etag: Option<ETag>,
 }
 
 impl FastPath {
-    /// Reads the rows elsewhere that are there by the primaries as they were.
+    /// Reads the copies and lists that a transaction will change. To be called before the commit.
     pub(crate) async fn prepare(outbox: &Outbox, table: &str, dirty: Vec<DirtyRow>) -> Self {
-        let flight = WriteDeadline::begin(outbox);
+        // The deadline counts from here: the copies are written under the ETags that are read now.
+        let deadline = WriteDeadline::start(&outbox.options);
         let memberships = dirty.iter().flat_map(|dirty| &dirty.memberships);
-        let lists = find_lists(&outbox.store, places(memberships)).await;
+        let lists = find_lists(&outbox.store, list_addresses(memberships)).await;
         let mut entities = Vec::new();
         for dirty in dirty {
-            let rows = dirty.copy_changes.iter().map(|copy_change| found(outbox, copy_change));
-            let found = try_join_all(rows).await.ok();
-            entities.push(Entity { dirty, found, version: None, recorded: None });
+            let copies = dirty.copy_changes.iter().map(|change| read_old_copy(outbox, change));
+            let copies = try_join_all(copies).await.ok();
+            entities.push(EntityWork { dirty, copies, primary_etag: None, dirty_etag: None });
         }
-        Self { table: table.to_owned(), flight, entities, lists, claim: None }
+        Self { table: table.to_owned(), deadline, entities, lists, claim: None }
     }
 
-    /// Refuses a change of lists that this client could not write.
-    pub(crate) async fn check(&self, outbox: &Outbox) -> Result<()> {
+    /// Fails if the transaction changes a list that this client could not write.
+    pub(crate) async fn check_lists(&self, outbox: &Outbox) -> Result<()> {
         for membership in self.dirty().flat_map(|dirty| &dirty.memberships) {
             need_blobs(&outbox.store, &membership.address.list_address()).await?;
         }
         Ok(())
     }
 
+    /// Returns whether the transaction changes no remote copy and no remote list.
     pub(crate) fn is_empty(&self) -> bool {
         self.entities.is_empty()
     }
 
+    /// Returns the dirty rows that the transaction has to write.
     pub(crate) fn dirty(&self) -> impl Iterator<Item = &DirtyRow> {
         self.entities.iter().map(|entity| &entity.dirty)
     }
 
-    /// The keys that have to be claimed.
+    /// Returns the unique keys that have to be claimed before the commit.
     pub(crate) fn wanted_keys(&self) -> Vec<WantedKey> {
-        let of_entity = |(at, entity): (usize, &Entity)| {
+        let mut wanted_keys = Vec::new();
+        for (entity_at, entity) in self.entities.iter().enumerate() {
             let DirtyRow { primary, copy_changes, .. } = &entity.dirty;
-            let claimed = copy_changes.iter().enumerate().filter(|(_, one)| one.needs_claim());
-            let wanted_keys =
-                claimed.filter_map(|(place, CopyChange { address: name, kinds, wanted, .. })| {
-                    let (name, primary, copy) = (name.clone(), primary.clone(), wanted.clone()?);
-                    Some(WantedKey { at: (at, place), name, kinds: *kinds, primary, copy })
+            for (change_at, change) in copy_changes.iter().enumerate() {
+                let Some(copy) = change.wanted.as_ref().filter(|_| change.needs_claim()) else {
+                    continue;
+                };
+                wanted_keys.push(WantedKey {
+                    position: (entity_at, change_at),
+                    address: change.address.clone(),
+                    kinds: change.kinds,
+                    primary: primary.clone(),
+                    copy: copy.clone(),
                 });
-            wanted_keys.collect::<Vec<_>>()
-        };
-        self.entities.iter().enumerate().flat_map(of_entity).collect()
+            }
+        }
+        wanted_keys
     }
 
-    /// The unique keys that primaries leave.
-    pub(crate) fn left(&self, table: &str, partition_key: &str) -> Vec<ReleasedKey> {
-        let of_entity = |entity: &Entity| {
-            let place = RowAt::new(table, partition_key, &entity.dirty.primary);
-            let leaves = |one: &&CopyChange| one.kinds.copy.unique && one.wanted.is_none();
-            let left = entity.dirty.copy_changes.iter().filter(leaves);
-            let left = left.map(|one| ReleasedKey {
-                place: place.to_owned(),
-                name: Some(one.address.clone()),
-            });
-            left.collect::<Vec<_>>()
-        };
-        self.entities.iter().flat_map(of_entity).collect()
+    /// Returns the unique keys that entities of the transaction give up.
+    pub(crate) fn released_keys(&self, table: &str, partition_key: &str) -> Vec<ReleasedKey> {
+        let mut released_keys = Vec::new();
+        for dirty in self.dirty() {
+            let primary = RowAt::new(table, partition_key, &dirty.primary);
+            let is_released =
+                |change: &&CopyChange| change.kinds.copy.unique && change.wanted.is_none();
+            released_keys.extend(dirty.copy_changes.iter().filter(is_released).map(|change| {
+                ReleasedKey { primary: primary.to_owned(), address: Some(change.address.clone()) }
+            }));
+        }
+        released_keys
     }
 
-    /// Takes note of a reservation, which another primary of the transaction may have left.
-    pub(crate) fn reserved(&mut self, at: (usize, usize), name: &CopyAddress, row: Row) {
+    /// Replaces the copy of a wanted key by its reservation, which is what stands there now. Another
+    /// entity of the transaction that releases that key must not touch the row any more.
+    pub(crate) fn add_reservation(
+        &mut self,
+        position: (usize, usize),
+        address: &CopyAddress,
+        reservation: Row,
+    ) {
         for (entity_at, entity) in self.entities.iter_mut().enumerate() {
-            let Some(found) = &mut entity.found else { continue };
-            for (place, slot) in found.iter_mut().enumerate() {
-                let is_same =
-                    entity.dirty.copy_changes.get(place).is_some_and(|d| d.address == *name);
-                if (entity_at, place) == at {
-                    *slot = Some(row.clone());
-                } else if is_same {
-                    *slot = None;
+            let Some(copies) = &mut entity.copies else { continue };
+            let changes = entity.dirty.copy_changes.iter();
+            for (change_at, (copy, change)) in copies.iter_mut().zip(changes).enumerate() {
+                if (entity_at, change_at) == position {
+                    *copy = Some(reservation.clone());
+                } else if change.address == *address {
+                    *copy = None;
                 }
             }
         }
     }
 
-    /// Takes note of the claim.
-    pub(crate) fn claimed_by(&mut self, id: &str) {
+    /// Sets the id of the transaction's claim row.
+    pub(crate) fn set_claim(&mut self, id: &str) {
         self.claim = Some(id.to_owned());
     }
 
-    /// Takes note of what the commit made of a primary and its dirty row. `recorded`: the version of
-    /// the latter, where it was not there before.
-    pub(crate) fn committed(&mut self, at: usize, version: Option<ETag>, recorded: Option<ETag>) {
-        if let Some(entity) = self.entities.get_mut(at) {
-            entity.version = version;
-            entity.recorded = recorded;
+    /// Sets the ETags that the commit gave an entity's primary and dirty row. `dirty_etag` is `None`
+    /// if the dirty row was there before the commit.
+    pub(crate) fn set_committed(
+        &mut self,
+        entity_at: usize,
+        primary_etag: Option<ETag>,
+        dirty_etag: Option<ETag>,
+    ) {
+        if let Some(entity) = self.entities.get_mut(entity_at) {
+            entity.primary_etag = primary_etag;
+            entity.dirty_etag = dirty_etag;
         }
     }
 
-    /// Writes the rows elsewhere.
-    pub(crate) async fn finish(self, outbox: Arc<Outbox>) -> Result<()> {
+    /// Writes the copies and lists, and deletes the dirty rows that need no second look. To be called
+    /// after the commit.
+    pub(crate) async fn finish(mut self, outbox: Arc<Outbox>) -> Result<()> {
+        if !outbox.guards.holds(Guard::DestinationFirst) {
+            self.read_again(&outbox).await?;
+        }
         let (settled, failure) = self.finish_lists(&outbox).await;
         for entity in &self.entities {
             self.finish_entity(&outbox, entity, &settled).await?;
@@ -151,45 +171,53 @@ impl FastPath {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Writes every list elsewhere once, for all entities. Those memberships that need no further
-    /// look, and the first failure.
+    /// Reads the copies and lists once more, after the commit: the wrong order, which a simulation
+    /// uses to show why they are read before it.
+    async fn read_again(&mut self, outbox: &Outbox) -> Result<()> {
+        let memberships = self.entities.iter().flat_map(|entity| &entity.dirty.memberships);
+        self.lists = find_lists(&outbox.store, list_addresses(memberships)).await;
+        for entity in &mut self.entities {
+            let changes = entity.dirty.copy_changes.iter();
+            let read = changes.map(|change| outbox.store.row(change.address.at()));
+            let read = try_join_all(read).await?;
+            for (copy, read) in entity.copies.iter_mut().flatten().zip(read) {
+                *copy = read.or(copy.take());
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes every remote list once, for all entities. Returns the memberships that no delayed writer
+    /// can undo any more, and the last failure.
     async fn finish_lists(&self, outbox: &Outbox) -> (Vec<&ListMembership>, Option<Error>) {
-        let by_entity = || {
-            let dirty = self.entities.iter().map(|entity| &entity.dirty);
-            dirty.flat_map(|dirty| {
-                dirty.memberships.iter().map(move |membership| (dirty, membership))
-            })
-        };
-        let all: Vec<&ListMembership> = by_entity().map(|(_, membership)| membership).collect();
-        let is_first = outbox.guards.holds(Guard::DestinationFirst);
-        let again = match is_first {
-            true => None,
-            false => Some(find_lists(&outbox.store, places(all.iter().copied())).await),
-        };
-        let lists = again.as_ref().unwrap_or(&self.lists);
-        let written = write_lists(outbox, self.flight, lists, &all, true).await;
+        let with_dirty =
+            || self.dirty().flat_map(|dirty| dirty.memberships.iter().map(move |one| (dirty, one)));
+        let all: Vec<&ListMembership> = with_dirty().map(|(_, membership)| membership).collect();
+        let written = write_lists(outbox, self.deadline, &self.lists, &all, true).await;
         let (mut settled, mut failure) = (Vec::new(), None);
         let mut late: BTreeMap<ListAddress, Vec<(&DirtyRow, &ListMembership)>> = BTreeMap::new();
-        for (dirty, membership) in by_entity() {
-            let place = membership.address.list_address();
-            match written.get(&place) {
-                Some(Ok(listed)) if is_settled(outbox, membership, *listed) => {
+        for (dirty, membership) in with_dirty() {
+            let address = membership.address.list_address();
+            match written.get(&address) {
+                Some(Ok(write)) if is_settled(outbox, membership, *write) => {
                     settled.push(membership)
                 }
                 Some(Ok(_)) => {}
-                Some(Err(error)) if error.lost_race() && is_first => {
-                    late.entry(place).or_default().push((dirty, membership));
+                Some(Err(error)) if error.lost_race() => {
+                    late.entry(address).or_default().push((dirty, membership));
                 }
                 Some(Err(error)) => failure = Some(error.clone()),
-                None => failure = Some(unread()),
+                None => failure = Some(left_to_worker()),
             }
         }
-        for (place, late) in late {
-            match write_again(outbox, &self.table, &place, &late).await {
-                Ok((now, listed)) => {
-                    let now = now.iter().zip(&late);
-                    let done = now.filter(|(now, _)| is_settled(outbox, now, listed));
-                    settled.extend(done.map(|(_, (_, membership))| *membership));
+        for (address, late) in late {
+            match write_again(outbox, &self.table, &address, &late).await {
+                Ok((current, write)) => {
+                    let current = current.iter().zip(&late);
+                    let is_settled =
+                        |(current, _): &(&ListMembership, _)| is_settled(outbox, current, write);
+                    let now_settled = current.filter(is_settled);
+                    settled.extend(now_settled.map(|(_, (_, membership))| *membership));
                 }
                 Err(error) => failure = Some(error),
             }
@@ -197,104 +225,84 @@ impl FastPath {
         (settled, failure)
     }
 
+    /// Writes the copies of one entity, then deletes its dirty row if nothing is left to look at.
     async fn finish_entity(
         &self,
         outbox: &Outbox,
-        entity: &Entity,
+        entity: &EntityWork,
         settled: &[&ListMembership],
     ) -> Result<()> {
-        let Some(found) = &entity.found else { return Err(unread()) };
-        let copy_changes = entity.dirty.copy_changes.iter().zip(found);
-        let written = try_join_all(copy_changes.map(|(copy_change, found)| {
-            self.finish_row(outbox, entity, copy_change, found.as_ref())
-        }))
+        let Some(copies) = &entity.copies else { return Err(left_to_worker()) };
+        let writes = entity.dirty.copy_changes.iter().zip(copies);
+        let are_written = try_join_all(
+            writes.map(|(change, copy)| self.write_copy(outbox, entity, change, copy.as_ref())),
+        )
         .await?;
-        let Some(recorded) = &entity.recorded else { return Ok(()) };
-        let is_settled = |membership: &ListMembership| {
-            settled.iter().any(|settled| std::ptr::eq(*settled, membership))
-        };
-        if !written.into_iter().all(|written| written)
+        // A dirty row that was there before names work of other writers: it is a worker's to delete.
+        let Some(dirty_etag) = &entity.dirty_etag else { return Ok(()) };
+        let is_settled =
+            |membership: &ListMembership| settled.iter().any(|one| std::ptr::eq(*one, membership));
+        // A copy that was deleted could be inserted again by a delayed writer, since no ETag is left
+        // to stop it. The dirty row stays for a worker's second look.
+        if !are_written.into_iter().all(|is_written| is_written)
             || !entity.dirty.memberships.iter().all(is_settled)
         {
             return Ok(());
         }
-        let condition = match outbox.guards.holds(Guard::DirtyVersion) {
-            true => Condition::Match(recorded.clone()),
-            false => Condition::Any,
-        };
+        let seen = outbox.guards.condition(Guard::DirtyVersion, Some(dirty_etag.clone()));
         let row_key = entity.dirty.row_key();
-        let remove = Operation::delete(&entity.dirty.partition_key, &row_key, condition)?;
-        outbox.store.apply_one(&self.table, remove).await.map(drop)
+        let delete = Operation::delete(&entity.dirty.partition_key, &row_key, seen)?;
+        outbox.store.apply_one(&self.table, delete).await.map(drop)
     }
 
-    /// `true`: the row is there, written under condition by this writer.
-    async fn finish_row(
+    /// Writes or deletes one copy. Returns `true` if it is there, written under a condition.
+    async fn write_copy(
         &self,
         outbox: &Outbox,
-        entity: &Entity,
-        copy_change: &CopyChange,
+        entity: &EntityWork,
+        change: &CopyChange,
         found: Option<&Row>,
     ) -> Result<bool> {
         let DirtyRow { partition_key, primary, .. } = &entity.dirty;
-        let owner = RowAt { table: &self.table, partition_key, row_key: primary };
-        let CopyChange { address: name, kinds, wanted, .. } = copy_change;
-        let again = match outbox.guards.holds(Guard::DestinationFirst) {
-            true => None,
-            false => read_row(outbox, name).await?,
-        };
-        let found = again.as_ref().or(found);
+        let owner = RowAt::new(&self.table, partition_key, primary);
+        let CopyChange { address, kinds, wanted, .. } = change;
         let claim = found.map(reserving_claim).transpose()?.flatten();
-        let is_left = outbox.guards.holds(Guard::ClaimLeft);
-        if is_left && claim.is_some() && claim != self.claim.as_deref() {
-            return Err(unread());
+        let is_claimed_by_other = claim.is_some() && claim != self.claim.as_deref();
+        if is_claimed_by_other && outbox.guards.holds(Guard::ClaimLeft) {
+            return Err(left_to_worker());
         }
-        let wanted = wanted.as_ref().zip(entity.version.as_ref());
-        if copy_change.wanted.is_some() != wanted.is_some() {
-            return Err(unread());
+        let wanted = wanted.as_ref().zip(entity.primary_etag.as_ref());
+        // Without the primary's ETag the copy could not say which version it was derived from.
+        if change.wanted.is_some() != wanted.is_some() {
+            return Err(left_to_worker());
         }
-        let step = plan_step(*kinds, owner, found, wanted, |_, _, _| Ok(false))?;
-        let (operation, is_there) = match step {
-            CopyStep::Write(operation) => (operation, true),
-            CopyStep::Delete(operation) => (operation, false),
-            CopyStep::Keep | CopyStep::NotOurs => return Ok(false),
-            CopyStep::Claimed | CopyStep::Occupied => return Err(unread()),
-        };
-        let operation = guarded(outbox, operation)?;
-        self.flight.write(outbox, &name.table, *kinds, operation).await?;
+        let (operation, is_there) =
+            match plan_step(*kinds, owner, found, wanted, |_, _, _| Ok(false))? {
+                CopyStep::Write(operation) => (operation, true),
+                CopyStep::Delete(operation) => (operation, false),
+                CopyStep::Keep | CopyStep::NotOurs => return Ok(false),
+                CopyStep::Claimed | CopyStep::Occupied => return Err(left_to_worker()),
+            };
+        let operation = outbox.guards.remote_write(operation)?;
+        self.deadline.write(&outbox.store, &address.table, *kinds, operation).await?;
         Ok(is_there)
     }
 }
 
-fn places<'l>(memberships: impl Iterator<Item = &'l ListMembership>) -> Vec<ListAddress> {
+/// Returns the address of each membership's list.
+fn list_addresses<'l>(memberships: impl Iterator<Item = &'l ListMembership>) -> Vec<ListAddress> {
     memberships.map(|membership| membership.address.list_address()).collect()
 }
 
-/// The operation, without its condition where a simulation leaves that out.
-pub(crate) fn guarded(outbox: &Outbox, operation: Operation) -> Result<Operation> {
-    if outbox.guards.holds(Guard::DestinationVersion) {
-        return Ok(operation);
-    }
-    let row = operation.row();
-    Ok(match operation.verb() {
-        crate::batch::Verb::Delete => {
-            Operation::delete(row.partition_key(), row.row_key(), Condition::Any)?
-        }
-        _ => Operation::insert_or_replace(row.clone()),
-    })
-}
-
-async fn found(outbox: &Outbox, copy_change: &CopyChange) -> Result<Option<Row>> {
-    if !copy_change.was_there {
+/// Reads a copy that the primary had before the change. A copy that it had not is taken for absent:
+/// the insert that follows fails if it is there.
+async fn read_old_copy(outbox: &Outbox, change: &CopyChange) -> Result<Option<Row>> {
+    if !change.was_there {
         return Ok(None);
     }
-    read_row(outbox, &copy_change.address).await
+    outbox.store.row(change.address.at()).await
 }
 
-/// A row elsewhere as it is.
-pub(crate) async fn read_row(outbox: &Outbox, name: &CopyAddress) -> Result<Option<Row>> {
-    outbox.store.row(name.at()).await
-}
-
-fn unread() -> Error {
+fn left_to_worker() -> Error {
     Error::new(ErrorKind::Contended, "the copies in other partitions were left to a worker")
 }

@@ -1,75 +1,144 @@
-//! The guards of the protocols, each of which a simulation can leave out to show that it is needed.
+//! The guards of the outbox protocols. A simulation can lift one guard to show that histories fail
+//! without it.
 
-/// A rule that keeps work in other partitions right. All of them hold, always; tests that were
-/// built to leave one out show what goes wrong then.
+use std::future::Future;
+
+use crate::{
+    batch::{Condition, Operation, Verb},
+    error::Result,
+    row::{ETag, Row},
+};
+
+/// A rule that keeps work in other partitions right. Programs hold every rule; a test build can
+/// lift one of them to show what goes wrong without it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 #[cfg_attr(not(feature = "conformance"), allow(unreachable_pub, reason = "re-exported for tests"))]
 pub enum Guard {
-    /// Open work is written together with the fence.
+    /// A transaction that records open work also changes its partition's fence row.
     FenceInTransaction,
-    /// A fence is taken down only in the version that was seen beside no open work.
+    /// A fence row is deleted only under the ETag that was read when its partition had no open work.
     FenceVersion,
-    /// The fence stands before its marker.
+    /// A fence row is inserted before its directory marker.
     FenceFirst,
-    /// Every registration has a fence of its own.
+    /// Each registration of a process has its own fence row.
     FenceOfItsOwn,
-    /// A dirty row that the writer removes itself was not there before.
+    /// A writer deletes a dirty row only if its own transaction inserted that row.
     DirtyInserted,
-    /// Rows elsewhere are written under the version that was read.
+    /// Remote copies and lists are written under the ETag that was read.
     DestinationVersion,
-    /// Rows elsewhere are read before the primary.
+    /// Remote copies and lists are read before their primary is read or committed.
     DestinationFirst,
-    /// A copy is current when it says so, not when it holds the same.
+    /// A copy is left unwritten only if it names the primary's ETag; equal contents do not count.
     CurrentByVersion,
-    /// A dirty row is removed in the version that was read.
+    /// A dirty row is deleted under the ETag that was read or written before the pass.
     DirtyVersion,
-    /// What was not written by oneself is looked at again when nobody can write it any more.
+    /// A dirty row whose copies were not all written by this actor stays until a pass that begins
+    /// after the flight.
     SecondLook,
-    /// An entry that is in its list already is written once more.
+    /// An entry that is already in its remote list is written once more.
     EntryWritten,
-    /// An entry that was taken out of its list, or was not in it, is looked at again when nobody can
-    /// write it any more.
+    /// A dirty row whose entry was removed from a list, or was not in it, stays until a pass that
+    /// begins after the flight.
     EntrySecondLook,
-    /// The transaction deletes its claim.
+    /// A transaction that takes unique keys deletes its claim row.
     ClaimInTransaction,
-    /// A claim is called dead before its reservations are taken back.
+    /// A claim row is marked dead before its reservations are taken back.
     ClaimKilled,
-    /// A claim is read after the reservation and before the primary.
+    /// A pass reads the claim row after the reserved copy and before the primary.
     ClaimBetween,
-    /// A reservation that is given up goes back to who holds its key.
+    /// A reservation that is given up becomes the copy of the entity that holds the key by then.
     ReleaseRestores,
-    /// A dead claim is removed when nobody can reserve by it any more.
+    /// A dead claim row is deleted only by a round that begins a flight after the claim died.
     ClaimSecondLook,
-    /// A claimed row is left alone while its claim is open.
+    /// A reserved copy is not written while its claim is alive.
     ClaimLeft,
-    /// An entity that was moved is deleted in the version that was carried over.
+    /// The source of a move is deleted under the ETag of the version that was carried over.
     LeaveVersion,
-    /// What says that a message had its effect, or that a moved entity arrived.
+    /// A receipt row records that a message had its effect, or that a moved entity arrived.
     Receipt,
-    /// A check looks at open work before it takes a copy for wrong.
+    /// A check reads the dirty row before it reports a remote copy as wrong.
     CheckOpenWork,
-    /// A check reports only what was so a flight before.
+    /// A check reports a remote finding only if a second reading, a flight later, shows it again.
     CheckTwice,
-    /// Leases of messages: an economy, nothing depends on it.
+    /// A message that another worker has leased is not handed over: saves work, nothing depends on it.
     Lease,
-    /// A dirty row that was removed under a pass is put back: an economy.
+    /// A dirty row that another actor deleted during a pass is recorded again: saves work, nothing
+    /// depends on it.
     PutBack,
 }
 
-/// Which guards hold.
+/// Tells which guards hold. All of them do, except in a simulation that lifts one.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Guards(Option<Guard>);
+pub(crate) struct Guards {
+    #[cfg(feature = "conformance")]
+    lifted: Option<Guard>,
+}
 
 impl Guards {
-    /// All but one.
+    /// Returns guards of which all hold except `guard`.
     #[cfg(feature = "conformance")]
     pub(crate) const fn without(guard: Guard) -> Self {
-        Self(Some(guard))
+        Self { lifted: Some(guard) }
     }
 
-    /// Whether the guard holds.
+    /// Returns whether a guard holds: always, in a build without simulations.
+    #[cfg(not(feature = "conformance"))]
+    #[allow(clippy::unused_self, reason = "a simulation lifts guards of one client")]
+    pub(crate) const fn holds(self, _: Guard) -> bool {
+        true
+    }
+
+    /// Returns whether a guard holds: `false` if the simulation lifts it.
+    #[cfg(feature = "conformance")]
     pub(crate) fn holds(self, guard: Guard) -> bool {
-        self.0 != Some(guard)
+        self.lifted != Some(guard)
+    }
+
+    /// Returns `value`, or `None` where the simulation lifts the guard.
+    pub(crate) fn keep<T>(self, guard: Guard, value: T) -> Option<T> {
+        self.holds(guard).then_some(value)
+    }
+
+    /// Returns the condition that a row still has `etag`, or no condition where the simulation lifts
+    /// the guard.
+    pub(crate) fn condition(self, guard: Guard, etag: Option<ETag>) -> Condition {
+        match self.holds(guard) {
+            true => Condition::for_etag(etag),
+            false => Condition::Any,
+        }
+    }
+
+    /// Returns the write of a remote row as it is, or without its condition where the simulation
+    /// lifts [`Guard::DestinationVersion`].
+    pub(crate) fn remote_write(self, operation: Operation) -> Result<Operation> {
+        if self.holds(Guard::DestinationVersion) {
+            return Ok(operation);
+        }
+        let row = operation.row();
+        match operation.verb() {
+            Verb::Delete => Operation::delete(row.partition_key(), row.row_key(), Condition::Any),
+            _ => Ok(Operation::insert_or_replace(row.clone())),
+        }
+    }
+
+    /// Returns a row as it is, or without its ETag where the simulation lifts the guard.
+    pub(crate) fn versioned(self, guard: Guard, row: Row) -> Row {
+        if self.holds(guard) { row } else { row.without_version() }
+    }
+
+    /// Awaits `first`, then `then`; in the other order where the simulation lifts the guard.
+    pub(crate) async fn in_order<A, B>(
+        self,
+        guard: Guard,
+        first: impl Future<Output = Result<A>>,
+        then: impl Future<Output = Result<B>>,
+    ) -> Result<(A, B)> {
+        if self.holds(guard) {
+            let first = first.await?;
+            return Ok((first, then.await?));
+        }
+        let then = then.await?;
+        Ok((first.await?, then))
     }
 }

@@ -2,21 +2,23 @@
 
 use crate::{address::RowAddress, entity::CopyFamily, plan::outbox::CopyAddress, row::Row};
 
-/// A key that the transaction takes.
+/// A key that a transaction takes for an entity.
 #[derive(Debug, Clone)]
 pub(crate) struct WantedKey {
-    /// The primary, by its place in the commit, and the row elsewhere by its place there.
-    pub(crate) at: (usize, usize),
-    pub(crate) name: CopyAddress,
+    /// The position of the entity among the transaction's dirty rows, and of the copy among the
+    /// entity's copy changes.
+    pub(crate) position: (usize, usize),
+    pub(crate) address: CopyAddress,
     pub(crate) kinds: CopyFamily,
+    /// The RowKey of the entity's primary.
     pub(crate) primary: String,
     pub(crate) copy: Row,
 }
 
-/// A primary that leaves a key.
+/// A key that an entity gives up.
 #[derive(Debug, Clone)]
 pub(crate) struct ReleasedKey {
-    pub(crate) place: RowAddress,
-    /// Which one; `None`: all that it has, since it moves.
-    pub(crate) name: Option<CopyAddress>,
+    pub(crate) primary: RowAddress,
+    /// The key; `None` stands for all keys of the entity, which moves away.
+    pub(crate) address: Option<CopyAddress>,
 }

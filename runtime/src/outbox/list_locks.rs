@@ -1,4 +1,5 @@
-//! Locks for remote lists: writers of one client that lost a race at a list wait for each other.
+//! Locks for remote lists. Writers of one client that lost a race at a list take turns by them; writers
+//! of other clients are kept apart by the list's ETag alone.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -6,10 +7,10 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::plan::outbox::ListAddress;
 
-/// How many locks there are; lists whose hashes meet share one.
+/// Number of locks. Lists with equal hashes share one, which costs time only.
 const LOCKS: usize = 64;
 
-/// A fixed number of locks, one of which each remote list has.
+/// A fixed number of locks; the hash of a remote list's address picks its lock.
 #[derive(Debug)]
 pub(crate) struct ListLocks([Mutex<()>; LOCKS]);
 
@@ -20,7 +21,7 @@ impl Default for ListLocks {
 }
 
 impl ListLocks {
-    /// Waits for the lock of a list.
+    /// Waits for the lock of a list. The lock is free again when the guard is dropped.
     pub(crate) async fn lock(&self, list: &ListAddress) -> Option<MutexGuard<'_, ()>> {
         let mut hasher = DefaultHasher::new();
         list.hash(&mut hasher);

@@ -1,8 +1,7 @@
-//! Lists elsewhere that another writer was first at: done again, in the order of a worker's pass:
-//! the list, then the primaries, then the list in the version that was read.
+//! Writes a remote list again if another writer was first, in the order of a worker's pass: reads the
+//! list, then the primaries, then writes the list under the version that was read.
 //!
-//! Only a convenience: what is not done here a worker does. Writers of one client that meet at a list
-//! wait for each other, since only one of them can win.
+//! This only saves time: a worker does what is not done here.
 
 use super::{
     deadline::WriteDeadline,
@@ -13,44 +12,53 @@ use crate::{
     address::RowAt,
     error::{Error, ErrorKind, Result},
     plan::outbox::{DirtyRow, ListAddress, ListMembership},
-    store::{backoff, derive::derived, lists::find_lists},
+    store::{
+        backoff::{self, Attempt},
+        derive::derived,
+        lists::find_lists,
+    },
 };
 
-/// Attempts at one list before it is left to a worker.
+/// Number of attempts at one list before it is left to a worker.
 const ATTEMPTS: u32 = 4;
-/// Makes one list what some primaries say now. `late`: their memberships as they were to be written.
-/// The memberships as they were written, and what was made of the list.
+
+/// Writes the entries of some primaries into one list, after a write of it lost a race. `late` holds
+/// each dirty row with the membership that was to be written. Returns the memberships as the
+/// primaries have them by now, and what the write did.
 pub(crate) async fn write_again(
     outbox: &Outbox,
     table: &str,
-    place: &ListAddress,
+    address: &ListAddress,
     late: &[(&DirtyRow, &ListMembership)],
 ) -> Result<(Vec<ListMembership>, ListWrite)> {
-    let _lock = outbox.list_locks.lock(place).await;
-    for attempt in 0..ATTEMPTS {
-        let flight = WriteDeadline::begin(outbox);
-        let lists = find_lists(&outbox.store, vec![place.clone()]).await;
-        if let Some(Err(error)) = lists.get(place) {
+    // Only one of the writers that meet at a list can win: those of one client take turns.
+    let _lock = outbox.list_locks.lock(address).await;
+    let written = backoff::retry(&outbox.store.random, ATTEMPTS, || async {
+        let deadline = WriteDeadline::start(&outbox.options);
+        let lists = find_lists(&outbox.store, vec![address.clone()]).await;
+        if let Some(Err(error)) = lists.get(address) {
             return Err(error.clone());
         }
-        let mut now = Vec::new();
+        let mut current = Vec::new();
         for (dirty, membership) in late {
-            now.push(current_membership(outbox, table, dirty, membership).await?);
+            current.push(current_membership(outbox, table, dirty, membership).await?);
         }
-        let all: Vec<&ListMembership> = now.iter().collect();
-        match write_lists(outbox, flight, &lists, &all, true).await.remove(place) {
-            Some(Ok(listed)) => return Ok((now, listed)),
-            Some(Err(error)) if error.lost_race() => {
-                backoff::wait(&outbox.store.random, attempt).await
-            }
-            Some(Err(error)) => return Err(error),
-            None => break,
+        let all: Vec<&ListMembership> = current.iter().collect();
+        match write_lists(outbox, deadline, &lists, &all, true).await.remove(address) {
+            Some(Ok(written)) => Ok(Attempt::Done((current, written))),
+            Some(Err(error)) if error.lost_race() => Ok(Attempt::Raced),
+            Some(Err(error)) => Err(error),
+            None => Err(left_to_worker()),
         }
-    }
-    Err(Error::new(ErrorKind::Contended, "the list was left to a worker"))
+    });
+    written.await?.ok_or_else(left_to_worker)
 }
 
-/// The membership as the primary says now.
+fn left_to_worker() -> Error {
+    Error::new(ErrorKind::Contended, "the list was left to a worker")
+}
+
+/// Reads a primary and returns whether its entry should be in the list now.
 async fn current_membership(
     outbox: &Outbox,
     table: &str,

@@ -1,5 +1,5 @@
-//! Carrying an entity over: by the writer right after it began the move, or by any worker, or by
-//! several at once.
+//! Carries a moving entity to its target. The writer does so right after it began the move, or any
+//! worker does, or several at once.
 
 use std::sync::Arc;
 
@@ -20,19 +20,19 @@ use crate::{
         outbox::{insert_receipt, receipt_row_key},
     },
     row::Row,
-    store::backoff,
+    store::backoff::{self, Attempt},
 };
 
-/// What became of a move.
+/// How a move ended.
 #[derive(Debug)]
 pub(crate) enum MoveOutcome {
-    /// The entity is where it was to go.
+    /// The entity is at the target.
     Moved,
-    /// It stays where it was.
+    /// The target refused the entity for good, and it stays at the source.
     Refused(Error),
 }
 
-/// A move on its way.
+/// A move that was begun: the entity at the source is marked with the move's id.
 #[derive(Debug)]
 pub(crate) struct MoveJob<'a> {
     pub(crate) outbox: &'a Arc<Outbox>,
@@ -40,37 +40,45 @@ pub(crate) struct MoveJob<'a> {
     pub(crate) partition_key: &'a str,
     pub(crate) id: &'a str,
     pub(crate) schema: &'static Schema,
-    pub(crate) journey: &'a MoveMessage,
+    pub(crate) message: &'a MoveMessage,
 }
 
 impl MoveJob<'_> {
-    /// Makes the steps that are still to be made.
+    /// Makes the steps of the move that are still to be made.
     pub(crate) async fn run(&self) -> Result<MoveOutcome> {
-        for attempt in 0..backoff::ATTEMPTS {
-            let flight = WriteDeadline::begin(self.outbox);
-            let Some(source) = self.source().await? else { return Ok(MoveOutcome::Moved) };
-            if let Err(error) = self.arrive(flight, &source).await {
-                match error {
-                    Stop::For(error) => return self.stay(&source, error).await,
-                    Stop::Now(error) => return Err(error),
-                }
-            }
-            match self.leave(flight, &source).await {
-                Ok(()) => return Ok(MoveOutcome::Moved),
-                // It was changed on its way: what arrived is brought up to that.
-                Err(error) if error.is_precondition_failed() => {}
-                Err(error) if error.is_not_found() => return Ok(MoveOutcome::Moved),
-                Err(error) => return Err(error),
-            }
-            backoff::wait(&self.outbox.store.random, attempt).await;
-        }
-        let message = "the entity kept changing while it was moved";
-        Err(Error::new(ErrorKind::Contended, message).in_table(self.table))
+        let moved =
+            backoff::retry(&self.outbox.store.random, backoff::ATTEMPTS, || self.run_once());
+        moved.await?.ok_or_else(|| {
+            let message = "the entity kept changing while it was moved";
+            Error::new(ErrorKind::Contended, message).in_table(self.table)
+        })
     }
 
-    /// Gives the move up: where nothing arrived yet the entity stays, and can be written again. Its
-    /// row is taken as it is: it may be what cannot be read.
+    async fn run_once(&self) -> Result<Attempt<MoveOutcome>> {
+        let deadline = WriteDeadline::start(&self.outbox.options);
+        let moved = Attempt::Done(MoveOutcome::Moved);
+        let Some(source) = self.read_source().await? else { return Ok(moved) };
+        match self.write_target(deadline, &source).await {
+            Ok(()) => {}
+            Err(TargetError::Refused(error)) => {
+                return self.refuse(&source, error).await.map(Attempt::Done);
+            }
+            Err(TargetError::Failed(error)) => return Err(error),
+        }
+        // Only the version that was carried over is deleted. If the source has changed since, the next
+        // attempt carries the change over too.
+        match self.delete_source(deadline, &source).await {
+            Ok(()) => Ok(moved),
+            Err(error) if error.is_precondition_failed() => Ok(Attempt::Raced),
+            // Another worker made this step.
+            Err(error) if error.is_not_found() => Ok(moved),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gives the move up: unlocks the entity at the source, unless it has arrived at the target.
     pub(crate) async fn give_up(&self) -> Result<()> {
+        // Read as it is stored: the entity may be what cannot be read.
         let Some(source) = self.outbox.store.row(self.source_at()).await? else { return Ok(()) };
         if !matches!(move_id(&source), Ok(Some(id)) if id == self.id) || self.has_arrived().await? {
             return Ok(());
@@ -82,8 +90,9 @@ impl MoveJob<'_> {
         }
     }
 
+    /// Returns whether the move's receipt is at the target.
     async fn has_arrived(&self) -> Result<bool> {
-        let MoveMessage { to_table, to_partition, .. } = self.journey;
+        let MoveMessage { to_table, to_partition, .. } = self.message;
         let receipt_row_key = receipt_row_key(self.id);
         let receipt = RowAt::new(to_table, to_partition, &receipt_row_key);
         Ok(self.outbox.store.row_or_no_table(receipt).await?.is_some())
@@ -91,16 +100,16 @@ impl MoveJob<'_> {
 
     /// Returns the address that the entity leaves.
     fn source_at(&self) -> RowAt<'_> {
-        RowAt::new(self.table, self.partition_key, &self.journey.row_key)
+        RowAt::new(self.table, self.partition_key, &self.message.row_key)
     }
 
-    /// The entity where it was, as long as it is on this way.
-    async fn source(&self) -> Result<Option<Row>> {
+    /// Reads the entity at the source; `None` if it is gone, or is not marked with this move.
+    async fn read_source(&self) -> Result<Option<Row>> {
         let row = self.read(self.source_at()).await?;
         Ok(row.filter(|row| matches!(move_id(row), Ok(Some(id)) if id == self.id)))
     }
 
-    /// A row in its plain form: where it arrives it is encrypted for its own keys.
+    /// Reads a row and decrypts it: at the target it is encrypted for its new keys.
     async fn read(&self, at: RowAt<'_>) -> Result<Option<Row>> {
         match self.outbox.store.row(at).await? {
             Some(row) => self.outbox.store.opened(at.table, row, self.schema).await.map(Some),
@@ -110,84 +119,82 @@ impl MoveJob<'_> {
 
     async fn commit(
         &self,
-        flight: WriteDeadline,
+        deadline: WriteDeadline,
         table: &str,
         effect: Effect,
         extra_rows: &ExtraRows,
     ) -> Result<()> {
         let changes = [Change::with_effect(effect)];
-        flight
-            .run(self.outbox, commit_with(self.outbox, table, &changes, extra_rows))
-            .await
-            .map(drop)
+        deadline.run(commit_with(self.outbox, table, &changes, extra_rows)).await.map(drop)
     }
 
-    async fn arrive(&self, flight: WriteDeadline, source: &Row) -> Result<(), Stop> {
-        let MoveMessage { to_table, to_partition, to_row, .. } = self.journey;
+    /// Inserts the entity at the target, together with a receipt. If it arrived before, brings it up to
+    /// the changes of the source since.
+    async fn write_target(&self, deadline: WriteDeadline, source: &Row) -> Result<(), TargetError> {
+        let MoveMessage { to_table, to_partition, to_row, .. } = self.message;
         let from = self.source_at().to_owned();
         let arrival = Arrival { id: self.id.to_owned(), from };
-        let effect =
-            insert_target(self.schema, source, self.journey, &arrival).map_err(Stop::For)?;
+        let effect = insert_target(self.schema, source, self.message, &arrival)
+            .map_err(TargetError::Refused)?;
         let mut extra_rows =
             ExtraRows { partition_key: to_partition.clone(), ..ExtraRows::default() };
         extra_rows.from = Some(arrival.from.clone());
-        if self.outbox.guards.holds(Guard::Receipt) {
-            extra_rows.operations.push(insert_receipt(to_partition, self.id)?);
-        }
-        let Err(error) = self.commit(flight, to_table, effect, &extra_rows).await else {
+        let receipt = insert_receipt(to_partition, self.id)?;
+        extra_rows.operations.extend(self.outbox.guards.keep(Guard::Receipt, receipt));
+        let Err(error) = self.commit(deadline, to_table, effect, &extra_rows).await else {
             return Ok(());
         };
         if !error.ends_move() {
-            return Err(Stop::Now(error));
+            return Err(TargetError::Failed(error));
         }
         let receipt_row_key = receipt_row_key(self.id);
         let receipt = self.read(RowAt::new(to_table, to_partition, &receipt_row_key)).await;
         match receipt {
             Ok(Some(_)) => {}
-            Ok(None) => return Err(Stop::For(error)),
-            Err(_) if error.is_table_missing() => return Err(Stop::For(error)),
-            Err(error) => return Err(Stop::Now(error)),
+            Ok(None) => return Err(TargetError::Refused(error)),
+            Err(_) if error.is_table_missing() => return Err(TargetError::Refused(error)),
+            Err(error) => return Err(TargetError::Failed(error)),
         }
-        // It arrived before; a writer that knows nothing of moves may have changed the source since.
+        // The entity arrived before. A program that knows nothing of moves may have changed the source
+        // since.
         let Some(target) = self.read(RowAt::new(to_table, to_partition, to_row)).await? else {
             return Ok(());
         };
-        match update_target(self.schema, source, &target, self.journey, &arrival)? {
+        match update_target(self.schema, source, &target, self.message, &arrival)? {
             None => Ok(()),
             Some(effect) => self
-                .commit(flight, to_table, effect, &ExtraRows::default())
+                .commit(deadline, to_table, effect, &ExtraRows::default())
                 .await
-                .map_err(Stop::Now),
+                .map_err(TargetError::Failed),
         }
     }
 
-    async fn leave(&self, flight: WriteDeadline, source: &Row) -> Result<()> {
-        let source = match self.outbox.guards.holds(Guard::LeaveVersion) {
-            true => source.clone(),
-            false => source.clone().without_version(),
-        };
+    /// Deletes the entity at the source under the ETag of `source`.
+    async fn delete_source(&self, deadline: WriteDeadline, source: &Row) -> Result<()> {
+        let source = self.outbox.guards.versioned(Guard::LeaveVersion, source.clone());
         let effect = delete_source(self.schema, &source)?;
-        self.commit(flight, self.table, effect, &ExtraRows::default()).await
+        self.commit(deadline, self.table, effect, &ExtraRows::default()).await
     }
 
-    async fn stay(&self, source: &Row, refused: Error) -> Result<MoveOutcome> {
+    /// Unlocks the entity at the source, since the target refused it with that error.
+    async fn refuse(&self, source: &Row, refused: Error) -> Result<MoveOutcome> {
         let effect = abort(self.schema, source)?;
-        let flight = WriteDeadline::begin(self.outbox);
-        self.commit(flight, self.table, effect, &ExtraRows::default()).await?;
+        let deadline = WriteDeadline::start(&self.outbox.options);
+        self.commit(deadline, self.table, effect, &ExtraRows::default()).await?;
         Ok(MoveOutcome::Refused(refused))
     }
 }
 
-/// Why an entity did not arrive.
-enum Stop {
-    /// It never will.
-    For(Error),
-    /// It may, another time.
-    Now(Error),
+/// Why an entity did not arrive at the target.
+enum TargetError {
+    /// The target refuses the entity for good.
+    Refused(Error),
+    /// Another attempt may succeed.
+    Failed(Error),
 }
 
-impl From<Error> for Stop {
+impl From<Error> for TargetError {
     fn from(error: Error) -> Self {
-        Self::Now(error)
+        Self::Failed(error)
     }
 }

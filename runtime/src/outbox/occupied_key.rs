@@ -1,4 +1,4 @@
-//! OccupiedKeyAction somebody else's row under a key that has to be claimed.
+//! Decides what to do about a row that stands under a unique key which an entity wants.
 
 use super::{keys::ReleasedKey, state::Outbox};
 use crate::{
@@ -8,93 +8,106 @@ use crate::{
     error::{Error, ErrorKind, Result},
     plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reserving_claim},
     row::Row,
-    store::derive::{held_by, is_open},
+    store::derive::{derived_copy, is_claim_open},
 };
 
-/// What to do about a row in the way.
+/// What to do about the row under a wanted key.
 pub(crate) enum OccupiedKeyAction {
-    /// It is the primary's own, or one that is handed over: take it over; from whom.
-    Adopt(Option<RowAddress>),
-    /// Nobody's any more.
+    /// Reserve the row as it is: it is the entity's own (`None`), or that of an entity which releases
+    /// the key to it.
+    TakeOver(Option<RowAddress>),
+    /// Send this deletion, since no entity derives the key any more, and try again.
     Remove(Operation),
-    /// Another write of the same primary, or of one that leaves the key, is under way.
+    /// Try again later: another write of the entity itself, or of one that releases the key, is under
+    /// way.
     Busy,
-    /// Another primary's write is, which may hold the key in the end.
+    /// Report this violation, which may be gone later: another entity's write is under way, and may
+    /// give the key up.
     Pending(Error),
+    /// Report this violation: another entity holds the key.
     Violation(Error),
 }
 
-/// Who wants a key, and in place of whom: primaries that leave it in the same transaction, or that
-/// move there.
+/// A wanted key that is occupied, and the entity that wants it.
 pub(crate) struct OccupiedKey<'c> {
     pub(crate) outbox: &'c Outbox,
     pub(crate) table: &'c str,
-    pub(crate) place: RowAt<'c>,
-    pub(crate) releasing: &'c [ReleasedKey],
-    pub(crate) name: &'c CopyAddress,
+    /// The entity that wants the key.
+    pub(crate) primary: RowAt<'c>,
+    /// The keys that other entities release in the same transaction or move.
+    pub(crate) released: &'c [ReleasedKey],
+    pub(crate) address: &'c CopyAddress,
     pub(crate) kinds: CopyFamily,
 }
 
 impl OccupiedKey<'_> {
-    /// What to do about a row that was found. Whoever claims it is asked before its primary.
-    pub(crate) async fn meet(&self, found: &Row) -> Result<OccupiedKeyAction> {
+    /// Decides about the row that was found under the key.
+    pub(crate) async fn decide(&self, found: &Row) -> Result<OccupiedKeyAction> {
         let Some(owner) = owner_of_copy(found, self.kinds, self.table)? else {
-            return Ok(OccupiedKeyAction::Violation(
-                self.violation("a row that does not tell whose it is"),
-            ));
+            let holder = "a row that does not tell whose it is";
+            return Ok(OccupiedKeyAction::Violation(self.violation(holder)));
         };
-        let is_own = owner.at().is_same_row(self.place);
+        let is_own = owner.at().is_same_row(self.primary);
+        // The claim is read before its owner: a claim that is gone by then has been settled, and the
+        // owner shows the result.
         if let Some(id) = reserving_claim(found)?
-            && is_open(&self.outbox.store, owner.at(), id).await? == Some(true)
+            && is_claim_open(&self.outbox.store, owner.at(), id).await? == Some(true)
         {
             let pending = "the entity `{}`, whose write is pending";
-            return Ok(match is_own || self.is_heir_of(owner.at()) {
+            return Ok(match is_own || self.is_released_by(owner.at()) {
                 true => OccupiedKeyAction::Busy,
-                false => OccupiedKeyAction::Pending(self.held(owner.at(), pending)),
+                false => OccupiedKeyAction::Pending(self.violation_by(owner.at(), pending)),
             });
         }
-        let from = previous_owner(found)?;
-        if is_own && from.is_none() {
-            return Ok(OccupiedKeyAction::Adopt(None));
+        let previous = previous_owner(found)?;
+        if is_own && previous.is_none() {
+            return Ok(OccupiedKeyAction::TakeOver(None));
         }
-        // One that was taken over, and whose claim is dead, is still of whom it was taken from.
-        for owner in [owner].into_iter().chain(from) {
-            if !self.holds(owner.at()).await? {
+        // A row that was taken over under a claim that is dead may still belong to its previous owner.
+        for holder in [owner].into_iter().chain(previous) {
+            if !self.derives_key(holder.at()).await? {
                 continue;
             }
-            return Ok(match self.is_heir_of(owner.at()) || owner.at().is_same_row(self.place) {
-                true => OccupiedKeyAction::Adopt(Some(owner)),
-                false => OccupiedKeyAction::Violation(self.held(owner.at(), "the entity `{}`")),
-            });
+            return Ok(
+                match self.is_released_by(holder.at()) || holder.at().is_same_row(self.primary) {
+                    true => OccupiedKeyAction::TakeOver(Some(holder)),
+                    false => OccupiedKeyAction::Violation(
+                        self.violation_by(holder.at(), "the entity `{}`"),
+                    ),
+                },
+            );
         }
         let seen = Condition::for_etag(found.etag());
         let delete = Operation::delete(found.partition_key(), found.row_key(), seen)?;
         Ok(OccupiedKeyAction::Remove(delete))
     }
 
-    fn is_heir_of(&self, owner: RowAt<'_>) -> bool {
-        let leaves = |left: &ReleasedKey| left.name.as_ref().is_none_or(|name| name == self.name);
-        self.releasing.iter().any(|left| left.place.at().is_same_row(owner) && leaves(left))
+    fn is_released_by(&self, holder: RowAt<'_>) -> bool {
+        let is_this_key = |released: &ReleasedKey| {
+            released.address.as_ref().is_none_or(|address| address == self.address)
+        };
+        let mut released = self.released.iter();
+        released.any(|released| released.primary.at().is_same_row(holder) && is_this_key(released))
     }
 
-    async fn holds(&self, owner: RowAt<'_>) -> Result<bool> {
-        let held = held_by(&self.outbox.store, owner, self.kinds.schema, self.name).await;
-        match held {
-            Ok(held) => Ok(held.is_some()),
-            // One that cannot be read is in the way all the same.
+    /// Returns whether an entity derives the key. One that cannot be read counts as deriving it.
+    async fn derives_key(&self, holder: RowAt<'_>) -> Result<bool> {
+        match derived_copy(&self.outbox.store, holder, self.kinds.schema, self.address).await {
+            Ok(copy) => Ok(copy.is_some()),
             Err(error) if error.is_decode() || error.is_unrecognized_entity() => Ok(true),
             Err(error) => Err(error),
         }
     }
 
-    fn held(&self, owner: RowAt<'_>, who: &str) -> Error {
-        let who = who.replace("{}", &owner.row_key.escape_debug().to_string());
-        self.violation(&who).held_by(owner.partition_key, owner.row_key)
+    /// Returns the violation by an entity. `holder` describes it, with `{}` for its RowKey.
+    fn violation_by(&self, entity: RowAt<'_>, holder: &str) -> Error {
+        let holder = holder.replace("{}", &entity.row_key.escape_debug().to_string());
+        self.violation(&holder).held_by(entity.partition_key, entity.row_key)
     }
 
-    fn violation(&self, who: &str) -> Error {
+    fn violation(&self, holder: &str) -> Error {
         let index = self.kinds.copy.name;
-        let message = format!("the key of index `{index}` is held by {who}");
-        Error::new(ErrorKind::UniqueViolation, message).with_index(index).at_row(self.name.at())
+        let message = format!("the key of index `{index}` is held by {holder}");
+        Error::new(ErrorKind::UniqueViolation, message).with_index(index).at_row(self.address.at())
     }
 }

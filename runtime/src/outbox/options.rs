@@ -1,16 +1,16 @@
-//! The times of the outbox, and how much it does at once.
+//! Options of the outbox: its times, and how much work it does at once.
 
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// How long the service may go on with a request that its client has given up.
+/// How long the service may go on with a request after its client gave the request up.
 pub(crate) const SERVER_LIMIT: Duration = Duration::from_secs(30);
 
-/// How work in other partitions is done: times, and how much of it at once.
+/// Options for the work in other partitions: its times, and how much of it is done at once.
 ///
-/// Every time but [`flight`](Self::flight) only decides when it is worth trying. All programs that
-/// write the same tables have to have the same `flight`.
+/// All programs that write the same tables must have the same [`flight`](Self::flight). Every other
+/// time only decides when it is worth trying: a wrong one costs requests, never data.
 ///
 /// ```
 /// use std::time::Duration;
@@ -50,67 +50,75 @@ impl Default for OutboxOptions {
 }
 
 impl OutboxOptions {
-    /// How long after the read or the write of a primary the rows that follow from it elsewhere may
-    /// still be written: nobody does so later.
+    /// Default of [`flight`](Self::flight): 5 minutes.
     pub const FLIGHT: Duration = Duration::from_secs(5 * 60);
-    /// How long one request to another partition may take; it counts towards the flight.
+    /// Default of [`request_timeout`](Self::request_timeout): 60 s.
     pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-    /// How old open work is before a worker takes it: the writer itself is faster.
+    /// Default of [`grace`](Self::grace): 10 s.
     pub const GRACE: Duration = Duration::from_secs(10);
-    /// How long a partition is idle before it leaves the directory.
+    /// Default of [`lease`](Self::lease): 60 s.
     pub const LEASE: Duration = Duration::from_secs(60);
-    /// Writes whose copies elsewhere are written in the background at a time; those of others are
-    /// left to a worker.
+    /// Default of [`background`](Self::background): 64.
     pub const BACKGROUND: usize = 64;
-    /// Failures for good after which work is put into the poison table.
+    /// Default of [`poison_after`](Self::poison_after): 5.
     pub const POISON_AFTER: u32 = 5;
-    /// How old a claim on a unique value in another partition is before a worker takes it for that
-    /// of a writer that died.
+    /// Default of [`claim`](Self::claim): 5 minutes.
     pub const CLAIM: Duration = Duration::from_secs(5 * 60);
 
-    /// In place of [`FLIGHT`](Self::FLIGHT).
+    /// Sets how long after the read or the commit of an entity its remote copies may still be written:
+    /// 5 minutes by default. Every client gives later writes up, and leaves them to a worker.
+    ///
+    /// Must be longer than the request timeout and 30 s together.
     #[must_use]
     pub fn flight(self, flight: Duration) -> Self {
         Self { flight, ..self }
     }
 
-    /// In place of [`REQUEST_TIMEOUT`](Self::REQUEST_TIMEOUT).
+    /// Sets how long one request to another partition may take: 60 s by default. It counts towards the
+    /// flight.
     #[must_use]
     pub fn request_timeout(self, request_timeout: Duration) -> Self {
         Self { request_timeout, ..self }
     }
 
-    /// In place of [`GRACE`](Self::GRACE).
+    /// Sets how old open work is before a worker takes it: 10 s by default. The writer itself has
+    /// finished most work by then.
     #[must_use]
     pub fn grace(self, grace: Duration) -> Self {
         Self { grace, ..self }
     }
 
-    /// In place of [`LEASE`](Self::LEASE).
+    /// Sets how long a partition has no open work before it leaves the directory: 60 s by default.
     #[must_use]
     pub fn lease(self, lease: Duration) -> Self {
         Self { lease, ..self }
     }
 
-    /// In place of [`BACKGROUND`](Self::BACKGROUND); 0: all of it is left to workers.
+    /// Sets how many writes may have their remote copies written in the background at a time: 64 by
+    /// default. The copies of further writes are left to workers; with 0, those of all writes.
     #[must_use]
     pub fn background(self, background: usize) -> Self {
         Self { background, ..self }
     }
 
-    /// In place of [`POISON_AFTER`](Self::POISON_AFTER).
+    /// Sets after how many failures that would come every time work is put into the poison table: 5 by
+    /// default.
     #[must_use]
     pub fn poison_after(self, poison_after: u32) -> Self {
         Self { poison_after, ..self }
     }
 
-    /// In place of [`CLAIM`](Self::CLAIM): a writer that is slower fails, with nothing written.
+    /// Sets how old a claim on a unique remote key is before a worker takes its writer for dead: 5
+    /// minutes by default. A writer that is slower fails, with nothing written.
     #[must_use]
     pub fn claim(self, claim: Duration) -> Self {
         Self { claim, ..self }
     }
 
+    /// Returns the options, if the flight leaves time for a request.
     pub(crate) fn checked(self) -> Result<Self> {
+        // A request that begins at the last moment may run for its timeout, and the service may go on
+        // with it for longer.
         let least = self.request_timeout.saturating_add(SERVER_LIMIT);
         if self.flight > least {
             return Ok(self);

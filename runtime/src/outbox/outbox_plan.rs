@@ -1,4 +1,4 @@
-//! What a transaction records of work in other partitions.
+//! Plans the outbox rows of a transaction: the dirty rows, the claim's deletion, and the fence.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -16,37 +16,36 @@ use crate::{
     },
 };
 
-/// Registrations of one transaction that may be closed under it.
+/// Number of times that a worker may close the partition's registration under one transaction.
 const REGISTRATIONS: u32 = 8;
 
-/// Rows of the outbox that the caller adds to a transaction.
+/// Outbox rows that the caller adds to a transaction.
 #[derive(Debug, Default)]
 pub(crate) struct ExtraRows {
-    /// The partition, where no change tells it.
+    /// The PartitionKey of the transaction, for one without changes.
     pub(crate) partition_key: String,
     pub(crate) operations: Vec<Operation>,
-    /// Whether there are messages among them, which a fence has to stand for.
+    /// Whether the rows include messages, which need a fence so that workers find them.
     pub(crate) has_messages: bool,
-    /// Where an entity comes from that moves here: its unique values come with it.
+    /// The source of an entity that arrives here: its unique keys come with it.
     pub(crate) from: Option<RowAddress>,
 }
 
-/// The rows of the outbox that go with a transaction.
+/// The outbox rows that one transaction writes, and the work that follows from them.
 pub(crate) struct OutboxPlan<'n> {
     table: String,
     extra_rows: &'n ExtraRows,
-    commit: FastPath,
-    /// Dirty rows that are there already.
-    joined: HashSet<usize>,
+    fast_path: FastPath,
+    /// The positions of the dirty rows that were there before: the transaction adds to those.
+    existing_dirty_rows: HashSet<usize>,
     fence: Option<Fence>,
-    registrations: u32,
-    /// Where an entity comes from that moves here.
-    from: Option<RowAddress>,
+    /// The number of registrations that were closed under the transaction.
+    closed_registrations: u32,
 }
 
 impl<'n> OutboxPlan<'n> {
-    /// What the effects leave to be done. Rows elsewhere are read here, before the commit.
-    pub(crate) async fn of(
+    /// Plans the outbox rows for some effects, and reads the copies and lists that they change.
+    pub(crate) async fn prepare(
         outbox: &Outbox,
         table: &str,
         effects: &[Arc<Effect>],
@@ -55,61 +54,62 @@ impl<'n> OutboxPlan<'n> {
         let dirty = dirty_rows_of(effects, table);
         if !dirty.is_empty() {
             let schemas = effects.iter().filter_map(|effect| effect.schema);
-            schemas.for_each(|schema| outbox.meet(schema));
+            schemas.for_each(|schema| outbox.add_type(schema));
         }
         Self {
             table: table.to_owned(),
             extra_rows,
-            commit: FastPath::prepare(outbox, table, dirty).await,
-            joined: HashSet::new(),
+            fast_path: FastPath::prepare(outbox, table, dirty).await,
+            existing_dirty_rows: HashSet::new(),
             fence: None,
-            registrations: 0,
-            from: extra_rows.from.clone(),
+            closed_registrations: 0,
         }
     }
 
-    /// Whether the effects take keys that have to be claimed.
-    pub(crate) fn claims(&self) -> bool {
-        !self.commit.wanted_keys().is_empty()
+    /// Returns whether the transaction takes unique keys, which have to be claimed first.
+    pub(crate) fn needs_claims(&self) -> bool {
+        !self.fast_path.wanted_keys().is_empty()
     }
 
-    /// How many operations are recorded beside the effects' own, the claim and the fence included.
-    pub(crate) fn operations(&self) -> usize {
-        self.commit.dirty().count() + self.extra_rows.operations.len() + 2
+    /// Returns the greatest number of operations that the outbox adds, with a claim and a fence.
+    pub(crate) fn operation_count(&self) -> usize {
+        self.fast_path.dirty().count() + self.extra_rows.operations.len() + 2
     }
 
-    /// Claims the keys that the effects take, and reserves them.
+    /// Claims and reserves the unique keys that the transaction takes.
     pub(crate) async fn claim(&mut self, outbox: &Outbox) -> Result<Option<Claims>> {
-        Claims::take(outbox, &self.table, &mut self.commit, self.from.clone()).await
+        let moving_from = self.extra_rows.from.clone();
+        Claims::take(outbox, &self.table, &mut self.fast_path, moving_from).await
     }
 
-    /// The verb whose entity wants a row elsewhere.
-    pub(crate) fn verb_of(&self, effects: &[Arc<Effect>], error: &Error) -> Option<usize> {
+    /// Returns the position of the verb whose entity derives the copy that an error names. If two
+    /// verbs do, returns the later one.
+    pub(crate) fn verb_at_fault(&self, effects: &[Arc<Effect>], error: &Error) -> Option<usize> {
         let keys = error.keys()?;
-        let wants = |effect: &Arc<Effect>| {
+        let derives_copy = |effect: &Arc<Effect>| {
             let mut copies = effect.new.iter().flat_map(|rows| &rows.remote_copies);
             copies.any(|copy| copy.row.keys() == keys)
         };
-        // The last, where two of the transaction want it.
-        effects.iter().rposition(wants)
+        effects.iter().rposition(derives_copy)
     }
 
-    /// Adds the rows to a transaction: dirty rows, then the fence.
-    pub(crate) async fn record(
+    /// Adds the outbox rows to a transaction. Registers the partition first if that is needed.
+    pub(crate) async fn add_rows(
         &mut self,
         outbox: &Outbox,
         transaction: &mut TransactionPlan,
         claims: Option<&Claims>,
     ) -> Result<()> {
-        self.commit.check(outbox).await?;
-        if let Some(redeemed) = claims.map(|claims| claims.redeemed(outbox)).transpose()?.flatten()
+        self.fast_path.check_lists(outbox).await?;
+        if let Some(deletion) = claims.map(|claims| claims.deletion(outbox)).transpose()?.flatten()
         {
-            transaction.push_framework_row(Role::Claim, redeemed);
+            transaction.push_framework_row(Role::Claim, deletion);
         }
         let mut partition_key = None;
-        for (at, dirty) in self.commit.dirty().enumerate() {
-            let joined = self.joined.contains(&at) || !outbox.guards.holds(Guard::DirtyInserted);
-            transaction.push_framework_row(Role::Dirty(at), dirty.insert(joined)?);
+        for (position, dirty) in self.fast_path.dirty().enumerate() {
+            let may_exist = self.existing_dirty_rows.contains(&position)
+                || !outbox.guards.holds(Guard::DirtyInserted);
+            transaction.push_framework_row(Role::Dirty(position), dirty.insert(may_exist)?);
             partition_key = Some(dirty.partition_key.clone());
         }
         for operation in &self.extra_rows.operations {
@@ -117,56 +117,59 @@ impl<'n> OutboxPlan<'n> {
             partition_key.get_or_insert_with(|| self.extra_rows.partition_key.clone());
         }
         let Some(partition_key) = partition_key else { return Ok(()) };
-        if self.commit.is_empty() && !self.extra_rows.has_messages {
+        if self.fast_path.is_empty() && !self.extra_rows.has_messages {
             return Ok(());
         }
+        // The transaction fails if the fence is gone: no open work is left where no worker looks.
         let fence = fence(outbox, &self.table, &partition_key).await?;
-        if outbox.guards.holds(Guard::FenceInTransaction) {
-            transaction.push_framework_row(Role::Fence, fence.touch(outbox.beat())?);
+        let touch = fence.touch(outbox.random_beat())?;
+        if let Some(touch) = outbox.guards.keep(Guard::FenceInTransaction, touch) {
+            transaction.push_framework_row(Role::Fence, touch);
         }
         self.fence = Some(fence);
         Ok(())
     }
 
-    /// Whether the transaction can be sent again after a row of the outbox was not as it was
-    /// thought to be.
-    pub(crate) fn goes_on(&mut self, outbox: &Outbox, role: Role) -> bool {
+    /// Returns whether the transaction can be sent again after its row with that role failed, and
+    /// prepares that.
+    pub(crate) fn prepare_retry(&mut self, outbox: &Outbox, role: Role) -> bool {
         match role {
-            Role::Dirty(at) => self.joined.insert(at),
+            // Earlier work of that primary is open: add to its dirty row, which a worker deletes.
+            Role::Dirty(position) => self.existing_dirty_rows.insert(position),
+            // A worker closed the partition: register again.
             Role::Fence => {
                 if let Some(closed) = self.fence.take() {
                     outbox.registrations.forget(&self.table, &closed);
                 }
-                self.registrations += 1;
-                self.registrations < REGISTRATIONS
+                self.closed_registrations += 1;
+                self.closed_registrations < REGISTRATIONS
             }
             _ => false,
         }
     }
 
-    /// Begins what can be done at once.
-    pub(crate) fn begin(
+    /// Begins to write the remote copies and lists in the background, after the commit.
+    pub(crate) fn begin_fast_path(
         mut self,
         outbox: &Arc<Outbox>,
         transaction: &TransactionPlan,
         written: &[Written],
     ) -> BackgroundWork {
-        if self.commit.is_empty() {
+        if self.fast_path.is_empty() {
             return BackgroundWork::default();
         }
         let etag = |row_key: &str| {
-            let at = transaction.position(row_key)?;
-            written.get(at)?.etag.clone()
+            let position = transaction.position(row_key)?;
+            written.get(position)?.etag.clone()
         };
-        let is_merged = !outbox.guards.holds(Guard::DirtyInserted);
-        let versions =
-            self.commit.dirty().map(|dirty| (etag(&dirty.primary), etag(&dirty.row_key())));
-        let versions: Vec<_> = versions.collect();
-        for (at, (version, recorded)) in versions.into_iter().enumerate() {
-            let recorded = recorded.filter(|_| is_merged || !self.joined.contains(&at));
-            self.commit.committed(at, version, recorded);
+        let dirty = self.fast_path.dirty();
+        let etags: Vec<_> =
+            dirty.map(|dirty| (etag(&dirty.primary), etag(&dirty.row_key()))).collect();
+        for (position, (primary_etag, dirty_etag)) in etags.into_iter().enumerate() {
+            let dirty_etag = dirty_etag.filter(|_| !self.existing_dirty_rows.contains(&position));
+            self.fast_path.set_committed(position, primary_etag, dirty_etag);
         }
-        let (commit, most) = (self.commit, outbox.options.background);
-        outbox.background.begin(most, commit.finish(outbox.clone()))
+        let (fast_path, most) = (self.fast_path, outbox.options.background);
+        outbox.background.begin(most, fast_path.finish(outbox.clone()))
     }
 }

@@ -1,122 +1,142 @@
-//! Registering a partition: its fence is inserted and its marker written into the directory before
-//! the client leaves open work there, so that workers find the work without scanning tables.
+//! Registers a partition before the client leaves open work there: inserts its fence row and writes
+//! its marker into the directory, so that workers find the work without scanning tables.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use futures_util::{StreamExt, stream};
 
-use super::{guard::Guard, registrations::Slot, state::Outbox};
+use super::{guard::Guard, registrations::Registration, state::Outbox};
 use crate::{
     batch::{Batch, Operation, Written},
     edm::Ticks,
     error::{Error, ErrorKind, Result},
     limits::BATCH_OPERATIONS,
     plan::outbox::{DIRECTORY, Fence},
-    store::backoff,
+    single_flight::Slot,
+    store::backoff::{self, Attempt},
 };
 
-/// Attempts at a fence or a marker whose answer was lost.
+/// Number of attempts at a fence or a marker whose answer was lost.
 const ATTEMPTS: u32 = 4;
 
-/// Fences that are inserted at a time, where many partitions are registered.
+/// Number of fences that are inserted at a time when many partitions are registered.
 const FENCES_AT_ONCE: usize = 32;
 
-/// Returns the fence of the client's registration for a partition; registers if there is none.
+/// A registration that is being made: its table, its fence, and its slot.
+type PendingRegistration = (String, Fence, Arc<Slot<Registration>>);
+
+/// Returns the fence of the client's registration for a partition. Registers first if there is none.
 pub(crate) async fn fence(outbox: &Outbox, table: &str, partition_key: &str) -> Result<Fence> {
     let slot = outbox.registrations.slot(table, partition_key, outbox.options.lease);
-    let made = slot.made.get_or_try_init(|| register(outbox, table, partition_key, &slot));
-    made.await.cloned()
+    let find = |registration: &Registration| registration.complete().cloned().map(Ok);
+    slot.find_or_run(find, async || {
+        let fence = register(outbox, table, partition_key, &slot).await?;
+        slot.lock().set_complete(&fence);
+        Ok(fence)
+    })
+    .await
 }
 
-/// Registers many partitions at once: the markers of one shard of the directory are written
-/// together. A failure is not reported here; whoever needs the registration tries again.
+/// Registers many partitions at once: the markers of one shard of the directory are written together.
 pub(crate) async fn register_all(outbox: &Outbox, partitions: Vec<(String, String)>) {
     let mut slots = Vec::new();
     for (table, key) in partitions {
         let slot = outbox.registrations.slot(&table, &key, outbox.options.lease);
-        if !slot.made.initialized() {
+        let is_complete = slot.lock().complete().is_some();
+        if !is_complete {
             slots.push((table, key, slot));
         }
     }
+    // Failures are ignored here: whoever needs a registration tries again, and reports its failure.
     let fences = stream::iter(slots).map(|(table, key, slot)| async move {
-        let fence = raise_for(outbox, &table, &key, &slot).await.ok()?;
+        let fence = insert_fence(outbox, &table, &key, &slot).await.ok()?;
         Some((table, fence, slot))
     });
     let fences = fences.buffer_unordered(FENCES_AT_ONCE).filter_map(std::future::ready);
-    let mut shards: BTreeMap<String, Vec<(String, Fence, Arc<Slot>)>> = BTreeMap::new();
-    for one in fences.collect::<Vec<_>>().await {
-        shards.entry(one.1.shard.clone()).or_default().push(one);
+    let mut shards: BTreeMap<String, Vec<PendingRegistration>> = BTreeMap::new();
+    for pending in fences.collect::<Vec<_>>().await {
+        shards.entry(pending.1.shard.clone()).or_default().push(pending);
     }
     for shard in shards.into_values() {
         for together in shard.chunks(BATCH_OPERATIONS) {
-            let marked = mark_together(outbox, together).await;
-            for (_, fence, slot) in together.iter().filter(|_| marked.is_ok()) {
-                drop(slot.made.set(fence.clone()));
+            if insert_markers(outbox, together).await.is_ok() {
+                for (_, fence, slot) in together {
+                    slot.lock().set_complete(fence);
+                }
             }
         }
     }
 }
 
-/// Writes rows of the outbox into one partition together with its fence; returns the answers for
-/// the rows, then the fence's. Registers again if a worker closed the partition in between.
+/// Writes outbox rows into one partition together with its fence. Returns the answers for the rows,
+/// then the fence's. Registers again if a worker closed the partition in between.
 pub(crate) async fn record(
     outbox: &Outbox,
     table: &str,
     operations: Vec<Operation>,
 ) -> Result<Vec<Written>> {
     let Some(first) = operations.first() else { return Ok(Vec::new()) };
-    let partition_key = first.row().partition_key().to_owned();
-    for attempt in 0..backoff::ATTEMPTS {
-        let fence = fence(outbox, table, &partition_key).await?;
+    let (partition_key, operations) = (first.row().partition_key(), &operations);
+    let recorded = backoff::retry(&outbox.store.random, backoff::ATTEMPTS, || async move {
+        let fence = fence(outbox, table, partition_key).await?;
+        let touch = fence.touch(outbox.random_beat())?;
+        let touch = outbox.guards.keep(Guard::FenceInTransaction, touch);
         let mut batch = Batch::new(table);
-        for operation in &operations {
-            batch.push(operation.clone())?;
-        }
-        if outbox.guards.holds(Guard::FenceInTransaction) {
-            batch.push(fence.touch(outbox.beat())?)?;
+        for operation in operations.iter().cloned().chain(touch) {
+            batch.push(operation)?;
         }
         match outbox.store.apply(&batch).await {
             Err(error) if error.is_row_missing() => {
                 outbox.registrations.forget(table, &fence);
+                Ok(Attempt::Raced)
             }
-            answer => return answer,
+            answer => answer.map(Attempt::Done),
         }
-        backoff::wait(&outbox.store.random, attempt).await;
-    }
-    let message = "the partition's registration was closed again and again";
-    Err(Error::new(ErrorKind::Contended, message).in_table(table))
+    });
+    recorded.await?.ok_or_else(|| {
+        let message = "the partition's registration was closed again and again";
+        Error::new(ErrorKind::Contended, message).in_table(table)
+    })
 }
 
-async fn register(outbox: &Outbox, table: &str, partition_key: &str, slot: &Slot) -> Result<Fence> {
-    if !outbox.guards.holds(Guard::FenceFirst) {
-        let fence = new_fence(outbox, table, partition_key);
-        mark(outbox, table, &fence).await?;
-        outbox.store.apply_one(table, fence.insert()?).await?;
-        return Ok(fence);
-    }
-    let fence = raise_for(outbox, table, partition_key, slot).await?;
-    mark(outbox, table, &fence).await?;
-    Ok(fence)
-}
-
-/// The fence that an earlier attempt put up, or a new one.
-async fn raise_for(
+async fn register(
     outbox: &Outbox,
     table: &str,
     partition_key: &str,
-    slot: &Slot,
+    slot: &Slot<Registration>,
 ) -> Result<Fence> {
-    if let Some(fence) = slot.unmarked() {
+    if !outbox.guards.holds(Guard::FenceFirst) {
+        let fence = new_fence(outbox, table, partition_key);
+        insert_marker(outbox, table, &fence).await?;
+        outbox.store.apply_one(table, fence.insert()?).await?;
         return Ok(fence);
     }
-    let fence = raise(outbox, table, partition_key).await?;
-    slot.keep_unmarked(&fence);
+    // In this order a worker that finds a marker without a fence may delete the marker: no work can
+    // be recorded under a fence that is gone.
+    let fence = insert_fence(outbox, table, partition_key, slot).await?;
+    insert_marker(outbox, table, &fence).await?;
     Ok(fence)
 }
 
-/// Puts the markers of one shard into the directory; one by one where some are there already, or it
-/// is not known.
-async fn mark_together(outbox: &Outbox, fences: &[(String, Fence, Arc<Slot>)]) -> Result<()> {
+/// Returns the fence that an earlier attempt inserted without its marker, or inserts a new one.
+async fn insert_fence(
+    outbox: &Outbox,
+    table: &str,
+    partition_key: &str,
+    slot: &Slot<Registration>,
+) -> Result<Fence> {
+    let without_marker = slot.lock().without_marker.clone();
+    if let Some(fence) = without_marker {
+        return Ok(fence);
+    }
+    let fence = insert_new_fence(outbox, table, partition_key).await?;
+    slot.lock().without_marker = Some(fence.clone());
+    Ok(fence)
+}
+
+/// Inserts the markers of fences of one shard: together, or one by one if some of them may be there
+/// already.
+async fn insert_markers(outbox: &Outbox, fences: &[PendingRegistration]) -> Result<()> {
     if fences.len() > 1 {
         let mut batch = Batch::new(DIRECTORY);
         for (table, fence, _) in fences {
@@ -127,7 +147,7 @@ async fn mark_together(outbox: &Outbox, fences: &[(String, Fence, Arc<Slot>)]) -
         }
     }
     for (table, fence, _) in fences {
-        mark(outbox, table, fence).await?;
+        insert_marker(outbox, table, fence).await?;
     }
     Ok(())
 }
@@ -135,13 +155,13 @@ async fn mark_together(outbox: &Outbox, fences: &[(String, Fence, Arc<Slot>)]) -
 fn new_fence(outbox: &Outbox, table: &str, partition_key: &str) -> Fence {
     match outbox.guards.holds(Guard::FenceOfItsOwn) {
         true => Fence::new(table, partition_key, outbox.store.random.id(), outbox.clock.now()),
+        // The one fence that all processes of a simulation share.
         false => Fence::new(table, partition_key, "0".repeat(24), Ticks::UNIX_EPOCH),
     }
 }
 
-/// Puts a fence up. One whose answer was lost is forgotten: it may be there or come yet, and nobody
-/// uses it.
-async fn raise(outbox: &Outbox, table: &str, partition_key: &str) -> Result<Fence> {
+/// Inserts a new fence; another one if an answer is lost.
+async fn insert_new_fence(outbox: &Outbox, table: &str, partition_key: &str) -> Result<Fence> {
     let mut attempt = 1;
     loop {
         let fence = new_fence(outbox, table, partition_key);
@@ -150,14 +170,16 @@ async fn raise(outbox: &Outbox, table: &str, partition_key: &str) -> Result<Fenc
             Err(error) if error.is_conflict() && !outbox.guards.holds(Guard::FenceOfItsOwn) => {
                 return Ok(fence);
             }
+            // The fence may be there, or come yet, and a worker may close it at any time: its id is
+            // never used.
             Err(error) if error.is_answer_lost() && attempt < ATTEMPTS => attempt += 1,
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Puts the marker of a fence into the directory; one whose answer was lost is sent again.
-async fn mark(outbox: &Outbox, table: &str, fence: &Fence) -> Result<()> {
+/// Inserts the marker of a fence into the directory. Creates the directory if it is missing.
+async fn insert_marker(outbox: &Outbox, table: &str, fence: &Fence) -> Result<()> {
     let mut attempt = 1;
     loop {
         match outbox.store.apply_one(DIRECTORY, fence.insert_marker(table)?).await {
@@ -165,6 +187,7 @@ async fn mark(outbox: &Outbox, table: &str, fence: &Fence) -> Result<()> {
             Err(error) if error.is_table_missing() && attempt < ATTEMPTS => {
                 outbox.store.create_table_if_not_exists(DIRECTORY).await?;
             }
+            // Only this registration writes this marker: an earlier attempt succeeded.
             Err(error) if error.row_exists() => return Ok(()),
             Err(error) if error.is_answer_lost() && attempt < ATTEMPTS => {}
             Err(error) => return Err(error),

@@ -1,87 +1,85 @@
-//! The registrations of a client: for which partitions its fence stands and its marker is in the
+//! Keeps the client's registrations: for each partition, the fence row whose marker is in the
 //! directory.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+
+use crate::{
+    plan::outbox::Fence,
+    single_flight::{SingleFlight, Slot},
 };
 
-use tokio::{sync::OnceCell, time::Instant};
-
-use crate::plan::outbox::Fence;
-
-/// Registrations that are kept without asking whether they are still in use.
+/// Number of registrations that are kept even if they are not in use.
 const KEPT: usize = 4096;
 
-/// The registrations of a client, by table and partition.
+/// The registrations of a client, by table in lower case and PartitionKey. Tasks that need the
+/// registration of one partition at once wait for the one that makes it.
 #[derive(Debug, Default)]
-pub(crate) struct Registrations(Mutex<HashMap<(String, String), Registration>>);
+pub(crate) struct Registrations(SingleFlight<(String, String), Registration>);
 
-/// A registration, and when it was last used.
-#[derive(Debug)]
-struct Registration {
-    slot: Arc<Slot>,
-    used: Instant,
+/// The registration of one partition.
+#[derive(Debug, Default)]
+pub(crate) struct Registration {
+    /// The fence of a complete registration: the fence row and its marker are there.
+    complete: Option<Fence>,
+    /// A fence row that is there, but whose marker could not be written. The next attempt goes on with
+    /// it, so that a directory that is down does not fill partitions with fences.
+    pub(crate) without_marker: Option<Fence>,
+    last_used: Option<Instant>,
 }
 
-/// The state of one registration: tasks that need it at once wait for the one that makes it.
-#[derive(Debug, Default)]
-pub(crate) struct Slot {
-    /// The fence of a registration that is complete: the fence stands and its marker is written.
-    pub(crate) made: OnceCell<Fence>,
-    /// A fence that stands, but whose marker could not be written: the next attempt goes on with it,
-    /// so that a directory that is down does not fill partitions with fences.
-    unmarked: Mutex<Option<Fence>>,
-}
-
-impl Slot {
-    /// Returns the fence that an earlier attempt inserted without getting its marker written.
-    pub(crate) fn unmarked(&self) -> Option<Fence> {
-        self.unmarked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+impl Registration {
+    /// Returns the fence of a complete registration.
+    pub(crate) fn complete(&self) -> Option<&Fence> {
+        self.complete.as_ref()
     }
 
-    /// Keeps a fence that stands for the next attempt to write its marker.
-    pub(crate) fn keep_unmarked(&self, fence: &Fence) {
-        *self.unmarked.lock().unwrap_or_else(PoisonError::into_inner) = Some(fence.clone());
+    /// Completes the registration, unless another task has.
+    pub(crate) fn set_complete(&mut self, fence: &Fence) {
+        self.complete.get_or_insert_with(|| fence.clone());
     }
 }
 
 impl Registrations {
     /// Returns whether the client has a complete registration for a partition.
     pub(crate) fn has(&self, table: &str, partition_key: &str) -> bool {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(&key(table, partition_key))
-            .is_some_and(|registration| registration.slot.made.initialized())
+        let slots = self.0.lock();
+        let slot = slots.get(&key(table, partition_key));
+        slot.is_some_and(|slot| slot.lock().complete.is_some())
     }
 
-    /// Returns the slot of a partition, and marks it as used now. Slots that were not used for
-    /// `lease` are forgotten once there are many.
-    pub(crate) fn slot(&self, table: &str, partition_key: &str, lease: Duration) -> Arc<Slot> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Returns the slot of a partition. Once there are many slots, those that were not used for `lease`
+    /// are forgotten.
+    pub(crate) fn slot(
+        &self,
+        table: &str,
+        partition_key: &str,
+        lease: Duration,
+    ) -> Arc<Slot<Registration>> {
         let now = Instant::now();
-        if all.len() > KEPT {
-            // A registration that is forgotten while its fence stands is closed by a worker.
-            all.retain(|_, registration| now.duration_since(registration.used) < lease);
-        }
-        let registration = all
-            .entry(key(table, partition_key))
-            .or_insert_with(|| Registration { slot: Arc::default(), used: now });
-        registration.used = now;
-        registration.slot.clone()
+        // A worker closes the fence of a registration that is forgotten: nothing has to be undone.
+        let is_in_use = |registration: &Registration, _| {
+            registration.last_used.is_some_and(|used| now.duration_since(used) < lease)
+        };
+        let slot = self.0.slot(key(table, partition_key), KEPT + 1, is_in_use);
+        slot.lock().last_used = Some(now);
+        slot
     }
 
-    /// Forgets a registration whose fence was deleted; a newer one of that partition stays.
+    /// Forgets a registration whose fence was deleted. A newer registration of the partition stays.
     pub(crate) fn forget(&self, table: &str, closed: &Fence) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.0.lock();
         let key = key(table, &closed.partition_key);
-        if all.get(&key).is_some_and(|registration| registration.slot.made.get() == Some(closed)) {
-            all.remove(&key);
+        let is_closed = |slot: &Arc<Slot<Registration>>| slot.lock().complete() == Some(closed);
+        if slots.get(&key).is_some_and(is_closed) {
+            slots.remove(&key);
         }
     }
 }
 
-/// Tables whose names differ in case alone are one table for the service.
+/// Returns the key of a partition's registration. The service takes table names that differ in case
+/// alone for one table.
 fn key(table: &str, partition_key: &str) -> (String, String) {
     (table.to_ascii_lowercase(), partition_key.to_owned())
 }

@@ -1,10 +1,10 @@
-//! Lists elsewhere: read under a version, and written under it, all changes of one list at once.
+//! Writes remote lists under the version that was read, all changes of one list at once.
 
 use std::collections::{BTreeMap, HashSet};
 
 use futures_util::{StreamExt, stream};
 
-use super::{deadline::WriteDeadline, fast_path::guarded, guard::Guard, state::Outbox};
+use super::{deadline::WriteDeadline, guard::Guard, state::Outbox};
 #[cfg(feature = "blob")]
 use crate::blob::{BlobList, list_blob_path, list_text_after};
 #[cfg(feature = "blob")]
@@ -16,37 +16,39 @@ use crate::{
         IdForm, ListDelta, StoredList,
         outbox::{ListAddress, ListMembership},
     },
-    store::lists::{FoundList, Lists, at},
+    store::lists::{FoundList, Lists, at_list},
 };
 
-/// Lists that are read or written at a time.
-const AT_ONCE: usize = 16;
+/// Number of lists that are written at a time.
+const LISTS_AT_ONCE: usize = 16;
 
-/// What a write made of a list.
+/// What one write did to a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListWrite {
-    /// It is there, written under condition, and can go.
-    Written,
-    /// It is there, written under condition, and is never deleted.
+    /// The list's rows are there, written under a condition. They may be deleted later.
+    Rows,
+    /// The list's blob is there, written under a condition. A blob is never deleted.
     #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "of blobs"))]
-    Kept,
-    /// Its rows were deleted: it was empty.
-    Gone,
+    Blob,
+    /// The list's rows were deleted, since it became empty.
+    Deleted,
     /// Nothing was written.
-    Same,
+    Unchanged,
 }
 
-/// What was made of lists.
-pub(crate) type ListsWritten = BTreeMap<ListAddress, Result<ListWrite>>;
+/// What was done with each list. A list that was not read before is missing.
+pub(crate) type WrittenLists = BTreeMap<ListAddress, Result<ListWrite>>;
 
-/// Makes every list what the memberships say, one write for each list.
+/// Adds or removes the entries of all memberships, with one write for each list, under the version
+/// in `lists`. With `rewrite_unchanged`, a list that has the wanted entries already is written too.
 pub(crate) async fn write_lists(
     outbox: &Outbox,
-    flight: WriteDeadline,
+    deadline: WriteDeadline,
     lists: &Lists,
     memberships: &[&ListMembership],
-    touch: bool,
-) -> ListsWritten {
+    rewrite_unchanged: bool,
+) -> WrittenLists {
+    let rewrite_unchanged = rewrite_unchanged && outbox.guards.holds(Guard::EntryWritten);
     let mut deltas: BTreeMap<ListAddress, ListDelta> = BTreeMap::new();
     for membership in memberships {
         let delta = deltas.entry(membership.address.list_address()).or_default();
@@ -55,99 +57,99 @@ pub(crate) async fn write_lists(
         side.push(membership.entry.clone());
     }
     let mut writes = Vec::new();
-    for (place, delta) in deltas {
-        if let Some(Ok(list)) = lists.get(&place) {
+    for (address, delta) in deltas {
+        if let Some(Ok(list)) = lists.get(&address) {
             writes.push(async move {
-                let written = list.write(outbox, flight, &place, delta, touch).await;
-                (place, written)
+                let written =
+                    list.write(outbox, deadline, &address, delta, rewrite_unchanged).await;
+                (address, written)
             });
         }
     }
-    stream::iter(writes).buffer_unordered(AT_ONCE).collect().await
+    stream::iter(writes).buffer_unordered(LISTS_AT_ONCE).collect().await
 }
 
-/// Whether nobody else can undo it any more: it was written, in a version that is still the list's or
-/// older than it.
-pub(crate) fn is_settled(outbox: &Outbox, membership: &ListMembership, listed: ListWrite) -> bool {
-    let guards = outbox.guards;
-    match listed {
-        ListWrite::Kept => true,
-        ListWrite::Written if membership.is_wanted => true,
-        ListWrite::Same if membership.is_wanted => !guards.holds(Guard::EntryWritten),
-        // A list that is deleted later has no version: an old writer could create it again.
-        ListWrite::Written | ListWrite::Gone | ListWrite::Same => {
-            !guards.holds(Guard::EntrySecondLook)
-        }
-    }
+/// Returns whether no delayed writer can undo a membership any more after this write of its list.
+pub(crate) fn is_settled(outbox: &Outbox, membership: &ListMembership, written: ListWrite) -> bool {
+    let unsettled_by = match written {
+        ListWrite::Blob => return true,
+        ListWrite::Rows if membership.is_wanted => return true,
+        // Entries have no version of their own: only a write of the list stops a delayed writer.
+        ListWrite::Unchanged if membership.is_wanted => Guard::EntryWritten,
+        // A list that is deleted later has no ETag: a delayed writer could create it again.
+        ListWrite::Rows | ListWrite::Deleted | ListWrite::Unchanged => Guard::EntrySecondLook,
+    };
+    !outbox.guards.holds(unsettled_by)
 }
 
 impl FoundList {
-    /// Makes the list what the delta says, in the version that was read; `touch`: also where it is
-    /// so already, so that whoever read that version is too late.
+    /// Applies the delta to the list under the version that was read. With `rewrite_unchanged`, a list
+    /// that has the added entries already is written too, which makes whoever read that version late.
     async fn write(
         &self,
         outbox: &Outbox,
-        flight: WriteDeadline,
-        place: &ListAddress,
+        deadline: WriteDeadline,
+        address: &ListAddress,
         delta: ListDelta,
-        touch: bool,
+        rewrite_unchanged: bool,
     ) -> Result<ListWrite> {
         let ids: HashSet<&String> = self.ids().iter().collect();
-        let is_so = delta.add.iter().all(|id| ids.contains(id))
+        let is_right = delta.add.iter().all(|id| ids.contains(id))
             && !delta.remove.iter().any(|id| ids.contains(id));
-        let is_touched = touch && outbox.guards.holds(Guard::EntryWritten);
-        if is_so && (!is_touched || delta.add.is_empty()) {
-            return Ok(ListWrite::Same);
+        if is_right && (!rewrite_unchanged || delta.add.is_empty()) {
+            return Ok(ListWrite::Unchanged);
         }
         let written = match self {
-            Self::Rows(list) => write_rows(outbox, flight, place, &delta, list.as_ref()).await,
+            Self::Rows(list) => write_rows(outbox, deadline, address, &delta, list.as_ref()).await,
             #[cfg(feature = "blob")]
-            Self::Blob(list) => write_blob(outbox, flight, place, &delta, list.as_ref()).await,
+            Self::Blob(list) => write_blob(outbox, deadline, address, &delta, list.as_ref()).await,
         };
-        written.map_err(|error| at(place, error))
+        written.map_err(|error| at_list(address, error))
     }
 }
 
+/// Writes the rows of a list: its head, and spill rows.
 async fn write_rows(
     outbox: &Outbox,
-    flight: WriteDeadline,
-    place: &ListAddress,
+    deadline: WriteDeadline,
+    address: &ListAddress,
     delta: &ListDelta,
     list: Option<&StoredList>,
 ) -> Result<ListWrite> {
-    let operations = delta.operations((&place.partition_key, &place.row_key), list)?;
-    let is_gone = operations.first().is_none_or(|operation| operation.verb() == Verb::Delete);
-    let mut batch = Batch::new(&place.table);
+    let operations = delta.operations((&address.partition_key, &address.row_key), list)?;
+    let is_deleted = operations.first().is_none_or(|operation| operation.verb() == Verb::Delete);
+    let mut batch = Batch::new(&address.table);
     for operation in operations {
-        batch.push(guarded(outbox, operation)?).map_err(too_large)?;
+        batch.push(outbox.guards.remote_write(operation)?).map_err(explain_too_large)?;
     }
-    flight.run(outbox, outbox.store.apply(&batch)).await.map_err(too_large)?;
-    Ok(if is_gone { ListWrite::Gone } else { ListWrite::Written })
+    deadline.run(outbox.store.apply(&batch)).await.map_err(explain_too_large)?;
+    Ok(if is_deleted { ListWrite::Deleted } else { ListWrite::Rows })
 }
 
-/// A blob is never deleted, so that whoever read another version is too late for good.
+/// Writes the list's blob. An emptied list is an empty blob, never a missing one: whoever read an
+/// earlier version can never write again.
 #[cfg(feature = "blob")]
 async fn write_blob(
     outbox: &Outbox,
-    flight: WriteDeadline,
-    place: &ListAddress,
+    deadline: WriteDeadline,
+    address: &ListAddress,
     delta: &ListDelta,
     list: Option<&BlobList>,
 ) -> Result<ListWrite> {
     let blobs = outbox.store.blobs.as_ref().ok_or_else(without_blobs)?;
-    let name = list_blob_path(&place.table, &place.partition_key, &place.row_key)?;
+    let name = list_blob_path(&address.table, &address.partition_key, &address.row_key)?;
     let ids = list.map(|list| &*list.ids).unwrap_or_default();
-    let text = list_text_after(place, ids, delta, outbox.store.random.id())?;
+    let text = list_text_after(address, ids, delta, outbox.store.random.id())?;
     let seen = match outbox.guards.holds(Guard::DestinationVersion) {
         true => list.map(|list| list.version.clone()),
         false => blobs.read(&name).await?.map(|blob| blob.version),
     };
-    flight.run(outbox, blobs.write(&name, text, seen)).await?;
-    Ok(ListWrite::Kept)
+    deadline.run(blobs.write(&name, text, seen)).await?;
+    Ok(ListWrite::Blob)
 }
 
-/// Some ids are more than one transaction takes.
-fn too_large(error: Error) -> Error {
+/// Returns the error for a list change that is larger than a transaction; other errors as they are.
+fn explain_too_large(error: Error) -> Error {
     if !error.is_too_large() {
         return error;
     }

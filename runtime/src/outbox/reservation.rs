@@ -1,54 +1,83 @@
-//! Settling reservations: each goes to who holds its key by now, or away.
+//! Resolves a reservation whose transaction does not come: the copy goes to the entity that holds
+//! its key by now, or is deleted.
 
-use super::{deadline::WriteDeadline, fast_path::guarded, guard::Guard, state::Outbox};
+use super::{deadline::WriteDeadline, guard::Guard, state::Outbox};
 use crate::{
     address::{RowAddress, RowAt},
     batch::{Condition, Operation},
+    entity::{CopyFamily, Schema},
     error::{Error, ErrorKind, Result},
     plan::outbox::{ClaimedKey, previous_owner, reserving_claim},
-    store::{backoff, derive::held_by},
+    row::Row,
+    store::{
+        backoff::{self, Attempt},
+        derive::derived_copy,
+    },
 };
 
-/// Makes a row that is reserved by a claim the copy of who holds its key, or removes it. The claim
-/// is dead, or was never going to be sent.
-pub(crate) async fn settle(
+/// Makes the copy that claim `id` reserves what the entity that holds its key derives, or deletes it
+/// if no entity does. `table` and `partition_key` are those of the claim.
+///
+/// The claim must be dead, or its transaction must never have been sent.
+pub(crate) async fn resolve_reservation(
     outbox: &Outbox,
     table: &str,
     partition_key: &str,
     id: &str,
     key: &ClaimedKey,
 ) -> Result<()> {
-    let ClaimedKey { address: name, primary } = key;
-    let Some((schema, kinds)) = outbox.known_types.of_copy(name) else {
+    let Some(known) = outbox.known_types.of_copy(&key.address) else {
         let message = "this program does not know the index of a claim";
         return Err(Error::new(ErrorKind::UnrecognizedEntity, message).in_table(table));
     };
-    for attempt in 0..backoff::ATTEMPTS {
-        let flight = WriteDeadline::begin(outbox);
-        // Nothing is reserved in a table that does not exist.
-        let Some(found) = outbox.store.row_or_no_table(name.at()).await? else { return Ok(()) };
-        if reserving_claim(&found)? != Some(id) {
-            return Ok(());
-        }
-        let seen = Condition::for_etag(found.etag());
-        let mut holders = vec![RowAt::new(table, partition_key, primary).to_owned()];
-        holders.extend(previous_owner(&found)?);
-        let mut operation =
-            Operation::delete(found.partition_key(), found.row_key(), seen.clone())?;
-        let mut kinds = kinds;
-        let restores = outbox.guards.holds(Guard::ReleaseRestores);
-        for place in holders.iter().map(RowAddress::at).filter(|_| restores) {
-            if let Some(held) = held_by(&outbox.store, place, schema, name).await? {
-                operation = Operation::replace(held.stored(place)?, seen);
-                kinds = held.kinds;
-                break;
-            }
-        }
-        let operation = guarded(outbox, operation)?;
-        match flight.write(outbox, &name.table, kinds, operation).await {
-            Err(error) if error.lost_race() => backoff::wait(&outbox.store.random, attempt).await,
-            answer => return answer.map(drop),
+    let owner = RowAt::new(table, partition_key, &key.primary);
+    let resolved = backoff::retry(&outbox.store.random, backoff::ATTEMPTS, || {
+        resolve_once(outbox, known, owner, id, key)
+    });
+    let table = &key.address.table;
+    resolved.await?.ok_or_else(|| backoff::contended().in_table(table))
+}
+
+async fn resolve_once(
+    outbox: &Outbox,
+    (schema, kinds): (&'static Schema, CopyFamily),
+    owner: RowAt<'_>,
+    id: &str,
+    key: &ClaimedKey,
+) -> Result<Attempt<()>> {
+    let deadline = WriteDeadline::start(&outbox.options);
+    // A table that does not exist holds no reservation.
+    let found = outbox.store.row_or_no_table(key.address.at()).await?;
+    let Some(found) = found else { return Ok(Attempt::Done(())) };
+    if reserving_claim(&found)? != Some(id) {
+        return Ok(Attempt::Done(()));
+    }
+    let (kinds, operation) = restored_copy(outbox, schema, kinds, owner, key, &found).await?;
+    let operation = outbox.guards.remote_write(operation)?;
+    match deadline.write(&outbox.store, &key.address.table, kinds, operation).await {
+        Err(error) if error.lost_race() => Ok(Attempt::Raced),
+        answer => answer.map(|_| Attempt::Done(())),
+    }
+}
+
+/// Returns the write of the copy of whoever holds the key, or its deletion. The owner is asked before
+/// the previous one, which may have released the key to it.
+async fn restored_copy(
+    outbox: &Outbox,
+    schema: &'static Schema,
+    kinds: CopyFamily,
+    owner: RowAt<'_>,
+    key: &ClaimedKey,
+    found: &Row,
+) -> Result<(CopyFamily, Operation)> {
+    let seen = Condition::for_etag(found.etag());
+    let holders: Vec<RowAddress> =
+        [owner.to_owned()].into_iter().chain(previous_owner(found)?).collect();
+    let holders = outbox.guards.keep(Guard::ReleaseRestores, holders);
+    for holder in holders.iter().flatten().map(RowAddress::at) {
+        if let Some(copy) = derived_copy(&outbox.store, holder, schema, &key.address).await? {
+            return Ok((copy.kinds, Operation::replace(copy.to_row(holder)?, seen)));
         }
     }
-    Err(backoff::contended().in_table(&name.table))
+    Ok((kinds, Operation::delete(found.partition_key(), found.row_key(), seen)?))
 }

@@ -1,4 +1,4 @@
-//! The state that a client keeps for its work in other partitions.
+//! Holds the state that a client keeps for its work in other partitions.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{clock::Clock, entity::Schema, queue::ServerClock, store::Store};
 
-/// A client's store, and the state of its work in other partitions.
+/// A client's store, with the state of its work in other partitions.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     pub(crate) store: Store,
@@ -24,6 +24,7 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
+    /// Creates the state of a client that has registered for no partition and knows no type.
     pub(crate) fn new(
         store: Store,
         options: OutboxOptions,
@@ -43,13 +44,13 @@ impl Outbox {
         }
     }
 
-    /// Makes an entity type known, so that work on its copies can be recorded and done here.
-    pub(crate) fn meet(&self, schema: &'static Schema) {
+    /// Makes an entity type known, so that this client can do the work on its copies and lists.
+    pub(crate) fn add_type(&self, schema: &'static Schema) {
         self.known_types.add(schema);
     }
 
-    /// Returns a random number for a fence row to change to, so that its ETag changes.
-    pub(crate) fn beat(&self) -> i64 {
+    /// Returns a random number to write into a fence row, so that the row's contents change each time.
+    pub(crate) fn random_beat(&self) -> i64 {
         i64::from_ne_bytes(self.store.random.number().to_ne_bytes())
     }
 }

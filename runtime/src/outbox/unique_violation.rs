@@ -1,4 +1,4 @@
-//! A key of an index that is taken: whose it is.
+//! Finds out whose the local copy is that a transaction could not insert.
 
 use super::state::Outbox;
 use crate::{
@@ -11,28 +11,28 @@ use crate::{
     store::sealing::open::Reading,
 };
 
-/// A copy that an entity wants and that is there already.
-pub(crate) struct Wanted<'w> {
+/// A local copy that a transaction could not insert, since its key is occupied.
+pub(crate) struct OccupiedCopy<'w> {
     pub(crate) table: &'w str,
     pub(crate) copy: &'w Row,
     pub(crate) family: &'static Family,
-    /// What the verb that wants it does.
+    /// The effect of the verb that inserts the copy.
     pub(crate) effect: &'w Effect,
 }
 
-/// Who holds the key.
+/// The holder of a key.
 enum Holder {
-    /// The entity with these keys derives it.
+    /// The entity with this PartitionKey and RowKey, which derives the copy.
     Entity(String, String),
-    /// The copy of an entity that does not derive it any more.
+    /// No entity: the copy of the entity with this RowKey, which does not derive it any more.
     Orphan(String),
-    /// A row that does not tell.
+    /// A row that does not tell whose it is. Holds what it is.
     Row(String),
 }
 
-impl Wanted<'_> {
-    /// The violation of the index, naming the row in the way and the entity that holds it; `None`:
-    /// the row is gone, or changed since: what was planned is out of date.
+impl OccupiedCopy<'_> {
+    /// Returns the violation of the index, which names the occupying row and the entity that holds the
+    /// key. `None` if the row is gone or has changed: what was planned is out of date.
     pub(crate) async fn violation(&self, outbox: &Outbox) -> Result<Option<Error>> {
         let Some(found) = self.read(outbox, self.copy.row_key()).await? else { return Ok(None) };
         let Some(holder) = self.holder(outbox, &found).await? else { return Ok(None) };
@@ -62,6 +62,7 @@ impl Wanted<'_> {
         }))
     }
 
+    /// Returns whether the verb writes the primary with that RowKey.
     fn is_own(&self, row_key: &str) -> bool {
         self.effect.primary.iter().any(|operation| operation.row().row_key() == row_key)
     }
@@ -70,13 +71,13 @@ impl Wanted<'_> {
         let at = RowAt::new(self.table, self.copy.partition_key(), row_key);
         let Some(row) = outbox.store.row(at).await? else { return Ok(None) };
         let Some(schema) = self.effect.schema else { return Ok(Some(row)) };
-        // One that does not open is in the way all the same.
+        // A row that cannot be decrypted occupies the key all the same.
         let opened =
             outbox.store.sealing.open_one(self.table, row.clone(), Reading::Typed(schema), None);
         Ok(Some(opened.await.unwrap_or(row)))
     }
 
-    /// What the primary derives, if it derives the copy with that RowKey.
+    /// Returns whether a primary derives the local copy with that RowKey.
     async fn derives(&self, outbox: &Outbox, primary: &Row, row_key: &str) -> Result<bool> {
         let Some(schema) = self.effect.schema else { return Ok(false) };
         let tokens = outbox.store.tokens_of(schema).await?;
@@ -85,12 +86,12 @@ impl Wanted<'_> {
         Ok(copies.any(|copy| copy.row.row_key() == row_key))
     }
 
-    /// Whose the row is; `None`: it changed while that was looked up.
+    /// Returns the holder of the occupied key; `None` if the row changed while that was looked up.
     async fn holder(&self, outbox: &Outbox, found: &Row) -> Result<Option<Holder>> {
-        let Some(schema) = self.effect.schema else { return Ok(Some(told(found))) };
-        // A copy that cannot be read is in the way all the same.
+        let Some(schema) = self.effect.schema else { return Ok(Some(describe(found))) };
+        // A copy that cannot be read occupies the key all the same.
         let Ok(Some((partition_key, row_key))) = schema.owner_of_copy(found) else {
-            return Ok(Some(told(found)));
+            return Ok(Some(describe(found)));
         };
         let tokens = outbox.store.tokens_of(schema).await?;
         let row_key = tokens.resolve_row_key(schema, &row_key, found)?;
@@ -100,21 +101,22 @@ impl Wanted<'_> {
             None => None,
         };
         match derives {
-            // Another writer was first with this very entity.
+            // Another writer was first with this very entity: the verb has to be planned again.
             Some(Ok(true)) if self.is_own(&row_key) => return Ok(None),
             Some(Ok(true)) => return Ok(Some(Holder::Entity(partition_key, row_key))),
-            Some(Err(_)) => return Ok(Some(told(found))),
+            Some(Err(_)) => return Ok(Some(describe(found))),
             Some(Ok(false)) | None => {}
         }
-        // Only a copy that stood still while its entity was read is known to be nobody's.
+        // A second read: only a copy that kept its ETag while its entity was read is known to be an
+        // orphan. Otherwise a writer may have moved the key on in between.
         let again = self.read(outbox, found.row_key()).await?;
         let stood = again.is_some_and(|again| again.etag() == found.etag());
         Ok(stood.then_some(Holder::Orphan(row_key)))
     }
 }
 
-/// What the row says of itself.
-fn told(found: &Row) -> Holder {
+/// Describes a row by its type marker.
+fn describe(found: &Row) -> Holder {
     Holder::Row(match found.get("EntityType") {
         Ok(Some(ValueRef::String(marker))) => format!("a row of `{}`", marker.escape_debug()),
         _ => "a row that does not say its type".to_owned(),

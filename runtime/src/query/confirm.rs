@@ -12,7 +12,7 @@ use crate::{
     key::Family,
     plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reserving_claim},
     row::Row,
-    store::{derive::held_by, rows::Store},
+    store::{derive::derived_copy, rows::Store},
 };
 
 /// Returns a decrypted row of `family` as readers may see it: a reserved row is replaced by what the
@@ -36,7 +36,7 @@ pub(crate) async fn confirmed_row(
     };
     let owner = owner_of_copy(&row, kinds, table)?;
     for place in owner.into_iter().chain(previous_owner(&row)?) {
-        if let Some(held) = held_by(store, place.at(), schema, &name).await? {
+        if let Some(held) = derived_copy(store, place.at(), schema, &name).await? {
             return Ok(Some(match row.etag() {
                 Some(etag) => held.copy.with_etag(etag),
                 None => held.copy,

@@ -1,16 +1,49 @@
-//! The wait before a write that lost a race is tried again: a random time, longer with each attempt.
+//! The loop for writes that can lose a race: read, change, write under a condition, and again after
+//! a random wait if another writer was first.
 
-use std::time::Duration;
+use std::{future::Future, time::Duration};
 
 use crate::{
-    error::{Error, ErrorKind},
+    error::{Error, ErrorKind, Result},
     random::RandomSource,
 };
 
-/// How often a read-change-write loop tries.
+/// Number of attempts of a read-change-write loop, unless it has its own.
 pub(crate) const ATTEMPTS: u32 = 16;
 
-/// Returns the error of a loop that has no attempt left.
+/// The result of one attempt of a [`retry`] loop.
+#[derive(Debug)]
+pub(crate) enum Attempt<T> {
+    /// The loop ends with this value.
+    Done(T),
+    /// Another writer was first: the loop tries again.
+    Raced,
+    /// Another write is under way: the loop tries again, and fails with this error if no attempt is
+    /// left.
+    Busy(Error),
+}
+
+/// Runs `attempt` until it is done or fails, at most `attempts` times, and waits after each lost
+/// race. Returns `None` if every attempt lost its race.
+// An `AsyncFnMut` would be simpler to call, but the compiler cannot prove that its futures are `Send`.
+pub(crate) async fn retry<T, F: Future<Output = Result<Attempt<T>>>>(
+    random: &RandomSource,
+    attempts: u32,
+    mut attempt: impl FnMut() -> F,
+) -> Result<Option<T>> {
+    let mut busy = None;
+    for number in 0..attempts {
+        match attempt().await? {
+            Attempt::Done(value) => return Ok(Some(value)),
+            Attempt::Raced => busy = None,
+            Attempt::Busy(error) => busy = Some(error),
+        }
+        wait(random, number).await;
+    }
+    busy.map_or(Ok(None), Err)
+}
+
+/// Returns the error for a loop of [`ATTEMPTS`] attempts that all lost their races.
 pub(crate) fn contended() -> Error {
     let message = format!("other writers were first {ATTEMPTS} times in a row");
     Error::new(ErrorKind::Contended, message)
@@ -18,7 +51,33 @@ pub(crate) fn contended() -> Error {
 
 /// Waits a random time below a bound that doubles with every attempt, from 1 ms to 256 ms.
 pub(crate) async fn wait(random: &RandomSource, attempt: u32) {
+    // Random, so that writers that met once do not meet again at the next attempt.
     let bound = 1_u64 << attempt.min(8);
     let micros = random.number() % (bound * 1000);
     tokio::time::sleep(Duration::from_micros(micros)).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loop_ends_when_it_is_done_fails_or_has_no_attempt_left() {
+        let random = RandomSource::seeded(7);
+        let runs = Cell::new(0);
+        let third = retry(&random, 5, || async {
+            runs.set(runs.get() + 1);
+            Ok(if runs.get() == 3 { Attempt::Done("done") } else { Attempt::Raced })
+        });
+        assert_eq!((third.await.unwrap(), runs.take()), (Some("done"), 3));
+        let never = retry(&random, 5, || async {
+            runs.set(runs.get() + 1);
+            Ok(Attempt::<()>::Raced)
+        });
+        assert_eq!((never.await.unwrap(), runs.take()), (None, 5));
+        let failing = retry(&random, 5, || async { Err::<Attempt<()>, _>(contended()) });
+        assert!(failing.await.unwrap_err().is_contended());
+    }
 }

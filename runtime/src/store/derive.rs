@@ -1,4 +1,5 @@
-//! What a primary row derives: its copies and lists, from its decrypted form.
+//! Derives copies and list entries from a stored primary, and reads the rows that tell whose a
+//! unique key is.
 
 use super::rows::Store;
 use crate::{
@@ -9,7 +10,8 @@ use crate::{
     row::{ETag, Row},
 };
 
-/// What a primary derives: from its plain form, with the tokens of its keys.
+/// Returns the rows that a stored primary derives: decrypts it, derives them by the version of the
+/// type that wrote it, and fills in the tokens of their keys. `None` if the row is not of the type.
 pub(crate) async fn derived(
     store: &Store,
     table: &str,
@@ -21,43 +23,47 @@ pub(crate) async fn derived(
     schema.derive(&plain, &tokens)?.into_known_rows(schema)
 }
 
-/// A copy that a primary derives, and the version of the primary.
+/// A copy that a stored primary derives, and the primary's ETag.
 #[derive(Debug, Clone)]
-pub(crate) struct Held {
+pub(crate) struct DerivedCopy {
     pub(crate) kinds: CopyFamily,
     pub(crate) copy: Row,
     version: ETag,
 }
 
-impl Held {
-    /// The copy as it is stored.
-    pub(crate) fn stored(&self, primary: RowAt<'_>) -> Result<Row> {
+impl DerivedCopy {
+    /// Returns the row to be stored: the copy with its owner and the primary's ETag.
+    pub(crate) fn to_row(&self, primary: RowAt<'_>) -> Result<Row> {
         copy_with_owner(&self.copy, self.kinds, primary, Some(&self.version))
     }
 }
 
-/// What a primary derives for a key, if it does.
-pub(crate) async fn held_by(
+/// Reads a primary and returns the copy that it derives for an address. `None` if the primary or its
+/// table is missing, or if it derives no such copy.
+pub(crate) async fn derived_copy(
     store: &Store,
-    at: RowAt<'_>,
+    primary: RowAt<'_>,
     schema: &'static Schema,
-    name: &CopyAddress,
-) -> Result<Option<Held>> {
-    let Some(primary) = store.row_or_no_table(at).await? else { return Ok(None) };
-    let Some(version) = primary.etag() else { return Ok(None) };
-    let rows = derived(store, at.table, schema, &primary).await?;
+    address: &CopyAddress,
+) -> Result<Option<DerivedCopy>> {
+    let Some(row) = store.row_or_no_table(primary).await? else { return Ok(None) };
+    let Some(version) = row.etag() else { return Ok(None) };
+    let rows = derived(store, primary.table, schema, &row).await?;
     let copies = rows.into_iter().flat_map(|rows| rows.remote_copies);
-    let Some(copy) = copies.into_iter().find(|copy| name.is_for_copy(at.table, copy)) else {
-        return Ok(None);
-    };
-    let Some(primary) = schema.primary_of_copy(copy.family) else { return Ok(None) };
-    let kinds = CopyFamily { copy: copy.family, primary, schema };
-    Ok(Some(Held { kinds, copy: copy.row, version }))
+    let is_at_address = |copy: &_| address.is_for_copy(primary.table, copy);
+    let Some(copy) = copies.into_iter().find(is_at_address) else { return Ok(None) };
+    let Some(family) = schema.primary_of_copy(copy.family) else { return Ok(None) };
+    let kinds = CopyFamily { copy: copy.family, primary: family, schema };
+    Ok(Some(DerivedCopy { kinds, copy: copy.row, version }))
 }
 
-/// Whether the transaction of a claim in the partition of a primary may still come; `None`: the
-/// claim is gone.
-pub(crate) async fn is_open(store: &Store, primary: RowAt<'_>, id: &str) -> Result<Option<bool>> {
+/// Returns whether the transaction of a claim may still be committed, given the claim's id and a
+/// primary in the claim's partition. `None` if the claim is gone.
+pub(crate) async fn is_claim_open(
+    store: &Store,
+    primary: RowAt<'_>,
+    id: &str,
+) -> Result<Option<bool>> {
     let claim = store.row_or_no_table(primary.with_row_key(&claim_row_key(id))).await?;
     claim.as_ref().map(is_claim_alive).transpose()
 }

@@ -1,4 +1,4 @@
-//! Lists as they are stored: in rows, or in a blob.
+//! Reads lists as they are stored: in rows, or in a blob.
 
 use std::collections::BTreeMap;
 
@@ -17,47 +17,47 @@ use crate::{
     row::Row,
 };
 
-/// Lists that are read at a time.
-const AT_ONCE: usize = 16;
+/// Number of lists that are read at a time.
+const LISTS_AT_ONCE: usize = 16;
 
-/// A list elsewhere as it was read.
+/// A remote list as it was read.
 #[derive(Debug, Clone)]
 pub(crate) enum FoundList {
-    /// In rows; `None`: it is not there.
+    /// A list in rows; `None` if it has no row.
     Rows(Option<StoredList>),
-    /// In a blob; `None`: it is not there.
+    /// A list in a blob; `None` if there is no blob.
     #[cfg(feature = "blob")]
     Blob(Option<BlobList>),
 }
 
-/// Lists by their places, as far as they could be read.
+/// What was read of some lists, by address. One that cannot be read does not hold up the others.
 pub(crate) type Lists = BTreeMap<ListAddress, Result<FoundList>>;
 
-/// Reads the lists at some places, once each.
-pub(crate) async fn find_lists(store: &Store, mut places: Vec<ListAddress>) -> Lists {
-    places.sort();
-    places.dedup();
-    let found = stream::iter(places).map(|place| async move {
-        let list = find_list(store, &place).await;
-        (place, list)
+/// Reads the lists at some addresses, each once.
+pub(crate) async fn find_lists(store: &Store, mut addresses: Vec<ListAddress>) -> Lists {
+    addresses.sort();
+    addresses.dedup();
+    let found = stream::iter(addresses).map(|address| async move {
+        let list = find_list(store, &address).await;
+        (address, list)
     });
-    found.buffer_unordered(AT_ONCE).collect().await
+    found.buffer_unordered(LISTS_AT_ONCE).collect().await
 }
 
-/// Reads a list.
-pub(crate) async fn find_list(store: &Store, place: &ListAddress) -> Result<FoundList> {
-    let ListAddress { table, partition_key, row_key, .. } = place;
-    if place.in_blob {
-        return find_blob(store, place).await.map_err(|error| at(place, error));
+/// Reads a remote list.
+pub(crate) async fn find_list(store: &Store, address: &ListAddress) -> Result<FoundList> {
+    let ListAddress { table, partition_key, row_key, .. } = address;
+    if address.in_blob {
+        return find_blob(store, address).await.map_err(|error| at_list(address, error));
     }
     let list = read_list_of(store, table, (partition_key, row_key), IdForm::KeyArrays).await;
-    list.map(FoundList::Rows).map_err(|error| at(place, error))
+    list.map(FoundList::Rows).map_err(|error| at_list(address, error))
 }
 
 /// Refuses a list in blobs if the client has no blobs, or cannot replace them safely.
-pub(crate) async fn need_blobs(store: &Store, place: &ListAddress) -> Result<()> {
-    match place.in_blob {
-        true => check_blobs(store).await.map_err(|error| at(place, error)),
+pub(crate) async fn need_blobs(store: &Store, address: &ListAddress) -> Result<()> {
+    match address.in_blob {
+        true => check_blobs(store).await.map_err(|error| at_list(address, error)),
         false => Ok(()),
     }
 }
@@ -92,11 +92,11 @@ pub(crate) fn blob_name(_: &str, _: &str, _: &str) -> Result<String> {
 }
 
 #[cfg(feature = "blob")]
-async fn find_blob(store: &Store, place: &ListAddress) -> Result<FoundList> {
+async fn find_blob(store: &Store, address: &ListAddress) -> Result<FoundList> {
     let blobs = store.blobs.as_ref().ok_or_else(without_blobs)?;
-    let name = list_blob_path(&place.table, &place.partition_key, &place.row_key)?;
+    let name = list_blob_path(&address.table, &address.partition_key, &address.row_key)?;
     let blob = blobs.read(&name).await?;
-    let list = blob.map(|blob| BlobList::parse(blob, place)).transpose()?;
+    let list = blob.map(|blob| BlobList::parse(blob, address)).transpose()?;
     Ok(FoundList::Blob(list))
 }
 
@@ -107,7 +107,7 @@ async fn find_blob(_: &Store, _: &ListAddress) -> Result<FoundList> {
 }
 
 impl FoundList {
-    /// What is in it, in its order.
+    /// Returns the ids in the list, in their stored order.
     pub(crate) fn ids(&self) -> &[String] {
         match self {
             Self::Rows(list) => list.as_ref().map(|list| &*list.ids).unwrap_or_default(),
@@ -117,7 +117,7 @@ impl FoundList {
     }
 }
 
-/// A list as it is in one version of its head.
+/// Reads a local list: its head, and the spill rows of the same version.
 pub(crate) async fn read_list(
     store: &Store,
     table: &str,
@@ -127,7 +127,7 @@ pub(crate) async fn read_list(
     read_list_of(store, table, (partition_key, row_key), IdForm::RowKeys).await
 }
 
-/// The same for a list of such ids.
+/// Reads a list whose ids are of the kind `of`: its head, and the spill rows of the same version.
 pub(crate) async fn read_list_of(
     store: &Store,
     table: &str,
@@ -171,6 +171,7 @@ async fn scan_all(store: &Store, table: &str, filter: &Filter) -> Result<Vec<Row
     }
 }
 
-pub(crate) fn at(place: &ListAddress, error: Error) -> Error {
-    error.at_row(place.at())
+/// Adds the list's table and keys to an error.
+pub(crate) fn at_list(address: &ListAddress, error: Error) -> Error {
+    error.in_table(&address.table).at_keys(&address.partition_key, &address.row_key)
 }

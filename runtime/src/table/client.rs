@@ -94,7 +94,7 @@ impl Client {
     /// Waits until no background work is left: what this client's writes left to be done in other
     /// partitions is done, or left to a worker.
     pub async fn wait_for_copies(&self) {
-        self.outbox.background.settled().await;
+        self.outbox.background.wait_until_idle().await;
     }
 
     /// Returns what the backend can do.

@@ -105,7 +105,7 @@ impl<E: TableEntity> Table<E> {
                 partition_key: &partition_key,
                 id: &id,
                 schema: E::SCHEMA,
-                journey: &journey,
+                message: &journey,
             };
             match carry.run().await? {
                 MoveOutcome::Moved => Ok(()),

@@ -46,7 +46,7 @@ impl Client {
 
     /// Returns the table of an entity under another name than it declares.
     pub fn table_named<E: TableEntity>(&self, name: impl Into<String>) -> Table<E> {
-        self.outbox.meet(E::SCHEMA);
+        self.outbox.add_type(E::SCHEMA);
         Table::new(self.clone(), name.into())
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     batch::Written,
     entity::{BackgroundWork, Patch, Point, Stored, TableEntity},
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
-    outbox::commit::{Landed, Outcome, commit, resolve_change},
+    outbox::commit::{Committed, Outcome, commit, resolve_change},
     plan::{self, Unresolved},
 };
 
@@ -191,7 +191,7 @@ impl<E: TableEntity> Table<E> {
         let verb = verb.map_err(|error| error.in_table(&self.name))?;
         let change = resolve_change(self.client.outbox(), &self.name, verb).await?;
         let landed = commit(self.client.outbox(), &self.name, &[change]).await;
-        let Landed { mut outcomes, pending } = landed.map_err(Error::without_operation)?;
+        let Committed { mut outcomes, pending } = landed.map_err(Error::without_operation)?;
         Ok((outcomes.pop().ok_or_else(no_answer)?, pending))
     }
 

@@ -1,14 +1,15 @@
-//! Closing: an idle partition leaves the directory.
+//! Takes an idle partition out of the directory.
 //!
-//! The fence goes first, in the version that was read beside no open work; who commits under it
-//! meanwhile changes that version. Then the marker, which has nothing to stand for any more.
+//! Deletes the partition's fence row under the ETag that was read when the partition had no open
+//! work. A commit in between changes that ETag and keeps the partition registered. Then the directory
+//! marker is deleted, which stands for nothing any more.
 
-use super::{directory::is_gone, partition::Partition, state::Worker};
-use crate::{batch::Condition, error::Result, outbox::guard::Guard, plan::outbox::DirectoryMarker};
+use super::{partition::Partition, state::Worker};
+use crate::{error::Result, outbox::guard::Guard, plan::outbox::DirectoryMarker};
 
 impl Worker {
-    /// Takes down what stands for no open work. Gives back the markers that have to go: PartitionKey
-    /// and RowKey of each.
+    /// Deletes the fences of an idle partition. Returns PartitionKey and RowKey of each directory
+    /// marker that has no fence any more, for the caller to delete.
     pub(super) async fn close(
         &self,
         partition: &Partition,
@@ -17,26 +18,26 @@ impl Worker {
         let mut closed = Vec::new();
         for marker in markers {
             let mut fences = partition.fences.iter().map(|(fence, _)| &fence.id);
-            if !fences.any(|id| *id == marker.id) && !partition.unread.contains(&marker.id) {
+            // A worker that died between the two deletions left such a marker.
+            let has_fence =
+                fences.any(|id| *id == marker.id) || partition.damaged_fences.contains(&marker.id);
+            if !has_fence {
                 closed.push((marker.shard.clone(), marker.row_key.clone()));
             }
         }
         if !partition.is_idle() {
             return Ok(closed);
         }
-        let lease = self.client.outbox().options.lease;
-        for (fence, aged) in &partition.fences {
-            if aged.age.is_none_or(|age| age < lease) {
+        let lease = self.outbox().options.lease;
+        for (fence, row) in &partition.fences {
+            if !row.is_older_than(lease) {
                 continue;
             }
-            let seen = match self.client.outbox().guards.holds(Guard::FenceVersion) {
-                true => Condition::for_etag(aged.row.etag()),
-                false => Condition::Any,
-            };
-            match self.client.store().apply_one(&partition.table, fence.delete(seen)?).await {
+            let seen = self.outbox().guards.condition(Guard::FenceVersion, row.row.etag());
+            match self.store().apply_one(&partition.table, fence.delete(seen)?).await {
                 Ok(_) => {}
-                Err(error) if is_gone(&error) => {}
-                // Something was committed under it meanwhile.
+                Err(error) if error.is_not_found() => {}
+                // A transaction recorded open work under this fence since it was read.
                 Err(error) if error.is_precondition_failed() => continue,
                 Err(error) => return Err(error),
             }

@@ -1,117 +1,102 @@
-//! Claims whose writers died: called dead, their reservations given back, and removed when nobody
-//! can reserve by them any more.
+//! Resolves claims whose writers died: marks them dead, gives their reservations back, and deletes
+//! them when nobody can reserve a key under them any more.
 
 use std::time::Duration;
 
 use super::{
-    partition::{Aged, Partition},
-    round::{Round, row_texts},
-    state::Worker,
-    stats::Visit,
+    failure::ignore_missing,
+    partition::{OutboxRow, Partition},
+    state::{RoundResult, Worker, row_texts},
+    stats::PartitionVisit,
 };
 use crate::{
     batch::{Condition, Operation},
-    error::{Error, Result},
-    outbox::{guard::Guard, reservation::settle},
+    error::Result,
+    outbox::{guard::Guard, reservation::resolve_reservation},
     plan::outbox::{StoredClaim, kill_claim},
     row::ETag,
 };
 
 /// What became of a claim.
-enum Claim {
-    /// Its writer may still be at work; for how long.
+enum ClaimOutcome {
+    /// Its writer may still be at work, for that long.
     Young(Duration),
-    /// It is dead, what it reserved is given back, and it is looked at once more; when.
-    Waits(Duration, Option<ETag>),
-    Gone,
+    /// The claim is dead and its reservations are given back. It is resolved once more after that
+    /// time, under that ETag.
+    AwaitsSecondLook(Duration, Option<ETag>),
+    Deleted,
 }
 
 impl Worker {
-    /// Looks at the claims of a partition.
-    pub(super) async fn claims(&self, partition: &Partition, round: &mut Round, visit: &mut Visit) {
-        for aged in &partition.claims {
-            visit.meet(aged.age);
-            match self.claim(&partition.table, aged).await {
-                Ok(Claim::Young(left)) => visit.again_in(left),
-                Ok(Claim::Waits(left, version)) => {
-                    let place = row_texts(&partition.table, &aged.row);
-                    let before = self.memory().looked.insert(place, version.clone());
-                    round.moved += u64::from(before != Some(version));
-                    visit.again_in(left);
+    /// Resolves the claims of a partition, as far as they are old enough.
+    pub(super) async fn resolve_claims(
+        &self,
+        partition: &Partition,
+        round: &mut RoundResult,
+        visit: &mut PartitionVisit,
+    ) {
+        for row in &partition.claims {
+            visit.add_open(row.age);
+            match self.resolve_claim(&partition.table, row).await {
+                Ok(ClaimOutcome::Young(left)) => visit.visit_in(left),
+                Ok(ClaimOutcome::AwaitsSecondLook(left, version)) => {
+                    let place = row_texts(&partition.table, &row.row);
+                    let looks = &mut self.memory().awaiting_second_look;
+                    let before = looks.insert(place, version.clone());
+                    round.progressed += u64::from(before != Some(version));
+                    visit.visit_in(left);
                 }
-                Ok(Claim::Gone) => {
-                    visit.leave(1);
+                Ok(ClaimOutcome::Deleted) => {
+                    visit.remove_open(1);
                     self.memory().stats.applied += 1;
-                    round.moved += 1;
-                }
-                Err(error) if error.lost_race() || error.is_contended() => {
-                    self.memory().stats.retried += 1;
-                    round.raced += 1;
-                    visit.again_in(Duration::ZERO);
-                }
-                Err(error) if error.is_unrecognized_entity() => {
-                    visit.leave(1);
-                    visit.unknown += 1;
+                    round.progressed += 1;
                 }
                 Err(error) => {
-                    visit.again_in(Duration::ZERO);
-                    match self.failed(&partition.table, aged, error).await {
-                        Ok(gone) => {
-                            visit.leave(u64::from(gone));
-                            round.moved += 1;
-                        }
-                        Err(error) => self.failed_for_now(error, round),
-                    }
+                    self.handle_failure(&partition.table, row, error, round, visit).await;
                 }
             }
         }
     }
 
-    async fn claim(&self, table: &str, aged: &Aged) -> Result<Claim> {
-        let outbox = self.client.outbox();
-        let claim = StoredClaim::from_row(&aged.row)?;
-        let left = |least: Duration| least.saturating_sub(aged.age.unwrap_or_default());
-        let mut version = aged.row.etag();
-        let mut wait = left(outbox.options.flight);
+    async fn resolve_claim(&self, table: &str, row: &OutboxRow) -> Result<ClaimOutcome> {
+        let outbox = self.outbox();
+        let claim = StoredClaim::from_row(&row.row)?;
+        let partition_key = row.row.partition_key();
+        let mut version = row.row.etag();
+        let mut wait = row.time_until(outbox.options.flight);
         if claim.is_alive {
-            let young = left(outbox.options.claim);
+            let young = row.time_until(outbox.options.claim);
             if !young.is_zero() {
-                return Ok(Claim::Young(young));
+                return Ok(ClaimOutcome::Young(young));
             }
             wait = outbox.options.flight;
             if outbox.guards.holds(Guard::ClaimKilled) {
+                // From here on the writer's transaction fails: it deletes the claim in the version
+                // before this one.
                 let seen = Condition::for_etag(version);
-                let operation = kill_claim(aged.row.partition_key(), &claim.id, seen)?;
-                version = self.client.store().apply_one(table, operation).await?.etag;
+                let kill = kill_claim(partition_key, &claim.id, seen)?;
+                version = self.store().apply_one(table, kill).await?.etag;
             } else {
-                wait = left(outbox.options.claim + outbox.options.flight);
+                wait = row.time_until(outbox.options.claim + outbox.options.flight);
             }
         }
-        let is_over = wait.is_zero() || !outbox.guards.holds(Guard::ClaimSecondLook);
-        let looked = self.memory().looked.get(&row_texts(table, &aged.row)) == Some(&version);
-        if looked && !is_over {
-            return Ok(Claim::Waits(wait, version));
+        // A slow writer may reserve a key until a flight after the claim became dead: the claim has to
+        // stay until then, so that a worker finds that reservation.
+        let is_second_look = wait.is_zero() || !outbox.guards.holds(Guard::ClaimSecondLook);
+        let place = row_texts(table, &row.row);
+        let was_resolved = self.memory().awaiting_second_look.get(&place) == Some(&version);
+        if was_resolved && !is_second_look {
+            return Ok(ClaimOutcome::AwaitsSecondLook(wait, version));
         }
         for key in &claim.keys {
-            settle(self.client.outbox(), table, aged.row.partition_key(), &claim.id, key).await?;
+            resolve_reservation(outbox, table, partition_key, &claim.id, key).await?;
         }
-        if !is_over {
-            return Ok(Claim::Waits(wait, version));
+        if !is_second_look {
+            return Ok(ClaimOutcome::AwaitsSecondLook(wait, version));
         }
-        self.remove_claim(table, aged, version).await
-    }
-
-    async fn remove_claim(
-        &self,
-        table: &str,
-        aged: &Aged,
-        version: Option<ETag>,
-    ) -> Result<Claim, Error> {
-        let (partition_key, row_key) = aged.row.keys();
-        let delete = Operation::delete(partition_key, row_key, Condition::for_etag(version))?;
-        match self.client.store().apply_one(table, delete).await {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(Claim::Gone),
-        }
+        let seen = Condition::for_etag(version);
+        let delete = Operation::delete(partition_key, row.row.row_key(), seen)?;
+        ignore_missing(self.store().apply_one(table, delete).await)?;
+        Ok(ClaimOutcome::Deleted)
     }
 }

@@ -1,91 +1,86 @@
-//! The directory: which partitions may have open work.
+//! Reads the directory, which says which partitions may have open work, and deletes its markers.
 
 use std::collections::BTreeMap;
 
-use super::state::Worker;
+use super::{failure::ignore_missing, state::Worker};
 use crate::{
     backend::Scan,
     batch::{Batch, Condition, Operation},
-    error::{Error, Result},
+    error::Result,
     limits::BATCH_OPERATIONS,
     page::Continuation,
     plan::outbox::{DIRECTORY, DirectoryMarker, directory_markers_filter},
     table::Client,
 };
 
-/// The markers of one page, by table and partition.
-pub(super) type Found = BTreeMap<(String, String), Vec<DirectoryMarker>>;
+/// Directory markers by the table and PartitionKey that they stand for.
+pub(super) type MarkersByPartition = BTreeMap<(String, String), Vec<DirectoryMarker>>;
 
 /// One page of the directory.
 #[derive(Debug, Default)]
-pub(super) struct Page {
-    pub(super) found: Found,
-    /// Rows that do not say which partition they stand for: they hold up nothing else.
-    pub(super) unread: u64,
+pub(super) struct DirectoryPage {
+    pub(super) markers: MarkersByPartition,
+    /// The number of markers that do not name their partition. They are left alone.
+    pub(super) damaged: u64,
     pub(super) next: Option<Continuation>,
 }
 
-/// Reads one page of the directory.
-pub(super) async fn page(client: &Client, from: Option<&Continuation>) -> Result<Page> {
+/// Reads one page of the directory. A missing directory table is an empty page.
+pub(super) async fn read_page(
+    client: &Client,
+    from: Option<&Continuation>,
+) -> Result<DirectoryPage> {
     let filter = directory_markers_filter();
     let scan = Scan { table: DIRECTORY, filter: &filter, select: None, top: None, from };
     let page = match client.store().scan(scan).await {
         Ok(page) => page,
-        // Nobody has registered yet.
-        Err(error) if error.is_table_missing() => return Ok(Page::default()),
+        // The first writer that registers creates the table.
+        Err(error) if error.is_table_missing() => return Ok(DirectoryPage::default()),
         Err(error) => return Err(error),
     };
-    let (mut found, mut unread) = (Found::new(), 0);
+    let (mut markers, mut damaged) = (MarkersByPartition::new(), 0);
     for row in &page.rows {
         let Ok(marker) = DirectoryMarker::from_row(row) else {
-            unread += 1;
+            damaged += 1;
             continue;
         };
         let key = (marker.table.clone(), marker.partition_key.clone());
-        found.entry(key).or_default().push(marker);
+        markers.entry(key).or_default().push(marker);
     }
-    Ok(Page { found, unread, next: page.next })
+    Ok(DirectoryPage { markers, damaged, next: page.next })
 }
 
 impl Worker {
-    /// Takes markers out of the directory whose fences are gone: transactions of 100 for each shard.
-    pub(super) async fn unmark(&self, markers: Vec<(String, String)>) -> Result<()> {
+    /// Deletes directory markers, given by PartitionKey and RowKey, in transactions of 100.
+    pub(super) async fn delete_markers(&self, markers: Vec<(String, String)>) -> Result<()> {
         let mut shards: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (shard, row_key) in markers {
             shards.entry(shard).or_default().push(row_key);
         }
         for (shard, row_keys) in shards {
             for row_keys in row_keys.chunks(BATCH_OPERATIONS) {
-                self.unmark_together(&shard, row_keys).await?;
+                self.delete_markers_together(&shard, row_keys).await?;
             }
         }
         Ok(())
     }
 
-    async fn unmark_together(&self, shard: &str, row_keys: &[String]) -> Result<()> {
+    async fn delete_markers_together(&self, shard: &str, row_keys: &[String]) -> Result<()> {
         let mut batch = Batch::new(DIRECTORY);
         for row_key in row_keys {
+            // No condition is needed: a marker is never written again, and its fence is gone.
             batch.push(Operation::delete(shard, row_key, Condition::Any)?)?;
         }
-        match self.client.store().apply(&batch).await {
+        match self.store().apply(&batch).await {
             Ok(_) => return Ok(()),
-            Err(error) if !is_gone(&error) => return Err(error),
+            Err(error) if !error.is_not_found() => return Err(error),
             Err(_) => {}
         }
-        // Another worker was first at one of them.
+        // Another worker deleted one of them, which failed the transaction: delete one by one.
         for row_key in row_keys {
             let delete = Operation::delete(shard, row_key, Condition::Any)?;
-            match self.client.store().apply_one(DIRECTORY, delete).await {
-                Ok(_) => {}
-                Err(error) if is_gone(&error) => {}
-                Err(error) => return Err(error),
-            }
+            ignore_missing(self.store().apply_one(DIRECTORY, delete).await)?;
         }
         Ok(())
     }
-}
-
-/// Whether what was to be deleted is not there.
-pub(super) fn is_gone(error: &Error) -> bool {
-    error.is_not_found()
 }

@@ -1,35 +1,39 @@
-//! Removing what is done: a dirty row in the version that its pass began with.
+//! Deletes dirty rows whose work is done, under the ETag that their passes began with.
 
-use super::{pass::Open, state::Worker};
+use super::{pass::FinishedDirtyRow, state::Worker};
 use crate::{
-    batch::{Batch, Condition, Operation},
+    batch::{Batch, Operation},
     error::Result,
     limits::BATCH_OPERATIONS,
     outbox::{guard::Guard, registration::record},
     plan::outbox::StoredDirtyRow,
 };
 
-/// What became of rows that were to be removed.
+/// The numbers of dirty rows that were to be deleted.
 #[derive(Debug, Default)]
-pub(super) struct Removed {
-    pub(super) gone: u64,
-    /// Rows with newer work.
+pub(super) struct RemovedDirtyRows {
+    pub(super) deleted: u64,
+    /// Rows that stay, since they record newer work.
     pub(super) raced: u64,
 }
 
 impl Worker {
-    /// Removes the rows of one partition: together, and one by one where there is newer work among
+    /// Deletes dirty rows of one partition: together, or one by one if there is newer work among
     /// them.
-    pub(super) async fn remove(&self, table: &str, done: Vec<Open>) -> Result<Removed> {
-        let mut removed = Removed::default();
-        for done in done.chunks(BATCH_OPERATIONS) {
-            if done.len() > 1 && self.remove_together(table, done).await? {
-                removed.gone += u64::try_from(done.len()).unwrap_or(u64::MAX);
+    pub(super) async fn remove_dirty_rows(
+        &self,
+        table: &str,
+        finished: Vec<FinishedDirtyRow>,
+    ) -> Result<RemovedDirtyRows> {
+        let mut removed = RemovedDirtyRows::default();
+        for finished in finished.chunks(BATCH_OPERATIONS) {
+            if finished.len() > 1 && self.remove_together(table, finished).await? {
+                removed.deleted += u64::try_from(finished.len()).unwrap_or(u64::MAX);
                 continue;
             }
-            for done in done {
-                match self.remove_one(table, done).await? {
-                    true => removed.gone += 1,
+            for finished in finished {
+                match self.remove_one(table, finished).await? {
+                    true => removed.deleted += 1,
                     false => removed.raced += 1,
                 }
             }
@@ -37,27 +41,30 @@ impl Worker {
         Ok(removed)
     }
 
-    async fn remove_together(&self, table: &str, done: &[Open]) -> Result<bool> {
+    /// Deletes dirty rows in one transaction; `false` if one of them changed or is gone, which left
+    /// all of them.
+    async fn remove_together(&self, table: &str, finished: &[FinishedDirtyRow]) -> Result<bool> {
         let mut batch = Batch::new(table);
-        for done in done {
-            batch.push(self.removal(&done.open)?)?;
+        for finished in finished {
+            batch.push(self.removal(&finished.dirty)?)?;
         }
-        match self.client.store().apply(&batch).await {
+        match self.store().apply(&batch).await {
             Ok(_) => Ok(true),
             Err(error) if error.is_superseded() => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// `false`: there is newer work.
-    async fn remove_one(&self, table: &str, done: &Open) -> Result<bool> {
-        match self.client.store().apply_one(table, self.removal(&done.open)?).await {
+    /// Deletes a dirty row; `false` if there is newer work.
+    async fn remove_one(&self, table: &str, finished: &FinishedDirtyRow) -> Result<bool> {
+        match self.store().apply_one(table, self.removal(&finished.dirty)?).await {
             Ok(_) => Ok(true),
             Err(error) if error.is_precondition_failed() => Ok(false),
             Err(error) if error.is_not_found() => {
-                // Another actor found the work done before this one wrote once more.
-                if done.wrote && self.client.outbox().guards.holds(Guard::PutBack) {
-                    self.put_back(table, done.open.restore()?).await?;
+                // Another actor deleted the row before this pass wrote. What this pass wrote may be
+                // older than what that actor saw: record the work once more.
+                if finished.has_written && self.outbox().guards.holds(Guard::PutBack) {
+                    self.record_again(table, finished.dirty.restore()?).await?;
                     return Ok(false);
                 }
                 Ok(true)
@@ -66,17 +73,16 @@ impl Worker {
         }
     }
 
-    fn removal(&self, open: &StoredDirtyRow) -> Result<Operation> {
-        let seen = match self.client.outbox().guards.holds(Guard::DirtyVersion) {
-            true => Condition::for_etag(open.row.etag()),
-            false => Condition::Any,
-        };
-        Operation::delete(open.row.partition_key(), open.row.row_key(), seen)
+    fn removal(&self, dirty: &StoredDirtyRow) -> Result<Operation> {
+        // A newer commit merges into the dirty row: deleting that version would lose its work.
+        let seen = self.outbox().guards.condition(Guard::DirtyVersion, dirty.row.etag());
+        Operation::delete(dirty.row.partition_key(), dirty.row.row_key(), seen)
     }
 
-    /// Records open work again, under a fence as everybody does.
-    pub(super) async fn put_back(&self, table: &str, operation: Operation) -> Result<()> {
-        match record(self.client.outbox(), table, vec![operation]).await {
+    /// Writes an outbox row again, together with the partition's fence. A row that is there by now
+    /// stays as it is.
+    pub(super) async fn record_again(&self, table: &str, operation: Operation) -> Result<()> {
+        match record(self.outbox(), table, vec![operation]).await {
             Err(error) if !error.row_exists() => Err(error),
             _ => Ok(()),
         }

@@ -1,37 +1,43 @@
-//! What a failure says about trying again: whether it passes by itself, or would come every time.
+//! Tells failures of handlers that pass alone from those that count towards the poison table, and
+//! how long a worker waits before it tries again.
 
 use std::{error::Error as StdError, io, time::Duration};
 
-use crate::error::{BoxError, Error, ErrorKind, Retry};
+use crate::error::{BoxError, Error, ErrorKind, Result, Retry};
 
-/// Why a message was not handled.
+/// How long a message waits after a failure that counts, for each such failure so far.
+pub(super) const FAILURE_DELAY: Duration = Duration::from_secs(5);
+
+/// Why a handler did not handle its message.
 #[derive(Debug)]
-pub(super) enum Failure {
-    /// It may go well another time: it is tried again, and does not count.
+pub(super) enum HandlerFailure {
+    /// The obstacle passes alone: the message comes again, and the failure does not count.
     Passing(Error),
-    /// It counts towards poison.
+    /// The failure counts towards the poison table. Holds its text.
     Counted(String),
 }
 
-impl Failure {
-    /// What a handler failed with. What passes is asked for among all causes: a handler may wrap what
-    /// it was given.
+impl HandlerFailure {
+    /// Classifies the error of a handler. A handler may wrap an error of this library, so that every
+    /// source of the error is asked whether it passes.
     pub(super) fn of(error: BoxError) -> Self {
         if !causes(&*error).any(is_passing) {
             return Self::Counted(error.to_string());
         }
         match error.downcast::<Error>() {
             Ok(error) if error.retry() != Retry::Never => Self::Passing(*error),
-            Ok(error) => Self::Passing(wrapped(*error)),
-            Err(error) => Self::Passing(wrapped(error)),
+            // Its own kind would count, although a source of it passes.
+            Ok(error) => Self::Passing(as_backend_error(*error)),
+            Err(error) => Self::Passing(as_backend_error(error)),
         }
     }
 }
 
-fn wrapped(cause: impl Into<BoxError>) -> Error {
+/// Wraps a cause into an error that passes, with the longest wait that one of its sources asks for.
+fn as_backend_error(cause: impl Into<BoxError>) -> Error {
     let cause = cause.into();
-    let wait = causes(&*cause).filter_map(|cause| cause.downcast_ref::<Error>()?.retry_after());
-    let wait = wait.max();
+    let waits = causes(&*cause).filter_map(|cause| cause.downcast_ref::<Error>()?.retry_after());
+    let wait = waits.max();
     let message = format!("a handler failed for now: {cause}");
     let error = Error::new(ErrorKind::Backend, message).with_source(cause);
     match wait {
@@ -40,6 +46,7 @@ fn wrapped(cause: impl Into<BoxError>) -> Error {
     }
 }
 
+/// Returns the error, then its sources.
 fn causes<'e>(
     error: &'e (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
@@ -51,12 +58,12 @@ fn is_passing(cause: &(dyn StdError + 'static)) -> bool {
         return error.retry() == Retry::PassesAlone;
     }
     if let Some(error) = cause.downcast_ref::<io::Error>() {
-        return is_of_network(error.kind());
+        return is_network_failure(error.kind());
     }
     cause.is::<tokio::time::error::Elapsed>()
 }
 
-fn is_of_network(kind: io::ErrorKind) -> bool {
+fn is_network_failure(kind: io::ErrorKind) -> bool {
     matches!(
         kind,
         io::ErrorKind::TimedOut
@@ -73,25 +80,42 @@ fn is_of_network(kind: io::ErrorKind) -> bool {
     )
 }
 
-/// How long what passes is waited for, the longer the more often it did not: 5 s, 10 s, .. to 5
-/// minutes, half of it by chance.
+/// Returns how long to wait after a failure that passes alone. The wait doubles with each of `tries`
+/// from 5 s to at most 5 min, `random` takes up to half of it off, and it is never shorter than
+/// `asked`, the wait that the service asked for.
 pub(super) fn back_off(tries: i32, random: u64, asked: Option<Duration>) -> Duration {
-    let doublings = u32::try_from(tries).unwrap_or(0).min(MOST_DOUBLINGS);
-    let bound = FIRST.saturating_mul(1 << doublings).min(MOST);
+    let doublings = u32::try_from(tries).unwrap_or(0).min(MAX_DOUBLINGS);
+    let bound = FIRST_WAIT.saturating_mul(1 << doublings).min(LONGEST_WAIT);
     let half = bound / 2;
     let jitter = half.mul_f64(f64::from(u16::try_from(random & 0xffff).unwrap_or(0)) / 65_536.0);
     (half + jitter).max(asked.unwrap_or_default())
 }
 
-const FIRST: Duration = Duration::from_secs(5);
-const MOST: Duration = Duration::from_secs(300);
-const MOST_DOUBLINGS: u32 = 6;
+const FIRST_WAIT: Duration = Duration::from_secs(5);
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+const MAX_DOUBLINGS: u32 = 6;
+
+/// Returns success where a deletion found no row: somebody else deleted it.
+pub(super) fn ignore_missing<T>(deleted: Result<T>) -> Result<()> {
+    match deleted {
+        Err(error) if !error.is_not_found() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Returns success where a deletion found no row, or a newer version of it, which has to stay.
+pub(super) fn ignore_newer<T>(deleted: Result<T>) -> Result<()> {
+    match deleted {
+        Err(error) if error.is_precondition_failed() => Ok(()),
+        deleted => ignore_missing(deleted),
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use std::{fmt, io, time::Duration};
 
-    use super::{Failure, back_off};
+    use super::{HandlerFailure, back_off};
     use crate::error::{BoxError, Error, ErrorKind};
 
     #[derive(Debug)]
@@ -110,7 +134,7 @@ mod tests {
     }
 
     fn passes(error: impl Into<BoxError>) -> bool {
-        matches!(Failure::of(error.into()), Failure::Passing(_))
+        matches!(HandlerFailure::of(error.into()), HandlerFailure::Passing(_))
     }
 
     fn of(kind: ErrorKind) -> Error {

@@ -1,4 +1,4 @@
-//! The program's own functions for messages, and what they are given.
+//! The handlers that the program gives for messages, and the context that they are called with.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,7 @@ use std::{
 use futures_util::{FutureExt, future::BoxFuture};
 use tokio::time::{Instant, timeout};
 
-use super::failure::Failure;
+use super::failure::HandlerFailure;
 use crate::{
     backend::Read,
     entity::Message,
@@ -22,10 +22,11 @@ use crate::{
     table::{Client, Transaction},
 };
 
-/// The handlers of a worker, by the name of the message.
+/// The handlers of a worker, by the name of the message type.
 #[derive(Clone, Default)]
 pub(super) struct Handlers(BTreeMap<&'static str, Handler>);
 
+/// A handler that gets its message as JSON.
 type Call = dyn Fn(Context, &str) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync;
 
 #[derive(Clone)]
@@ -51,51 +52,52 @@ impl Handlers {
         self.0.insert(M::NAME, Handler { version: M::VERSION, call: Arc::new(call) });
     }
 
-    /// Whether there is a handler that knows the message.
+    /// Returns whether there is a handler for the message in its version.
     pub(super) fn know(&self, message: &StoredMessage) -> bool {
         self.know_type(&message.name, u32::try_from(message.version).unwrap_or(u32::MAX))
     }
 
-    /// Whether there is a handler for messages of that name, in that version or a later one.
+    /// Returns whether there is a handler for messages of that name, in that version or a later one.
     pub(super) fn know_type(&self, name: &str, version: u32) -> bool {
         self.0.get(name).is_some_and(|handler| version <= handler.version)
     }
 
-    /// Hands a message over.
+    /// Calls the handler of a message. Drops it when the lease is over.
     pub(super) async fn handle(
         &self,
         context: Context,
         name: &str,
         body: &str,
         lease: Duration,
-    ) -> Result<(), Failure> {
-        let counted = |text: &str| Err(Failure::Counted(text.to_owned()));
+    ) -> Result<(), HandlerFailure> {
+        let counted = |text: &str| Err(HandlerFailure::Counted(text.to_owned()));
         let Some(handler) = self.0.get(name) else {
             return counted("there is no handler for the message");
         };
-        // Within the future is what comes before the handler's own: reading the message, too, is the
-        // program's code.
+        // The call stands inside the future: it parses the message, which runs the program's code and
+        // can panic too.
         let handled = async { (handler.call)(context, body).await };
         let handled = AssertUnwindSafe(handled).catch_unwind();
         match timeout(lease, handled).await {
             Ok(Ok(Ok(()))) => Ok(()),
-            Ok(Ok(Err(error))) => Err(Failure::of(error)),
+            Ok(Ok(Err(error))) => Err(HandlerFailure::of(error)),
             Ok(Err(_)) => counted("the handler panicked"),
             Err(_) => counted(&format!("the handler took more than its lease of {lease:?}")),
         }
     }
 }
 
-/// What a handler is given beside its message.
+/// What a handler gets beside its message: the worker's client, and effects that take place once.
 #[derive(Clone)]
 pub struct Context {
     client: Client,
     id: String,
     attempts: u32,
-    /// When the message is anybody's again.
+    /// The end of the lease, after which other workers may take the message.
     until: Instant,
+    /// Every partition in which an effect was begun, in this call or an earlier one.
     receipts: Arc<Mutex<Receipts>>,
-    /// Where an effect took place for certain, this time or before.
+    /// The partitions in which an effect certainly took place, as this call has found.
     settled: Arc<Mutex<Receipts>>,
 }
 
@@ -106,7 +108,8 @@ impl fmt::Debug for Context {
 }
 
 impl Context {
-    pub(super) fn new(client: &Client, message: &StoredMessage, lease: Duration) -> Self {
+    /// Creates the context for a message of the outbox.
+    pub(super) fn for_outbox(client: &Client, message: &StoredMessage, lease: Duration) -> Self {
         Self {
             client: client.clone(),
             id: message.id.clone(),
@@ -117,8 +120,8 @@ impl Context {
         }
     }
 
-    /// The same for a message of a queue.
-    pub(super) fn of(
+    /// Creates the context for a message of a queue.
+    pub(super) fn for_queue(
         client: &Client,
         id: String,
         attempts: u32,
@@ -129,34 +132,35 @@ impl Context {
         Self { client: client.clone(), id, attempts, until, receipts, settled: Arc::default() }
     }
 
-    /// The client of the worker.
+    /// Returns the client of the worker.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// The message's own id, the same each time that it is handed over.
+    /// Returns the message's id, which stays the same each time that the message is handed over.
     pub fn message_id(&self) -> &str {
         &self.id
     }
 
-    /// How often the message was taken, this time included.
+    /// Returns how often the message was handed over, this time included.
     pub fn attempts(&self) -> u32 {
         self.attempts
     }
 
+    /// Returns every partition in which an effect was begun.
     pub(super) fn receipts(&self) -> Receipts {
         self.receipts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Commits a transaction as the effect of the message: once, however often the message is handed
-    /// over. `false`: it took place before.
+    /// over. Returns `false` if it took place before.
     ///
     /// A message may have one effect in each partition.
     ///
     /// # Errors
     ///
-    /// Those of [`Transaction::commit`]; `is_invalid` for a second effect in one partition, of which nobody
-    /// could say whether it took place.
+    /// Those of [`Transaction::commit`]; `is_contended` after the lease is over; `is_invalid` for a
+    /// second effect in one partition, since nobody could say later whether that one took place.
     pub async fn once(&self, egt: Transaction) -> Result<bool> {
         if Instant::now() >= self.until {
             let message = "the lease of the message is over";
@@ -165,41 +169,42 @@ impl Context {
         let Some(place) = egt.place().await? else {
             return egt.effect_of_message(&self.id).commit().await.map(|_| true);
         };
-        if has(&self.settled, &place) {
-            return Err(second(&place));
+        if contains(&self.settled, &place) {
+            return Err(second_effect(&place));
         }
-        put(&self.receipts, &place);
+        // Before the commit: an effect whose answer is lost must be found when the message is deleted.
+        add(&self.receipts, &place);
         let is_first = match egt.effect_of_message(&self.id).commit().await {
             Ok(_) => true,
-            Err(error) => self.took_place(&place, error).await?,
+            Err(error) => self.find_earlier_effect(&place, error).await?,
         };
-        put(&self.settled, &place);
+        add(&self.settled, &place);
         Ok(is_first)
     }
 
-    /// `false` where a transaction failed because it took place before; its error otherwise.
-    async fn took_place(&self, place: &(String, String), error: Error) -> Result<bool> {
+    /// Returns `false` if a transaction failed because its receipt is there, and its error otherwise.
+    async fn find_earlier_effect(&self, place: &(String, String), error: Error) -> Result<bool> {
         let ((table, partition_key), row_key) = (place, &*receipt_row_key(&self.id));
         match self.client.store().read(Read { table, partition_key, row_key, select: None }).await {
             Ok(Some(_)) => Ok(false),
-            // Whether it took place before is not known: the message comes again.
-            Err(unread) if !unread.is_not_found() => Err(unread),
+            // Whether the effect took place is unknown: this error lets the message come again.
+            Err(unknown) if !unknown.is_not_found() => Err(unknown),
             _ => Err(error),
         }
     }
 }
 
-fn has(places: &Mutex<Receipts>, place: &(String, String)) -> bool {
+fn contains(places: &Mutex<Receipts>, place: &(String, String)) -> bool {
     places.lock().unwrap_or_else(PoisonError::into_inner).contains(place)
 }
 
-fn put(places: &Mutex<Receipts>, place: &(String, String)) {
-    if !has(places, place) {
+fn add(places: &Mutex<Receipts>, place: &(String, String)) {
+    if !contains(places, place) {
         places.lock().unwrap_or_else(PoisonError::into_inner).push(place.clone());
     }
 }
 
-fn second((table, partition_key): &(String, String)) -> Error {
+fn second_effect((table, partition_key): &(String, String)) -> Error {
     let message = "a message has one effect in a partition, and this is the second; put both into one transaction";
     Error::new(ErrorKind::Invalid, message).in_table(table).at_keys(partition_key, "")
 }

@@ -1,122 +1,127 @@
-//! Passes over dirty rows that name lists elsewhere: together, so that one list is written once.
+//! Passes over dirty rows that name remote lists. They are made together, so that each list is
+//! written once.
 //!
-//! In the order of every pass: the lists are read, then each dirty row's copies and its primary,
-//! then each list is written in the version that was read.
+//! The order of every pass holds: the lists are read, then each dirty row's copies and its primary,
+//! then each list is written under the version that was read.
 
 use futures_util::{StreamExt, stream};
 
 use super::{
-    partition::Aged,
-    pass::{Done, Half, Passed},
-    round::ROWS,
-    state::Worker,
+    partition::OutboxRow,
+    pass::{CopyOutcome, PassBeforeLists, PassOutcome},
+    state::{ROWS, Worker},
 };
 use crate::{
     error::Result,
     outbox::{
         deadline::WriteDeadline,
         guard::Guard,
-        remote_list::{ListWrite, ListsWritten, is_settled, write_lists},
+        remote_list::{ListWrite, WrittenLists, is_settled, write_lists},
     },
     plan::outbox::{ListAddress, ListMembership, StoredDirtyRow},
     store::lists::{Lists, find_lists},
 };
 
-/// Dirty rows whose lists are written together: what is added to a list at once stays far below
-/// what a transaction takes.
-const TOGETHER: usize = 256;
+/// Number of dirty rows whose lists are written together. The entries that one write adds to a list
+/// stay far below what a transaction takes.
+const ROWS_TOGETHER: usize = 256;
 
 impl Worker {
     /// Makes a pass over each dirty row of a partition.
-    pub(super) async fn passes(&self, table: &str, rows: Vec<Aged>) -> Vec<Passed> {
-        let (listed, alone): (Vec<_>, Vec<_>) =
-            rows.into_iter().partition(|aged| !self.places(aged).is_empty());
-        let passes = stream::iter(alone)
-            .map(|aged| async move { self.pass(table, &aged).await })
+    pub(super) async fn pass_all(&self, table: &str, rows: Vec<OutboxRow>) -> Vec<PassOutcome> {
+        let (with_lists, without): (Vec<_>, Vec<_>) =
+            rows.into_iter().partition(|row| !self.lists_of(row).is_empty());
+        let passes = stream::iter(without)
+            .map(|row| async move { self.pass(table, &row).await })
             .buffer_unordered(ROWS);
-        let mut passed: Vec<Passed> = passes.collect().await;
-        for rows in listed.chunks(TOGETHER) {
-            passed.extend(self.pass_together(table, rows).await);
+        let mut outcomes: Vec<PassOutcome> = passes.collect().await;
+        for rows in with_lists.chunks(ROWS_TOGETHER) {
+            outcomes.extend(self.pass_together(table, rows).await);
         }
-        passed
+        outcomes
     }
 
-    /// The lists elsewhere that a dirty row names. One that cannot be read has none: its pass says
-    /// why.
-    fn places(&self, aged: &Aged) -> Vec<ListAddress> {
-        let outbox = self.client.outbox();
-        let names = StoredDirtyRow::from_row(aged.row.clone())
-            .map(|open| open.addresses)
-            .unwrap_or_default();
-        let lists = names.iter().filter(|name| outbox.known_types.of_list(name).is_some());
-        let places = lists.map(|name| name.list_address());
-        places.filter(|place| !place.in_blob || self.client.store().has_blobs()).collect()
+    /// Returns the addresses of the remote lists that a dirty row names and this client can write.
+    fn lists_of(&self, row: &OutboxRow) -> Vec<ListAddress> {
+        // A row that cannot be read names none here: its own pass fails with the reason.
+        let dirty = StoredDirtyRow::from_row(row.row.clone());
+        let addresses = dirty.map(|dirty| dirty.addresses).unwrap_or_default();
+        let lists = addresses.iter().filter(|address| self.writable_list(address).is_some());
+        lists.map(|address| address.list_address()).collect()
     }
 
-    async fn pass_together(&self, table: &str, rows: &[Aged]) -> Vec<Passed> {
-        let flight = WriteDeadline::begin(self.client.outbox());
-        let places = || rows.iter().flat_map(|aged| self.places(aged)).collect::<Vec<_>>();
-        let is_first = self.client.outbox().guards.holds(Guard::DestinationFirst);
-        let early = if is_first { Some(self.lists(places()).await) } else { None };
-        let halves: Vec<_> = rows.iter().map(|aged| self.half(table, aged, flight)).collect();
-        let halves: Vec<Result<Half>> = stream::iter(halves).buffered(ROWS).collect().await;
-        let lists = match early {
-            Some(lists) => lists,
-            None => self.lists(places()).await,
+    async fn pass_together(&self, table: &str, rows: &[OutboxRow]) -> Vec<PassOutcome> {
+        let deadline = WriteDeadline::start(&self.outbox().options);
+        let addresses = rows.iter().flat_map(|row| self.lists_of(row)).collect();
+        let lists = async { Ok(find_lists(self.store(), addresses).await) };
+        let passes: Vec<_> =
+            rows.iter().map(|row| self.pass_copies(table, row, deadline)).collect();
+        let passes = async { Ok(stream::iter(passes).buffered(ROWS).collect().await) };
+        let guards = self.outbox().guards;
+        let read = guards.in_order(Guard::DestinationFirst, lists, passes).await;
+        let (lists, passes): (Lists, Vec<Result<PassBeforeLists>>) = match read {
+            Ok(read) => read,
+            Err(error) => {
+                let failed = |row: &OutboxRow| PassOutcome::Failed(row.clone(), error.clone());
+                return rows.iter().map(failed).collect();
+            }
         };
-        let written = self.write(flight, &lists, &halves).await;
-        let passed = rows.iter().zip(halves).map(|(aged, half)| {
-            let half = half.and_then(|half| self.whole(half, &lists, &written));
-            match half {
-                Ok(half) => half.passed(self.client.outbox().guards),
-                Err(error) => Passed::failed(aged, error),
+        let written = self.write_lists_of(deadline, &lists, &passes).await;
+        let outcomes = rows.iter().zip(passes).map(|(row, pass)| {
+            match pass.and_then(|pass| self.add_list_outcomes(pass, &lists, &written)) {
+                Ok(pass) => pass.finish(guards),
+                Err(error) => PassOutcome::Failed(row.clone(), error),
             }
         });
-        passed.collect()
+        outcomes.collect()
     }
 
-    /// Reads lists; one that cannot be read fails the passes that need it alone.
-    async fn lists(&self, places: Vec<ListAddress>) -> Lists {
-        find_lists(self.client.store(), places).await
-    }
-
-    /// Writes each list once, with what all passes want of it.
-    async fn write(
+    /// Writes each list once, with the entries of all passes.
+    async fn write_lists_of(
         &self,
-        flight: WriteDeadline,
+        deadline: WriteDeadline,
         lists: &Lists,
-        halves: &[Result<Half>],
-    ) -> ListsWritten {
-        let halves = || halves.iter().filter_map(|half| half.as_ref().ok());
+        passes: &[Result<PassBeforeLists>],
+    ) -> WrittenLists {
+        let passes = || passes.iter().filter_map(|pass| pass.as_ref().ok());
         let memberships: Vec<&ListMembership> =
-            halves().flat_map(|half| &half.memberships).collect();
-        // What is as it should be is written once more, unless nobody can be under way any more.
-        let touch = halves().any(|half| !half.second_look);
-        write_lists(self.client.outbox(), flight, lists, &memberships, touch).await
+            passes().flat_map(|pass| &pass.memberships).collect();
+        // A list that is right is written once more, which stops whoever read it before. In a second
+        // look nobody can be under way any more.
+        let rewrite_unchanged = passes().any(|pass| !pass.is_second_look);
+        write_lists(self.outbox(), deadline, lists, &memberships, rewrite_unchanged).await
     }
 
-    /// The pass with what was made of its lists.
-    fn whole(&self, mut half: Half, lists: &Lists, written: &ListsWritten) -> Result<Half> {
-        for membership in std::mem::take(&mut half.memberships) {
-            let place = membership.address.list_address();
-            if let Some(Err(error)) = lists.get(&place) {
+    /// Adds to a pass what was done with its lists. Fails if one of them was not read or written,
+    /// which fails no other pass.
+    fn add_list_outcomes(
+        &self,
+        mut pass: PassBeforeLists,
+        lists: &Lists,
+        written: &WrittenLists,
+    ) -> Result<PassBeforeLists> {
+        for membership in std::mem::take(&mut pass.memberships) {
+            let address = membership.address.list_address();
+            if let Some(Err(error)) = lists.get(&address) {
                 return Err(error.clone());
             }
-            let listed = match written.get(&place) {
-                Some(Ok(listed)) => *listed,
+            let write = match written.get(&address) {
+                Some(Ok(write)) => *write,
                 Some(Err(error)) => return Err(error.clone()),
-                None => ListWrite::Same,
+                None => ListWrite::Unchanged,
             };
-            let done = match listed {
-                listed if is_settled(self.client.outbox(), &membership, listed) => Done::Written,
-                ListWrite::Same => Done::Nothing,
-                ListWrite::Written | ListWrite::Kept | ListWrite::Gone => Done::Deleted,
+            let outcome = match write {
+                write if is_settled(self.outbox(), &membership, write) => CopyOutcome::Written,
+                ListWrite::Unchanged => CopyOutcome::Unchanged,
+                // Written, but a delayed writer may undo it: as if it were deleted, that asks for a
+                // second look.
+                ListWrite::Rows | ListWrite::Blob | ListWrite::Deleted => CopyOutcome::Deleted,
             };
-            if listed != ListWrite::Same {
+            if write != ListWrite::Unchanged {
                 self.memory().stats.written += 1;
             }
-            half.done.push(done);
+            pass.outcomes.push(outcome);
         }
-        Ok(half)
+        Ok(pass)
     }
 }

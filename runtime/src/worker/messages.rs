@@ -1,17 +1,17 @@
-//! Messages: taken for a while, handed over, and removed by whoever took them last.
+//! Hands the messages of one partition to their handlers, carries moves over, and deletes what is
+//! done. A message is leased by a write under its ETag, and only the last lease may change it.
 
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 
 use super::{
-    directory::is_gone,
-    failure::{Failure, back_off},
+    failure::{FAILURE_DELAY, HandlerFailure, back_off, ignore_missing},
     handler::Context,
-    partition::{Aged, Partition},
-    round::{Due, ROWS, Round},
-    state::Worker,
-    stats::Visit,
+    outcome::{MessageOutcome, Remedy},
+    partition::{OutboxRow, Partition},
+    state::{DueWork, ROWS, RoundResult, Worker},
+    stats::PartitionVisit,
 };
 use crate::{
     batch::{Condition, Operation},
@@ -29,272 +29,257 @@ use crate::{
     row::ETag,
 };
 
-/// How long a message waits after a failure, for each failure so far.
-pub(super) const DELAY: Duration = Duration::from_secs(5);
-
-/// What became of a message.
-enum Handled {
-    /// It is gone, or done.
-    Done,
-    /// Its handler failed, which counts.
-    Failed,
-    /// Its handler failed for a reason that passes; how long it waits.
-    Postponed(Error, Duration),
-    Poisoned,
-    /// It is about what a newer program wrote.
-    Unknown,
-    /// Somebody else has it.
-    Raced,
-}
-
 impl Worker {
     /// Hands over the messages of a partition that are due.
-    pub(super) async fn messages(
+    pub(super) async fn handle_messages(
         &self,
         partition: &Partition,
-        due: Due,
-        round: &mut Round,
-        visit: &mut Visit,
+        due: DueWork,
+        round: &mut RoundResult,
+        visit: &mut PartitionVisit,
     ) {
-        let mut taken = Vec::new();
-        for aged in &partition.messages {
-            match StoredMessage::from_row(aged.row.clone()) {
-                Ok(message) if self.is_message_due(&message, aged, partition.date, due, visit) => {
-                    taken.push(message);
+        let mut due_messages = Vec::new();
+        for row in &partition.messages {
+            match StoredMessage::from_row(row.row.clone()) {
+                Ok(message) if self.is_message_due(&message, row, partition.date, due, visit) => {
+                    due_messages.push(message);
                 }
                 Ok(_) => {}
-                // Nobody can handle it: it is damaged.
-                Err(error) => match self.failed(&partition.table, aged, error).await {
-                    Ok(gone) => {
-                        visit.again_in(Duration::ZERO);
-                        visit.unknown += u64::from(!gone);
-                        round.moved += 1;
-                    }
-                    Err(error) => self.failed_for_now(error, round),
-                },
+                Err(error) => {
+                    self.handle_damaged_message(&partition.table, row, error, round, visit).await;
+                }
             }
         }
         let (table, date) = (partition.table.as_str(), partition.date);
-        let handled = stream::iter(taken)
-            .map(|message| async move { self.message(table, &message, date).await })
+        let outcomes = stream::iter(due_messages)
+            .map(|message| async move { self.handle_message(table, &message, date).await })
             .buffer_unordered(ROWS);
-        let handled: Vec<Result<Handled>> = handled.collect().await;
-        for handled in handled {
-            match handled {
-                Ok(Handled::Done) => {
-                    self.memory().stats.applied += 1;
-                    visit.leave(1);
-                    round.moved += 1;
-                }
-                Ok(Handled::Poisoned) => {
-                    self.memory().stats.poisoned += 1;
-                    visit.leave(1);
-                    round.moved += 1;
-                }
-                Ok(Handled::Failed) => {
-                    self.memory().stats.retried += 1;
-                    visit.again_in(DELAY);
-                    round.moved += 1;
-                }
-                Ok(Handled::Postponed(error, wait)) => {
-                    self.memory().stats.retried += 1;
-                    visit.again_in(wait);
-                    self.failed_for_now(error, round);
-                }
-                Ok(Handled::Unknown) => {
-                    visit.leave(1);
-                    visit.unknown += 1;
-                }
-                Ok(Handled::Raced) => round.raced += 1,
-                Err(error) => self.failed_for_now(error, round),
-            }
+        let outcomes: Vec<Result<MessageOutcome>> = outcomes.collect().await;
+        for outcome in outcomes {
+            self.count_message(outcome, round, visit);
         }
     }
 
+    /// Counts a message that cannot be read as unknown, and in the end puts it into the poison table.
+    async fn handle_damaged_message(
+        &self,
+        table: &str,
+        row: &OutboxRow,
+        error: Error,
+        round: &mut RoundResult,
+        visit: &mut PartitionVisit,
+    ) {
+        match self.count_failure(table, row, &error).await {
+            Ok(is_poisoned) => {
+                visit.visit_in(Duration::ZERO);
+                visit.unknown += u64::from(!is_poisoned);
+                round.progressed += 1;
+            }
+            Err(error) => self.report_failure(error, round),
+        }
+    }
+
+    /// Returns whether a message is due, and counts it as open, waiting or unknown.
     fn is_message_due(
         &self,
         message: &StoredMessage,
-        aged: &Aged,
+        row: &OutboxRow,
         date: Option<Ticks>,
-        due: Due,
-        visit: &mut Visit,
+        due: DueWork,
+        visit: &mut PartitionVisit,
     ) -> bool {
-        let flight = self.client.outbox().options.flight;
+        let flight = self.outbox().options.flight;
         if message.is_done {
-            let is_over = aged.age.is_some_and(|age| age >= flight);
-            if !is_over {
+            // Its receipts stay until no worker can still hand it over.
+            let is_flight_over = row.is_older_than(flight);
+            if !is_flight_over {
                 visit.waiting += 1;
-                visit.again_in(flight.saturating_sub(aged.age.unwrap_or_default()));
+                visit.visit_in(row.time_until(flight));
             }
-            return is_over;
+            return is_flight_over;
         }
         if message.poison.is_some() {
-            visit.meet(aged.age);
+            visit.add_open(row.age);
             return true;
         }
-        if !self.handlers.know(message) && !self.knows_move(message) {
+        if !self.handlers.know(message) && !self.knows_entity_of_move(message) {
             visit.unknown += 1;
             return false;
         }
-        visit.meet(aged.age);
-        let has_lease = self.client.outbox().guards.holds(Guard::Lease)
+        visit.add_open(row.age);
+        let has_lease = self.outbox().guards.holds(Guard::Lease)
             && date.is_some_and(|now| message.is_leased(now));
-        let waits = due == Due::Aged && date.is_some_and(|now| message.is_delayed(now));
+        let waits = due == DueWork::PastGrace && date.is_some_and(|now| message.is_delayed(now));
         if has_lease || waits {
-            visit.again_in(DELAY);
+            visit.visit_in(FAILURE_DELAY);
         }
         !has_lease && !waits
     }
 
-    async fn message(
+    /// Does the next step for one message: deletes it, puts it aside, or leases it and hands it over.
+    async fn handle_message(
         &self,
         table: &str,
         message: &StoredMessage,
         date: Option<Ticks>,
-    ) -> Result<Handled> {
+    ) -> Result<MessageOutcome> {
         if message.is_done {
-            return self.forget(table, message).await;
+            return self.delete_done(table, message).await;
         }
         if let Some(error) = &message.poison {
-            // Whoever said so came no further.
-            self.let_go(table, message).await?;
+            // The worker that marked it died before the last steps.
+            self.give_up_move(table, message).await?;
             self.put_aside(table, &message.row, message.row.etag(), error).await?;
-            return Ok(Handled::Poisoned);
+            return Ok(MessageOutcome::Poisoned);
         }
-        let now = date.unwrap_or_else(|| self.client.outbox().clock.now());
+        let now = date.unwrap_or_else(|| self.outbox().clock.now());
         let Some(handle) =
-            self.change(table, message.lease(add_duration(now, self.lease))?).await?
+            self.write_leased(table, message.lease(add_duration(now, self.lease))?).await?
         else {
-            return Ok(Handled::Raced);
+            return Ok(MessageOutcome::Raced);
         };
         if message.name == MoveMessage::NAME {
-            return self.carry(table, message, handle, now).await;
+            return self.carry_move_on(table, message, handle, now).await;
         }
-        let context = Context::new(&self.client, message, self.lease);
+        let context = Context::for_outbox(&self.client, message, self.lease);
         let (name, body) = (&message.name, &message.body);
         let handled = self.handlers.handle(context.clone(), name, body, self.lease).await;
-        // Where its effects took place is known next time as well, whatever the handler does then.
+        // The receipts are stored whatever the outcome is, so that the message's deletion finds all of
+        // them.
         let message = &message.clone().with_receipts(context.receipts());
         match handled {
             Ok(()) => self.finish(table, message, handle, &message.receipts).await,
-            Err(Failure::Passing(error)) => self.postpone(table, message, handle, error, now).await,
-            Err(Failure::Counted(error)) => {
-                self.give_back(table, message, handle, &error, now).await
+            Err(HandlerFailure::Passing(error)) => {
+                self.postpone(table, message, handle, error, now).await
+            }
+            Err(HandlerFailure::Counted(error)) => {
+                self.record_failure(table, message, handle, &error, now).await
             }
         }
     }
 
-    fn knows_move(&self, message: &StoredMessage) -> bool {
+    /// Returns whether the message is a move of an entity whose type this program knows.
+    fn knows_entity_of_move(&self, message: &StoredMessage) -> bool {
         let known = i32::try_from(MoveMessage::VERSION).unwrap_or(i32::MAX);
         let is_move = message.name == MoveMessage::NAME && message.version <= known;
-        is_move && self.journey(message).is_ok_and(|(_, schema)| schema.is_some())
+        is_move && self.parse_move(message).is_ok_and(|(_, schema)| schema.is_some())
     }
 
-    fn journey(&self, message: &StoredMessage) -> Result<(MoveMessage, Option<&'static Schema>)> {
-        let journey: MoveMessage = serde_json::from_str(&message.body).map_err(|cause| {
+    /// Reads a message as a move; `None` for the type if this program does not know it.
+    fn parse_move(
+        &self,
+        message: &StoredMessage,
+    ) -> Result<(MoveMessage, Option<&'static Schema>)> {
+        let move_message: MoveMessage = serde_json::from_str(&message.body).map_err(|cause| {
             Error::new(ErrorKind::Decode, "the message is no move").with_source(cause)
         })?;
-        let schema = self.client.outbox().known_types.named(&journey.entity_type);
-        Ok((journey, schema))
+        let schema = self.outbox().known_types.named(&move_message.entity_type);
+        Ok((move_message, schema))
     }
 
-    /// Carries an entity over.
-    async fn carry(
+    /// Makes the steps of a move that are still to be made, and records the result in its message.
+    async fn carry_move_on(
         &self,
         table: &str,
         message: &StoredMessage,
         handle: Option<ETag>,
         now: Ticks,
-    ) -> Result<Handled> {
-        let (journey, Some(schema)) = self.journey(message)? else { return Ok(Handled::Raced) };
-        let carry = self.carry_of(table, message, &journey, schema);
-        match tokio::time::timeout(self.lease, carry.run()).await {
+    ) -> Result<MessageOutcome> {
+        let (move_message, Some(schema)) = self.parse_move(message)? else {
+            return Ok(MessageOutcome::Raced);
+        };
+        let job = self.move_job(table, message, &move_message, schema);
+        match tokio::time::timeout(self.lease, job.run()).await {
             Ok(Ok(MoveOutcome::Moved)) => {
-                let receipts = [(journey.to_table.clone(), journey.to_partition.clone())];
+                let receipts = [(move_message.to_table.clone(), move_message.to_partition.clone())];
                 self.finish(table, message, handle, &receipts).await
             }
             Ok(Ok(MoveOutcome::Refused(error))) => {
                 self.put_aside(table, &message.row, handle, &error.to_string()).await?;
-                Ok(Handled::Poisoned)
+                Ok(MessageOutcome::Poisoned)
             }
-            Ok(Err(error)) if error.is_unrecognized_entity() => {
-                self.change(table, message.release(handle)?).await?;
-                Ok(Handled::Unknown)
-            }
-            Ok(Err(error)) if error.retry() == Retry::Never => {
-                self.give_back(table, message, handle, &error.to_string(), now).await
-            }
-            Ok(Err(error)) => {
-                // What may pass is no failure of the message.
-                self.change(table, message.release(handle)?).await?;
-                Err(error)
-            }
-            Err(_) => Ok(Handled::Raced),
+            Ok(Err(error)) => match Remedy::for_message(error) {
+                Remedy::Count(error) => {
+                    self.record_failure(table, message, handle, &error.to_string(), now).await
+                }
+                remedy => {
+                    self.write_leased(table, message.release(handle)?).await?;
+                    match remedy {
+                        Remedy::TryLater(error) => Err(error),
+                        _ => Ok(MessageOutcome::Unknown),
+                    }
+                }
+            },
+            // The lease is over: another worker may have the message.
+            Err(_) => Ok(MessageOutcome::Raced),
         }
     }
 
-    fn carry_of<'a>(
+    fn move_job<'a>(
         &'a self,
         table: &'a str,
         message: &'a StoredMessage,
-        journey: &'a MoveMessage,
+        move_message: &'a MoveMessage,
         schema: &'static Schema,
     ) -> MoveJob<'a> {
-        let (outbox, partition_key) = (self.client.outbox(), message.row.partition_key());
-        MoveJob { outbox, table, partition_key, id: &message.id, schema, journey }
+        let (outbox, partition_key) = (self.outbox(), message.row.partition_key());
+        MoveJob { outbox, table, partition_key, id: &message.id, schema, message: move_message }
     }
 
-    /// Lets go of the entity of a move that failed for good: it can be written again where it is,
-    /// unless it arrived already.
-    async fn let_go(&self, table: &str, message: &StoredMessage) -> Result<()> {
-        if !self.knows_move(message) {
+    /// Unlocks the entity of a move that failed for good, so that it can be written again at the source.
+    /// Does nothing if the entity has arrived at the target.
+    async fn give_up_move(&self, table: &str, message: &StoredMessage) -> Result<()> {
+        if !self.knows_entity_of_move(message) {
             return Ok(());
         }
-        let (journey, Some(schema)) = self.journey(message)? else { return Ok(()) };
-        match self.carry_of(table, message, &journey, schema).give_up().await {
+        let (move_message, Some(schema)) = self.parse_move(message)? else { return Ok(()) };
+        match self.move_job(table, message, &move_message, schema).give_up().await {
             Err(error) if error.retry() != Retry::Never => Err(error),
+            // An entity that cannot be unlocked must not keep its message out of the poison table.
             _ => Ok(()),
         }
     }
 
-    /// A message that was handled is removed; one with receipts stays as done as long as anybody
-    /// could hand it over again.
+    /// Deletes a handled message, or marks it as done if it has receipts: it stays then until no worker
+    /// can still hand it over.
     async fn finish(
         &self,
         table: &str,
         message: &StoredMessage,
         handle: Option<ETag>,
         receipts: &[(String, String)],
-    ) -> Result<Handled> {
+    ) -> Result<MessageOutcome> {
         let operation = match receipts {
             [] => message.delete(handle)?,
             receipts => message.mark_done(handle, receipts)?,
         };
-        let changed = self.change(table, operation).await?;
-        Ok(changed.map_or(Handled::Raced, |_| Handled::Done))
+        let changed = self.write_leased(table, operation).await?;
+        Ok(changed.map_or(MessageOutcome::Raced, |_| MessageOutcome::Done))
     }
 
-    async fn give_back(
+    /// Records a failure that counts, and hides the message for a time that grows with the failures.
+    /// After too many it goes into the poison table.
+    async fn record_failure(
         &self,
         table: &str,
         message: &StoredMessage,
         handle: Option<ETag>,
         error: &str,
         now: Ticks,
-    ) -> Result<Handled> {
+    ) -> Result<MessageOutcome> {
         let failures = message.failures.saturating_add(1);
-        let most = self.client.outbox().options.poison_after;
+        let most = self.outbox().options.poison_after;
         if failures >= i32::try_from(most).unwrap_or(i32::MAX) {
             return self.poison_message(table, message, handle, error).await;
         }
-        let wait = DELAY.saturating_mul(u32::try_from(failures).unwrap_or(1));
+        let wait = FAILURE_DELAY.saturating_mul(u32::try_from(failures).unwrap_or(1));
         let changed = self
-            .change(table, message.record_failure(handle, error, add_duration(now, wait))?)
+            .write_leased(table, message.record_failure(handle, error, add_duration(now, wait))?)
             .await?;
-        Ok(changed.map_or(Handled::Raced, |_| Handled::Failed))
+        Ok(changed.map_or(MessageOutcome::Raced, |_| MessageOutcome::Failed))
     }
 
-    /// Gives a message back whose handler failed for a reason that passes.
+    /// Hides a message whose handler failed for a reason that passes alone. The failure does not count.
     async fn postpone(
         &self,
         table: &str,
@@ -302,38 +287,40 @@ impl Worker {
         handle: Option<ETag>,
         error: Error,
         now: Ticks,
-    ) -> Result<Handled> {
+    ) -> Result<MessageOutcome> {
         let tries = message.attempts.saturating_sub(message.failures);
-        let wait = back_off(tries, self.client.outbox().store.random.number(), error.retry_after());
+        let wait = back_off(tries, self.outbox().store.random.number(), error.retry_after());
         let postponed = message.postpone(handle, &error.to_string(), add_duration(now, wait))?;
-        let changed = self.change(table, postponed).await?;
-        Ok(changed.map_or(Handled::Raced, |_| Handled::Postponed(error, wait)))
+        let changed = self.write_leased(table, postponed).await?;
+        Ok(changed.map_or(MessageOutcome::Raced, |_| MessageOutcome::Postponed(error, wait)))
     }
 
-    /// Puts a message into the poison table. It says so itself first: from then on nobody hands it
-    /// over, and what is in the table was not handled meanwhile by somebody else.
+    /// Puts a message into the poison table.
+    // It is marked first: from then on no worker hands it over. Without the mark, the next worker could
+    // handle it between the two writes, and it would be in the poison table nevertheless.
     async fn poison_message(
         &self,
         table: &str,
         message: &StoredMessage,
         handle: Option<ETag>,
         error: &str,
-    ) -> Result<Handled> {
-        let marked = self.change(table, message.mark_poisoned(handle, error)?).await?;
-        let Some(version) = marked else { return Ok(Handled::Raced) };
-        self.let_go(table, message).await?;
+    ) -> Result<MessageOutcome> {
+        let marked = self.write_leased(table, message.mark_poisoned(handle, error)?).await?;
+        let Some(version) = marked else { return Ok(MessageOutcome::Raced) };
+        self.give_up_move(table, message).await?;
         self.put_aside(table, &message.row, version, error).await?;
-        Ok(Handled::Poisoned)
+        Ok(MessageOutcome::Poisoned)
     }
 
-    /// Removes a message that is done for good, its receipts first.
-    async fn forget(&self, table: &str, message: &StoredMessage) -> Result<Handled> {
+    /// Deletes a message that was done a flight ago, its receipts first: a receipt without its message
+    /// would never be found again.
+    async fn delete_done(&self, table: &str, message: &StoredMessage) -> Result<MessageOutcome> {
         self.remove_receipts(&message.id, &message.receipts).await?;
-        let removed = self.change(table, message.delete(message.row.etag())?).await?;
-        Ok(removed.map_or(Handled::Raced, |_| Handled::Done))
+        let removed = self.write_leased(table, message.delete(message.row.etag())?).await?;
+        Ok(removed.map_or(MessageOutcome::Raced, |_| MessageOutcome::Done))
     }
 
-    /// Removes what says that a message had its effects.
+    /// Deletes the receipts of a message, given by table and PartitionKey.
     pub(super) async fn remove_receipts(
         &self,
         id: &str,
@@ -342,18 +329,19 @@ impl Worker {
         let row_key = receipt_row_key(id);
         for (table, partition_key) in receipts {
             let delete = Operation::delete(partition_key, &row_key, Condition::Any)?;
-            match self.client.store().apply_one(table, delete).await {
-                Ok(_) => {}
-                Err(error) if is_gone(&error) => {}
-                Err(error) => return Err(error),
-            }
+            ignore_missing(self.store().apply_one(table, delete).await)?;
         }
         Ok(())
     }
 
-    /// Changes a message in the version that one has; `None`: somebody else has it.
-    async fn change(&self, table: &str, operation: Operation) -> Result<Option<Option<ETag>>> {
-        match self.client.store().apply_one(table, operation).await {
+    /// Sends a write of a message under the ETag of its lease. Returns the new ETag, or `None` if another
+    /// worker changed or deleted the message.
+    async fn write_leased(
+        &self,
+        table: &str,
+        operation: Operation,
+    ) -> Result<Option<Option<ETag>>> {
+        match self.store().apply_one(table, operation).await {
             Ok(written) => Ok(Some(written.etag)),
             Err(error) if error.is_superseded() => Ok(None),
             Err(error) => Err(error),

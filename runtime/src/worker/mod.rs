@@ -1,24 +1,27 @@
 //! Workers: they finish the work in other partitions that writers left.
 //!
 //! A worker finds partitions with open work in the directory and makes every remote row what its
-//! primary says. Any number of workers may run at once; each may be killed at any time.
+//! primary says. Any number of workers may run at once; each may be killed at any time. A file uses
+//! only files that stand above it in this list.
 
-mod dead_claims;
-mod close;
-mod primary_state;
-mod directory;
 mod failure;
 mod handler;
-mod list_pass;
-mod messages;
 mod partition;
-mod pass;
-mod poison;
-mod queues;
-mod dirty_removal;
-mod round;
-mod state;
 mod stats;
+mod state;
+mod directory;
+mod poison;
+mod outcome;
+mod primary_state;
+mod pass;
+mod list_pass;
+mod dirty_removal;
+mod dead_claims;
+mod messages;
+mod queues;
+mod close;
+mod round;
+mod run;
 
 pub use handler::Context;
 pub use poison::Poisoned;

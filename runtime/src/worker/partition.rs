@@ -1,4 +1,4 @@
-//! One partition, as a worker finds it: its fences first, then its open work, by one range read.
+//! Reads the outbox rows of one partition: its fences first, then its open work, by one range read.
 
 use std::time::Duration;
 
@@ -17,33 +17,50 @@ use crate::{
     table::Client,
 };
 
-/// A row of the outbox, and its age by the store's own clock when it was read.
+/// An outbox row, and its age when it was read.
 #[derive(Debug, Clone)]
-pub(super) struct Aged {
+pub(super) struct OutboxRow {
     pub(super) row: Row,
+    /// The time since its last write, by the store's clock alone. `None` if the store told no time:
+    /// such a row counts as new.
     pub(super) age: Option<Duration>,
 }
 
-/// The rows of the outbox in one partition.
+impl OutboxRow {
+    /// Returns how long it takes until the row has the age `least`; zero if it has.
+    pub(super) fn time_until(&self, least: Duration) -> Duration {
+        least.saturating_sub(self.age.unwrap_or_default())
+    }
+
+    /// Returns whether the row is known to be at least that old.
+    pub(super) fn is_older_than(&self, least: Duration) -> bool {
+        self.age.is_some_and(|age| age >= least)
+    }
+}
+
+/// The outbox rows of one partition, by kind.
 #[derive(Debug, Default)]
 pub(super) struct Partition {
     pub(super) table: String,
-    pub(super) fences: Vec<(Fence, Aged)>,
-    /// Fences that do not name their markers, by their registrations: they stand, and are left alone.
-    pub(super) unread: Vec<String>,
-    pub(super) claims: Vec<Aged>,
-    pub(super) dirty: Vec<Aged>,
-    pub(super) messages: Vec<Aged>,
-    /// The store's time when the last page was read.
+    pub(super) fences: Vec<(Fence, OutboxRow)>,
+    /// The registration ids of fence rows that do not name their directory markers. Such fences stay,
+    /// and so do their markers.
+    pub(super) damaged_fences: Vec<String>,
+    pub(super) claims: Vec<OutboxRow>,
+    pub(super) dirty: Vec<OutboxRow>,
+    pub(super) messages: Vec<OutboxRow>,
+    /// The store's time when it sent the last page.
     pub(super) date: Option<Ticks>,
-    /// Work of kinds or formats that this program does not know.
+    /// The number of rows of kinds or formats that this program does not know.
     pub(super) unknown: u64,
 }
 
 impl Partition {
-    /// Reads the rows. Every fence is read before, or with, the first row of open work.
+    /// Reads all outbox rows of a partition.
     pub(super) async fn read(client: &Client, table: &str, partition_key: &str) -> Result<Self> {
         let mut partition = Self { table: table.to_owned(), ..Self::default() };
+        // Fences sort before open work, so that every fence is read before or with the first such
+        // row: an empty look under a fence's ETag proves that nothing was committed under it.
         let filter = Keys::partition(partition_key).rows(RESERVED..RESERVED_END).filter();
         let mut from = None;
         loop {
@@ -53,7 +70,7 @@ impl Partition {
             partition.date = page.date;
             for row in page.rows {
                 let age = age(&row, page.date);
-                partition.sort_in(Aged { row, age })?;
+                partition.add(OutboxRow { row, age })?;
             }
             match page.next {
                 Some(next) => from = Some(next),
@@ -62,27 +79,27 @@ impl Partition {
         }
     }
 
-    fn sort_in(&mut self, aged: Aged) -> Result<()> {
-        let key = aged.row.row_key();
-        let is_known = has_known_format(&aged.row)?;
+    fn add(&mut self, row: OutboxRow) -> Result<()> {
+        let key = row.row.row_key();
+        let is_known = has_known_format(&row.row)?;
         if key.starts_with(FENCE) && is_known {
-            match Fence::from_row(&aged.row) {
-                Ok(fence) => self.fences.push((fence, aged)),
-                Err(_) => self.unread.extend(key.strip_prefix(FENCE).map(str::to_owned)),
+            match Fence::from_row(&row.row) {
+                Ok(fence) => self.fences.push((fence, row)),
+                Err(_) => self.damaged_fences.extend(key.strip_prefix(FENCE).map(str::to_owned)),
             }
         } else if key.starts_with(CLAIM) && is_known {
-            self.claims.push(aged);
+            self.claims.push(row);
         } else if key.starts_with(DIRTY) && is_known {
-            self.dirty.push(aged);
+            self.dirty.push(row);
         } else if key.starts_with(MESSAGE) && is_known {
-            self.messages.push(aged);
+            self.messages.push(row);
         } else if !key.starts_with(RECEIPT) {
             self.unknown += 1;
         }
         Ok(())
     }
 
-    /// Whether nothing is open that a fence has to stand for.
+    /// Returns whether the partition has no open work that a fence must keep in the directory.
     pub(super) fn is_idle(&self) -> bool {
         self.claims.is_empty()
             && self.dirty.is_empty()
@@ -91,9 +108,10 @@ impl Partition {
     }
 }
 
-/// How long a row is there as it is, by the clock that wrote its Timestamp; `None`: unknown.
+/// Returns the time from a row's Timestamp to `date`; `None` if either is unknown.
 fn age(row: &Row, date: Option<Ticks>) -> Option<Duration> {
     let ticks = date?.get().checked_sub(row.timestamp()?.get())?;
     let ticks = u64::try_from(ticks).unwrap_or(0);
+    // A tick is 100 ns.
     Some(Duration::from_nanos(ticks.saturating_mul(100)))
 }

@@ -1,18 +1,17 @@
-//! A pass: the rows elsewhere that one dirty row names are made what its primary says now.
+//! A pass: makes the remote copies that one dirty row names what the primary says now.
 //!
-//! Exactly in this order: the dirty row was read; then the rows elsewhere; then the primary; then
-//! every row is written in the version that was read.
+//! The order of its steps is fixed: the dirty row was read; then the copies are read; then the
+//! primary; then each copy is written under the ETag that was read.
 
 use futures_util::future::try_join_all;
 
-use super::{partition::Aged, primary_state::Derived, state::Worker};
+use super::{partition::OutboxRow, primary_state::DerivedRows, state::Worker};
 use crate::{
     address::RowAt,
     entity::Schema,
     error::{Error, ErrorKind, Result},
     outbox::{
         deadline::WriteDeadline,
-        fast_path::{guarded, read_row},
         guard::{Guard, Guards},
         occupied_key::{OccupiedKey, OccupiedKeyAction},
     },
@@ -21,288 +20,285 @@ use crate::{
         is_derived_from_version, owner_of_copy, plan_step, previous_owner, reserving_claim,
     },
     row::Row,
-    store::derive::is_open,
+    store::derive::is_claim_open,
 };
 
-/// What became of a pass.
+/// How a pass over a dirty row ended.
 #[derive(Debug)]
-pub(super) enum Passed {
-    /// The dirty row can be removed.
-    Done(Open),
-    /// Everything is as it should be, and has to be looked at again when nobody can change it any
-    /// more. Whether something was written.
-    Waits(StoredDirtyRow, bool),
-    /// A row that it names is claimed, and left to whoever claims it.
+pub(super) enum PassOutcome {
+    /// The dirty row can be deleted.
+    Finished(FinishedDirtyRow),
+    /// All copies are right. The dirty row stays until a pass that begins when no delayed writer can
+    /// change them any more.
+    AwaitsSecondLook(FinishedDirtyRow),
+    /// A copy is reserved by a claim, and only whoever settles the claim writes it.
     Claimed,
-    /// Another actor was first.
-    Raced,
-    /// It names what this program does not know.
-    Unknown,
-    Failed(Aged, Error),
+    /// The dirty row names an index or a list that this program does not know.
+    UnknownType,
+    Failed(OutboxRow, Error),
 }
 
-/// A dirty row whose work is done.
+/// A dirty row whose copies and lists are right.
 #[derive(Debug)]
-pub(super) struct Open {
-    pub(super) open: StoredDirtyRow,
-    /// Whether the pass wrote something.
-    pub(super) wrote: bool,
+pub(super) struct FinishedDirtyRow {
+    pub(super) dirty: StoredDirtyRow,
+    /// Whether the pass wrote or deleted a copy or a list.
+    pub(super) has_written: bool,
 }
 
-/// What was done with one row elsewhere.
+/// What a pass did with one remote copy or list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Done {
-    /// It is there, written under condition by this pass.
+pub(super) enum CopyOutcome {
+    /// The pass wrote it under a condition, and it is there.
     Written,
     Deleted,
-    /// Nothing: it was as it should be.
-    Nothing,
-    /// Nothing: it is claimed, or on its way to another primary.
-    Left,
-    Unknown,
+    /// It was right already. That proves nothing about writes that are still under way.
+    Unchanged,
+    /// It was left as it is: a claim reserves it, or it goes to another primary.
+    Claimed,
+    UnknownType,
 }
 
-/// A pass whose lists elsewhere are still to be written.
+/// A pass whose copies are done, and whose remote lists are still to be written.
 #[derive(Debug)]
-pub(super) struct Half {
-    open: StoredDirtyRow,
-    /// Its age was told before the pass began, and is more by now.
-    pub(super) second_look: bool,
-    pub(super) done: Vec<Done>,
+pub(super) struct PassBeforeLists {
+    dirty: StoredDirtyRow,
+    /// Whether the pass began when the dirty row was older than the flight, so that no delayed
+    /// writer can change a copy after it.
+    pub(super) is_second_look: bool,
+    pub(super) outcomes: Vec<CopyOutcome>,
     pub(super) memberships: Vec<ListMembership>,
 }
 
-impl Half {
-    /// What became of the pass, where everything was done.
-    pub(super) fn passed(self, guards: Guards) -> Passed {
-        let Self { open, second_look, done, .. } = self;
-        let wrote = done.iter().any(|done| matches!(done, Done::Written | Done::Deleted));
-        if done.contains(&Done::Left) {
-            return Passed::Claimed;
+impl PassBeforeLists {
+    /// Returns how the pass ended, once its lists are written too.
+    pub(super) fn finish(self, guards: Guards) -> PassOutcome {
+        let Self { dirty, is_second_look, outcomes, .. } = self;
+        if outcomes.contains(&CopyOutcome::Claimed) {
+            return PassOutcome::Claimed;
         }
-        if done.contains(&Done::Unknown) {
-            return Passed::Unknown;
+        if outcomes.contains(&CopyOutcome::UnknownType) {
+            return PassOutcome::UnknownType;
         }
-        let is_sure = second_look || !guards.holds(Guard::SecondLook);
-        if is_sure || done.iter().all(|done| *done == Done::Written) {
-            return Passed::Done(Open { open, wrote });
+        let wrote = |outcome| matches!(outcome, CopyOutcome::Written | CopyOutcome::Deleted);
+        let has_written = outcomes.iter().copied().any(wrote);
+        let finished = FinishedDirtyRow { dirty, has_written };
+        // A write under a condition makes every delayed write of that copy fail. A copy that is gone
+        // has no ETag: a delayed writer could insert it again, until the flight is over.
+        let is_all_written = outcomes.iter().all(|outcome| *outcome == CopyOutcome::Written);
+        match is_all_written || is_second_look || !guards.holds(Guard::SecondLook) {
+            true => PassOutcome::Finished(finished),
+            false => PassOutcome::AwaitsSecondLook(finished),
         }
-        Passed::Waits(open, wrote)
     }
 }
 
 impl Worker {
-    /// Makes a pass over a dirty row.
-    pub(super) async fn pass(&self, table: &str, aged: &Aged) -> Passed {
-        let flight = WriteDeadline::begin(self.client.outbox());
-        match self.half(table, aged, flight).await {
-            Ok(half) => half.passed(self.client.outbox().guards),
-            Err(error) => Passed::failed(aged, error),
+    /// Makes a pass over a dirty row that names no remote list.
+    pub(super) async fn pass(&self, table: &str, row: &OutboxRow) -> PassOutcome {
+        let deadline = WriteDeadline::start(&self.outbox().options);
+        match self.pass_copies(table, row, deadline).await {
+            Ok(pass) => pass.finish(self.outbox().guards),
+            Err(error) => PassOutcome::Failed(row.clone(), error),
         }
     }
 
-    /// A pass but for the lists elsewhere that the dirty row names: those are read before, and
-    /// written after it.
-    pub(super) async fn half(
+    /// Makes the copies that a dirty row names what the primary says. The remote lists that it names
+    /// must be read before, and written after it.
+    pub(super) async fn pass_copies(
         &self,
         table: &str,
-        aged: &Aged,
-        flight: WriteDeadline,
-    ) -> Result<Half> {
-        let guards = self.client.outbox().guards;
-        let second_look = aged.age.is_some_and(|age| age >= self.client.outbox().options.flight);
-        let open = StoredDirtyRow::from_row(aged.row.clone())?;
-        let primary_read = self.read_primary(table, &open);
-        let elsewhere = try_join_all(open.addresses.iter().map(|name| self.read_remote_row(name)));
-        let (found, claimed, primary);
-        if !guards.holds(Guard::DestinationFirst) {
-            primary = primary_read.await?;
-            found = elsewhere.await?;
-            claimed = self.claimed(table, &open, &found).await?;
-        } else if guards.holds(Guard::ClaimBetween) {
-            found = elsewhere.await?;
-            claimed = self.claimed(table, &open, &found).await?;
-            primary = primary_read.await?;
-        } else {
-            found = elsewhere.await?;
-            primary = primary_read.await?;
-            claimed = self.claimed(table, &open, &found).await?;
+        row: &OutboxRow,
+        deadline: WriteDeadline,
+    ) -> Result<PassBeforeLists> {
+        let guards = self.outbox().guards;
+        let is_second_look = row.is_older_than(self.outbox().options.flight);
+        let dirty = StoredDirtyRow::from_row(row.row.clone())?;
+        let copies = async {
+            let copies = dirty.addresses.iter().map(|address| self.read_known_copy(address));
+            let copies = try_join_all(copies).await?;
+            let are_claimed = self.find_claimed(table, &dirty, &copies).await?;
+            Ok((copies, are_claimed))
+        };
+        // The primary is read last. A copy that is written under the ETag read before it cannot
+        // overwrite what a newer version of the primary has made of that copy.
+        let primary = self.read_primary(table, &dirty);
+        let read = guards.in_order(Guard::DestinationFirst, copies, primary).await?;
+        let ((copies, mut are_claimed), primary) = read;
+        if !guards.holds(Guard::ClaimBetween) {
+            are_claimed = self.find_claimed(table, &dirty, &copies).await?;
         }
-        let derived = self.derived(table, &open, primary.as_ref()).await?;
+        let derived = self.derive_rows(table, &dirty, primary.as_ref()).await?;
         let (mut steps, mut memberships) = (Vec::new(), Vec::new());
-        for ((name, found), is_claimed) in open.addresses.iter().zip(&found).zip(claimed) {
-            if let Some(schema) = self.list_of(name) {
-                memberships.push(derived.membership(schema, table, &open, name));
+        for ((address, copy), is_claimed) in dirty.addresses.iter().zip(&copies).zip(are_claimed) {
+            if let Some(schema) = self.writable_list(address) {
+                memberships.push(derived.membership(schema, table, &dirty, address));
                 continue;
             }
             let step = match is_claimed {
                 true => Some(CopyStep::Claimed),
-                false => self.step(table, &open, name, found.as_ref(), &derived)?,
+                false => self.plan_copy(table, &dirty, address, copy.as_ref(), &derived)?,
             };
-            steps.push((name, step));
+            steps.push((address, step));
         }
-        let own = RowAt::new(table, open.row.partition_key(), &open.primary);
-        let done = steps.into_iter().map(|(name, step)| self.take(flight, own, name, step));
-        let done = try_join_all(done).await?;
-        Ok(Half { open, second_look, done, memberships })
+        let primary = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
+        let outcomes = steps
+            .into_iter()
+            .map(|(address, step)| self.write_copy(deadline, primary, address, step));
+        let outcomes = try_join_all(outcomes).await?;
+        Ok(PassBeforeLists { dirty, is_second_look, outcomes, memberships })
     }
 
-    async fn read_primary(&self, table: &str, open: &StoredDirtyRow) -> Result<Option<Row>> {
-        self.client.store().row(RowAt::new(table, open.row.partition_key(), &open.primary)).await
+    async fn read_primary(&self, table: &str, dirty: &StoredDirtyRow) -> Result<Option<Row>> {
+        self.store().row(RowAt::new(table, dirty.row.partition_key(), &dirty.primary)).await
     }
 
-    async fn read_remote_row(&self, name: &CopyAddress) -> Result<Option<Row>> {
-        if self.client.outbox().known_types.of_copy(name).is_none() {
+    /// Reads a remote copy. One whose index this program does not know is not read.
+    async fn read_known_copy(&self, address: &CopyAddress) -> Result<Option<Row>> {
+        if self.outbox().known_types.of_copy(address).is_none() {
             return Ok(None);
         }
-        read_row(self.client.outbox(), name).await
+        self.store().row(address.at()).await
     }
 
-    /// The type whose list the name means, where this client can write it.
-    fn list_of(&self, name: &CopyAddress) -> Option<&'static Schema> {
-        let can_write = !name.list_address().in_blob || self.client.store().has_blobs();
-        self.client.outbox().known_types.of_list(name).filter(|_| can_write)
+    /// Returns the type whose list an address names, if the type is known and this client can write
+    /// the list.
+    pub(super) fn writable_list(&self, address: &CopyAddress) -> Option<&'static Schema> {
+        let can_write = !address.list_address().in_blob || self.store().has_blobs();
+        self.outbox().known_types.of_list(address).filter(|_| can_write)
     }
 
-    /// What has to be done with a row elsewhere; `None`: this program does not know its index.
-    fn step(
+    /// Returns what to do about a remote copy; `None` if this program does not know its index.
+    fn plan_copy(
         &self,
         table: &str,
-        open: &StoredDirtyRow,
-        name: &CopyAddress,
+        dirty: &StoredDirtyRow,
+        address: &CopyAddress,
         found: Option<&Row>,
-        derived: &Derived<'_>,
+        derived: &DerivedRows<'_>,
     ) -> Result<Option<CopyStep>> {
-        let outbox = self.client.outbox();
-        let Some((schema, kinds)) = outbox.known_types.of_copy(name) else { return Ok(None) };
-        let owner = RowAt::new(table, open.row.partition_key(), &open.primary);
+        let Some((schema, kinds)) = self.outbox().known_types.of_copy(address) else {
+            return Ok(None);
+        };
+        let owner = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
         let version = derived.primary.and_then(Row::etag);
-        let wanted = derived.wanted(schema, name, table)?;
+        let wanted = derived.wanted_copy(schema, address, table);
         let kinds = wanted.as_ref().map_or(kinds, |(kinds, _)| *kinds);
         let wanted = wanted.as_ref().map(|(_, copy)| copy).zip(version.as_ref());
-        let by_version = outbox.guards.holds(Guard::CurrentByVersion);
-        let taken =
-            plan_step(kinds, owner, found, wanted, |found, copy, version| match by_version {
-                // What another program changed says the same version, and does not hold the same.
-                true => {
-                    Ok(is_derived_from_version(found, version)?
-                        && equal_except_version(found, copy)?)
-                }
-                false => equal_except_version(found, copy),
-            })?;
-        Ok(Some(match taken {
-            // A value that moves on with its entity is the target's before the source is gone.
+        let needs_version = self.outbox().guards.holds(Guard::CurrentByVersion);
+        let step = plan_step(kinds, owner, found, wanted, |found, copy, version| {
+            // Equal contents may stem from an older version, whose writer may still overwrite them.
+            // An equal version alone is not enough: another program may have changed the copy.
+            let is_current = !needs_version || is_derived_from_version(found, version)?;
+            Ok(is_current && equal_except_version(found, copy)?)
+        })?;
+        Ok(Some(match step {
+            // A unique key that moves on with its entity belongs to the move's target before the
+            // source is deleted.
             CopyStep::Occupied if derived.is_moving()? => CopyStep::Claimed,
-            taken => taken,
+            step => step,
         }))
     }
 
-    /// Which of the rows elsewhere are claimed, so that only who claims them, or settles the claim,
-    /// writes them.
-    async fn claimed(
+    /// Returns for each copy whether a claim reserves it, so that only whoever settles the claim
+    /// may write it.
+    async fn find_claimed(
         &self,
         table: &str,
-        open: &StoredDirtyRow,
-        found: &[Option<Row>],
+        dirty: &StoredDirtyRow,
+        copies: &[Option<Row>],
     ) -> Result<Vec<bool>> {
-        let own = RowAt::new(table, open.row.partition_key(), &open.primary);
-        let leaves = self.client.outbox().guards.holds(Guard::ClaimLeft);
-        let mut claimed = Vec::with_capacity(found.len());
-        for (name, found) in open.addresses.iter().zip(found) {
-            let known = self.client.outbox().known_types.of_copy(name);
-            let claim = found.as_ref().map(reserving_claim).transpose()?.flatten();
-            let (Some(found), Some(id), Some((_, kinds))) = (found, claim, known) else {
-                claimed.push(false);
+        let primary = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
+        let leaves_claimed = self.outbox().guards.holds(Guard::ClaimLeft);
+        let mut are_claimed = Vec::with_capacity(copies.len());
+        for (address, copy) in dirty.addresses.iter().zip(copies) {
+            let known = self.outbox().known_types.of_copy(address);
+            let claim = copy.as_ref().map(reserving_claim).transpose()?.flatten();
+            let (Some(copy), Some(id), Some((_, kinds))) = (copy, claim, known) else {
+                are_claimed.push(false);
                 continue;
             };
-            let owner = owner_of_copy(found, kinds, table)?;
-            let is_own = owner.is_some_and(|owner| owner.at().is_same_row(own));
-            let from = previous_owner(found)?;
-            let is_left = is_own
-                && leaves
-                && match is_open(self.client.store(), own, id).await? {
-                    Some(is_alive) => is_alive || from.is_some(),
+            let owner = owner_of_copy(copy, kinds, table)?;
+            let is_own = owner.is_some_and(|owner| owner.at().is_same_row(primary));
+            let previous = previous_owner(copy)?;
+            // The reservation of a claim that is gone is written as any copy. That of a dead claim is
+            // too, unless it was taken over: then it may have to go back to its previous owner.
+            let is_reserved = is_own
+                && leaves_claimed
+                && match is_claim_open(self.store(), primary, id).await? {
+                    Some(is_alive) => is_alive || previous.is_some(),
                     None => false,
                 };
-            // One that was taken over is settled with its claim, and only so.
-            claimed
-                .push(is_left || (!is_own && from.is_some_and(|from| from.at().is_same_row(own))));
+            let is_taken_over =
+                !is_own && previous.is_some_and(|previous| previous.at().is_same_row(primary));
+            are_claimed.push(is_reserved || is_taken_over);
         }
-        Ok(claimed)
+        Ok(are_claimed)
     }
 
-    async fn take(
+    /// Carries a step out; `None`: its index is unknown.
+    async fn write_copy(
         &self,
-        flight: WriteDeadline,
-        own: RowAt<'_>,
-        name: &CopyAddress,
+        deadline: WriteDeadline,
+        primary: RowAt<'_>,
+        address: &CopyAddress,
         step: Option<CopyStep>,
-    ) -> Result<Done> {
-        let (operation, done) = match step {
-            None => return Ok(Done::Unknown),
-            Some(CopyStep::Write(operation)) => (operation, Done::Written),
-            Some(CopyStep::Delete(operation)) => (operation, Done::Deleted),
-            Some(CopyStep::Keep) if !self.client.outbox().guards.holds(Guard::CurrentByVersion) => {
-                return Ok(Done::Written);
+    ) -> Result<CopyOutcome> {
+        let guards = self.outbox().guards;
+        let (operation, outcome) = match step {
+            None => return Ok(CopyOutcome::UnknownType),
+            Some(CopyStep::Write(operation)) => (operation, CopyOutcome::Written),
+            Some(CopyStep::Delete(operation)) => (operation, CopyOutcome::Deleted),
+            Some(CopyStep::Keep) if !guards.holds(Guard::CurrentByVersion) => {
+                return Ok(CopyOutcome::Written);
             }
-            Some(CopyStep::Keep | CopyStep::NotOurs) => return Ok(Done::Nothing),
-            Some(CopyStep::Claimed) => return Ok(Done::Left),
-            Some(CopyStep::Occupied) => return Err(self.contested(flight, own, name).await?),
+            Some(CopyStep::Keep | CopyStep::NotOurs) => return Ok(CopyOutcome::Unchanged),
+            Some(CopyStep::Claimed) => return Ok(CopyOutcome::Claimed),
+            Some(CopyStep::Occupied) => {
+                return Err(self.resolve_occupied(deadline, primary, address).await?);
+            }
         };
-        let Some((_, kinds)) = self.client.outbox().known_types.of_copy(name) else {
-            return Ok(Done::Unknown);
+        let Some((_, kinds)) = self.outbox().known_types.of_copy(address) else {
+            return Ok(CopyOutcome::UnknownType);
         };
-        let operation = guarded(self.client.outbox(), operation)?;
-        flight.write(self.client.outbox(), &name.table, kinds, operation).await?;
+        let operation = guards.remote_write(operation)?;
+        deadline.write(self.store(), &address.table, kinds, operation).await?;
         self.memory().stats.written += 1;
-        Ok(done)
+        Ok(outcome)
     }
 
-    /// Why a row cannot be written that another primary has. One that nobody holds the key of any
-    /// more goes, and the pass is made again.
-    async fn contested(
+    /// Returns the error for a copy whose key another primary's copy has. Deletes that copy if it is
+    /// unique and its primary does not derive it any more; the next pass inserts the wanted one.
+    async fn resolve_occupied(
         &self,
-        flight: WriteDeadline,
-        own: RowAt<'_>,
-        name: &CopyAddress,
+        deadline: WriteDeadline,
+        primary: RowAt<'_>,
+        address: &CopyAddress,
     ) -> Result<Error> {
-        let known =
-            self.client.outbox().known_types.of_copy(name).filter(|(_, kinds)| kinds.copy.unique);
-        let Some((_, kinds)) = known else { return Ok(taken(name)) };
-        let again = || Error::new(ErrorKind::Contended, "the place of the copy changed meanwhile");
-        let Some(found) = read_row(self.client.outbox(), name).await? else { return Ok(again()) };
-        let (outbox, table) = (&**self.client.outbox(), own.table);
-        let contender = OccupiedKey { outbox, table, place: own, releasing: &[], name, kinds };
-        Ok(match contender.meet(&found).await? {
+        let known = self.outbox().known_types.of_copy(address);
+        let Some((_, kinds)) = known.filter(|(_, kinds)| kinds.copy.unique) else {
+            return Ok(occupied(address));
+        };
+        let changed = || Error::new(ErrorKind::Contended, "the copy's key changed hands meanwhile");
+        let Some(found) = self.store().row(address.at()).await? else { return Ok(changed()) };
+        let (outbox, table) = (&**self.outbox(), primary.table);
+        let key = OccupiedKey { outbox, table, primary, released: &[], address, kinds };
+        Ok(match key.decide(&found).await? {
             OccupiedKeyAction::Violation(error) => error,
             OccupiedKeyAction::Remove(operation) => {
-                flight.write(self.client.outbox(), &name.table, kinds, operation).await?;
-                again()
+                deadline.write(self.store(), &address.table, kinds, operation).await?;
+                changed()
             }
-            OccupiedKeyAction::Adopt(_)
+            OccupiedKeyAction::TakeOver(_)
             | OccupiedKeyAction::Busy
-            | OccupiedKeyAction::Pending(_) => again(),
+            | OccupiedKeyAction::Pending(_) => changed(),
         })
     }
 }
 
-impl Passed {
-    pub(super) fn failed(aged: &Aged, error: Error) -> Self {
-        match error {
-            error if is_raced(&error) => Self::Raced,
-            error if error.is_unrecognized_entity() => Self::Unknown,
-            error => Self::Failed(aged.clone(), error),
-        }
-    }
-}
-
-/// Whether another actor was first, or the pass took too long: it is made again.
-fn is_raced(error: &Error) -> bool {
-    error.lost_race() || error.is_contended()
-}
-
-fn taken(name: &CopyAddress) -> Error {
-    let message = "the place of the copy is taken by another entity's copy";
-    let index = name.split_index().map_or("", |(_, index)| index);
-    Error::new(ErrorKind::UniqueViolation, message).with_index(index).at_row(name.at())
+/// Returns the error for a copy of an index that is not unique, whose key another entity's copy has.
+fn occupied(address: &CopyAddress) -> Error {
+    let message = "the key of the copy is held by another entity's copy";
+    let index = address.split_index().map_or("", |(_, index)| index);
+    Error::new(ErrorKind::UniqueViolation, message).with_index(index).at_row(address.at())
 }

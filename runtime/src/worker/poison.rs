@@ -1,11 +1,16 @@
-//! Poison: work that failed for good too often, put aside and never lost.
+//! The poison table: work that failed too often with errors that come every time is put aside there,
+//! and can be put back.
 
-use super::{partition::Aged, round::row_texts, state::Worker};
+use super::{
+    failure::ignore_newer,
+    partition::OutboxRow,
+    state::{Worker, row_texts},
+};
 use crate::{
     backend::Scan,
     batch::{Condition, Operation},
     edm::ValueRef,
-    error::{Error, ErrorKind, Result, Retry},
+    error::{Error, ErrorKind, Result},
     filter::Filter,
     plan::outbox::{
         StoredDirtyRow, hash128, insert_message,
@@ -15,17 +20,17 @@ use crate::{
     row::{ETag, Row},
 };
 
-/// The table of poisoned work.
+/// The table of work that was put aside.
 const TABLE: &str = "EntablePoison";
-/// The partition of poisoned work: the version of the format.
+/// The one PartitionKey of that table: the version of its format.
 const PARTITION: &str = "1";
-/// What the properties of the framework are called there; all others are the row's own.
-const OWN: [&str; 4] = ["PoisonTable", "PoisonPartition", "PoisonRow", "PoisonError"];
+/// The properties that this library adds to a row that is put aside: where it was, and the last error.
+const ADDED: [&str; 4] = ["PoisonTable", "PoisonPartition", "PoisonRow", "PoisonError"];
 
-/// What a message that is put back does not keep of its tries.
-const TRIED: [&str; 4] = ["Failures", "Delayed", "Leased", "Poison"];
+/// The properties that a message loses when it is put back, so that it is as good as new.
+const RETRY_STATE: [&str; 4] = ["Failures", "Delayed", "Leased", "Poison"];
 
-/// Work in other partitions that failed for good.
+/// A dirty row, a claim or a message that failed too often and was put into the poison table.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Poisoned {
@@ -33,24 +38,24 @@ pub struct Poisoned {
     pub table: String,
     /// The PartitionKey of the primary, or of the message.
     pub partition_key: String,
-    /// The last error.
+    /// The text of the last error.
     pub error: String,
-    /// The row of the outbox, as it was.
-    open: Row,
-    /// Its row in the poison table.
-    row: Row,
+    /// The outbox row as it was, without its retry state.
+    outbox_row: Row,
+    /// The row in the poison table.
+    poison_row: Row,
 }
 
 impl Poisoned {
-    /// The RowKey of the row of the outbox: of the primary after `~e2_`, of a claim on
-    /// unique values, or of the message.
+    /// Returns the RowKey of the outbox row. It begins with `~e2_` for a dirty row, before the
+    /// primary's RowKey; with `~e1_` for a claim on unique keys; with `~e3_` for a message.
     pub fn row_key(&self) -> &str {
-        self.open.row_key()
+        self.outbox_row.row_key()
     }
 
-    /// The name of the message, where it is one.
+    /// Returns the name of the message; `None` if the work is no message.
     pub fn message(&self) -> Option<&str> {
-        match self.open.get("Type") {
+        match self.outbox_row.get("Type") {
             Ok(Some(ValueRef::String(name))) if self.row_key().starts_with(MESSAGE) => Some(name),
             _ => None,
         }
@@ -58,35 +63,37 @@ impl Poisoned {
 }
 
 impl Worker {
-    /// Counts a failure; one that will not pass by itself is put aside after some attempts: `true`.
-    ///
-    /// # Errors
-    ///
-    /// The failure, where it may pass.
-    pub(super) async fn failed(&self, table: &str, aged: &Aged, error: Error) -> Result<bool> {
-        if error.retry() != Retry::Never {
-            return Err(error);
-        }
+    /// Counts a failure that would come every time. After too many failures of one version of the row,
+    /// puts it into the poison table and returns `true`.
+    pub(super) async fn count_failure(
+        &self,
+        table: &str,
+        row: &OutboxRow,
+        error: &Error,
+    ) -> Result<bool> {
+        let (place, etag) = (row_texts(table, &row.row), row.row.etag());
         let count = {
             let memory = &mut *self.memory();
-            let slot = memory.failures.entry(row_texts(table, &aged.row)).or_default();
-            if slot.0 != aged.row.etag() {
-                *slot = (aged.row.etag(), 0);
+            let (counted_etag, count) = memory.failure_counts.entry(place.clone()).or_default();
+            if *counted_etag != etag {
+                // Newer work of that row starts anew.
+                (*counted_etag, *count) = (etag.clone(), 0);
             }
-            slot.1 += 1;
-            slot.1
+            *count += 1;
+            *count
         };
-        if count < self.client.outbox().options.poison_after {
+        if count < self.outbox().options.poison_after {
             return Ok(false);
         }
-        self.put_aside(table, &aged.row, aged.row.etag(), &error.to_string()).await?;
+        self.put_aside(table, &row.row, etag, &error.to_string()).await?;
         let memory = &mut *self.memory();
-        memory.failures.remove(&row_texts(table, &aged.row));
+        memory.failure_counts.remove(&place);
         memory.stats.poisoned += 1;
         Ok(true)
     }
 
-    /// Puts work into the poison table, and removes it in the version that one has.
+    /// Inserts an outbox row into the poison table, then deletes it under `version`. A newer version
+    /// stays.
     pub(super) async fn put_aside(
         &self,
         table: &str,
@@ -96,6 +103,7 @@ impl Worker {
     ) -> Result<()> {
         let (partition_key, row_key) = (row.partition_key(), row.row_key());
         let seen = version.as_ref().map(ETag::to_string).unwrap_or_default();
+        // The key names the version: whoever repeats this finds the row in the poison table already.
         let key = hash128(&[table, partition_key, row_key, &seen]);
         let mut poisoned = Row::build(PARTITION, &key);
         let mut properties = row.properties();
@@ -103,35 +111,30 @@ impl Worker {
             poisoned.put(&String::from_utf8_lossy(name), value);
         }
         for (name, value) in
-            OWN.into_iter().zip([table, partition_key, row_key, truncate_error(error)])
+            ADDED.into_iter().zip([table, partition_key, row_key, truncate_error(error)])
         {
             poisoned.put(name, ValueRef::String(value));
         }
-        self.poison(Operation::insert(poisoned.finish()?)).await?;
+        self.write_poison_row(Operation::insert(poisoned.finish()?)).await?;
         let seen = Condition::for_etag(version);
-        match self
-            .client
-            .store()
-            .apply_one(table, Operation::delete(partition_key, row_key, seen)?)
-            .await
-        {
-            Err(error) if !(error.is_not_found() || error.is_precondition_failed()) => Err(error),
-            _ => Ok(()),
-        }
+        let delete = Operation::delete(partition_key, row_key, seen)?;
+        ignore_newer(self.store().apply_one(table, delete).await)
     }
 
-    async fn poison(&self, operation: Operation) -> Result<()> {
-        match self.client.store().apply_one(TABLE, operation.clone()).await {
+    /// Inserts a row into the poison table, which is created if it is missing. A row that is there
+    /// already is left as it is.
+    async fn write_poison_row(&self, operation: Operation) -> Result<()> {
+        match self.store().apply_one(TABLE, operation.clone()).await {
             Err(error) if error.is_table_missing() => {
                 self.client.create_table_if_not_exists(TABLE).await?;
-                self.client.store().apply_one(TABLE, operation).await.map(drop)
+                self.store().apply_one(TABLE, operation).await.map(drop)
             }
             Err(error) if !error.row_exists() => Err(error),
             _ => Ok(()),
         }
     }
 
-    /// The work that was put aside.
+    /// Returns the work in the poison table.
     ///
     /// # Errors
     ///
@@ -147,13 +150,13 @@ impl Worker {
                 top: None,
                 from: from.as_ref(),
             };
-            let page = match self.client.store().scan(scan).await {
+            let page = match self.store().scan(scan).await {
                 Ok(page) => page,
                 Err(error) if error.is_table_missing() => return Ok(all),
                 Err(error) => return Err(error),
             };
             for row in page.rows {
-                all.push(Poisoned::of(row)?);
+                all.push(Poisoned::from_row(row)?);
             }
             match page.next {
                 Some(next) => from = Some(next),
@@ -162,7 +165,7 @@ impl Worker {
         }
     }
 
-    /// Puts work back that was put aside: rows elsewhere are made what the primary says by then, and a
+    /// Puts work back that was put aside: remote copies are made what the primary says by then, and a
     /// message is handed over again.
     ///
     /// # Errors
@@ -171,56 +174,55 @@ impl Worker {
     pub async fn requeue(&self, poisoned: &Poisoned) -> Result<()> {
         let key = poisoned.row_key();
         let operation = match poisoned.message() {
-            _ if poisoned.table.is_empty() => return Err(poisoned.is_damaged()),
-            Some(_) => insert_message(&poisoned.open, &poisoned.partition_key)?,
-            None if key.starts_with(CLAIM) => Operation::insert(poisoned.open.clone()),
+            _ if poisoned.table.is_empty() => return Err(poisoned.damaged()),
+            Some(_) => insert_message(&poisoned.outbox_row, &poisoned.partition_key)?,
+            None if key.starts_with(CLAIM) => Operation::insert(poisoned.outbox_row.clone()),
             None if key.starts_with(DIRTY) => {
-                StoredDirtyRow::from_row(poisoned.open.clone())?.restore()?
+                StoredDirtyRow::from_row(poisoned.outbox_row.clone())?.restore()?
             }
-            None => return Err(poisoned.is_damaged()),
+            None => return Err(poisoned.damaged()),
         };
-        self.put_back(&poisoned.table, operation).await?;
-        let seen = Condition::for_etag(poisoned.row.etag());
-        let delete = Operation::delete(PARTITION, poisoned.row.row_key(), seen)?;
-        match self.client.store().apply_one(TABLE, delete).await {
-            Err(error) if !(error.is_not_found() || error.is_precondition_failed()) => Err(error),
-            _ => Ok(()),
-        }
+        // Recorded before it is deleted here, so that the work is never in neither place.
+        self.record_again(&poisoned.table, operation).await?;
+        let seen = Condition::for_etag(poisoned.poison_row.etag());
+        let delete = Operation::delete(PARTITION, poisoned.poison_row.row_key(), seen)?;
+        ignore_newer(self.store().apply_one(TABLE, delete).await)
     }
 }
 
 impl Poisoned {
-    fn is_damaged(&self) -> Error {
-        let (partition_key, row_key) = self.row.keys();
+    /// Returns the error for a row whose added properties, or whose kind, cannot be read.
+    fn damaged(&self) -> Error {
+        let (partition_key, row_key) = self.poison_row.keys();
         let message =
             "the poisoned row does not say where it belongs, or what it is: mend it, or delete it";
         let error = Error::new(ErrorKind::Decode, message).in_table(TABLE);
         error.at_keys(partition_key, row_key)
     }
 
-    fn of(row: Row) -> Result<Self> {
-        let mut own: [String; 4] = Default::default();
+    /// Reads a row of the poison table. A damaged row is read as far as possible, so that the other
+    /// rows can be listed with it; its error says what it lacks.
+    fn from_row(row: Row) -> Result<Self> {
+        let mut texts: [String; 4] = Default::default();
         let mut lacks = None;
-        for (name, slot) in OWN.into_iter().zip(&mut own) {
+        for (name, slot) in ADDED.into_iter().zip(&mut texts) {
             match row.get(name)? {
                 Some(ValueRef::String(text)) => text.clone_into(slot),
-                // It is damaged: it is handed out as far as it can be read, and the others with it.
                 _ => lacks = Some(name),
             }
         }
-        let [table, partition_key, row_key, mut error] = own;
+        let [table, partition_key, row_key, mut error] = texts;
         if let Some(name) = lacks {
             error = format!("the poisoned row lacks the text `{name}`; {error}");
         }
-        let mut open = Row::build(&partition_key, &row_key);
+        let mut outbox_row = Row::build(&partition_key, &row_key);
         let mut properties = row.properties();
         while let Some((name, value)) = properties.next()? {
-            // A message begins anew.
-            let is_own = OWN.iter().any(|own| own.as_bytes() == name);
-            if !is_own && !TRIED.iter().any(|tried| tried.as_bytes() == name) {
-                open.put(&String::from_utf8_lossy(name), value);
+            let is_added = ADDED.iter().any(|added| added.as_bytes() == name);
+            if !is_added && !RETRY_STATE.iter().any(|state| state.as_bytes() == name) {
+                outbox_row.put(&String::from_utf8_lossy(name), value);
             }
         }
-        Ok(Self { table, partition_key, error, open: open.finish()?, row })
+        Ok(Self { table, partition_key, error, outbox_row: outbox_row.finish()?, poison_row: row })
     }
 }

@@ -1,4 +1,4 @@
-//! What a primary says its rows elsewhere are.
+//! What a primary derives by now: the remote copies and list entries that should be there.
 
 use super::state::Worker;
 use crate::{
@@ -13,78 +13,76 @@ use crate::{
     store::derive::derived,
 };
 
-/// What a primary derives, by type.
-pub(super) struct Derived<'p> {
+/// The rows that one primary derives, by entity type.
+pub(super) struct DerivedRows<'p> {
     pub(super) primary: Option<&'p Row>,
-    rows: Vec<(&'static Schema, Option<EntityRows>)>,
+    /// `None` for a type that the primary is not of, and if there is no primary.
+    by_type: Vec<(&'static Schema, Option<EntityRows>)>,
 }
 
 impl Worker {
-    /// What the primary derives by each type that the dirty row names: from its plain form, with the
-    /// tokens of its keys.
-    pub(super) async fn derived<'p>(
+    /// Derives the rows of a primary, once for each known type that its dirty row names.
+    pub(super) async fn derive_rows<'p>(
         &self,
         table: &str,
-        open: &StoredDirtyRow,
+        dirty: &StoredDirtyRow,
         primary: Option<&'p Row>,
-    ) -> Result<Derived<'p>> {
-        let mut rows: Vec<(&'static Schema, Option<EntityRows>)> = Vec::new();
-        for name in &open.addresses {
-            let outbox = self.client.outbox();
-            let copy = outbox.known_types.of_copy(name).map(|(schema, _)| schema);
-            let Some(schema) = copy.or_else(|| outbox.known_types.of_list(name)) else { continue };
-            if rows.iter().any(|(known, _)| std::ptr::eq(*known, schema)) {
+    ) -> Result<DerivedRows<'p>> {
+        let mut by_type: Vec<(&'static Schema, Option<EntityRows>)> = Vec::new();
+        for address in &dirty.addresses {
+            let types = &self.outbox().known_types;
+            let of_copy = types.of_copy(address).map(|(schema, _)| schema);
+            let Some(schema) = of_copy.or_else(|| types.of_list(address)) else { continue };
+            if by_type.iter().any(|(derived, _)| std::ptr::eq(*derived, schema)) {
                 continue;
             }
-            let of_primary = match primary {
-                Some(primary) => derived(self.client.store(), table, schema, primary).await?,
+            let rows = match primary {
+                Some(primary) => derived(self.store(), table, schema, primary).await?,
                 None => None,
             };
-            rows.push((schema, of_primary));
+            by_type.push((schema, rows));
         }
-        Ok(Derived { primary, rows })
+        Ok(DerivedRows { primary, by_type })
     }
 }
 
-impl Derived<'_> {
-    /// Whether the primary is on its way to another place.
+impl DerivedRows<'_> {
+    /// Returns whether the primary is the source of a move that is under way.
     pub(super) fn is_moving(&self) -> Result<bool> {
         Ok(self.primary.map(move_id).transpose()?.flatten().is_some())
     }
 
-    /// What the primary derives for a place, with the kinds of rows of the version that it is in.
-    pub(super) fn wanted(
-        &self,
-        schema: &'static Schema,
-        name: &CopyAddress,
-        table: &str,
-    ) -> Result<Option<(CopyFamily, Row)>> {
-        let known = self.rows.iter().find(|(known, _)| std::ptr::eq(*known, schema));
-        let rows = known.and_then(|(_, rows)| rows.as_ref());
-        let copy = rows
-            .and_then(|rows| rows.remote_copies.iter().find(|copy| name.is_for_copy(table, copy)));
-        let Some(copy) = copy else { return Ok(None) };
-        let Some(primary) = schema.primary_of_copy(copy.family) else { return Ok(None) };
-        Ok(Some((CopyFamily { copy: copy.family, primary, schema }, copy.row.clone())))
+    fn of_type(&self, schema: &'static Schema) -> Option<&EntityRows> {
+        let mut by_type = self.by_type.iter();
+        by_type.find(|(derived, _)| std::ptr::eq(*derived, schema))?.1.as_ref()
     }
 
-    /// Whether the primary shall be in a list elsewhere, and as what.
+    /// Returns the copy that the primary derives for an address, with the copy's family in the
+    /// version of the type that wrote the primary. `None` if no such copy should be there.
+    pub(super) fn wanted_copy(
+        &self,
+        schema: &'static Schema,
+        address: &CopyAddress,
+        table: &str,
+    ) -> Option<(CopyFamily, Row)> {
+        let mut copies = self.of_type(schema)?.remote_copies.iter();
+        let copy = copies.find(|copy| address.is_for_copy(table, copy))?;
+        let primary = schema.primary_of_copy(copy.family)?;
+        Some((CopyFamily { copy: copy.family, primary, schema }, copy.row.clone()))
+    }
+
+    /// Returns the entry of the primary in a remote list, and whether it should be there.
     pub(super) fn membership(
         &self,
         schema: &'static Schema,
         table: &str,
-        open: &StoredDirtyRow,
-        name: &CopyAddress,
+        dirty: &StoredDirtyRow,
+        address: &CopyAddress,
     ) -> ListMembership {
-        let known = self.rows.iter().find(|(known, _)| std::ptr::eq(*known, schema));
-        let rows = known.and_then(|(_, rows)| rows.as_ref());
-        let mut listed = rows.iter().flat_map(|rows| &rows.remote_lists);
-        let wanted = listed.any(|listed| name.is_for_list(table, listed));
-        let owner = RowAt::new(table, open.row.partition_key(), &open.primary);
-        ListMembership {
-            entry: list_entry(owner, schema, name),
-            address: name.clone(),
-            is_wanted: wanted,
-        }
+        let mut lists = self.of_type(schema).into_iter().flat_map(|rows| &rows.remote_lists);
+        let is_wanted = lists.any(|list| address.is_for_list(table, list));
+        let owner = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
+        let entry = list_entry(owner, schema, address);
+        ListMembership { entry, address: address.clone(), is_wanted }
     }
 }

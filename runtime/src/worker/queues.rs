@@ -1,6 +1,6 @@
-//! Messages of queues: received for a lease, handed over, and deleted.
+//! Receives messages of queues for a lease, hands them to handlers, and deletes them.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use futures_util::{StreamExt, future::join_all, stream};
 use tokio::{
@@ -9,11 +9,11 @@ use tokio::{
 };
 
 use super::{
-    failure::{Failure, back_off},
+    failure::{FAILURE_DELAY, HandlerFailure, back_off},
     handler::Context,
-    messages::DELAY,
-    round::{Due, Round},
-    state::Worker,
+    outcome::MessageOutcome,
+    state::{DueWork, RoundResult, SKIP, Worker},
+    stats::PartitionVisit,
 };
 use crate::{
     error::{Error, Result},
@@ -23,53 +23,33 @@ use crate::{
     },
 };
 
-/// How long a message of a type that this program does not know is left to others.
-const SKIP: Duration = Duration::from_secs(60);
-
-/// The shortest time that a queue hides a message for when it is received.
+/// The shortest time for which a queue hides a message that is received.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// What became of a message.
-enum Handled {
-    /// It is gone, or done.
-    Done,
-    Failed,
-    Poisoned,
-    Unknown,
-    /// Somebody else has it.
-    Raced,
-}
-
-/// Counts the messages that nobody here knows, without those that were not met for some time.
-pub(super) fn still_unknown(unknown: &mut BTreeMap<String, Instant>) -> u64 {
-    unknown.retain(|_, met| met.elapsed() < SKIP * 3);
-    u64::try_from(unknown.len()).unwrap_or(u64::MAX)
-}
-
 impl Worker {
-    /// Hands over what is visible in the queues, until nothing is.
-    pub(super) async fn drain_queues(&self) -> Round {
-        let mut round = Round::default();
+    /// Hands over the visible messages of all queues, until none is visible.
+    pub(super) async fn drain_queues(&self) -> RoundResult {
+        let mut round = RoundResult::default();
         for queue in &self.queues {
             loop {
                 let received = match self.receive(queue, self.concurrency).await {
                     Ok(received) if received.is_empty() => break,
                     Ok(received) => received,
                     Err(error) => {
-                        self.failed_for_now(error, &mut round);
+                        self.report_failure(error, &mut round);
                         break;
                     }
                 };
                 let handled = stream::iter(received)
-                    .map(|message| self.take_over(queue, message, Due::Everything))
+                    .map(|message| self.handle_received(queue, message, DueWork::All))
                     .buffer_unordered(self.concurrency);
-                let handled: Vec<Result<Handled>> = handled.collect().await;
-                let mut is_over = false;
+                let handled: Vec<Result<MessageOutcome>> = handled.collect().await;
+                let mut has_failed = false;
                 for handled in handled {
-                    is_over |= handled.is_err();
-                    self.note(handled, &mut round);
+                    has_failed |= handled.is_err();
+                    self.count_queue_message(handled, &mut round);
                 }
-                if is_over {
+                if has_failed {
                     break;
                 }
             }
@@ -77,13 +57,13 @@ impl Worker {
         round
     }
 
-    /// Hands over the messages of the queues, for ever.
+    /// Hands over the messages of all queues, for ever.
     pub(super) async fn run_queues(&self) {
         join_all(self.queues.iter().map(|queue| self.run_queue(queue))).await;
     }
 
     async fn run_queue(&self, queue: &MessageQueue) {
-        // Dropped with this future, and with it all that is under way.
+        // Dropping this future drops the set, and with it all handlers that are under way.
         let mut busy = JoinSet::new();
         loop {
             while busy.try_join_next().is_some() {}
@@ -98,14 +78,15 @@ impl Worker {
             for message in received {
                 let (worker, queue) = (self.clone(), queue.clone());
                 busy.spawn(async move {
-                    let handled = worker.take_over(&queue, message, Due::Aged).await;
-                    worker.note(handled, &mut Round::default());
+                    let handled = worker.handle_received(&queue, message, DueWork::PastGrace).await;
+                    worker.count_queue_message(handled, &mut RoundResult::default());
                 });
             }
             if busy.is_empty() {
                 sleep(self.interval).await;
             } else if is_idle {
-                // Until there is room, or it is time to look again.
+                // A message that ends makes room. The interval is over when it is time to look again;
+                // either way the next turn of the loop looks.
                 let _ = timeout(self.interval, busy.join_next()).await;
             }
         }
@@ -113,172 +94,161 @@ impl Worker {
 
     async fn receive(&self, queue: &MessageQueue, most: usize) -> Result<Vec<Received>> {
         let most = most.min(queue.port().capabilities().receive);
-        // A handler may be told to be quicker than any queue hides its message.
+        // The lease may be shorter than the shortest time, or longer than the longest, for which
+        // queues hide a message.
         let hidden = self.lease.clamp(SHORTEST, LONGEST);
         let received = queue.port().receive(most, hidden).await?;
         let memory = &mut *self.memory();
         memory.stats.received += u64::try_from(received.len()).unwrap_or(0);
-        still_unknown(&mut memory.unknown);
+        memory.count_unknown_messages();
         Ok(received)
     }
 
-    fn note(&self, handled: Result<Handled>, round: &mut Round) {
-        let stats = &mut self.memory().stats;
-        match handled {
-            Ok(Handled::Done) => stats.applied += 1,
-            Ok(Handled::Poisoned) => stats.poisoned += 1,
-            Ok(Handled::Failed) => stats.retried += 1,
-            Ok(Handled::Unknown) => return,
-            Ok(Handled::Raced) => {
-                round.raced += 1;
-                return;
-            }
-            Err(error) => {
-                stats.failures += 1;
-                round.fail(error);
-                return;
-            }
-        }
-        round.moved += 1;
+    fn count_queue_message(&self, outcome: Result<MessageOutcome>, round: &mut RoundResult) {
+        // Messages of queues are in no partition that could be visited again.
+        self.count_message(outcome, round, &mut PartitionVisit::default());
     }
 
-    /// Whatever has to be done with one message. An error that is not the handler's leaves it to come
-    /// again.
-    async fn take_over(
+    /// Handles one received message. A message whose handling fails with an error of this library or
+    /// of the queue becomes visible again when its lease ends.
+    async fn handle_received(
         &self,
         queue: &MessageQueue,
         mut message: Received,
-        due: Due,
-    ) -> Result<Handled> {
+        due: DueWork,
+    ) -> Result<MessageOutcome> {
         let port = &**queue.port();
         if message.until() <= Instant::now() {
-            // The answer took that long: it comes again.
-            return Ok(Handled::Raced);
+            // The queue's answer took longer than the lease: the message may be another worker's.
+            return Ok(MessageOutcome::Raced);
         }
         let taken = match Envelope::parse(message.body()) {
-            Ok(envelope) => self.open(port, &mut message, envelope, due).await,
+            Ok(envelope) => self.handle_envelope(port, &mut message, envelope, due).await,
             Err(error) => {
-                let most = self.client.outbox().options.poison_after;
+                let most = self.outbox().options.poison_after;
                 match message.dequeue_count() >= most {
                     true => put_aside(port, &message, &error.to_string()).await,
-                    // Another program may know what it is.
+                    // A newer program may be able to read it.
                     false => self.skip(port, &mut message, None).await,
                 }
             }
         };
         match taken {
-            Err(error) if error.is_lease_lost() => Ok(Handled::Raced),
+            Err(error) if error.is_lease_lost() => Ok(MessageOutcome::Raced),
             taken => taken,
         }
     }
 
-    async fn open(
+    /// Hands a message to its handler, and records in the queue what became of it.
+    async fn handle_envelope(
         &self,
         port: &dyn Queue,
         message: &mut Received,
         mut envelope: Envelope,
-        due: Due,
-    ) -> Result<Handled> {
+        due: DueWork,
+    ) -> Result<MessageOutcome> {
         let id = match envelope.id.as_str() {
             "" => message.id().to_owned(),
             id => id.to_owned(),
         };
         let is_known = self.handlers.know_type(&envelope.name, envelope.version);
         if !envelope.has_known_format() || !(is_known || envelope.done) {
-            self.memory().unknown.insert(id, Instant::now());
+            self.memory().unknown_messages.insert(id, Instant::now());
             envelope.skipped = envelope.skipped.saturating_add(1);
             return self.skip(port, message, Some(&envelope)).await;
         }
-        self.memory().unknown.remove(&id);
+        self.memory().unknown_messages.remove(&id);
         if envelope.done {
             self.remove_receipts(&id, &envelope.receipts).await?;
             port.delete(message).await?;
-            return Ok(Handled::Done);
+            return Ok(MessageOutcome::Done);
         }
         let count = message.dequeue_count().saturating_sub(envelope.skipped).max(1);
-        let most = self.client.outbox().options.poison_after;
+        let most = self.outbox().options.poison_after;
         if count > most {
             let reason = format!("it was received {count} times and never finished");
             return put_aside(port, message, &reason).await;
         }
         let (until, receipts) = (message.until(), envelope.receipts.clone());
-        let context = Context::of(&self.client, id, count, until, receipts);
+        let context = Context::for_queue(&self.client, id, count, until, receipts);
         let lease = until.saturating_duration_since(Instant::now()).min(self.lease);
         let (name, body) = (&envelope.name, envelope.body());
         let handled = self.handlers.handle(context.clone(), name, body, lease).await;
         let receipts = context.receipts();
         match handled {
             Ok(()) => self.finish_received(port, message, envelope, receipts).await,
-            Err(Failure::Passing(error)) => {
+            Err(HandlerFailure::Passing(error)) => {
                 let wait = self.wait_for(&error, envelope.skipped, due);
                 envelope.skipped = envelope.skipped.saturating_add(1);
-                let noted = [envelope.text()?, envelope.with_receipts(receipts).text()?];
-                hide(port, message, wait, &noted).await?;
+                let texts = [envelope.text()?, envelope.with_receipts(receipts).text()?];
+                hide(port, message, wait, &texts).await?;
                 Err(error)
             }
-            Err(Failure::Counted(reason)) if count >= most => {
+            Err(HandlerFailure::Counted(reason)) if count >= most => {
                 put_aside(port, message, &reason).await
             }
-            Err(Failure::Counted(_)) => {
-                let wait = if due == Due::Everything { Duration::ZERO } else { DELAY * count };
-                let noted = envelope.with_receipts(receipts).text()?;
-                hide(port, message, wait, &[noted]).await?;
-                Ok(Handled::Failed)
+            Err(HandlerFailure::Counted(_)) => {
+                let wait = if due == DueWork::All { Duration::ZERO } else { FAILURE_DELAY * count };
+                let text = envelope.with_receipts(receipts).text()?;
+                hide(port, message, wait, &[text]).await?;
+                Ok(MessageOutcome::Failed)
             }
         }
     }
 
-    /// How long a message waits after a failure that passes. Who drains tries again at once, and
-    /// waits between its rounds.
-    fn wait_for(&self, error: &Error, tries: u32, due: Due) -> Duration {
-        if due == Due::Everything {
+    /// Returns how long a message waits after a failure that passes alone: not at all in a drain,
+    /// which waits between its rounds.
+    fn wait_for(&self, error: &Error, tries: u32, due: DueWork) -> Duration {
+        if due == DueWork::All {
             return Duration::ZERO;
         }
-        let random = self.client.outbox().store.random.number();
+        let random = self.outbox().store.random.number();
         let tries = i32::try_from(tries).unwrap_or(i32::MAX);
         back_off(tries, random, error.retry_after()).min(LONGEST)
     }
 
-    /// A message that was handled is deleted; one with receipts stays, hidden and as done, as long as
-    /// anybody could hand it over again.
+    /// Deletes a handled message. One with receipts stays for a flight, hidden and marked as done, so
+    /// that its receipts outlive every worker that could still hand it over.
     async fn finish_received(
         &self,
         port: &dyn Queue,
         message: &mut Received,
         envelope: Envelope,
         receipts: Receipts,
-    ) -> Result<Handled> {
+    ) -> Result<MessageOutcome> {
         if receipts.is_empty() {
             port.delete(message).await?;
         } else {
             let done = envelope.into_handled(receipts).text()?;
-            let flight = self.client.outbox().options.flight;
+            let flight = self.outbox().options.flight;
             port.extend(message, flight.min(LONGEST), Some(&done)).await?;
         }
-        Ok(Handled::Done)
+        Ok(MessageOutcome::Done)
     }
 
-    /// Leaves a message to others for some time; that it was received here is no failure.
+    /// Hides a message for a minute, for a program that knows it.
     async fn skip(
         &self,
         port: &dyn Queue,
         message: &mut Received,
-        noted: Option<&Envelope>,
-    ) -> Result<Handled> {
-        let noted: Vec<String> = noted.iter().map(|noted| noted.text()).collect::<Result<_>>()?;
-        hide(port, message, SKIP, &noted).await?;
-        Ok(Handled::Unknown)
+        envelope: Option<&Envelope>,
+    ) -> Result<MessageOutcome> {
+        let texts: Vec<String> =
+            envelope.iter().map(|envelope| envelope.text()).collect::<Result<_>>()?;
+        hide(port, message, SKIP, &texts).await?;
+        Ok(MessageOutcome::Unknown)
     }
 }
 
-/// Hides a message for some time, with the last of these texts that there is room for.
+/// Hides a message for `wait`, and replaces its text by the last of `texts` that the queue has room
+/// for.
 async fn hide(
     port: &dyn Queue,
     message: &mut Received,
     wait: Duration,
-    noted: &[String],
+    texts: &[String],
 ) -> Result<()> {
-    for text in noted.iter().rev() {
+    for text in texts.iter().rev() {
         match port.extend(message, wait, Some(text)).await {
             Err(error) if error.is_too_large() => {}
             hidden => return hidden,
@@ -287,7 +257,11 @@ async fn hide(
     port.extend(message, wait, None).await
 }
 
-async fn put_aside(port: &dyn Queue, message: &Received, reason: &str) -> Result<Handled, Error> {
+async fn put_aside(
+    port: &dyn Queue,
+    message: &Received,
+    reason: &str,
+) -> Result<MessageOutcome, Error> {
     port.poison(message, reason).await?;
-    Ok(Handled::Poisoned)
+    Ok(MessageOutcome::Poisoned)
 }

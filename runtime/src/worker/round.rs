@@ -1,221 +1,168 @@
-//! One look at everything that is open.
+//! A round: works through the directory once, and on every partition with work that is due.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use futures_util::{StreamExt, stream};
 use tokio::time::Instant;
 
 use super::{
-    directory::{self, Found},
-    partition::{Aged, Partition},
-    pass::Passed,
-    state::{RowTexts, Worker},
-    stats::Visit,
+    directory::{MarkersByPartition, read_page},
+    partition::{OutboxRow, Partition},
+    pass::PassOutcome,
+    state::{DueWork, RoundResult, Worker, row_texts},
+    stats::PartitionVisit,
 };
-use crate::{
-    error::{Error, Result},
-    plan::outbox::DirectoryMarker,
-    row::Row,
-};
-
-/// Rows of one partition that are worked on at a time.
-pub(super) const ROWS: usize = 8;
-
-/// Which work is taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Due {
-    /// Young work too.
-    Everything,
-    /// What the writer has had time for.
-    Aged,
-}
-
-/// What came of a round.
-#[derive(Debug, Default)]
-pub(super) struct Round {
-    /// Work that got further.
-    pub(super) moved: u64,
-    /// Work that another actor was first at.
-    pub(super) raced: u64,
-    /// The first failure of the backend.
-    pub(super) failure: Option<Error>,
-}
-
-impl Round {
-    /// A round that did not come far.
-    pub(super) fn failed(failure: Error) -> Self {
-        Self { failure: Some(failure), ..Self::default() }
-    }
-
-    pub(super) fn add(&mut self, other: Self) {
-        self.moved += other.moved;
-        self.raced += other.raced;
-        self.failure = self.failure.take().or(other.failure);
-    }
-
-    pub(super) fn fail(&mut self, error: Error) {
-        self.failure.get_or_insert(error);
-    }
-}
+use crate::{error::Result, plan::outbox::DirectoryMarker};
 
 impl Worker {
     /// Works through the directory once.
-    pub(super) async fn round(&self, due: Due) -> Result<Round> {
-        let mut round = Round::default();
-        let (mut met, mut unread, mut from) = (BTreeSet::new(), 0, None);
+    pub(super) async fn round(&self, due: DueWork) -> Result<RoundResult> {
+        let mut round = RoundResult::default();
+        let (mut listed, mut damaged, mut from) = (BTreeSet::new(), 0, None);
         loop {
-            let page = directory::page(&self.client, from.as_ref()).await?;
-            met.extend(page.found.keys().cloned());
-            unread += page.unread;
-            round.add(self.work_on(page.found, due).await);
+            let page = read_page(&self.client, from.as_ref()).await?;
+            listed.extend(page.markers.keys().cloned());
+            damaged += page.damaged;
+            round.add(self.work_on_page(page.markers, due).await);
             match page.next {
                 Some(next) => from = Some(next),
                 None => break,
             }
         }
+        // What was remembered of partitions that left the directory is forgotten.
+        let is_listed =
+            |table: &String, key: &String| listed.contains(&(table.clone(), key.clone()));
         let memory = &mut *self.memory();
-        memory.unread_markers = unread;
-        memory.visits.retain(|partition, _| met.contains(partition));
-        memory.looked.retain(|[table, key, _], _| met.contains(&(table.clone(), key.clone())));
-        memory.failures.retain(|[table, key, _], _| met.contains(&(table.clone(), key.clone())));
+        memory.damaged_markers = damaged;
+        memory.visits.retain(|partition, _| listed.contains(partition));
+        memory.awaiting_second_look.retain(|[table, key, _], _| is_listed(table, key));
+        memory.failure_counts.retain(|[table, key, _], _| is_listed(table, key));
         Ok(round)
     }
 
-    async fn work_on(&self, mut found: Found, due: Due) -> Round {
-        let mut round = Round::default();
-        let mut closed = Vec::new();
-        found.retain(|partition, _| due == Due::Everything || self.is_worth_a_visit(partition));
-        let partitions = stream::iter(found).map(|((table, partition_key), markers)| async move {
-            self.work_on_partition(&table, &partition_key, &markers, due).await
-        });
+    async fn work_on_page(&self, mut markers: MarkersByPartition, due: DueWork) -> RoundResult {
+        let mut round = RoundResult::default();
+        let mut without_fence = Vec::new();
+        markers.retain(|partition, _| due == DueWork::All || self.is_visit_due(partition));
+        let partitions =
+            stream::iter(markers).map(|((table, partition_key), markers)| async move {
+                self.work_on_partition(&table, &partition_key, &markers, due).await
+            });
         let mut partitions = std::pin::pin!(partitions.buffer_unordered(self.concurrency));
         while let Some(worked) = partitions.next().await {
             match worked {
-                Ok((one, markers)) => {
-                    round.add(one);
-                    closed.extend(markers);
+                Ok((result, markers)) => {
+                    round.add(result);
+                    without_fence.extend(markers);
                 }
-                Err(error) => {
-                    self.memory().stats.failures += 1;
-                    round.fail(error);
-                }
+                Err(error) => self.report_failure(error, &mut round),
             }
         }
-        if let Err(error) = self.unmark(closed).await {
+        if let Err(error) = self.delete_markers(without_fence).await {
             round.fail(error);
         }
         round
     }
 
-    fn is_worth_a_visit(&self, partition: &(String, String)) -> bool {
+    fn is_visit_due(&self, partition: &(String, String)) -> bool {
         let memory = self.memory();
         let next = memory.visits.get(partition).and_then(|visit| visit.next);
         next.is_none_or(|next| next <= Instant::now())
     }
 
+    /// Does the work of one partition that is due. Returns PartitionKey and RowKey of each directory
+    /// marker that has no fence any more.
     async fn work_on_partition(
         &self,
         table: &str,
         partition_key: &str,
         markers: &[DirectoryMarker],
-        due: Due,
-    ) -> Result<(Round, Vec<(String, String)>)> {
+        due: DueWork,
+    ) -> Result<(RoundResult, Vec<(String, String)>)> {
         let partition = match Partition::read(&self.client, table, partition_key).await {
             Ok(partition) => partition,
-            // Nothing can be committed there any more.
+            // In a table that is gone nothing can be committed, so that its fences are gone for good.
             Err(error) if error.is_table_missing() => {
-                let gone = markers.iter().map(|m| (m.shard.clone(), m.row_key.clone()));
-                return Ok((Round::default(), gone.collect()));
+                let closed = markers.iter().map(|one| (one.shard.clone(), one.row_key.clone()));
+                return Ok((RoundResult::default(), closed.collect()));
             }
             Err(error) => return Err(error),
         };
-        let (mut round, mut visit) = (Round::default(), Visit::default());
+        let (mut round, mut visit) = (RoundResult::default(), PartitionVisit::default());
         visit.unknown =
-            partition.unknown + u64::try_from(partition.unread.len()).unwrap_or(u64::MAX);
+            partition.unknown + u64::try_from(partition.damaged_fences.len()).unwrap_or(u64::MAX);
         let rows = partition.dirty.iter().cloned();
-        let rows: Vec<_> = rows.filter(|aged| self.is_due(table, aged, due, &mut visit)).collect();
-        let passed = self.passes(table, rows).await;
-        self.settle(table, passed, &mut round, &mut visit).await;
-        self.claims(&partition, &mut round, &mut visit).await;
-        self.messages(&partition, due, &mut round, &mut visit).await;
+        let rows: Vec<_> = rows.filter(|row| self.is_due(table, row, due, &mut visit)).collect();
+        let outcomes = self.pass_all(table, rows).await;
+        self.record_passes(table, outcomes, &mut round, &mut visit).await;
+        self.resolve_claims(&partition, &mut round, &mut visit).await;
+        self.handle_messages(&partition, due, &mut round, &mut visit).await;
         let closed = self.close(&partition, markers).await?;
-        visit.again_in(self.client.outbox().options.lease);
+        visit.visit_in(self.outbox().options.lease);
         let key = (table.to_owned(), partition_key.to_owned());
         self.memory().visits.insert(key, visit);
         Ok((round, closed))
     }
 
-    /// Whether a row is worth a pass now.
-    fn is_due(&self, table: &str, aged: &Aged, due: Due, visit: &mut Visit) -> bool {
-        let options = &self.client.outbox().options;
-        let left = |least: Duration| least.saturating_sub(aged.age.unwrap_or_default());
-        let waits =
-            self.memory().looked.get(&row_texts(table, &aged.row)) == Some(&aged.row.etag());
-        let least = if waits { options.flight } else { options.grace };
-        if waits && !left(least).is_zero() {
+    /// Returns whether a dirty row is due for a pass, and counts it as open or waiting.
+    fn is_due(
+        &self,
+        table: &str,
+        row: &OutboxRow,
+        due: DueWork,
+        visit: &mut PartitionVisit,
+    ) -> bool {
+        let options = &self.outbox().options;
+        let etag_looked_at =
+            self.memory().awaiting_second_look.get(&row_texts(table, &row.row)).cloned();
+        let is_waiting = etag_looked_at == Some(row.row.etag());
+        let left = row.time_until(if is_waiting { options.flight } else { options.grace });
+        if is_waiting && !left.is_zero() {
             visit.waiting += 1;
         } else {
-            visit.meet(aged.age);
+            visit.add_open(row.age);
         }
-        let is_due = left(least).is_zero() || (!waits && due == Due::Everything);
+        let is_due = left.is_zero() || (!is_waiting && due == DueWork::All);
         if !is_due {
-            visit.again_in(left(least));
+            visit.visit_in(left);
         }
         is_due
     }
 
-    /// Takes note of what became of the rows of a partition, and removes what is done.
-    async fn settle(&self, table: &str, passed: Vec<Passed>, round: &mut Round, visit: &mut Visit) {
-        let mut done = Vec::new();
-        for passed in passed {
-            match passed {
-                Passed::Done(open) => done.push(open),
-                Passed::Waits(open, wrote) => {
-                    self.memory().looked.insert(row_texts(table, &open.row), open.row.etag());
-                    visit.leave(1);
-                    visit.waiting += 1;
-                    round.moved += u64::from(wrote);
+    /// Records how the passes over a partition's dirty rows ended, and deletes the finished rows.
+    async fn record_passes(
+        &self,
+        table: &str,
+        outcomes: Vec<PassOutcome>,
+        round: &mut RoundResult,
+        visit: &mut PartitionVisit,
+    ) {
+        let mut finished = Vec::new();
+        for outcome in outcomes {
+            match outcome {
+                PassOutcome::Finished(row) => finished.push(row),
+                PassOutcome::AwaitsSecondLook(row) => {
+                    let (place, etag) = (row_texts(table, &row.dirty.row), row.dirty.row.etag());
+                    self.memory().awaiting_second_look.insert(place, etag);
+                    visit.open_to_waiting();
+                    round.progressed += u64::from(row.has_written);
                 }
-                Passed::Claimed => visit.again_in(self.client.outbox().options.grace),
-                Passed::Raced => {
-                    self.memory().stats.retried += 1;
-                    round.raced += 1;
-                    visit.again_in(Duration::ZERO);
-                }
-                Passed::Unknown => {
-                    visit.leave(1);
-                    visit.unknown += 1;
-                }
-                Passed::Failed(aged, error) => {
-                    visit.again_in(Duration::ZERO);
-                    match self.failed(table, &aged, error).await {
-                        Ok(gone) => {
-                            visit.leave(u64::from(gone));
-                            round.moved += 1;
-                        }
-                        Err(error) => self.failed_for_now(error, round),
-                    }
+                // Its writer settles it soon, or the claim gets old enough to be resolved.
+                PassOutcome::Claimed => visit.visit_in(self.outbox().options.grace),
+                PassOutcome::UnknownType => visit.open_to_unknown(),
+                PassOutcome::Failed(row, error) => {
+                    self.handle_failure(table, &row, error, round, visit).await;
                 }
             }
         }
-        match self.remove(table, done).await {
+        match self.remove_dirty_rows(table, finished).await {
             Ok(removed) => {
-                self.memory().stats.applied += removed.gone;
-                visit.leave(removed.gone);
-                round.moved += removed.gone;
+                self.memory().stats.applied += removed.deleted;
+                visit.remove_open(removed.deleted);
+                round.progressed += removed.deleted;
                 round.raced += removed.raced;
             }
-            Err(error) => self.failed_for_now(error, round),
+            Err(error) => self.report_failure(error, round),
         }
     }
-
-    pub(super) fn failed_for_now(&self, error: Error, round: &mut Round) {
-        self.memory().stats.failures += 1;
-        round.fail(error);
-    }
-}
-
-/// Returns the texts of a row's address, by which the worker remembers the row.
-pub(super) fn row_texts(table: &str, row: &Row) -> RowTexts {
-    [table, row.partition_key(), row.row_key()].map(str::to_owned)
 }

@@ -1,47 +1,48 @@
-//! The worker: its options, what it remembers, and how it is run.
+//! The worker itself: its options, and what it remembers between two rounds.
 
 use std::{
     collections::BTreeMap,
     fmt,
     future::Future,
-    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use tokio::time::Instant;
+
 use super::{
-    handler::Context,
-    handler::Handlers,
-    queues,
-    round::{Due, Round},
-    stats::Visit,
-    stats::WorkerStats,
+    handler::{Context, Handlers},
+    stats::{PartitionVisit, WorkerStats},
 };
 use crate::{
     entity::{Message, TableEntity},
-    error::{BoxError, Result},
-    outbox::options::SERVER_LIMIT,
+    error::{BoxError, Error},
+    outbox::{options::SERVER_LIMIT, state::Outbox},
     queue::MessageQueue,
-    row::ETag,
-    store::backoff,
+    row::{ETag, Row},
+    store::Store,
     table::Client,
 };
-use futures_util::future::{Either, join, select};
-use tokio::time::Instant;
 
-/// Partitions that a worker works on at a time.
+/// Number of partitions that a worker works on at a time, unless it is told another.
 const CONCURRENCY: usize = 16;
 
-/// How long a handler has a message.
+/// Number of outbox rows of one partition that a worker works on at a time.
+pub(super) const ROWS: usize = 8;
+
+/// How long a handler may take for a message, unless the worker is told another time.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// How long a worker waits between two looks at the directory.
+/// How long a worker waits between two rounds, unless it is told another time.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Does what writers left to be done in other partitions.
+/// How long a queue's message of a type that this program does not know is left to others.
+pub(super) const SKIP: Duration = Duration::from_secs(60);
+
+/// Does the work in other partitions that writers left: copies, lists, messages, moves.
 ///
-/// It knows the types whose tables this client has opened, and those that are named with
-/// [`with`](Self::with). Work of others is left to the programs that know them.
+/// A worker knows the types whose tables its client has opened, and those that are named with
+/// [`with`](Self::with). It leaves work of other types to the programs that know them.
 ///
 /// ```
 /// use entable::prelude::*;
@@ -79,23 +80,70 @@ pub struct Worker {
     memory: Arc<Mutex<Memory>>,
 }
 
-/// Table, PartitionKey and RowKey of a row of the outbox, compared by exact text.
+/// Table, PartitionKey and RowKey of an outbox row, compared by exact text.
 pub(super) type RowTexts = [String; 3];
 
-/// What a worker remembers; nothing that is wrong without it.
+/// What a worker remembers. It saves work only: a worker that starts without it does nothing wrong.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// Rows that were worked on and wait for their second look, in which version.
-    pub(super) looked: BTreeMap<RowTexts, Option<ETag>>,
-    /// What partitions looked like when they were visited last.
-    pub(super) visits: BTreeMap<(String, String), Visit>,
-    /// Messages of queues that nobody here knows, and when they were met.
-    pub(super) unknown: BTreeMap<String, Instant>,
-    /// Rows of the directory that could not be read when it was looked at last.
-    pub(super) unread_markers: u64,
-    /// Failures for good, by row.
-    pub(super) failures: BTreeMap<RowTexts, (Option<ETag>, u32)>,
+    /// Rows whose work is done and that wait for their second look, with the ETag that was worked on.
+    pub(super) awaiting_second_look: BTreeMap<RowTexts, Option<ETag>>,
+    /// The last visit of each partition, by table and PartitionKey.
+    pub(super) visits: BTreeMap<(String, String), PartitionVisit>,
+    /// The ids of queue messages of unknown types, and when each was last received.
+    pub(super) unknown_messages: BTreeMap<String, Instant>,
+    /// The number of damaged directory markers in the last round.
+    pub(super) damaged_markers: u64,
+    /// The number of failures of each row that count towards the poison table, in that version.
+    pub(super) failure_counts: BTreeMap<RowTexts, (Option<ETag>, u32)>,
     pub(super) stats: WorkerStats,
+}
+
+/// Which open work a round takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DueWork {
+    /// All open work, however young.
+    All,
+    /// Open work older than the grace time, which its writer did not finish itself.
+    PastGrace,
+}
+
+/// How far a round came.
+#[derive(Debug, Default)]
+pub(super) struct RoundResult {
+    /// The number of pieces of work that came a step further.
+    pub(super) progressed: u64,
+    /// The number of pieces of work that another actor was first at.
+    pub(super) raced: u64,
+    /// The first failure that was not the work's own.
+    pub(super) failure: Option<Error>,
+}
+
+impl RoundResult {
+    /// Creates the result of a round that ended with a failure.
+    pub(super) fn failed(failure: Error) -> Self {
+        Self { failure: Some(failure), ..Self::default() }
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.progressed += other.progressed;
+        self.raced += other.raced;
+        self.failure = self.failure.take().or(other.failure);
+    }
+
+    /// Keeps a failure, unless an earlier one is kept.
+    pub(super) fn fail(&mut self, error: Error) {
+        self.failure.get_or_insert(error);
+    }
+}
+
+impl Memory {
+    /// Forgets unknown messages that were not received again for three minutes, and counts the rest.
+    pub(super) fn count_unknown_messages(&mut self) -> u64 {
+        // Each is hidden for `SKIP`: one that did not come back for longer was taken by others.
+        self.unknown_messages.retain(|_, received| received.elapsed() < SKIP * 3);
+        u64::try_from(self.unknown_messages.len()).unwrap_or(u64::MAX)
+    }
 }
 
 impl fmt::Debug for Worker {
@@ -105,7 +153,7 @@ impl fmt::Debug for Worker {
 }
 
 impl Client {
-    /// A worker for what writers left to be done in other partitions.
+    /// Creates a worker that does the work in other partitions that writers left.
     pub fn worker(&self) -> Worker {
         Worker {
             client: self.clone(),
@@ -120,43 +168,48 @@ impl Client {
 }
 
 impl Worker {
-    /// Makes a type known, for a worker that opens none of its tables.
+    /// Makes a type known to a worker whose client opens none of the type's tables.
     #[must_use]
     pub fn with<E: TableEntity>(self) -> Self {
-        self.client.outbox().meet(E::SCHEMA);
+        self.outbox().add_type(E::SCHEMA);
         self
     }
 
-    /// Partitions to work on at a time: 16 unless told.
+    /// Sets how many partitions the worker works on at a time: 16 by default, at least 1.
     #[must_use]
     pub fn concurrency(self, partitions: usize) -> Self {
         Self { concurrency: partitions.max(1), ..self }
     }
 
-    /// How long [`run`](Self::run) waits between two looks at the directory: 5 s unless told.
+    /// Sets how long [`run`](Self::run) waits between two rounds through the directory: 5 s by
+    /// default.
     #[must_use]
     pub fn interval(self, interval: Duration) -> Self {
         Self { interval, ..self }
     }
 
-    /// How long a handler may take for a message: it is dropped then, which counts as a failure, and
-    /// other workers may take the message. 60 s unless told.
+    /// Sets how long a handler may take for a message: 60 s by default. A handler that takes longer
+    /// is dropped, which counts as a failure, and other workers may take the message.
+    ///
+    /// The lease is at most the flight ([`OutboxOptions::flight`](crate::OutboxOptions::flight)) less
+    /// 30 s.
     #[must_use]
     pub fn lease(self, lease: Duration) -> Self {
-        // Nobody may have a message for longer than receipts stay.
-        let most = self.client.outbox().options.flight.saturating_sub(SERVER_LIMIT);
+        // Receipts stay for a flight. A handler that went on for longer could repeat an effect.
+        let most = self.outbox().options.flight.saturating_sub(SERVER_LIMIT);
         Self { lease: lease.min(most), ..self }
     }
 
-    /// The function that messages of a type are handed to.
+    /// Sets the handler for messages of the type `M`.
     ///
-    /// It is called at least once for each message, in no order, and maybe by several workers at
-    /// once; what it does inside [`Context::once`] takes place once.
+    /// The handler is called at least once for each message, in no order, and several workers may
+    /// call it at once. Its effects inside [`Context::once`] take place once.
     ///
-    /// An error that passes, itself or among its sources, does not count: throttling, the network, lost
-    /// races, lost answers; the message comes again, later each time. Any other error, a panic, or more
-    /// time than the [`lease`](Self::lease) counts; after some of these
-    /// ([`POISON_AFTER`](crate::OutboxOptions)) the message is put into the poison table.
+    /// An error that passes alone, itself or one of its sources, does not count: throttling, the
+    /// network, lost races, lost answers. The message comes again, later each time. Any other error, a
+    /// panic, or more time than the [`lease`](Self::lease) counts. After
+    /// [`poison_after`](crate::OutboxOptions::poison_after) such failures the message is put into the
+    /// poison table.
     #[must_use]
     pub fn on<M, F, T>(mut self, handler: F) -> Self
     where
@@ -168,76 +221,40 @@ impl Worker {
         self
     }
 
-    /// Hands over the messages of that queue as well, to the functions that are given to
-    /// [`on`](Self::on).
+    /// Adds a queue, whose messages are handed to the handlers of [`on`](Self::on) as well.
     ///
-    /// A message that was received more often than work is tried
-    /// ([`poison_after`](crate::OutboxOptions)) is put aside in the queue:
-    /// [`MessageQueue::poisoned`] lists those. One that no function is for waits.
+    /// A message that was received more than [`poison_after`](crate::OutboxOptions::poison_after) times
+    /// is put aside in the queue: [`MessageQueue::poisoned`] lists those. A message without a handler
+    /// waits for another program.
     #[must_use]
     pub fn queue(mut self, queue: &MessageQueue) -> Self {
         self.queues.push(queue.clone());
         self
     }
 
-    /// What was done so far, and what was open when it was looked at last.
+    /// Returns what was done so far, and what was open at the last look.
     pub fn stats(&self) -> WorkerStats {
         let memory = &mut *self.memory();
         let mut stats = memory.visits.values().fold(memory.stats.clone(), WorkerStats::with);
-        stats.unknown += queues::still_unknown(&mut memory.unknown) + memory.unread_markers;
+        stats.unknown += memory.count_unknown_messages() + memory.damaged_markers;
         stats
     }
 
+    /// Locks the worker's memory. The lock must not be held across an `await`.
     pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does all that can be done now, young work too, and returns.
-    ///
-    /// What is left then waits for its second look ([`waiting`](WorkerStats::waiting)), is of types
-    /// that this program does not know, or was put into the poison table. Rows elsewhere that wait
-    /// for a second look are as they should be already.
-    ///
-    /// # Errors
-    ///
-    /// The first failure of the backend that kept coming back, after everything else was done.
-    pub async fn drain(&self) -> Result<WorkerStats> {
-        self.client.wait_for_copies().await;
-        let mut attempt = 0;
-        loop {
-            let round = self.round(Due::Everything).await;
-            let mut round = round.unwrap_or_else(Round::failed);
-            round.add(self.drain_queues().await);
-            if round.moved > 0 {
-                attempt = 0;
-                continue;
-            }
-            match round.failure {
-                None if round.raced == 0 => return Ok(self.stats()),
-                Some(failure) if attempt >= backoff::ATTEMPTS => return Err(failure),
-                None if attempt >= backoff::ATTEMPTS => return Ok(self.stats()),
-                _ => backoff::wait(&self.client.store().random, attempt).await,
-            }
-            attempt += 1;
-        }
+    pub(super) fn outbox(&self) -> &Arc<Outbox> {
+        self.client.outbox()
     }
 
-    /// Works until `stop` is ready: a signal, a channel, a timer. What is under way then is dropped,
-    /// and done by the next worker.
-    ///
-    /// Failures of the backend are counted and tried again.
-    pub async fn run(&self, stop: impl Future<Output = ()>) {
-        let work = async {
-            loop {
-                if self.round(Due::Aged).await.is_err() {
-                    self.memory().stats.failures += 1;
-                }
-                tokio::time::sleep(self.interval).await;
-            }
-        };
-        let work = join(work, self.run_queues());
-        match select(pin!(stop), pin!(work)).await {
-            Either::Left(_) | Either::Right(_) => {}
-        }
+    pub(super) fn store(&self) -> &Store {
+        self.client.store()
     }
+}
+
+/// Returns the texts of a row's address, by which the worker remembers the row.
+pub(super) fn row_texts(table: &str, row: &Row) -> RowTexts {
+    [table, row.partition_key(), row.row_key()].map(str::to_owned)
 }

@@ -1,42 +1,44 @@
-//! What a worker counts.
+//! What a worker counts: in all, and in one visit of a partition.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What a worker has done since it was made, and what was open when it looked last.
+/// What a worker has done since it was made, and what was open when it last looked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkerStats {
-    /// Rows of work that were open when they were looked at last, without those that only wait for
-    /// their second look.
+    /// Number of outbox rows with open work at the last look, without those in
+    /// [`waiting`](Self::waiting).
     pub open: u64,
-    /// Rows whose work is done, and that wait until nobody can undo it any more.
+    /// Number of outbox rows whose work is done, and that stay until no delayed writer can undo it
+    /// (the second look).
     pub waiting: u64,
-    /// Rows of types or messages that this program does not know, and rows of the directory, and
-    /// fences, that are damaged: each holds up nothing but itself.
+    /// Number of outbox rows and messages of types that this program does not know, and of damaged
+    /// directory markers and fences. Each of them holds up nothing but itself.
     pub unknown: u64,
-    /// The age of the oldest row that was open.
+    /// The age of the oldest outbox row that was open.
     pub oldest: Option<Duration>,
-    /// Rows of work that are finished and gone.
+    /// Number of outbox rows and messages that were finished and deleted.
     pub applied: u64,
-    /// Rows elsewhere that were written or deleted.
+    /// Number of remote copies and lists that were written or deleted.
     pub written: u64,
-    /// Work that was begun again because another writer was first.
+    /// Number of times that work was begun again: another writer was first, or a handler failed.
     pub retried: u64,
-    /// Work that was put into the poison table.
+    /// Number of outbox rows and messages that were put into the poison table.
     pub poisoned: u64,
-    /// Requests that failed.
+    /// Number of failures that were not counted towards the poison table, such as failed requests.
     pub failures: u64,
-    /// Messages that were received from queues, each time that they were.
+    /// Number of messages that were received from queues. A message counts each time that it is
+    /// received.
     pub received: u64,
-    /// Partitions that left the directory.
+    /// Number of fences that were deleted from idle partitions.
     pub closed: u64,
 }
 
 impl WorkerStats {
-    /// The same with what a partition looked like.
-    pub(super) fn with(mut self, visit: &Visit) -> Self {
+    /// Adds what one partition looked like at its last visit.
+    pub(super) fn with(mut self, visit: &PartitionVisit) -> Self {
         self.open += visit.open;
         self.waiting += visit.waiting;
         self.unknown += visit.unknown;
@@ -45,9 +47,9 @@ impl WorkerStats {
     }
 }
 
-/// What a partition looked like when it was visited last, and when it is worth another visit.
+/// What a partition looked like when a worker last visited it, and when to visit it again.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Visit {
+pub(super) struct PartitionVisit {
     pub(super) open: u64,
     pub(super) waiting: u64,
     pub(super) unknown: u64,
@@ -55,20 +57,32 @@ pub(super) struct Visit {
     pub(super) next: Option<Instant>,
 }
 
-impl Visit {
-    /// A row that is open.
-    pub(super) fn meet(&mut self, age: Option<Duration>) {
+impl PartitionVisit {
+    /// Counts a row as open.
+    pub(super) fn add_open(&mut self, age: Option<Duration>) {
         self.open += 1;
         self.oldest = self.oldest.max(age);
     }
 
-    /// Some rows that are not open any more.
-    pub(super) fn leave(&mut self, rows: u64) {
+    /// Counts that many rows as no longer open.
+    pub(super) fn remove_open(&mut self, rows: u64) {
         self.open = self.open.saturating_sub(rows);
     }
 
-    /// Another visit is worth it by then.
-    pub(super) fn again_in(&mut self, wait: Duration) {
+    /// Counts an open row as one that this program does not know.
+    pub(super) fn open_to_unknown(&mut self) {
+        self.remove_open(1);
+        self.unknown += 1;
+    }
+
+    /// Counts an open row as one that waits for its second look.
+    pub(super) fn open_to_waiting(&mut self) {
+        self.remove_open(1);
+        self.waiting += 1;
+    }
+
+    /// Plans the next visit in `wait`, unless an earlier one is planned.
+    pub(super) fn visit_in(&mut self, wait: Duration) {
         let next = Instant::now() + wait;
         self.next = Some(self.next.map_or(next, |earlier| earlier.min(next)));
     }

@@ -1,0 +1,140 @@
+//! The one ladder for work that failed or ended: begin again, leave to others, try later, or count
+//! towards the poison table.
+
+use std::time::Duration;
+
+use super::{
+    failure::FAILURE_DELAY,
+    partition::OutboxRow,
+    state::{RoundResult, Worker},
+    stats::PartitionVisit,
+};
+use crate::error::{Error, Result, Retry};
+
+/// What a worker does about work that failed.
+#[derive(Debug)]
+pub(super) enum Remedy {
+    /// Begin again at once: another actor was first, or the write deadline passed.
+    BeginAgain,
+    /// Leave the work to programs that know its type.
+    LeaveToOthers,
+    /// Count the failure, which would come every time.
+    Count(Error),
+    /// Report the failure and try again in the next round, for ever.
+    TryLater(Error),
+}
+
+impl Remedy {
+    /// Returns what to do about an outbox row whose work failed.
+    pub(super) fn for_row(error: Error) -> Self {
+        // A row that changed or went away meanwhile is no failure of the work, although the kind
+        // `NotFound` fails every time for a message.
+        match error.lost_race() || error.is_contended() {
+            true => Self::BeginAgain,
+            false => Self::for_message(error),
+        }
+    }
+
+    /// Returns what to do about a message whose work failed.
+    pub(super) fn for_message(error: Error) -> Self {
+        if error.is_unrecognized_entity() {
+            return Self::LeaveToOthers;
+        }
+        match error.retry() {
+            Retry::Never => Self::Count(error),
+            // Throttling and lost connections must never put work aside, however often they come.
+            Retry::PassesAlone | Retry::Unclear => Self::TryLater(error),
+        }
+    }
+}
+
+/// How the work on a message ended.
+#[derive(Debug)]
+pub(super) enum MessageOutcome {
+    /// The message was deleted, or marked as done.
+    Done,
+    /// The handler failed, which counts towards the poison table.
+    Failed,
+    /// The handler failed for a reason that passes alone; the message waits that long.
+    Postponed(Error, Duration),
+    Poisoned,
+    /// This program does not know the message, or an entity that it moves.
+    Unknown,
+    /// Another worker has the message.
+    Raced,
+}
+
+impl Worker {
+    /// Counts a failure that is not the work's own, and keeps the first of a round for its caller.
+    pub(super) fn report_failure(&self, error: Error, round: &mut RoundResult) {
+        self.memory().stats.failures += 1;
+        round.fail(error);
+    }
+
+    /// Does what the failure of an outbox row's work asks for.
+    pub(super) async fn handle_failure(
+        &self,
+        table: &str,
+        row: &OutboxRow,
+        error: Error,
+        round: &mut RoundResult,
+        visit: &mut PartitionVisit,
+    ) {
+        match Remedy::for_row(error) {
+            Remedy::BeginAgain => {
+                self.memory().stats.retried += 1;
+                round.raced += 1;
+                visit.visit_in(Duration::ZERO);
+            }
+            Remedy::LeaveToOthers => visit.open_to_unknown(),
+            Remedy::Count(error) => {
+                visit.visit_in(Duration::ZERO);
+                match self.count_failure(table, row, &error).await {
+                    Ok(is_poisoned) => {
+                        visit.remove_open(u64::from(is_poisoned));
+                        round.progressed += 1;
+                    }
+                    Err(error) => self.report_failure(error, round),
+                }
+            }
+            Remedy::TryLater(error) => {
+                visit.visit_in(Duration::ZERO);
+                self.report_failure(error, round);
+            }
+        }
+    }
+
+    /// Counts how the work on a message ended.
+    pub(super) fn count_message(
+        &self,
+        outcome: Result<MessageOutcome>,
+        round: &mut RoundResult,
+        visit: &mut PartitionVisit,
+    ) {
+        match outcome {
+            Ok(MessageOutcome::Done) => {
+                self.memory().stats.applied += 1;
+                visit.remove_open(1);
+                round.progressed += 1;
+            }
+            Ok(MessageOutcome::Poisoned) => {
+                self.memory().stats.poisoned += 1;
+                visit.remove_open(1);
+                round.progressed += 1;
+            }
+            Ok(MessageOutcome::Failed) => {
+                self.memory().stats.retried += 1;
+                visit.visit_in(FAILURE_DELAY);
+                round.progressed += 1;
+            }
+            Ok(MessageOutcome::Postponed(error, wait)) => {
+                self.memory().stats.retried += 1;
+                visit.visit_in(wait);
+                self.report_failure(error, round);
+            }
+            Ok(MessageOutcome::Unknown) => visit.open_to_unknown(),
+            Ok(MessageOutcome::Raced) => round.raced += 1,
+            Err(error) => self.report_failure(error, round),
+        }
+    }
+}

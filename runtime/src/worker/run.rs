@@ -1,0 +1,65 @@
+//! Runs a worker: until nothing is left that can be done now, or until it is told to stop.
+
+use std::{future::Future, pin::pin};
+
+use futures_util::future::{Either, join, select};
+
+use super::{
+    state::{DueWork, RoundResult, Worker},
+    stats::WorkerStats,
+};
+use crate::{error::Result, store::backoff};
+
+impl Worker {
+    /// Does all work that can be done now, however young, and returns.
+    ///
+    /// Work that is left afterwards waits for its second look ([`waiting`](WorkerStats::waiting)), is
+    /// of types that this program does not know, or was put into the poison table. Copies that wait
+    /// for a second look have the right contents already.
+    ///
+    /// # Errors
+    ///
+    /// The first failure of the backend that kept coming back, after all other work was done.
+    pub async fn drain(&self) -> Result<WorkerStats> {
+        self.client.wait_for_copies().await;
+        let mut attempt = 0;
+        loop {
+            let round = self.round(DueWork::All).await;
+            let mut round = round.unwrap_or_else(RoundResult::failed);
+            round.add(self.drain_queues().await);
+            if round.progressed > 0 {
+                // Work that came further may make more work possible: attempts count anew.
+                attempt = 0;
+                continue;
+            }
+            match round.failure {
+                None if round.raced == 0 => return Ok(self.stats()),
+                Some(failure) if attempt >= backoff::ATTEMPTS => return Err(failure),
+                None if attempt >= backoff::ATTEMPTS => return Ok(self.stats()),
+                _ => backoff::wait(&self.store().random, attempt).await,
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Works until `stop` is ready: a signal, a channel, a timer. Work that is under way then is
+    /// dropped, and done by the next worker.
+    ///
+    /// Failures of the backend are counted in [`stats`](Self::stats), and the work is tried again.
+    pub async fn run(&self, stop: impl Future<Output = ()>) {
+        let rounds = async {
+            loop {
+                if self.round(DueWork::PastGrace).await.is_err() {
+                    self.memory().stats.failures += 1;
+                }
+                tokio::time::sleep(self.interval).await;
+            }
+        };
+        let work = join(rounds, self.run_queues());
+        // Each step is safe to drop: rows are written under conditions, and the outbox rows stay
+        // until their work is done.
+        match select(pin!(stop), pin!(work)).await {
+            Either::Left(_) | Either::Right(_) => {}
+        }
+    }
+}
