@@ -59,6 +59,7 @@ impl Background {
         let state = self.state.clone();
         let task = runtime.spawn(async move {
             let done = work.await;
+            // Work in the background must not compete with writes that callers wait for.
             if done.as_ref().is_err_and(Error::is_throttled) {
                 state.pause();
             }
@@ -72,6 +73,7 @@ impl Background {
 
     /// Counts one more task, if there is room for it.
     fn admit(&self, most: usize) -> Option<(Running, Handle)> {
+        // Without a runtime of tokio nothing can be spawned.
         let runtime = Handle::try_current().ok()?;
         if self.state.is_paused() {
             return None;

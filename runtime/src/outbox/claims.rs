@@ -84,6 +84,7 @@ impl Claims {
             );
             return Err(Error::new(ErrorKind::TooLarge, message).in_table(table));
         }
+        // Two entities of one transaction cannot both have a key: it is refused before anything is written.
         for (position, wanted) in wanted_keys.iter().enumerate() {
             let mut earlier = wanted_keys.iter().take(position);
             if let Some(earlier) = earlier.find(|earlier| earlier.address == wanted.address) {
@@ -109,6 +110,7 @@ impl Claims {
         match claims.reserve_all(outbox, fast_path).await {
             Ok(()) => Ok(Some(claims)),
             Err(error) => {
+                // The transaction was not sent, so that it certainly does not come.
                 claims.release(outbox, true).await;
                 Err(error)
             }
@@ -236,6 +238,7 @@ impl Claims {
         found: &Row,
         from: Option<&RowAddress>,
     ) -> Result<Row> {
+        // `None` stands for the entity's own copy, as `decide` says.
         let is_own = from.is_none_or(|from| from.at().is_same_row(self.primary_of(wanted)));
         // An encrypted copy is replaced as a whole, since what it holds cannot be merged into.
         if is_own && !wanted.kinds.schema.sealed {

@@ -124,6 +124,8 @@ async fn try_once(
     )
     .await?;
     let lists = read_lists(outbox, table, &effects).await?;
+    // The remote copies are read before the commit. What is written after it under these ETags cannot
+    // overwrite a newer version of the primary.
     let mut outbox_plan = OutboxPlan::prepare(outbox, table, &effects, extra_rows).await;
     if outbox_plan.needs_claims() {
         // Checked before anything is reserved for a transaction that is too large.
@@ -132,6 +134,7 @@ async fn try_once(
     }
     let claims = match outbox_plan.claim(outbox).await {
         Ok(claims) => claims,
+        // Another write of this entity has reserved the key. It may be over at the next attempt.
         Err(error) if error.is_contended() => return Ok(Attempt::Busy(error)),
         Err(error) => {
             return Err(match outbox_plan.verb_at_fault(&effects, &error) {
@@ -142,6 +145,8 @@ async fn try_once(
     };
     let plan = PlannedChanges { table, changes, effects: &effects, lists: &lists };
     let committed = plan.send(outbox, outbox_plan, claims.as_ref()).await;
+    // What was reserved for a transaction that did not come is given back at once: until then, others
+    // get a violation.
     if let (Some(claims), Ok(None) | Err(_)) = (&claims, &committed) {
         claims.release(outbox, committed.as_ref().err().is_none_or(Error::is_outcome_known)).await;
     }
@@ -185,11 +190,13 @@ impl PlannedChanges<'_> {
                 FailureCause::OccupiedKey(verb, family, copy) => {
                     let Some(effect) = effects.get(verb) else { return Err(failure) };
                     let occupied = OccupiedCopy { table, copy, family, effect };
+                    // The store says only that a row is there. Reading it tells whose it is.
                     let Some(error) = occupied.violation(outbox).await? else { return Ok(None) };
                     let code = failure.service_code().cloned();
                     let error = error.at_operation(verb);
                     return Err(code.into_iter().fold(error, Error::with_code));
                 }
+                // The retries below end: each copy is left out once, and each dirty row is merged once.
                 FailureCause::MissingCopy(row_key) if missing.insert(row_key.clone()) => {}
                 FailureCause::OutboxRow(role) if outbox_plan.prepare_retry(outbox, role) => {}
                 FailureCause::MissingCopy(_) | FailureCause::OutboxRow(_) | FailureCause::Other => {
@@ -214,6 +221,7 @@ async fn effect(
         Change::OnCurrent(verb) => verb,
     };
     let (partition_key, row_key) = verb.keys();
+    // Read anew at each attempt: the effect depends on the primary that it was derived from.
     let read = Read { table, partition_key, row_key, select: None };
     let row = outbox.store.read_as(read, Reading::Typed(verb.schema())).await?;
     let effect = verb.effect(row.as_ref());
@@ -297,12 +305,14 @@ impl<'t> FailureCause<'t> {
     fn of(error: &Error, transaction: &'t TransactionPlan, changes: &[Change]) -> Self {
         let at = match error.failed_index() {
             Some(at) => at,
+            // A transaction of one operation is sent as a single request, whose error has no position.
             None if transaction.planned().len() == 1 => 0,
             None => return Self::Other,
         };
         let Some(failed) = transaction.planned().get(at) else { return Self::Other };
         if error.is_too_large() {
             return match (failed.role, transaction.verb_at(at)) {
+                // A dirty row grows with each merge until its primary's work is done.
                 (Role::Dirty(_), _) => Self::WorkersBehind,
                 (_, Some(verb)) => Self::Caller(verb),
                 (_, None) => Self::Other,
@@ -312,12 +322,14 @@ impl<'t> FailureCause<'t> {
         match failed.role {
             Role::Primary(verb) => {
                 let reads_again = changes.get(verb).is_some_and(Change::reads_again);
+                // A verb of the caller's own ETag must report that the ETag is old. Others are planned again.
                 if raced && reads_again { Self::Race } else { Self::Caller(verb) }
             }
             Role::NewCopy(verb, family) if error.is_conflict() => {
                 Self::OccupiedKey(verb, family, failed.operation.row())
             }
             Role::NewCopy(verb, _) => Self::Caller(verb),
+            // An index that is being built, or a copy that was repaired away: nothing is left to delete.
             Role::OldCopy if error.is_not_found() && raced => {
                 Self::MissingCopy(failed.operation.row().row_key().to_owned())
             }

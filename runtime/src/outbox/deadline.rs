@@ -1,5 +1,5 @@
-//! The one bound on time that anything depends on, enforced by each client on itself: rows
-//! elsewhere are written soon after their primary was read, or not at all.
+//! The deadline of remote writes, which each client enforces on itself: a remote copy is written within
+//! a flight of the read or commit of its primary, or not at all. No other rule depends on time.
 
 use std::{future::Future, time::Duration};
 

@@ -59,6 +59,7 @@ impl FastPath {
         let mut entities = Vec::new();
         for dirty in dirty {
             let copies = dirty.copy_changes.iter().map(|change| read_old_copy(outbox, change));
+            // A copy that cannot be read must not fail the write: a worker does the work then.
             let copies = try_join_all(copies).await.ok();
             entities.push(EntityWork { dirty, copies, primary_etag: None, dirty_etag: None });
         }
@@ -165,6 +166,7 @@ impl FastPath {
             self.read_again(&outbox).await?;
         }
         let (settled, failure) = self.finish_lists(&outbox).await;
+        // The lists go first, since a dirty row may be deleted only after everything that it names.
         for entity in &self.entities {
             self.finish_entity(&outbox, entity, &settled).await?;
         }
@@ -203,6 +205,7 @@ impl FastPath {
                     settled.push(membership)
                 }
                 Some(Ok(_)) => {}
+                // Writers of one list meet often, so that one more attempt is worth it.
                 Some(Err(error)) if error.lost_race() => {
                     late.entry(address).or_default().push((dirty, membership));
                 }
@@ -280,6 +283,7 @@ impl FastPath {
             match plan_step(*kinds, owner, found, wanted, |_, _, _| Ok(false))? {
                 CopyStep::Write(operation) => (operation, true),
                 CopyStep::Delete(operation) => (operation, false),
+                // Nothing was written, which proves nothing about delayed writers.
                 CopyStep::Keep | CopyStep::NotOurs => return Ok(false),
                 CopyStep::Claimed | CopyStep::Occupied => return Err(left_to_worker()),
             };

@@ -34,7 +34,10 @@ pub(crate) async fn write_again(
     // Only one of the writers that meet at a list can win: those of one client take turns.
     let _lock = outbox.list_locks.lock(address).await;
     let written = backoff::retry(&outbox.store.random, ATTEMPTS, || async {
+        // A new deadline at each attempt, since list and primaries are read again.
         let deadline = WriteDeadline::start(&outbox.options);
+        // The list is read before the primaries. In the other order, a list that was written in between from
+        // a newer primary would be overwritten.
         let lists = find_lists(&outbox.store, vec![address.clone()]).await;
         if let Some(Err(error)) = lists.get(address) {
             return Err(error.clone());

@@ -55,6 +55,7 @@ impl MoveJob<'_> {
     }
 
     async fn run_once(&self) -> Result<Attempt<MoveOutcome>> {
+        // One deadline for both writes: it starts before the source is read.
         let deadline = WriteDeadline::start(&self.outbox.options);
         let moved = Attempt::Done(MoveOutcome::Moved);
         let Some(source) = self.read_source().await? else { return Ok(moved) };
@@ -144,6 +145,7 @@ impl MoveJob<'_> {
         let Err(error) = self.commit(deadline, to_table, effect, &extra_rows).await else {
             return Ok(());
         };
+        // Throttling, lost answers and the like say nothing about the target: the move is tried again.
         if !error.ends_move() {
             return Err(TargetError::Failed(error));
         }

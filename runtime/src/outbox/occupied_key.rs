@@ -77,6 +77,7 @@ impl OccupiedKey<'_> {
                 },
             );
         }
+        // The owners were read after this row, so that the ETag proves that the row is still nobody's.
         let seen = Condition::for_etag(found.etag());
         let delete = Operation::delete(found.partition_key(), found.row_key(), seen)?;
         Ok(OccupiedKeyAction::Remove(delete))
@@ -94,6 +95,7 @@ impl OccupiedKey<'_> {
     async fn derives_key(&self, holder: RowAt<'_>) -> Result<bool> {
         match derived_copy(&self.outbox.store, holder, self.kinds.schema, self.address).await {
             Ok(copy) => Ok(copy.is_some()),
+            // Deleting its copy could give the key to two entities.
             Err(error) if error.is_decode() || error.is_unrecognized_entity() => Ok(true),
             Err(error) => Err(error),
         }

@@ -54,6 +54,7 @@ impl<'n> OutboxPlan<'n> {
         let dirty = dirty_rows_of(effects, table);
         if !dirty.is_empty() {
             let schemas = effects.iter().filter_map(|effect| effect.schema);
+            // A worker of this client must be able to do the work that is recorded here.
             schemas.for_each(|schema| outbox.add_type(schema));
         }
         Self {
@@ -100,15 +101,19 @@ impl<'n> OutboxPlan<'n> {
         transaction: &mut TransactionPlan,
         claims: Option<&Claims>,
     ) -> Result<()> {
+        // Checked before the commit: a list that this client cannot write would wait for ever.
         self.fast_path.check_lists(outbox).await?;
         if let Some(deletion) = claims.map(|claims| claims.deletion(outbox)).transpose()?.flatten()
         {
+            // A claim that was marked dead meanwhile has another ETag, and fails the transaction.
             transaction.push_framework_row(Role::Claim, deletion);
         }
         let mut partition_key = None;
         for (position, dirty) in self.fast_path.dirty().enumerate() {
             let may_exist = self.existing_dirty_rows.contains(&position)
                 || !outbox.guards.holds(Guard::DirtyInserted);
+            // Inserted, if possible: a dirty row that is new names only the work of this transaction, so that
+            // the fast path may delete it.
             transaction.push_framework_row(Role::Dirty(position), dirty.insert(may_exist)?);
             partition_key = Some(dirty.partition_key.clone());
         }
@@ -166,6 +171,7 @@ impl<'n> OutboxPlan<'n> {
         let etags: Vec<_> =
             dirty.map(|dirty| (etag(&dirty.primary), etag(&dirty.row_key()))).collect();
         for (position, (primary_etag, dirty_etag)) in etags.into_iter().enumerate() {
+            // A dirty row that was there before names work that this writer does not do.
             let dirty_etag = dirty_etag.filter(|_| !self.existing_dirty_rows.contains(&position));
             self.fast_path.set_committed(position, primary_etag, dirty_etag);
         }

@@ -52,6 +52,7 @@ pub(crate) async fn register_all(outbox: &Outbox, partitions: Vec<(String, Strin
         let fence = insert_fence(outbox, &table, &key, &slot).await.ok()?;
         Some((table, fence, slot))
     });
+    // A fence is in its own partition, so that each is one request; markers of a shard share one.
     let fences = fences.buffer_unordered(FENCES_AT_ONCE).filter_map(std::future::ready);
     let mut shards: BTreeMap<String, Vec<PendingRegistration>> = BTreeMap::new();
     for pending in fences.collect::<Vec<_>>().await {

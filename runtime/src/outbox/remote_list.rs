@@ -53,6 +53,7 @@ pub(crate) async fn write_lists(
     for membership in memberships {
         let delta = deltas.entry(membership.address.list_address()).or_default();
         delta.form = IdForm::KeyArrays;
+        // All changes of one list go into one write: two writes would race with each other.
         let side = if membership.is_wanted { &mut delta.add } else { &mut delta.remove };
         side.push(membership.entry.clone());
     }
@@ -96,6 +97,8 @@ impl FoundList {
         let ids: HashSet<&String> = self.ids().iter().collect();
         let is_right = delta.add.iter().all(|id| ids.contains(id))
             && !delta.remove.iter().any(|id| ids.contains(id));
+        // Entries have no version. A list that is right is written once more, to stop whoever read it
+        // before. A removal needs no such write: it waits for the second look.
         if is_right && (!rewrite_unchanged || delta.add.is_empty()) {
             return Ok(ListWrite::Unchanged);
         }
@@ -140,6 +143,7 @@ async fn write_blob(
     let name = list_blob_path(&address.table, &address.partition_key, &address.row_key)?;
     let ids = list.map(|list| &*list.ids).unwrap_or_default();
     let text = list_text_after(address, ids, delta, outbox.store.random.id())?;
+    // The blob's version is the condition of its write, as the ETag is that of a row's.
     let seen = match outbox.guards.holds(Guard::DestinationVersion) {
         true => list.map(|list| list.version.clone()),
         false => blobs.read(&name).await?.map(|blob| blob.version),

@@ -45,10 +45,12 @@ async fn resolve_once(
     id: &str,
     key: &ClaimedKey,
 ) -> Result<Attempt<()>> {
+    // The deadline starts before the owner is read, as for every remote write.
     let deadline = WriteDeadline::start(&outbox.options);
     // A table that does not exist holds no reservation.
     let found = outbox.store.row_or_no_table(key.address.at()).await?;
     let Some(found) = found else { return Ok(Attempt::Done(())) };
+    // The claim was settled meanwhile, or another claim has the row.
     if reserving_claim(&found)? != Some(id) {
         return Ok(Attempt::Done(()));
     }

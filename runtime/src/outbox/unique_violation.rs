@@ -104,6 +104,7 @@ impl OccupiedCopy<'_> {
             // Another writer was first with this very entity: the verb has to be planned again.
             Some(Ok(true)) if self.is_own(&row_key) => return Ok(None),
             Some(Ok(true)) => return Ok(Some(Holder::Entity(partition_key, row_key))),
+            // A primary that cannot be read may hold the key.
             Some(Err(_)) => return Ok(Some(describe(found))),
             Some(Ok(false)) | None => {}
         }

@@ -19,6 +19,7 @@ pub(crate) async fn derived(
     primary: &Row,
 ) -> Result<Option<EntityRows>> {
     let plain = store.opened(table, primary.clone(), schema).await?;
+    // Tokens are made with the client's index key, which a type without them does not need.
     let tokens = store.tokens_of(schema).await?;
     schema.derive(&plain, &tokens)?.into_known_rows(schema)
 }
@@ -47,6 +48,7 @@ pub(crate) async fn derived_copy(
     address: &CopyAddress,
 ) -> Result<Option<DerivedCopy>> {
     let Some(row) = store.row_or_no_table(primary).await? else { return Ok(None) };
+    // Without an ETag the copy could not say which version it was derived from.
     let Some(version) = row.etag() else { return Ok(None) };
     let rows = derived(store, primary.table, schema, &row).await?;
     let copies = rows.into_iter().flat_map(|rows| rows.remote_copies);

@@ -35,6 +35,7 @@ pub(crate) type Lists = BTreeMap<ListAddress, Result<FoundList>>;
 
 /// Reads the lists at some addresses, each once.
 pub(crate) async fn find_lists(store: &Store, mut addresses: Vec<ListAddress>) -> Lists {
+    // Many memberships name one list: each list is read once.
     addresses.sort();
     addresses.dedup();
     let found = stream::iter(addresses).map(|address| async move {
@@ -136,6 +137,7 @@ pub(crate) async fn read_list_of(
 ) -> Result<Option<StoredList>> {
     let head = RowAt::new(table, partition_key, row_key);
     let Some(mut row) = store.row(head).await? else { return Ok(None) };
+    // Not `backoff::retry`: the head that ends an attempt begins the next, which saves its read.
     for attempt in 0..backoff::ATTEMPTS {
         let mut list = StoredList::from_head(row, of)?;
         if list.spills() == 0 {
@@ -146,6 +148,7 @@ pub(crate) async fn read_list_of(
         for spill in scan_all(store, table, &keys.filter()).await? {
             list.extend(&spill)?;
         }
+        // Spill rows have no version of the list. If the head is as it was, they belong to it.
         match store.row(head).await? {
             Some(again) if again.etag() == list.head().etag() => return Ok(Some(list)),
             Some(again) => row = again,
@@ -157,6 +160,7 @@ pub(crate) async fn read_list_of(
     Err(Error::new(ErrorKind::Contended, message).in_table(table).at_keys(partition_key, row_key))
 }
 
+/// Reads all rows that match a filter.
 async fn scan_all(store: &Store, table: &str, filter: &Filter) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     let mut from = None;

@@ -129,6 +129,7 @@ impl Store {
         let mut batch = Batch::new(table);
         for operation in operations {
             let pushed = batch.push(operation);
+            // The caller of a single write knows no position of an operation.
             pushed.map_err(|e| if is_single { e.without_operation() } else { e })?;
         }
         if batch.is_empty() { Ok(Vec::new()) } else { self.apply(&batch).await }
@@ -137,6 +138,7 @@ impl Store {
     /// Writes rows of the library's own, which are never sealed.
     pub(crate) async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
         let written = self.backend.apply(batch).await.map_err(|error| {
+            // An error without a position is about the first operation, or all of them.
             let failed = batch.operations().get(error.failed_index().unwrap_or(0));
             let error = error.in_table(batch.table());
             match failed {
@@ -144,6 +146,8 @@ impl Store {
                 None => error,
             }
         })?;
+        // A backend of the user may answer less than it was asked: an answer must not be taken for another
+        // operation's.
         if written.len() == batch.len() {
             return Ok(written);
         }

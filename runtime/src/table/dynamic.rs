@@ -1,5 +1,7 @@
 //! A table without an entity type: rows are read and written as bags of properties.
 
+use std::sync::{Mutex, PoisonError};
+
 use super::{
     bulk::Bulk,
     client::Client,
@@ -20,7 +22,7 @@ use crate::{
 use crate::{
     query::{build::Query, decode::at, request::Request},
     store::{
-        backoff,
+        backoff::{self, Attempt},
         sealing::{open::Reading, plan::Placed},
     },
 };
@@ -256,26 +258,27 @@ impl DynamicTable {
         &self,
         partition_key: &str,
         row_key: &str,
-        mut change: impl FnMut(&mut DynamicEntity) -> Result<(), BoxError>,
+        change: impl FnMut(&mut DynamicEntity) -> Result<(), BoxError>,
     ) -> Result<Stored<DynamicEntity>> {
         let place = |error: Error| error.in_table(&self.name).at_keys(partition_key, row_key);
-        for attempt in 0..backoff::ATTEMPTS {
+        // Only one attempt runs at a time: the lock never waits.
+        let change = Mutex::new(change);
+        let updated = backoff::retry(&self.client.store().random, backoff::ATTEMPTS, || async {
             let Some(mut stored) = self.get(partition_key, row_key).await? else {
                 let message = "there is no such entity";
                 return Err(place(Error::service(ServiceCode::ResourceNotFound, message)));
             };
-            change(&mut stored).map_err(|reason| {
+            let changed = change.lock().unwrap_or_else(PoisonError::into_inner)(&mut stored);
+            changed.map_err(|reason| {
                 let message = format!("the change of the entity was not accepted: {reason}");
                 place(Error::new(ErrorKind::Rejected, message).with_source(reason))
             })?;
             match self.patch(&stored).await {
-                Err(error) if error.is_precondition_failed() => {
-                    backoff::wait(&self.client.store().random, attempt).await
-                }
-                other => return other,
+                Err(error) if error.is_precondition_failed() => Ok(Attempt::Raced),
+                patched => patched.map(Attempt::Done),
             }
-        }
-        Err(place(backoff::contended()))
+        });
+        updated.await?.ok_or_else(|| place(backoff::contended()))
     }
 
     /// Deletes the entity with these keys under the given condition.

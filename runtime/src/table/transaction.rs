@@ -246,9 +246,10 @@ impl Transaction {
         for message in &self.messages {
             extra_rows.operations.push(insert_message(message, &partition_key)?);
         }
-        let has_receipt = self.client.outbox().guards.holds(Guard::Receipt);
-        if let Some(id) = self.effect_of.as_ref().filter(|_| has_receipt) {
-            extra_rows.operations.push(insert_receipt(&partition_key, id)?);
+        if let Some(id) = &self.effect_of {
+            let receipt = insert_receipt(&partition_key, id)?;
+            let receipt = self.client.outbox().guards.keep(Guard::Receipt, receipt);
+            extra_rows.operations.extend(receipt);
         }
         extra_rows.partition_key = partition_key;
         Ok(extra_rows)

@@ -2,11 +2,11 @@
 //! index.
 
 use super::typed::Table;
-use crate::store::backoff;
 use crate::{
     backend::BoxFuture,
     entity::{Point, Stored, TableEntity},
     error::{BoxError, Error, ErrorKind, Result},
+    store::backoff::{self, Attempt},
 };
 
 /// A target of [`Table::transfer`], which takes entities that leave their table.
@@ -75,22 +75,24 @@ impl<E: TableEntity> Table<E> {
     /// Fails with `is_rejected` if the target failed, with its error as the source, and with
     /// `is_contended` if the entity kept changing.
     pub async fn transfer(&self, point: Point<E>, target: &impl Target<E>) -> Result<bool> {
-        for attempt in 0..backoff::ATTEMPTS {
-            let Some(entity) = self.get(point.clone()).await? else { return Ok(false) };
-            target.put(&entity).await.map_err(|cause| {
-                let message = format!("the entity was not put into the target: {cause}");
-                Error::new(ErrorKind::Rejected, message).with_source(cause).in_table(&self.name)
-            })?;
-            match self.delete(&entity).await {
-                Ok(()) => return Ok(true),
-                // The entity changed after it was put: put it again.
-                Err(error) if error.is_precondition_failed() => {}
-                // Another worker has transferred it.
-                Err(error) if error.lost_race() => return Ok(false),
-                Err(error) => return Err(error),
-            }
-            backoff::wait(&self.client.store().random, attempt).await;
-        }
-        Err(backoff::contended().in_table(&self.name))
+        let transferred =
+            backoff::retry(&self.client.store().random, backoff::ATTEMPTS, || async {
+                let Some(entity) = self.get(point.clone()).await? else {
+                    return Ok(Attempt::Done(false));
+                };
+                target.put(&entity).await.map_err(|cause| {
+                    let message = format!("the entity was not put into the target: {cause}");
+                    Error::new(ErrorKind::Rejected, message).with_source(cause).in_table(&self.name)
+                })?;
+                match self.delete(&entity).await {
+                    Ok(()) => Ok(Attempt::Done(true)),
+                    // The entity changed after it was put: put it again.
+                    Err(error) if error.is_precondition_failed() => Ok(Attempt::Raced),
+                    // Another worker has transferred it.
+                    Err(error) if error.lost_race() => Ok(Attempt::Done(false)),
+                    Err(error) => Err(error),
+                }
+            });
+        transferred.await?.ok_or_else(|| backoff::contended().in_table(&self.name))
     }
 }

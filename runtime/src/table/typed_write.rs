@@ -3,6 +3,8 @@
 //! An entity without copies and lists costs one request. With them, every verb sends one entity
 //! group transaction, and reads the primary entity first if its old rows are not known.
 
+use std::sync::{Mutex, PoisonError};
+
 use super::typed::Table;
 use crate::{
     batch::Written,
@@ -10,6 +12,7 @@ use crate::{
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
     outbox::commit::{Committed, Outcome, commit, resolve_change},
     plan::{self, Unresolved},
+    store::backoff::{self, Attempt},
 };
 
 impl<E: TableEntity> Table<E> {
@@ -149,19 +152,21 @@ impl<E: TableEntity> Table<E> {
         row_key: &str,
         change: &mut impl FnMut(&mut E) -> Result<(), BoxError>,
     ) -> Result<Stored<E>> {
-        for attempt in 0..crate::store::backoff::ATTEMPTS {
+        // Only one attempt runs at a time: the lock never waits.
+        let change = Mutex::new(change);
+        let updated = backoff::retry(&self.client.store().random, backoff::ATTEMPTS, || async {
             let Some(mut stored) = self.read_primary(partition_key, row_key).await? else {
                 return Err(self.missing(partition_key, row_key));
             };
-            change(&mut stored).map_err(|reason| self.rejected(&stored, reason))?;
+            let changed = change.lock().unwrap_or_else(PoisonError::into_inner)(&mut stored);
+            changed.map_err(|reason| self.rejected(&stored, reason))?;
             match self.replace(&stored).await {
-                Err(error) if error.is_precondition_failed() => {
-                    crate::store::backoff::wait(&self.client.store().random, attempt).await
-                }
-                other => return other,
+                Err(error) if error.is_precondition_failed() => Ok(Attempt::Raced),
+                replaced => replaced.map(Attempt::Done),
             }
-        }
-        Err(crate::store::backoff::contended().in_table(&self.name).at_keys(partition_key, row_key))
+        });
+        let contended = || backoff::contended().in_table(&self.name);
+        updated.await?.ok_or_else(|| contended().at_keys(partition_key, row_key))
     }
 
     /// Deletes the entity under the ETag that was read, with its copies and list entries.

@@ -17,7 +17,7 @@ use crate::{
     row::ETag,
 };
 
-/// What became of a claim.
+/// The result of an attempt to resolve a claim.
 enum ClaimOutcome {
     /// Its writer may still be at work, for that long.
     Young(Duration),
@@ -85,6 +85,7 @@ impl Worker {
         let is_second_look = wait.is_zero() || !outbox.guards.holds(Guard::ClaimSecondLook);
         let place = row_texts(table, &row.row);
         let was_resolved = self.memory().awaiting_second_look.get(&place) == Some(&version);
+        // Resolving it again before then would find nothing new.
         if was_resolved && !is_second_look {
             return Ok(ClaimOutcome::AwaitsSecondLook(wait, version));
         }

@@ -53,6 +53,7 @@ pub(super) async fn read_page(
 impl Worker {
     /// Deletes directory markers, given by PartitionKey and RowKey, in transactions of 100.
     pub(super) async fn delete_markers(&self, markers: Vec<(String, String)>) -> Result<()> {
+        // A shard is one partition of the directory, and a transaction stays in one partition.
         let mut shards: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (shard, row_key) in markers {
             shards.entry(shard).or_default().push(row_key);

@@ -21,6 +21,7 @@ impl HandlerFailure {
     /// Classifies the error of a handler. A handler may wrap an error of this library, so that every
     /// source of the error is asked whether it passes.
     pub(super) fn of(error: BoxError) -> Self {
+        // A handler that fails because the service throttles must never lose its message.
         if !causes(&*error).any(is_passing) {
             return Self::Counted(error.to_string());
         }
@@ -87,6 +88,7 @@ pub(super) fn back_off(tries: i32, random: u64, asked: Option<Duration>) -> Dura
     let doublings = u32::try_from(tries).unwrap_or(0).min(MAX_DOUBLINGS);
     let bound = FIRST_WAIT.saturating_mul(1 << doublings).min(LONGEST_WAIT);
     let half = bound / 2;
+    // Random, so that messages that failed together do not come back together.
     let jitter = half.mul_f64(f64::from(u16::try_from(random & 0xffff).unwrap_or(0)) / 65_536.0);
     (half + jitter).max(asked.unwrap_or_default())
 }

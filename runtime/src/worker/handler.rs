@@ -46,6 +46,7 @@ impl Handlers {
             Ok(message) => handler(context, message).boxed(),
             Err(cause) => {
                 let text = format!("the message cannot be read: {cause}");
+                // A message that cannot be read counts as a failure of its handler.
                 std::future::ready(Err(text.into())).boxed()
             }
         };
@@ -53,12 +54,12 @@ impl Handlers {
     }
 
     /// Returns whether there is a handler for the message in its version.
-    pub(super) fn know(&self, message: &StoredMessage) -> bool {
-        self.know_type(&message.name, u32::try_from(message.version).unwrap_or(u32::MAX))
+    pub(super) fn has_handler_for(&self, message: &StoredMessage) -> bool {
+        self.has_handler(&message.name, u32::try_from(message.version).unwrap_or(u32::MAX))
     }
 
     /// Returns whether there is a handler for messages of that name, in that version or a later one.
-    pub(super) fn know_type(&self, name: &str, version: u32) -> bool {
+    pub(super) fn has_handler(&self, name: &str, version: u32) -> bool {
         self.0.get(name).is_some_and(|handler| version <= handler.version)
     }
 

@@ -102,7 +102,7 @@ impl Worker {
             visit.add_open(row.age);
             return true;
         }
-        if !self.handlers.know(message) && !self.knows_entity_of_move(message) {
+        if !self.handlers.has_handler_for(message) && !self.knows_entity_of_move(message) {
             visit.unknown += 1;
             return false;
         }
@@ -133,13 +133,13 @@ impl Worker {
             return Ok(MessageOutcome::Poisoned);
         }
         let now = date.unwrap_or_else(|| self.outbox().clock.now());
-        let Some(handle) =
+        let Some(lease_etag) =
             self.write_leased(table, message.lease(add_duration(now, self.lease))?).await?
         else {
             return Ok(MessageOutcome::Raced);
         };
         if message.name == MoveMessage::NAME {
-            return self.carry_move_on(table, message, handle, now).await;
+            return self.run_move(table, message, lease_etag, now).await;
         }
         let context = Context::for_outbox(&self.client, message, self.lease);
         let (name, body) = (&message.name, &message.body);
@@ -148,12 +148,12 @@ impl Worker {
         // them.
         let message = &message.clone().with_receipts(context.receipts());
         match handled {
-            Ok(()) => self.finish(table, message, handle, &message.receipts).await,
+            Ok(()) => self.finish(table, message, lease_etag, &message.receipts).await,
             Err(HandlerFailure::Passing(error)) => {
-                self.postpone(table, message, handle, error, now).await
+                self.postpone(table, message, lease_etag, error, now).await
             }
             Err(HandlerFailure::Counted(error)) => {
-                self.record_failure(table, message, handle, &error, now).await
+                self.record_failure(table, message, lease_etag, &error, now).await
             }
         }
     }
@@ -178,11 +178,11 @@ impl Worker {
     }
 
     /// Makes the steps of a move that are still to be made, and records the result in its message.
-    async fn carry_move_on(
+    async fn run_move(
         &self,
         table: &str,
         message: &StoredMessage,
-        handle: Option<ETag>,
+        lease_etag: Option<ETag>,
         now: Ticks,
     ) -> Result<MessageOutcome> {
         let (move_message, Some(schema)) = self.parse_move(message)? else {
@@ -192,18 +192,18 @@ impl Worker {
         match tokio::time::timeout(self.lease, job.run()).await {
             Ok(Ok(MoveOutcome::Moved)) => {
                 let receipts = [(move_message.to_table.clone(), move_message.to_partition.clone())];
-                self.finish(table, message, handle, &receipts).await
+                self.finish(table, message, lease_etag, &receipts).await
             }
             Ok(Ok(MoveOutcome::Refused(error))) => {
-                self.put_aside(table, &message.row, handle, &error.to_string()).await?;
+                self.put_aside(table, &message.row, lease_etag, &error.to_string()).await?;
                 Ok(MessageOutcome::Poisoned)
             }
             Ok(Err(error)) => match Remedy::for_message(error) {
                 Remedy::Count(error) => {
-                    self.record_failure(table, message, handle, &error.to_string(), now).await
+                    self.record_failure(table, message, lease_etag, &error.to_string(), now).await
                 }
                 remedy => {
-                    self.write_leased(table, message.release(handle)?).await?;
+                    self.write_leased(table, message.release(lease_etag)?).await?;
                     match remedy {
                         Remedy::TryLater(error) => Err(error),
                         _ => Ok(MessageOutcome::Unknown),
@@ -246,12 +246,12 @@ impl Worker {
         &self,
         table: &str,
         message: &StoredMessage,
-        handle: Option<ETag>,
+        lease_etag: Option<ETag>,
         receipts: &[(String, String)],
     ) -> Result<MessageOutcome> {
         let operation = match receipts {
-            [] => message.delete(handle)?,
-            receipts => message.mark_done(handle, receipts)?,
+            [] => message.delete(lease_etag)?,
+            receipts => message.mark_done(lease_etag, receipts)?,
         };
         let changed = self.write_leased(table, operation).await?;
         Ok(changed.map_or(MessageOutcome::Raced, |_| MessageOutcome::Done))
@@ -263,18 +263,21 @@ impl Worker {
         &self,
         table: &str,
         message: &StoredMessage,
-        handle: Option<ETag>,
+        lease_etag: Option<ETag>,
         error: &str,
         now: Ticks,
     ) -> Result<MessageOutcome> {
         let failures = message.failures.saturating_add(1);
         let most = self.outbox().options.poison_after;
         if failures >= i32::try_from(most).unwrap_or(i32::MAX) {
-            return self.poison_message(table, message, handle, error).await;
+            return self.poison_message(table, message, lease_etag, error).await;
         }
         let wait = FAILURE_DELAY.saturating_mul(u32::try_from(failures).unwrap_or(1));
         let changed = self
-            .write_leased(table, message.record_failure(handle, error, add_duration(now, wait))?)
+            .write_leased(
+                table,
+                message.record_failure(lease_etag, error, add_duration(now, wait))?,
+            )
             .await?;
         Ok(changed.map_or(MessageOutcome::Raced, |_| MessageOutcome::Failed))
     }
@@ -284,28 +287,29 @@ impl Worker {
         &self,
         table: &str,
         message: &StoredMessage,
-        handle: Option<ETag>,
+        lease_etag: Option<ETag>,
         error: Error,
         now: Ticks,
     ) -> Result<MessageOutcome> {
         let tries = message.attempts.saturating_sub(message.failures);
         let wait = back_off(tries, self.outbox().store.random.number(), error.retry_after());
-        let postponed = message.postpone(handle, &error.to_string(), add_duration(now, wait))?;
+        let postponed =
+            message.postpone(lease_etag, &error.to_string(), add_duration(now, wait))?;
         let changed = self.write_leased(table, postponed).await?;
         Ok(changed.map_or(MessageOutcome::Raced, |_| MessageOutcome::Postponed(error, wait)))
     }
 
     /// Puts a message into the poison table.
     // It is marked first: from then on no worker hands it over. Without the mark, the next worker could
-    // handle it between the two writes, and it would be in the poison table nevertheless.
+    // lease_etag it between the two writes, and it would be in the poison table nevertheless.
     async fn poison_message(
         &self,
         table: &str,
         message: &StoredMessage,
-        handle: Option<ETag>,
+        lease_etag: Option<ETag>,
         error: &str,
     ) -> Result<MessageOutcome> {
-        let marked = self.write_leased(table, message.mark_poisoned(handle, error)?).await?;
+        let marked = self.write_leased(table, message.mark_poisoned(lease_etag, error)?).await?;
         let Some(version) = marked else { return Ok(MessageOutcome::Raced) };
         self.give_up_move(table, message).await?;
         self.put_aside(table, &message.row, version, error).await?;
@@ -320,7 +324,7 @@ impl Worker {
         Ok(removed.map_or(MessageOutcome::Raced, |_| MessageOutcome::Done))
     }
 
-    /// Deletes the receipts of a message, given by table and PartitionKey.
+    /// Deletes the receipts of a message in some partitions, given by table and PartitionKey.
     pub(super) async fn remove_receipts(
         &self,
         id: &str,

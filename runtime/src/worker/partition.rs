@@ -85,6 +85,7 @@ impl Partition {
         if key.starts_with(FENCE) && is_known {
             match Fence::from_row(&row.row) {
                 Ok(fence) => self.fences.push((fence, row)),
+                // It stands for open work, like every fence: the partition must stay in the directory.
                 Err(_) => self.damaged_fences.extend(key.strip_prefix(FENCE).map(str::to_owned)),
             }
         } else if key.starts_with(CLAIM) && is_known {
@@ -93,6 +94,7 @@ impl Partition {
             self.dirty.push(row);
         } else if key.starts_with(MESSAGE) && is_known {
             self.messages.push(row);
+        // A receipt is no work: its message deletes it.
         } else if !key.starts_with(RECEIPT) {
             self.unknown += 1;
         }

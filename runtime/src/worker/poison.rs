@@ -115,6 +115,7 @@ impl Worker {
         {
             poisoned.put(name, ValueRef::String(value));
         }
+        // Inserted before it is deleted at its place: work is never in neither table.
         self.write_poison_row(Operation::insert(poisoned.finish()?)).await?;
         let seen = Condition::for_etag(version);
         let delete = Operation::delete(partition_key, row_key, seen)?;

@@ -40,14 +40,15 @@ impl Worker {
                         break;
                     }
                 };
-                let handled = stream::iter(received)
+                let outcomes = stream::iter(received)
                     .map(|message| self.handle_received(queue, message, DueWork::All))
                     .buffer_unordered(self.concurrency);
-                let handled: Vec<Result<MessageOutcome>> = handled.collect().await;
+                let outcomes: Vec<Result<MessageOutcome>> = outcomes.collect().await;
+                // A queue that fails would be asked again at once: the round ends, and `drain` waits.
                 let mut has_failed = false;
-                for handled in handled {
-                    has_failed |= handled.is_err();
-                    self.count_queue_message(handled, &mut round);
+                for outcome in outcomes {
+                    has_failed |= outcome.is_err();
+                    self.count_queue_message(outcome, &mut round);
                 }
                 if has_failed {
                     break;
@@ -78,8 +79,8 @@ impl Worker {
             for message in received {
                 let (worker, queue) = (self.clone(), queue.clone());
                 busy.spawn(async move {
-                    let handled = worker.handle_received(&queue, message, DueWork::PastGrace).await;
-                    worker.count_queue_message(handled, &mut RoundResult::default());
+                    let outcome = worker.handle_received(&queue, message, DueWork::PastGrace).await;
+                    worker.count_queue_message(outcome, &mut RoundResult::default());
                 });
             }
             if busy.is_empty() {
@@ -122,20 +123,20 @@ impl Worker {
             // The queue's answer took longer than the lease: the message may be another worker's.
             return Ok(MessageOutcome::Raced);
         }
-        let taken = match Envelope::parse(message.body()) {
+        let outcome = match Envelope::parse(message.body()) {
             Ok(envelope) => self.handle_envelope(port, &mut message, envelope, due).await,
             Err(error) => {
                 let most = self.outbox().options.poison_after;
                 match message.dequeue_count() >= most {
                     true => put_aside(port, &message, &error.to_string()).await,
                     // A newer program may be able to read it.
-                    false => self.skip(port, &mut message, None).await,
+                    false => self.leave_to_others(port, &mut message, None).await,
                 }
             }
         };
-        match taken {
+        match outcome {
             Err(error) if error.is_lease_lost() => Ok(MessageOutcome::Raced),
-            taken => taken,
+            outcome => outcome,
         }
     }
 
@@ -151,11 +152,11 @@ impl Worker {
             "" => message.id().to_owned(),
             id => id.to_owned(),
         };
-        let is_known = self.handlers.know_type(&envelope.name, envelope.version);
+        let is_known = self.handlers.has_handler(&envelope.name, envelope.version);
         if !envelope.has_known_format() || !(is_known || envelope.done) {
             self.memory().unknown_messages.insert(id, Instant::now());
             envelope.skipped = envelope.skipped.saturating_add(1);
-            return self.skip(port, message, Some(&envelope)).await;
+            return self.leave_to_others(port, message, Some(&envelope)).await;
         }
         self.memory().unknown_messages.remove(&id);
         if envelope.done {
@@ -163,6 +164,7 @@ impl Worker {
             port.delete(message).await?;
             return Ok(MessageOutcome::Done);
         }
+        // Receipts of the message that were no tries do not count.
         let count = message.dequeue_count().saturating_sub(envelope.skipped).max(1);
         let most = self.outbox().options.poison_after;
         if count > most {
@@ -180,6 +182,8 @@ impl Worker {
             Err(HandlerFailure::Passing(error)) => {
                 let wait = self.wait_for(&error, envelope.skipped, due);
                 envelope.skipped = envelope.skipped.saturating_add(1);
+                // The receipts are kept if there is room: without them the message's effects still take place once,
+                // but their receipts would stay.
                 let texts = [envelope.text()?, envelope.with_receipts(receipts).text()?];
                 hide(port, message, wait, &texts).await?;
                 Err(error)
@@ -227,7 +231,7 @@ impl Worker {
     }
 
     /// Hides a message for a minute, for a program that knows it.
-    async fn skip(
+    async fn leave_to_others(
         &self,
         port: &dyn Queue,
         message: &mut Received,
@@ -241,7 +245,7 @@ impl Worker {
 }
 
 /// Hides a message for `wait`, and replaces its text by the last of `texts` that the queue has room
-/// for.
+/// for. Leaves the text as it is if it has room for none.
 async fn hide(
     port: &dyn Queue,
     message: &mut Received,
@@ -257,6 +261,7 @@ async fn hide(
     port.extend(message, wait, None).await
 }
 
+/// Moves a message to the queue's poisoned messages.
 async fn put_aside(
     port: &dyn Queue,
     message: &Received,

@@ -58,6 +58,7 @@ impl Worker {
                 Err(error) => self.report_failure(error, &mut round),
             }
         }
+        // All markers of a page together: those of one shard share a transaction.
         if let Err(error) = self.delete_markers(without_fence).await {
             round.fail(error);
         }
@@ -98,6 +99,7 @@ impl Worker {
         self.resolve_claims(&partition, &mut round, &mut visit).await;
         self.handle_messages(&partition, due, &mut round, &mut visit).await;
         let closed = self.close(&partition, markers).await?;
+        // By then the partition may be idle long enough to be closed.
         visit.visit_in(self.outbox().options.lease);
         let key = (table.to_owned(), partition_key.to_owned());
         self.memory().visits.insert(key, visit);
@@ -116,6 +118,7 @@ impl Worker {
         let etag_looked_at =
             self.memory().awaiting_second_look.get(&row_texts(table, &row.row)).cloned();
         let is_waiting = etag_looked_at == Some(row.row.etag());
+        // A row that was worked on in this version waits for the flight; before, only for its writer.
         let left = row.time_until(if is_waiting { options.flight } else { options.grace });
         if is_waiting && !left.is_zero() {
             visit.waiting += 1;

@@ -236,6 +236,7 @@ impl Worker {
     pub fn stats(&self) -> WorkerStats {
         let memory = &mut *self.memory();
         let mut stats = memory.visits.values().fold(memory.stats.clone(), WorkerStats::with);
+        // Queue messages and markers are in no partition whose visit would count them.
         stats.unknown += memory.count_unknown_messages() + memory.damaged_markers;
         stats
     }
