@@ -123,7 +123,7 @@ impl Guards {
     }
 
     /// Returns a row as it is, or without its ETag where the simulation lifts the guard.
-    pub(crate) fn versioned(self, guard: Guard, row: Row) -> Row {
+    pub(crate) fn keep_etag(self, guard: Guard, row: Row) -> Row {
         if self.holds(guard) { row } else { row.without_version() }
     }
 

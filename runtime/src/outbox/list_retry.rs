@@ -14,7 +14,7 @@ use crate::{
     plan::outbox::{DirtyRow, ListAddress, ListMembership},
     store::{
         backoff::{self, Attempt},
-        derive::derived,
+        derive::derive_stored,
         lists::find_lists,
     },
 };
@@ -72,7 +72,9 @@ async fn current_membership(
     let primary = outbox.store.row(at).await?;
     let schema = outbox.known_types.of_list(&membership.address);
     let rows = match (primary, schema) {
-        (Some(primary), Some(schema)) => derived(&outbox.store, table, schema, &primary).await?,
+        (Some(primary), Some(schema)) => {
+            derive_stored(&outbox.store, table, schema, &primary).await?
+        }
         _ => None,
     };
     let mut listed = rows.iter().flat_map(|rows| &rows.remote_lists);

@@ -113,7 +113,9 @@ impl MoveJob<'_> {
     /// Reads a row and decrypts it: at the target it is encrypted for its new keys.
     async fn read(&self, at: RowAt<'_>) -> Result<Option<Row>> {
         match self.outbox.store.row(at).await? {
-            Some(row) => self.outbox.store.opened(at.table, row, self.schema).await.map(Some),
+            Some(row) => {
+                self.outbox.store.decrypt_typed(at.table, row, self.schema).await.map(Some)
+            }
             None => Ok(None),
         }
     }
@@ -173,7 +175,7 @@ impl MoveJob<'_> {
 
     /// Deletes the entity at the source under the ETag of `source`.
     async fn delete_source(&self, deadline: WriteDeadline, source: &Row) -> Result<()> {
-        let source = self.outbox.guards.versioned(Guard::LeaveVersion, source.clone());
+        let source = self.outbox.guards.keep_etag(Guard::LeaveVersion, source.clone());
         let effect = delete_source(self.schema, &source)?;
         self.commit(deadline, self.table, effect, &ExtraRows::default()).await
     }

@@ -12,13 +12,13 @@ use crate::{
 
 /// Returns the rows that a stored primary derives: decrypts it, derives them by the version of the
 /// type that wrote it, and fills in the tokens of their keys. `None` if the row is not of the type.
-pub(crate) async fn derived(
+pub(crate) async fn derive_stored(
     store: &Store,
     table: &str,
     schema: &'static Schema,
     primary: &Row,
 ) -> Result<Option<EntityRows>> {
-    let plain = store.opened(table, primary.clone(), schema).await?;
+    let plain = store.decrypt_typed(table, primary.clone(), schema).await?;
     // Tokens are made with the client's index key, which a type without them does not need.
     let tokens = store.tokens_of(schema).await?;
     schema.derive(&plain, &tokens)?.into_known_rows(schema)
@@ -50,7 +50,7 @@ pub(crate) async fn derived_copy(
     let Some(row) = store.row_or_no_table(primary).await? else { return Ok(None) };
     // Without an ETag the copy could not say which version it was derived from.
     let Some(version) = row.etag() else { return Ok(None) };
-    let rows = derived(store, primary.table, schema, &row).await?;
+    let rows = derive_stored(store, primary.table, schema, &row).await?;
     let copies = rows.into_iter().flat_map(|rows| rows.remote_copies);
     let is_at_address = |copy: &_| address.is_for_copy(primary.table, copy);
     let Some(copy) = copies.into_iter().find(is_at_address) else { return Ok(None) };

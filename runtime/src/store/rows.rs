@@ -47,7 +47,7 @@ impl Store {
     /// Creates a table.
     pub(crate) async fn create_table(&self, name: &str) -> Result<()> {
         limits::check_table_name(name)?;
-        self.tables_request(TableRequest::Create(name)).await.map(drop)
+        self.send_table_request(TableRequest::Create(name)).await.map(drop)
     }
 
     /// Creates a table if it does not exist; returns `true` if it was created.
@@ -60,7 +60,7 @@ impl Store {
     }
 
     /// Sends a request about tables; an error names the table.
-    pub(crate) async fn tables_request(&self, request: TableRequest<'_>) -> Result<TableNames> {
+    pub(crate) async fn send_table_request(&self, request: TableRequest<'_>) -> Result<TableNames> {
         let (TableRequest::Create(name) | TableRequest::Delete(name)) = request else {
             return self.backend.tables(request).await;
         };
@@ -85,7 +85,7 @@ impl Store {
     }
 
     /// Decrypts a stored row of the type `schema`.
-    pub(crate) async fn opened(
+    pub(crate) async fn decrypt_typed(
         &self,
         table: &str,
         row: Row,

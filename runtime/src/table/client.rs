@@ -132,7 +132,7 @@ impl Client {
     ///
     /// Fails with `is_not_found` if the table does not exist.
     pub async fn delete_table(&self, name: &str) -> Result<()> {
-        self.store().tables_request(TableRequest::Delete(name)).await.map(drop)
+        self.store().send_table_request(TableRequest::Delete(name)).await.map(drop)
     }
 
     /// Deletes a table if it exists. Returns `true` if it existed.

@@ -10,7 +10,7 @@ use crate::{
         outbox::{CopyAddress, ListMembership, StoredDirtyRow, list_entry},
     },
     row::Row,
-    store::derive::derived,
+    store::derive::derive_stored,
 };
 
 /// The rows that one primary derives, by entity type.
@@ -37,7 +37,7 @@ impl Worker {
                 continue;
             }
             let rows = match primary {
-                Some(primary) => derived(self.store(), table, schema, primary).await?,
+                Some(primary) => derive_stored(self.store(), table, schema, primary).await?,
                 None => None,
             };
             by_type.push((schema, rows));
