@@ -6,7 +6,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use super::{
-    key_part::{callee, item},
+    key_part::{call, item},
     or_return,
 };
 use crate::model::{Absent, Field, Storage};
@@ -101,8 +101,8 @@ pub(super) fn offer(field: &Field, slot: &TokenStream, taken: &TokenStream) -> O
         }
         Storage::Extra => {
             let put = item(ty, "PropertyBag", "put");
-            let keep = callee(ty, "keep_unknown");
-            let kept = or_return(&quote! { _rt::#keep(&mut #slot, __name, __value, #put) });
+            let keep = call(ty, "keep_unknown", &quote! { &mut #slot, __name, __value, #put });
+            let kept = or_return(&keep);
             Some(quote! { #kept })
         }
     }
@@ -168,8 +168,7 @@ pub(super) fn finish(
         Storage::Plain => {
             let read = item(ty, "Property", "from_stored");
             let finish = if field.is_secret() { "finish_secret" } else { "finish_stored" };
-            let finish = callee(ty, finish);
-            quote! { _rt::#finish(#slot, #before, #name, #read) }
+            call(ty, finish, &quote! { #slot, #before, #name, #read })
         }
     };
     if let Absent::Refused = field.absent {

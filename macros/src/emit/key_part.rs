@@ -55,18 +55,15 @@ pub(super) fn fix(part: &Part, at: usize, ty: &Type) -> TokenStream {
     match &part.form {
         Form::Plain => {
             let first = item(ty, "KeyPart", "encode");
-            let callee = callee(ty, "fix_value");
-            quote! { .#callee(#at, &__value, #first) }
+            method(ty, "fix_value", &quote! { #at, &__value, #first })
         }
         Form::Width(width) => {
             let first = item(ty, "FixedWidth", "encode_width");
-            let callee = callee(ty, "fix_width");
-            quote! { .#callee(#at, &__value, #width, #first) }
+            method(ty, "fix_width", &quote! { #at, &__value, #width, #first })
         }
         Form::Descending => {
             let first = item(ty, "Descending", "encode_descending");
-            let callee = callee(ty, "fix_value");
-            quote! { .#callee(#at, &__value, #first) }
+            method(ty, "fix_value", &quote! { #at, &__value, #first })
         }
         Form::Date(form, _) => {
             quote! { .fix_date(#at, <#ty as _rt::DatePart>::to_ticks(&__value), #form) }
@@ -74,8 +71,7 @@ pub(super) fn fix(part: &Part, at: usize, ty: &Type) -> TokenStream {
         Form::Lower => quote! { .fix_lower(#at, <#ty as _rt::TextPart>::as_text(&__value)) },
         Form::Bucket(count) => {
             let first = item(ty, "KeyPart", "encode");
-            let callee = callee(ty, "fix_bucket");
-            quote! { .#callee(#at, &__value, #count, #first) }
+            method(ty, "fix_bucket", &quote! { #at, &__value, #count, #first })
         }
         Form::Hmac => quote! { .fix_to_token(#at, <#ty as _rt::EdmValue>::to_edm(&__value)) },
     }
@@ -89,23 +85,19 @@ pub(super) fn between(part: &Part, at: usize, field: &Field) -> Option<TokenStre
     Some(match &part.form {
         Form::Plain => {
             let first = item(ty, "KeyPart", "encode");
-            let callee = callee(ty, "between");
-            quote! { .#callee(#bounds, #first) }
+            method(ty, "between", &quote! { #bounds, #first })
         }
         Form::Width(width) => {
             let first = item(ty, "FixedWidth", "encode_width");
-            let callee = callee(ty, "between_width");
-            quote! { .#callee(#bounds, #width, #first) }
+            method(ty, "between_width", &quote! { #bounds, #width, #first })
         }
         Form::Descending => {
             let first = item(ty, "Descending", "encode_descending");
-            let callee = callee(ty, "between_descending");
-            quote! { .#callee(#bounds, #first) }
+            method(ty, "between_descending", &quote! { #bounds, #first })
         }
         Form::Date(form, _) if part.is_exact(field) => {
             let first = item(ty, "DatePart", "to_ticks");
-            let callee = callee(ty, "between_date");
-            quote! { .#callee(#bounds, #form, #first) }
+            method(ty, "between_date", &quote! { #bounds, #form, #first })
         }
         Form::Date(..) | Form::Lower | Form::Bucket(_) | Form::Hmac => return None,
     })
@@ -116,25 +108,21 @@ pub(super) fn read(part: &Part, field: &Field, text: &TokenStream) -> TokenStrea
     let (ty, name) = (&field.ty, &field.property);
     match &part.form {
         Form::Width(_) => {
-            let callee = callee(ty, "read_part");
             let first = item(ty, "FixedWidth", "decode_width");
-            quote! { _rt::#callee(#name, #text, #first) }
+            call(ty, "read_part", &quote! { #name, #text, #first })
         }
         Form::Descending => {
-            let callee = callee(ty, "read_part");
             let first = item(ty, "Descending", "decode_descending");
-            quote! { _rt::#callee(#name, #text, #first) }
+            call(ty, "read_part", &quote! { #name, #text, #first })
         }
         Form::Date(form, _) => {
-            let callee = callee(ty, "read_date");
             let first = item(ty, "DatePart", "from_ticks");
-            quote! { _rt::#callee(#name, #text, #form, #first) }
+            call(ty, "read_date", &quote! { #name, #text, #form, #first })
         }
         Form::Plain | Form::Lower | Form::Bucket(_) | Form::Hmac => {
-            let callee = callee(ty, "read_plain");
             let first = item(ty, "KeyPart", "WIDTH");
             let second = item(ty, "KeyPart", "decode");
-            quote! { _rt::#callee(#name, #text, #first, #second) }
+            call(ty, "read_plain", &quote! { #name, #text, #first, #second })
         }
     }
 }
@@ -162,11 +150,20 @@ pub(super) fn reader(part: &Part, field: &Field) -> TokenStream {
     }
 }
 
-/// Returns the path of a runtime function that gets an item of the field's type, or the name of such
-/// a method. The compiler reports what the type lacks at the function too: with the type's span, both
-/// reports are the same and shown once.
-pub(super) fn callee(ty: &Type, name: &str) -> Ident {
-    Ident::new(name, ty.span())
+/// Returns a call of a runtime function that gets an item of the field's type. The compiler reports
+/// what the type lacks at the call too: with the type's span, both reports are the same and shown
+/// once.
+pub(super) fn call(ty: &Type, name: &str, arguments: &TokenStream) -> TokenStream {
+    let span = ty.span();
+    let name = Ident::new(name, span);
+    quote_spanned! { span => _rt::#name(#arguments) }
+}
+
+/// Returns a call of a method of a path builder's draft, like [`call`].
+fn method(ty: &Type, name: &str, arguments: &TokenStream) -> TokenStream {
+    let span = ty.span();
+    let name = Ident::new(name, span);
+    quote_spanned! { span => .#name(#arguments) }
 }
 
 /// Returns the part as a constant of its template.
