@@ -1,14 +1,11 @@
 //! Generates what depends on how a field is stored: one function for each question, so that a new
 //! kind of storage is added here and in [`Storage`].
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::{
-    key_part::{call, item},
-    or_return,
-};
+use super::{key_part::item, or_return};
 use crate::model::{Absent, Field, Storage};
 
 /// Returns the constant with the JSON codec of a field. The codec alone asks for serde's traits.
@@ -101,8 +98,7 @@ pub(super) fn offer(field: &Field, slot: &TokenStream, taken: &TokenStream) -> O
         }
         Storage::Extra => {
             let put = item(ty, "PropertyBag", "put");
-            let keep = call(ty, "keep_unknown", &quote! { &mut #slot, __name, __value, #put });
-            let kept = or_return(&keep);
+            let kept = or_return(&quote! { _rt::keep_unknown(&mut #slot, __name, __value, #put) });
             Some(quote! { #kept })
         }
     }
@@ -168,7 +164,8 @@ pub(super) fn finish(
         Storage::Plain => {
             let read = item(ty, "Property", "from_stored");
             let finish = if field.is_secret() { "finish_secret" } else { "finish_stored" };
-            call(ty, finish, &quote! { #slot, #before, #name, #read })
+            let finish = Ident::new(finish, Span::call_site());
+            quote! { _rt::#finish(#slot, #before, #name, #read) }
         }
     };
     if let Absent::Refused = field.absent {

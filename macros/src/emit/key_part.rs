@@ -55,15 +55,15 @@ pub(super) fn fix(part: &Part, at: usize, ty: &Type) -> TokenStream {
     match &part.form {
         Form::Plain => {
             let first = item(ty, "KeyPart", "encode");
-            method(ty, "fix_value", &quote! { #at, &__value, #first })
+            quote! { .fix_value(#at, &__value, #first) }
         }
         Form::Width(width) => {
             let first = item(ty, "FixedWidth", "encode_width");
-            method(ty, "fix_width", &quote! { #at, &__value, #width, #first })
+            quote! { .fix_width(#at, &__value, #width, #first) }
         }
         Form::Descending => {
             let first = item(ty, "Descending", "encode_descending");
-            method(ty, "fix_value", &quote! { #at, &__value, #first })
+            quote! { .fix_value(#at, &__value, #first) }
         }
         Form::Date(form, _) => {
             quote! { .fix_date(#at, <#ty as _rt::DatePart>::to_ticks(&__value), #form) }
@@ -71,7 +71,7 @@ pub(super) fn fix(part: &Part, at: usize, ty: &Type) -> TokenStream {
         Form::Lower => quote! { .fix_lower(#at, <#ty as _rt::TextPart>::as_text(&__value)) },
         Form::Bucket(count) => {
             let first = item(ty, "KeyPart", "encode");
-            method(ty, "fix_bucket", &quote! { #at, &__value, #count, #first })
+            quote! { .fix_bucket(#at, &__value, #count, #first) }
         }
         Form::Hmac => quote! { .fix_to_token(#at, <#ty as _rt::EdmValue>::to_edm(&__value)) },
     }
@@ -85,19 +85,19 @@ pub(super) fn between(part: &Part, at: usize, field: &Field) -> Option<TokenStre
     Some(match &part.form {
         Form::Plain => {
             let first = item(ty, "KeyPart", "encode");
-            method(ty, "between", &quote! { #bounds, #first })
+            quote! { .between(#bounds, #first) }
         }
         Form::Width(width) => {
             let first = item(ty, "FixedWidth", "encode_width");
-            method(ty, "between_width", &quote! { #bounds, #width, #first })
+            quote! { .between_width(#bounds, #width, #first) }
         }
         Form::Descending => {
             let first = item(ty, "Descending", "encode_descending");
-            method(ty, "between_descending", &quote! { #bounds, #first })
+            quote! { .between_descending(#bounds, #first) }
         }
         Form::Date(form, _) if part.is_exact(field) => {
             let first = item(ty, "DatePart", "to_ticks");
-            method(ty, "between_date", &quote! { #bounds, #form, #first })
+            quote! { .between_date(#bounds, #form, #first) }
         }
         Form::Date(..) | Form::Lower | Form::Bucket(_) | Form::Hmac => return None,
     })
@@ -109,20 +109,20 @@ pub(super) fn read(part: &Part, field: &Field, text: &TokenStream) -> TokenStrea
     match &part.form {
         Form::Width(_) => {
             let first = item(ty, "FixedWidth", "decode_width");
-            call(ty, "read_part", &quote! { #name, #text, #first })
+            quote! { _rt::read_part(#name, #text, #first) }
         }
         Form::Descending => {
             let first = item(ty, "Descending", "decode_descending");
-            call(ty, "read_part", &quote! { #name, #text, #first })
+            quote! { _rt::read_part(#name, #text, #first) }
         }
         Form::Date(form, _) => {
             let first = item(ty, "DatePart", "from_ticks");
-            call(ty, "read_date", &quote! { #name, #text, #form, #first })
+            quote! { _rt::read_date(#name, #text, #form, #first) }
         }
         Form::Plain | Form::Lower | Form::Bucket(_) | Form::Hmac => {
             let first = item(ty, "KeyPart", "WIDTH");
             let second = item(ty, "KeyPart", "decode");
-            call(ty, "read_plain", &quote! { #name, #text, #first, #second })
+            quote! { _rt::read_plain(#name, #text, #first, #second) }
         }
     }
 }
@@ -148,22 +148,6 @@ pub(super) fn reader(part: &Part, field: &Field) -> TokenStream {
             quote! { _rt::ReadPart::Plain(#first) }
         }
     }
-}
-
-/// Returns a call of a runtime function that gets an item of the field's type. The compiler reports
-/// what the type lacks at the call too: with the type's span, both reports are the same and shown
-/// once.
-pub(super) fn call(ty: &Type, name: &str, arguments: &TokenStream) -> TokenStream {
-    let span = ty.span();
-    let name = Ident::new(name, span);
-    quote_spanned! { span => _rt::#name(#arguments) }
-}
-
-/// Returns a call of a method of a path builder's draft, like [`call`].
-fn method(ty: &Type, name: &str, arguments: &TokenStream) -> TokenStream {
-    let span = ty.span();
-    let name = Ident::new(name, span);
-    quote_spanned! { span => .#name(#arguments) }
 }
 
 /// Returns the part as a constant of its template.

@@ -1,5 +1,8 @@
 //! Functions for the parts of keys that generated code names instead of writing closures: each is
 //! compiled once for each type of a field, not once for each part of each entity.
+//!
+//! They take functions of traits as pointers. A parameter of a generic type would have the compiler
+//! report a type that lacks the trait a second time, at the whole derive.
 
 use crate::{
     edm::{EdmValue, InvalidValue, Ticks, ValueRef},
@@ -162,7 +165,7 @@ pub fn write_lower(text: &str, out: &mut String) -> Result<(), InvalidValue> {
 /// Those of `encode`.
 fn write_bucket_of<T>(
     value: &T,
-    encode: impl FnOnce(&T, &mut String) -> Result<(), InvalidValue>,
+    encode: fn(&T, &mut String) -> Result<(), InvalidValue>,
     count: u32,
     out: &mut String,
 ) -> Result<(), InvalidValue> {
@@ -235,7 +238,7 @@ fn read_key<'r>(
 pub fn read_part<T>(
     field: &'static str,
     text: &str,
-    decode: impl FnOnce(&str) -> Result<T, InvalidValue>,
+    decode: fn(&str) -> Result<T, InvalidValue>,
 ) -> Result<T> {
     decode(text).map_err(|invalid| invalid.into_read_error(field))
 }
@@ -250,7 +253,7 @@ pub fn read_plain<T>(
     field: &'static str,
     text: &str,
     width: Option<usize>,
-    decode: impl FnOnce(&str) -> Result<T, InvalidValue>,
+    decode: fn(&str) -> Result<T, InvalidValue>,
 ) -> Result<T> {
     let decoded = match width {
         Some(_) => decode(text),
@@ -269,7 +272,7 @@ pub fn read_date<T>(
     field: &'static str,
     text: &str,
     form: &str,
-    from_ticks: impl FnOnce(Ticks) -> Result<T, InvalidValue>,
+    from_ticks: fn(Ticks) -> Result<T, InvalidValue>,
 ) -> Result<T> {
     decode_period(text, form).and_then(from_ticks).map_err(|invalid| invalid.into_read_error(field))
 }

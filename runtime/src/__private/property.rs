@@ -64,7 +64,7 @@ pub fn finish_stored<'r, T>(
     found: Option<ValueRef<'r>>,
     prefix: &str,
     name: &str,
-    from_stored: impl FnOnce(Option<ValueRef<'r>>) -> Result<T, InvalidValue>,
+    from_stored: fn(Option<ValueRef<'r>>) -> Result<T, InvalidValue>,
 ) -> Result<T> {
     from_stored(found).map_err(|invalid| invalid.into_read_error(&[prefix, name].concat()))
 }
@@ -79,7 +79,7 @@ pub fn finish_secret<'r, T>(
     found: Option<ValueRef<'r>>,
     prefix: &str,
     name: &str,
-    from_stored: impl FnOnce(Option<ValueRef<'r>>) -> Result<T, InvalidValue>,
+    from_stored: fn(Option<ValueRef<'r>>) -> Result<T, InvalidValue>,
 ) -> Result<T> {
     from_stored(found)
         .map_err(|invalid| invalid.redacted().into_read_error(&[prefix, name].concat()))
@@ -104,7 +104,7 @@ pub fn keep_unknown<B>(
     bag: &mut B,
     name: &[u8],
     value: ValueRef<'_>,
-    put: impl FnOnce(&mut B, &str, Value),
+    put: fn(&mut B, &str, Value),
 ) -> Result<()> {
     let name = std::str::from_utf8(name)
         .map_err(|_| crate::row::corrupt_row("a property's name is not UTF-8"))?;

@@ -155,7 +155,7 @@ impl PathDraft {
         self,
         part: usize,
         value: &T,
-        encode: impl FnOnce(&T, &mut String) -> Result<(), InvalidValue>,
+        encode: fn(&T, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
         self.fix(part, |out| encode(value, out))
     }
@@ -167,7 +167,7 @@ impl PathDraft {
         part: usize,
         value: &T,
         width: usize,
-        encode: impl FnOnce(&T, usize, &mut String) -> Result<(), InvalidValue>,
+        encode: fn(&T, usize, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
         self.fix(part, |out| encode(value, width, out))
     }
@@ -194,7 +194,7 @@ impl PathDraft {
         part: usize,
         value: &T,
         count: u32,
-        encode: impl FnOnce(&T, &mut String) -> Result<(), InvalidValue>,
+        encode: fn(&T, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
         self.fix(part, |out| {
             let mut text = String::new();
@@ -245,6 +245,15 @@ impl PathDraft {
     /// Bounds a part whose texts sort as its values do.
     #[must_use]
     pub fn between<T>(
+        self,
+        part: usize,
+        bounds: (Bound<T>, Bound<T>),
+        encode: fn(&T, &mut String) -> Result<(), InvalidValue>,
+    ) -> Self {
+        self.between_by(part, bounds, encode)
+    }
+
+    fn between_by<T>(
         mut self,
         part: usize,
         bounds: (Bound<T>, Bound<T>),
@@ -264,9 +273,9 @@ impl PathDraft {
         part: usize,
         bounds: (Bound<T>, Bound<T>),
         width: usize,
-        encode: impl Fn(&T, usize, &mut String) -> Result<(), InvalidValue>,
+        encode: fn(&T, usize, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
-        self.between(part, bounds, |value, out| encode(value, width, out))
+        self.between_by(part, bounds, |value, out| encode(value, width, out))
     }
 
     /// Bounds a part in a date form.
@@ -276,9 +285,11 @@ impl PathDraft {
         part: usize,
         bounds: (Bound<T>, Bound<T>),
         form: &str,
-        to_ticks: impl Fn(&T) -> Result<Ticks, InvalidValue>,
+        to_ticks: fn(&T) -> Result<Ticks, InvalidValue>,
     ) -> Self {
-        self.between(part, bounds, |value, out| encode_ticks_in_form(to_ticks(value)?, form, out))
+        self.between_by(part, bounds, |value, out| {
+            encode_ticks_in_form(to_ticks(value)?, form, out)
+        })
     }
 
     /// Bounds a part that is written in descending order, by exchanging the bounds.
@@ -287,7 +298,7 @@ impl PathDraft {
         self,
         part: usize,
         (lower, upper): (Bound<T>, Bound<T>),
-        encode: impl Fn(&T, &mut String) -> Result<(), InvalidValue>,
+        encode: fn(&T, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
         self.between(part, (upper, lower), encode)
     }
