@@ -19,7 +19,7 @@ use crate::{
 /// # Errors
 ///
 /// Fails if another row than a copy cannot be decrypted.
-pub(crate) async fn open_rows<E: TableEntity>(
+pub(crate) async fn decrypt_rows<E: TableEntity>(
     table: &Table<E>,
     at_table: &str,
     rows: Vec<Row>,
@@ -55,7 +55,7 @@ pub(crate) async fn read_row<E: TableEntity>(
     let is_own = is_same_table(at.table, &table.name);
     let row = if is_own { store.row(at).await? } else { store.row_or_no_table(at).await? };
     match row {
-        Some(row) => Ok(open_rows(table, at.table, vec![row]).await?.pop()),
+        Some(row) => Ok(decrypt_rows(table, at.table, vec![row]).await?.pop()),
         None => Ok(None),
     }
 }

@@ -23,7 +23,7 @@ impl<P> Listener<P> {
     }
 
     /// Calls the callback, if there is one, with what `report` makes.
-    pub(crate) fn tell(&self, report: impl FnOnce() -> P) {
+    pub(crate) fn notify(&self, report: impl FnOnce() -> P) {
         if let Some(callback) = &self.0 {
             callback(&report());
         }

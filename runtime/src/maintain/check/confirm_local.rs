@@ -123,7 +123,7 @@ async fn find_suspects<E: TableEntity>(
         |_| {},
         |fact| {
             let key = key_of(fact);
-            if !unmatched.concerns(fact) || !keys.contains(&key) {
+            if !unmatched.covers(fact) || !keys.contains(&key) {
                 return;
             }
             let suspect = suspects.entry(key).or_insert_with_key(|(row_key, entry_id)| Suspect {
@@ -174,7 +174,7 @@ async fn confirm_one<E: TableEntity>(
 pub(crate) struct LocalReading {
     /// How the copy or the list entry differs from what the primary says.
     pub(crate) kind: Option<FindingKind>,
-    /// The copy, or the list's first row.
+    /// The copy, or the list's head row.
     pub(crate) found: Option<Row>,
     pub(crate) list: Option<StoredList>,
     pub(crate) primary: Option<Row>,

@@ -147,7 +147,7 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
         if !outbox.guards.holds(Guard::CheckTwice) {
             return Ok(wrong.into_iter().map(|(suspect, first)| finding(suspect, first)).collect());
         }
-        progress.tell();
+        progress.notify();
         // One second more, so that the wait does not end in the instant in which a write may begin.
         let deadline = outbox.options.flight + Duration::from_secs(1);
         sleep_until(Instant::now() + deadline).await;
@@ -192,13 +192,13 @@ async fn read_suspect<E: TableEntity>(
     table: &Table<E>,
     suspect: Suspect,
 ) -> Result<(Suspect, Outcome)> {
-    let outcome = outcome_of(table, &suspect).await?;
+    let outcome = read_outcome(table, &suspect).await?;
     Ok((suspect, outcome))
 }
 
 /// Reads copy, claim, dirty row and primary, in this order: a writer records its work before it
 /// changes the primary, so a primary read last is never newer than the open work that was seen.
-async fn outcome_of<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Result<Outcome> {
+async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Result<Outcome> {
     let kinds = copy_family::<E>(suspect.family).filter(|_| suspect.family.is_copy());
     let (copy, times) = match (kinds, &suspect.primary) {
         (None, Some(primary)) => (None, times_in_list(table, &suspect.address, primary).await?),
@@ -247,10 +247,10 @@ async fn outcome_of<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Resu
     };
     // A mismatch has two sides, the copy that exists and the primary that should have another one:
     // each kind is told from one of them only.
-    let is_told_here = |kind: &FindingKind| {
+    let is_reported_here = |kind: &FindingKind| {
         suspect.is_found == matches!(kind, FindingKind::Stale | FindingKind::Orphan)
     };
-    Ok(match kind.filter(is_told_here) {
+    Ok(match kind.filter(is_reported_here) {
         Some(kind) => {
             let primary_etag = primary.as_ref().and_then(Row::etag);
             Outcome::Wrong(Mismatch { kind, copy_etag, primary_etag })

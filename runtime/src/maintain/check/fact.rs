@@ -50,7 +50,7 @@ impl<'r> KeysRef<'r> {
 pub(crate) struct Fact<'r> {
     /// The index or list.
     pub(crate) family: &'static Family,
-    /// The keys of the copy, or of the list's first row.
+    /// The keys of the copy, or of the list's head row.
     pub(crate) keys: KeysRef<'r>,
     /// The keys of the primary, where the fact tells them. A stored local copy does not.
     pub(crate) primary: Option<KeysRef<'r>>,
@@ -64,7 +64,12 @@ pub(crate) struct Fact<'r> {
 
 impl<'r> Fact<'r> {
     /// Creates the fact that `primary` should have a copy or list entry.
-    fn wanted(primary: &'r Row, family: &'static Family, keys: KeysRef<'r>, hash: u64) -> Self {
+    fn from_primary(
+        primary: &'r Row,
+        family: &'static Family,
+        keys: KeysRef<'r>,
+        hash: u64,
+    ) -> Self {
         let by = Some(KeysRef::OfRow(primary));
         Self { family, keys, primary: by, is_found: false, row: primary, hash }
     }
@@ -171,7 +176,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
                 primary: None,
                 is_found: true,
                 row,
-                hash: self.hashing.local_copy(row)?,
+                hash: self.hashing.hash_local_copy(row)?,
             }),
             RowKind::List(family) if family.is_remote => {
                 self.read_remote_entries(row, family, each)?;
@@ -206,27 +211,27 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         let Some(rows) = derive::<E>(primary, tokens)? else { return Ok(()) };
         let (partition_key, row_key) = primary.keys();
         for CopyRow { family, row } in &rows.local_copies {
-            let hash = self.hashing.local_copy(row)?;
-            each(&Fact::wanted(primary, family, KeysRef::OfRow(row), hash));
+            let hash = self.hashing.hash_local_copy(row)?;
+            each(&Fact::from_primary(primary, family, KeysRef::OfRow(row), hash));
         }
         for entry in &rows.local_list_entries {
             let keys = KeysRef::Texts(partition_key, &entry.row_key);
-            let hash = self.hashing.local_entry(&entry.row_key, &entry.id, 0);
-            each(&Fact::wanted(primary, entry.family, keys, hash));
+            let hash = self.hashing.hash_local_entry(&entry.row_key, &entry.id, 0);
+            each(&Fact::from_primary(primary, entry.family, keys, hash));
         }
         let owner = RowAt { table: &self.table.name, partition_key, row_key };
         for CopyRow { family, row } in &rows.remote_copies {
             let Some(kinds) = copy_family::<E>(family) else { continue };
             let row = copy_with_owner(row, kinds, owner, None)?;
-            let hash = self.hashing.remote_copy(&self.table.name, family, &row)?;
-            each(&Fact::wanted(primary, family, KeysRef::OfRow(&row), hash));
+            let hash = self.hashing.hash_remote_copy(&self.table.name, family, &row)?;
+            each(&Fact::from_primary(primary, family, KeysRef::OfRow(&row), hash));
         }
         for list in rows.remote_lists.iter().filter(|list| !list.family.in_blob) {
             let ListMembership { address, entry, .. } =
                 ListMembership::new(E::SCHEMA, owner, list, true);
             let keys = KeysRef::Texts(&address.partition_key, &address.row_key);
-            let hash = self.hashing.remote_entry(&address, &entry, 0);
-            each(&Fact::wanted(primary, list.family, keys, hash));
+            let hash = self.hashing.hash_remote_entry(&address, &entry, 0);
+            each(&Fact::from_primary(primary, list.family, keys, hash));
         }
         Ok(())
     }
@@ -250,7 +255,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
             primary: owner.as_ref().map(|to| KeysRef::Texts(&to.partition_key, &to.row_key)),
             is_found: true,
             row,
-            hash: self.hashing.remote_copy(at_table, family, row)?,
+            hash: self.hashing.hash_remote_copy(at_table, family, row)?,
         });
         Ok(())
     }
@@ -273,7 +278,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
                 primary: Some(KeysRef::Texts(partition_key, id)),
                 is_found: true,
                 row,
-                hash: self.hashing.local_entry(head, id, *repeats),
+                hash: self.hashing.hash_local_entry(head, id, *repeats),
             });
             *repeats += 1;
         }
@@ -300,7 +305,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
                 primary: Some(KeysRef::Texts(&partition_key, &row_key)),
                 is_found: true,
                 row,
-                hash: self.hashing.remote_entry(&address, &entry, *repeats),
+                hash: self.hashing.hash_remote_entry(&address, &entry, *repeats),
             });
             *repeats += 1;
         }
@@ -351,55 +356,61 @@ impl Hashing {
     }
 
     /// Hashes a copy in its primary's partition.
-    fn local_copy(self, copy: &Row) -> Result<u64> {
+    fn hash_local_copy(self, copy: &Row) -> Result<u64> {
         let (_, row_key) = copy.key_bytes().unwrap_or_default();
-        self.copy(self.bytes(row_key, 0), copy, |_| true)
+        self.hash_copy(self.hash_bytes(row_key, 0), copy, |_| true)
     }
 
     /// Hashes a remote copy, whichever version of its primary it was derived from.
-    fn remote_copy(self, at_table: &str, family: &Family, copy: &Row) -> Result<u64> {
+    fn hash_remote_copy(self, at_table: &str, family: &Family, copy: &Row) -> Result<u64> {
         let table = family.table.unwrap_or(at_table).to_ascii_lowercase();
         let (partition_key, row_key) = copy.key_bytes().unwrap_or_default();
-        let keys = self.bytes(row_key, self.text(&table, REMOTE_COPY));
-        self.copy(self.bytes(partition_key, keys), copy, |name| !is_version_property(name))
+        let keys = self.hash_bytes(row_key, self.hash_text(&table, REMOTE_COPY));
+        self.hash_copy(self.hash_bytes(partition_key, keys), copy, |name| {
+            !is_version_property(name)
+        })
     }
 
     /// Hashes the properties that `is_compared` picks, after the keys.
-    fn copy(self, keys: u64, copy: &Row, is_compared: impl Fn(&[u8]) -> bool) -> Result<u64> {
+    fn hash_copy(self, keys: u64, copy: &Row, is_compared: impl Fn(&[u8]) -> bool) -> Result<u64> {
         let mut all = keys;
         let mut properties = copy.properties();
         while let Some((name, edm, value)) = properties.next_raw()? {
             if is_compared(name) {
-                let name = Mixer(self.seed ^ u64::from(edm as u8)).bytes(name);
+                let name = Mixer(self.seed ^ u64::from(edm as u8)).fold_bytes(name);
                 // A sum does not depend on the order in which the service returns properties.
-                all = all.wrapping_add(name.bytes(value).finish());
+                all = all.wrapping_add(name.fold_bytes(value).finish());
             }
         }
         Ok(combine(keys, all))
     }
 
     /// Hashes an entry of a list in its primaries' partition.
-    fn local_entry(self, head: &str, id: &str, repeats: u64) -> u64 {
-        self.entry(self.text(head, 1), id, repeats)
+    fn hash_local_entry(self, head: &str, id: &str, repeats: u64) -> u64 {
+        self.hash_entry(self.hash_text(head, 1), id, repeats)
     }
 
     /// Hashes an entry of a remote list.
-    fn remote_entry(self, list: &CopyAddress, entry: &str, repeats: u64) -> u64 {
-        let table = self.text(&list.table.to_ascii_lowercase(), REMOTE_ENTRY);
-        self.entry(self.text(&list.row_key, self.text(&list.partition_key, table)), entry, repeats)
+    fn hash_remote_entry(self, list: &CopyAddress, entry: &str, repeats: u64) -> u64 {
+        let table = self.hash_text(&list.table.to_ascii_lowercase(), REMOTE_ENTRY);
+        self.hash_entry(
+            self.hash_text(&list.row_key, self.hash_text(&list.partition_key, table)),
+            entry,
+            repeats,
+        )
     }
 
-    fn entry(self, list: u64, entry: &str, repeats: u64) -> u64 {
+    fn hash_entry(self, list: u64, entry: &str, repeats: u64) -> u64 {
         // A repeated entry has a hash of its own, and so no counterpart.
-        combine(list, self.text(entry, list)) ^ (repeats << REPEATS)
+        combine(list, self.hash_text(entry, list)) ^ (repeats << REPEATS)
     }
 
-    fn text(self, text: &str, salt: u64) -> u64 {
-        self.bytes(text.as_bytes(), salt)
+    fn hash_text(self, text: &str, salt: u64) -> u64 {
+        self.hash_bytes(text.as_bytes(), salt)
     }
 
-    fn bytes(self, bytes: &[u8], salt: u64) -> u64 {
-        Mixer(self.seed ^ salt).bytes(bytes).finish()
+    fn hash_bytes(self, bytes: &[u8], salt: u64) -> u64 {
+        Mixer(self.seed ^ salt).fold_bytes(bytes).finish()
     }
 }
 
@@ -413,19 +424,20 @@ const fn combine(keys: u64, rest: u64) -> u64 {
 struct Mixer(u64);
 
 impl Mixer {
-    fn word(self, word: u64) -> Self {
+    fn fold_word(self, word: u64) -> Self {
         let product = u128::from(self.0 ^ word) * 0x9e37_79b9_7f4a_7c15;
         Self((product >> 64) as u64 ^ product as u64)
     }
 
-    fn bytes(self, bytes: &[u8]) -> Self {
+    fn fold_bytes(self, bytes: &[u8]) -> Self {
         let (words, rest) = bytes.as_chunks::<8>();
-        let mixed = words.iter().fold(self, |mixer, word| mixer.word(u64::from_le_bytes(*word)));
+        let mixed =
+            words.iter().fold(self, |mixer, word| mixer.fold_word(u64::from_le_bytes(*word)));
         let tail = rest.iter().fold(0, |tail, byte| tail << 8 | u64::from(*byte));
-        mixed.word(tail).word(bytes.len() as u64)
+        mixed.fold_word(tail).fold_word(bytes.len() as u64)
     }
 
     fn finish(self) -> u64 {
-        self.word(0x2545_f491_4f6c_dd1d).0
+        self.fold_word(0x2545_f491_4f6c_dd1d).0
     }
 }

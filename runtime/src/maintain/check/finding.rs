@@ -49,7 +49,7 @@ pub struct Finding {
     pub table: String,
     /// The PartitionKey of the copy or list.
     pub partition_key: String,
-    /// The RowKey of the copy, or of the list's first row.
+    /// The RowKey of the copy, or of the list's head row.
     pub row_key: String,
     /// The PartitionKey of the primary, where one is known.
     pub primary_partition_key: Option<String>,

@@ -13,7 +13,7 @@ use crate::{
     entity::TableEntity,
     error::Result,
     filter::Filter,
-    maintain::rows::open_rows,
+    maintain::rows::decrypt_rows,
     page::Continuation,
     row::Row,
     table::{Table, job::Listener},
@@ -38,8 +38,8 @@ pub struct CheckProgress {
     /// Remote copies that did not match and for whose primary the outbox has open work, which workers
     /// will do.
     pub pending: u64,
-    /// Remote copies that did not match at the first reading. Those that still do not match 5 minutes
-    /// later are findings.
+    /// Remote copies that did not match at the first reading. Those that still do not match one write
+    /// deadline later (5 minutes by default) are findings.
     pub suspects: u64,
 }
 
@@ -52,12 +52,12 @@ pub(crate) struct ProgressMeter {
 impl ProgressMeter {
     fn add_page(&mut self, rows: usize) {
         self.counts.rows += u64::try_from(rows).unwrap_or(u64::MAX);
-        self.tell();
+        self.notify();
     }
 
     /// Calls the user's callback.
-    pub(crate) fn tell(&self) {
-        self.listener.tell(|| self.counts);
+    pub(crate) fn notify(&self) {
+        self.listener.notify(|| self.counts);
     }
 }
 
@@ -97,19 +97,19 @@ impl Unmatched {
     }
 
     /// Returns whether facts of this kind are compared in this scope.
-    pub(crate) fn concerns(&self, fact: &Fact<'_>) -> bool {
+    pub(crate) fn covers(&self, fact: &Fact<'_>) -> bool {
         fact.family.is_remote == matches!(self.scope, Scope::Tables(_))
     }
 
     /// Returns whether a fact has no counterpart.
     pub(crate) fn contains(&self, fact: &Fact<'_>) -> bool {
-        self.concerns(fact) && self.hashes.contains(&fact.hash)
+        self.covers(fact) && self.hashes.contains(&fact.hash)
     }
 
     /// Removes the counterpart of a fact, or keeps the fact until its counterpart comes.
-    fn take(&mut self, fact: &Fact<'_>) {
+    fn match_fact(&mut self, fact: &Fact<'_>) {
         let hash = fact.hash;
-        if !self.concerns(fact) || hash % self.window.modulus != self.window.remainder {
+        if !self.covers(fact) || hash % self.window.modulus != self.window.remainder {
             return;
         }
         if !self.hashes.remove(&hash) {
@@ -171,7 +171,7 @@ impl TablePager {
                         self.tables.pop();
                     }
                     self.from = page.next;
-                    let rows = open_rows(table, &name, page.rows).await?;
+                    let rows = decrypt_rows(table, &name, page.rows).await?;
                     return Ok(Some((name, rows)));
                 }
                 // A table of copies does not exist before its first copy.
@@ -276,14 +276,14 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
                 break;
             }
             let remote = &mut self.remote;
-            let mut take = |fact: &Fact<'_>| {
-                unmatched.take(fact);
+            let mut match_both = |fact: &Fact<'_>| {
+                unmatched.match_fact(fact);
                 if let Some(remote) = remote {
-                    remote.take(fact);
+                    remote.match_fact(fact);
                 }
             };
             let table = &self.reader.table.name;
-            let is_primary = self.reader.read(table, &current, &tokens, &mut take)?;
+            let is_primary = self.reader.read(table, &current, &tokens, &mut match_both)?;
             self.progress.counts.primaries += u64::from(is_primary);
             row = self.next_row().await?;
         }
@@ -299,7 +299,7 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
             Scope::Partition(_) => Scope::Tables(Vec::new()),
         };
         let progress = &mut self.progress;
-        scan(self.reader, &others, |rows| progress.add_page(rows), |fact| remote.take(fact))
+        scan(self.reader, &others, |rows| progress.add_page(rows), |fact| remote.match_fact(fact))
             .await?;
         self.windows.extend(remote.other_windows());
         Ok(remote)
@@ -315,7 +315,7 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
                 progress.add_page(rows);
             }
         };
-        scan(self.reader, &scope, on_page, |fact| unmatched.take(fact)).await?;
+        scan(self.reader, &scope, on_page, |fact| unmatched.match_fact(fact)).await?;
         Ok(unmatched)
     }
 

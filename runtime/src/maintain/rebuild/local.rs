@@ -33,7 +33,7 @@ const READERS: usize = 32;
 #[derive(Debug, Clone)]
 enum IndexRow {
     Copy(Row),
-    /// An entry in the list whose first row has this RowKey.
+    /// An entry in the list whose head row has this RowKey.
     ListEntry(String),
 }
 
@@ -90,7 +90,7 @@ impl IndexedPrimary {
         matches!(&self.index_row, IndexRow::Copy(copy) if copy.has_same_content(found))
     }
 
-    fn is_in(&self, lists: &Lists) -> bool {
+    fn is_listed_in(&self, lists: &Lists) -> bool {
         match &self.index_row {
             IndexRow::Copy(_) => false,
             IndexRow::ListEntry(head) => lists
@@ -128,7 +128,7 @@ pub(crate) fn group_primaries(primaries: Vec<IndexedPrimary>) -> Vec<Vec<Indexed
     })
 }
 
-/// Lists by the RowKey of their first row; `None` if the list does not exist.
+/// Lists by the RowKey of their head row; `None` if the list does not exist.
 type Lists = BTreeMap<String, Option<StoredList>>;
 
 /// What an operation of a transaction writes.
@@ -151,7 +151,7 @@ impl<E: TableEntity> GroupWriter for RebuildWriter<'_, E> {
 
     async fn attempt(&mut self, mut group: Self::Group) -> Result<Attempt<Self::Group>> {
         let lists = self.read_lists(&group).await?;
-        group.retain(|primary| !primary.is_in(&lists));
+        group.retain(|primary| !primary.is_listed_in(&lists));
         if group.is_empty() {
             return Ok(Attempt::Done);
         }
@@ -167,7 +167,7 @@ impl<E: TableEntity> GroupWriter for RebuildWriter<'_, E> {
             Err(error) if error.is_too_large() && group.len() > 1 => Ok(Attempt::TooLarge(group)),
             Err(error) => {
                 let role = error.failed_index().and_then(|at| roles.get(at)).copied();
-                self.left_after_race(error, role, group).await.map(Attempt::LostRace)
+                self.resolve_race(error, role, group).await.map(Attempt::LostRace)
             }
         }
     }
@@ -230,7 +230,7 @@ impl<E: TableEntity> RebuildWriter<'_, E> {
 
     /// Returns what is left to write after another writer was first. Fails if the error is of another
     /// kind.
-    async fn left_after_race(
+    async fn resolve_race(
         &mut self,
         error: Error,
         role: Option<Role>,

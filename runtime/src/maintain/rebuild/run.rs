@@ -76,7 +76,7 @@ impl<E: TableEntity> Rebuild<E> {
             report.older += u64::try_from(older.count()).unwrap_or(u64::MAX);
             self.write_page(&page.items, &mut report).await?;
             cursor = page.next;
-            self.on_progress.tell(|| RebuildProgress {
+            self.on_progress.notify(|| RebuildProgress {
                 primaries: report.primaries,
                 written: report.written,
                 cursor: cursor.clone().map(|cursor| self.convert_cursor(cursor)),

@@ -133,11 +133,12 @@ impl<E: TableEntity> Reencrypt<E> {
         }
         let filter = self.filter();
         // A cursor names its table in the fingerprint.
-        let own = |table: &str| fingerprint(&format!("reencrypt\u{0}{table}\u{0}{filter}"));
+        let fingerprint_of =
+            |table: &str| fingerprint(&format!("reencrypt\u{0}{table}\u{0}{filter}"));
         let mut tables = self.tables();
         let mut cursor = self.start.clone();
         if let Some(start) = &cursor {
-            let is_done = |table: &String| own(table) != start.fingerprint;
+            let is_done = |table: &String| fingerprint_of(table) != start.fingerprint;
             tables = tables.into_iter().skip_while(is_done).collect();
             if tables.is_empty() {
                 let message = "the cursor belongs to another query or another re-encryption";
@@ -149,14 +150,14 @@ impl<E: TableEntity> Reencrypt<E> {
             loop {
                 let next = self.write_page(table, &filter, cursor.take(), &mut report).await?;
                 let is_over = next.is_none();
-                cursor = next.map(|at| cursor_at(own(table), at));
-                self.on_progress.tell(|| ReencryptProgress {
+                cursor = next.map(|at| cursor_at(fingerprint_of(table), at));
+                self.on_progress.notify(|| ReencryptProgress {
                     rows: report.rows,
                     rewritten: report.rewritten,
                     // At the end of a table, the next one begins.
                     cursor: cursor.clone().or_else(|| {
                         let next = tables.get(position + 1)?;
-                        Some(cursor_at(own(next), start_of_table()))
+                        Some(cursor_at(fingerprint_of(next), start_of_table()))
                     }),
                 });
                 if is_over {

@@ -96,7 +96,7 @@ impl Pipeline {
             Ok(ready) => self.send_all(ready).await,
             Err(error) => {
                 self.record_failure(item, error.in_table(&table));
-                self.tell();
+                self.notify();
             }
         }
     }
@@ -166,7 +166,7 @@ impl Pipeline {
         while self.in_flight.len() >= self.concurrency
             || self.groups_in_flight.iter().any(|(_, other)| other.conflicts_with(&group))
         {
-            self.await_one().await;
+            self.await_outcome().await;
         }
         let number = self.next_number;
         self.next_number += 1;
@@ -175,7 +175,7 @@ impl Pipeline {
         self.in_flight.push(Box::pin(write_group(self.client.clone(), number, group)));
     }
 
-    async fn await_one(&mut self) {
+    async fn await_outcome(&mut self) {
         if let Some(outcome) = self.in_flight.next().await {
             self.record_outcome(outcome);
         }
@@ -188,7 +188,7 @@ impl Pipeline {
         for (item, error) in outcome.failed {
             self.record_failure(item, error);
         }
-        self.tell();
+        self.notify();
     }
 
     fn record_failure(&mut self, item: InputItem, error: Error) {
@@ -200,8 +200,8 @@ impl Pipeline {
         self.report.failed.push(Failure { index: item.index, error });
     }
 
-    fn tell(&self) {
-        self.on_progress.tell(|| self.report.progress());
+    fn notify(&self) {
+        self.on_progress.notify(|| self.report.progress());
     }
 
     /// Sends all open groups and waits for all transactions.
@@ -209,7 +209,7 @@ impl Pipeline {
         let rest = self.open.take_all();
         self.send_all(rest).await;
         while !self.in_flight.is_empty() {
-            self.await_one().await;
+            self.await_outcome().await;
         }
     }
 
@@ -227,7 +227,7 @@ impl Pipeline {
                 Ok(()) => self.report.done += 1,
                 Err(error) => self.report.failed.push(Failure { index, error }),
             }
-            self.tell();
+            self.notify();
         }
     }
 

@@ -225,7 +225,7 @@ impl Bulk {
             if let Some(next) = page.next.as_ref().filter(|_| self.on_checkpoint.is_set()) {
                 // A checkpoint promises that nothing before it is open.
                 pipeline.retry_lost_races(&mut rewrite).await;
-                self.on_checkpoint.tell(|| next.clone());
+                self.on_checkpoint.notify(|| next.clone());
             }
             cursor = page.next;
             if cursor.is_none() {
