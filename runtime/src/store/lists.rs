@@ -177,5 +177,5 @@ async fn scan_all(store: &Store, table: &str, filter: &Filter) -> Result<Vec<Row
 
 /// Adds the list's table and keys to an error.
 pub(crate) fn at_list(address: &ListAddress, error: Error) -> Error {
-    error.in_table(&address.table).at_keys(&address.partition_key, &address.row_key)
+    error.at_row(address.at())
 }
