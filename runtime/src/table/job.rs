@@ -8,8 +8,11 @@ use crate::error::Result;
 /// A boxed future that runs a job to its report.
 pub(crate) type JobFuture<R> = Pin<Box<dyn Future<Output = Result<R>> + Send>>;
 
+/// A callback that receives a job's progress.
+type Callback<P> = dyn Fn(&P) + Send + Sync;
+
 /// A callback of the user that receives every `P` of a job, or none. Clones call one callback.
-pub(crate) struct Listener<P>(Option<Arc<dyn Fn(&P) + Send + Sync>>);
+pub(crate) struct Listener<P>(Option<Arc<Callback<P>>>);
 
 impl<P> Listener<P> {
     /// Creates a listener without a callback.
