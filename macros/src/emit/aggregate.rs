@@ -9,7 +9,7 @@ use crate::{
     names::local,
 };
 
-/// What is read from each of a member's rows.
+/// The value that is read from each of a member's rows.
 pub(super) fn value_of(member: &Member) -> TokenStream {
     let ty = &member.ty;
     match member.count {

@@ -196,7 +196,7 @@ fn variant(set: &Set, member: &Member) -> TokenStream {
     }
 }
 
-/// What writes a value: the member that it holds. The bounds hold for entities and not for
+/// Emits the impl that writes a value of the set: it writes the member that the value holds. The bounds hold for entities and not for
 /// projections; the unused lifetime keeps the compiler from asking before the impl is used.
 fn writes(set: &Set) -> TokenStream {
     let ident = &set.ident;

@@ -162,7 +162,7 @@ pub fn write_lower(text: &str, out: &mut String) -> Result<(), InvalidValue> {
 ///
 /// # Errors
 ///
-/// Those of `encode`.
+/// Returns the error of `encode`.
 fn write_bucket_of<T>(
     value: &T,
     encode: fn(&T, &mut String) -> Result<(), InvalidValue>,

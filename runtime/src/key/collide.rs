@@ -51,7 +51,7 @@ pub const fn templates_may_collide(a: &Template, b: &Template) -> bool {
     may_have_common_text(Position::start(a), Position::start(b), &mut steps)
 }
 
-/// What a key can have at a [`Position`].
+/// The characters that a key can have at a [`Position`].
 #[derive(Clone, Copy)]
 enum Next {
     /// The key ends here.

@@ -11,7 +11,7 @@ use crate::{
     store::derive::{derived_copy, is_claim_open},
 };
 
-/// What to do about the row under a wanted key.
+/// The action on the row that is already under a wanted key.
 pub(crate) enum OccupiedKeyAction {
     /// Reserve the row as it is: it is the entity's own (`None`), or that of an entity which releases
     /// the key to it.

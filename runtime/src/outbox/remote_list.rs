@@ -22,7 +22,7 @@ use crate::{
 /// Number of lists that are written at a time.
 const LISTS_AT_ONCE: usize = 16;
 
-/// What one write did to a list.
+/// The outcome of one write of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListWrite {
     /// The list's rows are there, written under a condition. They may be deleted later.
@@ -36,7 +36,7 @@ pub(crate) enum ListWrite {
     Unchanged,
 }
 
-/// What was done with each list. A list that was not read before is missing.
+/// The outcome for each list. A list that was not read before is missing.
 pub(crate) type WrittenLists = BTreeMap<ListAddress, Result<ListWrite>>;
 
 /// Adds or removes the entries of all memberships, with one write for each list, under the version

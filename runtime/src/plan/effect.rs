@@ -12,7 +12,7 @@ use crate::{
     row::Row,
 };
 
-/// What a verb does to the rows of one entity.
+/// The effect of a verb on the rows of one entity.
 #[derive(Debug, Clone)]
 pub(crate) struct Effect {
     /// The operations on the primary: one, or two if its RowKey changes, or none if nothing is to be

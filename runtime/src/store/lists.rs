@@ -30,7 +30,7 @@ pub(crate) enum FoundList {
     Blob(Option<BlobList>),
 }
 
-/// What was read of some lists, by address. One that cannot be read does not hold up the others.
+/// The lists that were read, by address. A list that cannot be read is an error at its place.
 pub(crate) type Lists = BTreeMap<ListAddress, Result<FoundList>>;
 
 /// Reads the lists at some addresses, each once.

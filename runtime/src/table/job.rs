@@ -1,5 +1,5 @@
-//! What long-running jobs (bulk writes, checks, rebuilds, re-encryptions) share: the callbacks that
-//! report their progress, and the type of the future that runs them.
+//! The parts that long-running jobs (bulk writes, checks, rebuilds, re-encryptions) share: the
+//! callbacks that report progress, and the type of the future that runs them.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 

@@ -1,4 +1,5 @@
-//! What can be written in bulk or in a transaction: entities, values of sets, stored entities, points.
+//! The traits of values that are written in bulk or in a transaction: entities, values of sets,
+//! stored entities, points.
 
 use crate::{
     entity::{Point, Stored, TableEntity},
@@ -61,8 +62,8 @@ pub fn bulk_change<E: TableEntity>(entity: &E, verb: BulkVerb) -> Result<BulkCha
     .map(BulkChange)
 }
 
-/// What can be deleted in bulk: a stored entity, under the ETag that was read, or a point, whatever
-/// its ETag.
+/// A value that can be deleted in bulk: a stored entity, under the ETag that was read, or a point,
+/// whatever its ETag.
 pub trait Deletable {
     /// Returns the table that is written if the caller names none.
     fn table(&self) -> &'static str;

@@ -88,7 +88,8 @@ impl Handlers {
     }
 }
 
-/// What a handler gets beside its message: the worker's client, and effects that take place once.
+/// The context that a handler gets beside its message: the worker's client, and effects that take
+/// place once.
 #[derive(Clone)]
 pub struct Context {
     client: Client,
@@ -160,8 +161,9 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// Those of [`Transaction::commit`]; `is_contended` after the lease is over; `is_invalid` for a
-    /// second effect in one partition, since nobody could say later whether that one took place.
+    /// Fails as [`Transaction::commit`] does, with `is_contended` after the lease is over, and with
+    /// `is_invalid` for a second effect in one partition: nobody could tell later whether it took
+    /// place.
     pub async fn once(&self, egt: Transaction) -> Result<bool> {
         if Instant::now() >= self.until {
             let message = "the lease of the message is over";

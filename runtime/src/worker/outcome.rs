@@ -11,7 +11,7 @@ use super::{
 };
 use crate::error::{Error, Result, Retry};
 
-/// What a worker does about work that failed.
+/// The worker's reaction to work that failed.
 #[derive(Debug)]
 pub(super) enum Remedy {
     /// Begin again at once: another actor was first, or the write deadline passed.

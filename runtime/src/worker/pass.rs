@@ -46,7 +46,7 @@ pub(super) struct FinishedDirtyRow {
     pub(super) has_written: bool,
 }
 
-/// What a pass did with one remote copy or list.
+/// The outcome of a pass for one remote copy or list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CopyOutcome {
     /// The pass wrote it under a condition, and it is there.

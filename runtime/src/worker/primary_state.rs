@@ -1,4 +1,4 @@
-//! What a primary derives by now: the remote copies and list entries that should be there.
+//! The current state of a primary: the remote copies and list entries that should be there.
 
 use super::state::Worker;
 use crate::{

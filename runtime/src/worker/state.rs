@@ -83,7 +83,7 @@ pub struct Worker {
 /// Table, PartitionKey and RowKey of an outbox row, compared by exact text.
 pub(super) type RowTexts = [String; 3];
 
-/// What a worker remembers. It saves work only: a worker that starts without it does nothing wrong.
+/// The memory of a worker. It only saves work: a worker that starts without it does nothing wrong.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     /// Rows whose work is done and that wait for their second look, with the ETag that was worked on.

@@ -1,10 +1,11 @@
-//! What a worker counts: in all, and in one visit of a partition.
+//! The counts of a worker: in total, and in one visit of a partition.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What a worker has done since it was made, and what was open when it last looked.
+/// The work that a worker has done since it was made, and the work that was open when it last
+/// looked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkerStats {
@@ -47,7 +48,7 @@ impl WorkerStats {
     }
 }
 
-/// What a partition looked like when a worker last visited it, and when to visit it again.
+/// The state of a partition when a worker last visited it, and when to visit it again.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PartitionVisit {
     pub(super) open: u64,

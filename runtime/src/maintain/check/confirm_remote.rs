@@ -49,7 +49,7 @@ struct Suspect {
     is_found: bool,
 }
 
-/// What one reading of a suspect shows. Two equal readings confirm a mismatch.
+/// The result of one reading of a suspect. Two equal readings confirm a mismatch.
 #[derive(Debug, PartialEq)]
 struct Mismatch {
     kind: FindingKind,

@@ -122,7 +122,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Whose copy a found row is.
+/// The owner of a copy that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ownership {
     /// A copy in its primary's partition, which does not name its primary.

@@ -26,7 +26,7 @@ use crate::{
 pub struct CheckReport<E> {
     /// The copies and list entries that differ from what their primaries say.
     pub findings: Vec<Finding>,
-    /// What was read.
+    /// The counts of what was read.
     pub progress: CheckProgress,
     table: Table<E>,
 }

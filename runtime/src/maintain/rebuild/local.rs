@@ -29,7 +29,7 @@ use crate::{
 /// Rows that are read at a time.
 const READERS: usize = 32;
 
-/// What a primary should have in the index.
+/// The row or the list entries that a primary entity should have in the index.
 #[derive(Debug, Clone)]
 enum IndexRow {
     Copy(Row),
@@ -131,7 +131,7 @@ pub(crate) fn group_primaries(primaries: Vec<IndexedPrimary>) -> Vec<Vec<Indexed
 /// Lists by the RowKey of their head row; `None` if the list does not exist.
 type Lists = BTreeMap<String, Option<StoredList>>;
 
-/// What an operation of a transaction writes.
+/// The target of one operation of a transaction.
 #[derive(Debug, Clone, Copy)]
 enum Role {
     Primary,

@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// What is done to each row.
+/// The treatment of each row.
 #[derive(Clone)]
 pub(super) enum Conversion {
     /// Encrypts values that are not encrypted with the keys in use.

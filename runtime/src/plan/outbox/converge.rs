@@ -9,7 +9,7 @@ use crate::{
     row::{ETag, Row},
 };
 
-/// What to do with a remote row so that it holds what its primary says.
+/// The step that makes a remote row hold what its primary says.
 #[derive(Debug, Clone)]
 pub(crate) enum CopyStep {
     /// Send this write under its condition. Afterwards the copy is there.
