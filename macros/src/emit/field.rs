@@ -297,8 +297,8 @@ pub(super) fn setter(field: &Field) -> TokenStream {
     }
 }
 
-/// Returns a setter that never returns: for an entity that is refused, as how a field is stored may
-/// be the mistake.
+/// Emits a setter without a working body, for an entity that does not compile anyway: so the
+/// compiler reports the real mistake alone.
 pub(super) fn setter_without_effect(field: &Field) -> TokenStream {
     match field.storage {
         Storage::Json | Storage::Flattened(_) => setter_of_whole_value(field, &quote! { loop {} }),

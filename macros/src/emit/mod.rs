@@ -57,7 +57,7 @@ pub(crate) fn entity(entity: &model::Entity) -> TokenStream {
 /// Returns the code of `#[derive(Properties)]`.
 pub(crate) fn properties(properties: &model::Properties) -> TokenStream {
     let json = field::json_codecs(&properties.fields);
-    let slots = properties::slots(properties);
+    let slots = properties::slots_of_properties(properties);
     let body = properties::emit(properties);
     let columns = columns::of_properties(properties);
     let hidden = const_assert::hidden(&properties.fields);

@@ -43,7 +43,8 @@ pub(super) fn start(entity: &Entity, family: &Family) -> TokenStream {
     builder.make(&builder.nothing(), &quote! { _rt::PathDraft::new(#constant) })
 }
 
-/// Returns the type of the entity's path builders, and the methods of its states.
+/// Emits the type of the entity's path builders, and its methods: each state of a builder, by the
+/// key parts given so far, has the methods for the parts that may follow.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
     let builders: Vec<Builder<'_>> =
         entity.families.iter().map(|family| Builder::new(entity, family)).collect();

@@ -14,7 +14,7 @@ fn slots_name(properties: &Properties) -> Ident {
 }
 
 /// Returns the type with a slot for each field, which is filled while a row is read.
-pub(super) fn slots(properties: &Properties) -> TokenStream {
+pub(super) fn slots_of_properties(properties: &Properties) -> TokenStream {
     let name = slots_name(properties);
     let mut declared = Vec::new();
     let mut empty = Vec::new();

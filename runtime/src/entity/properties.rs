@@ -26,7 +26,7 @@ pub trait Properties: Sized + 'static {
     /// The struct's columns. Their names lack the entity's prefix.
     const COLUMNS: &'static [ColumnSchema];
 
-    /// Returns empty slots, to start reading a row.
+    /// Returns one empty slot for each property of the struct. Reading a row fills them.
     fn slots<'r>() -> Self::Slots<'r> {
         Self::Slots::default()
     }

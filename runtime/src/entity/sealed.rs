@@ -28,7 +28,7 @@ impl Schema {
     /// Returns the table that encrypted values of a family's rows are bound to. It is the declared
     /// name, wherever the rows are stored.
     #[cfg(feature = "encrypt")]
-    pub(crate) fn bound_table(&self, family: Option<&Family>) -> &'static str {
+    pub(crate) fn table_for_encryption(&self, family: Option<&Family>) -> &'static str {
         family.and_then(|family| family.table).unwrap_or(self.table)
     }
 

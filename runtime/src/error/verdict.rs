@@ -1,8 +1,8 @@
 //! Questions that this crate asks of an error before it goes on.
 //!
 //! Each question is one `match` over [`ErrorKind`] without a catch-all arm: a new kind of failure
-//! does not compile until every question is answered for it. Questions whose answers differ for a
-//! single kind stay separate.
+//! does not compile until every question is answered for it. Two questions are merged only if they
+//! have the same answer for every kind.
 
 use super::{entable_error::Error, kind::ErrorKind, service::ServiceCode};
 

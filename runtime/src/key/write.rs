@@ -7,8 +7,8 @@ use crate::{
     limits::check_key,
 };
 
-/// Makes what was appended from `from` on a part of the key: escapes it where its width varies,
-/// checks its width where it is fixed.
+/// Finishes a key part, which begins at byte `from` of the key: escapes it if its width varies,
+/// checks its width if it is fixed.
 fn finish_part(
     part: &Part,
     terminator: Option<char>,

@@ -309,8 +309,8 @@ fn the_compiled_table_of_a_set_agrees_with_each_members_schema() {
     }
 }
 
-/// Recognises a row by the plain rule: the discriminator names type, version and index; without a
-/// discriminator the keys fit.
+/// Recognises a row by the rule as the documentation states it: the property that tells the type
+/// (the discriminator) names type, version and index; a type without one is recognised by its keys.
 fn by_rule(schema: &'static Schema, row: &Row, family: &crate::key::Family) -> Option<Recognition> {
     let crate::entity::Discriminator::Property(name) = schema.discriminator else {
         let fits =

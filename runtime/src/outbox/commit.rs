@@ -301,7 +301,8 @@ enum FailureCause<'t> {
 }
 
 impl<'t> FailureCause<'t> {
-    /// Finds the cause by the role of the row at which the transaction failed.
+    /// Returns why a transaction failed: the caller's row, a copy, a list or a row of the outbox
+    /// was not as the plan expected it.
     fn of(error: &Error, transaction: &'t TransactionPlan, changes: &[Change]) -> Self {
         let at = match error.failed_index() {
             Some(at) => at,

@@ -8,7 +8,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reserving_claim},
     row::Row,
-    store::derive::{derived_copy, is_claim_open},
+    store::derive::{derived_copy, is_claim_pending},
 };
 
 /// The action on the row that is already under a wanted key.
@@ -51,7 +51,7 @@ impl OccupiedKey<'_> {
         // The claim is read before its owner: a claim that is gone by then has been settled, and the
         // owner shows the result.
         if let Some(id) = reserving_claim(found)?
-            && is_claim_open(&self.outbox.store, owner.at(), id).await? == Some(true)
+            && is_claim_pending(&self.outbox.store, owner.at(), id).await? == Some(true)
         {
             let pending = "the entity `{}`, whose write is pending";
             return Ok(match is_own || self.is_released_by(owner.at()) {

@@ -60,8 +60,8 @@ pub(crate) enum OnRace {
 }
 
 impl Verb {
-    /// Returns what to do after a lost race if the verb needs the stored primary, or `None` if its
-    /// effect needs no read.
+    /// Returns whether the verb has to read the stored primary entity first: `None` if not, else
+    /// how to react if another writer changes the entity after that read.
     fn needs_current(&self, planner: &Planner) -> Result<Option<OnRace>> {
         let is_blind = match self {
             Self::Insert(_) => true,

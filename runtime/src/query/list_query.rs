@@ -73,7 +73,7 @@ async fn ids<E: TableEntity>(
         return Ok((keys, None));
     }
     blob_of(request)?;
-    let (page, next) = prepared.page(cursor).await?;
+    let (page, next) = prepared.read_page(cursor).await?;
     let mut ids = Vec::new();
     for row in page {
         let row = row?;

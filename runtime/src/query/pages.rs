@@ -147,7 +147,7 @@ impl<T: Send + 'static> Run<T> {
         let most = usize::try_from(left).unwrap_or(usize::MAX);
         let (mut items, found, next) = match &self.source {
             Source::Rows(decode) => {
-                let (rows, next) = self.prepared.page(cursor.as_ref()).await?;
+                let (rows, next) = self.prepared.read_page(cursor.as_ref()).await?;
                 let found = rows.len();
                 let in_table = |error: Error| error.in_table(&request.table);
                 let items = rows.into_iter().filter_map(|row| decode(row).transpose()).take(most);

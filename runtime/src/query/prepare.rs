@@ -64,7 +64,7 @@ impl PreparedRequest {
     /// cursor of the next page.
     ///
     /// A row that cannot be decrypted is an error at its place.
-    pub(crate) async fn page(
+    pub(crate) async fn read_page(
         &self,
         cursor: Option<&Cursor>,
     ) -> Result<(Vec<Result<Row>>, Option<Cursor>)> {

@@ -170,8 +170,8 @@ impl Request {
         }
     }
 
-    /// Refuses what the service would refuse or answer slowly: page sizes out of range, a table scan
-    /// that nobody allowed, a first row where rows come in no order.
+    /// Refuses a page size out of range, a table scan that the caller did not allow, and `take` or
+    /// `first` on a store that returns rows in no order.
     pub(crate) fn check(&self, filter: &Filter) -> Result<()> {
         if let Some(size) = self.page_size.filter(|size| *size == 0 || *size > PAGE_ROWS) {
             let message = format!("a page has 1 to {PAGE_ROWS} rows, not {size}");

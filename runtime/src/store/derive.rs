@@ -61,7 +61,7 @@ pub(crate) async fn derived_copy(
 
 /// Returns whether the transaction of a claim may still be committed, given the claim's id and a
 /// primary in the claim's partition. `None` if the claim is gone.
-pub(crate) async fn is_claim_open(
+pub(crate) async fn is_claim_pending(
     store: &Store,
     primary: RowAt<'_>,
     id: &str,

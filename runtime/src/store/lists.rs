@@ -51,7 +51,7 @@ pub(crate) async fn find_list(store: &Store, address: &ListAddress) -> Result<Fo
     if address.in_blob {
         return find_blob(store, address).await.map_err(|error| at_list(address, error));
     }
-    let list = read_list_of(store, table, (partition_key, row_key), IdForm::KeyArrays).await;
+    let list = read_list_with_ids(store, table, (partition_key, row_key), IdForm::KeyArrays).await;
     list.map(FoundList::Rows).map_err(|error| at_list(address, error))
 }
 
@@ -125,11 +125,11 @@ pub(crate) async fn read_list(
     partition_key: &str,
     row_key: &str,
 ) -> Result<Option<StoredList>> {
-    read_list_of(store, table, (partition_key, row_key), IdForm::RowKeys).await
+    read_list_with_ids(store, table, (partition_key, row_key), IdForm::RowKeys).await
 }
 
 /// Reads a list whose ids are of the kind `of`: its head, and the spill rows of the same version.
-pub(crate) async fn read_list_of(
+pub(crate) async fn read_list_with_ids(
     store: &Store,
     table: &str,
     (partition_key, row_key): (&str, &str),

@@ -9,7 +9,8 @@ use crate::{
 #[derive(Clone)]
 pub(super) struct Account {
     pub(super) azure: Azure,
-    /// The account's requests outside the backend port, with retries.
+    /// The backend that sends the account's own requests (signatures, access policies) and retries
+    /// them.
     pub(super) retry: Retry,
     #[cfg(feature = "azure-queue")]
     pub(super) policy: RetryPolicy,

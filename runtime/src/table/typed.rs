@@ -270,7 +270,7 @@ impl<E: TableEntity> Table<E> {
     }
 
     /// Fetches the key that makes the tokens of the entity's keys.
-    pub(crate) async fn tokens(&self) -> Result<Tokens> {
+    pub(crate) async fn key_tokens(&self) -> Result<Tokens> {
         self.client.store().tokens_of(E::SCHEMA).await.map_err(|error| error.in_table(&self.name))
     }
 

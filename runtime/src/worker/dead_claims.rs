@@ -38,13 +38,13 @@ impl Worker {
         for row in &partition.claims {
             visit.add_open(row.age);
             match self.resolve_claim(&partition.table, row).await {
-                Ok(ClaimOutcome::Young(left)) => visit.visit_in(left),
+                Ok(ClaimOutcome::Young(left)) => visit.revisit_after(left),
                 Ok(ClaimOutcome::AwaitsSecondLook(left, version)) => {
                     let place = row_texts(&partition.table, &row.row);
                     let looks = &mut self.memory().awaiting_second_look;
                     let before = looks.insert(place, version.clone());
                     round.progressed += u64::from(before != Some(version));
-                    visit.visit_in(left);
+                    visit.revisit_after(left);
                 }
                 Ok(ClaimOutcome::Deleted) => {
                     visit.remove_open(1);

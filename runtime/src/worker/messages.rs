@@ -71,7 +71,7 @@ impl Worker {
     ) {
         match self.count_failure(table, row, &error).await {
             Ok(is_poisoned) => {
-                visit.visit_in(Duration::ZERO);
+                visit.revisit_after(Duration::ZERO);
                 visit.unknown += u64::from(!is_poisoned);
                 round.progressed += 1;
             }
@@ -94,7 +94,7 @@ impl Worker {
             let is_flight_over = row.is_older_than(flight);
             if !is_flight_over {
                 visit.waiting += 1;
-                visit.visit_in(row.time_until(flight));
+                visit.revisit_after(row.time_until(flight));
             }
             return is_flight_over;
         }
@@ -111,7 +111,7 @@ impl Worker {
             && date.is_some_and(|now| message.is_leased(now));
         let waits = due == DueWork::PastGrace && date.is_some_and(|now| message.is_delayed(now));
         if has_lease || waits {
-            visit.visit_in(FAILURE_DELAY);
+            visit.revisit_after(FAILURE_DELAY);
         }
         !has_lease && !waits
     }

@@ -84,11 +84,11 @@ impl Worker {
             Remedy::BeginAgain => {
                 self.memory().stats.retried += 1;
                 round.raced += 1;
-                visit.visit_in(Duration::ZERO);
+                visit.revisit_after(Duration::ZERO);
             }
             Remedy::LeaveToOthers => visit.open_to_unknown(),
             Remedy::Count(error) => {
-                visit.visit_in(Duration::ZERO);
+                visit.revisit_after(Duration::ZERO);
                 match self.count_failure(table, row, &error).await {
                     Ok(is_poisoned) => {
                         visit.remove_open(u64::from(is_poisoned));
@@ -99,7 +99,7 @@ impl Worker {
                 }
             }
             Remedy::TryLater(error) => {
-                visit.visit_in(Duration::ZERO);
+                visit.revisit_after(Duration::ZERO);
                 self.report_failure(error, round);
             }
         }
@@ -125,12 +125,12 @@ impl Worker {
             }
             Ok(MessageOutcome::Failed) => {
                 self.memory().stats.retried += 1;
-                visit.visit_in(FAILURE_DELAY);
+                visit.revisit_after(FAILURE_DELAY);
                 round.progressed += 1;
             }
             Ok(MessageOutcome::Postponed(error, wait)) => {
                 self.memory().stats.retried += 1;
-                visit.visit_in(wait);
+                visit.revisit_after(wait);
                 self.report_failure(error, round);
             }
             Ok(MessageOutcome::Unknown) => visit.open_to_unknown(),

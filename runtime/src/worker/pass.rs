@@ -20,7 +20,7 @@ use crate::{
         is_derived_from_version, owner_of_copy, plan_step, previous_owner, reserving_claim,
     },
     row::Row,
-    store::derive::is_claim_open,
+    store::derive::is_claim_pending,
 };
 
 /// How a pass over a dirty row ended.
@@ -225,7 +225,7 @@ impl Worker {
             // too, unless it was taken over: then it may have to go back to its previous owner.
             let is_reserved = is_own
                 && leaves_claimed
-                && match is_claim_open(self.store(), primary, id).await? {
+                && match is_claim_pending(self.store(), primary, id).await? {
                     Some(is_alive) => is_alive || previous.is_some(),
                     None => false,
                 };

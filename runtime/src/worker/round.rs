@@ -100,7 +100,7 @@ impl Worker {
         self.handle_messages(&partition, due, &mut round, &mut visit).await;
         let closed = self.close(&partition, markers).await?;
         // By then the partition may be idle long enough to be closed.
-        visit.visit_in(self.outbox().options.lease);
+        visit.revisit_after(self.outbox().options.lease);
         let key = (table.to_owned(), partition_key.to_owned());
         self.memory().visits.insert(key, visit);
         Ok((round, closed))
@@ -127,7 +127,7 @@ impl Worker {
         }
         let is_due = left.is_zero() || (!is_waiting && due == DueWork::All);
         if !is_due {
-            visit.visit_in(left);
+            visit.revisit_after(left);
         }
         is_due
     }
@@ -151,7 +151,7 @@ impl Worker {
                     round.progressed += u64::from(row.has_written);
                 }
                 // Its writer settles it soon, or the claim gets old enough to be resolved.
-                PassOutcome::Claimed => visit.visit_in(self.outbox().options.grace),
+                PassOutcome::Claimed => visit.revisit_after(self.outbox().options.grace),
                 PassOutcome::UnknownType => visit.open_to_unknown(),
                 PassOutcome::Failed(row, error) => {
                     self.handle_failure(table, &row, error, round, visit).await;

@@ -18,7 +18,7 @@ pub struct WorkerStats {
     /// Number of outbox rows and messages of types that this program does not know, and of damaged
     /// directory markers and fences. Each of them holds up nothing but itself.
     pub unknown: u64,
-    /// The age of the oldest outbox row that was open.
+    /// The age of the oldest outbox row whose work was not done when the worker last looked.
     pub oldest: Option<Duration>,
     /// Number of outbox rows and messages that were finished and deleted.
     pub applied: u64,
@@ -83,7 +83,7 @@ impl PartitionVisit {
     }
 
     /// Plans the next visit in `wait`, unless an earlier one is planned.
-    pub(super) fn visit_in(&mut self, wait: Duration) {
+    pub(super) fn revisit_after(&mut self, wait: Duration) {
         let next = Instant::now() + wait;
         self.next = Some(self.next.map_or(next, |earlier| earlier.min(next)));
     }

@@ -1,7 +1,7 @@
 //! Requests to Azure Storage queues, through the transport that the tables use.
 //!
-//! The crate `azure_storage_queues` cannot send a message that does not expire, and shares the faults of
-//! `azure_data_tables`; its successor accepts neither keys nor connection strings.
+//! No crate for queues is used: `azure_storage_queues` 0.21 cannot send a message that never
+//! expires, and its successor accepts neither account keys nor connection strings.
 
 use std::time::Duration;
 

@@ -190,7 +190,7 @@ impl LocalReading {
         is_entry: bool,
         primary: Option<&str>,
     ) -> Result<Self> {
-        let tokens = table.tokens().await?;
+        let tokens = table.key_tokens().await?;
         let (found, list) = if is_entry {
             let list = read_list(table.client.store(), at.table, at.partition_key, at.row_key);
             let list = list.await?;
@@ -244,7 +244,7 @@ async fn confirm_contested<E: TableEntity>(
     if before.iter().map(Row::etag).ne(after.iter().map(Row::etag)) {
         return Ok(Vec::new());
     }
-    let tokens = table.tokens().await?;
+    let tokens = table.key_tokens().await?;
     let mut deriving = Vec::new();
     for primary in &after {
         let derived = derive_existing::<E>(Some(primary), &tokens)?;

@@ -118,7 +118,7 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
     async fn next_suspects(&mut self) -> Result<Option<Vec<Suspect>>> {
         let table = self.reader.table;
         let Some((name, rows)) = self.pager.next_page(table).await? else { return Ok(None) };
-        let tokens = table.tokens().await?;
+        let tokens = table.key_tokens().await?;
         let mut suspects = Vec::new();
         for row in &rows {
             self.reader.read(&name, row, &tokens, &mut |fact| {
@@ -229,7 +229,7 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
     if looks_for_work && primary.as_ref().map(move_id).transpose()?.flatten().is_some() {
         return Ok(Outcome::Pending);
     }
-    let tokens = table.tokens().await?;
+    let tokens = table.key_tokens().await?;
     // What a primary of an unknown version should have is not for this program to say.
     let derived = derive_existing::<E>(primary.as_ref(), &tokens)?;
     if let Derived::UnknownVersion(_) = derived {

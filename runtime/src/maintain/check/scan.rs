@@ -194,7 +194,7 @@ pub(crate) async fn scan<E: TableEntity>(
     mut each: impl FnMut(&Fact<'_>),
 ) -> Result<()> {
     let mut pager = TablePager::new(&reader.table.name, scope);
-    let tokens = reader.table.tokens().await?;
+    let tokens = reader.table.key_tokens().await?;
     while let Some((name, rows)) = pager.next_page(reader.table).await? {
         for row in &rows {
             reader.read(&name, row, &tokens, &mut each)?;
@@ -265,7 +265,7 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
     /// ones.
     async fn scan_partition(&mut self) -> Result<Option<Unmatched>> {
         let Some(first) = self.next_row().await? else { return Ok(None) };
-        let tokens = self.reader.table.tokens().await?;
+        let tokens = self.reader.table.key_tokens().await?;
         let scope = Scope::Partition(first.partition_key().to_owned());
         let partition = first.key_bytes().map(|(partition, _)| partition.to_vec());
         let mut unmatched = Unmatched::new(scope, Window::WHOLE, self.limit);

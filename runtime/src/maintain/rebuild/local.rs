@@ -73,7 +73,7 @@ impl IndexedPrimary {
         family: &'static Family,
     ) -> Result<Option<Self>> {
         match read_row(table, row_at(table, &self.primary)).await? {
-            Some(primary) => Self::derive::<E>(family, &primary, &table.tokens().await?),
+            Some(primary) => Self::derive::<E>(family, &primary, &table.key_tokens().await?),
             None => Ok(None),
         }
     }

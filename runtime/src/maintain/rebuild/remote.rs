@@ -21,7 +21,7 @@ pub(crate) async fn record_primaries<E: TableEntity>(
     family: &'static Family,
     primaries: &[&Row],
 ) -> Result<u64> {
-    let tokens = table.tokens().await?;
+    let tokens = table.key_tokens().await?;
     let mut rows = Vec::new();
     for primary in primaries {
         let Some(derived) = derive::<E>(primary, &tokens)? else { continue };

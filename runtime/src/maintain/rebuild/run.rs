@@ -95,7 +95,7 @@ impl<E: TableEntity> Rebuild<E> {
             report.written += record_primaries(table, family, &primaries).await?;
             return Ok(());
         }
-        let tokens = table.tokens().await?;
+        let tokens = table.key_tokens().await?;
         let primaries = page
             .iter()
             .filter_map(|stored| {

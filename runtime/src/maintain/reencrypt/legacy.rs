@@ -95,8 +95,8 @@ fn finish_with_etag(out: RowBuilder, like: &Row) -> Result<Row> {
     })
 }
 
-/// Copies the decrypted row into `out`. Returns the names of the properties that were encrypted: bytes
-/// before, text now.
+/// Copies the decrypted row into `out`. Returns the names of the properties that were encrypted:
+/// they held bytes in `old` and hold text in `plain`.
 fn copy_plain(old: &Row, plain: &Row, out: &mut RowBuilder) -> Result<Vec<Box<str>>> {
     let mut names = Vec::new();
     let mut properties = plain.properties();

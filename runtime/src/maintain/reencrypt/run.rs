@@ -7,7 +7,7 @@ use std::{fmt, future::IntoFuture};
 use super::{
     filter::encrypted_with,
     report::{ReencryptProgress, ReencryptReport},
-    writer::{Conversion, ReencryptWriter, group_rows},
+    writer::{Conversion, ReencryptWriter, split_into_batches},
 };
 #[cfg(feature = "legacy-encryption")]
 use crate::seal::legacy::LegacyKeys;
@@ -208,7 +208,7 @@ impl<E: TableEntity> Reencrypt<E> {
         report.rows += u64::try_from(page.rows.len()).unwrap_or(u64::MAX);
         let (table, conversion) = (&self.table, &self.conversion);
         let mut writer = ReencryptWriter { table, conversion, at_table, report };
-        let written = write_groups(&mut writer, &store.random, group_rows(page.rows)).await;
+        let written = write_groups(&mut writer, &store.random, split_into_batches(page.rows)).await;
         written.map_err(|error| error.in_table(at_table))?;
         Ok(page.next)
     }

@@ -60,7 +60,7 @@ impl Conversion {
 }
 
 /// Gathers rows into groups of one partition, as many rows as a transaction takes.
-pub(super) fn group_rows(rows: Vec<Row>) -> Vec<Vec<Row>> {
+pub(super) fn split_into_batches(rows: Vec<Row>) -> Vec<Vec<Row>> {
     gather(rows, |group: &[Row], row| {
         group.first().map(Row::partition_key) == Some(row.partition_key())
             && group.len() < BATCH_OPERATIONS

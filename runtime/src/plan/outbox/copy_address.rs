@@ -1,4 +1,5 @@
-//! Addresses of remote rows, and the properties in which a dirty row keeps them.
+//! The addresses of remote copies and lists, and how a dirty row stores them. A dirty row names the
+//! remote rows that may be wrong.
 
 use super::hash::hash128;
 use crate::{

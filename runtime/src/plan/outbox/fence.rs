@@ -91,7 +91,8 @@ impl Fence {
         Operation::delete(&self.partition_key, &self.row_key(), seen)
     }
 
-    /// Returns the operation that inserts the directory marker of a partition of `table`.
+    /// Returns the operation that inserts the partition's marker into the directory, the table in
+    /// which workers find partitions with open work.
     pub(crate) fn insert_marker(&self, table: &str) -> Result<Operation> {
         let mut row = Row::build(&self.shard, &self.marker);
         row.put(TYPE_NAME, ValueRef::String("entable.marker"));

@@ -48,7 +48,7 @@ pub(crate) struct SealPlan {
     pub(crate) each: Vec<Option<SealColumn>>,
     /// Absent properties that are stored as an encrypted absence.
     pub(crate) absent: Vec<(Cow<'static, str>, SealColumn)>,
-    /// Whether the row gets a seal over all of its properties.
+    /// Whether the row gets a seal: a property that authenticates all its other properties.
     pub(crate) has_seal: bool,
 }
 

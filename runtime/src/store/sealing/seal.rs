@@ -73,7 +73,7 @@ impl RowSealer {
             }
             let (table, own) = match placed.home {
                 StoredAs::Entity(schema, family) => {
-                    (schema.bound_table(Some(family)), schema.table)
+                    (schema.table_for_encryption(Some(family)), schema.table)
                 }
                 StoredAs::Untyped | StoredAs::Framework => (table, table),
             };

@@ -104,7 +104,7 @@ impl Page<'_> {
         ValueBinding {
             table: of
                 .declared
-                .map_or(self.table, |declared| declared.schema.bound_table(of.family)),
+                .map_or(self.table, |declared| declared.schema.table_for_encryption(of.family)),
             partition_key: row.partition_key(),
             row_key: row.row_key(),
             property,
