@@ -101,9 +101,13 @@ fn keys(entity: &Entity) -> TokenStream {
         quote! { (#partition, #row) }
     });
     let read = or_return(&quote! {
-        _rt::key_texts::<#count>(__row, __family, &[#(#tables),*])
+        _rt::key_texts(__row, __family, &[#(#tables),*], &mut __texts)
     });
-    quote! { let [#(#texts),*] = #read; }
+    quote! {
+        let mut __texts = [_rt::None; #count];
+        #read
+        let [#(#texts),*] = __texts;
+    }
 }
 
 /// Returns which of `fields` is read from a part of the family's keys.
@@ -146,8 +150,15 @@ fn properties(entity: &Entity) -> TokenStream {
         })
         .collect();
     if offers.is_empty() {
-        let found = or_return(&quote! { _rt::find_properties(__row, __from, &[#(#names),*]) });
-        return quote! { let [#(#slots),*] = #found; };
+        let count = names.len();
+        let found = or_return(&quote! {
+            _rt::find_properties(__row, __from, &[#(#names),*], &mut __found)
+        });
+        return quote! {
+            let mut __found = [_rt::None; #count];
+            #found
+            let [#(#slots),*] = __found;
+        };
     }
     let (count, others) = (names.len(), others(entity));
     let next = or_return(&quote! { __properties.next() });

@@ -184,7 +184,7 @@ fn write_bucket(bucket: u32, count: u32, out: &mut String) -> Result<(), Invalid
     Ok(())
 }
 
-/// Returns the texts of the parts that fields are read from. `slots` has an entry for each family:
+/// Puts the texts of the parts that fields are read from into `texts`. `slots` has an entry for each family:
 /// the slot of each part of the PartitionKey, then of each part of the RowKey. A part of slot
 /// [`UNREAD`] is passed over, and a key without other parts is not taken apart.
 ///
@@ -196,13 +196,12 @@ pub fn key_texts<'r, const FIELDS: usize>(
     row: &'r Row,
     family: &'static Family,
     slots: &[(&[usize], &[usize])],
-) -> Result<[Option<&'r str>; FIELDS]> {
-    let mut texts = [None; FIELDS];
-    let Some((partition_slots, row_slots)) = slots.get(family.index) else { return Ok(texts) };
+    texts: &mut [Option<&'r str>; FIELDS],
+) -> Result<()> {
+    let Some((partition_slots, row_slots)) = slots.get(family.index) else { return Ok(()) };
     let (partition_key, row_key) = row.keys();
-    read_key(&family.partition, "PartitionKey", partition_key, partition_slots, &mut texts)?;
-    read_key(&family.row, "RowKey", row_key, row_slots, &mut texts)?;
-    Ok(texts)
+    read_key(&family.partition, "PartitionKey", partition_key, partition_slots, texts)?;
+    read_key(&family.row, "RowKey", row_key, row_slots, texts)
 }
 
 #[inline]

@@ -6,8 +6,8 @@ use crate::{
     row::Row,
 };
 
-/// Finds the properties of a row whose names are in `names`, in the order of `names`; others are
-/// passed over. The properties before the place `from` are passed over unread.
+/// Puts the properties of a row whose names are in `names` into `found`, in the order of `names`;
+/// others are passed over. Starts at the byte offset `from`.
 ///
 /// # Errors
 ///
@@ -17,14 +17,14 @@ pub fn find_properties<'r, const NAMES: usize>(
     row: &'r Row,
     from: u32,
     names: &[&str; NAMES],
-) -> Result<[Option<ValueRef<'r>>; NAMES]> {
-    let mut found = [None; NAMES];
+    found: &mut [Option<ValueRef<'r>>; NAMES],
+) -> Result<()> {
     let mut next = 0;
     let mut properties = row.properties_from(from);
     while let Some((name, value)) = properties.next()? {
-        place_property(name, value, names, &mut next, &mut found);
+        place_property(name, value, names, &mut next, found);
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Puts a property into the slot of its name. Returns `false` if it has none.
@@ -36,22 +36,34 @@ pub fn place_property<'r, const NAMES: usize>(
     next: &mut usize,
     found: &mut [Option<ValueRef<'r>>; NAMES],
 ) -> bool {
-    // Rows have their properties in the order of the fields: the name is the next one, or one
-    // further on where an optional field is absent.
-    let is_same = |known: &&str| known.as_bytes() == name;
-    let after = names.get(*next..).unwrap_or_default();
-    let at = match after.iter().position(is_same) {
-        Some(ahead) => *next + ahead,
-        None => match names.iter().position(is_same) {
-            Some(at) => at,
+    // Rows have their properties in the order of the fields, so that the name is usually the next.
+    let is_next = names.get(*next).is_some_and(|known| is_same_name(known.as_bytes(), name));
+    if !is_next {
+        match names.iter().position(|known| is_same_name(known.as_bytes(), name)) {
+            Some(at) => *next = at,
             None => return false,
-        },
-    };
-    if let Some(slot) = found.get_mut(at) {
+        }
+    }
+    if let Some(slot) = found.get_mut(*next) {
         *slot = Some(value);
     }
-    *next = at + 1;
+    *next += 1;
     true
+}
+
+/// Compares two names. Those of up to 16 bytes are compared as two numbers that may overlap: a call
+/// of the general comparison would take longer than reading the property.
+#[inline]
+fn is_same_name(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    match a.len() {
+        8..=16 => a.first_chunk::<8>() == b.first_chunk() && a.last_chunk::<8>() == b.last_chunk(),
+        4..=7 => a.first_chunk::<4>() == b.first_chunk() && a.last_chunk::<4>() == b.last_chunk(),
+        2..=3 => a.first_chunk::<2>() == b.first_chunk() && a.last_chunk::<2>() == b.last_chunk(),
+        _ => a == b,
+    }
 }
 
 /// Reads a field from what was found of it, by [`Property::from_stored`](crate::Property).

@@ -31,7 +31,9 @@ impl<'a> PropertyReader<'a> {
     ///
     /// `is_corrupt` for bytes that are not a property.
     #[allow(clippy::should_implement_trait, reason = "fallible, and hot: no Option<Result<_>>")]
-    #[inline]
+    // Always inlined, as are the functions that it calls: a value that is handed through memory costs as
+    // much as reading it.
+    #[inline(always)]
     pub fn next(&mut self) -> Result<Option<(&'a [u8], ValueRef<'a>)>> {
         let Some(slot) = self.start()? else { return Ok(None) };
         let value = slot.value().ok_or_else(|| self.damaged())?;
@@ -61,7 +63,7 @@ impl<'a> PropertyReader<'a> {
         Ok(None)
     }
 
-    #[inline]
+    #[inline(always)]
     fn start(&mut self) -> Result<Option<Slot<'a>>> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -85,7 +87,7 @@ struct Slot<'a> {
 }
 
 impl<'a> Slot<'a> {
-    #[inline]
+    #[inline(always)]
     fn read(rest: &mut &'a [u8]) -> Option<Self> {
         let name = usize::from(u16::from_le_bytes(array(rest)?));
         let [tag] = array(rest)?;
@@ -104,7 +106,7 @@ impl<'a> Slot<'a> {
     }
 
     /// Decodes the value. Returns `None` if the bytes do not fit the type.
-    #[inline]
+    #[inline(always)]
     fn value(&self) -> Option<ValueRef<'a>> {
         let bytes = self.bytes;
         Some(match self.edm {
