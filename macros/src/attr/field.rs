@@ -154,7 +154,8 @@ fn encrypt(entry: &Entry) -> syn::Result<Encrypt> {
     Ok(read)
 }
 
-/// Reads `blind` or `blind(chars = 8)`.
+/// Reads `blind` or `blind(chars = 8)`, which stores a token beside an encrypted property so that
+/// filters can compare it. Returns the token's length in characters.
 fn blind(entry: &Entry) -> syn::Result<u32> {
     if matches!(entry.value, EntryValue::Nothing) {
         return Ok(DEFAULT_TOKEN_CHARS);

@@ -16,7 +16,7 @@ use crate::{
 pub struct JsonCodec<T> {
     /// Writes the field as a property.
     pub put: fn(&mut PropertyWriter<'_>, &str, &T) -> Result<()>,
-    /// Reads the field from the value of its property.
+    /// Decodes the field from its property's value, `None` if the row has no such property.
     pub finish: fn(Option<ValueRef<'_>>, &str, &str) -> Result<T>,
     /// Reads the field from a row, by the name of its property.
     pub read: fn(&Row, &str) -> Result<T>,

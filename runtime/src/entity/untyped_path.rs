@@ -230,7 +230,8 @@ impl PathDraft {
         self
     }
 
-    /// Replaces the placeholders by tokens, which `token` makes from a field's name and value.
+    /// Replaces the placeholders in the path's keys by tokens: keyed hashes of secret values.
+    /// `token` makes one from a field's name and value.
     fn with_tokens(mut self, token: impl Fn(&str, ValueRef<'_>) -> Result<String>) -> Result<Self> {
         for (part, value) in std::mem::take(&mut self.secrets) {
             let (template, at) = self.place(part);

@@ -119,7 +119,8 @@ pub struct Family {
 }
 
 impl Family {
-    /// A family without keys, whose rows hold every field: what generated code leaves unsaid.
+    /// A family without keys, whose rows hold every field. Generated code takes from it the members
+    /// that it does not set.
     #[doc(hidden)]
     pub const NONE: Self = Self {
         name: "",

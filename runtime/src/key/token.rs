@@ -1,7 +1,8 @@
 //! Handles tokens: keyed hashes (HMAC) of secret values that stand in keys, written `{field:hmac}`.
 //!
-//! A token needs an index key, which only the verbs have. A key that is built before holds a
-//! placeholder at the token's position, a text that can be neither a token nor an escape.
+//! A token is made with an index key, which is fetched when a verb runs. A key that is built before
+//! that holds a placeholder at the token's position, a text that can be neither a token nor an
+//! escape.
 
 use super::{Form, Segment, Template};
 use crate::edm::{EdmCow, InvalidValue};
@@ -17,7 +18,7 @@ pub(super) const fn is_token_byte(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'a'..=b'v')
 }
 
-/// Appends the placeholder for the token of `value`.
+/// Appends to a key the placeholder of a token: the keyed hash of `value`, which is made later.
 ///
 /// # Errors
 ///

@@ -282,8 +282,8 @@ impl Change {
         Ok((operations, bytes))
     }
 
-    /// Returns the number of rows that the change shares with others of its transaction: a fence,
-    /// and a claim if it takes keys of unique remote indexes.
+    /// Returns how many rows of the library's own it needs that all changes of one transaction have
+    /// in common: the partition's fence, and a claim if it takes keys of unique remote indexes.
     pub(crate) fn shared_rows(&self) -> usize {
         let Self::Blind(effect) = self else { return 0 };
         let mut copies = effect.old.iter().chain(&effect.new).flat_map(|rows| &rows.remote_copies);

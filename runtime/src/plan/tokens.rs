@@ -186,7 +186,7 @@ fn with_tokens(row: &Row, family: &Family, tokens: &FieldTokens) -> Result<Row> 
     row.with_keys(&partition_key, &key_with_tokens(&family.row, row.row_key(), tokens))
 }
 
-/// Returns the key with its placeholders replaced.
+/// Returns the key with the tokens in place of their placeholders.
 fn key_with_tokens(template: &Template, key: &str, tokens: &FieldTokens) -> String {
     let token = |field: &str| {
         tokens.iter().find(|(known, _)| *known == field).map(|(_, token)| token.as_str())

@@ -16,7 +16,7 @@ use crate::{
 /// Directory markers by the table and PartitionKey that they stand for.
 pub(super) type MarkersByPartition = BTreeMap<(String, String), Vec<DirectoryMarker>>;
 
-/// One page of the directory.
+/// One page of the directory, the table in which workers find the partitions that have open work.
 #[derive(Debug, Default)]
 pub(super) struct DirectoryPage {
     pub(super) markers: MarkersByPartition,

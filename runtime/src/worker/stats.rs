@@ -59,7 +59,7 @@ pub(super) struct PartitionVisit {
 }
 
 impl PartitionVisit {
-    /// Counts a row as open.
+    /// Counts an outbox row whose work is not done. `age` is `None` if the row's age is unknown.
     pub(super) fn add_open(&mut self, age: Option<Duration>) {
         self.open += 1;
         self.oldest = self.oldest.max(age);

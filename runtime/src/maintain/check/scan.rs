@@ -242,8 +242,9 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
         }
     }
 
-    /// Returns the facts without a counterpart of the next scope and window that has any. Returns
-    /// `None` when every scope is compared.
+    /// Returns the next facts that have no counterpart: copies that no primary entity derives, and
+    /// derived copies that were not found. They are of one scope (a partition, or a set of tables)
+    /// and one window of hashes. Returns `None` when all is compared.
     pub(crate) async fn next_unmatched(&mut self) -> Result<Option<Unmatched>> {
         loop {
             let unmatched = if let Some((scope, window)) = self.windows.pop() {

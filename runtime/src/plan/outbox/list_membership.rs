@@ -1,7 +1,7 @@
-//! Memberships of entities in remote lists, and the entries that stand for them.
+//! Whether an entity belongs in a remote list, and the entry in the list that names the entity.
 //!
-//! A primary's dirty row holds the address of a list as it holds that of a copy. The entry follows
-//! from the primary's keys, so the address says enough.
+//! A dirty row of a primary entity names the remote rows that may be wrong, copies and lists alike.
+//! It holds a list's address alone: the entry follows from the primary's keys.
 
 use super::copy_address::CopyAddress;
 use crate::{

@@ -34,7 +34,8 @@ fn fold(filter: &Filter) -> Filter {
     }
 }
 
-/// Folds a list in which the constant `decides` decides the whole and its opposite has no effect.
+/// Joins the parts of an `and` (`decides` is false) or an `or` (`decides` is true): the constant
+/// `decides` makes the whole constant, the other constant is left out.
 fn fold_list(parts: &[Filter], decides: bool) -> Filter {
     let mut kept = Vec::with_capacity(parts.len());
     for part in parts {
