@@ -9,7 +9,7 @@ pub(crate) mod rebuild;
 pub(crate) mod reencrypt;
 pub(crate) mod upgrade;
 #[cfg(test)]
-mod row_kinds;
+mod tests;
 
 pub use check::{Check, CheckProgress, CheckReport, Finding, FindingKind};
 pub use rebuild::{Rebuild, RebuildProgress, RebuildReport};

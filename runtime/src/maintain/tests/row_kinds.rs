@@ -5,11 +5,11 @@
 
 use std::fmt::Write as _;
 
-use super::check::fact::{Fact, FactReader};
 use crate::{
     edm::ValueRef,
     entity::{Recognition, RowKind, RowVersion, Schema},
     error::Error,
+    maintain::check::fact::{Fact, FactReader},
     plan::{Tokens, derive::Derived},
     prelude::*,
     query::decode::decode_or_skip,

@@ -1,0 +1,3 @@
+//! Tests across the rooms of maintenance.
+
+mod row_kinds;
