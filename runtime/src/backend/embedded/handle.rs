@@ -118,7 +118,7 @@ impl Embedded {
     }
 
     /// Waits until all writes acknowledged before the call are on disk. Only a store with
-    /// [`Durability::Relaxed`] has to wait.
+    /// [`Durability::Relaxed`](super::Durability::Relaxed) has to wait.
     ///
     /// # Errors
     ///
