@@ -133,8 +133,12 @@ impl Workspace {
             members.join(", ")
         );
         fs::write(workspace.root.join("Cargo.toml"), manifest).unwrap();
+        // Each package alone, as it is measured: dependencies of all together have other features.
         for (_, _, command) in WAYS {
-            cost(workspace.cargo(command).spawn().unwrap());
+            for side in [Side::Ours, Side::Serde] {
+                let name = side.name(counts.first().copied().unwrap_or_default());
+                cost(workspace.cargo(command).args(["-p", &name]).spawn().unwrap());
+            }
         }
         workspace
     }

@@ -59,6 +59,21 @@ impl<F> fmt::Debug for ReadPart<F> {
     }
 }
 
+impl<F> ReadProperty<F> {
+    /// Reads the field from the row's property of that name.
+    fn read(self, row: &Row, name: &str) -> Result<F> {
+        match self {
+            Self::Stored(read) => {
+                read(row.get(name)?).map_err(|invalid| invalid.into_read_error(name))
+            }
+            Self::Secret(read) => {
+                read(row.get(name)?).map_err(|invalid| invalid.redacted().into_read_error(name))
+            }
+            Self::Row(read) => read(row, name),
+        }
+    }
+}
+
 impl<F> ReadPart<F> {
     /// Reads the field from the text of `part`.
     fn read(self, part: &Part, text: &str) -> Result<F, InvalidValue> {
@@ -145,17 +160,6 @@ impl<E, F, K> Column<E, F, K> {
         F: SystemValue,
     {
         Self::new(name, ReadProperty::Row(F::READ))
-    }
-
-    fn read_property(&self, row: &Row) -> Result<F> {
-        match self.read {
-            ReadProperty::Stored(read) => {
-                read(row.get(&self.name)?).map_err(|invalid| invalid.into_read_error(&self.name))
-            }
-            ReadProperty::Secret(read) => read(row.get(&self.name)?)
-                .map_err(|invalid| invalid.redacted().into_read_error(&self.name)),
-            ReadProperty::Row(read) => read(row, &self.name),
-        }
     }
 
     /// Returns the name of the property.
@@ -309,22 +313,33 @@ impl<E, F, K> ReadColumn for Column<E, F, K> {
         }
     }
 
+    #[inline]
     fn read(&self, row: &Row, family: &'static Family) -> Result<F> {
-        if self.parts.is_empty() || !family.in_keys.contains(&&*self.name) {
-            return self.read_property(row);
-        }
-        let part = family.part_restoring(&self.name, row.partition_key(), row.row_key());
-        let Some((part, text)) = part.map_err(|invalid| invalid.into_read_error(&self.name))?
-        else {
-            return self.read_property(row);
-        };
-        let read = self.parts.iter().find(|(form, _)| *form == part.form);
-        let field = read.map_or_else(
-            || Err(InvalidValue::new("the row's keys do not hold the field")),
-            |(_, read)| read.read(part, text),
-        );
-        field.map_err(|invalid| invalid.into_read_error(&self.name))
+        read_field(&self.name, self.read, self.parts, row, family)
     }
+}
+
+/// Reads a field from a row, from its keys or its property. Compiled once for each type of a field:
+/// a column is a type of its own for each entity.
+fn read_field<F>(
+    name: &str,
+    read: ReadProperty<F>,
+    parts: &[(Form, ReadPart<F>)],
+    row: &Row,
+    family: &'static Family,
+) -> Result<F> {
+    if parts.is_empty() || !family.in_keys.contains(&name) {
+        return read.read(row, name);
+    }
+    let part = family.part_restoring(name, row.partition_key(), row.row_key());
+    let Some((part, text)) = part.map_err(|invalid| invalid.into_read_error(name))? else {
+        return read.read(row, name);
+    };
+    let field = match parts.iter().find(|(form, _)| *form == part.form) {
+        Some((_, read)) => read.read(part, text),
+        None => Err(InvalidValue::new("the row's keys do not hold the field")),
+    };
+    field.map_err(|invalid| invalid.into_read_error(name))
 }
 
 impl<E, F: Properties> ReadColumn for Flattened<E, F> {

@@ -47,19 +47,23 @@ pub fn upgrade_older<Old: TableEntity, New: TableEntity>(
         None if version < Old::SCHEMA.version => Old::from_version(row, family, version)?,
         None => None,
     };
-    old.map(upgrade).transpose().map_err(|reason| {
-        let message = format!(
-            "version {version} of `{}` cannot be read as version {}",
-            New::SCHEMA.entity_type,
-            New::SCHEMA.version
-        );
-        // The reason can quote values, which must not be shown where fields are encrypted.
-        if [Old::SCHEMA, New::SCHEMA].iter().any(|schema| schema.is_sealed()) {
-            let message = format!("{message}; why is not shown, as it has encrypted fields");
-            return Error::new(ErrorKind::Decode, message);
-        }
-        Error::new(ErrorKind::Decode, format!("{message}: {reason}")).with_source(reason)
-    })
+    old.map(upgrade)
+        .transpose()
+        .map_err(|reason| upgrade_error(Old::SCHEMA, New::SCHEMA, version, reason))
+}
+
+/// Returns the error of an entity that cannot be converted from an older version.
+fn upgrade_error(old: &Schema, new: &Schema, version: u32, reason: BoxError) -> Error {
+    let message = format!(
+        "version {version} of `{}` cannot be read as version {}",
+        new.entity_type, new.version
+    );
+    // The reason can quote values, which must not be shown where fields are encrypted.
+    if [old, new].iter().any(|schema| schema.is_sealed()) {
+        let message = format!("{message}; why is not shown, as it has encrypted fields");
+        return Error::new(ErrorKind::Decode, message);
+    }
+    Error::new(ErrorKind::Decode, format!("{message}: {reason}")).with_source(reason)
 }
 
 /// Returns the rows that an entity of an older version is stored as. Code that `upgrade_from`
@@ -124,7 +128,9 @@ pub(crate) fn read_other_version<E: TableEntity, T: FromRow>(
 
 /// Reads the entity from a row of `family`, in whichever version the row was written.
 pub(crate) fn read_any_version<E: TableEntity>(row: &Row, family: &'static Family) -> Result<E> {
-    let Some(version) = other_version::<E>(row, family)? else { return E::from_copy(row, family) };
+    let Some(version) = other_version(E::SCHEMA, row, family)? else {
+        return E::from_copy(row, family);
+    };
     E::from_version(row, family.name, version)?
         .ok_or_else(|| E::SCHEMA.unknown_version_error(version))
 }
@@ -138,7 +144,7 @@ pub fn rows_of_any_version<E: TableEntity>(
     row: &Row,
     family: &'static Family,
 ) -> Result<EntityRows> {
-    let Some(version) = other_version::<E>(row, family)? else {
+    let Some(version) = other_version(E::SCHEMA, row, family)? else {
         return own_rows::<E>(row, family);
     };
     E::rows_of_version(row, family.name, version)?
@@ -181,8 +187,13 @@ pub fn owner_in_any_version<E: TableEntity>(
     }
 }
 
-fn other_version<E: TableEntity>(row: &Row, family: &'static Family) -> Result<Option<u32>> {
-    Ok(match E::SCHEMA.recognize(row, family)? {
+/// Returns the version of a row, if it is another than the schema's.
+fn other_version(
+    schema: &'static Schema,
+    row: &Row,
+    family: &'static Family,
+) -> Result<Option<u32>> {
+    Ok(match schema.recognize(row, family)? {
         Recognition::Version(version) => Some(version),
         _ => None,
     })
