@@ -51,7 +51,7 @@ const WAYS: [(&str, Change, &[&str]); 6] = [
     ("release", Change::Nothing, &["build", "--release"]),
 ];
 
-/// What is edited before a build.
+/// The edit before a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
     /// Nothing: the crate is built from nothing.

@@ -120,7 +120,7 @@ pub fn keep_unknown<B>(
 ) -> Result<()> {
     let name = std::str::from_utf8(name)
         .map_err(|_| crate::row::corrupt_row("a property's name is not UTF-8"))?;
-    // What a move leaves on a row is nobody's property.
+    // The properties that a move leaves on a row belong to no field.
     if !name.starts_with("EntableMov") {
         put(bag, name, value.to_value());
     }

@@ -145,8 +145,8 @@ async fn try_once(
     };
     let plan = PlannedChanges { table, changes, effects: &effects, lists: &lists };
     let committed = plan.send(outbox, outbox_plan, claims.as_ref()).await;
-    // What was reserved for a transaction that did not come is given back at once: until then, others
-    // get a violation.
+    // Keys that were reserved for a transaction that failed are released at once: until then, other
+    // entities that want them get a unique violation.
     if let (Some(claims), Ok(None) | Err(_)) = (&claims, &committed) {
         claims.release(outbox, committed.as_ref().err().is_none_or(Error::is_outcome_known)).await;
     }

@@ -29,7 +29,7 @@ impl Worker {
                 None => break,
             }
         }
-        // What was remembered of partitions that left the directory is forgotten.
+        // Forgets the partitions that left the directory.
         let is_listed =
             |table: &String, key: &String| listed.contains(&(table.clone(), key.clone()));
         let memory = &mut *self.memory();

@@ -204,7 +204,7 @@ impl LocalReading {
         };
         let derived = derive_existing::<E>(stored.as_ref(), &tokens)?;
         let mut reading = Self { kind: None, found, list, primary: stored, wanted: None };
-        // What a primary of an unknown version should have is not for this program to say.
+        // This program cannot tell which copies a primary entity of an unknown version should have.
         if let Derived::UnknownVersion(_) = derived {
             return Ok(reading);
         }

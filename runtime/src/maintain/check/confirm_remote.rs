@@ -230,7 +230,7 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
         return Ok(Outcome::Pending);
     }
     let tokens = table.key_tokens().await?;
-    // What a primary of an unknown version should have is not for this program to say.
+    // This program cannot tell which copies a primary entity of an unknown version should have.
     let derived = derive_existing::<E>(primary.as_ref(), &tokens)?;
     if let Derived::UnknownVersion(_) = derived {
         return Ok(Outcome::Right);

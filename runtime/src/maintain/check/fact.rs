@@ -182,7 +182,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
                 self.read_remote_entries(row, family, each)?;
             }
             RowKind::List(family) => self.read_local_entries(row, family, each)?,
-            // What an unknown version of this program writes is not for this one to say.
+            // This program cannot tell which rows an unknown version writes.
             RowKind::Primary(RowVersion::Unknown(_))
             | RowKind::Copy(_, RowVersion::Unknown(_))
             | RowKind::UnknownCopy
