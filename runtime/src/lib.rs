@@ -1,6 +1,6 @@
 //! entable: a typed mapping layer for Azure Table storage.
 //!
-//! A module uses only modules that stand above it in this list.
+//! A module uses only the modules whose `mod` lines stand above its own.
 
 // The derives name this crate `entable`, also in its own tests.
 #[cfg(test)]

@@ -27,15 +27,16 @@ pub(crate) struct FieldAttr {
     pub(crate) store: Slot<()>,
     pub(crate) extra: Slot<()>,
     pub(crate) encrypt: Slot<Encrypt>,
-    /// Set by `blind`; the value is the length of the token in characters.
+    /// Set by `blind`; the value is the length of the blind token in characters.
     pub(crate) blind: Slot<u32>,
 }
 
 /// Default length of a blind token in characters: 40 bits. A filter on a million rows then matches
-/// few rows with other values, and the token reveals little of the value.
+/// few rows with other values, and the blind token reveals little of the value.
 const DEFAULT_TOKEN_CHARS: u32 = 8;
 
-/// Length in characters of a token at full strength: the longest that `blind(chars = n)` accepts.
+/// Length in characters of a blind token at full strength: the longest that `blind(chars = n)`
+/// accepts.
 const MAX_TOKEN_CHARS: u32 = 26;
 
 /// Largest padding block that `encrypt(pad = n)` accepts, in bytes.
@@ -154,8 +155,8 @@ fn encrypt(entry: &Entry) -> syn::Result<Encrypt> {
     Ok(read)
 }
 
-/// Reads `blind` or `blind(chars = 8)`, which stores a token beside an encrypted property so that
-/// filters can compare it. Returns the token's length in characters.
+/// Reads `blind` or `blind(chars = 8)`, which stores a blind token beside an encrypted property so
+/// that filters can compare it. Returns the blind token's length in characters.
 fn blind(entry: &Entry) -> syn::Result<u32> {
     if matches!(entry.value, EntryValue::Nothing) {
         return Ok(DEFAULT_TOKEN_CHARS);

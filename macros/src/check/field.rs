@@ -106,7 +106,7 @@ pub(super) fn hide_none(fields: &[Field], errors: &mut Errors) {
     }
 }
 
-/// Reports `blind` without `encrypt`: a plain value needs no token.
+/// Reports `blind` without `encrypt`: a plain value needs no blind token.
 pub(super) fn blind(fields: &[Field], errors: &mut Errors) {
     for field in fields {
         let (Some(span), false) = (field.attr.blind.span(), field.attr.encrypt.is_set()) else {

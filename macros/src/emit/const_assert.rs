@@ -126,7 +126,7 @@ fn copy_properties(entity: &Entity, family: &Family, marker: usize) -> TokenStre
     }
 }
 
-/// Returns assertions that rows of two families never have the same key.
+/// Returns assertions that rows of two row families never have the same key.
 fn apart(entity: &Entity) -> TokenStream {
     let families = entity.families.iter().enumerate();
     let pairs = families.flat_map(|(at, later)| {

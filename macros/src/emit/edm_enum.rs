@@ -1,4 +1,5 @@
-//! Enums that are stored as text: a property and a part of a key.
+//! Generates the implementations of `EdmEnum`: an enum is stored as text, in a property or in a
+//! part of a key.
 
 use proc_macro2::TokenStream;
 use quote::quote;

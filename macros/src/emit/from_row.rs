@@ -1,4 +1,4 @@
-//! Generates `FromRow`, which reads an entity from a row of any of its families.
+//! Generates `FromRow`, which reads an entity from a row of any of its row families.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
@@ -19,12 +19,12 @@ fn text(at: usize) -> Ident {
     format_ident!("__k{at}")
 }
 
-/// Returns whether the keys of any family give the field back.
+/// Returns whether a reader can restore the field from the keys of some row family.
 fn is_in_keys(entity: &Entity, at: usize, field: &Field) -> bool {
     entity.readable_families().any(|family| entity.key_source(family, at, field).is_some())
 }
 
-/// Returns whether rows of any family store the field as a property.
+/// Returns whether rows of any row family store the field as a property.
 fn is_property(entity: &Entity, at: usize, field: &Field) -> bool {
     entity.readable_families().any(|family| entity.is_property(family, at, field))
 }
@@ -72,7 +72,8 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     }
 }
 
-/// Returns the statement that takes the family's keys apart, as far as fields are read from them.
+/// Returns the statement that takes the row family's keys apart, as far as fields are read from
+/// them.
 fn keys(entity: &Entity) -> TokenStream {
     let fields: Vec<usize> = entity
         .fields
@@ -110,7 +111,7 @@ fn keys(entity: &Entity) -> TokenStream {
     }
 }
 
-/// Returns which of `fields` is read from a part of the family's keys.
+/// Returns which of `fields` is read from a part of the row family's keys.
 fn read_from(
     entity: &Entity,
     fields: &[usize],
@@ -210,8 +211,8 @@ fn value(entity: &Entity, at: usize, field: &Field) -> TokenStream {
     }
 }
 
-/// Returns the expression that reads a field from its key part, and `otherwise` where the family's
-/// keys do not give it back. `None` if no family's keys do.
+/// Returns the expression that reads a field from its key part, and `otherwise` where the row
+/// family's keys do not give it back. `None` if no row family's keys do.
 fn read_key(
     entity: &Entity,
     at: usize,

@@ -12,7 +12,7 @@ fn of_self(field: &Field) -> TokenStream {
     quote! { self.#name }
 }
 
-/// Returns the body of `EncodeRows::partition_key`: the key of the family `__family`.
+/// Returns the body of `EncodeRows::partition_key`: the key of the row family `__family`.
 pub(super) fn partition_key(entity: &Entity) -> TokenStream {
     let own = entity.families.iter().map(|family| (family.index, &family.partition));
     let parts = by_family(entity, own.collect());
@@ -23,7 +23,7 @@ pub(super) fn partition_key(entity: &Entity) -> TokenStream {
     }
 }
 
-/// Returns the body of `EncodeRows::row_key`: the key of the family `__family`.
+/// Returns the body of `EncodeRows::row_key`: the key of the row family `__family`.
 pub(super) fn row_key(entity: &Entity) -> TokenStream {
     let own = entity.families.iter().map(|family| (family.index, &family.row));
     let parts = by_family(entity, own.collect());
@@ -34,8 +34,8 @@ pub(super) fn row_key(entity: &Entity) -> TokenStream {
     }
 }
 
-/// Returns statements that write the parts of the family's key. Families with one template share
-/// them.
+/// Returns statements that write the parts of the row family's key. Row families with one template
+/// share them.
 fn by_family(entity: &Entity, keys: Vec<(usize, &Key)>) -> TokenStream {
     let mut templates: Vec<(Vec<usize>, &Key)> = Vec::new();
     for (index, key) in keys {
@@ -65,8 +65,8 @@ fn parts(entity: &Entity, key: &Key, place: impl Fn(&Field) -> TokenStream) -> T
     quote! { #(#parts)* }
 }
 
-/// Returns an expression for both keys of a family, a `Result` each. `place` returns the expression
-/// for a field.
+/// Returns an expression for both keys of a row family, a `Result` each. `place` returns the
+/// expression for a field.
 pub(super) fn both_keys(
     entity: &Entity,
     family: &Family,

@@ -13,7 +13,8 @@ use crate::{
     template::Form,
 };
 
-/// Returns an item of one of the field's traits, to be handed on.
+/// Returns the path of an associated item, `<Type as Trait>::name`, for the field's type. It is
+/// passed as a function.
 pub(super) fn item(ty: &Type, of: &str, name: &str) -> TokenStream {
     let span = ty.span();
     let (of, name) = (Ident::new(of, span), Ident::new(name, span));

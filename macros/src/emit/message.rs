@@ -1,4 +1,4 @@
-//! Messages: a name and a version.
+//! Generates the implementation of `Message`: its name, its version, and how it is stored.
 
 use proc_macro2::TokenStream;
 use quote::quote;

@@ -19,14 +19,14 @@ use crate::{
 /// One flag for each part: whether it is given. The PartitionKey's parts come first.
 type Given = Vec<bool>;
 
-/// The path builder of one family.
+/// The path builder of one row family.
 struct Builder<'m> {
     entity: &'m Entity,
     family: &'m Family,
     parts: Vec<&'m Part>,
     /// The incomplete states, in the order in which they were found.
     states: Vec<Given>,
-    /// Number of the first state: those of earlier families come before.
+    /// Number of the first state: those of earlier row families come before.
     first: usize,
 }
 

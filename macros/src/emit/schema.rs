@@ -1,4 +1,5 @@
-//! Generates the constants that describe an entity's rows: its families and its schema.
+//! Generates the constants that describe an entity: its schema, and each row family, which is the
+//! primary rows, the copies of one index, or one list.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -10,7 +11,7 @@ use crate::{
     model::{Entity, Family, FamilyKind, Field, Key, Segment},
 };
 
-/// Returns the name of a family's constant: `__PRIMARY`.
+/// Returns the name of a row family's constant: `__PRIMARY`.
 pub(super) fn family_constant(family: &Family) -> Ident {
     let name = crate::names::unraw(&family.name);
     format_ident!("__{}", crate::names::Case::Screaming.apply(&name))
@@ -25,7 +26,7 @@ pub(super) fn marker(entity: &Entity, family: &Family) -> Ident {
     )
 }
 
-/// Returns the constants of the families.
+/// Returns the constants of the row families.
 pub(super) fn families(entity: &Entity) -> TokenStream {
     let families = entity.families.iter().map(|family| {
         let name = family_constant(family);
@@ -35,7 +36,7 @@ pub(super) fn families(entity: &Entity) -> TokenStream {
     quote! { #(#families)* }
 }
 
-/// Returns the constants of the families, and `__SCHEMA`.
+/// Returns the constants of the row families, and `__SCHEMA`.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
     let families = families(entity);
     let constants = entity.families.iter().map(family_constant);
@@ -82,7 +83,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     }
 }
 
-/// Returns the value of a family's constant. What it does not name is as in `Family::NONE`.
+/// Returns the value of a row family's constant. What it does not name is as in `Family::NONE`.
 fn family(family: &Family, entity: &Entity) -> TokenStream {
     let (index, name) = (family.index, crate::names::unraw(&family.name));
     let entity_type = entity.stored_type();

@@ -56,7 +56,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     }
 }
 
-/// Returns the statement that writes a field in the families whose rows store it as a property.
+/// Returns the statement that writes a field in the row families whose rows store it as a property.
 fn write_property(entity: &Entity, at: usize, field: &Field) -> Option<TokenStream> {
     let is_stored = |family: &&Family| {
         let is_held = family.holds.get(at).copied().unwrap_or_default();

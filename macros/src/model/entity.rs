@@ -91,14 +91,14 @@ impl Entity {
         }
     }
 
-    /// Returns whether rows of the family store the field as one or several properties.
+    /// Returns whether rows of the row family store the field as one or several properties.
     pub(crate) fn is_property(&self, family: &Family, at: usize, field: &Field) -> bool {
         let is_held = family.holds.get(at).copied().unwrap_or_default();
         field.storage.has_properties() && is_held && self.key_source(family, at, field).is_none()
     }
 
-    /// Returns the part of the family's keys that the field is read from; `true` for the RowKey. The
-    /// field is not stored as a property then.
+    /// Returns the part of the row family's keys that the field is read from; `true` for the
+    /// RowKey. The field is not stored as a property then.
     pub(crate) fn key_source(
         &self,
         family: &Family,
@@ -113,12 +113,13 @@ impl Entity {
         family.part_giving(at, &self.fields)
     }
 
-    /// Returns the families whose rows an entity can be read from: the primary and index copies.
+    /// Returns the row families whose rows an entity can be read from: the primary and index
+    /// copies.
     pub(crate) fn readable_families(&self) -> impl Iterator<Item = &Family> {
         self.families.iter().filter(|family| family.holds_entity())
     }
 
-    /// Returns the family of the primary entity. `None` if its keys are missing or unreadable.
+    /// Returns the row family of the primary entity. `None` if its keys are missing or unreadable.
     pub(crate) fn primary(&self) -> Option<&Family> {
         self.families.first()
     }
@@ -134,12 +135,12 @@ impl Entity {
         (field.storage.has_properties() && !self.is_in_key(at)).then_some(field)
     }
 
-    /// Returns whether the templates of all families have no faults.
+    /// Returns whether the templates of all row families have no faults.
     pub(crate) fn has_keys(&self) -> bool {
         !self.families.is_empty() && self.families.iter().all(Family::is_sound)
     }
 
-    /// Returns whether the field is a part of any family's keys.
+    /// Returns whether the field is a part of any row family's keys.
     pub(crate) fn is_in_any_key(&self, at: usize) -> bool {
         self.families.iter().flat_map(Family::parts).any(|part| part.field == at)
     }
@@ -203,7 +204,7 @@ fn has_free_method(
     false
 }
 
-/// Returns the family of the primary entity. Reports a key that is missing.
+/// Returns the row family of the primary entity. Reports a key that is missing.
 fn primary(
     input: &DeriveInput,
     attr: &EntityAttr,
@@ -235,7 +236,8 @@ fn primary(
     })
 }
 
-/// Returns the family of an index or a list. Its partition is the primary's unless it has its own.
+/// Returns the row family of an index or a list. Its partition is the primary's unless it has its
+/// own.
 fn index(
     attr: &IndexAttr,
     primary: Option<&Family>,

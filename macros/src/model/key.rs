@@ -1,4 +1,4 @@
-//! Describes key templates, whose parts are fields, and the families of rows that have such keys.
+//! Describes key templates, whose parts are fields, and the row families that have such keys.
 
 use std::ops::Range;
 
@@ -57,18 +57,18 @@ pub(crate) enum FamilyKind {
 /// A row family: one kind of row that an entity writes, with the templates of its keys.
 #[derive(Debug)]
 pub(crate) struct Family {
-    /// Place among the entity's families; the primary is 0.
+    /// Place among the entity's row families; the primary is 0.
     pub(crate) index: usize,
     /// `Primary`, or the name that `index(..)` or `list(..)` begins with.
     pub(crate) name: Ident,
     pub(crate) kind: FamilyKind,
     pub(crate) partition: Key,
     pub(crate) row: Key,
-    /// The table of its rows, if it is not the table of the primary.
+    /// The table that keeps the rows of this row family. `None` if they are in the primary's table.
     pub(crate) table: Option<LitStr>,
     /// Whether its rows are in another partition or table than the primary entity.
     pub(crate) is_remote: bool,
-    /// Whether the family is a list that is kept in blobs.
+    /// Whether the row family is a list that is kept in blobs.
     pub(crate) in_blob: bool,
     /// One flag per field of the entity: whether rows hold it, in their keys or as properties.
     pub(crate) holds: Vec<bool>,
@@ -205,22 +205,22 @@ impl Family {
         self.partition.parts().chain(self.row.parts())
     }
 
-    /// Returns whether rows of the family hold every field of the entity.
+    /// Returns whether rows of the row family hold every field of the entity.
     pub(crate) fn is_full(&self) -> bool {
         self.holds.iter().all(|holds| *holds)
     }
 
-    /// Returns whether this is the family of the primary entity.
+    /// Returns whether this is the row family of the primary entity.
     pub(crate) fn is_primary(&self) -> bool {
         matches!(self.kind, FamilyKind::Primary)
     }
 
-    /// Returns whether this is a family of secondary-index copies.
+    /// Returns whether this is a row family of secondary-index copies.
     pub(crate) fn is_copy(&self) -> bool {
         matches!(self.kind, FamilyKind::Copy)
     }
 
-    /// Returns whether each row of the family holds one entity, all of its fields or some.
+    /// Returns whether each row of the row family holds one entity, all of its fields or some.
     pub(crate) fn holds_entity(&self) -> bool {
         match self.kind {
             FamilyKind::Primary | FamilyKind::Copy => true,

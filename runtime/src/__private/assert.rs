@@ -33,7 +33,7 @@ pub const fn assert_optional(optional: bool, message: &'static str) {
     }
 }
 
-/// Fails to compile if rows of two families can have the same key.
+/// Fails to compile if rows of two row families can have the same key.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_apart(a: &Family, b: &Family, message: &'static str) {

@@ -118,7 +118,7 @@ pub fn encode_bucket<T: KeyPart + EdmValue>(
     write_bucket_of(&T::from_edm(value)?, T::encode, count, out)
 }
 
-/// Appends the place of a stored value's token, for the form `{field:hmac}`.
+/// Appends the place of a stored value's blind token, for the form `{field:hmac}`.
 ///
 /// # Errors
 ///
@@ -184,9 +184,9 @@ fn write_bucket(bucket: u32, count: u32, out: &mut String) -> Result<(), Invalid
     Ok(())
 }
 
-/// Puts the texts of the parts that fields are read from into `texts`. `slots` has an entry for each family:
-/// the slot of each part of the PartitionKey, then of each part of the RowKey. A part of slot
-/// [`UNREAD`] is passed over, and a key without other parts is not taken apart.
+/// Puts the texts of the parts that fields are read from into `texts`. `slots` has an entry for
+/// each row family: the slot of each part of the PartitionKey, then of each part of the RowKey. A
+/// part of slot [`UNREAD`] is passed over, and a key without other parts is not taken apart.
 ///
 /// # Errors
 ///

@@ -95,7 +95,7 @@ pub fn check_partition_key(
 }
 
 fn check_copy_key(name: &str, found: &str, expected: &str) -> Result<()> {
-    // Tokens are compared where their keys are: when the row is opened.
+    // Blind tokens are compared where their keys are: when the row is opened.
     if found == expected || crate::key::equals_with_tokens(found, expected) {
         return Ok(());
     }
@@ -106,11 +106,11 @@ fn check_copy_key(name: &str, found: &str, expected: &str) -> Result<()> {
     Err(InvalidValue::new(message).into_read_error(name))
 }
 
-/// Returns the family that a projection is read from: `family`, else the entity's primary.
+/// Returns the row family that a projection is read from: `family`, else the entity's primary.
 ///
 /// # Errors
 ///
-/// `is_invalid` for a schema without families, which no derive writes.
+/// `is_invalid` for a schema without row families, which no derive writes.
 pub fn family_or_primary<P: Projection>(
     family: Option<&'static Family>,
 ) -> Result<&'static Family> {

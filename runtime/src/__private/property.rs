@@ -1,4 +1,5 @@
-//! Functions for the properties of rows that generated code names instead of writing closures.
+//! Reads and writes single properties of rows. Generated code passes these functions where it would
+//! otherwise need a closure for each property.
 
 use crate::{
     edm::{InvalidValue, Value, ValueRef},

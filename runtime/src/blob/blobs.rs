@@ -61,12 +61,13 @@ pub(crate) struct Blobs {
 }
 
 impl Blobs {
-    /// Creates the blobs of a client whose tables are in `backend`.
+    /// Creates the part of a client that reads and writes blobs. `backend` keeps the client's
+    /// tables.
     ///
     /// # Errors
     ///
-    /// `is_unsupported` if the store's type tells that it cannot compare versions, while other
-    /// processes may write.
+    /// `is_unsupported` if the object store's type is one that cannot replace a blob on the
+    /// condition that it is unchanged, and other processes may write.
     pub(crate) fn new(
         store: BlobStore,
         is_sole_writer: bool,

@@ -1,4 +1,5 @@
-//! Names of blobs. Each list has a name of its own, even on a file system that ignores case.
+//! Builds the names of blobs. Two lists never share a name, even on a file system that ignores
+//! case.
 
 use std::fmt::Write;
 

@@ -11,28 +11,28 @@ use crate::{
 /// `#[derive(TableEntity)]` generates. One shared function makes rows of them, so that each derive
 /// adds little code.
 pub trait EncodeRows {
-    /// Returns the PartitionKey of the entity's row in that family.
+    /// Returns the PartitionKey of the entity's row in that row family.
     ///
     /// # Errors
     ///
     /// `is_invalid` and `is_too_large`, naming the field, for a value that the key cannot hold.
     fn partition_key(&self, family: &'static Family) -> Result<String>;
 
-    /// Returns the RowKey of the entity's row in that family.
+    /// Returns the RowKey of the entity's row in that row family.
     ///
     /// # Errors
     ///
     /// `is_invalid` and `is_too_large`, naming the field, for a value that the key cannot hold.
     fn row_key(&self, family: &'static Family) -> Result<String>;
 
-    /// Returns the entity's row in that family, with these keys.
+    /// Returns the entity's row in that row family, with these keys.
     ///
     /// # Errors
     ///
     /// `is_invalid` and `is_too_large`, naming the field, for values that cannot be stored.
     fn row(&self, family: &'static Family, partition_key: &str, row_key: &str) -> Result<Row>;
 
-    /// Returns whether the entity has a row in that family: `when` of an index.
+    /// Returns whether the entity has a row in that row family: `when` of an index.
     fn has_row(&self, family: &'static Family) -> bool {
         let _ = family;
         true

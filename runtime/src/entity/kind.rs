@@ -18,8 +18,8 @@ pub struct Json;
 #[derive(Debug, Clone, Copy)]
 pub struct Encrypted;
 
-/// The kind of a column stored encrypted with a blind-index token beside it, by which a filter
-/// finds equal values.
+/// The kind of a column stored encrypted with a blind token beside it, by which a filter finds
+/// equal values.
 #[derive(Debug, Clone, Copy)]
 pub struct Blind;
 

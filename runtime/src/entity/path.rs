@@ -39,7 +39,7 @@ pub trait PathBuilder {
     /// The entity that the builder belongs to.
     type Entity: TableEntity;
 
-    /// Returns the family of the rows that the path leads to.
+    /// Returns the row family that the path reads.
     fn family(&self) -> &'static Family;
 
     /// Returns the keys that are given so far.

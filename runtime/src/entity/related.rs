@@ -79,7 +79,8 @@ impl<A: TableEntity> Stored<A> {
 
 const NOT_DERIVABLE: &str = "a part of the other entity's key is not a part of this one's: both need the same field in the same form";
 
-/// Derives the keys of the row of family `to` from the keys of a row of family `from`.
+/// Derives the keys of an entity's row in the row family `to` from those of its row in the row
+/// family `from`.
 pub(crate) fn derive_keys(
     from: &'static Family,
     to: &'static Family,
@@ -130,7 +131,7 @@ fn text_of(
     )))
 }
 
-/// Returns whether the keys of one family contain all parts that the keys of another need.
+/// Returns whether the keys of one row family contain all parts that the keys of another need.
 pub(crate) const fn can_derive_keys(from: &Family, to: &Family) -> bool {
     has_all(from, to.partition.segments) && has_all(from, to.row.segments)
 }

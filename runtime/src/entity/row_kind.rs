@@ -39,8 +39,8 @@ pub(crate) enum RowVersion {
 pub(crate) enum RowKind {
     /// The entity's own row.
     Primary(RowVersion),
-    /// A secondary-index copy. The family is that of the version that wrote it, or the newest one of
-    /// this name if that version is unknown.
+    /// A secondary-index copy. The row family is that of the version that wrote it, or the newest
+    /// one of this name if that version is unknown.
     Copy(&'static Family, RowVersion),
     /// A copy of an index that its version does not have.
     UnknownCopy,
@@ -50,12 +50,12 @@ pub(crate) enum RowKind {
     Framework,
     /// A row of another type, with this discriminator.
     Foreign(String),
-    /// A row without a discriminator, whose keys are of no family if the type has none either.
+    /// A row without a discriminator, whose keys are of no row family if the type has none either.
     Unmarked,
 }
 
 impl RowKind {
-    /// Returns whether the row is of this family, in whichever version it was written.
+    /// Returns whether the row is of this row family, in whichever version it was written.
     pub(crate) fn is_of(&self, family: &Family) -> bool {
         match self {
             Self::Primary(_) => family.kind == FamilyKind::Primary,
@@ -67,8 +67,8 @@ impl RowKind {
 }
 
 impl Schema {
-    /// Classifies a row. The family `expected` is compared first, so that a read through a path costs
-    /// one comparison of texts.
+    /// Classifies a row. The row family `expected` is compared first, so that a read through a path
+    /// costs one comparison of texts.
     ///
     /// # Errors
     ///
@@ -96,8 +96,8 @@ impl Schema {
         }
     }
 
-    /// Classifies a row as one of the families that `accepts` takes. A row of another family of this
-    /// type is foreign.
+    /// Classifies a row as one of the row families that `accepts` takes. A row of another row
+    /// family of this type is foreign.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ impl Schema {
         Ok(if is_accepted { kind } else { foreign() })
     }
 
-    /// Returns whether `accepts` takes a family of primaries or copies.
+    /// Returns whether `accepts` takes a row family of primaries or copies.
     fn has_entity_family(&'static self, accepts: impl Fn(&'static Family) -> bool) -> bool {
         self.versions().any(|schema| {
             let families: &'static [Family] = schema.families;
@@ -220,7 +220,7 @@ impl Schema {
         Ok(Some(list.map_or(RowKind::Framework, RowKind::List)))
     }
 
-    /// Returns the version that has this family: this one, or an older one.
+    /// Returns the version that has this row family: this one, or an older one.
     fn version_with(&'static self, family: &'static Family) -> &'static Schema {
         if self.older.is_none() {
             return self;
@@ -259,7 +259,7 @@ impl Schema {
         })
     }
 
-    /// Recognises a row of another family by its discriminator alone.
+    /// Recognises a row of another row family by its discriminator alone.
     fn other_row(&self, row: &Row) -> Result<Recognition> {
         let Discriminator::Property(name) = self.discriminator else {
             return Ok(Recognition::Unmarked);

@@ -54,7 +54,7 @@ pub struct CopyRow {
 /// An entry of a list (index entity): which list, and the RowKey of the entity in it.
 #[derive(Debug, Clone)]
 pub struct ListEntry {
-    /// The list's family.
+    /// The list's row family.
     pub family: &'static Family,
     /// The RowKey of the list's head row.
     pub row_key: String,
@@ -66,7 +66,7 @@ pub struct ListEntry {
 /// blob. Its entry is the entity's keys.
 #[derive(Debug, Clone)]
 pub struct RemoteList {
-    /// The list's family.
+    /// The list's row family.
     pub family: &'static Family,
     /// The PartitionKey of the list's head row.
     pub partition_key: String,

@@ -29,7 +29,8 @@ pub struct ColumnSchema {
     pub edm: Option<EdmType>,
     /// Whether the property may be absent.
     pub optional: bool,
-    /// Whether rows store it as a property. Otherwise their keys restore it.
+    /// Whether rows store the field as a property. A field that they do not store is read from
+    /// their keys.
     pub stored: bool,
     /// The columns of a flattened struct. Their names are appended to this name.
     pub nested: &'static [ColumnSchema],
@@ -45,16 +46,16 @@ pub struct ColumnEncryption {
     pub pad: u32,
     /// Whether an absent value is stored as an encrypted one, so that nobody can tell.
     pub hide_none: bool,
-    /// The property with the blind-index token of the value, for filters.
+    /// The property with the blind token of the value, for filters.
     pub blind: Option<TokenProperty>,
 }
 
-/// The companion property of an encrypted column. It holds the blind-index token of the value.
+/// The companion property of an encrypted column. It holds the blind token of the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenProperty {
     /// The property's name without the prefix of the struct that the column is flattened into.
     pub name: &'static str,
-    /// Number of characters of the token.
+    /// Number of characters of the blind token.
     pub chars: u32,
 }
 
@@ -124,7 +125,7 @@ pub struct Schema {
     pub marker: &'static str,
     /// How rows of the type are recognised.
     pub discriminator: Discriminator,
-    /// The families of rows that an entity is stored as, the primary first.
+    /// The row families that an entity is stored as, the primary first.
     pub families: &'static [Family],
     /// Whether an index has a `when` condition. The condition decides whether the copy exists, and
     /// can depend on any field.
@@ -135,13 +136,14 @@ pub struct Schema {
     pub older: Option<&'static Schema>,
     /// Whether each row has a seal: a property that authenticates all others.
     pub sealed: bool,
-    /// Returns every row that the entity in a row of this family is stored as, by the version that
-    /// wrote the row.
+    /// Returns every row that the entity in a row of this row family is stored as, by the version
+    /// that wrote the row.
     pub rows_through: fn(&Row, &'static Family) -> Result<EntityRows>,
-    /// Returns the primary row of the entity in a row of this family, as this version writes it.
+    /// Returns the primary row of the entity in a row of this row family, as this version writes
+    /// it.
     pub current_form: fn(&Row, &'static Family) -> Result<Row>,
-    /// Returns the keys of the primary that a copy of this family and version belongs to, or `None`
-    /// if the copy does not hold them.
+    /// Returns the keys of the primary that a copy of this row family and version belongs to, or
+    /// `None` if the copy does not hold them.
     pub owner: fn(&Row, &'static Family, u32) -> Result<Option<OwnerKeys>>,
 }
 
@@ -158,7 +160,7 @@ pub enum Recognition {
     Unmarked,
 }
 
-/// A family of copies, with the family of the primaries that they follow from.
+/// A row family of copies, with the row family of the primaries that they follow from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CopyFamily {
     pub(crate) copy: &'static Family,
@@ -189,11 +191,11 @@ impl Schema {
         owner: |_, _, _| Ok(None),
     };
 
-    /// Returns the family of the entity's primary rows.
+    /// Returns the row family of the entity's primary rows.
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a schema without families, which no derive writes.
+    /// `is_invalid` for a schema without row families, which no derive writes.
     pub fn primary(&self) -> Result<&'static Family> {
         let families: &'static [Family] = self.families;
         families.first().ok_or_else(|| Error::new(ErrorKind::Invalid, NO_FAMILIES))
@@ -262,7 +264,7 @@ impl Schema {
         self.versions().all(|schema| schema.families.len() == 1)
     }
 
-    /// Returns the family of primaries of the version that has this family of copies.
+    /// Returns the row family of primaries of the version that has this row family of copies.
     pub(crate) fn primary_of_copy(&'static self, copy: &'static Family) -> Option<&'static Family> {
         let has = |schema: &&'static Schema| {
             schema
@@ -296,8 +298,8 @@ impl Schema {
         })
     }
 
-    /// Returns whether this or an older version has the remote list `name`, kept in blobs or in
-    /// rows as `in_blob` says.
+    /// Returns whether this version of the entity, or an older one, declares a list `name` that is
+    /// kept in another partition: in blobs if `in_blob`, else in rows.
     pub(crate) fn has_remote_list(&'static self, name: &str, in_blob: bool) -> bool {
         let is_it = |family: &Family| {
             family.is_list() && family.is_remote && family.in_blob == in_blob && family.name == name

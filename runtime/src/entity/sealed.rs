@@ -14,7 +14,7 @@ pub const SEAL: &str = "EntitySeal";
 pub(crate) struct SealedColumn {
     pub(crate) name: Cow<'static, str>,
     pub(crate) sealed: ColumnEncryption,
-    /// The property with the blind-index token of the value, and the token's number of characters.
+    /// The property with the blind token of the value, and the blind token's number of characters.
     pub(crate) companion: Option<(Cow<'static, str>, u32)>,
 }
 
@@ -25,19 +25,19 @@ impl Schema {
         self.sealed || any_sealed(self.columns)
     }
 
-    /// Returns the table that encrypted values of a family's rows are bound to. It is the declared
-    /// name, wherever the rows are stored.
+    /// Returns the table that encrypted values of a row family's rows are bound to. It is the
+    /// declared name, wherever the rows are stored.
     #[cfg(feature = "encrypt")]
     pub(crate) fn table_for_encryption(&self, family: Option<&Family>) -> &'static str {
         family.and_then(|family| family.table).unwrap_or(self.table)
     }
 
-    /// Returns whether keys of the entity's rows, in any version, contain tokens.
+    /// Returns whether keys of the entity's rows, in any version, contain blind tokens.
     pub(crate) fn has_tokens(&'static self) -> bool {
         self.token_fields().next().is_some()
     }
 
-    /// Iterates over the fields, in any version, whose tokens stand in keys. A field can come
+    /// Iterates over the fields, in any version, whose blind tokens stand in keys. A field can come
     /// several times.
     pub(crate) fn token_fields(&'static self) -> impl Iterator<Item = &'static str> {
         self.versions()
@@ -54,8 +54,8 @@ impl Schema {
         found
     }
 
-    /// Returns the properties of stored rows, in any version, that programs never see: tokens and
-    /// seals.
+    /// Returns the properties of stored rows, in any version, that programs never see: blind tokens
+    /// and seals.
     #[cfg(feature = "encrypt")]
     pub(crate) fn hidden_properties(&'static self) -> Vec<Cow<'static, str>> {
         let mut unseen: Vec<Cow<'static, str>> = Vec::new();
@@ -63,7 +63,7 @@ impl Schema {
             let seal = version.sealed.then_some(Cow::Borrowed(SEAL));
             let columns = version.sealed_columns().into_iter();
             let tokens = columns.filter_map(|column| Some(column.companion?.0));
-            // A later version can use the name of an older version's token for a field.
+            // A later version can use the name of an older version's blind token for a field.
             let is_seen =
                 |name: &str| version.version < self.version && self.column(name).is_some();
             unseen.extend(tokens.chain(seal).filter(|name| !is_seen(name)));

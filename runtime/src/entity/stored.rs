@@ -23,7 +23,7 @@ pub struct Stored<T> {
     value: T,
     row: Row,
     status: u16,
-    /// The family of the row, if the row is a copy.
+    /// The row family of the row, if the row is a copy.
     copy: Option<&'static Family>,
     /// The background work of the write that returned this value.
     pending: BackgroundWork,

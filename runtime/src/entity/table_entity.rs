@@ -29,7 +29,7 @@ pub trait FromRow: Sized + Send + 'static {
     /// damaged row.
     fn from_row(row: &Row) -> Result<Self>;
 
-    /// Reads the value from a row that is known to be of this type and family.
+    /// Reads the value from a row that is known to be of this type and row family.
     ///
     /// # Errors
     ///
@@ -118,7 +118,7 @@ pub trait TableEntity: FromRow + Sync {
     }
 
     /// Reads the entity from a row of another version. Returns `None` if no `upgrade_from` leads
-    /// from that version. `family` is the name of the row's family.
+    /// from that version. `family` is the name of the row's row family.
     ///
     /// # Errors
     ///
@@ -128,8 +128,9 @@ pub trait TableEntity: FromRow + Sync {
         Ok(None)
     }
 
-    /// Returns every row that the entity in a row of another version is stored as, by that version.
-    /// Returns `None` if no `upgrade_from` leads from it.
+    /// Reads an entity from a row that another version wrote, and returns all the rows that this
+    /// version stores for it: the primary, copies and list entries. Returns `None` if no
+    /// `upgrade_from` leads from that version.
     ///
     /// # Errors
     ///
@@ -144,7 +145,7 @@ pub trait TableEntity: FromRow + Sync {
     ///
     /// # Errors
     ///
-    /// `is_decode` if the copy does not fit its family.
+    /// `is_decode` if the copy does not fit its row family.
     fn owner_of(row: &Row, family: &'static Family) -> Result<Option<(String, String)>> {
         let _ = (row, family);
         Ok(None)

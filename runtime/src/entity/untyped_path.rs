@@ -14,14 +14,14 @@ use crate::{
     },
 };
 
-/// A path without its type: a family of rows, and which keys of it.
+/// A path without its type: a row family, and which keys of it.
 #[derive(Debug, Clone)]
 pub struct Access {
     pub(crate) family: Option<&'static Family>,
     pub(crate) keys: Keys,
     pub(crate) parts: Vec<Option<String>>,
     pub(crate) fault: Option<(&'static str, InvalidValue)>,
-    /// The draft that the keys were made from, if tokens are missing in them.
+    /// The draft that the keys were made from, if blind tokens are missing in them.
     pub(crate) open: Option<Box<PathDraft>>,
 }
 
@@ -38,13 +38,13 @@ impl Access {
         }
     }
 
-    /// Returns whether tokens are missing in the keys, which only a verb can make.
+    /// Returns whether blind tokens are missing in the keys, which only a verb can make.
     pub(crate) fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
-    /// Returns the path with tokens in place of their placeholders. `token` makes a token from a
-    /// field's name and value.
+    /// Returns the path with blind tokens in place of their placeholders. `token` makes a blind
+    /// token from a field's name and value.
     pub(crate) fn with_tokens(
         &self,
         token: impl Fn(&str, ValueRef<'_>) -> Result<String>,
@@ -78,7 +78,7 @@ pub struct PathDraft {
     parts: Vec<Option<String>>,
     /// The bounds of the first RowKey part that is not given.
     bounds: Option<Bounds>,
-    /// Secret values, each with the index of its part. The verb makes their tokens.
+    /// Secret values, each with the index of its part. The verb makes their blind tokens.
     secrets: Vec<(usize, BlindValue)>,
     fault: Option<(&'static str, InvalidValue)>,
 }
@@ -92,13 +92,13 @@ enum Bounds {
 }
 
 impl PathDraft {
-    /// Creates a draft for the keys of a family, with no part given.
+    /// Creates a draft for the keys of a row family, with no part given.
     pub fn new(family: &'static Family) -> Self {
         let parts = family.partition.parts().chain(family.row.parts()).map(|_| None).collect();
         Self { family, parts, bounds: None, secrets: Vec::new(), fault: None }
     }
 
-    /// Returns the family of rows whose keys are gathered.
+    /// Returns the row family whose keys are gathered.
     pub const fn family(&self) -> &'static Family {
         self.family
     }
@@ -213,7 +213,8 @@ impl PathDraft {
         })
     }
 
-    /// Fixes a part to the token of a secret value. The verb that gets the path makes the token.
+    /// Requires that a key part is the blind token of a secret value. The token itself is made
+    /// later, by the verb that is given the path, because that needs the index key.
     #[must_use]
     pub fn fix_to_token(mut self, part: usize, value: Result<EdmCow<'_>, InvalidValue>) -> Self {
         let (template, at) = self.place(part);
@@ -230,7 +231,7 @@ impl PathDraft {
         self
     }
 
-    /// Replaces the placeholders in the path's keys by tokens: keyed hashes of secret values.
+    /// Replaces the placeholders in the path's keys by blind tokens: keyed hashes of secret values.
     /// `token` makes one from a field's name and value.
     fn with_tokens(mut self, token: impl Fn(&str, ValueRef<'_>) -> Result<String>) -> Result<Self> {
         for (part, value) in std::mem::take(&mut self.secrets) {

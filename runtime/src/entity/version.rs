@@ -100,7 +100,7 @@ pub fn owner_of_older<Old: TableEntity>(
     }
 }
 
-/// Finds the family `name` of a schema if the schema has this version. Lists are left out.
+/// Finds the row family `name` of a schema if the schema has this version. Lists are left out.
 fn family_of(schema: &'static Schema, name: &str, version: u32) -> Option<&'static Family> {
     let families: &'static [Family] = schema.families;
     let same = |family: &&Family| family.holds_entity() && family.name == name;

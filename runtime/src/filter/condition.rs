@@ -96,7 +96,7 @@ pub enum Filter {
     /// True if the inner filter is false.
     Not(Box<Filter>),
     /// True if a property that is stored encrypted equals a value. Typed queries replace it by a
-    /// condition on the blind-index token of the value.
+    /// condition on the blind token of the value.
     Blind {
         /// The name of the property.
         property: String,

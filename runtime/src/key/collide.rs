@@ -1,4 +1,4 @@
-//! Decides at compile time whether two families of rows can have a key in common.
+//! Decides at compile time whether two row families can have a key in common.
 //!
 //! The functions walk two templates side by side, one character class against the other, like two
 //! regular expressions in search of a common text. `false` is a proof that no key fits both
@@ -24,7 +24,7 @@ pub const fn families_may_collide(a: &Family, b: &Family) -> bool {
         && templates_may_collide(&a.partition, &b.partition)
 }
 
-/// Returns whether two families are in one table. Table names are equal regardless of case.
+/// Returns whether two row families are in one table. Table names are equal regardless of case.
 const fn tables_meet(a: Option<&str>, b: Option<&str>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => is_same_table(a, b),
@@ -69,7 +69,7 @@ enum Class {
     Digit,
     /// A hex digit of an escape, or the `A` that starts a six-digit escape.
     Hex,
-    /// A character of a token of a secret value.
+    /// A character of a blind token of a secret value.
     Token,
     Any,
 }

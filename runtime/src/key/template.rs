@@ -1,4 +1,4 @@
-//! Defines key templates, the families of rows that they describe, and lookups in them.
+//! Defines key templates, the row families that they describe, and lookups in them.
 
 use crate::edm::{InvalidValue, ValueRef};
 
@@ -17,14 +17,15 @@ pub enum Form {
     Lower,
     /// `{f:bucket(n)}`: a stable hash of the field, from 0 to n - 1.
     Bucket(u32),
-    /// `{f:hmac}`: a token of a secret value, which only the holder of the index key can make.
+    /// `{f:hmac}`: a blind token of a secret value, which only the holder of the index key can
+    /// make.
     Hmac,
 }
 
 impl Form {
     /// Returns whether a part of this form can restore its field. A date form does so only if it is
     /// as fine as the field ([`Resolution::covers`](super::Resolution::covers));
-    /// [`Family::in_keys`] lists the properties that a family's keys do restore.
+    /// [`Family::in_keys`] lists the properties that a row family's keys do restore.
     pub const fn is_reversible(&self) -> bool {
         matches!(self, Self::Plain | Self::Width(_) | Self::Descending | Self::Date(_))
     }
@@ -76,7 +77,7 @@ pub struct Template {
     pub segments: &'static [Segment],
 }
 
-/// The kind of rows that a family consists of.
+/// The kind of rows that a row family consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FamilyKind {
     /// Primary rows: the entity's own row.
@@ -93,11 +94,11 @@ pub enum FamilyKind {
 pub struct Family {
     /// `Primary`, or the name of the index.
     pub name: &'static str,
-    /// Index among the entity's families. The primary is 0.
+    /// Index among the entity's row families. The primary is 0.
     pub index: usize,
-    /// The kind of the family's rows.
+    /// The kind of the row family's rows.
     pub kind: FamilyKind,
-    /// The EntityType of the family's rows, such as `Employee` or `Employee#ByEmail`.
+    /// The EntityType of the row family's rows, such as `Employee` or `Employee#ByEmail`.
     pub marker: &'static str,
     /// The template of the PartitionKey.
     pub partition: Template,
@@ -110,17 +111,18 @@ pub struct Family {
     pub left_out: &'static [&'static str],
     /// Whether the index is declared `unique`, so that a taken key means a unique violation.
     pub unique: bool,
-    /// The table of the family's rows, if it is not the primary's.
+    /// The table of the row family's rows, if it is not the primary's.
     pub table: Option<&'static str>,
-    /// Whether the family is remote: its rows are in another partition or table than the primary.
+    /// Whether the row family is remote: its rows are in another partition or table than the
+    /// primary.
     pub is_remote: bool,
-    /// Whether the family's lists are kept in blobs instead of rows.
+    /// Whether the row family's lists are kept in blobs instead of rows.
     pub in_blob: bool,
 }
 
 impl Family {
-    /// A family without keys, whose rows hold every field. Generated code takes from it the members
-    /// that it does not set.
+    /// A row family without keys, whose rows hold every field. Generated code takes from it the
+    /// members that it does not set.
     #[doc(hidden)]
     pub const NONE: Self = Self {
         name: "",
@@ -169,7 +171,8 @@ impl Family {
         }
     }
 
-    /// Returns whether the family's rows lack the property, both as a property and in their keys.
+    /// Returns whether the row family's rows lack the property, both as a property and in their
+    /// keys.
     pub(crate) fn leaves_out(&self, property: &str) -> bool {
         self.left_out.iter().any(|name| match name.strip_suffix('*') {
             Some(prefix) => property.starts_with(prefix),
@@ -177,8 +180,8 @@ impl Family {
         })
     }
 
-    /// Finds the part of the family's keys that restores `field`, with its text in the given keys.
-    /// Returns `None` if no part restores it.
+    /// Finds the part of the row family's keys that restores `field`, with its text in the given
+    /// keys. Returns `None` if no part restores it.
     pub(crate) fn part_restoring<'k>(
         &'static self,
         field: &str,

@@ -1,24 +1,26 @@
-//! Handles tokens: keyed hashes (HMAC) of secret values that stand in keys, written `{field:hmac}`.
+//! Handles blind tokens: keyed hashes (HMAC) of secret values that stand in keys, written
+//! `{field:hmac}`.
 //!
-//! A token is made with an index key, which is fetched when a verb runs. A key that is built before
-//! that holds a placeholder at the token's position, a text that can be neither a token nor an
-//! escape.
+//! A blind token is made with an index key, which is fetched when a verb runs. A key that is built
+//! before that holds a placeholder at the blind token's position, a text that can be neither a
+//! blind token nor an escape.
 
 use super::{Form, Segment, Template};
 use crate::edm::{EdmCow, InvalidValue};
 
-/// Characters of a token: 128 bits in base32hex.
+/// Characters of a blind token: 128 bits in base32hex.
 pub const TOKEN_WIDTH: usize = 26;
 
-/// The text that stands in a key for a token that is not known yet.
+/// The text that stands in a key for a blind token that is not known yet.
 pub(crate) const TOKEN_PLACEHOLDER: &str = "~~~~~~~~~~~~~~~~~~~~~~~~~~";
 
-/// Returns whether the byte can occur in a token.
+/// Returns whether the byte can occur in a blind token.
 pub(super) const fn is_token_byte(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'a'..=b'v')
 }
 
-/// Appends to a key the placeholder of a token: the keyed hash of `value`, which is made later.
+/// Appends to a key the placeholder of a blind token: the keyed hash of `value`, which is made
+/// later.
 ///
 /// # Errors
 ///
@@ -33,7 +35,7 @@ pub fn push_token_placeholder(
 }
 
 /// Returns whether `key` equals `expected` once each placeholder in `expected` is replaced by some
-/// token.
+/// blind token.
 pub(crate) fn equals_with_tokens(key: &str, expected: &str) -> bool {
     let mut rest = key;
     for (at, literal) in expected.split(TOKEN_PLACEHOLDER).enumerate() {
@@ -51,13 +53,13 @@ pub(crate) fn equals_with_tokens(key: &str, expected: &str) -> bool {
 }
 
 impl Template {
-    /// Iterates over the fields whose tokens stand in the template's keys, in template order.
+    /// Iterates over the fields whose blind tokens stand in the template's keys, in template order.
     pub(crate) fn token_fields(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.parts().filter(|part| part.form == Form::Hmac).map(|part| part.field)
     }
 
-    /// Finds the tokens in a key, each with its field. Returns `None` if the template cannot have
-    /// written the key.
+    /// Finds the blind tokens in a key, each with its field. Returns `None` if the template cannot
+    /// have written the key.
     pub(crate) fn find_tokens<'k>(&self, key: &'k str) -> Option<Vec<(&'static str, &'k str)>> {
         let texts = self.part_texts(key)?;
         let parts = self.parts().zip(texts);

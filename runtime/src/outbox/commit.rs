@@ -74,7 +74,8 @@ pub(crate) async fn commit_with(
     Err(backoff::contended().in_table(table).at_keys(partition_key, row_key))
 }
 
-/// Puts the tokens into the keys of a verb. It fetches the index key only if the verb needs tokens.
+/// Puts blind tokens in place of their placeholders in the keys that a verb was given. It fetches
+/// the index key only if there are any.
 ///
 /// # Errors
 ///
@@ -91,7 +92,8 @@ pub(crate) async fn resolve_change(
     tokens.and_then(|tokens| verb.resolve(&tokens)).map_err(|error| error.in_table(table))
 }
 
-/// Puts the tokens into the keys of verbs. It fetches the index key only if a verb needs tokens.
+/// Puts the blind tokens into the keys of verbs. It fetches the index key only if a verb needs
+/// blind tokens.
 ///
 /// # Errors
 ///

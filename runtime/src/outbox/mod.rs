@@ -1,8 +1,8 @@
 //! Writes with work in other partitions: what a writer records in the entity's own transaction, and
 //! what it does right after the commit.
 //!
-//! The rules, and the reason for each, are in `docs/outbox.md`. A file uses only files that stand
-//! above it in this list.
+//! The rules, and the reason for each, are in `docs/outbox.md`. A file uses only the files whose
+//! `mod` lines stand above its own.
 
 pub(crate) mod options;
 pub(crate) mod guard;

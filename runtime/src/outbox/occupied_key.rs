@@ -101,7 +101,8 @@ impl OccupiedKey<'_> {
         }
     }
 
-    /// Returns the violation by an entity. `holder` describes it, with `{}` for its RowKey.
+    /// Returns the error that `entity` already has the unique value. `holder` is the words for that
+    /// entity in the message, with `{}` for its RowKey.
     fn violation_by(&self, entity: RowAt<'_>, holder: &str) -> Error {
         let holder = holder.replace("{}", &entity.row_key.escape_debug().to_string());
         self.violation(&holder).held_by(entity.partition_key, entity.row_key)

@@ -1,5 +1,5 @@
-//! Keeps the client's registrations: for each partition, the fence row whose marker is in the
-//! directory.
+//! Keeps the client's registrations. Before a client records work in a partition, it writes a fence
+//! row there and a marker of the partition in the directory, by which workers find the partition.
 
 use std::{sync::Arc, time::Duration};
 
@@ -49,8 +49,8 @@ impl Registrations {
         slot.is_some_and(|slot| slot.lock().complete.is_some())
     }
 
-    /// Returns the slot of a partition. Once there are many slots, those that were not used for `lease`
-    /// are forgotten.
+    /// Returns the entry of a partition, which holds the partition's registration and a lock. Once
+    /// there are many entries, those that were not used for `lease` are forgotten.
     pub(crate) fn slot(
         &self,
         table: &str,

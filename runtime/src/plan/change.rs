@@ -92,7 +92,8 @@ impl Verb {
         }
     }
 
-    /// Returns the effect of a verb that needs no read.
+    /// Returns the operations that a verb amounts to. The verb must be one that needs no row as it
+    /// is stored.
     fn blind_effect(&self, planner: &Planner) -> Result<Effect> {
         Ok(match self {
             Self::Insert(rows) => planner.insert(rows.clone()),
@@ -151,8 +152,8 @@ impl Verb {
         }
     }
 
-    /// Returns the verb with the tokens in its rows and keys. `at` is the path that the caller gave
-    /// instead of an entity.
+    /// Returns the verb with the blind tokens in its rows and keys. `at` is the path that the
+    /// caller gave instead of an entity.
     fn with_tokens(self, planner: &Planner, at: Option<&Access>) -> Result<Self> {
         let apply = |rows| planner.tokens.apply_to(planner.schema, rows);
         let keys = |keys: Row| match at {
@@ -215,7 +216,8 @@ impl VerbOnCurrent {
 }
 
 impl Change {
-    /// Creates a change with a known effect: of an untyped row, or of one step of a move.
+    /// Creates a change from operations that are already known: those on an untyped row, or those
+    /// of one step of a move.
     pub(crate) fn with_effect(effect: Effect) -> Self {
         Self::Blind(Arc::new(effect))
     }
@@ -310,16 +312,16 @@ impl Change {
     }
 }
 
-/// A verb whose keys may still lack the tokens of secret values.
+/// A verb whose keys may still lack the blind tokens of secret values.
 #[derive(Debug, Clone)]
 pub(crate) enum Unresolved {
     /// The keys are complete.
     Ready(Change),
-    /// The keys hold placeholders for tokens.
+    /// The keys hold placeholders for blind tokens.
     NeedsTokens(Box<VerbWithoutTokens>),
 }
 
-/// A verb whose keys hold placeholders for tokens.
+/// A verb whose keys hold placeholders for blind tokens.
 #[derive(Debug, Clone)]
 pub(crate) struct VerbWithoutTokens {
     schema: &'static Schema,
@@ -339,7 +341,7 @@ impl Unresolved {
         Change::new(Planner { schema, tokens: Tokens::none() }, verb).map(Self::Ready)
     }
 
-    /// Returns the change with its tokens.
+    /// Returns the change with its blind tokens.
     pub(crate) fn resolve(self, tokens: &Tokens) -> Result<Change> {
         match self {
             Self::Ready(change) => Ok(change),

@@ -34,8 +34,8 @@ impl Derived {
 }
 
 impl Schema {
-    /// Derives every row that follows from a decrypted primary, with the tokens in their keys.
-    /// Properties that the primary has encrypted are marked as encrypted in all rows.
+    /// Derives every row that follows from a decrypted primary, with the blind tokens in their
+    /// keys. Properties that the primary has encrypted are marked as encrypted in all rows.
     ///
     /// # Errors
     ///

@@ -71,7 +71,7 @@ pub(crate) struct Loaded {
 #[derive(Debug, Clone)]
 pub(crate) struct Planner {
     pub(crate) schema: &'static Schema,
-    /// Makes the tokens in the keys of rows that follow from a primary.
+    /// Makes the blind tokens in the keys of rows that follow from a primary.
     pub(crate) tokens: Tokens,
 }
 
@@ -229,7 +229,8 @@ impl Planner {
         at(keys, Error::service(ServiceCode::ResourceNotFound, message))
     }
 
-    /// Returns the rows of the entity in a primary row, by the version that wrote the row.
+    /// Reads the entity in a primary row and returns all of its rows. `None` if its type has
+    /// neither copies nor lists.
     fn rows_of(&self, primary: &Row) -> Result<EntityRows> {
         let family = self.schema.primary()?;
         (self.schema.rows_through)(primary, family)
@@ -255,7 +256,7 @@ impl Planner {
         {
             return Ok(Cow::Borrowed(primary));
         }
-        // A primary keeps its keys, which have their tokens.
+        // A primary keeps its keys, which have their blind tokens.
         let row = (self.schema.current_form)(primary, family)
             .and_then(|row| row.with_keys(primary.partition_key(), primary.row_key()));
         row.map(Cow::Owned).map_err(|error| at(primary, error))

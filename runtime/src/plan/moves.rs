@@ -175,7 +175,7 @@ fn target_row(source: &Row, journey: &MoveMessage, arrival: &Arrival) -> Result<
     with_mark(source, &journey.to_partition, &journey.to_row, Some((MOVED_BY, &own)))
 }
 
-// Keys with tokens are refused by `mark_moving`, so that no step of a move makes any.
+// Keys with blind tokens are refused by `mark_moving`, so that no step of a move makes any.
 fn derive(schema: &'static Schema, row: &Row) -> Result<Option<EntityRows>> {
     schema.derive(row, &Tokens::none())?.into_known_rows(schema)
 }

@@ -64,7 +64,7 @@ impl StoredAs {
         }
     }
 
-    /// Returns type and family of an entity's row.
+    /// Returns type and row family of an entity's row.
     pub(crate) fn entity(self) -> Option<(&'static Schema, &'static Family)> {
         match self {
             Self::Entity(schema, family) => Some((schema, family)),

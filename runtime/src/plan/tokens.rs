@@ -1,4 +1,4 @@
-//! Replaces placeholders in keys by tokens of secret values.
+//! Replaces placeholders in keys by blind tokens of secret values.
 
 #[cfg(feature = "encrypt")]
 use std::sync::Arc;
@@ -13,22 +13,23 @@ use crate::{
     row::Row,
 };
 
-/// Makes the tokens of secret values in keys. It has no key where no entity needs tokens.
+/// Makes the blind tokens of secret values in keys. It has no key where no entity needs blind
+/// tokens.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tokens {
     #[cfg(feature = "encrypt")]
     key: Option<Arc<IndexKey>>,
 }
 
-/// Number of bits in one character of a token.
+/// Number of bits in one character of a blind token.
 #[cfg(feature = "encrypt")]
 pub(crate) const BITS: u32 = 5;
 
-/// The tokens of one entity, by field.
+/// The blind tokens of one entity, by field.
 type FieldTokens = Vec<(&'static str, String)>;
 
 impl Tokens {
-    /// Creates a maker for entities without tokens. It fails to make any.
+    /// Creates a maker for entities without blind tokens. It fails to make any.
     pub(crate) fn none() -> Self {
         Self::default()
     }
@@ -51,7 +52,8 @@ impl Tokens {
         Err(no_index_key(field))
     }
 
-    /// Returns the token that is stored beside an encrypted property, `chars` characters long.
+    /// Returns the blind token that is stored beside an encrypted property, `chars` characters
+    /// long.
     #[cfg(feature = "encrypt")]
     pub(crate) fn short(
         &self,
@@ -70,11 +72,11 @@ impl Tokens {
         Err(no_index_key(property))
     }
 
-    /// Puts the tokens into the keys of an entity's rows, of any version.
+    /// Puts the blind tokens into the keys of an entity's rows, of any version.
     ///
     /// # Errors
     ///
-    /// `is_decode` if the primary lacks a field whose token a key needs.
+    /// `is_decode` if the primary lacks a field whose blind token a key needs.
     pub(crate) fn apply_to(&self, schema: &'static Schema, rows: EntityRows) -> Result<EntityRows> {
         if !schema.has_tokens() {
             return Ok(rows);
@@ -112,7 +114,7 @@ impl Tokens {
         Ok(EntityRows { primary, local_copies, remote_copies, local_list_entries, remote_lists })
     }
 
-    /// Returns the tokens of the fields that a row holds.
+    /// Returns the blind tokens of the fields that a row holds.
     fn tokens_of(&self, schema: &'static Schema, row: &Row) -> Result<FieldTokens> {
         let mut tokens = FieldTokens::new();
         for field in schema.token_fields() {
@@ -126,7 +128,7 @@ impl Tokens {
         Ok(tokens)
     }
 
-    /// Puts tokens of the values in `copy` into the RowKey of the copy's primary.
+    /// Puts blind tokens of the values in `copy` into the RowKey of the copy's primary.
     pub(crate) fn resolve_row_key(
         &self,
         schema: &'static Schema,
@@ -144,7 +146,7 @@ impl Tokens {
         Ok(row_key)
     }
 
-    /// Puts tokens of the values that a path was given into the path.
+    /// Puts blind tokens of the values that a path was given into the path.
     pub(crate) fn resolve_tokens(
         &self,
         schema: &'static Schema,
@@ -156,11 +158,11 @@ impl Tokens {
         access.with_tokens(|field, value| self.token(schema.table, field, value))
     }
 
-    /// Checks that the tokens in a row's keys are those of the values in the row.
+    /// Checks that the blind tokens in a row's keys are those of the values in the row.
     ///
     /// # Errors
     ///
-    /// `is_decode` if a token is that of another value.
+    /// `is_decode` if a blind token is that of another value.
     pub(crate) fn check(
         &self,
         schema: &'static Schema,
@@ -180,13 +182,13 @@ impl Tokens {
     }
 }
 
-/// Returns the row with tokens in its keys.
+/// Returns the row with blind tokens in its keys.
 fn with_tokens(row: &Row, family: &Family, tokens: &FieldTokens) -> Result<Row> {
     let partition_key = key_with_tokens(&family.partition, row.partition_key(), tokens);
     row.with_keys(&partition_key, &key_with_tokens(&family.row, row.row_key(), tokens))
 }
 
-/// Returns the key with the tokens in place of their placeholders.
+/// Returns the key with the blind tokens in place of their placeholders.
 fn key_with_tokens(template: &Template, key: &str, tokens: &FieldTokens) -> String {
     let token = |field: &str| {
         tokens.iter().find(|(known, _)| *known == field).map(|(_, token)| token.as_str())

@@ -120,8 +120,8 @@ pub(crate) fn selected<E: TableEntity, T: FromRow>(mut request: Request) -> Quer
     Query { request, source, of: PhantomData }
 }
 
-/// Returns a source that decodes rows of the request's family as `T` and skips other rows, or that
-/// reads the entities in its lists.
+/// Returns a source that decodes rows of the request's row family as `T` and skips other rows, or
+/// that reads the entities in its lists.
 fn source<E: TableEntity, T: FromRow>(request: &Request) -> Source<Stored<T>> {
     let family = request.family();
     if family.is_some_and(|family| family.is_list()) {
@@ -194,7 +194,7 @@ impl<E, T> Query<E, T> {
         self.request.reading()
     }
 
-    /// Fills the tokens into the keys of a path.
+    /// Fills the blind tokens into the keys of a path.
     pub(crate) async fn with_key_tokens(&self, access: &Access) -> Result<Access> {
         self.request.with_key_tokens(access).await
     }

@@ -36,14 +36,14 @@ pub(crate) fn has_sealed_member(members: &'static Members) -> bool {
     members.schemas().iter().any(|schema| schema.sealed)
 }
 
-/// Returns whether rows of the family may be reservations: keys of a unique remote index are
+/// Returns whether rows of the row family may be reservations: keys of a unique remote index are
 /// reserved before the entity's transaction is sent.
 pub(crate) fn may_be_reserved(family: &Family) -> bool {
     family.unique && family.is_remote
 }
 
-/// Returns `columns` with the properties that name a reservation's owner, if rows of the family may
-/// be reservations.
+/// Returns `columns` with the properties that name a reservation's owner, if rows of the row family
+/// may be reservations.
 pub(crate) fn with_owner(mut columns: Vec<String>, family: Option<&'static Family>) -> Vec<String> {
     if family.is_some_and(may_be_reserved) {
         columns.extend(OWNER_PROPERTIES.map(str::to_owned));
@@ -51,7 +51,7 @@ pub(crate) fn with_owner(mut columns: Vec<String>, family: Option<&'static Famil
     columns
 }
 
-/// Returns a family of the set whose rows may be reservations.
+/// Returns a row family of the set whose rows may be reservations.
 pub(crate) fn reservable_family(members: &'static Members) -> Option<&'static Family> {
     let families = members.schemas().iter().flat_map(|schema| schema.families);
     families.into_iter().find(|family| may_be_reserved(family))

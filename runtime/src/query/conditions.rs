@@ -16,7 +16,8 @@ use crate::{
 };
 
 impl Request {
-    /// Returns the filter for `explain`: tokens, which only a verb can make, are shown as a placeholder.
+    /// Returns the filter for `explain`: blind tokens, which only a verb can make, are shown as a
+    /// placeholder.
     pub(crate) fn filter_to_explain(&self) -> Result<Filter> {
         let token = |property: &str, _: &Value| self.token_condition(property, TOKEN_IN_EXPLAIN);
         self.filter_of(&self.access, &token)
@@ -44,7 +45,8 @@ impl Request {
         Ok(filter)
     }
 
-    /// Returns the caller's conditions alone, in the form that rows of `family` are compared with.
+    /// Returns the caller's conditions alone, as a filter on the properties that rows of `family`
+    /// store.
     pub(crate) fn condition_on(&self, family: &'static Family) -> Result<Filter> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
@@ -63,7 +65,7 @@ impl Request {
         Ok(filter)
     }
 
-    /// Returns the condition on the token that stands beside an encrypted property.
+    /// Returns the condition on the blind token that stands beside an encrypted property.
     fn token_condition(&self, property: &str, token: &str) -> Result<Filter> {
         let column = self.schema.and_then(|schema| schema.sealed_column(property));
         match column.and_then(|column| column.companion) {
@@ -107,7 +109,8 @@ impl Request {
             && self.store.sealing.chooses(partition_key, "", property)
     }
 
-    /// Fills the tokens into the keys of a path; a path without `{..:hmac}` parts stays as it is.
+    /// Fills the blind tokens into the keys of a path; a path without `{..:hmac}` parts stays as it
+    /// is.
     pub(crate) async fn with_key_tokens(&self, access: &Access) -> Result<Access> {
         match self.schema.or(self.tokens) {
             Some(schema) if access.is_open() => {
@@ -145,8 +148,8 @@ impl Request {
         .map(Some)
     }
 
-    /// Returns the filter that is sent, with all tokens that it needs. `access` is the path with the
-    /// tokens of its keys.
+    /// Returns the filter that is sent, with all blind tokens that it needs. `access` is the path
+    /// with the blind tokens of its keys.
     pub(crate) async fn filter_to_send(&self, access: &Access) -> Result<Filter> {
         if !self.conditions.iter().any(has_encrypted) {
             return self.filter_of(access, &|property, _| Err(no_token(property)));
@@ -180,7 +183,7 @@ impl Request {
     }
 }
 
-/// Returns the condition on rows of a family in any version: a newer version than this program
+/// Returns the condition on rows of a row family in any version: a newer version than this program
 /// knows has to be an error, not a missing item.
 fn versions_condition(name: &str, schema: &Schema, family: &Family) -> Filter {
     if schema.older.is_none() {

@@ -1,8 +1,9 @@
-//! Conditions on encrypted properties: the service compares tokens, and the client compares the
-//! values once rows are decrypted.
+//! Conditions on encrypted properties: the service compares blind tokens, and the client compares
+//! the values once rows are decrypted.
 //!
-//! Different values may share a token, so the filter that is sent finds more rows than the caller
-//! asked for, never fewer. Under a negation a token would find fewer: the condition is not sent.
+//! Different values may share a blind token, so the filter that is sent finds more rows than the
+//! caller asked for, never fewer. Under a negation a blind token would find fewer: the condition is
+//! not sent.
 
 use crate::{
     edm::Value,
@@ -10,8 +11,8 @@ use crate::{
     filter::Filter,
 };
 
-/// Returns the condition that compares the token of a property's value; an error if the property has
-/// no token.
+/// Returns the condition that compares the blind token of a property's value; an error if the
+/// property has no blind token.
 pub(crate) type TokenCondition<'t> = &'t dyn Fn(&str, &Value) -> Result<Filter>;
 
 /// Returns whether the filter has conditions on encrypted properties.
@@ -47,7 +48,7 @@ impl Bound {
     }
 }
 
-/// Returns the filter with its conditions on encrypted properties replaced by ones on tokens.
+/// Returns the filter with its conditions on encrypted properties replaced by ones on blind tokens.
 fn bounded(filter: &Filter, bound: Bound, token: TokenCondition<'_>) -> Result<Filter> {
     Ok(match filter {
         Filter::Blind { property, value } if bound == Bound::Wider => token(property, value.get())?,
@@ -89,7 +90,7 @@ fn joined(terms: Vec<Filter>, join: Join) -> Filter {
     }
 }
 
-/// Returns the error of a condition on an encrypted property that has no token.
+/// Returns the error of a condition on an encrypted property that has no blind token.
 pub(crate) fn no_token(property: &str) -> Error {
     let message = "the property is encrypted and has no token that a filter could ask for; write `#[table(encrypt, blind)]` on the field";
     Error::new(ErrorKind::Invalid, message).in_property(property)

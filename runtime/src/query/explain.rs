@@ -12,7 +12,7 @@ pub struct Explain {
     pub class: CostClass,
     /// The table that is read.
     pub table: String,
-    /// The `$filter` as it is sent, with a placeholder for each token.
+    /// The `$filter` as it is sent, with a placeholder for each blind token.
     pub filter: String,
     /// The `$select`; empty means all properties.
     pub select: Vec<String>,

@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct PreparedRequest {
     pub(crate) request: Request,
-    /// The path, with the tokens of its keys.
+    /// The path, with the blind tokens of its keys.
     pub(crate) access: Access,
     filter: Filter,
     select: Option<Vec<String>>,
@@ -26,8 +26,8 @@ pub(crate) struct PreparedRequest {
 }
 
 impl Request {
-    /// Makes the tokens and the filter, and checks them. Sends nothing to the store; tokens may need
-    /// a key from the client's key provider.
+    /// Makes the blind tokens and the filter, and checks them. Sends nothing to the store; blind
+    /// tokens may need a key from the client's key provider.
     pub(crate) async fn prepare(self) -> Result<PreparedRequest> {
         let table = self.table.clone();
         self.prepare_unnamed().await.map_err(|error| error.in_table(&table))

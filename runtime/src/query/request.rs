@@ -15,7 +15,7 @@ use crate::{
     store::{rows::Store, sealing::open::Reading},
 };
 
-/// Stands for a token in `explain`, which makes none.
+/// Stands for a blind token in `explain`, which makes none.
 pub(crate) const TOKEN_IN_EXPLAIN: &str = "<token>";
 
 /// Everything that a query says before it is run. Making one sends nothing.
@@ -26,7 +26,8 @@ pub(crate) struct Request {
     pub(crate) access: Access,
     pub(crate) schema: Option<&'static Schema>,
     pub(crate) members: Option<&'static Members>,
-    /// The entity whose keys the path leads to, where no type is asked for: its keys may need tokens.
+    /// The entity whose keys the path leads to, where no type is asked for: its keys may need blind
+    /// tokens.
     pub(crate) tokens: Option<&'static Schema>,
     pub(crate) conditions: Vec<Filter>,
     pub(crate) select: Option<Vec<String>>,

@@ -145,8 +145,8 @@ impl TableSas {
         }
     }
 
-    /// Limits the signature to the rows with these keys. [`path`](Self::path) says which rows are
-    /// covered.
+    /// Limits the signature to the rows with these keys. A signature covers one range from a first
+    /// to a last key: [`path`](Self::path) says which forms are allowed.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! The canonical bytes of a value: one encoding per value, which is encrypted, sealed and hashed into
-//! tokens.
+//! The canonical bytes of a value: one encoding per value, which is encrypted, sealed and hashed
+//! into blind tokens.
 
 use std::borrow::Cow;
 
@@ -83,7 +83,8 @@ pub(super) fn write_plain(out: &mut Vec<u8>, value: Option<ValueRef<'_>>, pad: u
     }
 }
 
-/// Appends type tag and value, a text always as UTF-8: the form that tokens and seals are made of.
+/// Appends type tag and value, a text always as UTF-8: the form that blind tokens and seals are
+/// made of.
 pub(super) fn write_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
     let (tag, bytes): (u8, Cow<'_, [u8]>) = match value {
         ValueRef::Boolean(v) => return out.extend_from_slice(&[BOOLEAN, u8::from(v)]),

@@ -34,8 +34,9 @@ pub(super) const PLAIN_BYTES: usize = limits::PROPERTY_BYTES - OVERHEAD_BYTES;
 /// The id of a data key: the first eight bytes of the key's fingerprint, so that a key cannot take the
 /// id of another by configuration.
 ///
-/// Eight bytes are enough to select one of the few keys of a scope, but a key with a given id can be
-/// searched for: pin a key by its whole [`DataKey::fingerprint`](super::DataKey::fingerprint).
+/// Eight bytes are enough to select one of the few keys of a scope. They do not prove which key it
+/// is: an attacker can try keys until one has a given id. Pin a key by its whole
+/// [`DataKey::fingerprint`](super::DataKey::fingerprint).
 ///
 /// ```
 /// use entable::KeyId;

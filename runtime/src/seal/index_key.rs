@@ -1,4 +1,4 @@
-//! The key that makes blind index tokens: keyed hashes by which an encrypted value can be looked up.
+//! The key that makes blind tokens: keyed hashes by which an encrypted value can be looked up.
 
 use std::fmt;
 
@@ -11,14 +11,15 @@ use crate::edm::ValueRef;
 
 /// The digits of base32hex. They sort by their values and are allowed in keys.
 const DIGITS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
-/// Number of characters of a token.
+/// Number of characters of a blind token.
 const CHARACTERS: usize = 26;
 
-/// A key that makes blind index tokens: the `{f:hmac}` parts of keys and the companion properties of
-/// `blind` fields. It is independent of the data keys, so that rotating a data key changes no lookup.
+/// A key that makes blind tokens: the `{f:hmac}` parts of keys and the companion properties of
+/// `blind` fields. It is independent of the data keys, so that rotating a data key changes no
+/// lookup.
 ///
-/// Equal values of a field have equal tokens. A reader of the table learns which values are equal and
-/// how often each occurs, and nothing else.
+/// Equal values of a field have equal blind tokens. A reader of the table learns which values are
+/// equal and how often each occurs, and nothing else.
 ///
 /// ```
 /// use entable::{IndexKey, RootKey, ValueRef};
@@ -43,8 +44,8 @@ impl IndexKey {
         self.version
     }
 
-    /// Returns the token of a value: 128 bits as 26 characters that are allowed in keys. The two spare
-    /// bits of the last character hold the version of the key, modulo 4.
+    /// Returns the blind token of a value: 128 bits as 26 characters that are allowed in keys. The
+    /// two spare bits of the last character hold the version of the key, modulo 4.
     pub fn token(&self, table: &str, field: &str, value: ValueRef<'_>) -> String {
         let code = self.hash_value(b"azt-idx-v1\0", table, field, value);
         let bits = u128::from_be_bytes(code);
@@ -57,9 +58,10 @@ impl IndexKey {
         digits.map(digit).collect()
     }
 
-    /// Returns a token of `bits` bits, 1 to 128. Different values can have one token, so that the
-    /// token tells less about a value; compare the values that it finds after decryption. A short token
-    /// is independent of the 26-character token of the same value.
+    /// Returns a blind token of `bits` bits, 1 to 128. Different values can have one blind token,
+    /// so that the blind token tells less about a value; compare the values that it finds after
+    /// decryption. A short blind token is independent of the 26-character blind token of the same
+    /// value.
     pub fn short_token(&self, table: &str, field: &str, value: ValueRef<'_>, bits: u32) -> String {
         let bits = bits.clamp(1, 128);
         let code = self.hash_value(b"azt-idx-v1/short\0", table, field, value);
@@ -113,8 +115,8 @@ impl fmt::Debug for IndexKey {
     }
 }
 
-/// Returns the version, modulo 4, of the key that made a token: 0 for the versions 4, 8 and so on.
-/// Returns `None` for a text that is no 26-character token.
+/// Returns the version, modulo 4, of the key that made a blind token: 0 for the versions 4, 8 and
+/// so on. Returns `None` for a text that is no 26-character blind token.
 pub fn token_version(token: &str) -> Option<u32> {
     let values = token.bytes().map(|byte| DIGITS.iter().position(|digit| *digit == byte));
     let values: Option<Vec<usize>> = values.collect();

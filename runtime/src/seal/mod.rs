@@ -1,5 +1,4 @@
-//! Encryption of properties, seals of whole entities, blind index tokens, and the sources of their
-//! keys.
+//! Encryption of properties, seals of whole entities, blind tokens, and the sources of their keys.
 //!
 //! `docs/envelope.md` specifies the formats byte by byte; `docs/encryption.md` says which attacks they
 //! withstand.

@@ -53,10 +53,10 @@ impl fmt::Display for KeyScope {
 ///
 /// * It looks for a key only in the scope that it is asked for.
 /// * Keys are authentic: a writer of the table's rows must not be able to make the provider return a
-///   key of the writer's choice.
+/// key of the writer's choice.
 /// * For a key that the scope does not have, `get` fails with [`SealFault::KeyNotFound`], and
-///   `primary` and `index` fail with a `KeyUnavailable` that is not retryable. If the key store does
-///   not answer, all three fail with a `KeyUnavailable` that is retryable.
+/// `primary` and `index` fail with a `KeyUnavailable` that is not retryable. If the key store does
+/// not answer, all three fail with a `KeyUnavailable` that is retryable.
 /// * It answers in bounded time: reads and writes wait for it without a limit of their own.
 ///
 /// [`SealFault::KeyNotFound`]: crate::SealFault::KeyNotFound
@@ -70,7 +70,8 @@ pub trait KeyProvider: Send + Sync + fmt::Debug + 'static {
     /// Returns the key of that id, to decrypt values.
     fn get<'a>(&'a self, scope: &'a KeyScope, id: KeyId) -> KeyFuture<'a, Arc<DataKey>>;
 
-    /// Returns the index key of that version; for `None`, the index key that makes new tokens.
+    /// Returns the index key of that version; for `None`, the index key that makes new blind
+    /// tokens.
     fn index<'a>(
         &'a self,
         scope: &'a KeyScope,

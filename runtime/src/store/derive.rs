@@ -1,5 +1,5 @@
-//! Derives copies and list entries from a stored primary, and reads the rows that tell whose a
-//! unique key is.
+//! Derives copies and list entries from a stored primary. Also reads the rows that tell which
+//! entity has taken a unique key.
 
 use super::rows::Store;
 use crate::{
@@ -11,7 +11,8 @@ use crate::{
 };
 
 /// Returns the rows that a stored primary derives: decrypts it, derives them by the version of the
-/// type that wrote it, and fills in the tokens of their keys. `None` if the row is not of the type.
+/// type that wrote it, and fills in the blind tokens of their keys. `None` if the row is not of the
+/// type.
 pub(crate) async fn derive_stored(
     store: &Store,
     table: &str,
@@ -19,7 +20,7 @@ pub(crate) async fn derive_stored(
     primary: &Row,
 ) -> Result<Option<EntityRows>> {
     let plain = store.decrypt_typed(table, primary.clone(), schema).await?;
-    // Tokens are made with the client's index key, which a type without them does not need.
+    // Blind tokens are made with the client's index key, which a type without them does not need.
     let tokens = store.tokens_of(schema).await?;
     schema.derive(&plain, &tokens)?.into_known_rows(schema)
 }

@@ -67,12 +67,13 @@ impl Store {
         self.backend.tables(request).await.map_err(|error| error.in_table(name))
     }
 
-    /// Fetches the key that makes the tokens of keys (`{..:hmac}` parts).
+    /// Fetches the key that makes the blind tokens of keys (`{..:hmac}` parts).
     pub(crate) async fn tokens(&self) -> Result<Tokens> {
         self.sealing.tokens().await
     }
 
-    /// Fetches the key that makes the tokens of an entity's keys; none if its keys have no tokens.
+    /// Fetches the key that makes the blind tokens of an entity's keys; none if its keys have no
+    /// blind tokens.
     pub(crate) async fn tokens_of(&self, schema: &'static Schema) -> Result<Tokens> {
         if schema.has_tokens() { self.tokens().await } else { Ok(Tokens::none()) }
     }

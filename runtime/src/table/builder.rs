@@ -198,7 +198,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Leaves out one guard of the protocols, so that a test can show what it prevents.
+    /// Leaves out one guard, a safety condition of the outbox or of queues, so that a test can show
+    /// what the guard prevents.
     #[doc(hidden)]
     #[cfg(feature = "conformance")]
     #[must_use]

@@ -36,7 +36,7 @@ const LEGACY: &str = "_ClientEncryptionMetadata1";
 pub struct Selection {
     access: Access,
     filter: Option<Filter>,
-    /// The entity whose typed path it is, if the path's keys still lack their tokens.
+    /// The entity whose typed path it is, if the path's keys still lack their blind tokens.
     schema: Option<&'static Schema>,
 }
 

@@ -1,6 +1,6 @@
 //! The types that programs call: clients, tables, sets, transactions, bulk writes.
 //!
-//! A file uses only files that stand above it in this list.
+//! A file uses only the files whose `mod` lines stand above its own.
 
 #[cfg(feature = "azure")]
 mod account;

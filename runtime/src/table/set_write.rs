@@ -8,8 +8,8 @@ use crate::{
     query::decode::at,
 };
 
-/// Returns the change that replaces a variant of a set. `member` is the variant's position in the
-/// set.
+/// Returns the change that replaces an entity which was read as a variant of a set. `member` is the
+/// variant's position in the set.
 ///
 /// # Errors
 ///
@@ -24,11 +24,12 @@ pub fn replacement_of<S: EntitySet, E: TableEntity>(
     plan::replace_with(stored, member).map(BulkChange)
 }
 
-/// Returns the change that deletes a variant of a set.
+/// Returns the change that deletes an entity which was read as a variant of a set.
 ///
 /// # Errors
 ///
-/// Keys that cannot be; `is_invalid` for a row that was read as another variant.
+/// Fails if the entity's keys cannot be built, and with `is_invalid` for a row that was read as
+/// another variant.
 pub fn removal_of<S: EntitySet, E: TableEntity>(
     stored: &Stored<S>,
     _: &E,

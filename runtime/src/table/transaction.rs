@@ -219,7 +219,7 @@ impl Transaction {
         self
     }
 
-    /// Returns its table and partition, with the tokens of its keys; `None` if it is empty.
+    /// Returns its table and partition, with the blind tokens of its keys; `None` if it is empty.
     pub(crate) async fn place(&self) -> Result<Option<(String, String)>> {
         let Some(table) = self.table.clone() else { return Ok(None) };
         let partition_key = if self.needs_tokens() {
@@ -276,7 +276,7 @@ impl Transaction {
         let place = |error: Error| error.in_table(table).at_operation(verb);
         let added = added.map_err(place)?;
         self.same_table(declared).map_err(place)?;
-        // A verb that needs tokens has no keys yet: `commit` admits it.
+        // A verb that needs blind tokens has no keys yet: `commit` admits it.
         if let Unresolved::Ready(change) = &added {
             self.known.admit(verb, change).map_err(place)?;
         }

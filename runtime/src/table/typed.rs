@@ -206,7 +206,7 @@ impl<E: TableEntity> Table<E> {
         }
     }
 
-    /// Returns the table that holds the rows of a family.
+    /// Returns the table that holds the rows of a row family.
     fn table_of(&self, family: Option<&'static Family>) -> &str {
         family.and_then(|family| family.table).unwrap_or(&self.name)
     }
@@ -269,12 +269,12 @@ impl<E: TableEntity> Table<E> {
         Bulk::new(self.client.clone(), Some(self.name.clone()))
     }
 
-    /// Fetches the key that makes the tokens of the entity's keys.
+    /// Fetches the key that makes the blind tokens of the entity's keys.
     pub(crate) async fn key_tokens(&self) -> Result<Tokens> {
         self.client.store().tokens_of(E::SCHEMA).await.map_err(|error| error.in_table(&self.name))
     }
 
-    /// Fills the tokens into the keys of a path.
+    /// Fills the blind tokens into the keys of a path.
     pub(crate) async fn keyed<'a>(&self, access: &'a Access) -> Result<Cow<'a, Access>> {
         if !access.is_open() {
             return Ok(Cow::Borrowed(access));

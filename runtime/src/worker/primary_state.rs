@@ -57,7 +57,7 @@ impl DerivedRows<'_> {
         by_type.find(|(derived, _)| std::ptr::eq(*derived, schema))?.1.as_ref()
     }
 
-    /// Returns the copy that the primary derives for an address, with the copy's family in the
+    /// Returns the copy that the primary derives for an address, with the copy's row family in the
     /// version of the type that wrote the primary. `None` if no such copy should be there.
     pub(super) fn wanted_copy(
         &self,

@@ -1,4 +1,4 @@
-//! Requests that the client has no method for.
+//! Sends requests for which `azure_data_tables` has no method.
 
 use azure_core::{Context, Method, Url, headers::Headers};
 use azure_storage::clients::{ServiceType, finalize_request};

@@ -148,8 +148,8 @@ impl EmptyRange {
         self.is_known && *key > *self.after && self.before.as_ref().is_none_or(|end| *key < **end)
     }
 
-    /// Searches the row at an address. Returns `None` if there is no row, and `Some(None)` if the row is
-    /// damaged. If there is no row, the range becomes the one around the address.
+    /// Searches the row at an address. Returns `None` if there is no row, and `Some(None)` if the
+    /// row is damaged. If there is no row, `range` is set to the gap between its neighbours.
     fn find(
         &mut self,
         rows: &RowsForWrite<'_>,

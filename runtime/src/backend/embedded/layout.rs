@@ -29,7 +29,7 @@ pub(super) type RowsForWrite<'t> = Table<'t, &'static [u8], &'static [u8]>;
 pub(super) mod meta {
     /// The [`FORMAT`](super::FORMAT) of the file, a `u32`.
     pub(crate) const FORMAT: &str = "format";
-    /// A time, as `i64` ticks, that no Timestamp written so far exceeds.
+    /// Name of the entry with a time, as `i64` ticks, that no Timestamp written so far exceeds.
     pub(crate) const TICK: &str = "tick";
     /// The id of the next table to be created, a `u64`.
     pub(crate) const NEXT_TABLE: &str = "next table";

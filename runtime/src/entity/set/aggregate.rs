@@ -201,11 +201,11 @@ impl PartitionFold {
             .at_keys(value.partition_key(), value.row_key()))
     }
 
-    /// Puts a row into a `many` field.
+    /// Adds the entity of a row to a field with `#[table(many)]`.
     ///
     /// # Errors
     ///
-    /// `is_decode` if the row does not fit.
+    /// `is_decode` if the row lacks a property of the entity, or holds one of another type.
     pub fn put_in_many<M: SetMember>(
         &mut self,
         slot: &mut Vec<Stored<M>>,

@@ -211,12 +211,13 @@ pub(crate) enum ResolvedRow<S> {
     Hidden,
 }
 
-/// Reads the item of a row. Copies are returned only if `copies` is set.
+/// Reads a row as the variant of the set that it belongs to. Copies are returned only if `copies`
+/// is set.
 ///
 /// # Errors
 ///
-/// `is_unrecognized_entity` for a row of no member if the set has no `other` variant; `is_decode`
-/// for a row that has a member's discriminator and does not fit.
+/// `is_unrecognized_entity` for a row whose type is no variant of the set, if the set has no
+/// `other` variant; `is_decode` for a row that has a variant's type and does not fit it.
 pub(crate) fn resolve_item<S: EntitySet>(row: &Row, copies: bool) -> Result<ResolvedRow<S>> {
     let Some(matched) = S::MEMBERS.match_row(row)? else {
         let is_hidden = S::MEMBERS.skips(row, copies)?;

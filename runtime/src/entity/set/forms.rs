@@ -10,10 +10,10 @@ use crate::{
     row::Row,
 };
 
-/// The form of the keys of one family of a member whose rows are recognised by their keys.
+/// The form of the keys of one row family of a member whose rows are recognised by their keys.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyForm {
-    /// The literal that RowKeys of the family begin with.
+    /// The literal that RowKeys of the row family begin with.
     prefix: &'static str,
     /// Index of the member in the set.
     pub(super) member: usize,
@@ -109,7 +109,7 @@ const fn begins_with(text: &[u8], prefix: &[u8]) -> bool {
     true
 }
 
-/// Finds the form of a row's keys. The families of a set never share a key, so at most one form
+/// Finds the form of a row's keys. The row families of a set never share a key, so at most one form
 /// fits.
 ///
 /// Forms are sorted by prefix. Every prefix of the RowKey sorts at or before the RowKey, and all

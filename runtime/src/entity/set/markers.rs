@@ -9,7 +9,7 @@ use crate::{
     key::Family,
 };
 
-/// The discriminator value of one family of a member, in one version.
+/// The discriminator value of one row family of a member, in one version.
 #[derive(Debug, Clone, Copy)]
 pub struct TypeMarker {
     /// The value, such as `Employee`, `Employee#ByEmail` or `Employee.v2`.

@@ -28,7 +28,7 @@ pub struct Members {
     forms: &'static [KeyForm],
 }
 
-/// The member and family that a row belongs to, and the version that wrote it.
+/// The member and row family that a row belongs to, and the version that wrote it.
 #[derive(Debug, Clone, Copy)]
 pub struct RowMatch {
     member: usize,
@@ -49,7 +49,7 @@ impl RowMatch {
         self.version
     }
 
-    /// Returns the family of the row, in the version that wrote it.
+    /// Returns the row family of the row, in the version that wrote it.
     pub fn family(&self) -> &'static Family {
         self.family
     }

@@ -1,4 +1,5 @@
-//! Facts: every copy and list entry that a stored row is, or that a primary entity should have.
+//! Defines facts. A fact is one copy or list entry: one that is stored, or one that a primary
+//! entity should have.
 //!
 //! The copy that a primary should have and the copy that is stored make two facts with one hash. A
 //! check keeps the hashes of facts without such a counterpart.
@@ -92,7 +93,8 @@ impl<'r> Fact<'r> {
     }
 }
 
-/// Returns the families of a remote copy and its primary. `None` if no version declares the copy.
+/// Returns the row families of a remote copy and its primary. `None` if no version declares the
+/// copy.
 pub(crate) fn copy_family<E: TableEntity>(copy: &'static Family) -> Option<CopyFamily> {
     Some(CopyFamily { copy, primary: E::SCHEMA.primary_of_copy(copy)?, schema: E::SCHEMA })
 }
@@ -193,7 +195,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         Ok(false)
     }
 
-    /// Returns whether rows of a family are kept in a table, and compared by a check.
+    /// Returns whether rows of a row family are kept in a table, and compared by a check.
     fn is_kept_in(&self, family: &Family, at_table: &str) -> bool {
         match family.table {
             Some(table) if family.is_remote => is_same_table(table, at_table),

@@ -1,8 +1,9 @@
 //! Converting rows that an earlier storage client library encrypted ("client-side encryption",
 //! protocol 1.0) into the format of this crate.
 //!
-//! A merge cannot remove the two properties of that protocol, so a row is replaced under the ETag that
-//! was read. The old format has no authentication: switch the feature off when no row is left.
+//! A merge cannot remove the two properties of that protocol, so a row is replaced under the ETag
+//! that was read. The old format has no authentication: build without the feature
+//! `legacy-encryption` when no row of that format is left.
 
 use crate::{
     batch::{Condition, Operation},

@@ -91,11 +91,11 @@ pub(crate) struct StoredClaim {
 }
 
 impl StoredClaim {
-    /// Reads a claim.
+    /// Reads a claim: the row that names the unique keys which a transaction is about to take.
     ///
     /// # Errors
     ///
-    /// `is_decode` if a property is not the claimed key that it should be.
+    /// `is_decode` if a property of the row does not hold the two keys that its name announces.
     pub(crate) fn from_row(row: &Row) -> Result<Self> {
         let id = row.row_key().strip_prefix(CLAIM).unwrap_or_default().to_owned();
         let mut keys = Vec::new();

@@ -152,7 +152,7 @@ impl CopyAddress {
     }
 }
 
-/// Returns the entity type of a family's rows, without the version.
+/// Returns the entity type of a row family's rows, without the version.
 fn entity_type_of(family: &Family) -> &str {
     let marker = family.marker.split_once('#').map_or(family.marker, |(marker, _)| marker);
     match marker.rsplit_once(".v") {

@@ -218,7 +218,8 @@ fn build_row<'n>(
     row.finish()
 }
 
-/// A dirty row as it was read from the store.
+/// A dirty row (the outbox row that names remote copies which may be wrong) with the keys and the
+/// ETag that it had when it was read.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredDirtyRow {
     pub(crate) row: Row,

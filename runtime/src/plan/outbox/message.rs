@@ -132,7 +132,8 @@ impl StoredMessage {
         })
     }
 
-    /// Returns the message with these partitions as those that hold its receipts.
+    /// Returns the message with a list of partitions. Each of them has a receipt: a row that
+    /// records that the message was handled there.
     pub(crate) fn with_receipts(self, receipts: Vec<(String, String)>) -> Self {
         Self { receipts, ..self }
     }

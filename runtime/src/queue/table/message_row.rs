@@ -59,7 +59,7 @@ pub(crate) struct PopReceipt {
     pub(crate) sent: i64,
 }
 
-/// When a row becomes visible, and who writes it.
+/// The time at which a message becomes visible again, and the id of the process that set it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Visibility<'a> {
     /// The time in the RowKey, from which on receivers find the row.

@@ -14,9 +14,10 @@ use crate::seal::{
 /// A key provider that keeps the keys of another provider for a limited time, and asks for each key at
 /// most once at a time.
 ///
-/// A key is kept for one hour unless [`ttl`](Self::ttl) says otherwise. For that time a key still works
-/// here after the key store has stopped to give it out. [`stale_for_decrypt`](Self::stale_for_decrypt)
-/// allows a longer time while the key store does not answer.
+/// A key is kept for one hour unless [`ttl`](Self::ttl) says otherwise. Until then it works here,
+/// even if the key store has been told not to give it out any more.
+/// [`stale_for_decrypt`](Self::stale_for_decrypt) allows a longer time while the key store does not
+/// answer.
 ///
 /// ```
 /// use std::time::Duration;

@@ -61,13 +61,14 @@ impl KeyringBuilder {
         self
     }
 
-    /// Adds the index key that makes new tokens of a scope.
+    /// Adds the index key that makes new blind tokens of a scope.
     #[must_use]
     pub fn index(self, scope: &KeyScope, version: u32, root: &RootKey) -> Self {
         self.add_index_key(scope, version, root, true)
     }
 
-    /// Adds an index key that is only used to look values up, while tokens of two versions are stored.
+    /// Adds an index key that is only used to look values up, while blind tokens of two versions
+    /// are stored.
     #[must_use]
     pub fn index_only(self, scope: &KeyScope, version: u32, root: &RootKey) -> Self {
         self.add_index_key(scope, version, root, false)
@@ -80,7 +81,7 @@ impl KeyringBuilder {
         root: &RootKey,
         is_current: bool,
     ) -> Self {
-        // A token tells the version modulo 4, counted from 1: a version 0 would read as 4.
+        // A blind token tells the version modulo 4, counted from 1: a version 0 would read as 4.
         if version == 0 {
             return self.refuse(scope, "has an index key of version 0, versions begin at 1");
         }

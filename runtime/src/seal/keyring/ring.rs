@@ -42,7 +42,7 @@ pub struct Keyring {
 pub(super) struct ScopeKeys {
     pub(super) primary: Option<KeyId>,
     pub(super) data: BTreeMap<KeyId, Arc<DataKey>>,
-    /// The version of the index key that makes new tokens.
+    /// The version of the index key that makes new blind tokens.
     pub(super) current: Option<u32>,
     pub(super) index: BTreeMap<u32, Arc<IndexKey>>,
 }
@@ -87,7 +87,8 @@ impl Keyring {
         key.cloned().ok_or_else(|| key_not_found_error(id))
     }
 
-    /// Returns the index key of that version in a scope; for `None`, the one that makes new tokens.
+    /// Returns the index key of that version in a scope; for `None`, the one that makes new blind
+    /// tokens.
     ///
     /// # Errors
     ///

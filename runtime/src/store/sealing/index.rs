@@ -1,5 +1,5 @@
-//! Verifying the tokens in keys: they are made again from the decrypted values, with index keys
-//! that are fetched once a page.
+//! Verifying the blind tokens in keys: they are made again from the decrypted values, with index
+//! keys that are fetched once a page.
 
 use std::sync::Arc;
 
@@ -33,8 +33,8 @@ impl<'v> IndexKeys<'v> {
         key
     }
 
-    /// Makes the tokens in the row's keys again from its values. Fails if they differ: the row was
-    /// moved or its values were exchanged.
+    /// Computes the blind tokens (keyed hashes of encrypted values) again from the row's values.
+    /// Fails if those in its keys differ: the row was moved or its values were exchanged.
     pub(crate) async fn check(
         &mut self,
         schema: &'static Schema,
@@ -66,8 +66,8 @@ impl<'v> IndexKeys<'v> {
     }
 }
 
-/// Returns the versions of the index key that the two bits in a token can mean: the latest up to
-/// `current`, then the next, which another process may already use.
+/// Returns the versions of the index key that the two bits in a blind token can mean: the latest up
+/// to `current`, then the next, which another process may already use.
 fn versions(current: u32, spare: u32) -> impl Iterator<Item = u32> {
     let behind = (current % 4 + 4 - spare) % 4;
     let earlier = current.checked_sub(behind).filter(|version| *version > 0);

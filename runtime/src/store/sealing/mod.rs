@@ -1,4 +1,5 @@
-//! Sealing and opening rows: encrypted properties, their tokens, and the seal over a whole row.
+//! Sealing and opening rows: encrypted properties, their blind tokens, and the seal over a whole
+//! row.
 //!
 //! Above this step every row is decrypted, below it every row is as it is stored. Each row is
 //! sealed for its own keys, once for each operation: a retry sends the bytes of the first try.

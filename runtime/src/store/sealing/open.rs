@@ -26,7 +26,7 @@ pub(crate) enum Reading {
 pub(crate) struct TypeSealing {
     pub(crate) schema: &'static Schema,
     pub(crate) columns: Vec<SealedColumn>,
-    /// Properties of the library's own that programs do not see: tokens and the seal.
+    /// Properties of the library's own that programs do not see: blind tokens and the seal.
     #[cfg(feature = "encrypt")]
     pub(crate) unseen: Vec<Cow<'static, str>>,
 }
@@ -47,7 +47,7 @@ impl TypeSealing {
 pub(crate) enum Known {
     /// The row is of a type that the reader did not ask for.
     Foreign,
-    /// The row is of the type at that index, and of that family if it is known.
+    /// The row is of the type at that index, and of that row family if it is known.
     Declared(usize, Option<&'static Family>),
     Untyped,
 }
@@ -62,7 +62,7 @@ impl Reading {
         }
     }
 
-    /// Returns whether a type that is read has tokens in its keys.
+    /// Returns whether a type that is read has blind tokens in its keys.
     #[cfg(feature = "encrypt")]
     pub(crate) fn has_tokens(self) -> bool {
         match self {
@@ -82,7 +82,8 @@ impl Reading {
         schemas.iter().map(|schema| TypeSealing::new(schema)).collect()
     }
 
-    /// Returns what a row is to this reader.
+    /// Returns the type and the row family of a row, as far as its reader has to know them to
+    /// decrypt it.
     pub(crate) fn classify(self, row: &Row) -> Result<Known> {
         Ok(match self {
             Self::Typed(schema) => classify_typed(schema, row)?,

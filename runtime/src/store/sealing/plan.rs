@@ -27,11 +27,13 @@ impl Placed {
     }
 }
 
-/// How one property is sealed: padded to a multiple, with a token beside it.
+/// How one property is encrypted: the multiple to which its length is padded, and the blind token
+/// that is stored beside it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SealColumn {
     pub(crate) pad: usize,
-    /// The name of the property that holds the token, and the token's length in characters.
+    /// The name of the property that holds the blind token, and the blind token's length in
+    /// characters.
     pub(crate) companion: Option<(Cow<'static, str>, u32)>,
 }
 
@@ -58,7 +60,7 @@ impl SealPlan {
         self.each.iter().all(Option::is_none) && self.absent.is_empty() && !self.has_seal
     }
 
-    /// Returns whether a token has to be made.
+    /// Returns whether a blind token has to be made.
     pub(crate) fn makes_tokens(&self) -> bool {
         self.each.iter().flatten().any(|column| column.companion.is_some())
     }

@@ -143,8 +143,8 @@ fn resealing(
     Ok(Some(Placed::new(operation, home)))
 }
 
-/// Returns whether one property is out of date: plain, under another key, or beside a token of
-/// another key.
+/// Returns whether one property is out of date: plain, under another key, or beside a blind token
+/// of another key.
 fn is_stale(
     stored: &Row,
     declared: &TypeSealing,

@@ -19,7 +19,7 @@ use crate::{
 
 #[cfg(not(feature = "encrypt"))]
 impl RowSealer {
-    /// Fetches the key that makes the tokens of keys.
+    /// Fetches the key that makes the blind tokens of keys.
     #[allow(clippy::unused_async, reason = "the other form asks for keys")]
     pub(crate) async fn tokens(&self) -> Result<crate::plan::Tokens> {
         Err(keyless("the entity's keys have tokens, which need the feature `encrypt`"))
@@ -84,13 +84,13 @@ impl RowSealer {
         sealed.collect()
     }
 
-    /// Fetches the key that makes the tokens of keys.
+    /// Fetches the key that makes the blind tokens of keys.
     pub(crate) async fn tokens(&self) -> Result<Tokens> {
         self.index_key(None).await.map(Tokens::with)
     }
 
     /// Fetches the index key of a version, or the one in use. All partitions share it, so that
-    /// tokens are alike everywhere.
+    /// blind tokens are alike everywhere.
     pub(crate) async fn index_key(&self, version: Option<u32>) -> Result<Arc<IndexKey>> {
         let keys = self.keys.as_ref().ok_or_else(|| keyless("a token is to be made"))?;
         keys.index(&KeyScope::default_scope(), version).await
@@ -120,7 +120,8 @@ impl RowSealer {
 #[cfg(feature = "encrypt")]
 struct Sealer<'k> {
     table: &'k str,
-    /// The table that tokens are bound to: the entity's own, also for a copy in another table.
+    /// The table that blind tokens are bound to: the entity's own, also for a copy in another
+    /// table.
     own: &'k str,
     key: &'k DataKey,
     index: Option<&'k IndexKey>,

@@ -64,7 +64,7 @@ impl RowSealer {
     }
 }
 
-/// The declared type and family of a row, if they are known.
+/// The declared type and row family of a row, if they are known.
 #[derive(Clone, Copy)]
 struct Declared<'p> {
     declared: Option<&'p TypeSealing>,
@@ -195,7 +195,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Returns whether the row has to hold the property: it was selected, and the row's family
+    /// Returns whether the row has to hold the property: it was selected, and the row's row family
     /// stores it.
     fn is_asked(&self, family: Option<&'static Family>, name: &str) -> bool {
         let is_selected = self.select.is_none_or(|names| names.iter().any(|known| known == name));
@@ -268,7 +268,7 @@ fn needs_work(row: &Row, declared: Option<&TypeSealing>) -> Result<bool> {
     Ok(false)
 }
 
-/// Returns whether a property is the library's own: a token or the seal.
+/// Returns whether a property is the library's own: a blind token or the seal.
 pub(crate) fn is_library_property(name: &str, declared: Option<&TypeSealing>) -> bool {
     declared.is_some_and(|declared| declared.unseen.iter().any(|unseen| unseen == name))
 }

@@ -91,8 +91,8 @@ impl ChangeGroup {
                 || !self.row_keys.is_disjoint(&other.row_keys))
     }
 
-    /// Returns table and partition if the group records work in the outbox, which needs a
-    /// registration of the partition.
+    /// Returns table and partition if the group's rows record open work. The partition must then be
+    /// registered in the directory before the group is written.
     pub(super) fn outbox_partition(&self) -> Option<(String, String)> {
         (self.shared_rows > 0).then(|| (self.table.clone(), self.partition_key.clone()))
     }

@@ -64,7 +64,8 @@ impl<'a> EntityMembers<'a> {
         }
     }
 
-    /// Makes a row of the members. Fails with `is_decode` if a value does not fit its type.
+    /// Makes a row of the members of a JSON object. Fails with `is_decode` if a value does not fit
+    /// its type.
     pub(super) fn to_row(&self) -> Result<Row> {
         let name_row = |error: Error| error.at_keys(&self.partition_key, &self.row_key);
         let mut builder = Row::build(&self.partition_key, &self.row_key);
