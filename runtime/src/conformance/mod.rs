@@ -52,4 +52,4 @@ pub mod value;
 
 pub use queue::QueueSetup;
 pub use setup::Setup;
-pub use suite::{PROMISES, keeps};
+pub use suite::{PROMISES, Trial, block_on, try_promise};

@@ -1,16 +1,45 @@
 //! Promises as tests.
 
+use std::{future::Future, pin::Pin};
+
+use super::Setup;
+
 /// Every promise as `topic::promise`.
 pub const PROMISES: &[&str] = crate::for_each_promise!(crate::promise_names);
 
-/// Tries one promise on a backend that is known to break those in `differs`: it has to break them,
-/// so that the list stays true.
+/// A promise that is being tried.
 #[doc(hidden)]
-pub async fn keeps(
+pub type Trial = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Tries one promise, on a runtime of its own, with the setup of a suite. Without a setup the
+/// promise is not tried. `differs` lists the promises that the suite's backend is known to break.
+///
+/// Futures come in boxes, so that a test of a suite is no more than a call: with the runtime's
+/// generic functions compiled for each of some 2,000 tests, the suites take minutes to build.
+#[doc(hidden)]
+pub fn try_promise(
     name: &str,
     differs: &[&str],
-    promise: impl Future<Output = ()> + Send + 'static,
+    setup: Pin<Box<dyn Future<Output = Option<Setup>>>>,
+    promise: fn(Setup) -> Trial,
 ) {
+    block_on(Box::pin(async move {
+        if let Some(setup) = setup.await {
+            keeps(name, differs, promise(setup)).await;
+        }
+    }));
+}
+
+/// Runs a test on a runtime of its own, with two worker threads.
+#[doc(hidden)]
+pub fn block_on(test: Pin<Box<dyn Future<Output = ()> + '_>>) {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.worker_threads(2).enable_all().build().expect("a runtime").block_on(test);
+}
+
+/// Tries one promise on a backend that is known to break those in `differs`: it has to break them,
+/// so that the list stays true.
+async fn keeps(name: &str, differs: &[&str], promise: Trial) {
     match (tokio::spawn(promise).await, differs.contains(&name)) {
         (Ok(()), true) => panic!("`{name}` is kept: take it off the list of differences"),
         (Err(broken), false) if broken.is_panic() => std::panic::resume_unwind(broken.into_panic()),
@@ -21,8 +50,8 @@ pub async fn keeps(
 /// Makes one test for each promise: `conformance_suite!(name, backend)`.
 ///
 /// `backend` is evaluated anew for each test, inside an async function, and may name what is in
-/// scope around the macro. The tests are `name::topic::promise` and run on tokio, whose `macros`
-/// and `rt-multi-thread` features the calling crate needs.
+/// scope around the macro. The tests are `name::topic::promise`; each runs on a tokio runtime of
+/// its own.
 ///
 /// A backend that cannot always be reached is `optional` and an `Option`: without one the tests do
 /// nothing. `differs: [..]` lists promises, as `"topic::promise"`, which the backend is known to
@@ -94,15 +123,16 @@ macro_rules! promise_suite {
 macro_rules! promise_tests {
     ($($topic:ident { $($promise:ident)* })*) => {
         $(mod $topic {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $promise() {
-                let name = concat!(stringify!($topic), "::", stringify!($promise));
-                if let Some(setup) = super::setup().await {
-                    let promise = async move {
+            $(#[test]
+            fn $promise() {
+                $crate::conformance::try_promise(
+                    concat!(stringify!($topic), "::", stringify!($promise)),
+                    super::DIFFERS,
+                    Box::pin(super::setup()),
+                    |setup| Box::pin(async move {
                         $crate::conformance::$topic::$promise(&setup).await;
-                    };
-                    $crate::conformance::keeps(name, super::DIFFERS, promise).await;
-                }
+                    }),
+                );
             })*
         })*
     };
@@ -124,12 +154,12 @@ mod tests {
     #[tokio::test]
     #[should_panic(expected = "off the list of differences")]
     async fn a_difference_that_is_none_is_found() {
-        keeps("a", &["a"], async {}).await;
+        keeps("a", &["a"], Box::pin(async {})).await;
     }
 
     #[tokio::test]
     async fn a_difference_is_expected() {
-        keeps("a", &["a"], async { panic!("the promise is broken") }).await;
-        keeps("b", &["a"], async {}).await;
+        keeps("a", &["a"], Box::pin(async { panic!("the promise is broken") })).await;
+        keeps("b", &["a"], Box::pin(async {})).await;
     }
 }
