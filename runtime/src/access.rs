@@ -52,7 +52,7 @@ impl CostClass {
 }
 
 /// Compares two keys as the service does, by UTF-16 units.
-fn cmp_keys(a: &str, b: &str) -> Ordering {
+pub(crate) fn cmp_keys(a: &str, b: &str) -> Ordering {
     a.encode_utf16().cmp(b.encode_utf16())
 }
 

@@ -2,6 +2,7 @@
 //! in `docs/costs.md`. `ENTABLE_COSTS=write` writes the page again.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod asking;
 mod lists;
 mod queues;
 mod unique;
@@ -271,7 +272,10 @@ async fn every_verb_costs_the_least() {
 
 #[tokio::test]
 async fn the_docs_have_the_same_table() {
-    let elsewhere = unique::table().await + &lists::section().await + &queues::section().await;
+    let elsewhere = unique::table().await
+        + &asking::section().await
+        + &lists::section().await
+        + &queues::section().await;
     let text = table(&columns().await) + &elsewhere;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/costs.md");
     if std::env::var_os("ENTABLE_COSTS").is_some() {

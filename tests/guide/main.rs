@@ -32,6 +32,7 @@ mod n_compound_key;
 mod o_log_tail;
 mod s_blobs;
 mod store;
+mod t_hot_partitions;
 mod guide_page;
 mod v_retrieving;
 mod w_modifying;

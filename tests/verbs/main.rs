@@ -1,6 +1,7 @@
 //! Tests the verbs end to end on the store in memory: the rows that each writes, and its requests.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod asking;
 mod check;
 mod copies;
 mod remote_copies;

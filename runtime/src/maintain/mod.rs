@@ -8,10 +8,12 @@ pub(crate) mod rebuild;
 #[cfg(feature = "encrypt")]
 pub(crate) mod reencrypt;
 pub(crate) mod upgrade;
+pub(crate) mod partitions;
 #[cfg(test)]
 mod tests;
 
 pub use check::{Check, CheckProgress, CheckReport, Finding, FindingKind};
+pub use partitions::{PartitionProgress, PartitionReport, PartitionScan, PartitionSize};
 pub use rebuild::{Rebuild, RebuildProgress, RebuildReport};
 #[cfg(feature = "encrypt")]
 pub use reencrypt::{Reencrypt, ReencryptProgress, ReencryptReport, Unsealed};

@@ -167,6 +167,13 @@ impl Request {
         self.filter_of(access, &token)
     }
 
+    /// Returns whether every row that the filter finds is an item: the filter compares the type, of
+    /// which there is one version.
+    pub(crate) fn is_type_compared_exactly(&self) -> bool {
+        let is_only_version = self.schema.is_some_and(|schema| schema.older.is_none());
+        is_only_version && self.type_condition().is_some()
+    }
+
     /// Returns the condition on the EntityType, needed only where the key bounds cannot exclude rows
     /// of other types.
     fn type_condition(&self) -> Option<Filter> {

@@ -33,6 +33,11 @@ impl<E: TableEntity> QueryMany<E> {
         Self { queries, concurrency: 8 }
     }
 
+    /// Returns the query of each path, in the order of the paths.
+    pub(crate) fn into_queries(self) -> Vec<Query<E, Stored<E>>> {
+        self.queries
+    }
+
     /// Sets how many queries run concurrently, 8 by default.
     #[must_use]
     pub fn concurrency(mut self, queries: usize) -> Self {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     backend::Read,
-    entity::{FromRow, Point, Stored, TableEntity},
+    entity::{FromRow, Point, Schema, Stored, TableEntity},
     error::{Error, ErrorKind, Result},
     filter::Filter,
     key::Family,
@@ -35,7 +35,7 @@ pub(crate) async fn points<E: TableEntity>(request: &PreparedRequest) -> Result<
     let mut points = Vec::new();
     let mut cursor = None;
     loop {
-        let (page, next) = ids::<E>(request, cursor.as_ref()).await?;
+        let (page, next) = ids(request, E::SCHEMA, cursor.as_ref()).await?;
         points.extend(page.into_iter().map(|(partition_key, id)| Point::at(partition_key, id)));
         match next {
             Some(next) => cursor = Some(next),
@@ -45,8 +45,9 @@ pub(crate) async fn points<E: TableEntity>(request: &PreparedRequest) -> Result<
 }
 
 /// Reads one page of keys: a whole list if the request names one list, else the lists of one page.
-async fn ids<E: TableEntity>(
+pub(crate) async fn ids(
     prepared: &PreparedRequest,
+    schema: &'static Schema,
     cursor: Option<&Cursor>,
 ) -> Result<(Vec<Keys>, Option<Cursor>)> {
     let request = &prepared.request;
@@ -61,7 +62,7 @@ async fn ids<E: TableEntity>(
                     row_key,
                 };
                 let list = find_list(&request.store, &place).await?;
-                keys_of::<E>(request, family, list.ids())
+                keys_of(request, schema, family, list.ids())
             }
             None => {
                 let list =
@@ -80,7 +81,7 @@ async fn ids<E: TableEntity>(
         let of = if remote.is_some() { IdForm::KeyArrays } else { IdForm::RowKeys };
         let list = StoredList::from_head(row.clone(), of).map_err(|error| at(&row, error))?;
         match remote {
-            Some(family) => ids.extend(keys_of::<E>(request, family, &list.ids)),
+            Some(family) => ids.extend(keys_of(request, schema, family, &list.ids)),
             None => {
                 let partition_key = row.partition_key();
                 ids.extend(list.ids.into_iter().map(|id| (partition_key.to_owned(), id)));
@@ -103,9 +104,14 @@ pub(crate) fn blob_of(request: &Request) -> Result<Option<String>> {
 }
 
 /// Returns the keys of the entities of this table in a remote list, which tables may share.
-fn keys_of<E: TableEntity>(request: &Request, family: &Family, ids: &[String]) -> Vec<Keys> {
+fn keys_of(
+    request: &Request,
+    schema: &'static Schema,
+    family: &Family,
+    ids: &[String],
+) -> Vec<Keys> {
     let table = &request.table;
-    ids.iter().filter_map(|id| list_entry_keys(id, table, E::SCHEMA, family)).collect()
+    ids.iter().filter_map(|id| list_entry_keys(id, table, schema, family)).collect()
 }
 
 /// Reads one page of the entities in lists: a point read for each id, in the order of the ids.
@@ -116,7 +122,7 @@ pub(crate) async fn page<E: TableEntity, T: FromRow>(
     prepared: &PreparedRequest,
     cursor: Option<&Cursor>,
 ) -> Result<(Vec<Result<Stored<T>>>, Option<Cursor>)> {
-    let (ids, next) = ids::<E>(prepared, cursor).await?;
+    let (ids, next) = ids(prepared, E::SCHEMA, cursor).await?;
     let request = &prepared.request;
     let primary = E::SCHEMA.primary()?;
     let filter = request.condition_on(primary)?;

@@ -15,11 +15,14 @@ pub(crate) mod build;
 pub(crate) mod pages;
 pub(crate) mod partial;
 pub(crate) mod resolve;
+pub(crate) mod count;
 pub(crate) mod fan_out;
+pub(crate) mod key_order;
 pub(crate) mod lookup;
 
 pub use build::{Condition, Items, Queried, Query};
 pub use explain::Explain;
 pub use fan_out::QueryMany;
+pub use key_order::KeyOrder;
 pub use lookup::Lookup;
 pub use partial::PartialQuery;

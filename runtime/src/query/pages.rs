@@ -123,7 +123,7 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     }
 
     /// Prepares the request; `None` if nothing is to be taken, which needs no request.
-    async fn run(&self) -> Result<Option<Run<T>>> {
+    pub(super) async fn run(&self) -> Result<Option<Run<T>>> {
         if self.request.take == Some(0) {
             return Ok(None);
         }
@@ -133,14 +133,14 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
 }
 
 /// A query that is being run: what was prepared once serves every page.
-struct Run<T> {
+pub(super) struct Run<T> {
     prepared: Arc<PreparedRequest>,
     source: Source<T>,
 }
 
 impl<T: Send + 'static> Run<T> {
     /// Reads the page at `cursor`, and counts what was returned into the next cursor.
-    async fn fetch(&self, cursor: Option<Cursor>) -> Result<Page<Result<T>>> {
+    pub(super) async fn fetch(&self, cursor: Option<Cursor>) -> Result<Page<Result<T>>> {
         let request = &self.prepared.request;
         let (returned, mixed) = cursor.as_ref().map_or((0, false), |at| (at.returned, at.mixed));
         let left = request.take.map_or(u64::MAX, |take| take.saturating_sub(returned));

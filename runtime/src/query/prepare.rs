@@ -60,6 +60,11 @@ impl PreparedRequest {
         Ok(point.map(|(partition_key, row_key)| (partition_key.to_owned(), row_key.to_owned())))
     }
 
+    /// Returns what tells this query from others.
+    pub(crate) const fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
     /// Reads one page from `cursor` on, decrypts and confirms its rows, and returns them with the
     /// cursor of the next page.
     ///

@@ -1,22 +1,38 @@
 //! The request of a query, without its types: table, path, conditions, properties and sizes.
 
+use std::{any::Any, sync::Arc};
+
 use super::{
     columns::{has_sealed_member, is_read_whole, reservable_family, with_owner, with_system},
     encrypted_filter::has_encrypted,
 };
 use crate::{
     access::CostClass,
-    entity::{Access, FromRow, Schema, set::Members},
+    entity::{Access, Discriminator, FromRow, RowKind, RowVersion, Schema, set::Members},
     error::{Error, ErrorKind, Result},
     filter::Filter,
     key::Family,
     limits::PAGE_ROWS,
     page::Cursor,
+    row::Row,
     store::{rows::Store, sealing::open::Reading},
 };
 
 /// Stands for a blind token in `explain`, which makes none.
 pub(crate) const TOKEN_IN_EXPLAIN: &str = "<token>";
+
+/// The client that made a query, and the table of the entities that the query finds.
+///
+/// A query writes nothing itself: writes go through the outbox, which queries do not use. Only the
+/// floors above know the type of `client`.
+#[derive(Debug, Clone)]
+pub(crate) struct Origin {
+    pub(crate) client: Arc<dyn Any + Send + Sync>,
+    pub(crate) table: String,
+}
+
+/// Tells whether a row that is of no member of a set is an item of the set.
+pub(crate) type IsOther = fn(&Row) -> Result<bool>;
 
 /// Everything that a query says before it is run. Making one sends nothing.
 #[derive(Debug, Clone)]
@@ -39,6 +55,10 @@ pub(crate) struct Request {
     pub(crate) only_older: bool,
     /// Whether a query of a set also returns index copies.
     pub(crate) copies: bool,
+    /// Whether rows are only counted, so that their keys and type are enough.
+    keys_only: bool,
+    is_other: IsOther,
+    pub(crate) origin: Option<Origin>,
 }
 
 impl Request {
@@ -59,7 +79,16 @@ impl Request {
             any_order: false,
             only_older: false,
             copies: false,
+            keys_only: false,
+            is_other: |_| Ok(false),
+            origin: None,
         }
+    }
+
+    /// Names the client that makes the query, and the table of the entities that it finds.
+    pub(crate) fn made_by<C: Clone + Send + Sync + 'static>(self, client: &C, table: &str) -> Self {
+        let origin = Origin { client: Arc::new(client.clone()), table: table.to_owned() };
+        Self { origin: Some(origin), ..self }
     }
 
     /// Makes it a request for one entity type. A typed path needs no `allow_scan`: `scan()` says it.
@@ -73,8 +102,8 @@ impl Request {
     }
 
     /// Makes it a request for the members of a set.
-    pub(crate) fn of_members(self, members: &'static Members) -> Self {
-        Self { members: Some(members), ..self }
+    pub(crate) fn of_members(self, members: &'static Members, is_other: IsOther) -> Self {
+        Self { members: Some(members), is_other, ..self }
     }
 
     /// Returns what the rows are decrypted as.
@@ -104,6 +133,43 @@ impl Request {
     /// Asks for the properties of `T` alone.
     pub(crate) fn select<T: FromRow>(&mut self) {
         self.select = if self.is_list() { None } else { T::columns(self.access.family) };
+    }
+
+    /// Asks for nothing but what tells whether a row is an item.
+    pub(crate) fn keys_only(&mut self) {
+        self.keys_only = true;
+    }
+
+    /// Returns whether a row that was read for its keys alone is an item of the query.
+    ///
+    /// # Errors
+    ///
+    /// Fails for a row of an unknown version of the type, and for one of no member of a set without
+    /// an `other` variant.
+    pub(crate) fn is_item(&self, row: &Row) -> Result<bool> {
+        match (self.schema, self.members) {
+            (Some(schema), _) => {
+                // The filter has compared the type, which was not asked for.
+                if self.is_type_compared_exactly() {
+                    return Ok(true);
+                }
+                let family = self.family().map_or(schema.primary(), Ok)?;
+                match schema.kind_of(row, Some(family))? {
+                    RowKind::Primary(RowVersion::Unknown(version))
+                    | RowKind::Copy(_, RowVersion::Unknown(version)) => {
+                        Err(schema.unknown_version_error(version))
+                    }
+                    kind => Ok(kind.is_of(family)),
+                }
+            }
+            (None, Some(members)) => match members.match_row(row)? {
+                Some(matched) => Ok(self.copies || matched.family().is_primary()),
+                None if members.skips(row, self.copies)? => Ok(false),
+                None if (self.is_other)(row)? => Ok(true),
+                None => Err(members.unrecognized_error(row)),
+            },
+            (None, None) => Ok(true),
+        }
     }
 
     pub(crate) fn page_size(&mut self, rows: u32) {
@@ -140,7 +206,11 @@ impl Request {
 
     /// Returns the properties to ask for; `None` asks for all.
     pub(crate) fn columns_to_read(&self) -> Option<Vec<String>> {
-        let mut columns = self.select.clone()?;
+        let is_opened = self.conditions.iter().any(has_encrypted);
+        if self.keys_only && !is_opened && !self.schema.is_some_and(|schema| schema.sealed) {
+            return self.columns_to_count();
+        }
+        let mut columns = if self.keys_only { Vec::new() } else { self.select.clone()? };
         if self.schema.is_some_and(is_read_whole) || self.members.is_some_and(has_sealed_member) {
             return None;
         }
@@ -153,6 +223,30 @@ impl Request {
             _ => self.access.family,
         };
         Some(with_owner(with_system(columns, self.schema), family))
+    }
+
+    /// Returns the properties that tell whether a row is an item.
+    fn columns_to_count(&self) -> Option<Vec<String>> {
+        let mut columns: Vec<String> = ["PartitionKey", "RowKey"].map(str::to_owned).into();
+        match (self.schema, self.members) {
+            (Some(schema), _) => {
+                if let Discriminator::Property(name) = schema.discriminator
+                    && !self.is_type_compared_exactly()
+                {
+                    columns.push(name.to_owned());
+                }
+                columns = with_owner(columns, self.family());
+            }
+            // A seal covers the whole row.
+            (None, Some(members)) if has_sealed_member(members) => return None,
+            (None, Some(members)) => {
+                columns.extend(members.columns());
+                columns = with_owner(columns, reservable_family(members).filter(|_| self.copies));
+            }
+            (None, None) => {}
+        }
+        columns.dedup();
+        Some(columns)
     }
 
     /// Returns `$top`: how many rows the next page may have.

@@ -167,6 +167,7 @@ impl DynamicTable {
         selection: impl Into<Selection>,
     ) -> Query<DynamicEntity, Stored<DynamicEntity>> {
         let request = selection.into().request(self.client.store().clone(), self.name.clone());
+        let request = request.made_by(&self.client, &self.name);
         Query::new(request, decode)
     }
 

@@ -22,7 +22,7 @@ pub(crate) mod set;
 pub(crate) mod set_write;
 
 pub use builder::ClientBuilder;
-pub use bulk::{Bulk, BulkReport, Failure, Progress};
+pub use bulk::{Bulk, BulkReport, DeleteAll, Failure, Progress};
 pub use client::Client;
 pub use dynamic::{DynamicTable, Selection};
 pub use move_to::Moving;

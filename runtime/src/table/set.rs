@@ -139,7 +139,9 @@ impl<S: EntitySet> SetTable<S> {
     /// before it is asked for items. A selection without a PartitionKey needs `allow_scan`.
     pub fn query(&self, selection: impl Into<Selection>) -> Query<SetOf<S>, Stored<S>> {
         let request = selection.into().request(self.client.store().clone(), self.name.clone());
-        Query::new(request.of_members(S::MEMBERS), decode::<S>(false))
+        let request = request.made_by(&self.client, &self.name);
+        let is_other = |row: &Row| Ok(S::other(row)?.is_some());
+        Query::new(request.of_members(S::MEMBERS, is_other), decode::<S>(false))
     }
 
     /// Creates the entity that a value holds.
@@ -183,7 +185,7 @@ impl<A: Aggregate> SetTable<A> {
         let selection = selection.into();
         let partition_key = selection.partition_key().to_owned();
         let request = selection.request(self.client.store().clone(), self.name.clone());
-        let request = request.of_members(A::MEMBERS);
+        let request = request.of_members(A::MEMBERS, |_| Ok(true));
         let query: Query<A, Row> = Query::new(request, |row| Ok(Some(row)));
         let rows: Vec<Row> = query.stream().try_collect().await?;
         PartitionFold::new::<A>(&partition_key, rows)

@@ -230,7 +230,8 @@ impl<E: TableEntity> Table<E> {
             Some(family) if family.is_list() => self.name.clone(),
             family => self.table_of(family).to_owned(),
         };
-        let request = Request::new(self.client.store().clone(), table, access);
+        let request = Request::new(self.client.store().clone(), table, access)
+            .made_by(&self.client, &self.name);
         <P::View as Queried<E>>::query(TypedRequest(request))
     }
 

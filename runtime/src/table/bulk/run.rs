@@ -211,7 +211,11 @@ impl Bulk {
         T: Rewritable + Send + 'static,
     {
         let mut pipeline = self.pipeline();
-        let table = query.table_name().to_owned();
+        // A query through remote copies reads another table than that of the entities.
+        let table = match &query.request.origin {
+            Some(origin) => origin.table.clone(),
+            None => query.table_name().to_owned(),
+        };
         let client = self.client.clone();
         let mut rewrite =
             Rewrite { client, table: table.clone(), reading: query.reading(), change, is_done };

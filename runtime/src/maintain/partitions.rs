@@ -1,0 +1,241 @@
+//! How rows and bytes of a table are spread over its partitions.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap},
+    fmt,
+    future::IntoFuture,
+};
+
+use crate::{
+    backend::Scan,
+    error::Result,
+    filter::Filter,
+    row::Row,
+    table::{
+        Client,
+        job::{JobFuture, Listener},
+    },
+};
+
+/// Partitions that a report names by default.
+const TOP: usize = 10;
+
+/// A scan of a table that finds its largest partitions, which [`Client::partition_report`] makes and
+/// which runs when it is awaited.
+#[must_use = "nothing is read before it is awaited"]
+pub struct PartitionScan {
+    client: Client,
+    table: String,
+    top: usize,
+    on_progress: Listener<PartitionProgress>,
+}
+
+impl fmt::Debug for PartitionScan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PartitionScan")
+            .field("table", &self.table)
+            .field("top", &self.top)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The counts of a scan of partitions so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct PartitionProgress {
+    /// Rows that were read.
+    pub rows: u64,
+    /// Bytes of these rows, as the service counts them.
+    pub bytes: u64,
+    /// Requests that were sent.
+    pub requests: u64,
+}
+
+/// The rows and bytes of one partition.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct PartitionSize {
+    /// The PartitionKey.
+    pub partition_key: String,
+    /// Rows of every kind: entities, copies, lists and rows of the outbox.
+    pub rows: u64,
+    /// Bytes of the rows, as the service counts them.
+    pub bytes: u64,
+    /// The part of the table's rows that is in the partition, 0 to 1.
+    pub share: f64,
+}
+
+/// The largest partitions of a table.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct PartitionReport {
+    /// The largest partitions: the one with the most rows first, of equal ones the one with the most
+    /// bytes.
+    pub top: Vec<PartitionSize>,
+    /// Partitions of the table.
+    pub partitions: u64,
+    /// Rows of the table.
+    pub rows: u64,
+    /// Bytes of the table's rows, as the service counts them.
+    pub bytes: u64,
+    /// Requests that were sent.
+    pub requests: u64,
+}
+
+impl fmt::Display for PartitionReport {
+    /// Writes a line for each partition, such as `Sales: 1200 rows, 96000 bytes, 60.0%`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} rows, {} bytes in {} partitions", self.rows, self.bytes, self.partitions)?;
+        for PartitionSize { partition_key, rows, bytes, share } in &self.top {
+            let key = partition_key.escape_debug();
+            write!(f, "\n{key}: {rows} rows, {bytes} bytes, {:.1}%", share * 100.0)?;
+        }
+        Ok(())
+    }
+}
+
+impl Client {
+    /// Reads a whole table and reports its largest partitions: those that one server of the service
+    /// serves alone, and that many writers share.
+    ///
+    /// It costs one request for every 1,000 rows. Memory is for the partitions of the report alone,
+    /// except on a store that keeps no order.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let client = Client::memory();
+    /// client.create_table("Staff").await?;
+    /// let staff = client.dynamic("Staff");
+    /// for id in 0..4 {
+    ///     let department = if id == 0 { "Sales" } else { "Marketing" };
+    ///     staff.insert(&DynamicEntity::new(department, format!("empid_{id:06}"))).await?;
+    /// }
+    /// let report = client.partition_report("Staff").top(1).await?;
+    /// assert_eq!((report.rows, report.partitions), (4, 2));
+    /// assert_eq!(report.top[0].partition_key, "Marketing");
+    /// assert_eq!(report.top[0].share, 0.75);
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn partition_report(&self, table: impl Into<String>) -> PartitionScan {
+        PartitionScan {
+            client: self.clone(),
+            table: table.into(),
+            top: TOP,
+            on_progress: Listener::none(),
+        }
+    }
+}
+
+impl PartitionScan {
+    /// Sets how many partitions the report names; default 10.
+    pub fn top(self, partitions: usize) -> Self {
+        Self { top: partitions, ..self }
+    }
+
+    /// Calls `report` after every page.
+    pub fn on_progress(self, report: impl Fn(PartitionProgress) + Send + Sync + 'static) -> Self {
+        Self { on_progress: Listener::new(move |progress| report(*progress)), ..self }
+    }
+}
+
+impl IntoFuture for PartitionScan {
+    type Output = Result<PartitionReport>;
+    type IntoFuture = JobFuture<PartitionReport>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let store = self.client.store();
+            let is_ordered = store.capabilities().ordered;
+            let mut sizes = Sizes { top: self.top, ..Sizes::default() };
+            let mut progress = PartitionProgress::default();
+            let mut from = None;
+            loop {
+                let scan = Scan {
+                    table: &self.table,
+                    filter: &Filter::Constant(true),
+                    select: None,
+                    top: None,
+                    from: from.as_ref(),
+                };
+                let page = store.scan(scan).await?;
+                progress.requests += 1;
+                for row in &page.rows {
+                    let bytes = sizes.add(row, is_ordered)?;
+                    progress.rows += 1;
+                    progress.bytes += bytes;
+                }
+                self.on_progress.notify(|| progress);
+                from = page.next;
+                if from.is_none() {
+                    return Ok(sizes.into_report(progress));
+                }
+            }
+        })
+    }
+}
+
+/// Rows, bytes and the PartitionKey, in the order of a report.
+type Size = (u64, u64, Reverse<String>);
+
+/// The partitions that were read so far.
+#[derive(Default)]
+struct Sizes {
+    top: usize,
+    /// Partitions whose rows may still come: one, if the rows come in order.
+    open: BTreeMap<String, (u64, u64)>,
+    /// The largest of the other partitions, the least of them first.
+    largest: BinaryHeap<Reverse<Size>>,
+    partitions: u64,
+}
+
+impl Sizes {
+    /// Adds a row to its partition. Returns the row's bytes.
+    fn add(&mut self, row: &Row, is_ordered: bool) -> Result<u64> {
+        let bytes = u64::try_from(row.service_size()?).unwrap_or(u64::MAX);
+        let partition_key = row.partition_key();
+        if let Some((rows, sum)) = self.open.get_mut(partition_key) {
+            *rows += 1;
+            *sum += bytes;
+            return Ok(bytes);
+        }
+        if is_ordered {
+            self.close_all();
+        }
+        self.partitions += 1;
+        self.open.insert(partition_key.to_owned(), (1, bytes));
+        Ok(bytes)
+    }
+
+    /// Keeps the open partitions that are among the largest.
+    fn close_all(&mut self) {
+        for (partition_key, (rows, bytes)) in std::mem::take(&mut self.open) {
+            self.largest.push(Reverse((rows, bytes, Reverse(partition_key))));
+            if self.largest.len() > self.top {
+                self.largest.pop();
+            }
+        }
+    }
+
+    fn into_report(mut self, progress: PartitionProgress) -> PartitionReport {
+        self.close_all();
+        let PartitionProgress { rows: all, bytes, requests } = progress;
+        // Sorted by the reversed order: the largest comes first.
+        let top = self.largest.into_sorted_vec().into_iter().map(|Reverse(size)| {
+            let (rows, bytes, Reverse(partition_key)) = size;
+            #[allow(clippy::cast_precision_loss, reason = "a share needs no 52 bits")]
+            let share = rows as f64 / all as f64;
+            PartitionSize { partition_key, rows, bytes, share }
+        });
+        PartitionReport {
+            top: top.collect(),
+            partitions: self.partitions,
+            rows: all,
+            bytes,
+            requests,
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Counting the items of a query, and asking whether there is one, without reading them.
+
+use std::sync::Arc;
+
+use futures_util::TryStreamExt;
+
+use super::{
+    build::{Query, Source},
+    list_query,
+    partial::PartialQuery,
+    request::Request,
+};
+use crate::{entity::TableEntity, error::Result};
+
+impl<E: 'static, T: Send + 'static> Query<E, T> {
+    /// Counts the items that [`collect`](Self::collect) would return, by reading keys and types
+    /// alone: one request for every 1,000 rows, since the service does not count.
+    ///
+    /// The rest of a row is read only where the row has to be decrypted to be told: for a condition
+    /// on an encrypted field, and for entities with `seal`. A row that could not be decoded counts.
+    /// Entities of a remote list are read, because the list may name some that left it.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first error of a request, and fails with `is_unrecognized_entity` for a row of
+    /// an unknown version.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    /// pub struct Employee { pub department: String, pub id: u32, pub age: i32 }
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let staff = Client::memory().table::<Employee>();
+    /// staff.create().await?;
+    /// for id in 1..=3 {
+    ///     staff.insert(&Employee { department: "Sales".into(), id, age: 30 + id as i32 }).await?;
+    /// }
+    /// let sales = staff.query(Employee::primary().department("Sales"));
+    /// assert_eq!(sales.count().await?, 3);
+    /// assert!(!sales.filter(Employee::AGE.gt(40)).exists().await?);
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn count(&self) -> Result<u64> {
+        let counted = self.counted();
+        let Some(run) = counted.run().await? else { return Ok(0) };
+        let (mut count, mut cursor) = (0, None);
+        loop {
+            let page = run.fetch(cursor).await?;
+            for item in page.items {
+                item?;
+                count += 1;
+            }
+            match page.next {
+                Some(next) => cursor = Some(next),
+                None => return Ok(count),
+            }
+        }
+    }
+
+    /// Returns whether the query has an item: one request for one row, and further ones only while
+    /// rows of other types come first.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`count`](Self::count) does.
+    pub async fn exists(&self) -> Result<bool> {
+        if self.request.take == Some(0) {
+            return Ok(false);
+        }
+        // Any row will do, so the order of the store's rows does not matter.
+        let counted = self.counted().edit(Request::any_order).take(1);
+        counted.stream().try_next().await.map(|found| found.is_some())
+    }
+
+    /// Returns a query with an empty item for each item of this query.
+    fn counted(&self) -> Query<E, ()> {
+        let query = self.clone();
+        if !self.request.is_list() {
+            let query = query.edit(Request::keys_only);
+            let request = query.request.clone();
+            return query.read_as(move |row| Ok(request.is_item(&row)?.then_some(())));
+        }
+        let is_remote = self.request.family().is_some_and(|family| family.is_remote);
+        let ids = self.request.schema.filter(|_| !is_remote && self.request.conditions.is_empty());
+        query.map_source(|source| match (ids, source) {
+            // A local list is written with its entities, so that its ids are the items.
+            (Some(schema), _) => Source::Lists(Arc::new(move |request, cursor| {
+                Box::pin(async move {
+                    let (ids, next) = list_query::ids(&request, schema, cursor.as_ref()).await?;
+                    Ok((ids.into_iter().map(|_| Ok(())).collect(), next))
+                })
+            })),
+            (None, Source::Rows(decode)) => {
+                Source::Rows(Arc::new(move |row| Ok(decode(row)?.map(drop))))
+            }
+            (None, Source::Lists(fetch)) => Source::Lists(Arc::new(move |request, cursor| {
+                let page = fetch(request, cursor);
+                Box::pin(async move {
+                    let (items, next) = page.await?;
+                    Ok((items.into_iter().map(|item| item.map(drop)).collect(), next))
+                })
+            })),
+        })
+    }
+}
+
+impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
+    /// Counts the copies on the path, as [`Query::count`] does.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Query::count`] does.
+    pub async fn count(&self) -> Result<u64> {
+        self.counted().count().await
+    }
+
+    /// Returns whether there is a copy on the path, as [`Query::exists`] does.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Query::count`] does.
+    pub async fn exists(&self) -> Result<bool> {
+        self.counted().exists().await
+    }
+
+    fn counted(&self) -> Query<E, ()> {
+        // The rows are not decoded: each query that counts replaces this function.
+        Query::new(self.request.clone(), |_| Ok(Some(())))
+    }
+}

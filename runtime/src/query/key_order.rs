@@ -1,0 +1,248 @@
+//! Queries of several partitions as one, merged by RowKey.
+
+use std::{cmp::Ordering, collections::VecDeque, fmt};
+
+use futures_util::{StreamExt, TryStreamExt, future::try_join_all, stream};
+
+use super::{
+    build::{Items, Query},
+    explain::Explain,
+    fan_out::QueryMany,
+    pages::Run,
+};
+use crate::{
+    access::cmp_keys,
+    entity::{Stored, TableEntity},
+    error::{Error, ErrorKind, Result},
+    filter::Filter,
+    limits::PAGE_ROWS,
+    page::{Continuation, Cursor, Page, fingerprint},
+};
+
+/// Queries of several partitions, whose rows come in the order of their RowKeys;
+/// [`QueryMany::in_key_order`] makes it. Rows with equal RowKeys come in the order of their
+/// PartitionKeys. A row that several paths lead to comes once.
+pub struct KeyOrder<E> {
+    queries: Vec<Query<E, Stored<E>>>,
+    page_size: u32,
+}
+
+impl<E> Clone for KeyOrder<E> {
+    fn clone(&self) -> Self {
+        Self { queries: self.queries.clone(), page_size: self.page_size }
+    }
+}
+
+impl<E> fmt::Debug for KeyOrder<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyOrder")
+            .field("queries", &self.queries)
+            .field("page_size", &self.page_size)
+            .finish()
+    }
+}
+
+impl<E: TableEntity> QueryMany<E> {
+    /// Merges the rows of all paths by their RowKeys, as if they were in one partition. Each path
+    /// has to give its whole PartitionKey.
+    #[must_use]
+    pub fn in_key_order(self) -> KeyOrder<E> {
+        KeyOrder { queries: self.into_queries(), page_size: PAGE_ROWS }
+    }
+}
+
+impl<E: TableEntity> KeyOrder<E> {
+    /// Sets the most items of a page, 1 to 1,000; default 1,000.
+    #[must_use]
+    pub fn page_size(self, items: u32) -> Self {
+        Self { page_size: items, ..self }
+    }
+
+    /// Returns what each query will send for the first page, in the order of the paths, without
+    /// sending it.
+    pub fn explain(&self) -> Vec<Explain> {
+        self.queries.iter().map(|query| query.clone().page_size(self.page_size).explain()).collect()
+    }
+
+    /// Reads one page: from the start, or from the cursor that an earlier page gave, in this process
+    /// or another. Costs one request for each path, in parallel, and further ones for a path whose
+    /// rows are of other types.
+    ///
+    /// The cursor holds the keys of the last item, so its size does not depend on the number of
+    /// paths. A row that is inserted before it is not found any more.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_invalid` for a path that spans partitions or leads to a list, with
+    /// `is_invalid_cursor` for a cursor of another query, and with the first error of a request or a
+    /// row.
+    pub async fn page(&self, cursor: Option<Cursor>) -> Result<Page<Stored<E>>> {
+        let most = usize::try_from(self.page_size).unwrap_or(usize::MAX);
+        let mut merge = self.start(cursor.as_ref(), self.page_size).await?;
+        let mut items = Vec::new();
+        while items.len() < most {
+            let Some(item) = merge.next().await? else { return Ok(Page::new(items, None)) };
+            items.push(item);
+        }
+        let returned = cursor.map_or(0, |cursor| cursor.returned)
+            + u64::try_from(items.len()).unwrap_or(u64::MAX);
+        let next = items.last().filter(|_| merge.has_more()).map(|last| Cursor {
+            fingerprint: merge.fingerprint,
+            returned,
+            mixed: false,
+            at: Continuation {
+                partition_key: last.partition_key().to_owned(),
+                row_key: Some(last.row_key().to_owned()),
+            },
+        });
+        Ok(Page::new(items, next))
+    }
+
+    /// Returns all items as a stream. It holds one page of rows for each path.
+    pub fn stream(&self) -> Items<Stored<E>> {
+        let this = self.clone();
+        let merged = async move {
+            let merge = this.start(None, this.page_size).await?;
+            Ok::<_, Error>(stream::try_unfold(merge, |mut merge| async move {
+                Ok(merge.next().await?.map(|item| (item, merge)))
+            }))
+        };
+        stream::once(merged).try_flatten().boxed()
+    }
+
+    /// Reads all items.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`page`](Self::page) does.
+    pub async fn collect(&self) -> Result<Vec<Stored<E>>> {
+        self.stream().try_collect().await
+    }
+
+    /// Prepares all queries to be read from the item after `cursor` on.
+    async fn start(&self, cursor: Option<&Cursor>, page_size: u32) -> Result<Merge<E>> {
+        let mut partitions = Vec::with_capacity(self.queries.len());
+        let mut text = String::from("in key order");
+        for query in &self.queries {
+            let prepared = query.request.clone().prepare().await?;
+            let partition = prepared.access.keys.partition.clone();
+            let Some(partition) = partition.filter(|_| !prepared.request.is_list()) else {
+                let message = "rows come in the order of their RowKeys only where each path gives its PartitionKey and leads to rows, not to a list of ids";
+                return Err(
+                    Error::new(ErrorKind::Invalid, message).in_table(&prepared.request.table)
+                );
+            };
+            if !prepared.request.store.capabilities().ordered {
+                let message = "the store returns rows in no order, so they cannot be merged";
+                return Err(
+                    Error::new(ErrorKind::Unsupported, message).in_table(&prepared.request.table)
+                );
+            }
+            text.push_str(&format!("\u{0}{:x}", prepared.fingerprint()));
+            partitions.push(partition);
+        }
+        let fingerprint = fingerprint(&text);
+        let after = match cursor {
+            None => None,
+            Some(Cursor { fingerprint: found, at, .. }) => match &at.row_key {
+                Some(row_key) if *found == fingerprint => Some((&at.partition_key, row_key)),
+                _ => {
+                    let message = "the cursor belongs to another query: the paths and conditions have to be the same, in the same order";
+                    return Err(Error::new(ErrorKind::InvalidCursor, message));
+                }
+            },
+        };
+        let mut sources = Vec::with_capacity(self.queries.len());
+        for (query, partition) in self.queries.iter().zip(partitions) {
+            let rest = query.clone().page_size(page_size).edit(|request| {
+                if let Some((after_partition, row_key)) = after {
+                    let rows = match cmp_keys(&partition, after_partition) {
+                        Ordering::Greater => Filter::ge("RowKey", row_key.as_str()),
+                        Ordering::Less | Ordering::Equal => Filter::gt("RowKey", row_key.as_str()),
+                    };
+                    request.condition(Ok(rows));
+                }
+            });
+            if let Some(run) = rest.run().await? {
+                sources.push(Source { run, items: VecDeque::new(), rest: Rest::From(None) });
+            }
+        }
+        Ok(Merge { fingerprint, sources, last: None })
+    }
+}
+
+/// The queries of a merge at work.
+struct Merge<E> {
+    fingerprint: u64,
+    sources: Vec<Source<E>>,
+    /// The keys of the item that was returned last.
+    last: Option<(String, String)>,
+}
+
+/// One query of a merge, with the items that were read and not returned yet.
+struct Source<E> {
+    run: Run<Stored<E>>,
+    items: VecDeque<Stored<E>>,
+    rest: Rest,
+}
+
+/// The rows of a query that are still to be read.
+enum Rest {
+    From(Option<Cursor>),
+    Nothing,
+}
+
+impl<E: TableEntity> Source<E> {
+    /// Reads pages until an item is there or nothing is left.
+    async fn fill(&mut self) -> Result<()> {
+        while self.items.is_empty()
+            && let Rest::From(cursor) = &mut self.rest
+        {
+            let page = self.run.fetch(cursor.take()).await?;
+            self.items = page.items.into_iter().collect::<Result<_>>()?;
+            self.rest = match page.next {
+                Some(next) => Rest::From(Some(next)),
+                None => Rest::Nothing,
+            };
+        }
+        Ok(())
+    }
+}
+
+impl<E: TableEntity> Merge<E> {
+    /// Returns whether there may be further items.
+    fn has_more(&self) -> bool {
+        self.sources
+            .iter()
+            .any(|source| !source.items.is_empty() || matches!(source.rest, Rest::From(_)))
+    }
+
+    /// Removes and returns the item with the least keys.
+    async fn next(&mut self) -> Result<Option<Stored<E>>> {
+        loop {
+            try_join_all(self.sources.iter_mut().map(Source::fill)).await?;
+            let least = self
+                .sources
+                .iter_mut()
+                .filter(|source| !source.items.is_empty())
+                .min_by(|a, b| cmp_items(a.items.front(), b.items.front()));
+            let Some(item) = least.and_then(|source| source.items.pop_front()) else {
+                return Ok(None);
+            };
+            let keys = (item.partition_key().to_owned(), item.row_key().to_owned());
+            if self.last.as_ref() != Some(&keys) {
+                self.last = Some(keys);
+                return Ok(Some(item));
+            }
+        }
+    }
+}
+
+/// Compares items by RowKey, then by PartitionKey.
+fn cmp_items<E>(a: Option<&Stored<E>>, b: Option<&Stored<E>>) -> Ordering {
+    match (a, b) {
+        (Some(a), Some(b)) => cmp_keys(a.row_key(), b.row_key())
+            .then_with(|| cmp_keys(a.partition_key(), b.partition_key())),
+        _ => a.is_none().cmp(&b.is_none()),
+    }
+}

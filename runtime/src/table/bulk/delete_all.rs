@@ -1,0 +1,113 @@
+//! Deleting everything that a query finds.
+
+use std::{fmt, future::IntoFuture};
+
+use super::{
+    pipeline::Pipeline,
+    report::{BulkReport, Progress},
+};
+use crate::{
+    entity::Stored,
+    error::{Error, ErrorKind, Result},
+    query::build::Query,
+    table::{
+        Client,
+        job::{JobFuture, Listener},
+        writable::Rewritable,
+    },
+};
+
+/// A deletion of everything that a query finds, which [`Query::delete_all`] makes and which runs when
+/// it is awaited.
+///
+/// Each entity is deleted with its copies and list entries, under the ETag with which it was found, up
+/// to 100 rows in one transaction. An entity that another writer changed in between is left, and the
+/// report names it; one that is gone counts as deleted. The deletion can be stopped at any time: run
+/// it again to delete the rest.
+#[must_use = "nothing is deleted before it is awaited"]
+pub struct DeleteAll<Q, T> {
+    query: Query<Q, Stored<T>>,
+    concurrency: usize,
+    on_progress: Listener<Progress>,
+}
+
+impl<Q, T> fmt::Debug for DeleteAll<Q, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeleteAll")
+            .field("query", &self.query)
+            .field("concurrency", &self.concurrency)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<Q: 'static, T: Rewritable + Send + 'static> Query<Q, Stored<T>> {
+    /// Deletes every entity that the query finds, when the result is awaited.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    /// pub struct Employee { pub department: String, pub id: u32, pub age: i32 }
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let staff = Client::memory().table::<Employee>();
+    /// staff.create().await?;
+    /// for id in 1..=3 {
+    ///     staff.insert(&Employee { department: "Sales".into(), id, age: 64 + id as i32 }).await?;
+    /// }
+    /// let sales = staff.query(Employee::primary().department("Sales"));
+    /// let retired = sales.clone().filter(Employee::AGE.ge(66));
+    /// let report = retired.delete_all().on_progress(|p| println!("{}", p.done)).await?;
+    /// assert_eq!((report.done, report.is_complete()), (2, true));
+    /// assert_eq!(sales.count().await?, 1);
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn delete_all(&self) -> DeleteAll<Q, T> {
+        DeleteAll { query: self.clone(), concurrency: 8, on_progress: Listener::none() }
+    }
+}
+
+impl<Q, T> DeleteAll<Q, T> {
+    /// Sets how many transactions may be in flight; default 8.
+    pub fn concurrency(self, transactions: usize) -> Self {
+        Self { concurrency: transactions.max(1), ..self }
+    }
+
+    /// Calls `report` after every transaction.
+    pub fn on_progress(self, report: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        Self { on_progress: Listener::new(move |progress| report(*progress)), ..self }
+    }
+}
+
+impl<Q: 'static, T: Rewritable + Send + 'static> IntoFuture for DeleteAll<Q, T> {
+    type Output = Result<BulkReport>;
+    type IntoFuture = JobFuture<BulkReport>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let Self { query, concurrency, on_progress } = self;
+            let origin = query.request.origin.clone();
+            let client = origin.as_ref().and_then(|origin| origin.client.downcast_ref::<Client>());
+            let (Some(client), Some(origin)) = (client, &origin) else {
+                let message = "the query was not made by a client, so nothing can be deleted by it";
+                return Err(Error::new(ErrorKind::Unsupported, message));
+            };
+            let mut pipeline = Pipeline::new(client.clone(), concurrency, on_progress);
+            let mut cursor = None;
+            loop {
+                let page = pipeline.drive_while(query.fetch(cursor)).await?;
+                for item in page.items {
+                    let removal = item.and_then(|stored| T::removal(&stored));
+                    // The row is to be gone: it does not matter who deleted it.
+                    pipeline.add(origin.table.clone(), removal.map(|change| change.0), true).await;
+                }
+                cursor = page.next;
+                if cursor.is_none() {
+                    return Ok(pipeline.finish().await);
+                }
+            }
+        })
+    }
+}
