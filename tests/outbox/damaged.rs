@@ -35,9 +35,13 @@ async fn a_damaged_fence_stands_and_others_are_closed() {
     world.staff.insert(&employee(1)).await.unwrap().wait_for_copies().await.unwrap();
     let rows = world.client.dynamic("Staff");
     rows.insert(&row("Sales", "~e0_damaged", "entable.fence")).await.unwrap();
-    let marker = row("11600", "0", "entable.marker").with("Table", "Staff");
-    let marker = marker.with("Partition", "Sales").with("Registration", "damaged");
-    world.client.dynamic("EntableDirectory").insert(&marker).await.unwrap();
+    let directory = world.client.dynamic("EntableDirectory");
+    let filter = Filter::parse("Partition eq 'Sales'").unwrap();
+    let markers = directory.query(filter).allow_scan().collect().await.unwrap();
+    let whole = markers[0].row_key().rsplit_once('_').unwrap().0;
+    let marker = row(markers[0].partition_key(), &format!("{whole}_damaged"), "entable.marker");
+    let marker = marker.with("Table", "Staff").with("Partition", "Sales");
+    directory.insert(&marker.with("Registration", "damaged")).await.unwrap();
     world.later(OutboxOptions::LEASE);
     let stats = world.client.worker().drain().await.unwrap();
     assert_eq!((stats.unknown, stats.failures, stats.closed), (1, 0, 1));

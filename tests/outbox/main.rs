@@ -18,6 +18,7 @@ mod copies;
 mod damaged;
 mod failures;
 mod fixture;
+mod forged;
 mod history;
 mod lists;
 mod lost;

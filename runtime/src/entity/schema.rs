@@ -287,22 +287,37 @@ impl Schema {
     }
 
     /// Finds the remote copies of index `name`, in this or an older version, with the primaries of
-    /// that version.
-    pub(crate) fn remote_copies_named(&'static self, name: &str) -> Option<CopyFamily> {
+    /// that version. `is_own` tells whether they are in the table that an index declares, `None` for
+    /// the primaries' own.
+    pub(crate) fn remote_copies_named(
+        &'static self,
+        name: &str,
+        is_own: impl Fn(Option<&str>) -> bool,
+    ) -> Option<CopyFamily> {
         self.versions().find_map(|schema| {
             let families: &'static [Family] = schema.families;
-            let copy = families
-                .iter()
-                .find(|family| family.is_remote && family.is_copy() && family.name == name)?;
+            let copy = families.iter().find(|family| {
+                family.is_remote && family.is_copy() && family.name == name && is_own(family.table)
+            })?;
             Some(CopyFamily { copy, primary: families.first()?, schema: self })
         })
     }
 
     /// Returns whether this version of the entity, or an older one, declares a list `name` that is
-    /// kept in another partition: in blobs if `in_blob`, else in rows.
-    pub(crate) fn has_remote_list(&'static self, name: &str, in_blob: bool) -> bool {
+    /// kept in another partition: in blobs if `in_blob`, else in rows. `is_own` tells whether it is in the table that a list declares, `None`
+    /// for the primaries' own.
+    pub(crate) fn has_remote_list(
+        &'static self,
+        name: &str,
+        in_blob: bool,
+        is_own: impl Fn(Option<&str>) -> bool,
+    ) -> bool {
         let is_it = |family: &Family| {
-            family.is_list() && family.is_remote && family.in_blob == in_blob && family.name == name
+            family.is_list()
+                && family.is_remote
+                && family.in_blob == in_blob
+                && family.name == name
+                && is_own(family.table)
         };
         self.versions().any(|schema| schema.families.iter().any(is_it))
     }

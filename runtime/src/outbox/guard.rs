@@ -53,6 +53,15 @@ pub enum Guard {
     ClaimSecondLook,
     /// A reserved copy is not written while its claim is alive.
     ClaimLeft,
+    /// A name in a dirty row or a claim counts only if its table is the index's or list's own.
+    OwnTable,
+    /// A claim settles only reservations whose owner is the claim's primary.
+    OwnReservation,
+    /// A worker deletes a directory marker only if its keys are those of its partition and
+    /// registration.
+    OwnMarker,
+    /// A worker deletes a receipt only if it is one of the message.
+    OwnReceipt,
     /// The source of a move is deleted under the ETag of the version that was carried over.
     LeaveVersion,
     /// A receipt row records that a message had its effect, or that a moved entity arrived.

@@ -2,7 +2,9 @@
 
 use std::sync::{PoisonError, RwLock};
 
+use super::guard::{Guard, Guards};
 use crate::{
+    address::is_same_table,
     entity::{CopyFamily, Schema},
     plan::outbox::CopyAddress,
 };
@@ -29,20 +31,38 @@ impl KnownTypes {
         }
     }
 
-    /// Returns the type and the index that the address of a copy names, if they are known.
-    pub(crate) fn of_copy(&self, address: &CopyAddress) -> Option<(&'static Schema, CopyFamily)> {
+    /// Returns the type and the index that the address of a copy names, if they are known. The
+    /// address is that of a row in `home`, the primary's table.
+    // An address in any other table than the index's own is unknown. Whoever can write one table
+    // could otherwise have a worker change rows of a table that is closed to them.
+    pub(crate) fn of_copy(
+        &self,
+        home: &str,
+        address: &CopyAddress,
+        guards: Guards,
+    ) -> Option<(&'static Schema, CopyFamily)> {
         let (entity_type, index) = address.split_index()?;
         self.find(|schema| {
-            let kinds = schema.remote_copies_named(index)?;
-            (schema.entity_type == entity_type).then_some((schema, kinds))
+            if schema.entity_type != entity_type {
+                return None;
+            }
+            let kinds = schema.remote_copies_named(index, is_own(home, address, guards))?;
+            Some((schema, kinds))
         })
     }
 
-    /// Returns the type whose remote list an address names, if it is known.
-    pub(crate) fn of_list(&self, address: &CopyAddress) -> Option<&'static Schema> {
+    /// Returns the type whose remote list an address names, if it is known. The address is that of a
+    /// row in `home`, the primary's table.
+    pub(crate) fn of_list(
+        &self,
+        home: &str,
+        address: &CopyAddress,
+        guards: Guards,
+    ) -> Option<&'static Schema> {
         let (entity_type, list, in_blob) = address.split_list()?;
         self.find(|schema| {
-            let is_it = schema.entity_type == entity_type && schema.has_remote_list(list, in_blob);
+            let is_it = schema.entity_type == entity_type
+                && schema.has_remote_list(list, in_blob, is_own(home, address, guards));
             is_it.then_some(schema)
         })
     }
@@ -56,5 +76,17 @@ impl KnownTypes {
     fn find<T>(&self, look: impl Fn(&'static Schema) -> Option<T>) -> Option<T> {
         let types = self.0.read().unwrap_or_else(PoisonError::into_inner);
         types.iter().find_map(|schema| look(schema))
+    }
+}
+
+/// Returns whether an address is in the table that its index or list declares; in `home`, the
+/// primary's table, if none is declared.
+fn is_own<'a>(
+    home: &'a str,
+    address: &'a CopyAddress,
+    guards: Guards,
+) -> impl Fn(Option<&str>) -> bool + 'a {
+    move |declared| {
+        is_same_table(declared.unwrap_or(home), &address.table) || !guards.holds(Guard::OwnTable)
     }
 }

@@ -70,7 +70,7 @@ async fn current_membership(
 ) -> Result<ListMembership> {
     let at = RowAt::new(table, &dirty.partition_key, &dirty.primary);
     let primary = outbox.store.row(at).await?;
-    let schema = outbox.known_types.of_list(&membership.address);
+    let schema = outbox.known_list(table, &membership.address);
     let rows = match (primary, schema) {
         (Some(primary), Some(schema)) => {
             derive_stored(&outbox.store, table, schema, &primary).await?

@@ -17,7 +17,7 @@ use crate::{
             Arrival, MoveMessage, abort, delete_source, insert_target, move_id, unmark,
             update_target,
         },
-        outbox::{insert_receipt, receipt_row_key},
+        outbox::{MessageIdentity, insert_receipt, receipt_row_key},
     },
     row::Row,
     store::backoff::{self, Attempt},
@@ -142,7 +142,8 @@ impl MoveJob<'_> {
         let mut extra_rows =
             ExtraRows { partition_key: to_partition.clone(), ..ExtraRows::default() };
         extra_rows.from = Some(arrival.from.clone());
-        let receipt = insert_receipt(to_partition, self.id)?;
+        let message = MessageIdentity::in_partition(self.table, self.partition_key, self.id);
+        let receipt = insert_receipt(to_partition, &message)?;
         extra_rows.operations.extend(self.outbox.guards.keep(Guard::Receipt, receipt));
         let Err(error) = self.commit(deadline, to_table, effect, &extra_rows).await else {
             return Ok(());

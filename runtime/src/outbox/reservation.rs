@@ -7,7 +7,7 @@ use crate::{
     batch::{Condition, Operation},
     entity::{CopyFamily, Schema},
     error::{Error, ErrorKind, Result},
-    plan::outbox::{ClaimedKey, previous_owner, reserving_claim},
+    plan::outbox::{ClaimedKey, is_copy_of, previous_owner, reserving_claim},
     row::Row,
     store::{
         backoff::{self, Attempt},
@@ -26,7 +26,7 @@ pub(crate) async fn resolve_reservation(
     id: &str,
     key: &ClaimedKey,
 ) -> Result<()> {
-    let Some(known) = outbox.known_types.of_copy(&key.address) else {
+    let Some(known) = outbox.known_copy(table, &key.address) else {
         let message = "this program does not know the index of a claim";
         return Err(Error::new(ErrorKind::UnrecognizedEntity, message).in_table(table));
     };
@@ -52,6 +52,11 @@ async fn resolve_once(
     let Some(found) = found else { return Ok(Attempt::Done(())) };
     // The claim was settled meanwhile, or another claim has the row.
     if reserving_claim(&found)? != Some(id) {
+        return Ok(Attempt::Done(()));
+    }
+    // A claim names keys by itself. It settles no reservation of another primary, whoever wrote its
+    // id there: that one is its own claim's to settle.
+    if outbox.guards.holds(Guard::OwnReservation) && !is_copy_of(&found, kinds, owner)? {
         return Ok(Attempt::Done(()));
     }
     let (kinds, operation) = restored_copy(outbox, schema, kinds, owner, key, &found).await?;

@@ -6,7 +6,13 @@ use super::{
     background::Background, guard::Guards, known_types::KnownTypes, list_locks::ListLocks,
     options::OutboxOptions, registrations::Registrations,
 };
-use crate::{clock::Clock, entity::Schema, queue::ServerClock, store::Store};
+use crate::{
+    clock::Clock,
+    entity::{CopyFamily, Schema},
+    plan::outbox::CopyAddress,
+    queue::ServerClock,
+    store::Store,
+};
 
 /// A client's store, with the state of its work in other partitions.
 #[derive(Debug)]
@@ -47,6 +53,20 @@ impl Outbox {
     /// Makes an entity type known, so that this client can do the work on its copies and lists.
     pub(crate) fn add_type(&self, schema: &'static Schema) {
         self.known_types.add(schema);
+    }
+
+    /// Returns the type and the index that the address of a copy names, in a row of the table `home`.
+    pub(crate) fn known_copy(
+        &self,
+        home: &str,
+        address: &CopyAddress,
+    ) -> Option<(&'static Schema, CopyFamily)> {
+        self.known_types.of_copy(home, address, self.guards)
+    }
+
+    /// Returns the type whose remote list an address names, in a row of the table `home`.
+    pub(crate) fn known_list(&self, home: &str, address: &CopyAddress) -> Option<&'static Schema> {
+        self.known_types.of_list(home, address, self.guards)
     }
 
     /// Returns a random number to write into a fence row, so that the row's contents change each time.

@@ -19,7 +19,7 @@ use crate::{
     limits::{BATCH_OPERATIONS, REQUEST_BYTES},
     plan::{
         self, Change, Unresolved,
-        outbox::{insert_message, insert_receipt, message_row},
+        outbox::{MessageIdentity, insert_message, insert_receipt, message_row},
     },
     row::Row,
 };
@@ -46,7 +46,7 @@ pub struct Transaction {
     /// Messages to store in the partition of the transaction.
     messages: Vec<Row>,
     /// The message whose effect the transaction is, if it is one.
-    effect_of: Option<String>,
+    effect_of: Option<MessageIdentity>,
 }
 
 /// The size and the rows of the changes so far.
@@ -214,8 +214,8 @@ impl Transaction {
     }
 
     /// Commits the transaction as the effect of a message, which takes place once.
-    pub(crate) fn effect_of_message(mut self, message: &str) -> Self {
-        self.effect_of = Some(message.to_owned());
+    pub(crate) fn effect_of_message(mut self, message: &MessageIdentity) -> Self {
+        self.effect_of = Some(message.clone());
         self
     }
 
@@ -246,8 +246,8 @@ impl Transaction {
         for message in &self.messages {
             extra_rows.operations.push(insert_message(message, &partition_key)?);
         }
-        if let Some(id) = &self.effect_of {
-            let receipt = insert_receipt(&partition_key, id)?;
+        if let Some(message) = &self.effect_of {
+            let receipt = insert_receipt(&partition_key, message)?;
             let receipt = self.client.outbox().guards.keep(Guard::Receipt, receipt);
             extra_rows.operations.extend(receipt);
         }

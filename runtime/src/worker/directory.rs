@@ -8,6 +8,7 @@ use crate::{
     batch::{Batch, Condition, Operation},
     error::Result,
     limits::BATCH_OPERATIONS,
+    outbox::guard::Guard,
     page::Continuation,
     plan::outbox::{DIRECTORY, DirectoryMarker, directory_markers_filter},
     table::Client,
@@ -20,7 +21,8 @@ pub(super) type MarkersByPartition = BTreeMap<(String, String), Vec<DirectoryMar
 #[derive(Debug, Default)]
 pub(super) struct DirectoryPage {
     pub(super) markers: MarkersByPartition,
-    /// The number of markers that do not name their partition. They are left alone.
+    /// The number of markers that do not name their partition, or have other keys than it asks for.
+    /// They are left alone.
     pub(super) damaged: u64,
     pub(super) next: Option<Continuation>,
 }
@@ -40,7 +42,12 @@ pub(super) async fn read_page(
     };
     let (mut markers, mut damaged) = (MarkersByPartition::new(), 0);
     for row in &page.rows {
-        let Ok(marker) = DirectoryMarker::from_row(row) else {
+        // A marker under other keys than those of its partition would let its writer take the real one
+        // out of the directory.
+        let is_own = |marker: &DirectoryMarker| {
+            marker.has_own_keys() || !client.outbox().guards.holds(Guard::OwnMarker)
+        };
+        let Some(marker) = DirectoryMarker::from_row(row).ok().filter(is_own) else {
             damaged += 1;
             continue;
         };

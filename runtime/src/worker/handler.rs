@@ -17,7 +17,7 @@ use crate::{
     backend::Read,
     entity::Message,
     error::{BoxError, Error, ErrorKind, Result},
-    plan::outbox::{StoredMessage, receipt_row_key},
+    plan::outbox::{MessageIdentity, StoredMessage, receipt_row_key},
     queue::Receipts,
     table::{Client, Transaction},
 };
@@ -93,7 +93,7 @@ impl Handlers {
 #[derive(Clone)]
 pub struct Context {
     client: Client,
-    id: String,
+    message: MessageIdentity,
     attempts: u32,
     /// The end of the lease, after which other workers may take the message.
     until: Instant,
@@ -105,16 +105,21 @@ pub struct Context {
 
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("Context").field("id", &self.message.id).finish_non_exhaustive()
     }
 }
 
 impl Context {
     /// Creates the context for a message of the outbox.
-    pub(super) fn for_outbox(client: &Client, message: &StoredMessage, lease: Duration) -> Self {
+    pub(super) fn for_outbox(
+        client: &Client,
+        table: &str,
+        message: &StoredMessage,
+        lease: Duration,
+    ) -> Self {
         Self {
             client: client.clone(),
-            id: message.id.clone(),
+            message: message.identity(table),
             attempts: u32::try_from(message.attempts).unwrap_or(0).saturating_add(1),
             until: Instant::now() + lease,
             receipts: Arc::new(Mutex::new(message.receipts.clone())),
@@ -125,13 +130,13 @@ impl Context {
     /// Creates the context for a message of a queue.
     pub(super) fn for_queue(
         client: &Client,
-        id: String,
+        message: MessageIdentity,
         attempts: u32,
         until: Instant,
         receipts: Receipts,
     ) -> Self {
         let receipts = Arc::new(Mutex::new(receipts));
-        Self { client: client.clone(), id, attempts, until, receipts, settled: Arc::default() }
+        Self { client: client.clone(), message, attempts, until, receipts, settled: Arc::default() }
     }
 
     /// Returns the client of the worker.
@@ -141,7 +146,7 @@ impl Context {
 
     /// Returns the message's id, which stays the same each time that the message is handed over.
     pub fn message_id(&self) -> &str {
-        &self.id
+        &self.message.id
     }
 
     /// Returns how often the message was handed over, this time included.
@@ -170,14 +175,14 @@ impl Context {
             return Err(Error::new(ErrorKind::Contended, message));
         }
         let Some(place) = egt.place().await? else {
-            return egt.effect_of_message(&self.id).commit().await.map(|_| true);
+            return egt.effect_of_message(&self.message).commit().await.map(|_| true);
         };
         if contains(&self.settled, &place) {
             return Err(second_effect(&place));
         }
         // Before the commit: an effect whose answer is lost must be found when the message is deleted.
         add(&self.receipts, &place);
-        let is_first = match egt.effect_of_message(&self.id).commit().await {
+        let is_first = match egt.effect_of_message(&self.message).commit().await {
             Ok(_) => true,
             Err(error) => self.find_earlier_effect(&place, error).await?,
         };
@@ -187,7 +192,7 @@ impl Context {
 
     /// Returns `false` if a transaction failed because its receipt is there, and its error otherwise.
     async fn find_earlier_effect(&self, place: &(String, String), error: Error) -> Result<bool> {
-        let ((table, partition_key), row_key) = (place, &*receipt_row_key(&self.id));
+        let ((table, partition_key), row_key) = (place, &*receipt_row_key(&self.message.id));
         match self.client.store().read(Read { table, partition_key, row_key, select: None }).await {
             Ok(Some(_)) => Ok(false),
             // Whether the effect took place is unknown: this error lets the message come again.

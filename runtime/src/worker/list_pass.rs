@@ -30,7 +30,7 @@ impl Worker {
     /// Makes a pass over each dirty row of a partition.
     pub(super) async fn pass_all(&self, table: &str, rows: Vec<OutboxRow>) -> Vec<PassOutcome> {
         let (with_lists, without): (Vec<_>, Vec<_>) =
-            rows.into_iter().partition(|row| !self.lists_of(row).is_empty());
+            rows.into_iter().partition(|row| !self.lists_of(table, row).is_empty());
         let passes = stream::iter(without)
             .map(|row| async move { self.pass(table, &row).await })
             .buffer_unordered(ROWS);
@@ -42,17 +42,17 @@ impl Worker {
     }
 
     /// Returns the addresses of the remote lists that a dirty row names and this client can write.
-    fn lists_of(&self, row: &OutboxRow) -> Vec<ListAddress> {
+    fn lists_of(&self, table: &str, row: &OutboxRow) -> Vec<ListAddress> {
         // A row that cannot be read names none here: its own pass fails with the reason.
         let dirty = StoredDirtyRow::from_row(row.row.clone());
         let addresses = dirty.map(|dirty| dirty.addresses).unwrap_or_default();
-        let lists = addresses.iter().filter(|address| self.writable_list(address).is_some());
+        let lists = addresses.iter().filter(|address| self.writable_list(table, address).is_some());
         lists.map(|address| address.list_address()).collect()
     }
 
     async fn pass_together(&self, table: &str, rows: &[OutboxRow]) -> Vec<PassOutcome> {
         let deadline = WriteDeadline::start(&self.outbox().options);
-        let addresses = rows.iter().flat_map(|row| self.lists_of(row)).collect();
+        let addresses = rows.iter().flat_map(|row| self.lists_of(table, row)).collect();
         let lists = async { Ok(find_lists(self.store(), addresses).await) };
         let passes: Vec<_> =
             rows.iter().map(|row| self.pass_copies(table, row, deadline)).collect();

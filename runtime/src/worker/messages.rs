@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 
 use super::{
-    failure::{FAILURE_DELAY, HandlerFailure, back_off, ignore_missing},
+    failure::{FAILURE_DELAY, HandlerFailure, back_off, ignore_newer},
     handler::Context,
     outcome::{MessageOutcome, Remedy},
     partition::{OutboxRow, Partition},
@@ -14,6 +14,7 @@ use super::{
     stats::PartitionVisit,
 };
 use crate::{
+    address::RowAt,
     batch::{Condition, Operation},
     edm::Ticks,
     entity::{Message, Schema},
@@ -24,7 +25,7 @@ use crate::{
     },
     plan::{
         moves::MoveMessage,
-        outbox::{StoredMessage, add_duration, receipt_row_key},
+        outbox::{MessageIdentity, StoredMessage, add_duration, receipt_row_key},
     },
     row::ETag,
 };
@@ -141,7 +142,7 @@ impl Worker {
         if message.name == MoveMessage::NAME {
             return self.run_move(table, message, lease_etag, now).await;
         }
-        let context = Context::for_outbox(&self.client, message, self.lease);
+        let context = Context::for_outbox(&self.client, table, message, self.lease);
         let (name, body) = (&message.name, &message.body);
         let handled = self.handlers.handle(context.clone(), name, body, self.lease).await;
         // The receipts are stored whatever the outcome is, so that the message's deletion finds all of
@@ -319,7 +320,7 @@ impl Worker {
     /// Deletes a message that was done a flight ago, its receipts first: a receipt without its message
     /// would never be found again.
     async fn delete_done(&self, table: &str, message: &StoredMessage) -> Result<MessageOutcome> {
-        self.remove_receipts(&message.id, &message.receipts).await?;
+        self.remove_receipts(&message.identity(table), &message.receipts).await?;
         let removed = self.write_leased(table, message.delete(message.row.etag())?).await?;
         Ok(removed.map_or(MessageOutcome::Raced, |_| MessageOutcome::Done))
     }
@@ -327,13 +328,22 @@ impl Worker {
     /// Deletes the receipts of a message in some partitions, given by table and PartitionKey.
     pub(super) async fn remove_receipts(
         &self,
-        id: &str,
+        message: &MessageIdentity,
         receipts: &[(String, String)],
     ) -> Result<()> {
-        let row_key = receipt_row_key(id);
+        let row_key = receipt_row_key(&message.id);
         for (table, partition_key) in receipts {
-            let delete = Operation::delete(partition_key, &row_key, Condition::Any)?;
-            ignore_missing(self.store().apply_one(table, delete).await)?;
+            // A message names these partitions by itself. A receipt of another message there stays, or
+            // that message's effect would take place twice.
+            let at = RowAt::new(table, partition_key, &row_key);
+            let Some(receipt) = self.store().row_or_no_table(at).await? else { continue };
+            let is_own = message.is_of_receipt(&receipt)?;
+            if !is_own && self.outbox().guards.holds(Guard::OwnReceipt) {
+                continue;
+            }
+            let seen = Condition::for_etag(receipt.etag());
+            let delete = Operation::delete(partition_key, &row_key, seen)?;
+            ignore_newer(self.store().apply_one(table, delete).await)?;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use crate::{
     backend::Scan,
     edm::Ticks,
     error::Result,
+    outbox::guard::{Guard, Guards},
     plan::outbox::{
         Fence,
         reserved_keys::{
@@ -70,7 +71,7 @@ impl Partition {
             partition.date = page.date;
             for row in page.rows {
                 let age = age(&row, page.date);
-                partition.add(OutboxRow { row, age })?;
+                partition.add(OutboxRow { row, age }, client.outbox().guards)?;
             }
             match page.next {
                 Some(next) => from = Some(next),
@@ -79,14 +80,19 @@ impl Partition {
         }
     }
 
-    fn add(&mut self, row: OutboxRow) -> Result<()> {
+    fn add(&mut self, row: OutboxRow, guards: Guards) -> Result<()> {
         let key = row.row.row_key();
         let is_known = has_known_format(&row.row)?;
+        let is_checked = guards.holds(Guard::OwnMarker);
         if key.starts_with(FENCE) && is_known {
             match Fence::from_row(&row.row) {
-                Ok(fence) => self.fences.push((fence, row)),
+                Ok(fence) if !is_checked || fence.names_own_marker(&self.table) => {
+                    self.fences.push((fence, row));
+                }
                 // It stands for open work, like every fence: the partition must stay in the directory.
-                Err(_) => self.damaged_fences.extend(key.strip_prefix(FENCE).map(str::to_owned)),
+                // A marker of another registration that it names must stay too: the work of that
+                // partition would never be found.
+                _ => self.damaged_fences.extend(key.strip_prefix(FENCE).map(str::to_owned)),
             }
         } else if key.starts_with(CLAIM) && is_known {
             self.claims.push(row);

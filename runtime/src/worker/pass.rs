@@ -115,7 +115,7 @@ impl Worker {
         let is_second_look = row.is_older_than(self.outbox().options.flight);
         let dirty = StoredDirtyRow::from_row(row.row.clone())?;
         let copies = async {
-            let copies = dirty.addresses.iter().map(|address| self.read_known_copy(address));
+            let copies = dirty.addresses.iter().map(|address| self.read_known_copy(table, address));
             let copies = try_join_all(copies).await?;
             let are_claimed = self.find_claimed(table, &dirty, &copies).await?;
             Ok((copies, are_claimed))
@@ -131,7 +131,7 @@ impl Worker {
         let derived = self.derive_rows(table, &dirty, primary.as_ref()).await?;
         let (mut steps, mut memberships) = (Vec::new(), Vec::new());
         for ((address, copy), is_claimed) in dirty.addresses.iter().zip(&copies).zip(are_claimed) {
-            if let Some(schema) = self.writable_list(address) {
+            if let Some(schema) = self.writable_list(table, address) {
                 memberships.push(derived.membership(schema, table, &dirty, address));
                 continue;
             }
@@ -154,8 +154,8 @@ impl Worker {
     }
 
     /// Reads a remote copy. One whose index this program does not know is not read.
-    async fn read_known_copy(&self, address: &CopyAddress) -> Result<Option<Row>> {
-        if self.outbox().known_types.of_copy(address).is_none() {
+    async fn read_known_copy(&self, table: &str, address: &CopyAddress) -> Result<Option<Row>> {
+        if self.outbox().known_copy(table, address).is_none() {
             return Ok(None);
         }
         self.store().row(address.at()).await
@@ -163,9 +163,13 @@ impl Worker {
 
     /// Returns the type whose list an address names, if the type is known and this client can write
     /// the list.
-    pub(super) fn writable_list(&self, address: &CopyAddress) -> Option<&'static Schema> {
+    pub(super) fn writable_list(
+        &self,
+        table: &str,
+        address: &CopyAddress,
+    ) -> Option<&'static Schema> {
         let can_write = !address.list_address().in_blob || self.store().has_blobs();
-        self.outbox().known_types.of_list(address).filter(|_| can_write)
+        self.outbox().known_list(table, address).filter(|_| can_write)
     }
 
     /// Returns what to do about a remote copy; `None` if this program does not know its index.
@@ -177,7 +181,7 @@ impl Worker {
         found: Option<&Row>,
         derived: &DerivedRows<'_>,
     ) -> Result<Option<CopyStep>> {
-        let Some((schema, kinds)) = self.outbox().known_types.of_copy(address) else {
+        let Some((schema, kinds)) = self.outbox().known_copy(table, address) else {
             return Ok(None);
         };
         let owner = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
@@ -212,7 +216,7 @@ impl Worker {
         let leaves_claimed = self.outbox().guards.holds(Guard::ClaimLeft);
         let mut are_claimed = Vec::with_capacity(copies.len());
         for (address, copy) in dirty.addresses.iter().zip(copies) {
-            let known = self.outbox().known_types.of_copy(address);
+            let known = self.outbox().known_copy(table, address);
             let claim = copy.as_ref().map(reserving_claim).transpose()?.flatten();
             let (Some(copy), Some(id), Some((_, kinds))) = (copy, claim, known) else {
                 are_claimed.push(false);
@@ -258,7 +262,7 @@ impl Worker {
                 return Err(self.resolve_occupied(deadline, primary, address).await?);
             }
         };
-        let Some((_, kinds)) = self.outbox().known_types.of_copy(address) else {
+        let Some((_, kinds)) = self.outbox().known_copy(primary.table, address) else {
             return Ok(CopyOutcome::UnknownType);
         };
         let operation = guards.remote_write(operation)?;
@@ -275,7 +279,7 @@ impl Worker {
         primary: RowAt<'_>,
         address: &CopyAddress,
     ) -> Result<Error> {
-        let known = self.outbox().known_types.of_copy(address);
+        let known = self.outbox().known_copy(primary.table, address);
         let Some((_, kinds)) = known.filter(|(_, kinds)| kinds.copy.unique) else {
             return Ok(occupied(address));
         };

@@ -30,9 +30,10 @@ impl Worker {
     ) -> Result<DerivedRows<'p>> {
         let mut by_type: Vec<(&'static Schema, Option<EntityRows>)> = Vec::new();
         for address in &dirty.addresses {
-            let types = &self.outbox().known_types;
-            let of_copy = types.of_copy(address).map(|(schema, _)| schema);
-            let Some(schema) = of_copy.or_else(|| types.of_list(address)) else { continue };
+            let outbox = self.outbox();
+            let of_copy = outbox.known_copy(table, address).map(|(schema, _)| schema);
+            let known = of_copy.or_else(|| outbox.known_list(table, address));
+            let Some(schema) = known else { continue };
             if by_type.iter().any(|(derived, _)| std::ptr::eq(*derived, schema)) {
                 continue;
             }

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
+    plan::outbox::MessageIdentity,
     queue::{
         Envelope, MessageQueue, Receipts, Received,
         port::{LONGEST, Queue},
@@ -159,8 +160,9 @@ impl Worker {
             return self.leave_to_others(port, message, Some(&envelope)).await;
         }
         self.memory().unknown_messages.remove(&id);
+        let identity = MessageIdentity::in_queue(port.name(), &id);
         if envelope.done {
-            self.remove_receipts(&id, &envelope.receipts).await?;
+            self.remove_receipts(&identity, &envelope.receipts).await?;
             port.delete(message).await?;
             return Ok(MessageOutcome::Done);
         }
@@ -172,7 +174,7 @@ impl Worker {
             return put_aside(port, message, &reason).await;
         }
         let (until, receipts) = (message.until(), envelope.receipts.clone());
-        let context = Context::for_queue(&self.client, id, count, until, receipts);
+        let context = Context::for_queue(&self.client, identity, count, until, receipts);
         let lease = until.saturating_duration_since(Instant::now()).min(self.lease);
         let (name, body) = (&envelope.name, envelope.body());
         let handled = self.handlers.handle(context.clone(), name, body, lease).await;

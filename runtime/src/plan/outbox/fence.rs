@@ -37,16 +37,19 @@ pub(crate) struct Fence {
 impl Fence {
     /// Creates a fence for a registration that begins `now`.
     pub(crate) fn new(table: &str, partition_key: &str, id: String, now: Ticks) -> Self {
-        let table = table.to_ascii_lowercase();
-        let hash = hash128(&[&table, partition_key]);
-        let digits = hash.get(..8).unwrap_or_default();
-        let number = u32::from_str_radix(digits, 16).unwrap_or_default() % SHARDS;
+        let hash = partition_hash(table, partition_key);
         Self {
             partition_key: partition_key.to_owned(),
-            shard: format!("{FORMAT}{SHARDS:02}{number:02}"),
+            shard: shard_of(&hash, SHARDS),
             marker: format!("{:019}_{hash}_{id}", now.get()),
             id,
         }
+    }
+
+    /// Returns whether the fence, found in `table`, names the directory marker of its own
+    /// registration.
+    pub(crate) fn names_own_marker(&self, table: &str) -> bool {
+        is_marker_of([table, &self.partition_key, &self.id], &self.shard, &self.marker)
     }
 
     /// Reads a fence.
@@ -129,6 +132,37 @@ impl DirectoryMarker {
             row_key: row.row_key().to_owned(),
         })
     }
+
+    /// Returns whether the marker's keys are those of the partition and the registration that it
+    /// names.
+    pub(crate) fn has_own_keys(&self) -> bool {
+        is_marker_of([&self.table, &self.partition_key, &self.id], &self.shard, &self.row_key)
+    }
+}
+
+/// Returns the hash by which the directory names a partition.
+fn partition_hash(table: &str, partition_key: &str) -> String {
+    hash128(&[&table.to_ascii_lowercase(), partition_key])
+}
+
+/// Returns the shard of the directory, one of `shards`, that has the markers of a partition.
+fn shard_of(partition_hash: &str, shards: u32) -> String {
+    let digits = partition_hash.get(..8).unwrap_or_default();
+    let number = u32::from_str_radix(digits, 16).unwrap_or_default().checked_rem(shards);
+    format!("{FORMAT}{shards:02}{:02}", number.unwrap_or_default())
+}
+
+/// Returns whether a directory marker with these keys stands for a partition and a registration,
+/// given as table, PartitionKey and id.
+fn is_marker_of([table, partition_key, id]: [&str; 3], shard: &str, row_key: &str) -> bool {
+    let hash = partition_hash(table, partition_key);
+    // The number of shards is in the PartitionKey, since another version may have changed it.
+    let digits = shard.strip_prefix(&FORMAT.to_string()).and_then(|rest| rest.get(..2));
+    let shards = digits.and_then(|digits| digits.parse().ok());
+    let has_own_shard = shards.is_some_and(|shards| shard_of(&hash, shards) == shard);
+    let time = row_key.strip_suffix(&format!("_{hash}_{id}"));
+    let is_time = |time: &str| time.len() == 19 && time.bytes().all(|digit| digit.is_ascii_digit());
+    has_own_shard && time.is_some_and(is_time)
 }
 
 /// Returns the filter for directory markers of the format that this program knows.

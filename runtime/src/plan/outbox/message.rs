@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{
     fence::required_text,
+    hash::hash128,
     reserved_keys::{FORMAT, FORMAT_NAME, MESSAGE, RECEIPT, TYPE_NAME},
 };
 use crate::{
@@ -75,12 +76,42 @@ pub(crate) fn insert_message(message: &Row, partition_key: &str) -> Result<Opera
     row.finish().map(Operation::insert)
 }
 
+/// A message by its id and by the partition or queue that it is in, which its receipts name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MessageIdentity {
+    pub(crate) id: String,
+    /// A hash of the place and the id.
+    hash: String,
+}
+
+impl MessageIdentity {
+    /// Identifies a message of the outbox.
+    pub(crate) fn in_partition(table: &str, partition_key: &str, id: &str) -> Self {
+        let hash = hash128(&[&table.to_ascii_lowercase(), partition_key, id]);
+        Self { id: id.to_owned(), hash }
+    }
+
+    /// Identifies a message of a queue.
+    pub(crate) fn in_queue(queue: &str, id: &str) -> Self {
+        Self { id: id.to_owned(), hash: hash128(&[queue, id]) }
+    }
+
+    /// Returns whether a receipt is one of this message.
+    pub(crate) fn is_of_receipt(&self, receipt: &Row) -> Result<bool> {
+        Ok(receipt.get(OF)? == Some(ValueRef::String(&self.hash)))
+    }
+}
+
+/// The property of a receipt with the hash of its message's place and id.
+const OF: &str = "Of";
+
 /// Returns the operation that inserts the receipt of a message, into the transaction with the
 /// message's effect.
-pub(crate) fn insert_receipt(partition_key: &str, id: &str) -> Result<Operation> {
-    let mut row = Row::build(partition_key, &receipt_row_key(id));
+pub(crate) fn insert_receipt(partition_key: &str, message: &MessageIdentity) -> Result<Operation> {
+    let mut row = Row::build(partition_key, &receipt_row_key(&message.id));
     row.put(TYPE_NAME, ValueRef::String("entable.receipt"));
     row.put(FORMAT_NAME, ValueRef::Int32(FORMAT));
+    row.put(OF, ValueRef::String(&message.hash));
     row.finish().map(Operation::insert)
 }
 
@@ -130,6 +161,11 @@ impl StoredMessage {
             receipts,
             row,
         })
+    }
+
+    /// Returns the id and the place of the message, which was found in `table`.
+    pub(crate) fn identity(&self, table: &str) -> MessageIdentity {
+        MessageIdentity::in_partition(table, self.row.partition_key(), &self.id)
     }
 
     /// Returns the message with a list of partitions. Each of them has a receipt: a row that

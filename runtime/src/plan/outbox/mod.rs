@@ -30,7 +30,7 @@ pub(crate) use self::{
     hash::hash128,
     list_membership::{ListMembership, list_entry, list_entry_keys},
     message::{
-        StoredMessage, add_duration, insert_message, insert_receipt, message_row, receipt_row_key,
+        MessageIdentity, StoredMessage, add_duration, insert_message, insert_receipt, message_row, receipt_row_key,
         truncate_error,
     },
     remote_copy::{
