@@ -27,7 +27,9 @@ pub(crate) async fn confirmed_row(
     if !may_be_reserved(family) || reserving_claim(&row)?.is_none() {
         return Ok(Some(row));
     }
-    let Some(kinds) = schema.remote_copies_named(family.name, |_| true) else { return Ok(Some(row)) };
+    let Some(kinds) = schema.remote_copies_named(family.name, |_| true) else {
+        return Ok(Some(row));
+    };
     let name = CopyAddress {
         index: [schema.entity_type, "#", family.name].concat(),
         table: family.table.unwrap_or(table).to_owned(),

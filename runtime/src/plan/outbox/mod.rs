@@ -30,8 +30,8 @@ pub(crate) use self::{
     hash::hash128,
     list_membership::{ListMembership, list_entry, list_entry_keys},
     message::{
-        MessageIdentity, StoredMessage, add_duration, insert_message, insert_receipt, message_row, receipt_row_key,
-        truncate_error,
+        MessageIdentity, StoredMessage, add_duration, insert_message, insert_receipt, message_row,
+        receipt_row_key, truncate_error,
     },
     remote_copy::{
         OWNER_PROPERTIES, copy_with_owner, equal_except_version, is_copy_of,
