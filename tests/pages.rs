@@ -1,7 +1,9 @@
 //! Compares the pages with the sources: every link leads to a page and a heading that exist, and every
-//! function that the architecture names is in the file that it names.
+//! function that the architecture names is in the file that it names. Every example of a derive is
+//! tested.
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
     reason = "a test that panics has found something"
@@ -127,4 +129,14 @@ fn the_architecture_names_functions_that_exist() {
 fn a_longer_name_is_no_definition() {
     assert!(defines("pub fn insert<E>(", "insert") && defines("fn insert(", "insert"));
     assert!(!defines("fn insert_all(", "insert") && !defines("insert(", "insert"));
+}
+
+#[test]
+fn the_examples_of_every_derive_are_tests() {
+    let tested = fs::read_to_string(workspace().join("tests/src/lib.rs")).expect("the list");
+    let pages = fs::read_dir(workspace().join("macros/docs")).expect("the pages");
+    for page in pages {
+        let name = page.expect("a page").file_name().into_string().expect("a name");
+        assert!(tested.contains(&format!("macros/docs/{name}\"")), "no test runs {name}");
+    }
 }
