@@ -53,10 +53,10 @@ impl fmt::Display for KeyScope {
 ///
 /// * It looks for a key only in the scope that it is asked for.
 /// * Keys are authentic: a writer of the table's rows must not be able to make the provider return a
-/// key of the writer's choice.
+///   key of the writer's choice.
 /// * For a key that the scope does not have, `get` fails with [`SealFault::KeyNotFound`], and
-/// `primary` and `index` fail with a `KeyUnavailable` that is not retryable. If the key store does
-/// not answer, all three fail with a `KeyUnavailable` that is retryable.
+///   `primary` and `index` fail with a `KeyUnavailable` that is not retryable. If the key store does
+///   not answer, all three fail with a `KeyUnavailable` that is retryable.
 /// * It answers in bounded time: reads and writes wait for it without a limit of their own.
 ///
 /// [`SealFault::KeyNotFound`]: crate::SealFault::KeyNotFound
