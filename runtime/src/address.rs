@@ -2,8 +2,8 @@
 
 /// The address of a row, as owned texts.
 ///
-/// It has no `==`: the store ignores the case of a table's name, while texts that are stored keep
-/// it. Use [`RowAt::is_same_row`] for the store's rule and [`RowAt::texts`] for exact texts.
+/// It has no `==`: whether case counts in a table's name is the store's rule. Use
+/// [`RowAt::is_same_row`] for that rule and [`RowAt::texts`] for exact texts.
 #[derive(Debug, Clone)]
 pub(crate) struct RowAddress {
     pub(crate) table: String,
@@ -43,9 +43,9 @@ impl<'a> RowAt<'a> {
         Self { row_key, ..self }
     }
 
-    /// Returns whether both addresses name one row of the store.
-    pub(crate) fn is_same_row(self, other: RowAt<'_>) -> bool {
-        is_same_table(self.table, other.table)
+    /// Returns whether both addresses name one row of a store with that rule for names of tables.
+    pub(crate) fn is_same_row(self, other: RowAt<'_>, case: TableCase) -> bool {
+        case.is_same_table(self.table, other.table)
             && self.partition_key == other.partition_key
             && self.row_key == other.row_key
     }
@@ -56,22 +56,78 @@ impl<'a> RowAt<'a> {
     }
 }
 
-/// Returns whether both names are names of one table: the store ignores their case.
-pub(crate) const fn is_same_table(a: &str, b: &str) -> bool {
-    a.eq_ignore_ascii_case(b)
+/// Whether names that differ in case alone name one table of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum TableCase {
+    /// `Staff` and `staff` name one table, as on Azure Table storage.
+    #[default]
+    Insensitive,
+    /// `Staff` and `staff` name two tables, as on the storage emulator Azurite and on Cosmos DB.
+    Sensitive,
+}
+
+impl TableCase {
+    /// Returns whether both names are names of one table.
+    pub(crate) fn is_same_table(self, a: &str, b: &str) -> bool {
+        match self {
+            Self::Insensitive => a.eq_ignore_ascii_case(b),
+            Self::Sensitive => a == b,
+        }
+    }
+
+    /// Returns the text that all names of one table share.
+    pub(crate) fn key_of(self, table: &str) -> String {
+        match self {
+            Self::Insensitive => table.to_ascii_lowercase(),
+            Self::Sensitive => table.to_owned(),
+        }
+    }
+
+    /// Returns whether a stored name is the old form of a table's name, by which an earlier version
+    /// of this library meant `table`, or a table of exactly the stored name, on a store where these
+    /// are two.
+    pub(crate) fn is_ambiguous(self, stored: &str, table: &str) -> bool {
+        self == Self::Sensitive && is_old_form(stored, table)
+    }
+}
+
+/// Returns whether a stored name is a table's name in lower case, in which earlier versions of this
+/// library stored it, and not the name itself.
+pub(crate) fn is_old_form(stored: &str, table: &str) -> bool {
+    stored != table && is_lower_case(stored) && stored.eq_ignore_ascii_case(table)
+}
+
+/// Returns whether a name holds no upper-case letter, so that it may be the old form of another.
+pub(crate) fn is_lower_case(name: &str) -> bool {
+    !name.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::RowAt;
+    use super::{RowAt, TableCase, is_old_form};
 
     #[test]
-    fn case_counts_in_keys_and_not_in_names_of_tables() {
+    fn case_counts_in_keys_and_in_names_of_tables_as_the_store_says() {
         let at = RowAt::new("Staff", "Sales", "empid_000223");
-        assert!(at.is_same_row(RowAt::new("STAFF", "Sales", "empid_000223")));
-        assert!(!at.is_same_row(RowAt::new("Staff", "sales", "empid_000223")));
-        assert!(!at.is_same_row(at.with_row_key("Empid_000223")));
-        assert!(!at.is_same_row(RowAt::new("Staff2", "Sales", "empid_000223")));
+        for case in [TableCase::Insensitive, TableCase::Sensitive] {
+            let shouted = RowAt::new("STAFF", "Sales", "empid_000223");
+            assert_eq!(at.is_same_row(shouted, case), case == TableCase::Insensitive);
+            assert!(at.is_same_row(at, case));
+            assert!(!at.is_same_row(RowAt::new("Staff", "sales", "empid_000223"), case));
+            assert!(!at.is_same_row(at.with_row_key("Empid_000223"), case));
+            assert!(!at.is_same_row(RowAt::new("Staff2", "Sales", "empid_000223"), case));
+        }
         assert_eq!(at.to_owned().at().texts(), ["Staff", "Sales", "empid_000223"]);
+    }
+
+    #[test]
+    fn a_name_in_lower_case_is_the_old_form_of_another_name_alone() {
+        assert!(is_old_form("staff", "Staff"));
+        for (stored, table) in [("staff", "staff"), ("STAFF", "Staff"), ("staff2", "Staff")] {
+            assert!(!is_old_form(stored, table), "{stored} {table}");
+        }
+        assert!(TableCase::Sensitive.is_ambiguous("staff", "Staff"));
+        assert!(!TableCase::Insensitive.is_ambiguous("staff", "Staff"));
     }
 }

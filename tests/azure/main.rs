@@ -22,3 +22,4 @@ mod input;
 mod lost;
 mod rows;
 mod secrets;
+mod unique;

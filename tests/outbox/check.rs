@@ -42,7 +42,7 @@ async fn damage(world: &World) {
         .with("Src", "W/\"1\"")
         .with("SrcP", "Sales")
         .with("SrcR", "empid_000005")
-        .with("SrcT", "staff")
+        .with("SrcT", "Staff")
         .with("Age", 1);
     names.insert_or_replace(&orphan).await.unwrap();
 }

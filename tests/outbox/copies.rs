@@ -66,7 +66,7 @@ async fn a_copy_says_whose_it_is_where_its_keys_do_not() {
     let by_name = by_name.get("Jones", "name_Sales_00000001").await.unwrap().unwrap();
     assert_eq!(by_name.str("SrcP").unwrap(), "Sales");
     assert_eq!(by_name.str("SrcR").unwrap(), "empid_000001");
-    assert_eq!(by_name.str("SrcT").unwrap(), "staff");
+    assert_eq!(by_name.str("SrcT").unwrap(), "Staff");
 }
 
 #[tokio::test]

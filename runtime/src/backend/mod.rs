@@ -23,4 +23,4 @@ pub use embedded::{Durability, Embedded, EmbeddedOptions};
 pub use memory::Memory;
 pub use not_sent::NotSent;
 pub use port::{Backend, BoxFuture};
-pub use request::{Capabilities, Read, Rows, Scan, TableNames, TableRequest};
+pub use request::{Capabilities, Read, Rows, Scan, TableCase, TableNames, TableRequest};

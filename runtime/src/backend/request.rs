@@ -1,5 +1,6 @@
 //! The requests to a backend and their answers.
 
+pub use crate::address::TableCase;
 use crate::{edm::Ticks, filter::Filter, page::Continuation, row::Row};
 
 /// The abilities and limits of a backend.
@@ -14,13 +15,16 @@ pub struct Capabilities {
     pub durable: bool,
     /// Whether only this process can write the tables.
     pub exclusive: bool,
+    /// Whether names that differ in case alone name one table.
+    pub table_case: TableCase,
 }
 
 impl Capabilities {
-    /// Makes the capabilities of a backend that returns rows in order and that other processes may write
-    /// too.
+    /// Makes the capabilities of a backend that returns rows in order, that other processes may write
+    /// too, and where case does not count in names of tables.
     pub const fn new(name: &'static str, durable: bool) -> Self {
-        Self { name, ordered: true, durable, exclusive: false }
+        let table_case = TableCase::Insensitive;
+        Self { name, ordered: true, durable, exclusive: false, table_case }
     }
 
     /// Marks the tables as writable by this process only.
@@ -33,6 +37,12 @@ impl Capabilities {
     #[must_use]
     pub const fn unordered(self) -> Self {
         Self { ordered: false, ..self }
+    }
+
+    /// Sets whether names that differ in case alone name one table.
+    #[must_use]
+    pub const fn with_table_case(self, table_case: TableCase) -> Self {
+        Self { table_case, ..self }
     }
 }
 
@@ -79,12 +89,12 @@ pub struct Rows {
 /// A request about tables.
 #[derive(Debug, Clone, Copy)]
 pub enum TableRequest<'a> {
-    /// Creates a table. Fails with `TableAlreadyExists` if there is a table whose name differs at most in
-    /// case.
+    /// Creates a table. Fails with `TableAlreadyExists` if there is a table whose name is equal by
+    /// [`Capabilities::table_case`].
     Create(&'a str),
     /// Deletes a table with all its rows. Fails with `ResourceNotFound` if there is no such table.
     Delete(&'a str),
-    /// Lists the tables in the order of their names in lower case.
+    /// Lists the tables in the order of their names, in lower case where case does not count in them.
     List {
         /// Where the page begins.
         from: Option<&'a str>,

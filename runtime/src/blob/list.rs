@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::object::{Blob, BlobVersion};
 use crate::{
-    address::RowAt,
+    address::{RowAt, TableCase},
     entity::LIST_MARKER,
     error::{Error, ErrorKind, Result},
-    plan::{ListDelta, outbox::ListAddress},
+    plan::ListDelta,
 };
 
 /// The version of the format.
@@ -34,7 +34,9 @@ struct Header {
 #[derive(Debug, Clone)]
 pub(crate) struct BlobList {
     pub(crate) ids: Vec<String>,
-    pub(crate) version: BlobVersion,
+    /// `None` for a list that was read under its old name: it is written under its present one, where
+    /// there is no blob yet.
+    pub(crate) version: Option<BlobVersion>,
 }
 
 impl BlobList {
@@ -43,7 +45,7 @@ impl BlobList {
     /// # Errors
     ///
     /// `is_unrecognized_entity` for another format, `is_decode` for the list of another place.
-    pub(crate) fn parse(blob: Blob, place: &ListAddress) -> Result<Self> {
+    pub(crate) fn parse(blob: Blob, place: RowAt<'_>, case: TableCase) -> Result<Self> {
         let mut lines = blob.text.lines();
         let header: Header = parse_line(lines.next().unwrap_or_default())?;
         if header.entity_type != LIST_MARKER || header.format != FORMAT {
@@ -56,7 +58,7 @@ impl BlobList {
             return Err(Error::new(ErrorKind::UnrecognizedEntity, message));
         }
         let named = RowAt::new(&header.table, &header.partition_key, &header.row_key);
-        if !named.is_same_row(place.at()) {
+        if !named.is_same_row(place, case) {
             let message = format!(
                 "the blob holds the list ({}, {}, {}): another program put it here",
                 header.table.escape_debug(),
@@ -69,13 +71,14 @@ impl BlobList {
             let texts: Vec<String> = parse_line(line)?;
             Ok(serde_json::Value::from(texts).to_string())
         });
-        Ok(Self { ids: ids.collect::<Result<_>>()?, version: blob.version })
+        Ok(Self { ids: ids.collect::<Result<_>>()?, version: Some(blob.version) })
     }
 }
 
 /// Returns the text of the list with `ids` after a change. `write_id` must be new for every write.
 pub(crate) fn list_text_after(
-    place: &ListAddress,
+    place: RowAt<'_>,
+    case: TableCase,
     ids: &[String],
     delta: &ListDelta,
     write_id: String,
@@ -83,9 +86,9 @@ pub(crate) fn list_text_after(
     let header = Header {
         entity_type: LIST_MARKER.to_owned(),
         format: FORMAT,
-        table: place.table.to_ascii_lowercase(),
-        partition_key: place.partition_key.clone(),
-        row_key: place.row_key.clone(),
+        table: case.key_of(place.table),
+        partition_key: place.partition_key.to_owned(),
+        row_key: place.row_key.to_owned(),
         write_id,
     };
     let mut ids: BTreeSet<&String> = ids.iter().collect();

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use object_store::path::Path;
 
 use crate::{
+    address::{RowAt, TableCase},
     error::{Error, ErrorKind, Result},
     plan::outbox::hash128,
 };
@@ -13,10 +14,11 @@ use crate::{
 /// The most bytes in one segment of a name; file systems allow 255.
 const MAX_SEGMENT: usize = 200;
 
-/// Returns the path of a list's blob: `{table}/{PartitionKey}/{RowKey}.jsonl`, each part escaped.
-pub(crate) fn list_blob_path(table: &str, partition_key: &str, row_key: &str) -> Result<Path> {
-    let table = table.to_ascii_lowercase();
-    let parts = [&table, partition_key, row_key].map(escaped_segment);
+/// Returns the path of the blob of the list at `at`: `{table}/{PartitionKey}/{RowKey}.jsonl`, each
+/// part escaped, the table in the form that all its names share.
+pub(crate) fn list_blob_path(at: RowAt<'_>, case: TableCase) -> Result<Path> {
+    let table = case.key_of(at.table);
+    let parts = [&table, at.partition_key, at.row_key].map(escaped_segment);
     Path::parse([&parts.join("/"), ".jsonl"].concat()).map_err(|error| {
         Error::new(ErrorKind::Invalid, "the keys of the list make no valid name of a blob")
             .with_source(error)
@@ -55,13 +57,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{escaped_segment, list_blob_path};
+    use crate::address::{RowAt, TableCase};
 
     #[test]
     fn names_are_as_documented() {
-        let name = |p, r| list_blob_path("StaffByName", p, r).map(|name| name.to_string());
+        let at = RowAt::new("StaffByName", "Sales", "lastname_Jones");
+        let name = |case| list_blob_path(at, case).map(|name| name.to_string());
         assert_eq!(
-            name("Sales", "lastname_Jones").ok().as_deref(),
+            name(TableCase::Insensitive).ok().as_deref(),
             Some("staffbyname/!sales/lastname_!jones.jsonl")
+        );
+        assert_eq!(
+            name(TableCase::Sensitive).ok().as_deref(),
+            Some("!staff!by!name/!sales/lastname_!jones.jsonl")
         );
         assert_eq!(escaped_segment(""), "=");
         assert_eq!(escaped_segment(".."), "=2e=2e");
@@ -74,7 +82,7 @@ mod tests {
         #[test]
         fn two_keys_never_have_one_name(a in "\\PC{0,90}", b in "\\PC{0,90}") {
             prop_assert_eq!(a == b, escaped_segment(&a) == escaped_segment(&b));
-            prop_assert!(list_blob_path("T", &a, &b).is_ok());
+            prop_assert!(list_blob_path(RowAt::new("T", &a, &b), TableCase::Sensitive).is_ok());
             let lower = escaped_segment(&a).to_lowercase();
             prop_assert_eq!(lower, escaped_segment(&a));
         }

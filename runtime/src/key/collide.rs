@@ -9,7 +9,6 @@ use super::{
     Family, Form, Part, Segment, Template,
     date::{DatePiece, next_date_piece},
 };
-use crate::address::is_same_table;
 use crate::limits::is_forbidden_in_key;
 
 /// Number of steps after which the walk gives up and answers `true`. Const evaluation is slow, and
@@ -24,10 +23,11 @@ pub const fn families_may_collide(a: &Family, b: &Family) -> bool {
         && templates_may_collide(&a.partition, &b.partition)
 }
 
-/// Returns whether two row families are in one table. Table names are equal regardless of case.
+/// Returns whether two row families are in one table of some store.
+// Case does not count in names here: a declaration has to be right for stores of both rules.
 const fn tables_meet(a: Option<&str>, b: Option<&str>) -> bool {
     match (a, b) {
-        (Some(a), Some(b)) => is_same_table(a, b),
+        (Some(a), Some(b)) => a.eq_ignore_ascii_case(b),
         (None, None) => true,
         _ => false,
     }

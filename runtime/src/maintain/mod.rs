@@ -9,6 +9,7 @@ pub(crate) mod rebuild;
 pub(crate) mod reencrypt;
 pub(crate) mod upgrade;
 pub(crate) mod partitions;
+pub(crate) mod forget_table;
 #[cfg(test)]
 mod tests;
 

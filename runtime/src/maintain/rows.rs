@@ -2,7 +2,7 @@
 //! the write that holds a primary to the version that was read.
 
 use crate::{
-    address::{RowAt, is_same_table},
+    address::RowAt,
     batch::{Condition, Operation},
     entity::{EntityRows, RowKind, RowVersion, TableEntity},
     error::Result,
@@ -52,7 +52,7 @@ pub(crate) async fn read_row<E: TableEntity>(
     at: RowAt<'_>,
 ) -> Result<Option<Row>> {
     let store = table.client.store();
-    let is_own = is_same_table(at.table, &table.name);
+    let is_own = store.table_case().is_same_table(at.table, &table.name);
     let row = if is_own { store.row(at).await? } else { store.row_or_no_table(at).await? };
     match row {
         Some(row) => Ok(decrypt_rows(table, at.table, vec![row]).await?.pop()),

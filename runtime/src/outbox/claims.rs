@@ -197,9 +197,9 @@ impl Claims {
             return Ok(Some(found));
         }
         match key.decide(&found).await? {
-            OccupiedKeyAction::Violation(error) | OccupiedKeyAction::Pending(error) => {
-                Err(ReserveError::NotReserved(error))
-            }
+            OccupiedKeyAction::Violation(error)
+            | OccupiedKeyAction::Pending(error)
+            | OccupiedKeyAction::Unknown(error) => Err(ReserveError::NotReserved(error)),
             OccupiedKeyAction::Busy => Err(ReserveError::NotReserved(busy(wanted))),
             OccupiedKeyAction::Remove(operation) => {
                 match self.write_copy(outbox, wanted, operation).await {
@@ -239,7 +239,9 @@ impl Claims {
         from: Option<&RowAddress>,
     ) -> Result<Row> {
         // `None` stands for the entity's own copy, as `decide` says.
-        let is_own = from.is_none_or(|from| from.at().is_same_row(self.primary_of(wanted)));
+        let is_own = from.is_none_or(|from| {
+            from.at().is_same_row(self.primary_of(wanted), outbox.store.table_case())
+        });
         // An encrypted copy is replaced as a whole, since what it holds cannot be merged into.
         if is_own && !wanted.kinds.schema.sealed {
             let operation = reserve_existing(found, &self.id)?;

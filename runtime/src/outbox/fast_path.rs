@@ -18,8 +18,8 @@ use crate::{
     batch::Operation,
     error::{Error, ErrorKind, Result},
     plan::outbox::{
-        CopyAddress, CopyChange, CopyStep, DirtyRow, ListAddress, ListMembership, plan_step,
-        reserving_claim,
+        CopyAddress, CopyChange, CopyStep, DirtyRow, ListAddress, ListMembership, copy_owner,
+        plan_step, reserving_claim,
     },
     row::{ETag, Row},
     store::lists::{Lists, find_lists, need_blobs},
@@ -279,13 +279,20 @@ impl FastPath {
         if change.wanted.is_some() != wanted.is_some() {
             return Err(left_to_worker());
         }
+        let case = outbox.store.table_case();
+        let found = match found {
+            Some(found) => Some((found, copy_owner(found, *kinds, owner, case)?)),
+            None => None,
+        };
         let (operation, is_there) =
             match plan_step(*kinds, owner, found, wanted, |_, _, _| Ok(false))? {
                 CopyStep::Write(operation) => (operation, true),
                 CopyStep::Delete(operation) => (operation, false),
                 // Nothing was written, which proves nothing about delayed writers.
                 CopyStep::Keep | CopyStep::NotOurs => return Ok(false),
-                CopyStep::Claimed | CopyStep::Occupied => return Err(left_to_worker()),
+                CopyStep::Claimed | CopyStep::Occupied | CopyStep::Unclear => {
+                    return Err(left_to_worker());
+                }
             };
         let operation = outbox.guards.remote_write(operation)?;
         self.deadline.write(&outbox.store, &address.table, *kinds, operation).await?;

@@ -1,10 +1,13 @@
 //! Keeps the entity types that a client knows, by which it understands what outbox rows name.
 
-use std::sync::{PoisonError, RwLock};
+use std::{
+    collections::BTreeMap,
+    sync::{PoisonError, RwLock},
+};
 
 use super::guard::{Guard, Guards};
 use crate::{
-    address::is_same_table,
+    address::TableCase,
     entity::{CopyFamily, Schema},
     plan::outbox::CopyAddress,
 };
@@ -39,14 +42,14 @@ impl KnownTypes {
         &self,
         home: &str,
         address: &CopyAddress,
-        guards: Guards,
+        (guards, case): (Guards, TableCase),
     ) -> Option<(&'static Schema, CopyFamily)> {
         let (entity_type, index) = address.split_index()?;
         self.find(|schema| {
             if schema.entity_type != entity_type {
                 return None;
             }
-            let kinds = schema.remote_copies_named(index, is_own(home, address, guards))?;
+            let kinds = schema.remote_copies_named(index, is_own(home, address, guards, case))?;
             Some((schema, kinds))
         })
     }
@@ -57,12 +60,12 @@ impl KnownTypes {
         &self,
         home: &str,
         address: &CopyAddress,
-        guards: Guards,
+        (guards, case): (Guards, TableCase),
     ) -> Option<&'static Schema> {
         let (entity_type, list, in_blob) = address.split_list()?;
         self.find(|schema| {
             let is_it = schema.entity_type == entity_type
-                && schema.has_remote_list(list, in_blob, is_own(home, address, guards));
+                && schema.has_remote_list(list, in_blob, is_own(home, address, guards, case));
             is_it.then_some(schema)
         })
     }
@@ -70,6 +73,26 @@ impl KnownTypes {
     /// Returns the newest known version of an entity type.
     pub(crate) fn named(&self, entity_type: &str) -> Option<&'static Schema> {
         self.find(|schema| (schema.entity_type == entity_type).then_some(schema))
+    }
+
+    /// Returns the tables that remote indexes of the known types have for themselves, each with these
+    /// types.
+    pub(crate) fn index_tables(&self) -> BTreeMap<&'static str, Vec<&'static Schema>> {
+        let types = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let mut tables: BTreeMap<_, Vec<&'static Schema>> = BTreeMap::new();
+        for known in types.iter() {
+            for family in known.versions().flat_map(|version| version.families) {
+                let Some(table) = family.table.filter(|_| family.is_remote && family.is_copy())
+                else {
+                    continue;
+                };
+                let types = tables.entry(table).or_default();
+                if !types.iter().any(|listed| std::ptr::eq(*listed, *known)) {
+                    types.push(known);
+                }
+            }
+        }
+        tables
     }
 
     /// Returns the first value that `look` finds, from the newest version on.
@@ -85,8 +108,10 @@ fn is_own<'a>(
     home: &'a str,
     address: &'a CopyAddress,
     guards: Guards,
+    case: TableCase,
 ) -> impl Fn(Option<&str>) -> bool + 'a {
     move |declared| {
-        is_same_table(declared.unwrap_or(home), &address.table) || !guards.holds(Guard::OwnTable)
+        case.is_same_table(declared.unwrap_or(home), &address.table)
+            || !guards.holds(Guard::OwnTable)
     }
 }

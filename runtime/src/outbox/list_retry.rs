@@ -77,7 +77,8 @@ async fn current_membership(
         }
         _ => None,
     };
+    let case = outbox.store.table_case();
     let mut listed = rows.iter().flat_map(|rows| &rows.remote_lists);
-    let wanted = listed.any(|listed| membership.address.is_for_list(table, listed));
+    let wanted = listed.any(|listed| membership.address.is_for_list(table, listed, case));
     Ok(ListMembership { is_wanted: wanted, ..membership.clone() })
 }

@@ -8,7 +8,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reserving_claim},
     row::Row,
-    store::derive::{derived_copy, is_claim_pending},
+    store::derive::{ClaimState, KeyHolder, claim_state, find_key_holder},
 };
 
 /// The action on the row that is already under a wanted key.
@@ -26,6 +26,17 @@ pub(crate) enum OccupiedKeyAction {
     Pending(Error),
     /// Report this violation: another entity holds the key.
     Violation(Error),
+    /// Report this violation: the table of the entity that has the key does not exist, which may be
+    /// the old form of another name. Only `Client::forget_table` frees the key.
+    Unknown(Error),
+}
+
+/// The entity that holds an occupied key.
+enum Holder {
+    Entity(RowAddress),
+    Nobody,
+    /// Unknown: the table that the row names does not exist.
+    TableMissing,
 }
 
 /// A wanted key that is occupied, and the entity that wants it.
@@ -47,35 +58,53 @@ impl OccupiedKey<'_> {
             let holder = "a row that does not tell whose it is";
             return Ok(OccupiedKeyAction::Violation(self.violation(holder)));
         };
-        let is_own = owner.at().is_same_row(self.primary);
+        let case = self.outbox.store.table_case();
+        let is_own = owner.at().is_same_row(self.primary, case);
+        let mut is_unknown = false;
         // The claim is read before its owner: a claim that is gone by then has been settled, and the
         // owner shows the result.
-        if let Some(id) = reserving_claim(found)?
-            && is_claim_pending(&self.outbox.store, owner.at(), id).await? == Some(true)
-        {
-            let pending = "the entity `{}`, whose write is pending";
-            return Ok(match is_own || self.is_released_by(owner.at()) {
-                true => OccupiedKeyAction::Busy,
-                false => OccupiedKeyAction::Pending(self.violation_by(owner.at(), pending)),
-            });
+        if let Some(id) = reserving_claim(found)? {
+            let state = claim_state(&self.outbox.store, owner.at(), id).await?;
+            if state == ClaimState::Alive {
+                let pending = "the entity `{}`, whose write is pending";
+                return Ok(match is_own || self.is_released_by(owner.at()) {
+                    true => OccupiedKeyAction::Busy,
+                    false => OccupiedKeyAction::Pending(self.violation_by(owner.at(), pending)),
+                });
+            }
+            // The table may be created before its owner is read: that it was missing is kept.
+            is_unknown = state == ClaimState::TableMissing;
         }
         let previous = previous_owner(found)?;
         if is_own && previous.is_none() {
             return Ok(OccupiedKeyAction::TakeOver(None));
         }
         // A row that was taken over under a claim that is dead may still belong to its previous owner.
-        for holder in [owner].into_iter().chain(previous) {
-            if !self.derives_key(holder.at()).await? {
-                continue;
-            }
-            return Ok(
-                match self.is_released_by(holder.at()) || holder.at().is_same_row(self.primary) {
-                    true => OccupiedKeyAction::TakeOver(Some(holder)),
-                    false => OccupiedKeyAction::Violation(
-                        self.violation_by(holder.at(), "the entity `{}`"),
-                    ),
-                },
+        let mut missing = is_unknown.then(|| owner.table.clone());
+        for named in [owner].into_iter().chain(previous) {
+            let holder = match self.holder(named.at()).await? {
+                Holder::Entity(holder) => holder,
+                Holder::Nobody => continue,
+                Holder::TableMissing => {
+                    missing.get_or_insert(named.table);
+                    continue;
+                }
+            };
+            let may_take_over =
+                self.is_released_by(holder.at()) || holder.at().is_same_row(self.primary, case);
+            return Ok(match may_take_over {
+                true => OccupiedKeyAction::TakeOver(Some(holder)),
+                false => {
+                    OccupiedKeyAction::Violation(self.violation_by(holder.at(), "the entity `{}`"))
+                }
+            });
+        }
+        if let Some(table) = missing {
+            let holder = format!(
+                "an entity of the table `{}`, which does not exist under this name; if it was deleted, `Client::forget_table` frees the key",
+                table.escape_debug()
             );
+            return Ok(OccupiedKeyAction::Unknown(self.violation(&holder)));
         }
         // The owners were read after this row, so that the ETag proves that the row is still nobody's.
         let seen = Condition::for_etag(found.etag());
@@ -88,15 +117,23 @@ impl OccupiedKey<'_> {
             released.address.as_ref().is_none_or(|address| address == self.address)
         };
         let mut released = self.released.iter();
-        released.any(|released| released.primary.at().is_same_row(holder) && is_this_key(released))
+        let case = self.outbox.store.table_case();
+        released.any(|released| {
+            released.primary.at().is_same_row(holder, case) && is_this_key(released)
+        })
     }
 
-    /// Returns whether an entity derives the key. One that cannot be read counts as deriving it.
-    async fn derives_key(&self, holder: RowAt<'_>) -> Result<bool> {
-        match derived_copy(&self.outbox.store, holder, self.kinds.schema, self.address).await {
-            Ok(copy) => Ok(copy.is_some()),
+    /// Returns the entity that holds the key, where the row names `named`. One that cannot be read
+    /// counts as holding it.
+    async fn holder(&self, named: RowAt<'_>) -> Result<Holder> {
+        match find_key_holder(&self.outbox.store, named, self.kinds.schema, self.address).await {
+            Ok(KeyHolder::Holds(held)) => Ok(Holder::Entity(held.primary)),
+            Ok(KeyHolder::Nobody) => Ok(Holder::Nobody),
+            Ok(KeyHolder::TableMissing) => Ok(Holder::TableMissing),
             // Deleting its copy could give the key to two entities.
-            Err(error) if error.is_decode() || error.is_unrecognized_entity() => Ok(true),
+            Err(error) if error.is_decode() || error.is_unrecognized_entity() => {
+                Ok(Holder::Entity(named.to_owned()))
+            }
             Err(error) => Err(error),
         }
     }

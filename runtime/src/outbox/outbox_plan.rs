@@ -51,11 +51,11 @@ impl<'n> OutboxPlan<'n> {
         effects: &[Arc<Effect>],
         extra_rows: &'n ExtraRows,
     ) -> Self {
-        let dirty = dirty_rows_of(effects, table);
+        let dirty = dirty_rows_of(effects, table, outbox.store.table_case());
         if !dirty.is_empty() {
             let schemas = effects.iter().filter_map(|effect| effect.schema);
             // A worker of this client must be able to do the work that is recorded here.
-            schemas.for_each(|schema| outbox.add_type(schema));
+            schemas.for_each(|schema| outbox.add_type(schema, table));
         }
         Self {
             table: table.to_owned(),

@@ -6,6 +6,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 use crate::{
+    address::TableCase,
     plan::outbox::Fence,
     single_flight::{SingleFlight, Slot},
 };
@@ -13,10 +14,14 @@ use crate::{
 /// Number of registrations that are kept even if they are not in use.
 const KEPT: usize = 4096;
 
-/// The registrations of a client, by table in lower case and PartitionKey. Tasks that need the
-/// registration of one partition at once wait for the one that makes it.
-#[derive(Debug, Default)]
-pub(crate) struct Registrations(SingleFlight<(String, String), Registration>);
+/// The registrations of a client, by table and PartitionKey. Tasks that need the registration of one
+/// partition at once wait for the one that makes it.
+#[derive(Debug)]
+pub(crate) struct Registrations {
+    slots: SingleFlight<(String, String), Registration>,
+    /// The store's rule by which names are names of one table.
+    table_case: TableCase,
+}
 
 /// The registration of one partition.
 #[derive(Debug, Default)]
@@ -42,10 +47,20 @@ impl Registration {
 }
 
 impl Registrations {
+    /// Creates the registrations of a client that has none, for a store with that rule for names.
+    pub(crate) fn new(table_case: TableCase) -> Self {
+        Self { slots: SingleFlight::default(), table_case }
+    }
+
+    /// Returns the key of a partition's registration.
+    fn key(&self, table: &str, partition_key: &str) -> (String, String) {
+        (self.table_case.key_of(table), partition_key.to_owned())
+    }
+
     /// Returns whether the client has a complete registration for a partition.
     pub(crate) fn has(&self, table: &str, partition_key: &str) -> bool {
-        let slots = self.0.lock();
-        let slot = slots.get(&key(table, partition_key));
+        let slots = self.slots.lock();
+        let slot = slots.get(&self.key(table, partition_key));
         slot.is_some_and(|slot| slot.lock().complete.is_some())
     }
 
@@ -62,24 +77,18 @@ impl Registrations {
         let is_in_use = |registration: &Registration, _| {
             registration.last_used.is_some_and(|used| now.duration_since(used) < lease)
         };
-        let slot = self.0.slot(key(table, partition_key), KEPT + 1, is_in_use);
+        let slot = self.slots.slot(self.key(table, partition_key), KEPT + 1, is_in_use);
         slot.lock().last_used = Some(now);
         slot
     }
 
     /// Forgets a registration whose fence was deleted. A newer registration of the partition stays.
     pub(crate) fn forget(&self, table: &str, closed: &Fence) {
-        let mut slots = self.0.lock();
-        let key = key(table, &closed.partition_key);
+        let mut slots = self.slots.lock();
+        let key = self.key(table, &closed.partition_key);
         let is_closed = |slot: &Arc<Slot<Registration>>| slot.lock().complete() == Some(closed);
         if slots.get(&key).is_some_and(is_closed) {
             slots.remove(&key);
         }
     }
-}
-
-/// Returns the key of a partition's registration. The service takes table names that differ in case
-/// alone for one table.
-fn key(table: &str, partition_key: &str) -> (String, String) {
-    (table.to_ascii_lowercase(), partition_key.to_owned())
 }

@@ -10,11 +10,12 @@ use crate::blob::{BlobList, list_blob_path, list_text_after};
 #[cfg(feature = "blob")]
 use crate::store::lists::without_blobs;
 use crate::{
+    address::TableCase,
     batch::{Batch, Verb},
     error::{Error, ErrorKind, Result},
     plan::{
         IdForm, ListDelta, StoredList,
-        outbox::{ListAddress, ListMembership},
+        outbox::{ListAddress, ListMembership, old_entry_form},
     },
     store::lists::{FoundList, Lists, at_list},
 };
@@ -58,16 +59,40 @@ pub(crate) async fn write_lists(
         side.push(membership.entry.clone());
     }
     let mut writes = Vec::new();
-    for (address, delta) in deltas {
+    for (address, mut delta) in deltas {
         if let Some(Ok(list)) = lists.get(&address) {
             writes.push(async move {
-                let written =
-                    list.write(outbox, deadline, &address, delta, rewrite_unchanged).await;
+                let written = async {
+                    delta.remove.extend(old_forms(outbox, list.ids(), &delta).await?);
+                    list.write(outbox, deadline, &address, delta, rewrite_unchanged).await
+                };
+                let written = written.await;
                 (address, written)
             });
         }
     }
     stream::iter(writes).buffer_unordered(LISTS_AT_ONCE).collect().await
+}
+
+/// Returns the entries of a list that are old forms of those that a delta adds or removes. Where case
+/// counts in names of tables, an entity has an entry of its own beside its old form.
+async fn old_forms(outbox: &Outbox, ids: &[String], delta: &ListDelta) -> Result<Vec<String>> {
+    let mut old_forms = Vec::new();
+    if outbox.store.table_case() == TableCase::Insensitive {
+        return Ok(old_forms);
+    }
+    for entry in delta.add.iter().chain(&delta.remove) {
+        let Some((old, named)) = old_entry_form(entry) else { continue };
+        if !ids.contains(&old) {
+            continue;
+        }
+        // If there is a table of that name, the entry is that of an entity there.
+        match outbox.store.row(named.at()).await {
+            Err(error) if error.is_table_missing() => old_forms.push(old),
+            row => row.map(drop)?,
+        }
+    }
+    Ok(old_forms)
 }
 
 /// Returns whether no delayed writer can undo a membership any more after this write of its list.
@@ -140,12 +165,13 @@ async fn write_blob(
     list: Option<&BlobList>,
 ) -> Result<ListWrite> {
     let blobs = outbox.store.blobs.as_ref().ok_or_else(without_blobs)?;
-    let name = list_blob_path(&address.table, &address.partition_key, &address.row_key)?;
+    let (at, case) = (address.at(), outbox.store.table_case());
+    let name = list_blob_path(at, case)?;
     let ids = list.map(|list| &*list.ids).unwrap_or_default();
-    let text = list_text_after(address, ids, delta, outbox.store.random.id())?;
+    let text = list_text_after(at, case, ids, delta, outbox.store.random.id())?;
     // The blob's version is the condition of its write, as the ETag is that of a row's.
     let seen = match outbox.guards.holds(Guard::DestinationVersion) {
-        true => list.map(|list| list.version.clone()),
+        true => list.and_then(|list| list.version.clone()),
         false => blobs.read(&name).await?.map(|blob| blob.version),
     };
     deadline.run(blobs.write(&name, text, seen)).await?;

@@ -7,11 +7,11 @@ use crate::{
     batch::{Condition, Operation},
     entity::{CopyFamily, Schema},
     error::{Error, ErrorKind, Result},
-    plan::outbox::{ClaimedKey, is_copy_of, previous_owner, reserving_claim},
+    plan::outbox::{ClaimedKey, CopyAddress, CopyOwner, previous_owner, reserving_claim},
     row::Row,
     store::{
         backoff::{self, Attempt},
-        derive::derived_copy,
+        derive::{KeyHolder, find_copy_owner, find_key_holder},
     },
 };
 
@@ -56,7 +56,9 @@ async fn resolve_once(
     }
     // A claim names keys by itself. It settles no reservation of another primary, whoever wrote its
     // id there: that one is its own claim's to settle.
-    if outbox.guards.holds(Guard::OwnReservation) && !is_copy_of(&found, kinds, owner)? {
+    if outbox.guards.holds(Guard::OwnReservation)
+        && find_copy_owner(&outbox.store, &found, kinds, owner).await? == CopyOwner::Another
+    {
         return Ok(Attempt::Done(()));
     }
     let (kinds, operation) = restored_copy(outbox, schema, kinds, owner, key, &found).await?;
@@ -65,6 +67,16 @@ async fn resolve_once(
         Err(error) if error.lost_race() => Ok(Attempt::Raced),
         answer => answer.map(|_| Attempt::Done(())),
     }
+}
+
+/// Returns the error for a row whose owner cannot be asked, since its table does not exist. The row
+/// and its claim stay.
+pub(crate) fn owner_unknown(owner: RowAt<'_>, address: &CopyAddress) -> Error {
+    let message = format!(
+        "the row names an owner in the table `{}`, which does not exist: open the table if it has another case, or call `Client::forget_table` if it was deleted",
+        owner.table.escape_debug()
+    );
+    Error::new(ErrorKind::UnrecognizedEntity, message).at_row(address.at())
 }
 
 /// Returns the write of the copy of whoever holds the key, or its deletion. The owner is asked before
@@ -82,8 +94,12 @@ async fn restored_copy(
         [owner.to_owned()].into_iter().chain(previous_owner(found)?).collect();
     let holders = outbox.guards.keep(Guard::ReleaseRestores, holders);
     for holder in holders.iter().flatten().map(RowAddress::at) {
-        if let Some(copy) = derived_copy(&outbox.store, holder, schema, &key.address).await? {
-            return Ok((copy.kinds, Operation::replace(copy.to_row(holder)?, seen)));
+        match find_key_holder(&outbox.store, holder, schema, &key.address).await? {
+            KeyHolder::Holds(copy) => {
+                return Ok((copy.kinds, Operation::replace(copy.to_row()?, seen)));
+            }
+            KeyHolder::Nobody => {}
+            KeyHolder::TableMissing => return Err(owner_unknown(holder, &key.address)),
         }
     }
     Ok((kinds, Operation::delete(found.partition_key(), found.row_key(), seen)?))

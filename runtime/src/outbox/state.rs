@@ -7,6 +7,7 @@ use super::{
     options::OutboxOptions, registrations::Registrations,
 };
 use crate::{
+    address::TableCase,
     clock::Clock,
     entity::{CopyFamily, Schema},
     plan::outbox::CopyAddress,
@@ -38,6 +39,7 @@ impl Outbox {
         guards: Guards,
     ) -> Self {
         Self {
+            registrations: Registrations::new(store.table_case()),
             store,
             options,
             server: Arc::new(ServerClock::new(clock.clone())),
@@ -45,14 +47,15 @@ impl Outbox {
             guards,
             background: Background::default(),
             list_locks: ListLocks::default(),
-            registrations: Registrations::default(),
             known_types: KnownTypes::default(),
         }
     }
 
-    /// Makes an entity type known, so that this client can do the work on its copies and lists.
-    pub(crate) fn add_type(&self, schema: &'static Schema) {
+    /// Makes an entity type and a table of it known, so that this client can do the work on its copies
+    /// and lists.
+    pub(crate) fn add_type(&self, schema: &'static Schema, table: &str) {
         self.known_types.add(schema);
+        self.store.known_tables.add(table);
     }
 
     /// Returns the type and the index that the address of a copy names, in a row of the table `home`.
@@ -61,12 +64,16 @@ impl Outbox {
         home: &str,
         address: &CopyAddress,
     ) -> Option<(&'static Schema, CopyFamily)> {
-        self.known_types.of_copy(home, address, self.guards)
+        self.known_types.of_copy(home, address, self.rules())
     }
 
     /// Returns the type whose remote list an address names, in a row of the table `home`.
     pub(crate) fn known_list(&self, home: &str, address: &CopyAddress) -> Option<&'static Schema> {
-        self.known_types.of_list(home, address, self.guards)
+        self.known_types.of_list(home, address, self.rules())
+    }
+
+    fn rules(&self) -> (Guards, TableCase) {
+        (self.guards, self.store.table_case())
     }
 
     /// Returns a random number to write into a fence row, so that the row's contents change each time.

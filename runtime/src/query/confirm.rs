@@ -12,7 +12,10 @@ use crate::{
     key::Family,
     plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reserving_claim},
     row::Row,
-    store::{derive::derived_copy, rows::Store},
+    store::{
+        derive::{KeyHolder, find_key_holder},
+        rows::Store,
+    },
 };
 
 /// Returns a decrypted row of `family` as readers may see it: a reserved row is replaced by what the
@@ -38,7 +41,9 @@ pub(crate) async fn confirmed_row(
     };
     let owner = owner_of_copy(&row, kinds, table)?;
     for place in owner.into_iter().chain(previous_owner(&row)?) {
-        if let Some(held) = derived_copy(store, place.at(), schema, &name).await? {
+        // Where the owner's table is missing there is nothing to show. Only who takes the key has to
+        // tell that from a key that nobody holds.
+        if let KeyHolder::Holds(held) = find_key_holder(store, place.at(), schema, &name).await? {
             return Ok(Some(match row.etag() {
                 Some(etag) => held.copy.with_etag(etag),
                 None => held.copy,

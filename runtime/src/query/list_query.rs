@@ -1,5 +1,7 @@
 //! Queries of lists: from the ids in a list to the entities that they name.
 
+use std::collections::HashSet;
+
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::{
@@ -9,6 +11,7 @@ use super::{
     request::Request,
 };
 use crate::{
+    address::{RowAt, TableCase},
     backend::Read,
     entity::{FromRow, Point, Schema, Stored, TableEntity},
     error::{Error, ErrorKind, Result},
@@ -100,7 +103,8 @@ pub(crate) fn blob_of(request: &Request) -> Result<Option<String>> {
         let message = "a list in blobs is found by all of its key: give every part of it";
         return Err(Error::new(ErrorKind::Unsupported, message));
     };
-    blob_name(request.rows_table(), partition_key, row_key).map(Some)
+    let at = RowAt::new(request.rows_table(), partition_key, row_key);
+    blob_name(at, request.store.table_case()).map(Some)
 }
 
 /// Returns the keys of the entities of this table in a remote list, which tables may share.
@@ -110,8 +114,14 @@ fn keys_of(
     family: &Family,
     ids: &[String],
 ) -> Vec<Keys> {
-    let table = &request.table;
-    ids.iter().filter_map(|id| list_entry_keys(id, table, schema, family)).collect()
+    let (table, case) = (&request.table, request.store.table_case());
+    let keys = ids.iter().filter_map(|id| list_entry_keys(id, table, schema, family, case));
+    if case == TableCase::Insensitive || family.table.is_none() {
+        return keys.collect();
+    }
+    // An entity may have a second entry, which names its table in the old form.
+    let mut seen = HashSet::new();
+    keys.filter(|keys| seen.insert(keys.clone())).collect()
 }
 
 /// Reads one page of the entities in lists: a point read for each id, in the order of the ids.

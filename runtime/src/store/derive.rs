@@ -3,10 +3,12 @@
 
 use super::rows::Store;
 use crate::{
-    address::RowAt,
+    address::{RowAddress, RowAt, TableCase, is_lower_case},
     entity::{CopyFamily, EntityRows, Schema},
     error::Result,
-    plan::outbox::{CopyAddress, claim_row_key, copy_with_owner, is_claim_alive},
+    plan::outbox::{
+        CopyAddress, CopyOwner, claim_row_key, copy_owner, copy_with_owner, is_claim_alive,
+    },
     row::{ETag, Row},
 };
 
@@ -25,9 +27,10 @@ pub(crate) async fn derive_stored(
     schema.derive(&plain, &tokens)?.into_known_rows(schema)
 }
 
-/// A copy that a stored primary derives, and the primary's ETag.
+/// A copy that a stored primary derives, with that primary and its ETag.
 #[derive(Debug, Clone)]
 pub(crate) struct DerivedCopy {
+    pub(crate) primary: RowAddress,
     pub(crate) kinds: CopyFamily,
     pub(crate) copy: Row,
     version: ETag,
@@ -35,38 +38,132 @@ pub(crate) struct DerivedCopy {
 
 impl DerivedCopy {
     /// Returns the row to be stored: the copy with its owner and the primary's ETag.
-    pub(crate) fn to_row(&self, primary: RowAt<'_>) -> Result<Row> {
-        copy_with_owner(&self.copy, self.kinds, primary, Some(&self.version))
+    pub(crate) fn to_row(&self) -> Result<Row> {
+        copy_with_owner(&self.copy, self.kinds, self.primary.at(), Some(&self.version))
     }
 }
 
-/// Reads a primary and returns the copy that it derives for an address. `None` if the primary or its
-/// table is missing, or if it derives no such copy.
-pub(crate) async fn derived_copy(
+/// The answer of a primary that a row names as the holder of its key.
+#[derive(Debug)]
+pub(crate) enum KeyHolder {
+    /// The primary derives the key.
+    Holds(Box<DerivedCopy>),
+    /// The primary is gone, or does not derive the key.
+    Nobody,
+    /// No answer: the table of the primary does not exist under the name that the row has, and no
+    /// table that this client knows under another case of it has a primary that derives the key.
+    // Never to be taken for nobody: the row may name the table in the old form, in lower case, and the
+    // primary may be in a table that this client has not opened.
+    TableMissing,
+}
+
+/// Reads the primary that a row names and returns whether it derives the copy for an address.
+pub(crate) async fn find_key_holder(
+    store: &Store,
+    named: RowAt<'_>,
+    schema: &'static Schema,
+    address: &CopyAddress,
+) -> Result<KeyHolder> {
+    let row = match store.row(named).await {
+        Err(error) if error.is_table_missing() => None,
+        row => Some(row?),
+    };
+    if let Some(Some(row)) = &row
+        && let Some(held) = derived_copy(store, named, row, schema, address).await?
+    {
+        return Ok(KeyHolder::Holds(Box::new(held)));
+    }
+    for table in meant_tables(store, named.table) {
+        let primary = RowAt { table: &table, ..named };
+        let Some(row) = store.row_or_no_table(primary).await? else { continue };
+        if let Some(held) = derived_copy(store, primary, &row, schema, address).await? {
+            return Ok(KeyHolder::Holds(Box::new(held)));
+        }
+    }
+    Ok(if row.is_some() { KeyHolder::Nobody } else { KeyHolder::TableMissing })
+}
+
+/// Returns the tables that a stored name may mean beside the table of exactly that name.
+fn meant_tables(store: &Store, stored: &str) -> Vec<String> {
+    match store.table_case() {
+        TableCase::Sensitive if is_lower_case(stored) => store.known_tables.other_cases_of(stored),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the copy that a primary derives for an address, or `None` if it derives none.
+async fn derived_copy(
     store: &Store,
     primary: RowAt<'_>,
+    row: &Row,
     schema: &'static Schema,
     address: &CopyAddress,
 ) -> Result<Option<DerivedCopy>> {
-    let Some(row) = store.row_or_no_table(primary).await? else { return Ok(None) };
     // Without an ETag the copy could not say which version it was derived from.
     let Some(version) = row.etag() else { return Ok(None) };
-    let rows = derive_stored(store, primary.table, schema, &row).await?;
+    let rows = derive_stored(store, primary.table, schema, row).await?;
     let copies = rows.into_iter().flat_map(|rows| rows.remote_copies);
-    let is_at_address = |copy: &_| address.is_for_copy(primary.table, copy);
+    let case = store.table_case();
+    let is_at_address = |copy: &_| address.is_for_copy(primary.table, copy, case);
     let Some(copy) = copies.into_iter().find(is_at_address) else { return Ok(None) };
     let Some(family) = schema.primary_of_copy(copy.family) else { return Ok(None) };
     let kinds = CopyFamily { copy: copy.family, primary: family, schema };
-    Ok(Some(DerivedCopy { kinds, copy: copy.row, version }))
+    let primary = primary.to_owned();
+    Ok(Some(DerivedCopy { primary, kinds, copy: copy.row, version }))
 }
 
-/// Returns whether the transaction of a claim may still be committed, given the claim's id and a
-/// primary in the claim's partition. `None` if the claim is gone.
-pub(crate) async fn is_claim_pending(
+/// Returns whose copy a remote row is. Where the row names its owner's table in the old form, asks
+/// whether a table of exactly that name exists.
+pub(crate) async fn find_copy_owner(
     store: &Store,
-    primary: RowAt<'_>,
-    id: &str,
-) -> Result<Option<bool>> {
-    let claim = store.row_or_no_table(primary.with_row_key(&claim_row_key(id))).await?;
-    claim.as_ref().map(is_claim_alive).transpose()
+    found: &Row,
+    kinds: CopyFamily,
+    owner: RowAt<'_>,
+) -> Result<CopyOwner> {
+    let named = copy_owner(found, kinds, owner, store.table_case())?;
+    if named != CopyOwner::OursInOldForm {
+        return Ok(named);
+    }
+    let table = &*owner.table.to_ascii_lowercase();
+    match store.row(RowAt { table, ..owner }).await {
+        Err(error) if error.is_table_missing() => Ok(CopyOwner::Ours),
+        row => row.map(|_| CopyOwner::Another),
+    }
+}
+
+/// The state of the claim that reserves a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClaimState {
+    /// The transaction of the claim may still be committed.
+    Alive,
+    /// The transaction can no longer be committed.
+    Dead,
+    /// There is no such claim: its transaction was committed, or the claim was settled.
+    Gone,
+    /// The table of the claim does not exist under the name that the row has, and no table that this
+    /// client knows under another case of it has the claim.
+    // Never to be taken for gone, for the reason at `KeyHolder::TableMissing`.
+    TableMissing,
+}
+
+/// Reads a claim, given its id and a primary in its partition.
+pub(crate) async fn claim_state(store: &Store, named: RowAt<'_>, id: &str) -> Result<ClaimState> {
+    let row_key = claim_row_key(id);
+    let at = named.with_row_key(&row_key);
+    let (claim, is_table_missing) = match store.row(at).await {
+        Err(error) if error.is_table_missing() => (None, true),
+        claim => (claim?, false),
+    };
+    let mut claim = claim;
+    for table in meant_tables(store, named.table) {
+        if claim.is_none() {
+            claim = store.row_or_no_table(RowAt { table: &table, ..at }).await?;
+        }
+    }
+    Ok(match claim {
+        Some(claim) if is_claim_alive(&claim)? => ClaimState::Alive,
+        Some(_) => ClaimState::Dead,
+        None if is_table_missing => ClaimState::TableMissing,
+        None => ClaimState::Gone,
+    })
 }

@@ -6,10 +6,12 @@ use futures_util::{StreamExt, stream};
 
 use super::{backoff, rows::Store};
 #[cfg(feature = "blob")]
+use crate::address::is_lower_case;
+#[cfg(feature = "blob")]
 use crate::blob::{BlobList, list_blob_path};
 use crate::{
     access::Keys,
-    address::RowAt,
+    address::{RowAt, TableCase},
     backend::Scan,
     error::{Error, ErrorKind, Result},
     filter::Filter,
@@ -83,22 +85,39 @@ pub(crate) fn without_blobs() -> Error {
 
 /// Returns the name of the blob that holds the list.
 #[cfg(feature = "blob")]
-pub(crate) fn blob_name(table: &str, partition_key: &str, row_key: &str) -> Result<String> {
-    list_blob_path(table, partition_key, row_key).map(|name| name.to_string())
+pub(crate) fn blob_name(at: RowAt<'_>, case: TableCase) -> Result<String> {
+    list_blob_path(at, case).map(|name| name.to_string())
 }
 
 #[cfg(not(feature = "blob"))]
-pub(crate) fn blob_name(_: &str, _: &str, _: &str) -> Result<String> {
+pub(crate) fn blob_name(_: RowAt<'_>, _: TableCase) -> Result<String> {
     Err(without_blobs())
 }
 
 #[cfg(feature = "blob")]
 async fn find_blob(store: &Store, address: &ListAddress) -> Result<FoundList> {
     let blobs = store.blobs.as_ref().ok_or_else(without_blobs)?;
-    let name = list_blob_path(&address.table, &address.partition_key, &address.row_key)?;
-    let blob = blobs.read(&name).await?;
-    let list = blob.map(|blob| BlobList::parse(blob, address)).transpose()?;
-    Ok(FoundList::Blob(list))
+    let (at, case) = (address.at(), store.table_case());
+    if let Some(blob) = blobs.read(&list_blob_path(at, case)?).await? {
+        return BlobList::parse(blob, at, case).map(|list| FoundList::Blob(Some(list)));
+    }
+    if case == TableCase::Insensitive || is_lower_case(at.table) {
+        return Ok(FoundList::Blob(None));
+    }
+    // Earlier versions named the blob by the table in lower case. If there is a table of that name, the
+    // blob is that table's.
+    let table = &*at.table.to_ascii_lowercase();
+    let old = RowAt { table, ..at };
+    let Some(blob) = blobs.read(&list_blob_path(old, case)?).await? else {
+        return Ok(FoundList::Blob(None));
+    };
+    match store.row(old).await {
+        Err(error) if error.is_table_missing() => {
+            let list = BlobList::parse(blob, old, case)?;
+            Ok(FoundList::Blob(Some(BlobList { version: None, ..list })))
+        }
+        row => row.map(|_| FoundList::Blob(None)),
+    }
 }
 
 #[cfg(not(feature = "blob"))]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 #[cfg(feature = "blob")]
 use crate::blob::Blobs;
 use crate::{
-    address::RowAt,
+    address::{RowAt, TableCase},
     backend::{Backend, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
     batch::{Batch, Operation, Written},
     entity::Schema,
@@ -16,7 +16,10 @@ use crate::{
     row::Row,
 };
 
-use super::sealing::{RowSealer, open::Reading, plan::Placed};
+use super::{
+    known_tables::KnownTables,
+    sealing::{RowSealer, open::Reading, plan::Placed},
+};
 
 /// A backend, with what rows are sealed and opened with. Clones share everything.
 #[derive(Debug, Clone)]
@@ -25,6 +28,8 @@ pub(crate) struct Store {
     pub(crate) sealing: Arc<RowSealer>,
     /// The source of ids and of random waits.
     pub(crate) random: Arc<RandomSource>,
+    /// The tables that this client has opened or written.
+    pub(crate) known_tables: Arc<KnownTables>,
     #[cfg(feature = "blob")]
     pub(crate) blobs: Option<Blobs>,
 }
@@ -42,6 +47,11 @@ impl Store {
     /// Returns what the backend can do.
     pub(crate) fn capabilities(&self) -> Capabilities {
         self.backend.capabilities()
+    }
+
+    /// Returns whether names that differ in case alone name one table of the store.
+    pub(crate) fn table_case(&self) -> TableCase {
+        self.capabilities().table_case
     }
 
     /// Creates a table.

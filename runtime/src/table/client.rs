@@ -70,6 +70,7 @@ impl Client {
             backend,
             sealing: Arc::default(),
             random: Arc::default(),
+            known_tables: Arc::default(),
             #[cfg(feature = "blob")]
             blobs: None,
         };

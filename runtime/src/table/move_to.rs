@@ -2,7 +2,6 @@
 
 use super::typed::Table;
 use crate::{
-    address::is_same_table,
     entity::{BackgroundWork, Stored, TableEntity},
     error::{Error, ErrorKind, Result},
     outbox::{
@@ -73,7 +72,8 @@ impl<E: TableEntity> Table<E> {
         let place = |error: Error| error.in_table(&self.name);
         let id = self.client.outbox().store.random.id();
         let (effect, journey) = mark_moving(stored, &target.name, &id).map_err(place)?;
-        let is_same_table = is_same_table(&self.name, &target.name);
+        let case = self.client.store().table_case();
+        let is_same_table = case.is_same_table(&self.name, &target.name);
         if is_same_table && journey.to_partition == stored.partition_key() {
             if journey.to_row == stored.row_key() {
                 let message = "the entity is where it is to go already";

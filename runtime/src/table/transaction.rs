@@ -12,7 +12,6 @@ use crate::outbox::{
     outbox_plan::ExtraRows,
 };
 use crate::{
-    address::is_same_table,
     batch::{Operation, Written},
     entity::{BackgroundWork, Message, Patch, Point, Stored, TableEntity},
     error::{Error, ErrorKind, Result, ServiceCode},
@@ -287,6 +286,7 @@ impl Transaction {
     /// Takes the table of the first entity, unless the caller named one. A dynamic entity names
     /// none.
     fn same_table(&mut self, declared: &str) -> Result<()> {
+        let case = self.client.store().table_case();
         match &self.table {
             None if declared.is_empty() => {
                 let message = "a dynamic entity does not say its table; name it with `client.dynamic(..).transaction()`";
@@ -294,7 +294,7 @@ impl Transaction {
             }
             Some(_) if declared.is_empty() => {}
             None => self.table = Some(declared.to_owned()),
-            Some(table) if !self.named && !is_same_table(table, declared) => {
+            Some(table) if !self.named && !case.is_same_table(table, declared) => {
                 let message = format!(
                     "an entity group transaction stays in one table, and it began in `{table}`; name the table with `Table::transaction()`"
                 );

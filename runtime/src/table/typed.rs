@@ -46,8 +46,9 @@ impl Client {
 
     /// Returns the table of an entity under another name than it declares.
     pub fn table_named<E: TableEntity>(&self, name: impl Into<String>) -> Table<E> {
-        self.outbox.add_type(E::SCHEMA);
-        Table::new(self.clone(), name.into())
+        let name = name.into();
+        self.outbox.add_type(E::SCHEMA, &name);
+        Table::new(self.clone(), name)
     }
 }
 

@@ -7,7 +7,7 @@ use futures_util::future::try_join_all;
 
 use super::{partition::OutboxRow, primary_state::DerivedRows, state::Worker};
 use crate::{
-    address::RowAt,
+    address::{RowAt, TableCase},
     entity::Schema,
     error::{Error, ErrorKind, Result},
     outbox::{
@@ -16,11 +16,11 @@ use crate::{
         occupied_key::{OccupiedKey, OccupiedKeyAction},
     },
     plan::outbox::{
-        CopyAddress, CopyStep, ListMembership, StoredDirtyRow, equal_except_version,
-        is_derived_from_version, owner_of_copy, plan_step, previous_owner, reserving_claim,
+        CopyAddress, CopyOwner, CopyStep, ListMembership, StoredDirtyRow, equal_except_version,
+        is_derived_from_version, plan_step, previous_owner, reserving_claim,
     },
     row::Row,
-    store::derive::is_claim_pending,
+    store::derive::{ClaimState, claim_state, find_copy_owner},
 };
 
 /// How a pass over a dirty row ended.
@@ -57,6 +57,16 @@ pub(super) enum CopyOutcome {
     /// It was left as it is: a claim reserves it, or it goes to another primary.
     Claimed,
     UnknownType,
+}
+
+/// A remote row as it was read, with whose copy it is; `None` if it does not exist.
+#[derive(Debug)]
+struct FoundCopy(Option<(Row, CopyOwner)>);
+
+impl FoundCopy {
+    fn as_owned(&self) -> Option<(&Row, CopyOwner)> {
+        self.0.as_ref().map(|(row, owner)| (row, *owner))
+    }
 }
 
 /// A pass whose copies are done, and whose remote lists are still to be written.
@@ -117,6 +127,7 @@ impl Worker {
         let copies = async {
             let copies = dirty.addresses.iter().map(|address| self.read_known_copy(table, address));
             let copies = try_join_all(copies).await?;
+            let copies = self.find_owners(table, &dirty, copies).await?;
             let are_claimed = self.find_claimed(table, &dirty, &copies).await?;
             Ok((copies, are_claimed))
         };
@@ -137,7 +148,7 @@ impl Worker {
             }
             let step = match is_claimed {
                 true => Some(CopyStep::Claimed),
-                false => self.plan_copy(table, &dirty, address, copy.as_ref(), &derived)?,
+                false => self.plan_copy(table, &dirty, address, copy.as_owned(), &derived)?,
             };
             steps.push((address, step));
         }
@@ -178,7 +189,7 @@ impl Worker {
         table: &str,
         dirty: &StoredDirtyRow,
         address: &CopyAddress,
-        found: Option<&Row>,
+        found: Option<(&Row, CopyOwner)>,
         derived: &DerivedRows<'_>,
     ) -> Result<Option<CopyStep>> {
         let Some((schema, kinds)) = self.outbox().known_copy(table, address) else {
@@ -189,12 +200,13 @@ impl Worker {
         let wanted = derived.wanted_copy(schema, address, table);
         let kinds = wanted.as_ref().map_or(kinds, |(kinds, _)| *kinds);
         let wanted = wanted.as_ref().map(|(_, copy)| copy).zip(version.as_ref());
+        let case = self.store().table_case();
         let needs_version = self.outbox().guards.holds(Guard::CurrentByVersion);
         let step = plan_step(kinds, owner, found, wanted, |found, copy, version| {
             // Equal contents may stem from an older version, whose writer may still overwrite them.
             // An equal version alone is not enough: another program may have changed the copy.
             let is_current = !needs_version || is_derived_from_version(found, version)?;
-            Ok(is_current && equal_except_version(found, copy)?)
+            Ok(is_current && equal_except_version(found, copy, case)?)
         })?;
         Ok(Some(match step {
             // A unique key that moves on with its entity belongs to the move's target before the
@@ -204,37 +216,62 @@ impl Worker {
         }))
     }
 
+    /// Returns each copy with whose it is.
+    async fn find_owners(
+        &self,
+        table: &str,
+        dirty: &StoredDirtyRow,
+        copies: Vec<Option<Row>>,
+    ) -> Result<Vec<FoundCopy>> {
+        let primary = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
+        let mut found = Vec::with_capacity(copies.len());
+        for (address, copy) in dirty.addresses.iter().zip(copies) {
+            let known = self.outbox().known_copy(table, address);
+            found.push(match (copy, known) {
+                (Some(row), Some((_, kinds))) => {
+                    let owner = find_copy_owner(self.store(), &row, kinds, primary).await?;
+                    FoundCopy(Some((row, owner)))
+                }
+                _ => FoundCopy(None),
+            });
+        }
+        Ok(found)
+    }
+
     /// Returns for each copy whether a claim reserves it, so that only whoever settles the claim
     /// may write it.
     async fn find_claimed(
         &self,
         table: &str,
         dirty: &StoredDirtyRow,
-        copies: &[Option<Row>],
+        copies: &[FoundCopy],
     ) -> Result<Vec<bool>> {
         let primary = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
         let leaves_claimed = self.outbox().guards.holds(Guard::ClaimLeft);
         let mut are_claimed = Vec::with_capacity(copies.len());
-        for (address, copy) in dirty.addresses.iter().zip(copies) {
-            let known = self.outbox().known_copy(table, address);
-            let claim = copy.as_ref().map(reserving_claim).transpose()?.flatten();
-            let (Some(copy), Some(id), Some((_, kinds))) = (copy, claim, known) else {
+        for copy in copies {
+            let copy = copy.as_owned();
+            let claim = copy.map(|(copy, _)| reserving_claim(copy)).transpose()?.flatten();
+            let (Some((copy, owner)), Some(id)) = (copy, claim) else {
                 are_claimed.push(false);
                 continue;
             };
-            let owner = owner_of_copy(copy, kinds, table)?;
-            let is_own = owner.is_some_and(|owner| owner.at().is_same_row(primary));
+            let is_own = owner == CopyOwner::Ours;
             let previous = previous_owner(copy)?;
             // The reservation of a claim that is gone is written as any copy. That of a dead claim is
             // too, unless it was taken over: then it may have to go back to its previous owner.
             let is_reserved = is_own
                 && leaves_claimed
-                && match is_claim_pending(self.store(), primary, id).await? {
-                    Some(is_alive) => is_alive || previous.is_some(),
-                    None => false,
+                && match claim_state(self.store(), primary, id).await? {
+                    ClaimState::Alive | ClaimState::TableMissing => true,
+                    ClaimState::Dead => previous.is_some(),
+                    ClaimState::Gone => false,
                 };
-            let is_taken_over =
-                !is_own && previous.is_some_and(|previous| previous.at().is_same_row(primary));
+            // The old form of the table's name counts too: to leave the row is always safe.
+            let is_taken_over = !is_own
+                && previous.is_some_and(|previous| {
+                    previous.at().is_same_row(primary, TableCase::Insensitive)
+                });
             are_claimed.push(is_reserved || is_taken_over);
         }
         Ok(are_claimed)
@@ -257,7 +294,7 @@ impl Worker {
                 return Ok(CopyOutcome::Written);
             }
             Some(CopyStep::Keep | CopyStep::NotOurs) => return Ok(CopyOutcome::Unchanged),
-            Some(CopyStep::Claimed) => return Ok(CopyOutcome::Claimed),
+            Some(CopyStep::Claimed | CopyStep::Unclear) => return Ok(CopyOutcome::Claimed),
             Some(CopyStep::Occupied) => {
                 return Err(self.resolve_occupied(deadline, primary, address).await?);
             }
@@ -289,6 +326,10 @@ impl Worker {
         let key = OccupiedKey { outbox, table, primary, released: &[], address, kinds };
         Ok(match key.decide(&found).await? {
             OccupiedKeyAction::Violation(error) => error,
+            // The row stays, and the dirty row with it: it is counted as work of an unknown type.
+            OccupiedKeyAction::Unknown(error) => {
+                Error::new(ErrorKind::UnrecognizedEntity, error.to_string()).at_row(address.at())
+            }
             OccupiedKeyAction::Remove(operation) => {
                 deadline.write(self.store(), &address.table, kinds, operation).await?;
                 changed()

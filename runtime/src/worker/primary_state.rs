@@ -2,7 +2,7 @@
 
 use super::state::Worker;
 use crate::{
-    address::RowAt,
+    address::{RowAt, TableCase},
     entity::{CopyFamily, EntityRows, Schema},
     error::Result,
     plan::{
@@ -16,6 +16,8 @@ use crate::{
 /// The rows that one primary derives, by entity type.
 pub(super) struct DerivedRows<'p> {
     pub(super) primary: Option<&'p Row>,
+    /// The store's rule by which names are names of one table.
+    table_case: TableCase,
     /// `None` for a type that the primary is not of, and if there is no primary.
     by_type: Vec<(&'static Schema, Option<EntityRows>)>,
 }
@@ -43,7 +45,7 @@ impl Worker {
             };
             by_type.push((schema, rows));
         }
-        Ok(DerivedRows { primary, by_type })
+        Ok(DerivedRows { primary, table_case: self.store().table_case(), by_type })
     }
 }
 
@@ -67,7 +69,7 @@ impl DerivedRows<'_> {
         table: &str,
     ) -> Option<(CopyFamily, Row)> {
         let mut copies = self.of_type(schema)?.remote_copies.iter();
-        let copy = copies.find(|copy| address.is_for_copy(table, copy))?;
+        let copy = copies.find(|copy| address.is_for_copy(table, copy, self.table_case))?;
         let primary = schema.primary_of_copy(copy.family)?;
         Some((CopyFamily { copy: copy.family, primary, schema }, copy.row.clone()))
     }
@@ -81,9 +83,9 @@ impl DerivedRows<'_> {
         address: &CopyAddress,
     ) -> ListMembership {
         let mut lists = self.of_type(schema).into_iter().flat_map(|rows| &rows.remote_lists);
-        let is_wanted = lists.any(|list| address.is_for_list(table, list));
+        let is_wanted = lists.any(|list| address.is_for_list(table, list, self.table_case));
         let owner = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
-        let entry = list_entry(owner, schema, address);
+        let entry = list_entry(owner, schema, address, self.table_case);
         ListMembership { entry, address: address.clone(), is_wanted }
     }
 }

@@ -171,7 +171,7 @@ impl Worker {
     /// Makes a type known to a worker whose client opens none of the type's tables.
     #[must_use]
     pub fn with<E: TableEntity>(self) -> Self {
-        self.outbox().add_type(E::SCHEMA);
+        self.outbox().add_type(E::SCHEMA, E::SCHEMA.table);
         self
     }
 

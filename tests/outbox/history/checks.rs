@@ -50,7 +50,7 @@ async fn damage(client: Client, mut random: Random, damaged: Damaged) {
         if kind == "ByTeam" {
             row.set("SrcP", department);
             row.set("SrcR", format!("empid_{id:03}"));
-            row.set("SrcT", "staff");
+            row.set("SrcT", "Staff");
             row.set("Email", format!("wrong{}", random.below(3)));
             row.remove("Visits");
             row.remove("Team");

@@ -2,6 +2,7 @@
 
 mod lost;
 mod reading;
+mod table_case;
 mod verbs;
 mod worker;
 

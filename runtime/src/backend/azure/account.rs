@@ -15,6 +15,7 @@ use super::{
     transport::{Exchange, HttpAnswer, SharedExchange, Transport},
 };
 use crate::{
+    backend::TableCase,
     error::{Error, ErrorKind, Result},
     limits,
 };
@@ -31,6 +32,7 @@ pub(super) struct Account {
     pub(super) credential: Credential,
     pub(super) timeout: Duration,
     pub(super) cosmos: bool,
+    pub(super) table_case: TableCase,
     #[cfg(feature = "azure-queue")]
     pub(super) options: AzureOptions,
 }
@@ -49,6 +51,11 @@ impl Account {
         })?;
         let name = account_name(&options, &endpoint)?;
         let cosmos = options.cosmos.unwrap_or(endpoint.cosmos);
+        // Both keep tables whose names differ in case alone apart.
+        let table_case = options.table_case.unwrap_or(match cosmos || endpoint.emulator {
+            true => TableCase::Sensitive,
+            false => TableCase::Insensitive,
+        });
         let tables = if cosmos { Service::Cosmos } else { Service::Tables };
         let service = service.unwrap_or(tables);
         let transport = Arc::new(Transport::new(&endpoint, name.clone(), service, &options)?);
@@ -67,6 +74,7 @@ impl Account {
             credential: options.credential.clone(),
             timeout: options.timeout,
             cosmos,
+            table_case,
             #[cfg(feature = "azure-queue")]
             options,
         })

@@ -55,11 +55,11 @@ impl fmt::Debug for Azure {
 #[deny(clippy::missing_trait_methods)]
 impl Backend for Azure {
     fn capabilities(&self) -> Capabilities {
-        if self.0.cosmos {
-            Capabilities::new("cosmos", true).unordered()
-        } else {
-            Capabilities::new("azure", true)
-        }
+        let azure = match self.0.cosmos {
+            true => Capabilities::new("cosmos", true).unordered(),
+            false => Capabilities::new("azure", true),
+        };
+        azure.with_table_case(self.0.table_case)
     }
 
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {

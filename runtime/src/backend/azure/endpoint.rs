@@ -20,6 +20,9 @@ pub(super) struct Endpoint {
     pub(super) loopback: bool,
     /// Whether the host belongs to Cosmos DB's Table API.
     pub(super) cosmos: bool,
+    /// Whether the address is that of an emulator: only emulators have the account in the path, or a
+    /// name under `localhost`.
+    pub(super) emulator: bool,
 }
 
 impl Endpoint {
@@ -74,6 +77,7 @@ impl Endpoint {
             account: Some(EMULATOR_ACCOUNT.to_owned()),
             loopback: true,
             cosmos: false,
+            emulator: true,
         }
     }
 
@@ -120,6 +124,7 @@ impl Endpoint {
             account,
             loopback: matches!(host, "localhost" | "[::1]") || host.starts_with("127."),
             cosmos: is_cosmos(host),
+            emulator: path_style || host.ends_with(".localhost"),
         })
     }
 }
@@ -145,7 +150,8 @@ mod tests {
         assert_eq!(sas.account.as_deref(), Some("me"));
         let local = Endpoint::parse("http://127.0.0.1:1234/devstoreaccount1/").unwrap();
         assert_eq!(local.url, "http://127.0.0.1:1234/devstoreaccount1");
-        assert!(local.loopback && !local.cosmos);
+        assert!(local.loopback && !local.cosmos && local.emulator && !sas.emulator);
+        assert!(Endpoint::parse("http://me.table.localhost:10002/").unwrap().emulator);
         assert!(Endpoint::parse("https://a.table.cosmos.azure.com:443/").unwrap().cosmos);
         assert_eq!(
             Endpoint::for_account("https", "a", "core.chinacloudapi.cn").unwrap().url,

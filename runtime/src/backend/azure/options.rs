@@ -10,7 +10,10 @@ use super::{
     credential::Credential,
     endpoint::{Endpoint, PUBLIC_CLOUD_SUFFIX},
 };
-use crate::error::{Error, ErrorKind, Result};
+use crate::{
+    backend::TableCase,
+    error::{Error, ErrorKind, Result},
+};
 
 /// Options to reach an account of Azure Table storage, Cosmos DB's Table API or the emulator.
 ///
@@ -34,6 +37,7 @@ pub struct AzureOptions {
     pub(super) timeout: Duration,
     pub(super) connect_timeout: Duration,
     pub(super) cosmos: Option<bool>,
+    pub(super) table_case: Option<TableCase>,
     pub(super) http_client: Option<Arc<dyn HttpClient>>,
 }
 
@@ -47,6 +51,7 @@ impl AzureOptions {
             timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(10),
             cosmos: None,
+            table_case: None,
             http_client: None,
         }
     }
@@ -200,6 +205,16 @@ impl AzureOptions {
     #[must_use]
     pub fn cosmos(mut self, cosmos: bool) -> Self {
         self.cosmos = Some(cosmos);
+        self
+    }
+
+    /// Sets whether names that differ in case alone name one table, if the address of the endpoint does
+    /// not tell. By default they name two on Cosmos DB and on emulators, whose addresses have the
+    /// account in the path, and one elsewhere. Name an emulator that is reached under a domain of its
+    /// own: two entities could hold one unique value otherwise.
+    #[must_use]
+    pub fn table_case(mut self, case: TableCase) -> Self {
+        self.table_case = Some(case);
         self
     }
 

@@ -12,7 +12,8 @@ use tokio::task::{coop::consume_budget, yield_now};
 
 use crate::{
     backend::{
-        Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest, row_rules,
+        Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableCase, TableNames, TableRequest,
+        row_rules,
         scan_range::{EXAMINED_ROWS, ScanRange, checked_page_rows},
     },
     batch::{Batch, Written},
@@ -48,12 +49,13 @@ use crate::{
 pub struct Memory {
     clock: Arc<dyn Clock>,
     deleting_takes: Duration,
+    table_case: TableCase,
     state: RwLock<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// The tables, by name in lower case.
+    /// The tables, by the text that all names of a table share.
     tables: BTreeMap<String, Table>,
     /// Names of deleted tables that stay taken, with the end of that time.
     names_being_deleted: BTreeMap<String, Ticks>,
@@ -87,7 +89,8 @@ impl Memory {
 
     /// Makes an empty store that takes its Timestamps from `clock`.
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, deleting_takes: Duration::ZERO, state: RwLock::default() }
+        let table_case = TableCase::Insensitive;
+        Self { clock, deleting_takes: Duration::ZERO, table_case, state: RwLock::default() }
     }
 
     /// Sets how long the name of a deleted table stays taken: creating the table again fails with
@@ -95,6 +98,12 @@ impl Memory {
     #[must_use]
     pub fn deleting_takes(self, time: Duration) -> Self {
         Self { deleting_takes: time, ..self }
+    }
+
+    /// Makes `Staff` and `staff` two tables, as they are on the storage emulator and on Cosmos DB.
+    #[must_use]
+    pub fn case_sensitive_tables(self) -> Self {
+        Self { table_case: TableCase::Sensitive, ..self }
     }
 
     // A poisoned lock is used on: a write changes the maps only after everything that can fail.
@@ -110,7 +119,8 @@ impl Memory {
         let Read { table, partition_key, row_key, select } = request;
         row_rules::check_keys(table, partition_key, row_key)?;
         let state = self.state();
-        let row = state.table(table)?.rows.get(&encode_sort_key(partition_key, row_key));
+        let row =
+            state.table(table, self.table_case)?.rows.get(&encode_sort_key(partition_key, row_key));
         row.map(|row| row_rules::select_properties(row, select)).transpose()
     }
 
@@ -118,7 +128,7 @@ impl Memory {
         let most = checked_page_rows(&scan)?;
         let range = ScanRange::for_scan(scan.filter, scan.from);
         let state = self.state();
-        let table = state.table(scan.table)?;
+        let table = state.table(scan.table, self.table_case)?;
         let now = self.clock.now().max(state.last);
         let mut page = Rows { date: Some(now), ..Rows::default() };
         for (examined, row) in table.rows_in(&range).enumerate() {
@@ -140,8 +150,9 @@ impl Memory {
         row_rules::check_not_empty(batch)?;
         let mut state = self.state_mut();
         let now = row_rules::next_write_time(&*self.clock, state.last);
-        let table =
-            state.table_mut(batch.table()).map_err(|e| row_rules::operation_error(e, batch, 0))?;
+        let table = state
+            .table_mut(batch.table(), self.table_case)
+            .map_err(|e| row_rules::operation_error(e, batch, 0))?;
         let mut outcomes = Vec::with_capacity(batch.len());
         for (index, operation) in batch.operations().iter().enumerate() {
             let sort_key = operation.row().sort_key();
@@ -166,7 +177,7 @@ impl Memory {
     pub(super) fn create_table(&self, name: &str) -> Result<TableNames> {
         limits::check_table_name(name)?;
         let mut state = self.state_mut();
-        let key = name.to_ascii_lowercase();
+        let key = self.table_case.key_of(name);
         let refuse = |code, why| Err(Error::service(code, why).in_table(name));
         if state.tables.contains_key(&key) {
             return refuse(ServiceCode::TableAlreadyExists, "the table exists already");
@@ -182,7 +193,7 @@ impl Memory {
     }
 
     fn delete_table(&self, name: &str) -> Result<TableNames> {
-        let key = name.to_ascii_lowercase();
+        let key = self.table_case.key_of(name);
         let mut state = self.state_mut();
         let Some(dropped) = state.tables.remove(&key) else {
             let why = "there is no table of this name";
@@ -199,7 +210,7 @@ impl Memory {
 
     fn list_tables(&self, from: Option<&str>) -> TableNames {
         let state = self.state();
-        let first = from.unwrap_or_default().to_ascii_lowercase();
+        let first = self.table_case.key_of(from.unwrap_or_default());
         let mut names = TableNames::default();
         for (key, table) in state.tables.range(first..) {
             if names.names.len() == usize::try_from(limits::PAGE_ROWS).unwrap_or(1) {
@@ -213,13 +224,13 @@ impl Memory {
 }
 
 impl State {
-    fn table(&self, name: &str) -> Result<&Table> {
-        let table = self.tables.get(&name.to_ascii_lowercase());
+    fn table(&self, name: &str, case: TableCase) -> Result<&Table> {
+        let table = self.tables.get(&case.key_of(name));
         table.ok_or_else(|| row_rules::table_missing_error(name))
     }
 
-    fn table_mut(&mut self, name: &str) -> Result<&mut Table> {
-        let table = self.tables.get_mut(&name.to_ascii_lowercase());
+    fn table_mut(&mut self, name: &str, case: TableCase) -> Result<&mut Table> {
+        let table = self.tables.get_mut(&case.key_of(name));
         table.ok_or_else(|| row_rules::table_missing_error(name))
     }
 }
@@ -239,7 +250,7 @@ impl Table {
 #[deny(clippy::missing_trait_methods)]
 impl Backend for Memory {
     fn capabilities(&self) -> Capabilities {
-        Capabilities::new("memory", false).exclusive()
+        Capabilities::new("memory", false).exclusive().with_table_case(self.table_case)
     }
 
     fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {

@@ -220,7 +220,8 @@ impl LocalReading {
             let copies = rows.into_iter().flat_map(|rows| rows.local_copies);
             reading.wanted = copies.into_iter().find(|copy| copy.row.row_key() == at.row_key);
             let wanted = reading.wanted.as_ref().map(|copy| &copy.row);
-            reading.kind = mismatch(wanted, reading.found.as_ref(), Ownership::Local)?;
+            let case = table.client.store().table_case();
+            reading.kind = mismatch(wanted, reading.found.as_ref(), Ownership::Local, case)?;
         }
         Ok(reading)
     }

@@ -13,7 +13,7 @@ use super::{
     scan::{ProgressMeter, TablePager, Unmatched},
 };
 use crate::{
-    address::RowAt,
+    address::{RowAt, TableCase},
     entity::{CopyFamily, EntityRows, TableEntity},
     error::Result,
     key::Family,
@@ -23,12 +23,15 @@ use crate::{
         derive::Derived,
         moves::move_id,
         outbox::{
-            CopyAddress, claim_row_key, copy_with_owner, dirty_row_key, is_copy_of, list_entry,
-            owner_of_copy, reserving_claim,
+            CopyAddress, CopyOwner, copy_with_owner, dirty_row_key, list_entry, owner_of_copy,
+            reserving_claim,
         },
     },
     row::{ETag, Row},
-    store::lists::find_list,
+    store::{
+        derive::{ClaimState, claim_state, find_copy_owner},
+        lists::find_list,
+    },
     table::Table,
 };
 
@@ -237,10 +240,19 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
     }
     let rows = derived.into_known_rows(E::SCHEMA)?;
     let kind = match kinds {
-        Some(kinds) => copy_mismatch(&suspect.address, kinds, owner, copy.as_ref(), rows)?,
+        Some(kinds) => {
+            let copy = match copy.as_ref() {
+                Some(copy) => Some((copy, copy_ownership(table, kinds, copy, owner).await?)),
+                None => None,
+            };
+            let case = table.client.store().table_case();
+            copy_mismatch(&suspect.address, kinds, owner, copy, rows, case)?
+        }
         None => {
+            let case = table.client.store().table_case();
             let is_wanted = rows.is_some_and(|rows| {
-                rows.remote_lists.iter().any(|list| suspect.address.is_for_list(&table.name, list))
+                let mut lists = rows.remote_lists.iter();
+                lists.any(|list| suspect.address.is_for_list(&table.name, list, case))
             });
             entry_mismatch(is_wanted, times)
         }
@@ -264,17 +276,28 @@ fn copy_mismatch(
     address: &CopyAddress,
     kinds: CopyFamily,
     owner: RowAt<'_>,
-    found: Option<&Row>,
+    found: Option<(&Row, Ownership)>,
     rows: Option<EntityRows>,
+    case: TableCase,
 ) -> Result<Option<FindingKind>> {
-    let ownership = match found.map(|found| is_copy_of(found, kinds, owner)).transpose()? {
-        Some(false) => Ownership::OfAnother,
-        Some(true) | None => Ownership::OfPrimary,
-    };
+    let ownership = found.map_or(Ownership::OfPrimary, |(_, ownership)| ownership);
     let mut copies = rows.into_iter().flat_map(|rows| rows.remote_copies);
-    let wanted = copies.find(|copy| address.is_for_copy(owner.table, copy));
+    let wanted = copies.find(|copy| address.is_for_copy(owner.table, copy, case));
     let wanted = wanted.map(|copy| copy_with_owner(&copy.row, kinds, owner, None)).transpose()?;
-    mismatch(wanted.as_ref(), found, ownership)
+    mismatch(wanted.as_ref(), found.map(|(found, _)| found), ownership, case)
+}
+
+/// Returns whose copy a row is that was found.
+async fn copy_ownership<E: TableEntity>(
+    table: &Table<E>,
+    kinds: CopyFamily,
+    copy: &Row,
+    owner: RowAt<'_>,
+) -> Result<Ownership> {
+    Ok(match find_copy_owner(table.client.store(), copy, kinds, owner).await? {
+        CopyOwner::Ours => Ownership::OfPrimary,
+        CopyOwner::OursInOldForm | CopyOwner::Another => Ownership::OfAnother,
+    })
 }
 
 /// Returns how often a remote list holds the entry of a primary.
@@ -289,7 +312,7 @@ async fn times_in_list<E: TableEntity>(
         list => list?,
     };
     let owner = RowAt { table: &table.name, partition_key, row_key };
-    let entry = list_entry(owner, E::SCHEMA, address);
+    let entry = list_entry(owner, E::SCHEMA, address, table.client.store().table_case());
     Ok(list.ids().iter().filter(|id| **id == entry).count())
 }
 
@@ -303,7 +326,6 @@ async fn is_claimed<E: TableEntity>(
     let (Some(copy), Some(kinds)) = (copy, kinds) else { return Ok(false) };
     let Some(claim) = reserving_claim(copy)? else { return Ok(false) };
     let Some(owner) = owner_of_copy(copy, kinds, &table.name)? else { return Ok(false) };
-    let claim = claim_row_key(claim);
-    let claim = table.client.store().row_or_no_table(owner.at().with_row_key(&claim)).await?;
-    Ok(claim.is_some())
+    // A claim that cannot be looked up, since its table is missing, may exist.
+    Ok(claim_state(table.client.store(), owner.at(), claim).await? != ClaimState::Gone)
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    address::{RowAt, is_same_table},
+    address::{RowAt, TableCase},
     entity::{CopyFamily, CopyRow, RowKind, RowVersion, Schema, TableEntity, head_row_key},
     error::Result,
     key::Family,
@@ -18,8 +18,8 @@ use crate::{
     plan::{
         IdForm, Tokens,
         outbox::{
-            CopyAddress, ListMembership, copy_with_owner, is_version_property, list_entry_keys,
-            may_be_from_table, owner_of_copy,
+            CopyAddress, ListMembership, TABLE, copy_with_owner, is_current_table,
+            is_version_property, list_entry_keys, may_be_from_table, owner_of_copy,
         },
         read_ids, read_row_keys,
     },
@@ -113,10 +113,11 @@ pub(crate) fn has_remote_families(schema: &'static Schema) -> bool {
 
 /// Returns the tables that hold rows of the entity, its own first.
 pub(crate) fn tables_of<E: TableEntity>(table: &Table<E>) -> Vec<String> {
+    let case = table.client.store().table_case();
     let mut all = vec![table.name.to_string()];
     for schema in E::SCHEMA.versions() {
         for name in remote_families(schema).filter_map(|family| family.table) {
-            if !all.iter().any(|known| is_same_table(known, name)) {
+            if !all.iter().any(|known| case.is_same_table(known, name)) {
                 all.push(name.to_owned());
             }
         }
@@ -141,7 +142,7 @@ impl<E> Copy for FactReader<'_, E> {}
 impl<'t, E: TableEntity> FactReader<'t, E> {
     /// Creates a reader whose hashes differ from those of every other reader.
     pub(crate) fn new(table: &'t Table<E>) -> Self {
-        Self { table, hashing: Hashing::new() }
+        Self { table, hashing: Hashing::new(table.client.store().table_case()) }
     }
 
     /// Calls `each` for every fact in a row of `at_table`. A primary of an older version should have
@@ -197,9 +198,10 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
 
     /// Returns whether rows of a row family are kept in a table, and compared by a check.
     fn is_kept_in(&self, family: &Family, at_table: &str) -> bool {
+        let case = self.hashing.table_case;
         match family.table {
-            Some(table) if family.is_remote => is_same_table(table, at_table),
-            _ => is_same_table(&self.table.name, at_table) && !family.in_blob,
+            Some(table) if family.is_remote => case.is_same_table(table, at_table),
+            _ => case.is_same_table(&self.table.name, at_table) && !family.in_blob,
         }
     }
 
@@ -225,12 +227,13 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         for CopyRow { family, row } in &rows.remote_copies {
             let Some(kinds) = copy_family::<E>(family) else { continue };
             let row = copy_with_owner(row, kinds, owner, None)?;
-            let hash = self.hashing.hash_remote_copy(&self.table.name, family, &row)?;
+            let hash =
+                self.hashing.hash_remote_copy(&self.table.name, &self.table.name, family, &row)?;
             each(&Fact::from_primary(primary, family, KeysRef::OfRow(&row), hash));
         }
         for list in rows.remote_lists.iter().filter(|list| !list.family.in_blob) {
             let ListMembership { address, entry, .. } =
-                ListMembership::new(E::SCHEMA, owner, list, true);
+                ListMembership::new(E::SCHEMA, owner, list, true, self.hashing.table_case);
             let keys = KeysRef::Texts(&address.partition_key, &address.row_key);
             let hash = self.hashing.hash_remote_entry(&address, &entry, 0);
             each(&Fact::from_primary(primary, list.family, keys, hash));
@@ -247,7 +250,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         each: &mut impl FnMut(&Fact<'_>),
     ) -> Result<()> {
         let Some(kinds) = copy_family::<E>(family) else { return Ok(()) };
-        if !may_be_from_table(row, family, &self.table.name)? {
+        if !may_be_from_table(row, family, &self.table.name, self.hashing.table_case)? {
             return Ok(());
         }
         let owner = owner_of_copy(row, kinds, &self.table.name)?;
@@ -257,7 +260,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
             primary: owner.as_ref().map(|to| KeysRef::Texts(&to.partition_key, &to.row_key)),
             is_found: true,
             row,
-            hash: self.hashing.hash_remote_copy(at_table, family, row)?,
+            hash: self.hashing.hash_remote_copy(at_table, &self.table.name, family, row)?,
         });
         Ok(())
     }
@@ -298,7 +301,8 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         let address = CopyAddress::for_list_at(E::SCHEMA, &self.table.name, family, keys);
         let mut seen: HashMap<String, u64> = HashMap::new();
         for entry in read_ids(row, IdForm::KeyArrays)? {
-            let primary = list_entry_keys(&entry, &self.table.name, E::SCHEMA, family);
+            let (table, case) = (&self.table.name, self.hashing.table_case);
+            let primary = list_entry_keys(&entry, table, E::SCHEMA, family, case);
             let Some((partition_key, row_key)) = primary else { continue };
             let repeats = seen.entry(entry.clone()).or_default();
             each(&Fact {
@@ -350,11 +354,12 @@ const REPEATS: u32 = 32;
 #[derive(Debug, Clone, Copy)]
 struct Hashing {
     seed: u64,
+    table_case: TableCase,
 }
 
 impl Hashing {
-    fn new() -> Self {
-        Self { seed: RandomState::new().hash_one(0) }
+    fn new(table_case: TableCase) -> Self {
+        Self { seed: RandomState::new().hash_one(0), table_case }
     }
 
     /// Hashes a copy in its primary's partition.
@@ -363,13 +368,21 @@ impl Hashing {
         self.hash_copy(self.hash_bytes(row_key, 0), copy, |_| true)
     }
 
-    /// Hashes a remote copy, whichever version of its primary it was derived from.
-    fn hash_remote_copy(self, at_table: &str, family: &Family, copy: &Row) -> Result<u64> {
-        let table = family.table.unwrap_or(at_table).to_ascii_lowercase();
+    /// Hashes a remote copy of a primary of `owner_table`, whichever version of its primary it was
+    /// derived from. All names of the primary's table are one name, apart from the old form.
+    fn hash_remote_copy(
+        self,
+        at_table: &str,
+        owner_table: &str,
+        family: &Family,
+        copy: &Row,
+    ) -> Result<u64> {
+        let table = self.table_case.key_of(family.table.unwrap_or(at_table));
+        let is_current = is_current_table(copy, Some(owner_table), self.table_case)?;
         let (partition_key, row_key) = copy.key_bytes().unwrap_or_default();
         let keys = self.hash_bytes(row_key, self.hash_text(&table, REMOTE_COPY));
         self.hash_copy(self.hash_bytes(partition_key, keys), copy, |name| {
-            !is_version_property(name)
+            !is_version_property(name) && !(is_current && name == TABLE.as_bytes())
         })
     }
 
@@ -394,7 +407,7 @@ impl Hashing {
 
     /// Hashes an entry of a remote list.
     fn hash_remote_entry(self, list: &CopyAddress, entry: &str, repeats: u64) -> u64 {
-        let table = self.hash_text(&list.table.to_ascii_lowercase(), REMOTE_ENTRY);
+        let table = self.hash_text(&self.table_case.key_of(&list.table), REMOTE_ENTRY);
         self.hash_entry(
             self.hash_text(&list.row_key, self.hash_text(&list.partition_key, table)),
             entry,

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use crate::{
+    address::TableCase,
     error::Result,
     key::Family,
     plan::outbox::{CopyAddress, equal_except_version},
@@ -138,6 +139,7 @@ pub(crate) fn mismatch(
     wanted: Option<&Row>,
     found: Option<&Row>,
     ownership: Ownership,
+    case: TableCase,
 ) -> Result<Option<FindingKind>> {
     Ok(match (wanted, found) {
         (Some(_), None) => Some(FindingKind::Missing),
@@ -146,7 +148,7 @@ pub(crate) fn mismatch(
             let is_equal = match ownership {
                 Ownership::Local => wanted.has_same_content(found),
                 // The primary's ETag in a copy says when it was written, not what it holds.
-                _ => equal_except_version(found, wanted)?,
+                _ => equal_except_version(found, wanted, case)?,
             };
             (!is_equal).then_some(FindingKind::Stale)
         }

@@ -2,7 +2,7 @@
 //! write them.
 
 use crate::{
-    entity::{EntityRows, Schema, TableEntity},
+    entity::{EntityRows, TableEntity},
     error::Result,
     key::Family,
     maintain::{
@@ -25,7 +25,7 @@ pub(crate) async fn record_primaries<E: TableEntity>(
     let mut rows = Vec::new();
     for primary in primaries {
         let Some(derived) = derive::<E>(primary, &tokens)? else { continue };
-        if let Some(dirty) = dirty_row(E::SCHEMA, &table.name, primary, &derived, family) {
+        if let Some(dirty) = dirty_row(table, primary, &derived, family) {
             rows.push(DirtyRowWrite { operation: dirty.insert(true)?, addresses: 1 });
         }
     }
@@ -33,17 +33,17 @@ pub(crate) async fn record_primaries<E: TableEntity>(
 }
 
 /// Returns the dirty row that names what a primary should have in an index or list, if anything.
-fn dirty_row(
-    schema: &'static Schema,
-    table: &str,
+fn dirty_row<E: TableEntity>(
+    table: &Table<E>,
     primary: &Row,
     rows: &EntityRows,
     family: &'static Family,
 ) -> Option<DirtyRow> {
     if family.is_list() {
         let list = rows.remote_lists.iter().find(|list| list.family.index == family.index)?;
-        return Some(DirtyRow::for_list(schema, table, primary, list));
+        let case = table.client.store().table_case();
+        return Some(DirtyRow::for_list(E::SCHEMA, &table.name, primary, list, case));
     }
     let copy = rows.remote_copies.iter().find(|copy| copy.family.index == family.index)?;
-    DirtyRow::for_copy(schema, table, primary, copy)
+    DirtyRow::for_copy(E::SCHEMA, &table.name, primary, copy)
 }

@@ -12,7 +12,6 @@ use super::{
 #[cfg(feature = "legacy-encryption")]
 use crate::seal::legacy::LegacyKeys;
 use crate::{
-    address::is_same_table,
     backend::Scan,
     entity::{Partition, TableEntity},
     error::{Error, ErrorKind, Result},
@@ -170,10 +169,11 @@ impl<E: TableEntity> Reencrypt<E> {
 
     /// Returns the entity's own table and those of its remote copies.
     fn tables(&self) -> Vec<String> {
+        let case = self.table.client.store().table_case();
         let mut tables = vec![self.table.name.clone()];
         for family in E::SCHEMA.versions().flat_map(|schema| schema.families) {
             let table = family.table.unwrap_or(&self.table.name);
-            if !tables.iter().any(|known| is_same_table(known, table)) {
+            if !tables.iter().any(|known| case.is_same_table(known, table)) {
                 tables.push(table.to_owned());
             }
         }

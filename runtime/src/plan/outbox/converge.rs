@@ -1,6 +1,6 @@
 //! Decides what makes one remote row equal to what its primary says.
 
-use super::remote_copy::{copy_with_owner, is_copy_of};
+use super::remote_copy::{CopyOwner, copy_with_owner};
 use crate::{
     address::RowAt,
     batch::{Condition, Operation},
@@ -23,25 +23,28 @@ pub(crate) enum CopyStep {
     NotOurs,
     /// Wait: the row is claimed, and only who settles the claim writes it.
     Claimed,
+    /// Leave the row to whoever can tell whose it is, since it names its owner in the old form.
+    Unclear,
     /// Report that another primary's copy has the key.
     Occupied,
 }
 
-/// Returns the step for a remote row. `found` is the row as it was read before the primary;
-/// `wanted` is the copy that the primary should have and the primary's ETag.
+/// Returns the step for a remote row. `found` is the row as it was read before the primary, with
+/// whose copy it is; `wanted` is the copy that the primary should have and the primary's ETag.
 pub(crate) fn plan_step(
     kinds: CopyFamily,
     owner: RowAt<'_>,
-    found: Option<&Row>,
+    found: Option<(&Row, CopyOwner)>,
     wanted: Option<(&Row, &ETag)>,
     may_keep: impl Fn(&Row, &Row, &ETag) -> Result<bool>,
 ) -> Result<CopyStep> {
     Ok(match (wanted, found) {
+        (_, Some((_, CopyOwner::OursInOldForm))) => CopyStep::Unclear,
         (Some((copy, version)), None) => {
             let copy = copy_with_owner(copy, kinds, owner, Some(version))?;
             CopyStep::Write(Operation::insert(copy))
         }
-        (Some((copy, version)), Some(found)) if is_copy_of(found, kinds, owner)? => {
+        (Some((copy, version)), Some((found, CopyOwner::Ours))) => {
             let copy = copy_with_owner(copy, kinds, owner, Some(version))?;
             if may_keep(found, &copy, version)? {
                 return Ok(CopyStep::Keep);
@@ -49,7 +52,7 @@ pub(crate) fn plan_step(
             CopyStep::Write(Operation::replace(copy, Condition::for_etag(found.etag())))
         }
         (Some(_), Some(_)) => CopyStep::Occupied,
-        (None, Some(found)) if is_copy_of(found, kinds, owner)? => {
+        (None, Some((found, CopyOwner::Ours))) => {
             let guard = Condition::for_etag(found.etag());
             let delete = Operation::delete(found.partition_key(), found.row_key(), guard)?;
             CopyStep::Delete(delete)

@@ -3,7 +3,7 @@
 
 use super::hash::hash128;
 use crate::{
-    address::RowAt,
+    address::{RowAt, TableCase},
     entity::{CopyRow, RemoteList, Schema},
     key::Family,
     row::Row,
@@ -118,17 +118,22 @@ impl CopyAddress {
     }
 
     /// Returns whether this is the address of `copy`, whose primary is in `primary_table`.
-    pub(crate) fn is_for_copy(&self, primary_table: &str, copy: &CopyRow) -> bool {
+    pub(crate) fn is_for_copy(&self, primary_table: &str, copy: &CopyRow, case: TableCase) -> bool {
         let other = Self::for_copy(primary_table, copy);
-        self.index == other.index && self.at().is_same_row(other.at())
+        self.index == other.index && self.at().is_same_row(other.at(), case)
     }
 
     /// Returns whether this is the address of `list`, which contains a primary of `primary_table`.
-    pub(crate) fn is_for_list(&self, primary_table: &str, list: &RemoteList) -> bool {
+    pub(crate) fn is_for_list(
+        &self,
+        primary_table: &str,
+        list: &RemoteList,
+        case: TableCase,
+    ) -> bool {
         let table = list.family.table.unwrap_or(primary_table);
         self.split_list().is_some_and(|(_, name, in_blob)| {
             name == list.family.name && in_blob == list.family.in_blob
-        }) && self.at().is_same_row(RowAt::new(table, &list.partition_key, &list.row_key))
+        }) && self.at().is_same_row(RowAt::new(table, &list.partition_key, &list.row_key), case)
     }
 
     fn texts(&self) -> [&str; 4] {

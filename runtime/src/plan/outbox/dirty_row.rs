@@ -8,7 +8,7 @@ use super::{
     reserved_keys::{DIRTY, FORMAT, FORMAT_NAME, TYPE_NAME},
 };
 use crate::{
-    address::RowAt,
+    address::{RowAt, TableCase},
     batch::{self, Operation},
     edm::ValueRef,
     entity::{CopyFamily, CopyRow, EntityRows, RemoteList, Schema},
@@ -57,11 +57,15 @@ pub(crate) struct DirtyRow {
 /// Returns the dirty rows that effects in one table need. A primary whose remote copies and
 /// memberships stay as they are needs none.
 // Earlier work on a copy that stays is recorded in the primary's dirty row already.
-pub(crate) fn dirty_rows_of(effects: &[impl AsRef<Effect>], table: &str) -> Vec<DirtyRow> {
-    effects.iter().flat_map(|effect| dirty_rows_of_effect(effect.as_ref(), table)).collect()
+pub(crate) fn dirty_rows_of(
+    effects: &[impl AsRef<Effect>],
+    table: &str,
+    case: TableCase,
+) -> Vec<DirtyRow> {
+    effects.iter().flat_map(|effect| dirty_rows_of_effect(effect.as_ref(), table, case)).collect()
 }
 
-fn dirty_rows_of_effect(effect: &Effect, table: &str) -> Vec<DirtyRow> {
+fn dirty_rows_of_effect(effect: &Effect, table: &str, case: TableCase) -> Vec<DirtyRow> {
     let Some(schema) = effect.schema else { return Vec::new() };
     let (old, new) = (effect.old.as_ref(), effect.new.as_ref());
     // A changed RowKey makes two operations: the old primary loses its copies, the new one gains
@@ -76,7 +80,7 @@ fn dirty_rows_of_effect(effect: &Effect, table: &str) -> Vec<DirtyRow> {
             _ => (None, new),
         };
         let copy_changes = changed_copies(schema, table, remote_copies(old), remote_copies(new));
-        let memberships = changed_memberships(schema, owner, old, new);
+        let memberships = changed_memberships(schema, owner, old, new, case);
         (!copy_changes.is_empty() || !memberships.is_empty()).then(|| DirtyRow {
             partition_key: partition_key.to_owned(),
             primary: row_key.to_owned(),
@@ -152,6 +156,7 @@ impl DirtyRow {
         table: &str,
         primary: &Row,
         list: &RemoteList,
+        case: TableCase,
     ) -> Self {
         let (partition_key, row_key) = primary.keys();
         let owner = RowAt { table, partition_key, row_key };
@@ -159,7 +164,7 @@ impl DirtyRow {
             partition_key: partition_key.to_owned(),
             primary: row_key.to_owned(),
             copy_changes: Vec::new(),
-            memberships: vec![ListMembership::new(schema, owner, list, true)],
+            memberships: vec![ListMembership::new(schema, owner, list, true, case)],
         }
     }
 

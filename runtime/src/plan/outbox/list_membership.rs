@@ -5,7 +5,7 @@
 
 use super::copy_address::CopyAddress;
 use crate::{
-    address::{RowAt, is_same_table},
+    address::{RowAddress, RowAt, TableCase, is_lower_case},
     entity::{EntityRows, RemoteList, Schema},
     key::Family,
 };
@@ -27,9 +27,10 @@ impl ListMembership {
         owner: RowAt<'_>,
         list: &RemoteList,
         is_wanted: bool,
+        case: TableCase,
     ) -> Self {
         let address = CopyAddress::for_list(schema, owner.table, list);
-        Self { entry: list_entry(owner, schema, &address), address, is_wanted }
+        Self { entry: list_entry(owner, schema, &address, case), address, is_wanted }
     }
 }
 
@@ -40,9 +41,11 @@ pub(crate) fn changed_memberships(
     owner: RowAt<'_>,
     old: Option<&EntityRows>,
     new: Option<&EntityRows>,
+    case: TableCase,
 ) -> Vec<ListMembership> {
     let (old, new) = (remote_lists(old), remote_lists(new));
-    let membership = |list: &RemoteList, wanted| ListMembership::new(schema, owner, list, wanted);
+    let membership =
+        |list: &RemoteList, wanted| ListMembership::new(schema, owner, list, wanted, case);
     let left = old.iter().filter(|list| !new.contains(list)).map(|list| membership(list, false));
     let entered = new.iter().filter(|list| !old.contains(list)).map(|list| membership(list, true));
     left.chain(entered).collect()
@@ -55,14 +58,32 @@ fn remote_lists(rows: Option<&EntityRows>) -> &[RemoteList] {
 /// Returns an entity's entry in a remote list: a JSON array of its PartitionKey and RowKey.
 ///
 /// The table is added if the list has a table of its own and the entity is not in the table that
-/// its type declares.
-pub(crate) fn list_entry(owner: RowAt<'_>, schema: &Schema, address: &CopyAddress) -> String {
+/// its type declares: in lower case where case does not count, so that an entity has one entry.
+pub(crate) fn list_entry(
+    owner: RowAt<'_>,
+    schema: &Schema,
+    address: &CopyAddress,
+    case: TableCase,
+) -> String {
     let mut texts = vec![owner.partition_key.to_owned(), owner.row_key.to_owned()];
-    let has_own_table = !is_same_table(&address.table, owner.table);
-    if has_own_table && !is_same_table(schema.table, owner.table) {
-        texts.push(owner.table.to_ascii_lowercase());
+    let has_own_table = !case.is_same_table(&address.table, owner.table);
+    if has_own_table && !case.is_same_table(schema.table, owner.table) {
+        texts.push(case.key_of(owner.table));
     }
     serde_json::Value::from(texts).to_string()
+}
+
+/// Returns the old form of an entry, which names the entity's table in lower case, and the row that
+/// this form names: a row of another entity if there is a table of that name. `None` for an entry
+/// that names no table, or one in lower case.
+pub(crate) fn old_entry_form(entry: &str) -> Option<(String, RowAddress)> {
+    let [partition_key, row_key, table]: [String; 3] = serde_json::from_str(entry).ok()?;
+    if is_lower_case(&table) {
+        return None;
+    }
+    let table = table.to_ascii_lowercase();
+    let entry = serde_json::Value::from(vec![&*partition_key, &*row_key, &*table]).to_string();
+    Some((entry, RowAddress { table, partition_key, row_key }))
 }
 
 /// Returns the keys in an entry of a list of `family`. Returns `None` if the entry is not of an
@@ -73,6 +94,7 @@ pub(crate) fn list_entry_keys(
     table: &str,
     schema: &'static Schema,
     family: &Family,
+    case: TableCase,
 ) -> Option<(String, String)> {
     let texts: Vec<String> = serde_json::from_str(entry).ok()?;
     let (partition_key, row_key, entry_table) = match texts.as_slice() {
@@ -82,7 +104,9 @@ pub(crate) fn list_entry_keys(
     };
     let is_in_table = match (family.table, entry_table) {
         (None, None) => true,
-        (_, entry_table) => is_same_table(entry_table.unwrap_or(schema.table), table),
+        (_, None) => case.is_same_table(schema.table, table),
+        // The old form is read too: a query reads the entity in any case, and skips a missing one.
+        (_, Some(named)) => case.is_same_table(named, table) || case.is_ambiguous(named, table),
     };
     let is_key =
         |family: &Family| family.partition.matches(partition_key) && family.row.matches(row_key);

@@ -28,13 +28,14 @@ pub(crate) use self::{
     },
     fence::{DIRECTORY, DirectoryMarker, Fence, directory_markers_filter},
     hash::hash128,
-    list_membership::{ListMembership, list_entry, list_entry_keys},
+    list_membership::{ListMembership, list_entry, list_entry_keys, old_entry_form},
     message::{
         MessageIdentity, StoredMessage, add_duration, insert_message, insert_receipt, message_row,
         receipt_row_key, truncate_error,
     },
     remote_copy::{
-        OWNER_PROPERTIES, copy_with_owner, equal_except_version, is_copy_of,
-        is_derived_from_version, is_owner_property, is_version_property, may_be_from_table,
+        CopyOwner, OWNER_PROPERTIES, TABLE, copy_owner, copy_with_owner, equal_except_version,
+        is_current_table, is_derived_from_version, is_owner_property, is_version_property,
+        may_be_from_table,
     },
 };

@@ -2,7 +2,7 @@
 //! copies of, and which version of it.
 
 use crate::{
-    address::{RowAt, is_same_table},
+    address::{RowAt, TableCase, is_old_form},
     edm::ValueRef,
     entity::{CopyFamily, can_derive_keys, derive_keys},
     error::Result,
@@ -52,7 +52,7 @@ pub(crate) fn copy_with_owner(
         row.put(ROW, ValueRef::String(owner.row_key));
     }
     if family.table.is_some() {
-        row.put(TABLE, ValueRef::String(&owner.table.to_ascii_lowercase()));
+        row.put(TABLE, ValueRef::String(owner.table));
     }
     Ok(row.finish()?.with_encrypted_names_of(copy))
 }
@@ -64,11 +64,30 @@ pub(crate) fn is_version_property(property: &[u8]) -> bool {
 
 /// Returns whether a copy's primary can be in `table`. A copy that does not name its primary's
 /// table is taken to be of any.
-pub(crate) fn may_be_from_table(copy: &Row, family: &Family, table: &str) -> Result<bool> {
+pub(crate) fn may_be_from_table(
+    copy: &Row,
+    family: &Family,
+    table: &str,
+    case: TableCase,
+) -> Result<bool> {
     Ok(match copy.get(TABLE)? {
-        Some(ValueRef::String(named)) if family.table.is_some() => is_same_table(named, table),
+        Some(ValueRef::String(named)) if family.table.is_some() => {
+            case.is_same_table(named, table) || case.is_ambiguous(named, table)
+        }
         _ => true,
     })
+}
+
+/// Whose copy a remote row is, as far as the row alone tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CopyOwner {
+    /// The copy of the primary in question.
+    Ours,
+    /// The copy of the primary in question, unless a table exists whose name is exactly the one in
+    /// lower case that the row holds: then it is the copy of a primary of that table.
+    OursInOldForm,
+    /// The copy of another primary, or of none that it names.
+    Another,
 }
 
 /// Returns PartitionKey and RowKey of the primary that a copy belongs to, or `None` if the copy
@@ -89,32 +108,54 @@ pub(crate) fn owner_keys(
 }
 
 /// Returns whether a remote row is a copy of the primary `owner`.
-pub(crate) fn is_copy_of(
+pub(crate) fn copy_owner(
     found: &Row,
-    CopyFamily { copy: family, primary, .. }: CopyFamily,
+    kinds: CopyFamily,
     owner: RowAt<'_>,
-) -> Result<bool> {
-    if family.table.is_some() {
-        match found.get(TABLE)? {
-            Some(ValueRef::String(table)) if is_same_table(table, owner.table) => {}
-            _ => return Ok(false),
+    case: TableCase,
+) -> Result<CopyOwner> {
+    let keys = owner_keys(found, kinds)?;
+    let keys = keys.as_ref().map(|(partition_key, row_key)| (&**partition_key, &**row_key));
+    if keys != Some((owner.partition_key, owner.row_key)) {
+        return Ok(CopyOwner::Another);
+    }
+    if kinds.copy.table.is_none() {
+        return Ok(CopyOwner::Ours);
+    }
+    Ok(match found.get(TABLE)? {
+        Some(ValueRef::String(named)) if case.is_same_table(named, owner.table) => CopyOwner::Ours,
+        Some(ValueRef::String(named)) if case.is_ambiguous(named, owner.table) => {
+            CopyOwner::OursInOldForm
         }
-    }
-    if !can_derive_keys(family, primary) {
-        let partition_key = found.get(PARTITION)? == Some(ValueRef::String(owner.partition_key));
-        return Ok(partition_key && found.get(ROW)? == Some(ValueRef::String(owner.row_key)));
-    }
-    let keys = derive_keys(family, primary, (found.partition_key(), found.row_key()));
-    let given = keys.as_ref().map(|(partition_key, row_key)| (&**partition_key, &**row_key));
-    Ok(given == Ok((owner.partition_key, owner.row_key)))
+        _ => CopyOwner::Another,
+    })
 }
 
-/// Returns whether two copies have equal properties, apart from the ETags of their primaries.
-pub(crate) fn equal_except_version(found: &Row, copy: &Row) -> Result<bool> {
+/// Returns whether two copies have equal properties, apart from the ETags of their primaries. Two
+/// names of one table are equal, apart from the old form in lower case.
+pub(crate) fn equal_except_version(found: &Row, copy: &Row, case: TableCase) -> Result<bool> {
+    let is_one_table = is_current_table(found, text(copy, TABLE)?, case)?;
     let (mut found, mut copy) = (found.to_bag()?, copy.to_bag()?);
-    found.remove(VERSION);
-    copy.remove(VERSION);
+    for bag in [&mut found, &mut copy] {
+        bag.remove(VERSION);
+        if is_one_table {
+            bag.remove(TABLE);
+        }
+    }
     Ok(found == copy)
+}
+
+/// Returns whether a copy names the table of its primary as this version of the library does.
+pub(crate) fn is_current_table(copy: &Row, table: Option<&str>, case: TableCase) -> Result<bool> {
+    let (Some(named), Some(table)) = (text(copy, TABLE)?, table) else { return Ok(false) };
+    Ok(case.is_same_table(named, table) && !is_old_form(named, table))
+}
+
+fn text<'r>(row: &'r Row, property: &str) -> Result<Option<&'r str>> {
+    Ok(match row.get(property)? {
+        Some(ValueRef::String(text)) => Some(text),
+        _ => None,
+    })
 }
 
 /// Returns whether the copy says that it was derived from the primary with this ETag.

@@ -1,0 +1,186 @@
+//! Frees the keys that rows of a deleted table hold in the tables of remote indexes.
+//!
+//! A row whose owner's table does not exist is never taken for free: the name may be the old form of
+//! another one, or the table may come back. So only a program that knows that the table is gone for
+//! good can free its keys.
+
+use crate::{
+    address::RowAddress,
+    backend::Scan,
+    batch::{Condition, Operation},
+    entity::{CopyFamily, RowKind, RowVersion, Schema},
+    error::{Error, ErrorKind, Result},
+    filter::Filter,
+    outbox::{deadline::WriteDeadline, state::Outbox},
+    plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reservation_row, reserving_claim},
+    row::Row,
+    store::{
+        backoff::{self, Attempt},
+        derive::{ClaimState, KeyHolder, claim_state, find_key_holder},
+    },
+    table::Client,
+};
+
+impl Client {
+    /// Frees the keys that entities of a deleted table hold in remote indexes with tables of their
+    /// own, and returns how many rows it deleted or gave to another entity. Name the table as its
+    /// entities were written, in its letters' case: where case counts in names, older versions of this
+    /// library stored the name in lower case.
+    ///
+    /// Until then a unique value of the deleted table's entities is refused as a violation, and
+    /// workers leave the reservations of its entities alone. Looks into the indexes of the types that
+    /// this client knows, those whose tables it has opened, and reads their tables whole. Entries of
+    /// remote lists are left; a query passes over them.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let client = Client::memory();
+    /// client.create_table("Staff2024").await?;
+    /// client.delete_table("Staff2024").await?;
+    /// assert_eq!(client.forget_table("Staff2024").await?, 0);
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_conflict` if the table exists, and with `is_contended` if writers keep changing
+    /// a row.
+    pub async fn forget_table(&self, name: &str) -> Result<u64> {
+        let (outbox, store) = (&**self.outbox(), self.store());
+        for table in self.tables().await? {
+            if store.table_case().is_same_table(&table, name) {
+                let message = "the table exists: delete it first";
+                return Err(Error::new(ErrorKind::Conflict, message).in_table(name));
+            }
+            // A row that names its owner's table in the old form may mean any of them.
+            store.known_tables.add(&table);
+        }
+        let mut freed = 0;
+        for (table, schemas) in outbox.known_types.index_tables() {
+            let mut from = None;
+            loop {
+                let filter = &Filter::all([]);
+                let scan = Scan { table, filter, select: None, top: None, from: from.as_ref() };
+                let page = match store.scan(scan).await {
+                    Err(error) if error.is_table_missing() => break,
+                    page => page?,
+                };
+                for row in page.rows {
+                    freed += u64::from(free_key(outbox, &schemas, row, name).await?);
+                }
+                from = page.next;
+                if from.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(freed)
+    }
+}
+
+/// Frees the key of a row if it names the deleted table. Returns whether it did.
+async fn free_key(
+    outbox: &Outbox,
+    schemas: &[&'static Schema],
+    row: Row,
+    name: &str,
+) -> Result<bool> {
+    for schema in schemas {
+        let kind = schema.kind_of(&row, None)?;
+        let RowKind::Copy(copy, RowVersion::Known(_)) = kind else { continue };
+        let (true, Some(primary)) = (copy.is_remote, schema.primary_of_copy(copy)) else {
+            continue;
+        };
+        let kinds = CopyFamily { copy, primary, schema };
+        let address = &CopyAddress::for_row(schema.table, copy, &row);
+        let named = NamedOwners::of(&row, kinds)?;
+        if !named.iter().any(|named| is_of(outbox, named, name)) {
+            return Ok(false);
+        }
+        let freed = backoff::retry(&outbox.store.random, backoff::ATTEMPTS, || {
+            free_once(outbox, kinds, address, name)
+        });
+        return freed.await?.ok_or_else(|| backoff::contended().at_row(address.at()));
+    }
+    Ok(false)
+}
+
+/// The primaries that a row names: its owner, and the one that its key was taken over from.
+struct NamedOwners {
+    owner: Option<RowAddress>,
+    previous: Option<RowAddress>,
+}
+
+impl NamedOwners {
+    fn of(row: &Row, kinds: CopyFamily) -> Result<Self> {
+        let owner = owner_of_copy(row, kinds, kinds.schema.table)?;
+        Ok(Self { owner, previous: previous_owner(row)? })
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &RowAddress> {
+        self.owner.iter().chain(&self.previous)
+    }
+}
+
+fn is_of(outbox: &Outbox, named: &RowAddress, table: &str) -> bool {
+    outbox.store.table_case().is_same_table(&named.table, table)
+}
+
+/// Tries once to free the key of the row at an address.
+async fn free_once(
+    outbox: &Outbox,
+    kinds: CopyFamily,
+    address: &CopyAddress,
+    name: &str,
+) -> Result<Attempt<bool>> {
+    let store = &outbox.store;
+    // The deadline starts before the owners are read, as for every remote write.
+    let deadline = WriteDeadline::start(&outbox.options);
+    let Some(found) = store.row_or_no_table(address.at()).await? else {
+        return Ok(Attempt::Done(false));
+    };
+    let named = NamedOwners::of(&found, kinds)?;
+    if !named.iter().any(|named| is_of(outbox, named, name)) {
+        return Ok(Attempt::Done(false));
+    }
+    let seen = Condition::for_etag(found.etag());
+    let Some(owner) = &named.owner else { return Ok(Attempt::Done(false)) };
+    let claim = reserving_claim(&found)?;
+    let written = if is_of(outbox, owner, name) {
+        if let Some(id) = claim
+            && claim_state(store, owner.at(), id).await? == ClaimState::Alive
+        {
+            // A table of another case has the claim, and its transaction may be committed.
+            return Ok(Attempt::Done(false));
+        }
+        let mut operation =
+            Operation::delete(found.partition_key(), found.row_key(), seen.clone())?;
+        let mut kinds = kinds;
+        for named in named.iter() {
+            match find_key_holder(store, named.at(), kinds.schema, address).await? {
+                KeyHolder::Holds(copy) => {
+                    operation = Operation::replace(copy.to_row()?, seen);
+                    kinds = copy.kinds;
+                    break;
+                }
+                KeyHolder::Nobody => {}
+                KeyHolder::TableMissing if is_of(outbox, named, name) => {}
+                // Another deleted table may have the key: it has to be forgotten as well.
+                KeyHolder::TableMissing => return Ok(Attempt::Done(false)),
+            }
+        }
+        deadline.write(store, &address.table, kinds, operation).await
+    } else {
+        // The owner's own table exists: only the entity is forgotten that the key was taken from.
+        let Some(id) = claim else { return Ok(Attempt::Done(false)) };
+        let row = reservation_row(&found, id, None)?;
+        // The row is written as it is stored: nothing of it is sealed again.
+        deadline.run(store.apply_one(&address.table, Operation::replace(row, seen))).await
+    };
+    match written {
+        Err(error) if error.lost_race() => Ok(Attempt::Raced),
+        answer => answer.map(|_| Attempt::Done(true)),
+    }
+}
