@@ -21,6 +21,7 @@ mod refusal;
 mod resolver;
 mod rotation;
 mod tokens;
+mod unknown;
 mod unique;
 mod upgrade;
 mod versions;

@@ -97,11 +97,28 @@ async fn w05_replace_removes_what_it_does_not_send() -> TestResult {
         richer(&store).await?;
         let mut one = staff.get(point()).await?.unwrap();
         one.age = None;
-        staff.replace(&one).await?;
+        staff.replace_any(&one).await?;
         let raw = store.client.dynamic("Staff").get("Sales", "empid_000001").await?.unwrap();
         assert!(raw.get("Age").is_none(), "replaced without Age: Age is gone");
         assert!(raw.get("Badge").is_none(), "and so is what the struct does not know");
         assert_eq!(raw.str("Email")?, "jones@contoso.com");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn w06_a_replace_keeps_what_no_version_declares() -> TestResult {
+    on_both(async |store| {
+        let staff = store.table::<Worker>().await;
+        richer(&store).await?;
+        let mut one = staff.get(point()).await?.unwrap();
+        one.age = None;
+        store.requests();
+        staff.replace(&one).await?;
+        assert_eq!(store.count(), 1, "what it does not know was read with the row");
+        let raw = store.client.dynamic("Staff").get("Sales", "empid_000001").await?.unwrap();
+        assert_eq!((raw.get("Age"), raw.str("Badge")?), (None, "gold"));
         Ok(())
     })
     .await

@@ -12,4 +12,6 @@ mod lost;
 mod rebuild;
 mod single;
 mod stored_key;
+mod unknown;
+mod updates;
 mod versions;

@@ -29,12 +29,13 @@ pub(crate) struct EntityAttr {
     pub(crate) version: Slot<(u32, Span)>,
     pub(crate) upgrade_from: Slot<Path>,
     pub(crate) seal: Slot<()>,
+    pub(crate) drop_unknown: Slot<()>,
     /// Declarations `index(..)` and `list(..)`, in source order.
     pub(crate) indexes: Vec<IndexAttr>,
     pub(crate) runtime: Slot<Path>,
 }
 
-const ENTITY_KEYS: [&str; 16] = [
+const ENTITY_KEYS: [&str; 17] = [
     "name",
     "partition_key",
     "row_key",
@@ -50,6 +51,7 @@ const ENTITY_KEYS: [&str; 16] = [
     "list",
     "wide",
     "seal",
+    "drop_unknown",
     "expires",
 ];
 
@@ -89,6 +91,7 @@ impl EntityAttr {
             "version" => self.version.set(key, version(entry)),
             "upgrade_from" => self.upgrade_from.set(key, entry.path_in_parentheses()),
             "seal" => self.seal.set(key, entry.flag()),
+            "drop_unknown" => self.drop_unknown.set(key, entry.flag()),
             "wide" | "expires" => entry.not_supported_yet(),
             _ => entry.unknown("container", &ENTITY_KEYS),
         }

@@ -8,7 +8,7 @@ use syn::spanned::Spanned;
 use super::{field, key_part};
 use crate::{
     attr::Discriminator,
-    model::{Entity, Family, FamilyKind, Field, Key, Segment},
+    model::{Entity, Family, FamilyKind, Field, Key, Segment, Storage},
 };
 
 /// Returns the name of a row family's constant: `__PRIMARY`.
@@ -56,6 +56,10 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let conditional = entity.families.iter().any(|family| family.when.is_some());
     let conditional = conditional.then(|| quote! { conditional: true, });
     let sealed = entity.is_sealed.then(|| quote! { sealed: true, });
+    let holds_extra = entity.fields.iter().any(|field| field.storage == Storage::Extra);
+    let drops_unknown = (entity.drops_unknown || holds_extra).then(|| {
+        quote! { drops_unknown: true, }
+    });
     let older = entity.upgrade_from.as_ref().map(|older| {
         quote_spanned! { older.span() =>
             older: _rt::Some(<#older as _rt::TableEntity>::SCHEMA),
@@ -77,6 +81,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             #version
             #conditional
             #sealed
+            #drops_unknown
             #older
             .._rt::Schema::NONE
         };

@@ -34,6 +34,9 @@ pub(crate) struct Entity {
     pub(crate) allows_hot_partition: bool,
     /// Set by `seal`: each row has a property that authenticates all others.
     pub(crate) is_sealed: bool,
+    /// Whether a write drops the properties that the struct does not declare: said with
+    /// `drop_unknown`, and so where the struct holds them itself.
+    pub(crate) drops_unknown: bool,
     pub(crate) fields: Vec<Field>,
     /// Row families: first the primary, then indexes and lists in source order.
     pub(crate) families: Vec<Family>,
@@ -69,6 +72,7 @@ impl Entity {
             validate: attr.validate.get().cloned(),
             allows_hot_partition: attr.hot_partition.is_set(),
             is_sealed: attr.seal.is_set(),
+            drops_unknown: attr.drop_unknown.is_set(),
             families,
             fields,
         }

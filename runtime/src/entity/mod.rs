@@ -18,6 +18,7 @@ mod view;
 mod path;
 mod projection;
 mod table_entity;
+mod unknown;
 mod dynamic;
 mod reference;
 mod version;
@@ -51,6 +52,7 @@ pub(crate) use sealed::SealedColumn;
 pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};
 pub use stored::Stored;
 pub use table_entity::{FromRow, TableEntity};
+pub(crate) use unknown::{Unknown, lossy};
 pub use untyped_path::{Access, PathDraft};
 pub use version::{
     UpgradeFrom, current_form, owner_in_any_version, owner_of_older, rows_of_any_version,

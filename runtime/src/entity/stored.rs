@@ -119,6 +119,11 @@ impl<T> Stored<T> {
         })
     }
 
+    /// Puts another value into the place of this one.
+    pub(crate) fn with_value(self, value: T) -> Self {
+        Self { value, ..self }
+    }
+
     /// Returns the value without its row.
     pub fn into_inner(self) -> T {
         self.value

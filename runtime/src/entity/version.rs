@@ -155,7 +155,10 @@ pub fn rows_of_any_version<E: TableEntity>(
 fn own_rows<E: TableEntity>(row: &Row, family: &'static Family) -> Result<EntityRows> {
     let entity = E::from_copy(row, family)?;
     match family.kind {
-        FamilyKind::Primary => entity.rows_with(row.clone()),
+        FamilyKind::Primary => {
+            let unknown = E::SCHEMA.unknown_of(row)?;
+            unknown.added_to_copies(entity.rows_with(row.clone())?)
+        }
         FamilyKind::Copy | FamilyKind::List => entity.rows(),
     }
 }

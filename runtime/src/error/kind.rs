@@ -42,6 +42,8 @@ pub enum ErrorKind {
     Rejected,
     /// The backend does not support the request.
     Unsupported,
+    /// The write would lose an encrypted value that this program cannot decrypt.
+    Lossy,
     /// Credentials are missing, wrong, or do not cover the request.
     Denied,
     /// Another process has the store's file open.

@@ -48,6 +48,9 @@ predicates! {
     is_rejected => Rejected;
     /// Returns whether the backend does not support the request.
     is_unsupported => Unsupported;
+    /// Returns whether a write was refused because it would lose an encrypted value that this program
+    /// cannot decrypt; [`property`](Error::property) names it.
+    is_lossy => Lossy;
     /// Returns whether credentials are missing, wrong, or do not cover the request.
     is_denied => Denied;
     /// Returns whether another process has the store's file open.

@@ -40,6 +40,7 @@ impl Error {
             | ErrorKind::InvalidCursor
             | ErrorKind::Rejected
             | ErrorKind::Unsupported
+            | ErrorKind::Lossy
             | ErrorKind::Denied
             | ErrorKind::Locked
             | ErrorKind::Corrupt => true,
@@ -68,6 +69,7 @@ impl Error {
             | ErrorKind::InvalidCursor
             | ErrorKind::Rejected
             | ErrorKind::Unsupported
+            | ErrorKind::Lossy
             | ErrorKind::Denied
             | ErrorKind::Locked
             | ErrorKind::Corrupt => false,
@@ -97,6 +99,7 @@ impl Error {
             | ErrorKind::Invalid
             | ErrorKind::Rejected
             | ErrorKind::Unsupported
+            | ErrorKind::Lossy
             | ErrorKind::Corrupt => Retry::Never,
             ErrorKind::Conflict
             | ErrorKind::UnrecognizedEntity
@@ -132,6 +135,7 @@ impl Error {
             | ErrorKind::InvalidCursor
             | ErrorKind::Rejected
             | ErrorKind::Unsupported
+            | ErrorKind::Lossy
             | ErrorKind::Denied
             | ErrorKind::Locked
             | ErrorKind::Corrupt
@@ -161,6 +165,7 @@ impl Error {
             | ErrorKind::InvalidCursor
             | ErrorKind::Rejected
             | ErrorKind::Unsupported
+            | ErrorKind::Lossy
             | ErrorKind::Denied
             | ErrorKind::Locked
             | ErrorKind::Corrupt
@@ -245,6 +250,7 @@ mod tests {
         (ErrorKind::InvalidCursor, Unclear, [1, 0, 0, 0, 0]),
         (ErrorKind::Rejected, Never, [1, 0, 0, 0, 0]),
         (ErrorKind::Unsupported, Never, [1, 0, 0, 0, 0]),
+        (ErrorKind::Lossy, Never, [1, 0, 0, 0, 0]),
         (ErrorKind::Denied, PassesAlone, [1, 0, 0, 0, 0]),
         (ErrorKind::Locked, PassesAlone, [1, 0, 0, 0, 0]),
         (ErrorKind::Corrupt, Never, [1, 0, 0, 0, 0]),

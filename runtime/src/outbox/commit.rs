@@ -64,14 +64,18 @@ pub(crate) async fn commit_with(
     changes: &[Change],
     extra_rows: &ExtraRows,
 ) -> Result<Committed> {
-    let committed = backoff::retry(&outbox.store.random, backoff::ATTEMPTS, || {
+    // Writers of this client that read before they write wait for each other.
+    let read = changes.iter().filter(|change| change.reads_again()).map(Change::keys);
+    let _locked = outbox.row_locks.lock(table, read).await;
+    let attempts = outbox.options.attempts;
+    let committed = backoff::retry(&outbox.store.random, attempts, || {
         try_once(outbox, table, changes, extra_rows)
     });
     if let Some(committed) = committed.await? {
         return Ok(committed);
     }
     let (partition_key, row_key) = changes.first().map(Change::keys).unwrap_or_default();
-    Err(backoff::contended().in_table(table).at_keys(partition_key, row_key))
+    Err(backoff::contended_after(attempts).in_table(table).at_keys(partition_key, row_key))
 }
 
 /// Puts blind tokens in place of their placeholders in the keys that a verb was given. It fetches

@@ -9,6 +9,7 @@ pub(crate) mod guard;
 pub(crate) mod background;
 pub(crate) mod keys;
 pub(crate) mod list_locks;
+pub(crate) mod row_locks;
 pub(crate) mod deadline;
 pub(crate) mod known_types;
 pub(crate) mod registrations;

@@ -1,8 +1,11 @@
-//! Options of the outbox: its times, and how much work it does at once.
+//! Options of the outbox: its times, how much work it does at once, and how often a write is tried.
 
 use std::time::Duration;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    store::backoff,
+};
 
 /// How long the service may go on with a request after its client gave the request up.
 pub(crate) const SERVER_LIMIT: Duration = Duration::from_secs(30);
@@ -33,6 +36,7 @@ pub struct OutboxOptions {
     pub(crate) background: usize,
     pub(crate) poison_after: u32,
     pub(crate) claim: Duration,
+    pub(crate) attempts: u32,
 }
 
 impl Default for OutboxOptions {
@@ -45,6 +49,7 @@ impl Default for OutboxOptions {
             background: Self::BACKGROUND,
             poison_after: Self::POISON_AFTER,
             claim: Self::CLAIM,
+            attempts: Self::ATTEMPTS,
         }
     }
 }
@@ -64,6 +69,8 @@ impl OutboxOptions {
     pub const POISON_AFTER: u32 = 5;
     /// Default of [`claim`](Self::claim): 5 minutes.
     pub const CLAIM: Duration = Duration::from_secs(5 * 60);
+    /// Default of [`attempts`](Self::attempts): 16.
+    pub const ATTEMPTS: u32 = backoff::ATTEMPTS;
 
     /// Sets how long after the read or the commit of an entity its remote copies may still be written:
     /// 5 minutes by default. Every client gives later writes up, and leaves them to a worker.
@@ -113,6 +120,14 @@ impl OutboxOptions {
     #[must_use]
     pub fn claim(self, claim: Duration) -> Self {
         Self { claim, ..self }
+    }
+
+    /// Sets how often a write that reads first, such as `update`, is tried while writers of other
+    /// clients are faster: 16 by default, at least 1. Then it fails with `is_contended`. Writers of one
+    /// client wait for each other instead.
+    #[must_use]
+    pub fn attempts(self, attempts: u32) -> Self {
+        Self { attempts: attempts.max(1), ..self }
     }
 
     /// Returns the options, if the flight leaves time for a request.

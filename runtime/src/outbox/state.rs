@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     background::Background, guard::Guards, known_types::KnownTypes, list_locks::ListLocks,
-    options::OutboxOptions, registrations::Registrations,
+    options::OutboxOptions, registrations::Registrations, row_locks::RowLocks,
 };
 use crate::{
     address::TableCase,
@@ -26,6 +26,7 @@ pub(crate) struct Outbox {
     pub(crate) guards: Guards,
     pub(crate) background: Background,
     pub(crate) list_locks: ListLocks,
+    pub(crate) row_locks: RowLocks,
     pub(crate) registrations: Registrations,
     pub(crate) known_types: KnownTypes,
 }
@@ -47,6 +48,7 @@ impl Outbox {
             guards,
             background: Background::default(),
             list_locks: ListLocks::default(),
+            row_locks: RowLocks::default(),
             known_types: KnownTypes::default(),
         }
     }

@@ -30,6 +30,11 @@ pub(crate) enum Verb {
         loaded: Loaded,
         rows: EntityRows,
     },
+    /// Writes what differs between the entity that was read and `rows`.
+    Update {
+        loaded: Loaded,
+        rows: EntityRows,
+    },
     /// Sets and removes properties of the entity that was read.
     Patch {
         loaded: Loaded,
@@ -70,7 +75,10 @@ impl Verb {
             }
             Self::InsertOrMerge(rows) => planner.can_merge_blindly(&rows.primary)?,
             Self::PatchAt { patch, .. } => planner.is_one_merge(patch),
-            Self::Replace { loaded, .. } | Self::Patch { loaded, .. } | Self::Delete(loaded) => {
+            Self::Replace { loaded, .. }
+            | Self::Update { loaded, .. }
+            | Self::Patch { loaded, .. }
+            | Self::Delete(loaded) => {
                 // A copy does not hold the ETag of its primary.
                 return Ok(loaded.copy.map(|_| OnRace::ReportToCaller));
             }
@@ -85,9 +93,10 @@ impl Verb {
             | Self::InsertOrReplace(rows)
             | Self::InsertOrMerge(rows)
             | Self::ReplaceAny(rows) => Ok(rows.primary.clone()),
-            Self::Replace { loaded, .. } | Self::Patch { loaded, .. } | Self::Delete(loaded) => {
-                planner.primary_keys(loaded)
-            }
+            Self::Replace { loaded, .. }
+            | Self::Update { loaded, .. }
+            | Self::Patch { loaded, .. }
+            | Self::Delete(loaded) => planner.primary_keys(loaded),
             Self::PatchAt { keys, .. } | Self::DeleteAt { keys, .. } => Ok(keys.clone()),
         }
     }
@@ -109,7 +118,8 @@ impl Verb {
                 let row = rows.primary.clone();
                 planner.primary_only(Operation::replace(row.clone(), Condition::Any), Some(row))
             }
-            Self::Replace { loaded, rows } => planner.replace(&loaded.row, rows.clone())?,
+            Self::Replace { loaded, rows } => planner.replace_keeping(&loaded.row, rows.clone())?,
+            Self::Update { loaded, rows } => planner.update(&loaded.row, rows.clone())?,
             Self::Patch { loaded, patch } => planner.patch(&loaded.row, patch)?,
             Self::Delete(loaded) => planner.delete(&loaded.row)?,
             Self::PatchAt { keys, patch } => {
@@ -137,7 +147,10 @@ impl Verb {
             (Self::InsertOrMerge(rows), Some(current)) => planner.merge(current, rows),
             (Self::ReplaceAny(rows), None) => Err(planner.missing(&rows.primary)),
             (Self::Replace { loaded, rows }, current) => {
-                planner.replace(planner.verified(loaded, current)?, rows.clone())
+                planner.replace_keeping(planner.verified(loaded, current)?, rows.clone())
+            }
+            (Self::Update { loaded, rows }, current) => {
+                planner.update(planner.verified(loaded, current)?, rows.clone())
             }
             (Self::Patch { loaded, patch }, current) => {
                 planner.patch(planner.verified(loaded, current)?, patch)
@@ -169,6 +182,7 @@ impl Verb {
             Self::InsertOrMerge(rows) => Self::InsertOrMerge(apply(rows)?),
             Self::ReplaceAny(rows) => Self::ReplaceAny(apply(rows)?),
             Self::Replace { loaded, rows } => Self::Replace { loaded, rows: apply(rows)? },
+            Self::Update { loaded, rows } => Self::Update { loaded, rows: apply(rows)? },
             Self::PatchAt { keys: old, patch } => Self::PatchAt { keys: keys(old)?, patch },
             Self::DeleteAt { keys: old, must_exist } => {
                 Self::DeleteAt { keys: keys(old)?, must_exist }
@@ -400,6 +414,19 @@ pub(crate) fn replace_with<S, E: TableEntity>(
 ) -> Result<Unresolved> {
     let rows = validated_rows(entity).map_err(|error| at(stored.row(), error))?;
     Unresolved::new(E::SCHEMA, Verb::Replace { loaded: loaded(stored), rows }, None)
+}
+
+/// Writes what changed since the entity was read, under its ETag. Returns `None` if nothing did.
+pub(crate) fn update<E: TableEntity>(stored: &Stored<E>) -> Result<Option<Unresolved>> {
+    let rows = validated_rows(&**stored).map_err(|error| at(stored.row(), error))?;
+    // Keys with tokens are compared once the tokens are made: such an entity is always written.
+    if !E::SCHEMA.has_tokens() {
+        let unknown = E::SCHEMA.unknown_of(stored.row())?;
+        if unknown.added_to_primary(rows.primary.clone())?.has_same_content(stored.row()) {
+            return Ok(None);
+        }
+    }
+    Unresolved::new(E::SCHEMA, Verb::Update { loaded: loaded(stored), rows }, None).map(Some)
 }
 
 /// Replaces the stored entity whatever its ETag.

@@ -6,7 +6,7 @@ use super::{moves::refuse_moving, size::hidden, tokens::Tokens};
 use crate::{
     batch::{self, Condition, Operation},
     edm::Bag,
-    entity::{EntityRows, RowKind, RowVersion, Schema},
+    entity::{CopyRow, EntityRows, RowKind, RowVersion, Schema, Unknown, lossy},
     error::{Error, ErrorKind, Result, ServiceCode},
     key::Family,
     row::Row,
@@ -142,6 +142,54 @@ impl Planner {
         Ok(Effect { primary, old, new: Some(new), row: Some(row), schema: Some(self.schema) })
     }
 
+    /// Returns the effect that puts `new` in place of `current`, with the properties of `current` that
+    /// no version of the type declares.
+    pub(super) fn replace_keeping(&self, current: &Row, new: EntityRows) -> Result<Effect> {
+        let unknown = self.schema.unknown_of(current).map_err(|error| at(current, error))?;
+        if unknown.is_empty() {
+            return self.replace(current, new);
+        }
+        let primary = unknown.added_to_primary(new.primary.clone())?;
+        let new = unknown.added_to_copies(EntityRows { primary, ..new })?;
+        let effect = self.replace(current, new)?;
+        self.refuse_lossy(current, &effect, &unknown)?;
+        Ok(effect)
+    }
+
+    /// Refuses an effect that would leave an encrypted value behind: one that this program cannot
+    /// decrypt stays in the row that it is in.
+    fn refuse_lossy(&self, current: &Row, effect: &Effect, unknown: &Unknown) -> Result<()> {
+        let Some(property) = unknown.encrypted() else { return Ok(()) };
+        let copies = |rows: &EntityRows| {
+            let copies = rows.local_copies.iter().chain(&rows.remote_copies);
+            copies.filter(|copy| copy.family.left_out.is_empty()).cloned().collect::<Vec<_>>()
+        };
+        let old = effect.old.as_ref().map(copies).unwrap_or_default();
+        let new = effect.new.as_ref().map(copies).unwrap_or_default();
+        let is_kept = |copy: &CopyRow| old.iter().any(|old| old.row.has_same_content(&copy.row));
+        let is_moved = effect.row.as_ref().is_some_and(|row| row.keys() != current.keys());
+        if is_moved || !new.iter().all(is_kept) {
+            return Err(at(current, lossy(property)));
+        }
+        Ok(())
+    }
+
+    /// Returns the effect that writes what differs between `current` and `new`, under the ETag of
+    /// `current`: a merge of the changed properties if no property goes.
+    pub(super) fn update(&self, current: &Row, new: EntityRows) -> Result<Effect> {
+        let mut effect = self.replace_keeping(current, new)?;
+        if self.schema.sealed || effect.primary.len() != 1 {
+            return Ok(effect);
+        }
+        if let Some(row) = &effect.row
+            && let Some(changed) = changed_properties(current, row)?
+        {
+            let merge = Operation::merge(changed, Condition::for_etag(current.etag()));
+            effect.primary = vec![merge];
+        }
+        Ok(effect)
+    }
+
     /// Returns the effect that deletes `current` with all its rows, under the ETag of `current`.
     pub(super) fn delete(&self, current: &Row) -> Result<Effect> {
         refuse_moving(current)?;
@@ -179,7 +227,10 @@ impl Planner {
             return Ok(self.primary_only(Operation::replace(row.clone(), guard), Some(row)));
         }
         let rows = self.rows_of(&row)?;
-        self.replace(current, EntityRows { primary: row, ..rows })
+        let effect = self.replace(current, EntityRows { primary: row, ..rows })?;
+        let unknown = self.schema.unknown_of(current).map_err(|error| at(current, error))?;
+        self.refuse_lossy(current, &effect, &unknown)?;
+        Ok(effect)
     }
 
     /// Returns the effect of deleting the entity with these keys, which is not stored.
@@ -257,8 +308,10 @@ impl Planner {
             return Ok(Cow::Borrowed(primary));
         }
         // A primary keeps its keys, which have their blind tokens.
+        let unknown = self.schema.unknown_of(primary).map_err(|error| at(primary, error))?;
         let row = (self.schema.current_form)(primary, family)
-            .and_then(|row| row.with_keys(primary.partition_key(), primary.row_key()));
+            .and_then(|row| row.with_keys(primary.partition_key(), primary.row_key()))
+            .and_then(|row| unknown.added_to_primary(row));
         row.map(Cow::Owned).map_err(|error| at(primary, error))
     }
 }
@@ -266,6 +319,23 @@ impl Planner {
 /// Returns the error with the keys of the row that it is about.
 pub(super) fn at(row: &Row, error: Error) -> Error {
     error.at_keys(row.partition_key(), row.row_key())
+}
+
+/// Returns a row with the properties of `new` that `old` lacks or holds with another value. Returns
+/// `None` if a property of `old` is gone, which no merge can do, or if nothing changed.
+fn changed_properties(old: &Row, new: &Row) -> Result<Option<Row>> {
+    let (before, after) = (old.to_bag()?, new.to_bag()?);
+    if before.iter().any(|(name, _)| after.get(name).is_none()) {
+        return Ok(None);
+    }
+    let mut changed = Bag::new();
+    for (name, value) in after.iter().filter(|(name, value)| before.get(name) != Some(*value)) {
+        changed.set(name, value.clone());
+    }
+    if changed.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(row_of_bag(new.keys(), &changed)?.with_encrypted_names_of(new)))
 }
 
 /// Returns a row with some properties set and others removed.

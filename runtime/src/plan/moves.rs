@@ -8,7 +8,9 @@ use crate::{
     address::RowAddress,
     batch::{Condition, Operation},
     edm::ValueRef,
-    entity::{EntityRows, Message, Recognition, Schema, Stored, TableEntity, read_any_version},
+    entity::{
+        EntityRows, Message, Recognition, Schema, Stored, TableEntity, lossy, read_any_version,
+    },
     error::{Error, ErrorKind, Result},
     row::Row,
 };
@@ -148,6 +150,9 @@ pub(crate) fn mark_moving<E: TableEntity>(
         );
     }
     refuse_moving(row)?;
+    if let Some(property) = E::SCHEMA.unknown_of(row)?.encrypted() {
+        return Err(place(lossy(property)));
+    }
     let wanted = (**stored).to_row().map_err(place)?;
     let arrived = with_mark(row, wanted.partition_key(), wanted.row_key(), None)?;
     // Properties that the entity does not declare, such as `MOVED_BY`, are carried along.

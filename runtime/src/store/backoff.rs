@@ -45,7 +45,12 @@ pub(crate) async fn retry<T, F: Future<Output = Result<Attempt<T>>>>(
 
 /// Returns the error for a loop of [`ATTEMPTS`] attempts that all lost their races.
 pub(crate) fn contended() -> Error {
-    let message = format!("other writers were first {ATTEMPTS} times in a row");
+    contended_after(ATTEMPTS)
+}
+
+/// Returns the error for a loop of that many attempts that all lost their races.
+pub(crate) fn contended_after(attempts: u32) -> Error {
+    let message = format!("other writers were first {attempts} times in a row");
     Error::new(ErrorKind::Contended, message)
 }
 

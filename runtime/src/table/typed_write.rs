@@ -128,8 +128,13 @@ impl<E: TableEntity> Table<E> {
         outcome.written.ok_or_else(no_answer)
     }
 
-    /// Reads the entity, changes it and replaces it under the ETag that was read. If another writer
-    /// changed it in between, reads it again and calls `change` again.
+    /// Reads the entity, changes it and writes what changed under the ETag that was read. If another
+    /// writer changed it in between, reads it again and calls `change` again.
+    ///
+    /// It sends a merge of the changed properties; a replacement where an `Option` became `None`, and
+    /// for an entity with `seal`; nothing where nothing changed. Updates of one row through one client
+    /// wait for each other. Writers of other clients can be faster, after which it is tried again, as
+    /// often as [`OutboxOptions::attempts`](crate::OutboxOptions::attempts) says.
     ///
     /// # Errors
     ///
@@ -152,20 +157,29 @@ impl<E: TableEntity> Table<E> {
         row_key: &str,
         change: &mut impl FnMut(&mut E) -> Result<(), BoxError>,
     ) -> Result<Stored<E>> {
-        // Only one attempt runs at a time: the lock never waits.
+        let outbox = self.client.outbox();
+        let _locked = outbox.row_locks.lock(&self.name, [(partition_key, row_key)]).await;
+        // Only one attempt runs at a time: this lock never waits.
         let change = Mutex::new(change);
-        let updated = backoff::retry(&self.client.store().random, backoff::ATTEMPTS, || async {
+        let attempts = outbox.options.attempts;
+        let updated = backoff::retry(&outbox.store.random, attempts, || async {
             let Some(mut stored) = self.read_primary(partition_key, row_key).await? else {
                 return Err(self.missing(partition_key, row_key));
             };
             let changed = change.lock().unwrap_or_else(PoisonError::into_inner)(&mut stored);
             changed.map_err(|reason| self.rejected(&stored, reason))?;
-            match self.replace(&stored).await {
+            let in_table = |error: Error| error.in_table(&self.name);
+            let Some(verb) = plan::update(&stored).map_err(in_table)? else {
+                // As the store has it: skipped fields that were changed are not stored.
+                let value = E::from_row(stored.row()).map_err(in_table)?;
+                return Ok(Attempt::Done(stored.with_value(value)));
+            };
+            match self.put(Ok(verb)).await {
                 Err(error) if error.is_precondition_failed() => Ok(Attempt::Raced),
-                replaced => replaced.map(Attempt::Done),
+                updated => updated.map(Attempt::Done),
             }
         });
-        let contended = || backoff::contended().in_table(&self.name);
+        let contended = || backoff::contended_after(attempts).in_table(&self.name);
         updated.await?.ok_or_else(|| contended().at_keys(partition_key, row_key))
     }
 

@@ -90,9 +90,12 @@ impl RowSealer {
             ..SealPlan::default()
         };
         let is_whole = matches!(verb, Verb::Insert | Verb::Replace | Verb::InsertOrReplace);
-        // A type declares which of its absences are hidden; of other rows only the row itself
-        // knows.
-        for name in row.encrypted_names().iter().filter(|_| is_whole && declared.is_none()) {
+        // A type declares which of its absences are hidden; of other rows, and of properties that the
+        // type does not know, only the row itself knows.
+        let is_undeclared = |name: &str| {
+            declared.is_none_or(|(schema, family)| family.left_out.is_empty() && schema.keeps(name))
+        };
+        for name in row.encrypted_names().iter().filter(|name| is_whole && is_undeclared(name)) {
             if row.get(name)?.is_none() {
                 plan.absent.push((Cow::Owned(name.to_string()), SealColumn::default()));
             }

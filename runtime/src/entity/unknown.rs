@@ -1,0 +1,146 @@
+//! Properties of stored rows that no version of the struct declares. A program that is one field
+//! behind keeps them when it writes the entity.
+
+use super::{ColumnSchema, Discriminator, EntityRows, RowKind, RowVersion, SEAL, Schema};
+use crate::{
+    edm::{Value, ValueRef},
+    error::{Error, ErrorKind, Result},
+    row::Row,
+};
+
+/// The beginning of the names of properties that the library writes into primaries.
+const LIBRARY: &str = "Entable";
+/// The properties that the library writes into remote copies.
+const OWNER: [&str; 6] = ["Src", "SrcP", "SrcR", "SrcT", "SrcC", "SrcF"];
+/// The bytes with which an encrypted value begins.
+const ENVELOPE: [u8; 2] = [0xae, 0x7e];
+
+/// The properties of a primary that no version of the struct declares.
+#[derive(Debug, Default)]
+pub(crate) struct Unknown(Vec<(String, Value)>);
+
+impl Unknown {
+    /// Returns whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the name of a value that is still encrypted, since this program has no keys. It is
+    /// bound to the keys of its row, so that no other row can hold it.
+    pub(crate) fn encrypted(&self) -> Option<&str> {
+        self.0.iter().find(|(_, value)| is_encrypted(value)).map(|(name, _)| name.as_str())
+    }
+
+    /// Returns a row with these properties, and without those that are bound to another row if
+    /// `is_copy` is set.
+    fn add_to(&self, row: &Row, is_copy: bool) -> Result<Row> {
+        let mut out = Row::build(row.partition_key(), row.row_key());
+        let mut properties = row.properties();
+        while let Some((name, value)) = properties.next()? {
+            out.put(&String::from_utf8_lossy(name), value);
+        }
+        for (name, value) in &self.0 {
+            if !(is_copy && is_encrypted(value)) {
+                out.put(name, value.as_ref());
+            }
+        }
+        Ok(out.finish()?.with_encrypted_names_of(row))
+    }
+
+    /// Returns the row with these properties.
+    pub(crate) fn added_to_primary(&self, row: Row) -> Result<Row> {
+        if self.is_empty() { Ok(row) } else { self.add_to(&row, false) }
+    }
+
+    /// Returns the rows with these properties in every full copy.
+    pub(crate) fn added_to_copies(&self, mut rows: EntityRows) -> Result<EntityRows> {
+        if self.is_empty() {
+            return Ok(rows);
+        }
+        for copy in rows.local_copies.iter_mut().chain(&mut rows.remote_copies) {
+            if copy.family.left_out.is_empty() {
+                copy.row = self.add_to(&copy.row, true)?;
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// Returns the error for a write that would lose an encrypted value.
+pub(crate) fn lossy(property: &str) -> Error {
+    let message = "the property is encrypted and unknown to this program, which cannot write it under other keys or into a copy: give the client the keys, or write with a program that declares it";
+    Error::new(ErrorKind::Lossy, message).in_property(property)
+}
+
+fn is_encrypted(value: &Value) -> bool {
+    matches!(value.as_ref(), ValueRef::Binary(bytes) if bytes.starts_with(&ENVELOPE))
+}
+
+impl Schema {
+    /// Returns the properties of a primary that no version declares; none if the struct drops them or
+    /// holds them itself.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a damaged row.
+    pub(crate) fn unknown_of(&'static self, primary: &Row) -> Result<Unknown> {
+        let mut unknown = Vec::new();
+        if self.drops_unknown {
+            return Ok(Unknown(unknown));
+        }
+        let mut properties = primary.properties();
+        while let Some((name, value)) = properties.next()? {
+            let Ok(name) = std::str::from_utf8(name) else { continue };
+            if !self.is_declared(name) {
+                unknown.push((name.to_owned(), value.to_value()));
+            }
+        }
+        if !unknown.is_empty() && self.older.is_some() {
+            // A struct of an older version that held them itself has taken them over.
+            if let RowKind::Primary(RowVersion::Known(writer)) =
+                self.kind_of(primary, Some(self.primary()?))?
+                && writer.drops_unknown
+            {
+                unknown.clear();
+            }
+        }
+        Ok(Unknown(unknown))
+    }
+
+    /// Returns whether a property of an entity's rows is unknown and stays there.
+    pub(crate) fn keeps(&'static self, property: &str) -> bool {
+        !self.drops_unknown && !self.is_declared(property)
+    }
+
+    /// Returns whether a version declares the property, or the library writes it.
+    fn is_declared(&'static self, name: &str) -> bool {
+        name.starts_with(LIBRARY)
+            || OWNER.contains(&name)
+            || self.versions().any(|schema| {
+                is_among(schema.columns, name)
+                    || name == discriminator_of(schema)
+                    || schema.sealed && name == SEAL
+            })
+    }
+}
+
+/// Returns the property that holds the type, or an empty text.
+fn discriminator_of(schema: &Schema) -> &'static str {
+    match schema.discriminator {
+        Discriminator::Property(name) => name,
+        Discriminator::RowKey => "",
+    }
+}
+
+/// Returns whether one of the columns, or the token beside it, has this name.
+fn is_among(columns: &[ColumnSchema], name: &str) -> bool {
+    columns.iter().any(|column| {
+        if !column.nested.is_empty() {
+            return name
+                .strip_prefix(column.name)
+                .is_some_and(|name| is_among(column.nested, name));
+        }
+        let token = column.sealed.and_then(|sealed| sealed.blind).map(|token| token.name);
+        column.name == name || token == Some(name)
+    })
+}

@@ -1,0 +1,104 @@
+//! Locks for rows: writers of one client that read a row to write it take turns, so that none of them
+//! loses a race to another. Writers of other clients are kept apart by the row's ETag alone.
+
+use std::{
+    collections::{HashMap, hash_map::RandomState},
+    hash::BuildHasher,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::sync::{Mutex as Lock, OwnedMutexGuard};
+
+/// The locks of the rows that are being written or waited for, by a hash of their addresses. Rows
+/// with equal hashes share one, which costs time only.
+#[derive(Debug, Default)]
+pub(crate) struct RowLocks {
+    locks: Mutex<HashMap<u64, Arc<Lock<()>>>>,
+    hasher: RandomState,
+}
+
+/// A place in the line for one lock, and the lock itself once it is held.
+#[derive(Debug)]
+struct Turn<'l> {
+    locks: &'l RowLocks,
+    hash: u64,
+    lock: Arc<Lock<()>>,
+    guard: Option<OwnedMutexGuard<()>>,
+}
+
+/// The locks of some rows, which are free again when this is dropped.
+#[derive(Debug)]
+pub(crate) struct RowsLocked<'l>(
+    #[expect(dead_code, reason = "held until it is dropped")] Vec<Turn<'l>>,
+);
+
+impl RowLocks {
+    /// Waits for the locks of rows of a table, which `keys` names by PartitionKey and RowKey. Writers
+    /// of one row come in the order in which they asked.
+    pub(crate) async fn lock<'k>(
+        &self,
+        table: &str,
+        keys: impl IntoIterator<Item = (&'k str, &'k str)>,
+    ) -> RowsLocked<'_> {
+        let table = table.to_ascii_lowercase();
+        let mut hashes: Vec<u64> =
+            keys.into_iter().map(|keys| self.hasher.hash_one((&*table, keys))).collect();
+        // One order for all writers: two that want the same rows cannot wait for each other.
+        hashes.sort_unstable();
+        hashes.dedup();
+        let mut held = Vec::with_capacity(hashes.len());
+        for hash in hashes {
+            let lock = {
+                let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+                locks.entry(hash).or_default().clone()
+            };
+            let mut turn = Turn { locks: self, hash, lock, guard: None };
+            turn.guard = Some(turn.lock.clone().lock_owned().await);
+            held.push(turn);
+        }
+        RowsLocked(held)
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.locks.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.guard = None;
+        let mut locks = self.locks.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        // The map and this turn: nobody else holds the lock or waits for it.
+        if Arc::strong_count(&self.lock) == 2 {
+            locks.remove(&self.hash);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_lock_is_kept_while_somebody_wants_it_and_no_longer() {
+        let locks = RowLocks::default();
+        let first = locks.lock("Staff", [("Sales", "1"), ("Sales", "2"), ("Sales", "1")]).await;
+        assert_eq!(locks.len(), 2);
+        let mut second = Box::pin(locks.lock("STAFF", [("Sales", "2")]));
+        assert!((&mut second).now_or_never().is_none());
+        assert!(locks.lock("Staff", [("Sales", "3")]).now_or_never().is_some());
+        drop(first);
+        assert_eq!(locks.len(), 1, "the second one waits for it");
+        drop(second.await);
+        assert_eq!(locks.len(), 0);
+        let first = locks.lock("Staff", [("Sales", "2")]).await;
+        let mut gave_up = Box::pin(locks.lock("Staff", [("Sales", "2")]));
+        assert!((&mut gave_up).now_or_never().is_none());
+        drop(first);
+        drop(gave_up);
+        assert_eq!(locks.len(), 0);
+    }
+}

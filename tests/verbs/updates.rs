@@ -1,0 +1,174 @@
+//! Tests `update`: what it sends, and that writers of one row through one client take turns.
+
+use entable::{
+    Client, OutboxOptions, Verb,
+    backend::{
+        Backend, Embedded, Memory,
+        layer::{FaultInjector, InjectedFault, Recorder, RequestKind},
+    },
+    prelude::*,
+};
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Staff",
+    partition_key = "{department}",
+    row_key = "empid_{id:06}",
+    index(ByAge, row_key = "age_{age:03}_{id:06}")
+)]
+struct Employee {
+    department: String,
+    id: u32,
+    age: u8,
+    visits: i64,
+    nickname: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Counters", partition_key = "{name}", row_key = "counter")]
+struct Counter {
+    name: String,
+    count: i64,
+    note: Option<String>,
+}
+
+fn at() -> Point<Counter> {
+    Counter::primary().name("visits")
+}
+
+async fn counters(backend: impl Backend + 'static) -> (Recorder, Table<Counter>) {
+    let recorder = Recorder::around(backend);
+    let client = Client::builder().backend(recorder.clone()).build().unwrap();
+    let counters = client.table::<Counter>();
+    counters.create().await.unwrap();
+    let counter = Counter { name: "visits".into(), count: 0, note: Some("new".into()) };
+    counters.insert(&counter).await.unwrap();
+    recorder.clear();
+    (recorder, counters)
+}
+
+#[tokio::test]
+async fn an_update_sends_what_changed() {
+    let (recorder, counters) = counters(Memory::new()).await;
+    let counted = counters.update(at(), |it| Ok(it.count += 1)).await.unwrap();
+    assert_eq!((counted.count, counted.note.as_deref()), (1, Some("new")));
+    let requests = recorder.take();
+    assert_eq!((requests.len(), requests[1].verbs()), (2, vec![Verb::Merge]));
+
+    let same = counters.update(at(), |it| Ok(it.count += 0)).await.unwrap();
+    assert_eq!((same.etag(), same.count), (counted.etag(), 1));
+    assert_eq!(recorder.take().len(), 1, "nothing changed: nothing is written");
+
+    counters.update(at(), |it| Ok(it.note = None)).await.unwrap();
+    assert_eq!(recorder.take()[1].verbs(), [Verb::Replace], "no merge removes a property");
+    assert_eq!(counters.get(at()).await.unwrap().unwrap().note, None);
+    let stored = counters.get(at()).await.unwrap().unwrap();
+    assert_eq!(stored.count, 1);
+}
+
+#[tokio::test]
+async fn copies_follow_an_update() {
+    let recorder = Recorder::around(Memory::new());
+    let client = Client::builder().backend(recorder.clone()).build().unwrap();
+    let staff = client.table::<Employee>();
+    staff.create().await.unwrap();
+    let don = Employee {
+        department: "Sales".into(),
+        id: 1,
+        age: 34,
+        visits: 0,
+        nickname: Some("Don".into()),
+    };
+    staff.insert(&don).await.unwrap();
+    let at = || Employee::primary().department("Sales").id(1);
+    recorder.clear();
+    staff.update(at(), |it| Ok(it.visits += 1)).await.unwrap();
+    assert_eq!(recorder.take()[1].verbs(), [Verb::Merge, Verb::InsertOrReplace]);
+    staff.update(at(), |it| Ok(it.age += 1)).await.unwrap();
+    assert_eq!(recorder.take()[1].verbs(), [Verb::Merge, Verb::Delete, Verb::Insert]);
+    assert!(staff.check().await.unwrap().is_clean());
+    let found =
+        staff.query(Employee::by_age().department("Sales").age(35)).collect().await.unwrap();
+    assert_eq!((found.len(), found[0].visits), (1, 1));
+}
+
+async fn five_hundred_tasks_count(backend: impl Backend + 'static) {
+    let (recorder, counters) = counters(backend).await;
+    let tasks: Vec<_> = (0..500)
+        .map(|_| {
+            let counters = counters.clone();
+            tokio::spawn(async move { counters.update(at(), |it| Ok(it.count += 1)).await })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap().unwrap();
+    }
+    assert_eq!(counters.get(at()).await.unwrap().unwrap().count, 500);
+    assert_eq!(recorder.take().len(), 2 * 500 + 1, "no update lost a race");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_hundred_tasks_count_in_memory() {
+    five_hundred_tasks_count(Memory::new()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_hundred_tasks_count_in_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    five_hundred_tasks_count(Embedded::open(directory.path().join("counters.db")).unwrap()).await;
+}
+
+/// Writes that read first wait as well: those of entities with copies, whatever their ETag.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_that_read_first_take_turns() {
+    let recorder = Recorder::around(Memory::new());
+    let client = Client::builder().backend(recorder.clone()).build().unwrap();
+    let staff = client.table::<Employee>();
+    staff.create().await.unwrap();
+    let employee =
+        |age| Employee { department: "Sales".into(), id: 1, age, visits: 0, nickname: None };
+    staff.insert(&employee(20)).await.unwrap();
+    recorder.clear();
+    let tasks: Vec<_> = (0..100)
+        .map(|n| {
+            let staff = staff.clone();
+            tokio::spawn(async move { staff.insert_or_replace(&employee(20 + n)).await })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap().unwrap();
+    }
+    assert_eq!(recorder.take().len(), 200);
+    assert!(staff.check().await.unwrap().is_clean());
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_process_is_waited_for_as_often_as_the_option_says() {
+    let faults = FaultInjector::around(Memory::new());
+    let options = OutboxOptions::default().attempts(3);
+    let client = Client::builder().backend(faults.clone()).outbox(options).build().unwrap();
+    let counters = client.table::<Counter>();
+    counters.create().await.unwrap();
+    let counter = Counter { name: "visits".into(), count: 0, note: None };
+    counters.insert(&counter).await.unwrap();
+    let raced = |times| {
+        faults.clear();
+        for nth in 0..times {
+            let error = Error::new(ErrorKind::PreconditionFailed, "another writer was first");
+            faults.inject(RequestKind::Apply, nth, InjectedFault::Before(error));
+        }
+    };
+    let mut tries = 0;
+    raced(2);
+    let counted = counters.update(at(), |it| {
+        tries += 1;
+        it.count += 1;
+        Ok(())
+    });
+    assert_eq!(counted.await.unwrap().count, 1);
+    assert_eq!(tries, 3);
+    raced(3);
+    let error = counters.update(at(), |it| Ok(it.count += 1)).await.unwrap_err();
+    assert!(error.is_contended());
+    assert!(error.message().contains("3 times"), "{error}");
+}
