@@ -2,6 +2,9 @@
 //!
 //! A module uses only the modules whose `mod` lines stand above its own.
 
+// The published documentation shows which feature an item needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 // The derives name this crate `entable`, also in its own tests.
 #[cfg(test)]
 extern crate self as entable;

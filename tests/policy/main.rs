@@ -9,6 +9,7 @@
 )]
 
 mod graph;
+mod release;
 mod structure;
 
 use std::{

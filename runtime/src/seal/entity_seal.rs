@@ -1,7 +1,7 @@
 //! Seals of whole entities: a code over the names, types and values of all properties, which detects
 //! a property that was changed, added or removed.
 
-use hmac::{Hmac, Mac};
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use super::{

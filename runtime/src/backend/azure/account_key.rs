@@ -4,7 +4,7 @@ use std::fmt;
 
 use azure_storage::clients::{EMULATOR_ACCOUNT, EMULATOR_ACCOUNT_KEY};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use hmac::{Hmac, Mac};
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, ErrorKind, Result};

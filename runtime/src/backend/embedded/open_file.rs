@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
 };
 
-use redb::{Builder, Database, ReadableDatabase};
+use redb::{Builder, Database, ReadableDatabase, backends::FileBackend};
 
 use super::{
     layout::{CATALOG, FORMAT, META, TRASH, meta},
@@ -58,7 +58,8 @@ pub(super) fn verify_pages(store_file: &StoreFile, database: &mut Database) -> R
 fn start_engine(store_file: &StoreFile, file: File, cache_bytes: usize) -> Result<Database> {
     let mut builder = Builder::new();
     builder.set_cache_size(cache_bytes);
-    builder.create_file(file).map_err(|error| store_file.engine_error(error))
+    let backend = FileBackend::new(file).map_err(|error| store_file.engine_error(error))?;
+    builder.create_with_backend(backend).map_err(|error| store_file.engine_error(error))
 }
 
 /// Creates a store under another name in the same directory, and renames the file when it is complete: a
