@@ -1,6 +1,6 @@
-//! Compares the pages with the sources: every link leads to a page and a heading that exist, and every
-//! function that the architecture names is in the file that it names. Every example of a derive is
-//! tested.
+//! Compares the pages with the sources: every link leads to a page and a heading that exist, every page is in
+//! the summary, every sample runs, every setting, error and code has its row, and every function that the
+//! architecture names is in the file that it names. Every example of a derive is tested.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -22,7 +22,7 @@ fn workspace() -> PathBuf {
 /// Returns the pages, with their paths relative to the workspace.
 fn pages() -> Vec<(String, String)> {
     let mut pages = Vec::new();
-    for folder in ["", "docs", "examples"] {
+    for folder in ["", "docs", "docs/patterns", "examples"] {
         for entry in fs::read_dir(workspace().join(folder)).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|extension| extension == "md") {
@@ -94,6 +94,150 @@ fn defines(source: &str, name: &str) -> bool {
             next.is_some_and(|c| !c.is_alphanumeric() && c != '_')
         })
     })
+}
+
+/// Returns the pages of the book, with their paths relative to `docs`.
+fn chapters() -> Vec<(String, String)> {
+    let chapters = pages().into_iter().filter_map(|(page, text)| {
+        let page = page.strip_prefix("docs/")?.to_owned();
+        (page != "SUMMARY.md").then_some((page, text))
+    });
+    chapters.collect()
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(workspace().join(path)).unwrap()
+}
+
+#[test]
+fn the_summary_has_every_page_once() {
+    let summary = read("docs/SUMMARY.md");
+    let mut listed: Vec<_> =
+        summary.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()).collect();
+    listed.sort_unstable();
+    let chapters = chapters();
+    let mut chapters: Vec<_> = chapters.iter().map(|(page, _)| page.as_str()).collect();
+    chapters.sort_unstable();
+    assert_eq!(listed, chapters);
+}
+
+/// Returns the info strings of a page's code blocks, such as `rust,no_run`.
+fn languages(text: &str) -> Vec<&str> {
+    let fences = text.lines().filter_map(|line| line.trim_start().strip_prefix("```"));
+    fences.step_by(2).collect()
+}
+
+#[test]
+fn every_sample_is_compiled() {
+    let library = read("runtime/src/lib.rs");
+    let (mut wrong, mut samples) = (Vec::new(), 0);
+    for (page, text) in pages() {
+        let mut has_samples = false;
+        for language in languages(&text) {
+            match language {
+                "rust" => has_samples = true,
+                // Only where a sample needs the service.
+                "rust,no_run" if page == "docs/azure-setup.md" => has_samples = true,
+                "sh" | "text" | "toml" | "json" => {}
+                // Read by the test of the envelope.
+                "example" if page == "docs/envelope.md" => {}
+                other => wrong.push(format!("{page}: a block of `{other}`")),
+            }
+            samples += usize::from(language.starts_with("rust"));
+        }
+        let is_included = library.contains(&format!("include_str!(\"../../{page}\")"));
+        if has_samples != is_included {
+            wrong.push(format!("{page}: samples {has_samples}, tested by the library {is_included}"));
+        }
+    }
+    assert!(samples > 15, "found only {samples} samples");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n  "));
+}
+
+#[test]
+fn every_picture_is_shown_and_has_a_dark_form() {
+    let pages = pages();
+    let mut pictures = 0;
+    for entry in fs::read_dir(workspace().join("docs/images")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let picture = fs::read_to_string(&path).unwrap();
+        assert!(picture.starts_with("<svg ") && picture.trim_end().ends_with("</svg>"), "{name}");
+        for part in ["viewBox=", "<title>", "prefers-color-scheme:dark"] {
+            assert!(picture.contains(part), "{name} has no {part}");
+        }
+        assert!(
+            pages.iter().any(|(_, text)| text.contains(&format!("images/{name})"))),
+            "no page shows {name}"
+        );
+        pictures += 1;
+    }
+    assert!(pictures >= 6, "found only {pictures} pictures");
+}
+
+/// Returns the names between quotes in a text that look like the name of a setting.
+fn quoted_names(text: &str) -> impl Iterator<Item = String> {
+    let is_name = |name: &&str| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+    };
+    text.split('"').skip(1).step_by(2).filter(is_name).map(str::to_owned)
+}
+
+/// Returns the settings that the derives read: the patterns of matches and the lists of known names.
+fn settings() -> BTreeSet<String> {
+    let mut settings = BTreeSet::new();
+    for entry in fs::read_dir(workspace().join("macros/src/attr")).unwrap() {
+        let source = fs::read_to_string(entry.unwrap().path()).unwrap();
+        for line in source.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            if let Some((pattern, _)) = line.split_once("=>") {
+                settings.extend(quoted_names(pattern));
+            }
+        }
+        for list in source.split("_KEYS").skip(1).filter_map(|rest| rest.split_once("= [")) {
+            settings.extend(quoted_names(list.1.split("];").next().unwrap()));
+        }
+    }
+    settings
+}
+
+/// Returns the names in code letters in the cells of a page's tables.
+fn tabled(page: &str) -> BTreeSet<String> {
+    let rows = page.lines().filter(|line| line.starts_with("| "));
+    let cells = rows.flat_map(|row| row.split(" | ").take(3));
+    cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_attribute_page_has_every_setting() {
+    let settings = settings();
+    assert!(settings.len() > 35, "found only {settings:?}");
+    let page = tabled(&prose(&read("docs/attributes.md")));
+    let missing: Vec<_> = settings.difference(&page).collect();
+    assert!(missing.is_empty(), "docs/attributes.md has no row for {missing:?}");
+}
+
+#[test]
+fn troubleshooting_has_every_predicate_and_code() {
+    let page = prose(&read("docs/troubleshooting.md"));
+    let rows: BTreeSet<_> = page.lines().filter_map(|line| line.strip_prefix("| `")).collect();
+    let rows: BTreeSet<_> = rows.iter().filter_map(|row| row.split('`').next()).collect();
+    let source = read("runtime/src/error/predicates.rs");
+    let predicates: BTreeSet<_> = source
+        .lines()
+        .filter_map(|line| line.split_once(" => ")?.0.trim().strip_prefix("is_"))
+        .map(|name| format!("is_{name}"))
+        .collect();
+    assert!(predicates.len() > 20, "{predicates:?}");
+    let missing: Vec<_> =
+        predicates.iter().filter(|name| !rows.contains(name.as_str())).collect();
+    assert!(missing.is_empty(), "docs/troubleshooting.md has no row for {missing:?}");
+
+    for code in entable::ServiceCode::ALL {
+        let row = format!("| `{code}` | {} | ", code.status());
+        assert!(page.contains(&row), "docs/troubleshooting.md has no row that begins {row}");
+    }
+    let listed: BTreeSet<_> = rows.iter().filter(|row| row.starts_with("is_")).collect();
+    assert_eq!(listed.len(), predicates.len(), "a row for a predicate that does not exist");
 }
 
 #[test]

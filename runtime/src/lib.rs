@@ -1,6 +1,159 @@
-//! entable: a typed mapping layer for Azure Table storage.
+//! A typed mapping layer for Azure Table storage, embedded or in the cloud.
 //!
-//! A module uses only the modules whose `mod` lines stand above its own.
+//! `#[derive(TableEntity)]` turns a plain struct into an entity with compound keys, and with copies that
+//! make it findable by other fields. The library keeps the copies exact, groups writes into transactions,
+//! and shows what a query costs before it is sent. One program runs in memory, on a file and on the
+//! service.
+//!
+//! ```sh
+//! cargo add entable
+//! cargo add tokio --features macros,rt-multi-thread
+//! ```
+//!
+//! # A first table
+//!
+//! ```
+//! use entable::prelude::*;
+//!
+//! #[derive(Debug, Clone, PartialEq, TableEntity)]
+//! #[table(
+//!     name = "Staff",
+//!     partition_key = "{department}",
+//!     row_key = "empid_{id:06}",
+//!     index(ByEmail, row_key = "email_{email:lower}", unique)
+//! )]
+//! struct Employee {
+//!     department: String,
+//!     id: u32,
+//!     email: String,
+//!     age: i32,
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Error> {
+//!     let client = Client::memory(); // or Client::open("staff.db")?
+//!     let staff: Table<Employee> = client.table();
+//!     staff.create_if_not_exists().await?;
+//!     let (department, email) = ("Sales".to_owned(), "Jones@contoso.com".to_owned());
+//!     let mut jones = staff.insert(&Employee { department, id: 223, email, age: 34 }).await?;
+//!     jones.age += 1;
+//!     staff.replace(&jones).await?; // refused if another writer was first
+//!     Ok(())
+//! }
+//! ```
+//!
+//! [`Client`] opens a store, [`Table`] reads and writes one type, [`Stored`] is a value with its keys, ETag
+//! and Timestamp. The settings of `#[table(..)]` are at [`TableEntity`](macro@TableEntity), and all of them
+//! on one page: [attributes].
+//!
+//! # Reading
+//!
+//! The derive makes a builder for each way in. What the builder returns tells the cost: a [`Point`], a
+//! [`Range`], a [`Partition`], a [`Scan`].
+//!
+//! ```
+//! # use entable::prelude::*;
+//! # #[derive(Debug, Clone, PartialEq, TableEntity)]
+//! # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}",
+//! #         index(ByEmail, row_key = "email_{email:lower}", unique))]
+//! # struct Employee { department: String, id: u32, email: String, age: i32 }
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Error> {
+//! # let client = Client::memory();
+//! # let staff: Table<Employee> = client.table();
+//! # staff.create().await?;
+//! # let (department, email) = ("Sales".to_owned(), "jones@contoso.com".to_owned());
+//! # staff.insert(&Employee { department, id: 223, email, age: 35 }).await?;
+//! // A point: one request, one row. `get` takes nothing else.
+//! let point = Employee::by_email().department("Sales").email("jones@contoso.com");
+//! assert_eq!(staff.get(point).await?.map(|jones| jones.id), Some(223));
+//!
+//! // A range, with a condition; pages, streams and projections build on it.
+//! let some = Employee::primary().department("Sales").id_range(200..=299);
+//! let query = staff.query(some).filter(Employee::AGE.ge(30)).take(10);
+//! assert_eq!(query.explain().class, CostClass::Range);
+//! assert_eq!(query.collect().await?.len(), 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Query`] has `collect`, `stream`, `first` and `page`; [`Table::get_many`] and [`Table::query_many`] read
+//! side by side; [`Client::set`] reads several types, [`Client::dynamic`] any row.
+//!
+//! # Writing
+//!
+//! | verb | writes |
+//! |---|---|
+//! | [`insert`](Table::insert) | a new row; a conflict if the keys are taken |
+//! | [`replace`](Table::replace), [`delete`](Table::delete) | under the ETag that was read |
+//! | [`update`](Table::update) | reads, changes, writes, and again if another writer was first |
+//! | [`patch`](Table::patch), [`patch_at`](Table::patch_at) | some properties, under the ETag or under none |
+//! | [`insert_or_replace`](Table::insert_or_replace), [`insert_or_merge`](Table::insert_or_merge) | whatever is there |
+//! | [`transaction`](Client::transaction) | up to 100 rows of one partition, all or none |
+//! | [`bulk`](Client::bulk) | any number of rows, grouped; not atomic |
+//!
+//! # Copies
+//!
+//! `index(..)` keeps a copy of each entity under another key, `list(..)` the keys of all entities that share
+//! a value. In the entity's partition they are written in its transaction. In another partition or table
+//! they follow: the work is recorded in the transaction, and a [`Worker`] finishes what a writer could not.
+//! [`Table::check`] compares and repairs, [`Table::rebuild`] fills a new index. See [copies],
+//! [across partitions].
+//!
+//! # On Azure
+//!
+//! ```
+//! # #[cfg(feature = "azure")]
+//! # fn open() -> Result<(), entable::Error> {
+//! # use entable::prelude::*;
+//! let client = Client::azure(AzureOptions::emulator())?; // or from_connection_string, from_sas, ..
+//! # assert!(client.capabilities().ordered);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Feature `azure`. Accounts, roles and signatures: [Azure, step by step]; errors, retries, Cosmos DB:
+//! [Azure].
+//!
+//! # Errors
+//!
+//! Every call returns one [`Error`], with predicates that callers act on ([`Error::is_conflict`],
+//! [`Error::is_precondition_failed`], ..) and the service's own [`code`](Error::code) on every store. What
+//! each means and what to do: [troubleshooting]. Data never makes a call panic.
+//!
+//! # Testing
+//!
+//! [`Client::memory`] keeps the service's rules and limits. The layers of [`backend::layer`] count requests
+//! and inject faults, [`SteppedClock`] moves the time. See [testing].
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `embedded` (default) | the store in one file, [`Client::open`] |
+//! | `encrypt` (default) | encrypted properties, `Keyring` |
+//! | `azure` | the service, its emulator, shared access signatures |
+//! | `azure-queue` | Azure Storage queues, beside queues in tables |
+//! | `blob` | lists in blobs, through `object_store` |
+//! | `keyvault` | keyrings as secrets of Azure Key Vault |
+//! | `legacy-encryption` | reading of rows that older storage libraries encrypted |
+//! | `chrono`, `rust_decimal` | types of these crates as properties |
+//! | `conformance` | the service's behaviour as a test suite for backends |
+//!
+//! # The book
+//!
+//! [What a table is](https://github.com/entable/entable/blob/main/docs/tables.md),
+//! [first program](https://github.com/entable/entable/blob/main/docs/first-program.md),
+//! [choosing keys](https://github.com/entable/entable/blob/main/docs/choosing-keys.md), [attributes],
+//! [all chapters](https://github.com/entable/entable/blob/main/docs/SUMMARY.md).
+//!
+//! [attributes]: https://github.com/entable/entable/blob/main/docs/attributes.md
+//! [copies]: https://github.com/entable/entable/blob/main/docs/copies.md
+//! [across partitions]: https://github.com/entable/entable/blob/main/docs/across-partitions.md
+//! [Azure, step by step]: https://github.com/entable/entable/blob/main/docs/azure-setup.md
+//! [Azure]: https://github.com/entable/entable/blob/main/docs/azure.md
+//! [troubleshooting]: https://github.com/entable/entable/blob/main/docs/troubleshooting.md
+//! [testing]: https://github.com/entable/entable/blob/main/docs/testing.md
 
 // The published documentation shows which feature an item needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -9,6 +162,7 @@
 #[cfg(test)]
 extern crate self as entable;
 
+// A module uses only modules that stand above it in this list.
 // Floor 0: nothing below.
 mod address;
 pub mod error;
@@ -105,7 +259,40 @@ pub use crate::{
 };
 pub use entable_macros::{EdmEnum, EntitySet, Message, Projection, Properties, TableEntity};
 
-/// The examples of the README run as tests.
+/// Runs the samples of the README and of the book as tests.
 #[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-mod readme {}
+mod samples {
+    #[doc = include_str!("../../README.md")]
+    mod readme {}
+    #[doc = include_str!("../../docs/first-program.md")]
+    mod first_program {}
+    #[doc = include_str!("../../docs/choosing-keys.md")]
+    mod choosing_keys {}
+    #[doc = include_str!("../../docs/attributes.md")]
+    mod attributes {}
+    #[cfg(feature = "azure")]
+    #[doc = include_str!("../../docs/azure-setup.md")]
+    mod azure_setup {}
+    #[doc = include_str!("../../docs/testing.md")]
+    mod testing {}
+    #[doc = include_str!("../../docs/troubleshooting.md")]
+    mod troubleshooting {}
+    #[doc = include_str!("../../docs/patterns/local-index.md")]
+    mod local_index {}
+    #[doc = include_str!("../../docs/patterns/remote-index.md")]
+    mod remote_index {}
+    #[doc = include_str!("../../docs/patterns/eventual-transactions.md")]
+    mod eventual_transactions {}
+    #[doc = include_str!("../../docs/patterns/lists.md")]
+    mod lists {}
+    #[doc = include_str!("../../docs/patterns/denormalisation.md")]
+    mod denormalisation {}
+    #[doc = include_str!("../../docs/patterns/compound-key.md")]
+    mod compound_key {}
+    #[doc = include_str!("../../docs/patterns/log-tail.md")]
+    mod log_tail {}
+    #[doc = include_str!("../../docs/patterns/mass-delete.md")]
+    mod mass_delete {}
+    #[doc = include_str!("../../docs/patterns/hot-partitions.md")]
+    mod hot_partitions {}
+}

@@ -147,7 +147,9 @@ async fn b05_an_entity_is_written_once_in_a_transaction() -> TestResult {
 async fn b06_transactions_that_share_a_key_wait_and_others_run_together() -> TestResult {
     on_both(async |store| {
         let staff = store.table::<Worker>().await;
-        // One entity comes three times: the last one stays.
+        // One entity comes three times: the last one stays, although the first transaction is slow.
+        let late = Duration::from_millis(100);
+        store.fault.inject(RequestKind::Apply, 0, InjectedFault::Delay(late));
         let rows =
             (0..3).flat_map(|age| (0..80).map(move |id| Worker { age: Some(age), ..worker(id) }));
         staff.bulk().concurrency(8).insert_or_replace_all(rows).await?.into_result()?;

@@ -52,6 +52,23 @@ async fn f03_one_entity_for_each_partition() -> TestResult {
     .await
 }
 
+/// All three patterns for a lookup by another value, on one struct.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Clerks",
+    partition_key = "{department}",
+    row_key = "empid_{id:06}",
+    index(ByEmail, row_key = "email_{email:lower}"),
+    index(Everywhere, partition_key = "email_{email:lower}", row_key = "at_{department}_{id:06}"),
+    list(ByLastName, row_key = "lastname_{last_name}")
+)]
+struct Findable {
+    department: String,
+    id: u32,
+    email: String,
+    last_name: String,
+}
+
 #[tokio::test]
 async fn f04_lookups_by_several_criteria_are_attributes_of_one_struct() -> TestResult {
     on_both(async |store| {
@@ -65,6 +82,17 @@ async fn f04_lookups_by_several_criteria_are_attributes_of_one_struct() -> TestR
         let by_name = staff.query(by_name).collect().await?;
         assert_eq!(*by_id.unwrap(), *by_email.unwrap());
         assert_eq!(by_name.iter().map(|e| e.id).collect::<Vec<_>>(), [223, 224]);
+
+        let clerks = store.table::<Findable>().await;
+        let (department, email) = ("Sales".to_owned(), "Jo@contoso.com".to_owned());
+        let jo = Findable { department, id: 7, email, last_name: "Jones".into() };
+        clerks.insert(&jo).await?.wait_for_copies().await?;
+        let local = Findable::by_email().department("Sales").email("jo@contoso.com");
+        assert_eq!(*clerks.get(local).await?.unwrap(), jo);
+        let remote = clerks.query(Findable::everywhere().email("jo@contoso.com"));
+        assert_eq!(remote.collect().await?.len(), 1);
+        let list = Findable::by_last_name().department("Sales").last_name("Jones");
+        assert_eq!(clerks.keys(list).await?.len(), 1);
         Ok(())
     })
     .await

@@ -1,4 +1,4 @@
-//! Tests that `docs/guide.md` names every test of the design guide and no other.
+//! Tests that `docs/guide.md` has every row of the design guide and names every test of it, and no other.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -25,4 +25,56 @@ fn the_documentation_names_every_test_and_no_other() {
     let quoted = documentation.split('`').skip(1).step_by(2);
     let named: BTreeSet<String> = quoted.filter(|name| is_name(name)).map(str::to_owned).collect();
     assert_eq!(named, tests);
+}
+
+/// The sections of the design guide with the number of their rows, which are numbered from 1.
+const SECTIONS: [(char, usize); 26] = [
+    ('A', 22), ('B', 13), ('C', 15), ('D', 12), ('E', 10), ('F', 11), ('G', 13),
+    ('H', 15), ('I', 16), ('J', 10), ('K', 12), ('L', 15), ('M', 5), ('N', 10),
+    ('O', 10), ('P', 6), ('Q', 5), ('R', 5), ('S', 3), ('T', 4), ('U', 11),
+    ('V', 18), ('W', 10), ('X', 15), ('Y', 8), ('Z', 8),
+];
+
+#[test]
+fn the_documentation_has_every_row_with_its_status() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("../docs/guide.md")).unwrap();
+    let mut expected: Vec<String> = SECTIONS
+        .iter()
+        .flat_map(|(section, rows)| (1..=*rows).map(move |row| format!("{section}{row}")))
+        .collect();
+    assert_eq!(expected.len(), 282);
+    let mut found = Vec::new();
+    for line in page.lines() {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [id, says, status, answer, link] = cells.as_slice() else { continue };
+        let Some(section) = id.chars().next().filter(char::is_ascii_uppercase) else { continue };
+        if !id[section.len_utf8()..].parse::<usize>().is_ok() {
+            continue;
+        }
+        found.push((*id).to_owned());
+        assert!(says.len() > 8, "{id} has no text");
+        assert!(link.contains("](https://learn.microsoft.com/"), "{id} has no link");
+        match *status {
+            "proved" => {
+                let has_test = answer.split('`').skip(1).step_by(2).any(is_name);
+                let is_elsewhere = answer.contains("`tests/") || answer.starts_with("rows ");
+                let is_everywhere = answer.contains("every test of this section");
+                assert!(has_test || is_elsewhere || is_everywhere, "{id} names no test: {answer}");
+            }
+            "documented" => assert!(
+                answer.contains(".md") || answer.contains("](#") || answer.len() > 40,
+                "{id} names no paragraph: {answer}"
+            ),
+            "partial" => assert!(
+                answer.starts_with("as ") || answer.split_whitespace().count() > 5,
+                "{id} gives no reason: {answer}"
+            ),
+            "not applicable" => {}
+            other => panic!("{id} has the status {other}"),
+        }
+    }
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected);
 }
