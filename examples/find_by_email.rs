@@ -61,6 +61,9 @@ async fn main() -> Result<(), Error> {
     let don = staff.get(by_email()).await?;
     let requests = recorder.take().len();
     println!("by e-mail: {:?}, {requests} request", don.as_ref().map(|don| don.id));
+    if let Some(don) = &don {
+        println!("RowKey: {}, EmployeeEmail: {}", don.row_key(), don.email);
+    }
     assert_eq!(don.map(|don| don.id), Some(223));
     assert_eq!(requests, 1);
 

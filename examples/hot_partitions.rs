@@ -99,7 +99,7 @@ async fn main() -> Result<(), Error> {
     // The price: a time span is a range in each bucket. They are read side by side.
     recorder.clear();
     let span = HOUR + Duration::minutes(4)..HOUR + Duration::minutes(6);
-    let paths = BucketEvent::primary().number_buckets().map(|bucket| bucket.at_range(span.clone()));
+    let paths = BucketEvent::primary().number_buckets().into_iter().map(|bucket| bucket.at_range(span.clone()));
     let events: Table<BucketEvent> = client.table();
     let found = events.query_many(paths).concurrency(8).collect().await?;
     println!("two minutes: {} events, {} requests", found.len(), recorder.take().len());

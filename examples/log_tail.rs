@@ -31,7 +31,9 @@ async fn main() -> Result<(), Error> {
 
     let first = Expense { employee: 7, at: FIRST, number: 1, amount: 1.0 };
     let stored = expenses.insert(&first).await?;
-    println!("{} has the RowKey {}", first.at, stored.row_key());
+    let (hour, minute, second) = FIRST.to_hms();
+    let day = FIRST.date();
+    println!("{day}, {hour:02}:{minute:02}:{second:02} UTC, has the RowKey {}", stored.row_key());
     assert_eq!(stored.row_key(), "2519936321679999999_000001");
     let rest = (2..=500).map(|number| Expense {
         employee: 7,
