@@ -57,7 +57,12 @@ const EVENTS: u32 = 1_000;
 
 /// Returns how many rows each partition of a table has.
 async fn partitions(client: &Client, table: &str) -> Result<BTreeMap<String, u32>, Error> {
-    let rows = client.dynamic(table).query(Filter::parse("EntityType ge 'A'")?).allow_scan().collect().await?;
+    let rows = client
+        .dynamic(table)
+        .query(Filter::parse("EntityType ge 'A'")?)
+        .allow_scan()
+        .collect()
+        .await?;
     let mut counts = BTreeMap::new();
     for row in rows {
         *counts.entry(row.partition_key().to_owned()).or_default() += 1;
@@ -99,7 +104,10 @@ async fn main() -> Result<(), Error> {
     // The price: a time span is a range in each bucket. They are read side by side.
     recorder.clear();
     let span = HOUR + Duration::minutes(4)..HOUR + Duration::minutes(6);
-    let paths = BucketEvent::primary().number_buckets().into_iter().map(|bucket| bucket.at_range(span.clone()));
+    let paths = BucketEvent::primary()
+        .number_buckets()
+        .into_iter()
+        .map(|bucket| bucket.at_range(span.clone()));
     let events: Table<BucketEvent> = client.table();
     let found = events.query_many(paths).concurrency(8).collect().await?;
     println!("two minutes: {} events, {} requests", found.len(), recorder.take().len());

@@ -21,7 +21,8 @@ struct Reading {
 }
 
 /// A key in the form of an account's key. It opens no account.
-const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4vMDEyMzQ1Njc4OTo7PD0+Pw==";
+const KEY: &str =
+    "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4vMDEyMzQ1Njc4OTo7PD0+Pw==";
 
 fn main() -> Result<(), Error> {
     let key = AccountKey::new("contosostaff", KEY)?;

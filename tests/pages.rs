@@ -147,7 +147,9 @@ fn every_sample_is_compiled() {
         }
         let is_included = library.contains(&format!("include_str!(\"../../{page}\")"));
         if has_samples != is_included {
-            wrong.push(format!("{page}: samples {has_samples}, tested by the library {is_included}"));
+            wrong.push(format!(
+                "{page}: samples {has_samples}, tested by the library {is_included}"
+            ));
         }
     }
     assert!(samples > 15, "found only {samples} samples");
@@ -177,9 +179,8 @@ fn every_picture_is_shown_and_has_a_dark_form() {
 
 /// Returns the names between quotes in a text that look like the name of a setting.
 fn quoted_names(text: &str) -> impl Iterator<Item = String> {
-    let is_name = |name: &&str| {
-        !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_')
-    };
+    let is_name =
+        |name: &&str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
     text.split('"').skip(1).step_by(2).filter(is_name).map(str::to_owned)
 }
 
@@ -228,8 +229,7 @@ fn troubleshooting_has_every_predicate_and_code() {
         .map(|name| format!("is_{name}"))
         .collect();
     assert!(predicates.len() > 20, "{predicates:?}");
-    let missing: Vec<_> =
-        predicates.iter().filter(|name| !rows.contains(name.as_str())).collect();
+    let missing: Vec<_> = predicates.iter().filter(|name| !rows.contains(name.as_str())).collect();
     assert!(missing.is_empty(), "docs/troubleshooting.md has no row for {missing:?}");
 
     for code in entable::ServiceCode::ALL {

@@ -18,9 +18,13 @@ fn between<'a>(text: &'a str, first: &str, second: &str) -> Vec<&'a str> {
 fn licence_texts_are_whole_in_each_package() {
     for folder in ["", "runtime/", "macros/"] {
         let mit = read(&format!("{folder}LICENSE-MIT"));
-        assert!(mit.starts_with("MIT License") && mit.trim_end().ends_with("DEALINGS IN THE SOFTWARE."));
+        assert!(
+            mit.starts_with("MIT License") && mit.trim_end().ends_with("DEALINGS IN THE SOFTWARE.")
+        );
         let mit = mit.split_whitespace().collect::<Vec<_>>().join(" ");
-        for part in ["Permission is hereby granted", "shall be included in all copies", "WITHOUT WARRANTY"] {
+        for part in
+            ["Permission is hereby granted", "shall be included in all copies", "WITHOUT WARRANTY"]
+        {
             assert!(mit.contains(part), "{folder}LICENSE-MIT lacks: {part}");
         }
         let apache = read(&format!("{folder}LICENSE-APACHE"));
@@ -39,7 +43,13 @@ fn published_packages_say_what_a_registry_asks() {
     for path in ["runtime/Cargo.toml", "macros/Cargo.toml"] {
         let manifest = read(path);
         for key in [
-            "description", "license", "repository", "readme", "keywords", "categories", "documentation",
+            "description",
+            "license",
+            "repository",
+            "readme",
+            "keywords",
+            "categories",
+            "documentation",
             "rust-version",
         ] {
             let is_given = manifest.lines().any(|line| {
@@ -116,7 +126,10 @@ fn the_rust_version_is_what_dependencies_need() {
     let version = between(&manifest, "rust-version = \"1.", "\"")[0].parse::<u32>().unwrap();
     let toolchain = read("rust-toolchain.toml");
     let pinned = between(&toolchain, "channel = \"1.", ".")[0].parse::<u32>().unwrap();
-    assert!(version <= pinned, "the pinned compiler is 1.{pinned}, the packages ask for 1.{version}");
+    assert!(
+        version <= pinned,
+        "the pinned compiler is 1.{pinned}, the packages ask for 1.{version}"
+    );
     // The highest version that a direct dependency declares: redb's.
     assert_eq!(version, 90);
 }
