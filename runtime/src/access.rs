@@ -87,6 +87,15 @@ pub struct Keys {
 
 impl Keys {
     /// Selects all rows of a partition.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// assert_eq!(Keys::partition("Sales").filter().to_string(), "PartitionKey eq 'Sales'");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn partition(partition_key: impl Into<String>) -> Self {
         Self {
             partition: Some(partition_key.into()),
@@ -96,6 +105,15 @@ impl Keys {
     }
 
     /// Selects one row.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// assert_eq!(Keys::point("Sales", "a").as_point(), Some(("Sales", "a")));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn point(partition_key: impl Into<String>, row_key: impl Into<String>) -> Self {
         Self::partition(partition_key).row(row_key)
     }
@@ -105,6 +123,15 @@ impl Keys {
     }
 
     /// Selects the row with this RowKey in the partition.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// assert_eq!(Keys::partition("Sales").row("a").as_point(), Some(("Sales", "a")));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn row(self, row_key: impl Into<String>) -> Self {
         let row_key = row_key.into();
@@ -112,6 +139,18 @@ impl Keys {
     }
 
     /// Selects the rows of the partition whose RowKey begins with `prefix`.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// assert_eq!(
+    ///     Keys::partition("Sales").prefix("email_a").filter().to_string(),
+    ///     "(PartitionKey eq 'Sales') and (RowKey ge 'email_a') and (RowKey lt 'email_b')"
+    /// );
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn prefix(self, prefix: impl AsRef<str>) -> Self {
         let prefix = prefix.as_ref();
@@ -140,6 +179,15 @@ impl Keys {
     }
 
     /// Returns PartitionKey and RowKey if the selection is one row.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// assert_eq!(Keys::partition("Sales").as_point(), None);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn as_point(&self) -> Option<(&str, &str)> {
         match (&self.partition, &self.lower, &self.upper) {
             (Some(partition), Bound::Included(lower), Bound::Included(upper)) if lower == upper => {
@@ -166,6 +214,18 @@ impl Keys {
     }
 
     /// Returns the filter that matches exactly the selected rows.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// assert_eq!(
+    ///     Keys::point("Sales", "a").filter().to_string(),
+    ///     "(PartitionKey eq 'Sales') and (RowKey eq 'a')"
+    /// );
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn filter(&self) -> Filter {
         let partition = self.partition.as_ref().map(|key| Filter::eq("PartitionKey", key.as_str()));
         let rows = match (self.as_point(), &self.lower, &self.upper) {

@@ -8,6 +8,7 @@
     reason = "a test that panics has found something"
 )]
 
+mod examples;
 mod graph;
 mod release;
 mod structure;

@@ -56,6 +56,17 @@ impl<T> Stored<T> {
     ///
     /// `is_contended` if the copies were left to a worker; otherwise the error that stopped the
     /// background work. The write itself was committed.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// staff.insert(&employee(8, "Kwok")).await?.wait_for_copies().await?;
+    /// assert_eq!(staff.client().worker().drain().await?.open, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn wait_for_copies(&self) -> Result<()> {
         self.pending.wait().await
     }
@@ -65,6 +76,18 @@ impl<T> Stored<T> {
     ///
     /// The ETag of a copy cannot guard a write of the entity, so a write of such a value reads the
     /// primary first.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let by_email = Employee::by_email().department("Sales").email("cao7@contoso.com");
+    /// assert_eq!(staff.get(by_email).await?.and_then(|cao| cao.index()), Some("ByEmail"));
+    /// assert_eq!(staff.get(at(7)).await?.and_then(|cao| cao.index()), None);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn index(&self) -> Option<&'static str> {
         self.copy.map(|family| family.name)
     }
@@ -74,32 +97,94 @@ impl<T> Stored<T> {
     }
 
     /// Returns the PartitionKey that the value is stored under.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let cao = staff().await?.get(at(7)).await?;
+    /// assert_eq!(cao.as_ref().map(|cao| cao.partition_key()), Some("Sales"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn partition_key(&self) -> &str {
         self.row.partition_key()
     }
 
     /// Returns the RowKey that the value is stored under.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let cao = staff().await?.get(at(7)).await?;
+    /// assert_eq!(cao.as_ref().map(|cao| cao.row_key()), Some("empid_000007"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn row_key(&self) -> &str {
         self.row.row_key()
     }
 
     /// Returns the ETag that was read or that the write returned.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let cao = staff().await?.get(at(7)).await?;
+    /// assert!(cao.is_some_and(|cao| cao.etag().to_string().starts_with("W/")));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn etag(&self) -> ETag {
         self.row.etag().unwrap_or_else(|| ETag::from(""))
     }
 
     /// Returns when the row was last written, or `None` right after a write, whose response does
     /// not say.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// assert!(staff.insert(&employee(8, "Kwok")).await?.timestamp().is_none());
+    /// assert!(staff.get(at(8)).await?.is_some_and(|kwok| kwok.timestamp().is_some()));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn timestamp(&self) -> Option<OffsetDateTime> {
         self.row.timestamp().map(OffsetDateTime::from)
     }
 
     /// Returns the HTTP status of the request: 200 for a read, 201 or 204 for a write.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// assert_eq!(staff.insert(&employee(8, "Kwok")).await?.status(), 201);
+    /// assert_eq!(staff.get(at(8)).await?.map(|kwok| kwok.status()), Some(200));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn status(&self) -> u16 {
         self.status
     }
 
     /// Returns the row that was read or written.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let cao = staff().await?.get(at(7)).await?;
+    /// assert!(cao.is_some_and(|cao| cao.row().get("Email").is_ok_and(|email| email.is_some())));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn row(&self) -> &Row {
         &self.row
     }
@@ -125,6 +210,16 @@ impl<T> Stored<T> {
     }
 
     /// Returns the value without its row.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let cao = staff().await?.get(at(7)).await?;
+    /// assert_eq!(cao.map(Stored::into_inner), Some(employee(7, "Cao")));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn into_inner(self) -> T {
         self.value
     }

@@ -183,11 +183,31 @@ impl Error {
     }
 
     /// Returns the kind of failure.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let error = staff().await?.insert(&employee(7, "Cao")).await.unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Conflict);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
     /// Returns the service's error code, such as `EntityAlreadyExists`; every backend uses these codes.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let error = staff().await?.insert(&employee(7, "Cao")).await.unwrap_err();
+    /// assert_eq!(error.code(), Some("EntityAlreadyExists"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn code(&self) -> Option<&str> {
         self.0.code.as_ref().map(ServiceCode::as_str)
     }
@@ -198,6 +218,16 @@ impl Error {
     }
 
     /// Returns the HTTP status of the service's error code.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let error = staff().await?.insert(&employee(7, "Cao")).await.unwrap_err();
+    /// assert_eq!(error.status(), Some(409));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn status(&self) -> Option<u16> {
         self.0.code.as_ref().map(ServiceCode::status)
     }
@@ -230,11 +260,31 @@ impl Error {
     }
 
     /// Returns the table's name, if the error names one.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let error = staff().await?.insert(&employee(7, "Cao")).await.unwrap_err();
+    /// assert_eq!(error.table(), Some("Staff"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn table(&self) -> Option<&str> {
         self.0.table.as_deref()
     }
 
     /// Returns PartitionKey and RowKey, if the error names them.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let error = staff().await?.insert(&employee(7, "Cao")).await.unwrap_err();
+    /// assert_eq!(error.keys(), Some(("Sales", "empid_000007")));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn keys(&self) -> Option<(&str, &str)> {
         self.0.keys.as_ref().map(|(partition_key, row_key)| (&**partition_key, &**row_key))
     }
@@ -250,6 +300,18 @@ impl Error {
     }
 
     /// Returns the name of the unique index whose key is taken, for a unique violation.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let twin = Employee { email: "cao7@contoso.com".into(), ..employee(8, "Cao") };
+    /// let error = staff().await?.insert(&twin).await.unwrap_err();
+    /// assert!(error.is_unique_violation());
+    /// assert_eq!(error.index(), Some("ByEmail"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn index(&self) -> Option<&str> {
         self.0.index.as_deref()
     }

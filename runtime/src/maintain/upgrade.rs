@@ -36,8 +36,14 @@ impl<E: TableEntity> Table<E> {
     ///
     /// Scans the table for such entities. Needed once after a new version.
     ///
-    /// ```ignore
-    /// let report = staff.upgrade_all().on_progress(|p| bar.set_position(p.done)).await?;
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let report = staff().await?.upgrade_all().await?;
+    /// assert_eq!(report.done, 0, "no row is of an older version");
+    /// # Ok(())
+    /// # }
     /// ```
     pub fn upgrade_all(&self) -> Upgrade<E> {
         let query = self.query(E::scan()).edit(crate::query::request::Request::only_older);

@@ -108,6 +108,20 @@ impl<E, T> fmt::Debug for Query<E, T> {
 
 impl<E: TableEntity> Query<E, Stored<E>> {
     /// Reads only the fields of a projection: the service does not send the others.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let contacts = staff().await?.query(sales()).select::<Contact>();
+    /// assert_eq!(
+    ///     contacts.explain().select,
+    ///     ["PartitionKey", "RowKey", "Timestamp", "EntityType", "Email"]
+    /// );
+    /// assert_eq!(contacts.collect().await?.len(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn select<P: Projection<Entity = E>>(self) -> Query<E, Stored<P>> {
         selected::<E, P>(self.request)
@@ -204,6 +218,17 @@ impl<E, T> Query<E, T> {
     }
 
     /// Keeps only the rows that meet a condition. Several conditions are joined by `and`.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let some = staff.query(sales()).filter(Employee::AGE.ge(30) & !Employee::LAST_NAME.eq("Cao"));
+    /// assert_eq!(some.collect().await?.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn filter(mut self, condition: impl Condition<E>) -> Self {
         self.request.condition(condition.into_filter());
@@ -212,6 +237,15 @@ impl<E, T> Query<E, T> {
 
     /// Returns at most `items` items in total: the first in the order of their keys. A store that keeps
     /// no order refuses it, see [`any_order`](Self::any_order).
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// assert_eq!(staff().await?.query(sales()).take(2).collect().await?.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn take(mut self, items: u64) -> Self {
         self.request.take = Some(items);
@@ -219,6 +253,16 @@ impl<E, T> Query<E, T> {
     }
 
     /// Reads at most `rows` rows per request, 1 to 1,000.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let page = staff().await?.query(sales()).page_size(2).page(None).await?;
+    /// assert_eq!((page.items.len(), page.next.is_some()), (2, true));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn page_size(mut self, rows: u32) -> Self {
         self.request.page_size(rows);
@@ -226,6 +270,18 @@ impl<E, T> Query<E, T> {
     }
 
     /// Allows a table scan, which is refused otherwise.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let client = staff().await?.client().clone();
+    /// let older = client.dynamic("Staff").query(Filter::parse("Age gt 29")?);
+    /// assert!(older.collect().await.is_err_and(|error| error.is_scan_refused()));
+    /// assert_eq!(older.allow_scan().collect().await?.len(), 6, "three employees and their copies");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn allow_scan(mut self) -> Self {
         self.request.allow_scan();
@@ -233,6 +289,17 @@ impl<E, T> Query<E, T> {
     }
 
     /// Accepts any rows as the first ones, on a store that keeps no order (Cosmos DB).
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// // The store in memory has an order, so the call changes nothing here.
+    /// let some = staff().await?.query(sales()).any_order().take(2);
+    /// assert_eq!(some.collect().await?.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn any_order(mut self) -> Self {
         self.request.any_order();
@@ -240,6 +307,21 @@ impl<E, T> Query<E, T> {
     }
 
     /// Returns what the query will send, without sending it.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let some = Employee::primary().department("Sales").id_range(200..=299);
+    /// let explain = staff().await?.query(some).explain();
+    /// assert_eq!(explain.class, CostClass::Range);
+    /// assert_eq!(
+    ///     explain.filter,
+    ///     "(PartitionKey eq 'Sales') and (RowKey ge 'empid_000200') and (RowKey le 'empid_000299')"
+    /// );
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn explain(&self) -> Explain {
         let blob = list_query::blob_of(&self.request);
         let (filter, fault) = match self

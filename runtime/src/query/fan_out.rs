@@ -39,6 +39,16 @@ impl<E: TableEntity> QueryMany<E> {
     }
 
     /// Sets how many queries run concurrently, 8 by default.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let paths = ["Sales", "Marketing"].map(|name| Employee::primary().department(name));
+    /// assert_eq!(staff().await?.query_many(paths).concurrency(2).collect().await?.len(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn concurrency(mut self, queries: usize) -> Self {
         self.concurrency = queries.max(1);
@@ -46,6 +56,16 @@ impl<E: TableEntity> QueryMany<E> {
     }
 
     /// Keeps only the rows that meet a condition.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let found = staff().await?.query_many([sales()]).filter(Employee::AGE.gt(30)).collect().await?;
+    /// assert!(found.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn filter(mut self, condition: impl Condition<E> + Clone) -> Self {
         self.queries =
@@ -54,12 +74,31 @@ impl<E: TableEntity> QueryMany<E> {
     }
 
     /// Returns what each query will send, in the order of the paths, without sending it.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// assert_eq!(staff().await?.query_many([sales(), sales()]).explain().len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn explain(&self) -> Vec<Explain> {
         self.queries.iter().map(Query::explain).collect()
     }
 
     /// Returns the items of all queries as a stream: items of one query in their order, the queries
     /// interleaved as they answer.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let found = staff().await?.query_many([sales()]).stream();
+    /// assert_eq!(found.try_collect::<Vec<_>>().await?.len(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn stream(&self) -> Items<Stored<E>> {
         let streams: Vec<_> = self.queries.iter().map(Query::stream).collect();
         stream::iter(streams).flatten_unordered(self.concurrency).boxed()
@@ -70,6 +109,15 @@ impl<E: TableEntity> QueryMany<E> {
     /// # Errors
     ///
     /// Returns the first error of a request or a row.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// assert_eq!(staff().await?.query_many([sales()]).collect().await?.len(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn collect(&self) -> Result<Vec<Stored<E>>> {
         let queries = self.queries.clone();
         let parts: Vec<Vec<Stored<E>>> = stream::iter(queries)

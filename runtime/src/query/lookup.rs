@@ -100,6 +100,17 @@ impl<E> fmt::Debug for Lookup<E> {
 
 impl<E: TableEntity> Lookup<E> {
     /// Caches the entities of a query, which are read again once they are older than `ttl`.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let ttl = std::time::Duration::from_secs(60);
+    /// let lookup = Lookup::new(staff().await?.query(sales()), ttl);
+    /// assert_eq!(lookup.all().await?.len(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(query: Query<E, Stored<E>>, ttl: Duration) -> Self {
         Self::with_clock(query, ttl, Arc::new(SystemClock))
     }
@@ -117,6 +128,17 @@ impl<E: TableEntity> Lookup<E> {
     ///
     /// Returns the query's error if the store has to be read; fails with `is_invalid` for a point
     /// with a value that does not fit its key.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let ttl = std::time::Duration::from_secs(60);
+    /// let lookup = Lookup::new(staff().await?.query(sales()), ttl);
+    /// assert_eq!(lookup.get(&at(7)).await?.map(|cao| cao.id), Some(7));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn get(&self, point: &Point<E>) -> Result<Option<Arc<Stored<E>>>> {
         let access = self.0.query.with_key_tokens(point.as_access()).await?;
         let (partition_key, row_key) = access.point()?;
@@ -130,6 +152,16 @@ impl<E: TableEntity> Lookup<E> {
     /// # Errors
     ///
     /// Returns the query's error if the store has to be read.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let ttl = std::time::Duration::from_secs(60);
+    /// assert_eq!(Lookup::new(staff().await?.query(sales()), ttl).all().await?.len(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn all(&self) -> Result<Vec<Arc<Stored<E>>>> {
         Ok(self.current().await?.rows.clone())
     }
@@ -153,6 +185,20 @@ impl<E: TableEntity> Lookup<E> {
     /// # Errors
     ///
     /// Returns the query's error; the cached entities stay.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let lookup = Lookup::new(staff.query(sales()), std::time::Duration::from_secs(60));
+    /// assert_eq!(lookup.all().await?.len(), 3);
+    /// staff.insert(&employee(8, "Kwok")).await?;
+    /// lookup.refresh().await?;
+    /// assert_eq!(lookup.all().await?.len(), 4);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn refresh(&self) -> Result<()> {
         let begun = self.0.begun.load(Ordering::Acquire);
         let mut flight = self.0.flight.lock().await;
@@ -164,6 +210,20 @@ impl<E: TableEntity> Lookup<E> {
     }
 
     /// Clears the cache: the next access reads the store.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let lookup = Lookup::new(staff.query(sales()), std::time::Duration::from_secs(60));
+    /// assert_eq!(lookup.all().await?.len(), 3);
+    /// staff.delete_at(at(7)).await?;
+    /// lookup.forget();
+    /// assert_eq!(lookup.all().await?.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn forget(&self) {
         let mut slot = self.0.kept.write().unwrap_or_else(PoisonError::into_inner);
         *slot = Slot { kept: None, forgotten: slot.forgotten + 1 };

@@ -18,6 +18,20 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     ///
     /// A row that cannot be read is an error at its place, and the rows after it follow; the error
     /// of a request is the last item.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let mut found = staff().await?.query(sales()).stream();
+    /// let mut ids = Vec::new();
+    /// while let Some(one) = found.try_next().await? {
+    ///     ids.push(one.id);
+    /// }
+    /// assert_eq!(ids, [7, 223, 224]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn stream(&self) -> Items<T> {
         stream::try_unfold(Position::Start(Box::new(self.clone())), |position| async move {
             let (run, cursor) = match position {
@@ -44,6 +58,15 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// # Errors
     ///
     /// Returns the first error of a request or a row.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// assert_eq!(staff().await?.query(sales()).collect().await?.len(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn collect(&self) -> Result<Vec<T>> {
         self.stream().try_collect().await
     }
@@ -53,6 +76,15 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// # Errors
     ///
     /// Returns the first error of a request or a row.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// assert_eq!(staff().await?.query(sales()).first().await?.map(|first| first.id), Some(7));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn first(&self) -> Result<Option<T>> {
         let most = self.request.take.unwrap_or(1).min(1);
         self.clone().take(most).stream().try_next().await
@@ -65,6 +97,20 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     ///
     /// Fails with `is_invalid_cursor` for a cursor of another query, and with the first error of the
     /// request or of a row. [`results`](Self::results) keeps the other rows of such a page.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let query = staff().await?.query(sales()).page_size(2);
+    /// let first = query.page(None).await?;
+    /// // A cursor is text: another process can go on with it.
+    /// let text = first.next.map(|next| next.to_string()).unwrap_or_default();
+    /// let second = query.page(Some(text.parse()?)).await?;
+    /// assert_eq!((first.items.len(), second.items.len(), second.next.is_none()), (2, 1, true));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn page(&self, cursor: Option<Cursor>) -> Result<Page<T>> {
         let Page { items, next } = self.fetch(cursor).await?;
         Ok(Page::new(items.into_iter().collect::<Result<_>>()?, next))

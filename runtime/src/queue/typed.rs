@@ -55,6 +55,15 @@ impl MessageQueue {
     }
 
     /// Returns the queue's name.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// assert_eq!(Client::memory().queue("archive").name(), "archive");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn name(&self) -> &str {
         self.port.name()
     }
@@ -86,6 +95,15 @@ impl MessageQueue {
     /// # Errors
     ///
     /// The errors of the queue.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// assert!(Client::memory().queue("archive").poisoned(10).await?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn poisoned(&self, most: usize) -> Result<Vec<Poison>> {
         self.port.poisoned(most).await
     }

@@ -38,6 +38,16 @@ pub struct Client {
 
 impl Client {
     /// Returns a client of a new store in memory, for tests.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let client = Client::memory();
+    /// assert!(client.tables().await?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn memory() -> Self {
         Self::of(Arc::new(crate::backend::Memory::new()))
     }
@@ -48,6 +58,22 @@ impl Client {
     ///
     /// Fails with `is_locked` if another process has the file open, with `is_corrupt` for a file of
     /// another format, and with `is_backend` if it cannot be read or created.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # let directory = std::env::temp_dir().join(format!("entable-open-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&directory).unwrap();
+    /// let path = directory.join("staff.db");
+    /// let client = Client::open(&path)?;
+    /// client.create_table("Staff").await?;
+    /// assert!(Client::open(&path).is_err_and(|error| error.is_locked()));
+    /// # drop(client);
+    /// # std::fs::remove_dir_all(directory).unwrap();
+    /// # Ok(())
+    /// # }
+    /// ```
     #[cfg(feature = "embedded")]
     pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self> {
         Ok(Self::of(Arc::new(crate::backend::Embedded::open(path)?)))
@@ -94,11 +120,32 @@ impl Client {
 
     /// Waits until no background work is left: what this client's writes left to be done in other
     /// partitions is done, or left to a worker.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// staff.insert(&employee(8, "Kwok")).await?;
+    /// staff.client().wait_for_copies().await;
+    /// assert_eq!(staff.client().worker().drain().await?.open, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn wait_for_copies(&self) {
         self.outbox.background.wait_until_idle().await;
     }
 
     /// Returns what the backend can do.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// assert!(Client::memory().capabilities().ordered, "rows come in the order of their keys");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn capabilities(&self) -> Capabilities {
         self.store().capabilities()
     }
@@ -114,6 +161,17 @@ impl Client {
     ///
     /// Fails with `is_conflict` if the table exists, and with `is_invalid` for a name that the
     /// service refuses.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let client = Client::memory();
+    /// client.create_table("Staff").await?;
+    /// assert!(client.create_table("staff").await.is_err_and(|error| error.is_conflict()));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn create_table(&self, name: &str) -> Result<()> {
         self.store().create_table(name).await
     }
@@ -123,6 +181,17 @@ impl Client {
     /// # Errors
     ///
     /// Fails with `is_invalid` for a name that the service refuses.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let client = Client::memory();
+    /// assert!(client.create_table_if_not_exists("Staff").await?);
+    /// assert!(!client.create_table_if_not_exists("Staff").await?);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn create_table_if_not_exists(&self, name: &str) -> Result<bool> {
         self.store().create_table_if_not_exists(name).await
     }
@@ -132,6 +201,17 @@ impl Client {
     /// # Errors
     ///
     /// Fails with `is_not_found` if the table does not exist.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let client = staff().await?.client().clone();
+    /// client.delete_table("Staff").await?;
+    /// assert!(client.delete_table("Staff").await.is_err_and(|error| error.is_not_found()));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn delete_table(&self, name: &str) -> Result<()> {
         self.store().send_table_request(TableRequest::Delete(name)).await.map(drop)
     }
@@ -141,6 +221,16 @@ impl Client {
     /// # Errors
     ///
     /// Returns the backend's error.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let client = Client::memory();
+    /// assert!(!client.delete_table_if_exists("Staff").await?);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn delete_table_if_exists(&self, name: &str) -> Result<bool> {
         match self.delete_table(name).await {
             Ok(()) => Ok(true),
@@ -154,6 +244,16 @@ impl Client {
     /// # Errors
     ///
     /// Returns the backend's error.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let client = staff().await?.client().clone();
+    /// assert_eq!(client.tables().await?, ["Staff"]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn tables(&self) -> Result<Vec<String>> {
         let mut names = Vec::new();
         let mut from: Option<String> = None;

@@ -42,6 +42,17 @@ pub struct Selection {
 
 impl Client {
     /// Returns a table whose entities are read and written as bags of properties.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let client = staff().await?.client().clone();
+    /// let row = client.dynamic("Staff").get("Sales", "empid_000007").await?;
+    /// assert_eq!(row.and_then(|row| row.get("Age").cloned()), Some(Value::Int32(30)));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn dynamic(&self, table: impl Into<String>) -> DynamicTable {
         DynamicTable::new(self.clone(), table.into())
     }
@@ -139,6 +150,15 @@ impl DynamicTable {
     }
 
     /// Returns the table's name.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// assert_eq!(Client::memory().dynamic("Staff").name(), "Staff");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -176,6 +196,20 @@ impl DynamicTable {
     /// # Errors
     ///
     /// Fails with `is_conflict` if its keys are taken.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let client = staff().await?.client().clone();
+    /// let mut row = DynamicEntity::new("Sales", "note");
+    /// row.set("Text", "hello");
+    /// client.dynamic("Staff").insert(&row).await?;
+    /// let again = client.dynamic("Staff").insert(&row).await;
+    /// assert!(again.is_err_and(|error| error.is_conflict()));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn insert(&self, entity: &DynamicEntity) -> Result<Stored<DynamicEntity>> {
         self.put(entity, Operation::insert).await
     }
@@ -304,6 +338,16 @@ impl DynamicTable {
     /// # Errors
     ///
     /// Fails with `is_not_found` if the table does not exist.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let client = staff().await?.client().clone();
+    /// assert!(!client.dynamic("Staff").delete_at("Sales", "nobody").await?);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn delete_at(&self, partition_key: &str, row_key: &str) -> Result<bool> {
         match self.delete(partition_key, row_key, Condition::Any).await {
             Ok(()) => Ok(true),

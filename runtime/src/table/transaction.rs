@@ -29,10 +29,17 @@ use crate::{
 /// what copies and lists need, checks again, and sends one request. The entities may be of several
 /// types.
 ///
-/// ```ignore
-/// let mut egt = client.transaction();
-/// egt.insert(&employee)?.replace(&department)?;
-/// let done = egt.commit().await?;
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Error> {
+/// let client = staff().await?.client().clone();
+/// let mut transaction = client.transaction();
+/// transaction.insert(&employee(1, "Hall"))?.delete_at(at(7))?;
+/// transaction.commit().await?;
+/// assert!(client.table::<Employee>().get(at(7)).await?.is_none());
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Debug)]
 pub struct Transaction {
@@ -70,6 +77,19 @@ struct Known {
 
 impl Client {
     /// Begins an entity group transaction in the table of the first entity that is added.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let client = staff().await?.client().clone();
+    /// let mut transaction = client.transaction();
+    /// transaction.insert(&employee(1, "Hall"))?.delete_at(at(7))?;
+    /// assert_eq!(transaction.len(), 2);
+    /// transaction.commit().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn transaction(&self) -> Transaction {
         Transaction::new(self.clone(), None)
     }
@@ -95,6 +115,19 @@ impl Transaction {
     /// Fails with `is_invalid` for another table or partition or a row that is in the transaction
     /// already, with `is_too_large` for the 101st operation or 4 MiB, and with `is_rejected` if the
     /// entity's `validate` refuses it.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let mut transaction = staff.transaction();
+    /// transaction.insert(&employee(1, "Hall"))?;
+    /// let elsewhere = Employee { department: "Marketing".into(), ..employee(2, "Hall") };
+    /// assert!(transaction.insert(&elsewhere).is_err_and(|error| error.is_invalid()), "two partitions");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn insert<W: Writable>(&mut self, entity: &W) -> Result<&mut Self> {
         self.add(entity.table(), entity.change(BulkVerb::Insert).map(|change| change.0))
     }
@@ -104,6 +137,19 @@ impl Transaction {
     /// # Errors
     ///
     /// Fails as [`insert`](Self::insert) does.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let mut transaction = staff.transaction();
+    /// transaction.insert_or_replace(&Employee { age: 31, ..employee(7, "Cao") })?;
+    /// transaction.commit().await?;
+    /// assert_eq!(staff.get(at(7)).await?.map(|cao| cao.age), Some(31));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn insert_or_replace<W: Writable>(&mut self, entity: &W) -> Result<&mut Self> {
         self.add(entity.table(), entity.change(BulkVerb::InsertOrReplace).map(|change| change.0))
     }
@@ -113,6 +159,19 @@ impl Transaction {
     /// # Errors
     ///
     /// Fails as [`insert`](Self::insert) does.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let mut transaction = staff.transaction();
+    /// transaction.insert_or_merge(&employee(1, "Cao"))?;
+    /// transaction.commit().await?;
+    /// assert!(staff.get(at(1)).await?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn insert_or_merge<E: TableEntity>(&mut self, entity: &E) -> Result<&mut Self> {
         self.add(E::SCHEMA.table, plan::insert_or_merge(entity))
     }
@@ -122,6 +181,21 @@ impl Transaction {
     /// # Errors
     ///
     /// Fails as [`insert`](Self::insert) does.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let Some(mut cao) = staff.get(at(7)).await? else { return Ok(()) };
+    /// cao.age = 31;
+    /// let mut transaction = staff.transaction();
+    /// transaction.replace(&cao)?;
+    /// transaction.commit().await?;
+    /// assert_eq!(staff.get(at(7)).await?.map(|cao| cao.age), Some(31));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn replace<W: Rewritable>(&mut self, stored: &Stored<W>) -> Result<&mut Self> {
         self.add(stored.home(), W::replacement(stored).map(|change| change.0))
     }
@@ -131,6 +205,19 @@ impl Transaction {
     /// # Errors
     ///
     /// Fails as [`insert`](Self::insert) does.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let mut transaction = staff.transaction();
+    /// transaction.replace_any(&Employee { age: 31, ..employee(7, "Cao") })?;
+    /// transaction.commit().await?;
+    /// assert_eq!(staff.get(at(7)).await?.map(|cao| cao.age), Some(31));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn replace_any<E: TableEntity>(&mut self, entity: &E) -> Result<&mut Self> {
         self.add(E::SCHEMA.table, plan::replace_any(entity))
     }
@@ -141,6 +228,20 @@ impl Transaction {
     ///
     /// Fails as [`insert`](Self::insert) does. [`commit`](Self::commit) fails with `is_precondition_failed` if
     /// the row changed since it was read.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let Some(cao) = staff.get(at(7)).await? else { return Ok(()) };
+    /// let mut transaction = staff.transaction();
+    /// transaction.patch(&cao, Employee::patch().age(31))?;
+    /// transaction.commit().await?;
+    /// assert_eq!(staff.get(at(7)).await?.map(|cao| cao.age), Some(31));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn patch<E: TableEntity>(
         &mut self,
         stored: &Stored<E>,
@@ -156,6 +257,19 @@ impl Transaction {
     ///
     /// Fails as [`insert`](Self::insert) does. [`commit`](Self::commit) fails with `is_not_found` if there is no
     /// such entity.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let mut transaction = staff.transaction();
+    /// transaction.patch_at(at(7), Employee::patch().age(31))?;
+    /// transaction.commit().await?;
+    /// assert_eq!(staff.get(at(7)).await?.map(|cao| cao.age), Some(31));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn patch_at<E: TableEntity>(
         &mut self,
         point: Point<E>,
@@ -170,6 +284,20 @@ impl Transaction {
     /// # Errors
     ///
     /// Fails as [`insert`](Self::insert) does.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let Some(cao) = staff.get(at(7)).await? else { return Ok(()) };
+    /// let mut transaction = staff.transaction();
+    /// transaction.delete(&cao)?;
+    /// transaction.commit().await?;
+    /// assert!(staff.get(at(7)).await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn delete<W: Rewritable>(&mut self, stored: &Stored<W>) -> Result<&mut Self> {
         self.add(stored.home(), W::removal(stored).map(|change| change.0))
     }
@@ -179,6 +307,19 @@ impl Transaction {
     /// # Errors
     ///
     /// Fails as [`insert`](Self::insert) does.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let mut transaction = staff.transaction();
+    /// transaction.delete_at(at(7))?;
+    /// transaction.commit().await?;
+    /// assert!(staff.get(at(7)).await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn delete_at<E: TableEntity>(&mut self, point: Point<E>) -> Result<&mut Self> {
         self.add(E::SCHEMA.table, plan::delete_at::<E>(point.as_access(), true))
     }
@@ -255,11 +396,31 @@ impl Transaction {
     }
 
     /// Returns the number of verbs.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let mut transaction = staff.transaction();
+    /// assert_eq!(transaction.insert(&employee(1, "Hall"))?.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn len(&self) -> usize {
         self.verbs.len()
     }
 
     /// Returns whether it has no verbs.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// assert!(staff().await?.transaction().is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.verbs.is_empty()
     }
@@ -312,6 +473,20 @@ impl Transaction {
     ///
     /// Returns the error that the failing verb alone would return.
     /// [`failed_index`](Error::failed_index) is the verb, counted from 0. Nothing was applied.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let mut transaction = staff.transaction();
+    /// transaction.insert(&employee(1, "Hall"))?.insert(&employee(223, "Hall"))?;
+    /// let failed = transaction.commit().await;
+    /// assert!(failed.is_err_and(|error| error.is_conflict() && error.failed_index() == Some(1)));
+    /// assert!(staff.get(at(1)).await?.is_none(), "nothing was written");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn commit(mut self) -> Result<Committed> {
         let table = self.table.clone().unwrap_or_default();
         let needs_tokens = self.needs_tokens();

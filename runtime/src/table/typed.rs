@@ -40,11 +40,31 @@ pub struct Table<E> {
 
 impl Client {
     /// Returns the table of an entity, under the name that the entity declares.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff: Table<Employee> = Client::memory().table();
+    /// assert_eq!(staff.name(), "Staff");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn table<E: TableEntity>(&self) -> Table<E> {
         self.table_named(E::SCHEMA.table)
     }
 
     /// Returns the table of an entity under another name than it declares.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let archive: Table<Employee> = Client::memory().table_named("Archive");
+    /// assert_eq!(archive.name(), "Archive");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn table_named<E: TableEntity>(&self, name: impl Into<String>) -> Table<E> {
         let name = name.into();
         self.outbox.add_type(E::SCHEMA, &name);
@@ -70,11 +90,30 @@ impl<E: TableEntity> Table<E> {
     }
 
     /// Returns the table's name.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// assert_eq!(staff().await?.name(), "Staff");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns the client that the table belongs to.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// assert_eq!(staff.client().tables().await?, ["Staff"]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn client(&self) -> &Client {
         &self.client
     }
@@ -84,6 +123,17 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// Fails with `is_conflict` if the table exists.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff: Table<Employee> = Client::memory().table();
+    /// staff.create().await?;
+    /// assert!(staff.create().await.is_err_and(|error| error.is_conflict()));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn create(&self) -> Result<()> {
         self.client.create_table(&self.name).await?;
         self.create_further().await
@@ -105,6 +155,17 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// Fails with `is_invalid` for a name that the service refuses.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff: Table<Employee> = Client::memory().table();
+    /// assert!(staff.create_if_not_exists().await?);
+    /// assert!(!staff.create_if_not_exists().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn create_if_not_exists(&self) -> Result<bool> {
         let created = self.client.create_table_if_not_exists(&self.name).await?;
         self.create_further().await?;
@@ -116,6 +177,17 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// Fails with `is_not_found` if the table does not exist.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// staff.delete_table().await?;
+    /// assert!(staff.get(at(7)).await.is_err_and(|error| error.is_not_found()));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn delete_table(&self) -> Result<()> {
         self.client.delete_table(&self.name).await
     }
@@ -125,6 +197,17 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// Returns the backend's error.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// assert!(staff.delete_table_if_exists().await?);
+    /// assert!(!staff.delete_table_if_exists().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn delete_table_if_exists(&self) -> Result<bool> {
         self.client.delete_table_if_exists(&self.name).await
     }
@@ -135,6 +218,18 @@ impl<E: TableEntity> Table<E> {
     ///
     /// Fails with `is_unrecognized_entity` for a row of another type, and with `is_decode` for a
     /// row that does not fit the struct.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let by_email = Employee::by_email().department("Sales").email("HALL223@contoso.com");
+    /// assert_eq!(staff.get(by_email).await?.map(|hall| hall.id), Some(223));
+    /// assert!(staff.get(at(999)).await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn get<V: FullView>(&self, point: Point<E, V>) -> Result<Option<Stored<E>>> {
         self.read_point(point.as_access()).await
     }
@@ -146,6 +241,16 @@ impl<E: TableEntity> Table<E> {
     ///
     /// Fails with `is_unrecognized_entity` for a row of another type, and with `is_decode` for a
     /// row that does not fit.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let contact = staff().await?.get_as::<Contact>(at(7)).await?;
+    /// assert_eq!(contact.map(|contact| contact.email.clone()).as_deref(), Some("cao7@contoso.com"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn get_as<P>(&self, point: Point<E, impl ReadableAs<P>>) -> Result<Option<Stored<P>>>
     where
         P: Projection<Entity = E>,
@@ -159,6 +264,17 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// Fails as [`get`](Self::get) does.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let found = staff().await?.get_many([at(224), at(999), at(7)]).await?;
+    /// let ids: Vec<_> = found.iter().map(|one| one.as_ref().map(|one| one.id)).collect();
+    /// assert_eq!(ids, [Some(224), None, Some(7)]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn get_many<V: FullView>(
         &self,
         points: impl IntoIterator<Item = Point<E, V>>,
@@ -217,8 +333,15 @@ impl<E: TableEntity> Table<E> {
     /// A query of partial copies needs a projection, given with `select`. A query of a list reads
     /// the list, and then each of its entities by its key.
     ///
-    /// ```ignore
-    /// let sales = staff.query(Employee::primary().department("Sales")).collect().await?;
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let some = Employee::primary().department("Sales").id_range(200..=299);
+    /// assert_eq!(staff.query(some).collect().await?.len(), 2);
+    /// # Ok(())
+    /// # }
     /// ```
     pub fn query<P>(&self, path: P) -> <P::View as Queried<E>>::Query
     where
@@ -242,6 +365,18 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// Returns the backend's error; fails with `is_decode` for a list that holds something else.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let halls = Employee::by_last_name().department("Sales").last_name("Hall");
+    /// let keys = staff.keys(halls).await?;
+    /// assert_eq!(keys.iter().map(Point::row_key).collect::<Vec<_>>(), ["empid_000223"]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn keys<P>(&self, path: P) -> Result<Vec<Point<E>>>
     where
         P: Path<Entity = E, View = ListRows>,
@@ -253,6 +388,17 @@ impl<E: TableEntity> Table<E> {
     }
 
     /// Returns a query for each path, some of which run concurrently.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let paths = ["Sales", "Marketing"].map(|name| Employee::primary().department(name));
+    /// let found = staff().await?.query_many(paths).concurrency(2).collect().await?;
+    /// assert_eq!(found.len(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn query_many<P>(&self, paths: impl IntoIterator<Item = P>) -> QueryMany<E>
     where
         P: Path<Entity = E>,
@@ -262,11 +408,36 @@ impl<E: TableEntity> Table<E> {
     }
 
     /// Begins an entity group transaction in this table.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let archive: Table<Employee> = Client::memory().table_named("Archive");
+    /// archive.create().await?;
+    /// let mut transaction = archive.transaction();
+    /// transaction.insert(&employee(1, "Hall"))?.insert(&employee(2, "Hall"))?;
+    /// transaction.commit().await?;
+    /// assert_eq!(archive.query(sales()).collect().await?.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn transaction(&self) -> Transaction {
         Transaction::new(self.client.clone(), Some(self.name.clone()))
     }
 
     /// Begins bulk writes to this table.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let report = staff.bulk().insert_all((300..400).map(|id| employee(id, "Hall"))).await?;
+    /// assert_eq!((report.done, report.is_complete()), (100, true));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn bulk(&self) -> Bulk {
         Bulk::new(self.client.clone(), Some(self.name.clone()))
     }

@@ -23,6 +23,18 @@ impl<E: TableEntity> Table<E> {
     /// Fails with `is_conflict` if its keys are taken, and with `is_unique_violation` if a key of
     /// an index is. Before anything is sent, fails with `is_invalid`, `is_too_large`, or
     /// `is_rejected` if the entity's `validate` refuses it.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let kwok = staff.insert(&employee(8, "Kwok")).await?;
+    /// assert_eq!((kwok.row_key(), kwok.status()), ("empid_000008", 201));
+    /// assert!(staff.insert(&employee(8, "Kwok")).await.is_err_and(|error| error.is_conflict()));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn insert(&self, entity: &E) -> Result<Stored<E>> {
         self.put(plan::insert(entity)).await
     }
@@ -32,6 +44,17 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// Fails as [`insert`](Self::insert) does, but never with a conflict of the entity's own keys.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// staff.insert_or_replace(&Employee { age: 31, ..employee(7, "Cao") }).await?;
+    /// assert_eq!(staff.get(at(7)).await?.map(|cao| cao.age), Some(31));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn insert_or_replace(&self, entity: &E) -> Result<Stored<E>> {
         self.put(plan::insert_or_replace(entity)).await
     }
@@ -47,6 +70,17 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// Fails as [`insert_or_replace`](Self::insert_or_replace) does.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// staff.insert_or_merge(&Employee { age: 31, ..employee(7, "Cao") }).await?;
+    /// assert_eq!(staff.get(at(7)).await?.map(|cao| cao.age), Some(31));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn insert_or_merge(&self, entity: &E) -> Result<Stored<E>> {
         self.put(plan::insert_or_merge(entity)).await
     }
@@ -61,6 +95,21 @@ impl<E: TableEntity> Table<E> {
     /// Fails with `is_precondition_failed` if the row changed since it was read, with
     /// `is_not_found` if it is gone, with `is_conflict` if a changed RowKey is taken, and with
     /// `is_invalid` for a changed PartitionKey.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let Some(mut cao) = staff.get(at(7)).await? else { return Ok(()) };
+    /// cao.age += 1;
+    /// let written = staff.replace(&cao).await?;
+    /// assert_ne!(written.etag(), cao.etag());
+    /// // The value that was read first has an old ETag now.
+    /// assert!(staff.replace(&cao).await.is_err_and(|error| error.is_precondition_failed()));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn replace(&self, stored: &Stored<E>) -> Result<Stored<E>> {
         self.put(plan::replace(stored)).await
     }
@@ -70,6 +119,18 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// Fails with `is_not_found` if there is none.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// staff.replace_any(&Employee { age: 31, ..employee(7, "Cao") }).await?;
+    /// let nobody = staff.replace_any(&employee(999, "Cao")).await;
+    /// assert!(nobody.is_err_and(|error| error.is_not_found()));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn replace_any(&self, entity: &E) -> Result<Stored<E>> {
         self.put(plan::replace_any(entity)).await
     }
@@ -122,6 +183,17 @@ impl<E: TableEntity> Table<E> {
     ///
     /// Fails with `is_not_found` if there is no such entity, and with `is_contended` if other writers
     /// changed it at every try.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// staff.patch_at(at(7), Employee::patch().age(31)).await?;
+    /// assert_eq!(staff.get(at(7)).await?.map(|cao| cao.age), Some(31));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn patch_at(&self, point: Point<E>, patch: E::Patch) -> Result<Written> {
         let patch: Patch<E> = patch.into();
         let (outcome, _) = self.write(plan::patch_at(point.as_access(), patch)).await?;
@@ -140,6 +212,17 @@ impl<E: TableEntity> Table<E> {
     ///
     /// Fails with `is_not_found` if there is no such entity, with `is_rejected` if `change` returns
     /// an error, and with `is_contended` if other writers were first at every try.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let cao = staff.update(at(7), |cao| { cao.age += 1; Ok(()) }).await?;
+    /// assert_eq!(cao.age, 31);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn update(
         &self,
         point: Point<E>,
@@ -189,6 +272,18 @@ impl<E: TableEntity> Table<E> {
     ///
     /// Fails with `is_precondition_failed` if the row changed since it was read, and with
     /// `is_not_found` if it is gone.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let Some(cao) = staff.get(at(7)).await? else { return Ok(()) };
+    /// staff.delete(&cao).await?;
+    /// assert!(staff.delete(&cao).await.is_err_and(|error| error.is_not_found()));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn delete(&self, stored: &Stored<E>) -> Result<()> {
         self.write(plan::delete::<E, E>(stored)).await.map(drop)
     }
@@ -198,6 +293,17 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// Fails with `is_not_found` if the table does not exist.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// assert!(staff.delete_at(at(7)).await?);
+    /// assert!(!staff.delete_at(at(7)).await?, "it was not there any more");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn delete_at(&self, point: Point<E>) -> Result<bool> {
         match self.write(plan::delete_at::<E>(point.as_access(), false)).await {
             Ok((outcome, _)) => Ok(outcome.written.is_some()),

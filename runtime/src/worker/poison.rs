@@ -140,6 +140,15 @@ impl Worker {
     /// # Errors
     ///
     /// The backend's.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// assert!(staff().await?.client().worker().poisoned().await?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn poisoned(&self) -> Result<Vec<Poisoned>> {
         let filter = Filter::eq("PartitionKey", PARTITION);
         let (mut all, mut from) = (Vec::new(), None);

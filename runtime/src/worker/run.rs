@@ -20,6 +20,17 @@ impl Worker {
     /// # Errors
     ///
     /// The first failure of the backend that kept coming back, after all other work was done.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let done = staff.client().worker().drain().await?;
+    /// assert_eq!((done.open, done.poisoned), (0, 0));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn drain(&self) -> Result<WorkerStats> {
         self.client.wait_for_copies().await;
         let mut attempt = 0;
@@ -46,6 +57,19 @@ impl Worker {
     /// dropped, and done by the next worker.
     ///
     /// Failures of the backend are counted in [`stats`](Self::stats), and the work is tried again.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let worker = Client::memory().worker();
+    /// // In a server: `tokio::signal::ctrl_c()`, or a channel.
+    /// let stop = tokio::time::sleep(std::time::Duration::from_millis(20));
+    /// worker.run(stop).await;
+    /// assert_eq!(worker.stats().failures, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn run(&self, stop: impl Future<Output = ()>) {
         let rounds = async {
             loop {

@@ -154,6 +154,16 @@ impl fmt::Debug for Worker {
 
 impl Client {
     /// Creates a worker that does the work in other partitions that writers left.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let worker = Client::memory().worker();
+    /// assert_eq!(worker.stats().open, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn worker(&self) -> Worker {
         Worker {
             client: self.clone(),
@@ -169,6 +179,16 @@ impl Client {
 
 impl Worker {
     /// Makes a type known to a worker whose client opens none of the type's tables.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let worker = Client::memory().worker().with::<Employee>();
+    /// assert_eq!(worker.drain().await?.unknown, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn with<E: TableEntity>(self) -> Self {
         self.outbox().add_type(E::SCHEMA, E::SCHEMA.table);
@@ -233,6 +253,18 @@ impl Worker {
     }
 
     /// Returns what was done so far, and what was open at the last look.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let client = staff().await?.client().clone();
+    /// let worker = client.worker();
+    /// worker.drain().await?;
+    /// assert_eq!(worker.stats().oldest, None);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn stats(&self) -> WorkerStats {
         let memory = &mut *self.memory();
         let mut stats = memory.visits.values().fold(memory.stats.clone(), WorkerStats::with);

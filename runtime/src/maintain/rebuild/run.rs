@@ -159,8 +159,15 @@ impl<E: TableEntity> Table<E> {
     /// the ETag that was read, so their ETags change. An interrupted rebuild continues
     /// [`from`](Rebuild::from) the last cursor of its progress.
     ///
-    /// ```ignore
-    /// let report = staff.rebuild(Employee::by_name()).on_progress(|p| save(&p.cursor)).await?;
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let report = staff.rebuild(Employee::by_last_name()).on_progress(|p| println!("{p:?}")).await?;
+    /// assert!(report.is_complete());
+    /// # Ok(())
+    /// # }
     /// ```
     ///
     /// # Errors

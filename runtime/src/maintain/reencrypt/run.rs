@@ -62,9 +62,24 @@ impl<E: TableEntity> Table<E> {
     ///
     /// It scans the table; with [`retired`](Reencrypt::retired) the store finds the rows of a key.
     ///
-    /// ```ignore
-    /// let report = staff.reencrypt().retired(old).on_progress(|p| save(&p.cursor)).await?;
-    /// assert!(report.is_complete()); // now the old key can be taken out of the ring
+    /// ```
+    /// # use entable::{backend::Memory, prelude::*, Keyring};
+    /// #[derive(Debug, Clone, PartialEq, TableEntity)]
+    /// #[table(name = "Patients", partition_key = "{clinic}", row_key = "{id:06}")]
+    /// struct Patient { clinic: String, id: u32, #[table(encrypt)] diagnosis: String }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let keys = Keyring::from_bytes([7; 32]);
+    /// let client = Client::builder().backend(Memory::new()).keys(keys).build()?;
+    /// let patients: Table<Patient> = client.table();
+    /// patients.create().await?;
+    /// let patient = Patient { clinic: "North".into(), id: 1, diagnosis: "none".into() };
+    /// patients.insert(&patient).await?;
+    /// let report = patients.reencrypt().on_progress(|progress| println!("{progress:?}")).await?;
+    /// assert!(report.is_complete() && report.rewritten == 0, "all rows have the key in use");
+    /// # Ok(())
+    /// # }
     /// ```
     pub fn reencrypt(&self) -> Reencrypt<E> {
         Reencrypt {

@@ -38,6 +38,16 @@ pub struct BulkReport {
 
 impl BulkReport {
     /// Returns whether every entity was written.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let report = staff().await?.bulk().insert_all([employee(7, "Cao")]).await?;
+    /// assert!(!report.is_complete(), "number 7 exists");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_complete(&self) -> bool {
         self.failed.is_empty()
     }
@@ -48,6 +58,16 @@ impl BulkReport {
     ///
     /// Returns the error of the first entity that was not written; its position is
     /// [`failed_index`](Error::failed_index).
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let report = staff().await?.bulk().insert_all([employee(7, "Cao")]).await?;
+    /// assert!(report.into_result().is_err_and(|error| error.is_conflict()));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn into_result(self) -> Result<Self> {
         match self.failed.first() {
             None => Ok(self),

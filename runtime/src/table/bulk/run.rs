@@ -34,9 +34,16 @@ const LINGER: Duration = Duration::from_millis(200);
 /// A change waits until its partition has a hundred, until the input ends, or, while the input is a
 /// stream that has nothing to give, for [`linger`](Self::linger).
 ///
-/// ```ignore
-/// let report = client.bulk().concurrency(8).on_progress(|p| bar.set_position(p.done))
-///     .insert_all(employees).await?;
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Error> {
+/// let staff = staff().await?;
+/// let bulk = staff.bulk().concurrency(8).on_progress(|progress| println!("{}", progress.done));
+/// let report = bulk.insert_all((300..400).map(|id| employee(id, "Hall"))).await?;
+/// assert_eq!(report.done, 100);
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Clone)]
 pub struct Bulk {
@@ -61,6 +68,17 @@ impl fmt::Debug for Bulk {
 
 impl Client {
     /// Starts a bulk write: many writes in as few transactions as they fit in, not atomic as a whole.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let client = staff().await?.client().clone();
+    /// let report = client.bulk().insert_all((1..=5).map(|id| employee(id, "Hall"))).await?;
+    /// assert_eq!(report.done, 5);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn bulk(&self) -> Bulk {
         Bulk::new(self.clone(), None)
     }
@@ -81,6 +99,17 @@ impl Bulk {
     }
 
     /// Sets how many transactions may be in flight; default 8.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let all = (1..=5).map(|id| employee(id, "Hall"));
+    /// let report = staff().await?.bulk().concurrency(2).insert_all(all).await?;
+    /// assert!(report.is_complete());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn concurrency(mut self, transactions: usize) -> Self {
         self.concurrency = transactions.max(1);
@@ -98,6 +127,16 @@ impl Bulk {
 
     /// Calls `report` after every transaction, and after an entity that is refused before it is
     /// sent.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let bulk = staff().await?.bulk().on_progress(|progress| assert!(progress.done <= 5));
+    /// assert_eq!(bulk.insert_all((1..=5).map(|id| employee(id, "Hall"))).await?.done, 5);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn on_progress(mut self, report: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.on_progress = Listener::new(move |progress| report(*progress));
@@ -125,6 +164,18 @@ impl Bulk {
     /// # Errors
     ///
     /// Never fails because of an entity: its error is in the report.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// // Number 7 exists: it is reported, and the others are written.
+    /// let report = staff().await?.bulk().insert_all((5..=8).map(|id| employee(id, "Hall"))).await?;
+    /// assert_eq!((report.done, report.failed.len()), (3, 1));
+    /// assert!(report.failed[0].error.is_conflict());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn insert_all<I>(self, entities: I) -> Result<BulkReport>
     where
         I: IntoIterator<Item: Writable>,
@@ -138,6 +189,16 @@ impl Bulk {
     /// # Errors
     ///
     /// Never fails because of an entity: its error is in the report.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let all = futures_util::stream::iter((1..=5).map(|id| employee(id, "Hall")));
+    /// assert_eq!(staff().await?.bulk().insert_stream(all).await?.done, 5);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn insert_stream<S>(self, entities: S) -> Result<BulkReport>
     where
         S: Stream<Item: Writable>,
@@ -150,6 +211,16 @@ impl Bulk {
     /// # Errors
     ///
     /// Never fails because of an entity: its error is in the report.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let all = (5..=8).map(|id| employee(id, "Hall"));
+    /// assert_eq!(staff().await?.bulk().insert_or_replace_all(all).await?.done, 4);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn insert_or_replace_all<I>(self, entities: I) -> Result<BulkReport>
     where
         I: IntoIterator<Item: Writable>,
@@ -163,6 +234,17 @@ impl Bulk {
     /// # Errors
     ///
     /// Never fails because of an entity: its error is in the report.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let all = staff.query(sales()).collect().await?;
+    /// assert_eq!(staff.bulk().delete_all(all).await?.done, 3);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn delete_all<I>(self, entities: I) -> Result<BulkReport>
     where
         I: IntoIterator<Item: Deletable>,
@@ -186,6 +268,18 @@ impl Bulk {
     ///
     /// Fails with the errors of the query's requests, and with `is_invalid_cursor` for a checkpoint
     /// of another query. The errors of single entities are in the report.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let report = staff.bulk().update_all(staff.query(sales()), |one| { one.age += 1; Ok(()) }).await?;
+    /// assert_eq!(report.done, 3);
+    /// assert_eq!(staff.get(at(7)).await?.map(|cao| cao.age), Some(31));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn update_all<Q, T>(
         self,
         query: Query<Q, Stored<T>>,
