@@ -150,11 +150,14 @@ async fn compare_scans(both: [&dyn Backend; 2], top: u32) -> Vec<Row> {
         let top = Some(top);
         let scan = Scan { table: TABLE, filter: &filter, select: None, top, from: from.as_ref() };
         let [one, other] = [both[0].scan(scan).await.unwrap(), both[1].scan(scan).await.unwrap()];
-        assert_eq!((&one.rows, &one.next), (&other.rows, &other.next));
-        rows.extend(one.rows);
-        if one.next.is_none() {
+        assert_eq!(one.next, other.next);
+        let next = one.next.clone();
+        let page = one.into_rows().unwrap();
+        assert_eq!(page, other.into_rows().unwrap());
+        rows.extend(page);
+        if next.is_none() {
             return rows;
         }
-        from = one.next;
+        from = next;
     }
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use entable::{
-    Azure, AzureOptions, Batch, Condition, Error, Filter, Operation,
+    Azure, AzureOptions, Batch, Condition, Error, Filter, Operation, Row,
     backend::{Backend, Scan, TableRequest},
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -250,4 +250,29 @@ async fn a_batch_answer_is_counted() {
         error.is_conflict() && error.failed_index().is_some_and(|index| index < 2),
         "{error:?}"
     );
+}
+
+#[tokio::test]
+async fn one_bad_row_is_one_error_at_its_place() {
+    let json = "Content-Type: application/json\r\n";
+    let twice = r#"{"PartitionKey":"p","RowKey":"b","A":1,"\u0041":2}"#;
+    let outside = r#"{"PartitionKey":"q","RowKey":"b","A":1}"#;
+    for (bad, is_corrupt) in [(twice, true), (outside, false)] {
+        let body = format!(
+            r#"{{"value":[{{"PartitionKey":"p","RowKey":"a","A":1}},{bad},{{"PartitionKey":"p","RowKey":"c","A":2}},{{"PartitionKey":"p","RowKey":"d","A":1}}]}}"#
+        );
+        let (azure, _) = server(http("200 OK", json, &body)).await;
+        let filter = Filter::eq("PartitionKey", "p") & Filter::eq("A", 1);
+        let scan = Scan { table: "Staff", filter: &filter, select: None, top: None, from: None };
+        let page = azure.scan(scan).await.unwrap();
+        let found: Vec<_> = page.rows.iter().map(|row| row.as_ref().map(Row::row_key)).collect();
+        // `c` fails the condition, so that it is left out.
+        assert!(matches!(found[..], [Ok("a"), Err(_), Ok("d")]), "{found:?}");
+        let error = page.into_rows().unwrap_err();
+        assert_eq!((error.is_corrupt(), error.is_backend()), (is_corrupt, !is_corrupt), "{error}");
+        assert_eq!(error.keys().map(|(_, row_key)| row_key), Some("b"));
+        let (azure, _) = server(http("200 OK", json, bad)).await;
+        let error = read(&azure, "Staff", "p", "b").await.unwrap_err();
+        assert_eq!((error.is_corrupt(), error.is_backend()), (is_corrupt, !is_corrupt), "{error}");
+    }
 }

@@ -41,8 +41,8 @@ pub(crate) async fn rows(store: &Embedded, table: &str) -> entable::Result<Vec<R
     loop {
         let scan = Scan { table, filter: &filter, select: None, top: None, from: from.as_ref() };
         let page = store.scan(scan).await?;
-        rows.extend(page.rows);
-        from = page.next;
+        from.clone_from(&page.next);
+        rows.extend(page.into_rows()?);
         if from.is_none() {
             return Ok(rows);
         }

@@ -93,7 +93,7 @@ pub(crate) async fn all_stored(client: &Client) -> Vec<Row> {
         top: None,
         from: None,
     };
-    client.backend().scan(scan).await.unwrap().rows
+    client.backend().scan(scan).await.unwrap().into_rows().unwrap()
 }
 
 /// Puts a row in the store as somebody else would.

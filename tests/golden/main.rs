@@ -61,7 +61,7 @@ fn row(keys: (&str, &str)) -> Row {
 async fn all(store: &Embedded, table: &str) -> Vec<Row> {
     let filter = Filter::Constant(true);
     let scan = Scan { table, filter: &filter, select: None, top: None, from: None };
-    store.scan(scan).await.unwrap().rows
+    store.scan(scan).await.unwrap().into_rows().unwrap()
 }
 
 /// Writes the file of the current version.

@@ -74,7 +74,7 @@ async fn read(azure: &Azure, table: &str, writer: &str) {
     assert!(get("egt-b").await.is_none());
     let filter = Filter::eq("PartitionKey", writer);
     let scan = Scan { table, filter: &filter, select: None, top: None, from: None };
-    let rows = azure.scan(scan).await.unwrap().rows;
+    let rows = azure.scan(scan).await.unwrap().into_rows().unwrap();
     assert_eq!(rows.len(), 4);
     let found = rows.iter().find(|row| row.row_key() == "types").unwrap();
     assert_eq!(found.to_bag().unwrap(), expected.to_bag().unwrap());

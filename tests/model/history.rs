@@ -232,8 +232,9 @@ impl Pair {
                 Err(error) => return same(Err::<(), _>(error), expected.map(drop)),
                 Ok(page) => {
                     assert!(top.is_none_or(|top| page.rows.len() <= top as usize));
-                    entities.extend(page.rows.iter().map(|row| self.entity(table, row)));
-                    from = page.next;
+                    from.clone_from(&page.next);
+                    let rows = page.into_rows().expect("each row decodes");
+                    entities.extend(rows.iter().map(|row| self.entity(table, row)));
                 }
             }
             if from.is_none() {
@@ -257,9 +258,11 @@ impl Pair {
         if page.next.is_some() {
             ahead.truncate(page.rows.len());
         }
-        let found: Vec<Entity> = page.rows.iter().map(|row| self.entity(table, row)).collect();
+        let next = page.next.clone();
+        let rows = page.into_rows().expect("each row decodes");
+        let found: Vec<Entity> = rows.iter().map(|row| self.entity(table, row)).collect();
         assert_eq!(found, ahead, "{filter} from {from:?}");
-        self.open = page.next.map(|next| Open { table, filter, top, from: Some(next) });
+        self.open = next.map(|next| Open { table, filter, top, from: Some(next) });
     }
 
     async fn apply(&mut self, table: &str, planned: Vec<Planned>) {

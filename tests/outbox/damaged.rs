@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use entable::{OutboxOptions, prelude::*};
+use entable::{
+    Batch, OutboxOptions, Row, Written,
+    backend::{Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
+    prelude::*,
+};
 
 use super::{
     fixture::{Employee, World, employee},
@@ -99,4 +103,55 @@ async fn a_damaged_message_is_put_aside() {
     assert_eq!(poisoned.row_key(), "~e3_damaged");
     assert!(worker.requeue(poisoned).await.unwrap_err().is_decode());
     assert_eq!(worker.poisoned().await.unwrap().len(), 1, "nothing is lost");
+}
+
+/// A store whose pages hold rows of open work that do not decode.
+#[derive(Debug)]
+struct Undecodable<B>(B);
+
+impl<B: Backend> Backend for Undecodable<B> {
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
+    }
+
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+        self.0.read(request)
+    }
+
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+        Box::pin(async move {
+            let mut page = self.0.scan(request).await?;
+            for row in &mut page.rows {
+                if row.as_ref().is_ok_and(|row| row.row_key().starts_with("~e2_")) {
+                    *row = Err(Error::new(ErrorKind::Corrupt, "a property is given twice"));
+                }
+            }
+            Ok(page)
+        })
+    }
+
+    fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>, Error>> {
+        self.0.apply(batch)
+    }
+
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames, Error>> {
+        self.0.tables(request)
+    }
+}
+
+#[tokio::test]
+async fn a_row_that_does_not_decode_is_counted_and_keeps_its_fence() {
+    let world = World::left_to_workers().await;
+    world.staff.insert(&employee(1)).await.unwrap();
+    let damaged = Undecodable(world.recorder.clone());
+    let builder = Client::builder().backend(damaged).clock(world.clock.clone());
+    let worker = builder.build().unwrap().worker();
+    world.later(OutboxOptions::LEASE);
+    let stats = worker.drain().await.unwrap();
+    assert_eq!((stats.unknown, stats.closed, stats.failures, stats.poisoned), (1, 0, 0, 0));
+    assert_eq!(world.markers().await, 1, "the partition stays registered");
+    // A worker that can read the row finds it.
+    let stats = world.client.worker().drain().await.unwrap();
+    assert_eq!((stats.unknown, stats.applied), (0, 1));
+    assert!(world.staff.get(by_mail()).await.unwrap().is_some());
 }

@@ -26,6 +26,9 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// * `scan` returns rows in ordinal order of (PartitionKey, RowKey) if [`Capabilities::ordered`] says so.
 ///   An empty page can have a continuation. A continuation names the next row, and stays valid if that
 ///   row is deleted.
+/// * A row that does not decode is an error at its place in the page, and the other rows are returned. A
+///   row that gives a property twice, or that lies outside the keys that were asked for, does not decode:
+///   readers would disagree about its value or its place.
 /// * The date of a page and the Timestamps of its rows come from one clock. Work that has to wait until
 ///   a row is old is never done with a backend whose pages have no date.
 /// * If the future of a write is dropped, the write may or may not happen.

@@ -1,7 +1,7 @@
 //! The requests to a backend and their answers.
 
 pub use crate::address::TableCase;
-use crate::{edm::Ticks, filter::Filter, page::Continuation, row::Row};
+use crate::{edm::Ticks, error::Result, filter::Filter, page::Continuation, row::Row};
 
 /// The abilities and limits of a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,13 +77,25 @@ pub struct Scan<'a> {
 /// One page of rows.
 #[derive(Debug, Clone, Default)]
 pub struct Rows {
-    /// The rows.
-    pub rows: Vec<Row>,
+    /// The rows, each with its own result: a row that does not decode, such as one that gives a property
+    /// twice, is an error at its place and spoils no other row.
+    pub rows: Vec<Result<Row>>,
     /// Where the next page begins; `None` at the end.
     pub next: Option<Continuation>,
     /// The time of the answer by the clock that Timestamps come from, which tells the age of a row; `None`
     /// if the store does not say it.
     pub date: Option<Ticks>,
+}
+
+impl Rows {
+    /// Returns all rows of the page.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the first row that does not decode.
+    pub fn into_rows(self) -> Result<Vec<Row>> {
+        self.rows.into_iter().collect()
+    }
 }
 
 /// A request about tables.

@@ -72,6 +72,12 @@ pub(super) fn row_keys(rows: &[Row]) -> Vec<&str> {
     rows.iter().map(Row::row_key).collect()
 }
 
+/// A page whose rows all decode.
+pub(super) struct GoodPage {
+    pub(super) rows: Vec<Row>,
+    pub(super) next: Option<Continuation>,
+}
+
 impl Setup {
     /// A new table of `backend`.
     pub async fn new(backend: impl Backend) -> Self {
@@ -199,8 +205,10 @@ impl Setup {
         filter: &Filter,
         top: Option<u32>,
         from: Option<&Continuation>,
-    ) -> Rows {
-        self.try_page(filter, top, from).await.expect("the page can be read")
+    ) -> GoodPage {
+        let page = self.try_page(filter, top, from).await.expect("the page can be read");
+        let next = page.next.clone();
+        GoodPage { rows: page.into_rows().expect("each row decodes"), next }
     }
 
     /// All rows that match, page by page, and the number of pages.

@@ -16,3 +16,5 @@ mod bounds;
 
 pub use bounds::KeyBounds;
 pub use condition::{BlindValue, Comparison, Filter, FilterList};
+#[cfg(feature = "azure")]
+pub(crate) use eval::compare_utf16;

@@ -25,6 +25,7 @@ pub(crate) async fn decrypt_rows<E: TableEntity>(
     rows: Vec<Row>,
 ) -> Result<Vec<Row>> {
     let stored = rows.clone();
+    let rows = rows.into_iter().map(Ok).collect();
     let reading = Reading::Typed(E::SCHEMA);
     let opened = table.client.store().sealing.open(at_table, rows, reading, None).await;
     let both = opened.into_iter().zip(stored);

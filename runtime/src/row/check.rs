@@ -1,6 +1,6 @@
 //! Checks rows against the service's limits, and estimates the bytes they take in a request.
 
-use super::compact_row::{Row, property_name_text, service_size_of_property};
+use super::compact_row::{Row, corrupt_row, property_name_text, service_size_of_property};
 use crate::{
     edm::{Ticks, ValueRef},
     error::{Error, Result, ServiceCode},
@@ -36,6 +36,38 @@ impl Row {
             .and_then(|()| self.check_properties())
             .map_err(|error| error.at_keys(partition_key, row_key))?;
         Ok(*self.checked.get_or_init(|| bytes))
+    }
+
+    /// Checks that the row gives no property twice. Readers would disagree about the value of such a
+    /// property: a filter takes the first one, and a decoder may take the last.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a property that is given twice, and for a damaged row.
+    pub(crate) fn check_distinct_names(&self) -> Result<()> {
+        let mut properties = self.properties();
+        let (mut seen, mut count) = (0_u128, 0);
+        while let Some((name, _, _)) = properties.next_raw()? {
+            // Most names have a bit of their own, so that few are compared with those before them.
+            let bit = name_bit(name);
+            if seen & bit != 0 && self.has_name_before(name, count)? {
+                return Err(repeated_error(property_name_text(name)?));
+            }
+            seen |= bit;
+            count += 1;
+        }
+        Ok(())
+    }
+
+    /// Returns whether one of the first `count` properties has that name.
+    fn has_name_before(&self, name: &[u8], count: usize) -> Result<bool> {
+        let mut properties = self.properties();
+        for _ in 0..count {
+            if properties.next_raw()?.is_some_and(|(before, _, _)| before == name) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn check_properties(&self) -> Result<usize> {
@@ -100,6 +132,18 @@ fn json_bytes(value: ValueRef<'_>) -> usize {
     }
 }
 
+/// Returns one of 128 bits for a name, which spreads names that differ in length or in an end.
+pub(crate) fn name_bit(name: &[u8]) -> u128 {
+    let hash =
+        name.iter().fold(name.len(), |hash, byte| hash.wrapping_mul(31) ^ usize::from(*byte));
+    1 << (hash.wrapping_mul(0x9e37_79b1) >> 16 & 127)
+}
+
+/// Returns the error for a stored row that gives a property twice.
+pub(crate) fn repeated_error(name: &str) -> Error {
+    corrupt_row("a property is given twice, so that nobody can tell its value").in_property(name)
+}
+
 fn check_distinct(mut names: Vec<&str>) -> Result<()> {
     // Length is compared first, because most names differ in it. Any order does to find duplicates.
     names.sort_unstable_by(|one, other| one.len().cmp(&other.len()).then_with(|| one.cmp(other)));
@@ -130,4 +174,23 @@ fn check_value(value: ValueRef<'_>) -> Result<()> {
     }
     let message = format!("the property has {found} {what}, the limit is {limit}");
     Err(Error::service(ServiceCode::PropertyValueTooLarge, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_property_that_is_given_twice_is_found_among_many() {
+        let names: Vec<String> = (0..252).map(|n| format!("Property{n}")).collect();
+        let mut builder = Row::build("p", "r");
+        names.iter().for_each(|name| builder.put(name, ValueRef::Int32(1)));
+        builder.clone().finish().unwrap().check_distinct_names().unwrap();
+        for twice in [0, 100, 251] {
+            let mut builder = builder.clone();
+            builder.put(&names[twice], ValueRef::Int32(2));
+            let error = builder.finish().unwrap().check_distinct_names().unwrap_err();
+            assert!(error.is_corrupt() && error.property() == Some(&names[twice]), "{error}");
+        }
+    }
 }

@@ -7,6 +7,8 @@ mod read;
 mod check;
 
 pub use build::RowBuilder;
+#[cfg(feature = "azure")]
+pub(crate) use check::{name_bit, repeated_error};
 pub use compact_row::Row;
 pub(crate) use compact_row::corrupt_row;
 pub use etag::ETag;

@@ -186,8 +186,9 @@ async fn scan_all(store: &Store, table: &str, filter: &Filter) -> Result<Vec<Row
     loop {
         let scan = Scan { table, filter, select: None, top: None, from: from.as_ref() };
         let page = store.scan(scan).await?;
-        rows.extend(page.rows);
-        match page.next {
+        let next = page.next.clone();
+        rows.extend(page.into_rows()?);
+        match next {
             Some(next) => from = Some(next),
             None => return Ok(rows),
         }

@@ -47,7 +47,8 @@ pub(super) async fn read_page(
         let is_own = |marker: &DirectoryMarker| {
             marker.has_own_keys() || !client.outbox().guards.holds(Guard::OwnMarker)
         };
-        let Some(marker) = DirectoryMarker::from_row(row).ok().filter(is_own) else {
+        let marker = row.as_ref().ok().and_then(|row| DirectoryMarker::from_row(row).ok());
+        let Some(marker) = marker.filter(is_own) else {
             damaged += 1;
             continue;
         };

@@ -52,7 +52,8 @@ pub(super) struct Partition {
     pub(super) messages: Vec<OutboxRow>,
     /// The store's time when it sent the last page.
     pub(super) date: Option<Ticks>,
-    /// The number of rows of kinds or formats that this program does not know.
+    /// The number of rows that do not decode, and of rows of kinds or formats that this program does not
+    /// know.
     pub(super) unknown: u64,
 }
 
@@ -70,8 +71,14 @@ impl Partition {
             let page = client.store().scan(scan).await?;
             partition.date = page.date;
             for row in page.rows {
-                let age = age(&row, page.date);
-                partition.add(OutboxRow { row, age }, client.outbox().guards)?;
+                match row {
+                    Ok(row) => {
+                        let age = age(&row, page.date);
+                        partition.add(OutboxRow { row, age }, client.outbox().guards)?;
+                    }
+                    // It may be open work, so that the partition has to stay in the directory.
+                    Err(_) => partition.unknown += 1,
+                }
             }
             match page.next {
                 Some(next) => from = Some(next),

@@ -166,7 +166,7 @@ impl Worker {
                 Err(error) => return Err(error),
             };
             for row in page.rows {
-                all.push(Poisoned::from_row(row)?);
+                all.push(Poisoned::from_row(row.map_err(|error| error.in_table(TABLE))?)?);
             }
             match page.next {
                 Some(next) => from = Some(next),

@@ -16,7 +16,7 @@ pub struct WorkerStats {
     /// (the second look).
     pub waiting: u64,
     /// Number of outbox rows and messages of types that this program does not know, and of damaged
-    /// directory markers and fences. Each of them holds up nothing but itself.
+    /// outbox rows, directory markers and fences. Each of them holds up nothing but itself.
     pub unknown: u64,
     /// The age of the oldest outbox row whose work was not done when the worker last looked.
     pub oldest: Option<Duration>,

@@ -24,6 +24,7 @@ mod raw_request;
 
 mod apply;
 mod read;
+mod screen;
 mod scan;
 mod tables;
 

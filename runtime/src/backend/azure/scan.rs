@@ -8,6 +8,7 @@ use super::{
     account::Account,
     call::{Effect, ServiceCall},
     read::select_list,
+    screen::Screen,
     wire::{self, QueryFilter},
 };
 use crate::{
@@ -50,6 +51,10 @@ impl Account {
             Continuation { partition_key: partition_key.to_owned(), row_key }
         });
         let date = answer.header("date").and_then(wire::parse_http_date);
-        Ok(Rows { rows: wire::decode_page(&answer.body).map_err(name_table)?, next, date })
+        let screen = Screen::new(&request);
+        let rows = wire::decode_page(&answer.body).map_err(name_table)?;
+        let rows =
+            rows.into_iter().filter_map(|row| row.and_then(|row| screen.pass(row)).transpose());
+        Ok(Rows { rows: rows.map(|row| row.map_err(name_table)).collect(), next, date })
     }
 }

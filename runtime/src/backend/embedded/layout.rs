@@ -83,15 +83,15 @@ pub(super) fn checksum(row: &[u8]) -> [u8; CHECKSUM_BYTES] {
     crc32fast::hash(row).to_le_bytes()
 }
 
-/// Reads the row of a stored value. Returns `None` if the checksum is wrong, the row does not decode, or
-/// the row does not have the keys of `address`.
+/// Reads the row of a stored value. Returns `None` if the checksum is wrong, the row does not decode or
+/// gives a property twice, or the row does not have the keys of `address`.
 pub(super) fn read_row(address: &[u8], value: &[u8]) -> Option<Row> {
     let (row, found) = value.split_last_chunk::<CHECKSUM_BYTES>()?;
     if checksum(row) != *found {
         return None;
     }
     let row = Row::from_bytes(Bytes::copy_from_slice(row)).ok()?;
-    has_address(address, &row).then_some(row)
+    (has_address(address, &row) && row.check_distinct_names().is_ok()).then_some(row)
 }
 
 /// Returns whether the row has the keys of the address. On a damaged page, an address can lead to the
@@ -104,4 +104,22 @@ fn has_address(address: &[u8], row: &Row) -> bool {
     let [BOUNDARY, rest @ ..] = rest else { return false };
     // Fast path: nearly all keys consist of characters that an address contains unchanged.
     (partition == partition_key && rest == row_key) || *address == *row.sort_key()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edm::ValueRef;
+
+    #[test]
+    fn a_row_that_gives_a_property_twice_does_not_decode() {
+        let mut builder = Row::build("p", "r");
+        builder.put("A", ValueRef::Int32(1));
+        let stored = |row: Row| [row.as_bytes(), &checksum(row.as_bytes())].concat();
+        let once = builder.clone().finish().unwrap();
+        assert!(read_row(&once.sort_key(), &stored(once.clone())).is_some());
+        builder.put("A", ValueRef::Int32(2));
+        let twice = builder.finish().unwrap();
+        assert!(read_row(&twice.sort_key(), &stored(twice.clone())).is_none());
+    }
 }

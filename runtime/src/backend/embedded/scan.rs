@@ -15,6 +15,7 @@ use crate::{
     filter::{Comparison, Filter, KeyBounds},
     key::decode_sort_key,
     page::Continuation,
+    row::Row,
 };
 
 /// Number of rows that are examined before other tasks of the thread get their turn.
@@ -85,17 +86,30 @@ impl PageScan<'_> {
                 return Ok(false);
             }
             self.examined += 1;
-            let row = layout::read_row(key, value.value());
-            let row = row.ok_or_else(|| self.snapshot.file().damaged_row_error(key))?;
-            if self.all_match || scan.filter.matches(&row)? {
-                self.bytes += row.as_bytes().len();
-                self.page.rows.push(match scan.select {
-                    None => row,
-                    select => row_rules::select_properties(&row, select)?,
-                });
+            match self.read_row(scan, key, value.value()) {
+                Ok(None) => {}
+                Ok(Some(row)) => {
+                    self.bytes += row.as_bytes().len();
+                    self.page.rows.push(Ok(row));
+                }
+                // Whether it matches is unknown, so the caller has to see it.
+                Err(error) => self.page.rows.push(Err(error)),
             }
         }
         Ok(true)
+    }
+
+    /// Decodes a stored row with the selected properties. Returns `None` if it does not match the filter.
+    fn read_row(&self, scan: &Scan<'_>, key: &[u8], value: &[u8]) -> Result<Option<Row>> {
+        let row = layout::read_row(key, value);
+        let row = row.ok_or_else(|| self.snapshot.file().damaged_row_error(key))?;
+        if !self.all_match && !scan.filter.matches(&row)? {
+            return Ok(None);
+        }
+        Ok(Some(match scan.select {
+            None => row,
+            select => row_rules::select_properties(&row, select)?,
+        }))
     }
 
     fn is_full(&self) -> bool {

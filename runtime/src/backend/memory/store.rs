@@ -140,7 +140,7 @@ impl Memory {
                 break;
             }
             if scan.filter.matches(row)? {
-                page.rows.push(row_rules::select_properties(row, scan.select)?);
+                page.rows.push(Ok(row_rules::select_properties(row, scan.select)?));
             }
         }
         Ok(page)

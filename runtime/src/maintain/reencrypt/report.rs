@@ -28,6 +28,13 @@ pub struct Unsealed {
 }
 
 impl Unsealed {
+    /// Creates the report of a row that does not decode.
+    pub(super) fn undecodable(error: Error) -> Self {
+        let (partition_key, row_key) = error.keys().unwrap_or_default();
+        let (partition_key, row_key) = (partition_key.to_owned(), row_key.to_owned());
+        Self { partition_key, row_key, error }
+    }
+
     /// Creates the report of a row that stays as it is because of `error`.
     pub(super) fn new(row: &Row, error: Error) -> Self {
         let (partition_key, row_key) = row.keys();
@@ -43,7 +50,7 @@ pub struct ReencryptReport {
     pub rows: u64,
     /// Rows that were encrypted again.
     pub rewritten: u64,
-    /// Rows that stay as they are: they cannot be decrypted, their keys are unavailable, or they are
+    /// Rows that stay as they are: they cannot be decoded or decrypted, their keys are unavailable, or they are
     /// too large when encrypted.
     pub failed: Vec<Unsealed>,
 }

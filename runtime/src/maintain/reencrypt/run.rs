@@ -6,7 +6,7 @@ use std::{fmt, future::IntoFuture};
 
 use super::{
     filter::encrypted_with,
-    report::{ReencryptProgress, ReencryptReport},
+    report::{ReencryptProgress, ReencryptReport, Unsealed},
     writer::{Conversion, ReencryptWriter, split_into_batches},
 };
 #[cfg(feature = "legacy-encryption")]
@@ -221,9 +221,16 @@ impl<E: TableEntity> Reencrypt<E> {
             page => page?,
         };
         report.rows += u64::try_from(page.rows.len()).unwrap_or(u64::MAX);
+        let mut rows = Vec::with_capacity(page.rows.len());
+        for row in page.rows {
+            match row {
+                Ok(row) => rows.push(row),
+                Err(error) => report.failed.push(Unsealed::undecodable(error.in_table(at_table))),
+            }
+        }
         let (table, conversion) = (&self.table, &self.conversion);
         let mut writer = ReencryptWriter { table, conversion, at_table, report };
-        let written = write_groups(&mut writer, &store.random, split_into_batches(page.rows)).await;
+        let written = write_groups(&mut writer, &store.random, split_into_batches(rows)).await;
         written.map_err(|error| error.in_table(at_table))?;
         Ok(page.next)
     }

@@ -106,7 +106,7 @@ impl TableQueue {
             let page = self.scan(&filter, most, from.as_ref()).await?;
             for row in &page.rows {
                 let date = page.date.filter(|_| self.holds(QueueGuard::HiddenByStore));
-                match MessageRow::parse(row) {
+                match row.as_ref().map_err(Error::clone).and_then(MessageRow::parse) {
                     Ok(found) => visible.extend(found.filter(|found| found.is_visible(date))),
                     Err(error) => damaged = Some(error),
                 }

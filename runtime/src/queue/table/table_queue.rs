@@ -215,6 +215,7 @@ impl TableQueue {
             while all.len() < most {
                 let page = self.scan(&filter, most - all.len(), from.as_ref()).await?;
                 for row in &page.rows {
+                    let row = row.as_ref().map_err(|error| error.clone().in_table(TABLE))?;
                     let Some(found) = MessageRow::parse(row)? else { continue };
                     let place = found.pop_receipt();
                     let StoredMessage { id, body, dequeue_count, .. } = found.message;

@@ -136,7 +136,7 @@ impl RowSealer {
         reading: Reading,
         select: Option<&[String]>,
     ) -> Result<Row> {
-        let mut opened = self.open(table, vec![row], reading, select).await;
+        let mut opened = self.open(table, vec![Ok(row)], reading, select).await;
         opened.pop().unwrap_or_else(|| Err(crate::row::corrupt_row("the row was lost")))
     }
 }
@@ -149,7 +149,7 @@ impl RowSealer {
     pub(crate) async fn open(
         &self,
         _: &str,
-        rows: Vec<Row>,
+        rows: Vec<Result<Row>>,
         reading: Reading,
         _: Option<&[String]>,
     ) -> Vec<Result<Row>> {
@@ -166,6 +166,6 @@ impl RowSealer {
             }
             Ok(row)
         };
-        rows.into_iter().map(check).collect()
+        rows.into_iter().map(|row| row.and_then(check)).collect()
     }
 }

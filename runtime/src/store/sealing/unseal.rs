@@ -18,25 +18,27 @@ use crate::{
 };
 
 impl RowSealer {
-    /// Decrypts rows; a row that cannot be decrypted is an error at its place.
+    /// Decrypts rows; a row that cannot be decrypted is an error at its place, and an error stays at its
+    /// place.
     ///
     /// Fetches all keys first, each once; what follows does not wait for keys again.
     pub(crate) async fn open(
         &self,
         table: &str,
-        rows: Vec<Row>,
+        rows: Vec<Result<Row>>,
         reading: Reading,
         select: Option<&[String]>,
     ) -> Vec<Result<Row>> {
         let has_tokens = reading.has_tokens();
         if self.keys.is_none() && !reading.has_sealed() && !has_tokens {
-            return rows.into_iter().map(Ok).collect();
+            return rows;
         }
         let types = reading.types();
         let mut keys = PageKeys::default();
         let mut known = Vec::with_capacity(rows.len());
         for row in &rows {
-            let what = reading.classify(row).and_then(|what| {
+            let what = row.as_ref().map_err(Error::clone).and_then(|row| {
+                let what = reading.classify(row)?;
                 if !matches!(what, Known::Foreign) {
                     keys.add_row(self, row)?;
                 }
@@ -49,6 +51,13 @@ impl RowSealer {
         let mut index = IndexKeys::new(self);
         let mut opened = Vec::with_capacity(rows.len());
         for (row, known) in rows.into_iter().zip(known) {
+            let row = match row {
+                Ok(row) => row,
+                Err(error) => {
+                    opened.push(Err(error));
+                    continue;
+                }
+            };
             let (partition_key, row_key) =
                 (row.partition_key().to_owned(), row.row_key().to_owned());
             let mut plain = known.and_then(|known| page.open(row, known).map(|row| (row, known)));

@@ -2,10 +2,12 @@
 //!
 //! The members of one entity are collected in a list that borrows from the answer and is reused for the
 //! next entity. A type annotation may come before or after its property. A `null` is an absent property.
+//! A row that does not decode is an error at its place in the page.
 
 use std::{borrow::Cow, fmt};
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 use super::members::{EntityMembers, JsonScalar};
 use crate::{
@@ -23,14 +25,27 @@ pub(in crate::backend::azure) fn decode_row(body: &[u8]) -> Result<Row> {
 }
 
 /// Decodes the rows of a page.
-pub(in crate::backend::azure) fn decode_page(body: &[u8]) -> Result<Vec<Row>> {
+pub(in crate::backend::azure) fn decode_page(body: &[u8]) -> Result<Vec<Result<Row>>> {
     let mut rows = Vec::new();
-    let mut failed = None;
     let mut json = serde_json::Deserializer::from_slice(body);
-    let value = PageSeed(RowsSeed { rows: &mut rows, failed: &mut failed });
-    value.deserialize(&mut json).map_err(|error| unreadable_error(&error))?;
-    json.end().map_err(|error| unreadable_error(&error))?;
-    failed.map_or(Ok(rows), Err)
+    let page = PageSeed(RowsSeed(&mut rows)).deserialize(&mut json).and_then(|()| json.end());
+    match page {
+        Ok(()) => Ok(rows),
+        Err(error) => decode_rows_apart(body).ok_or_else(|| unreadable_error(&error)),
+    }
+}
+
+/// Decodes the rows of a page one by one, so that a row whose JSON is malformed, such as half a surrogate
+/// pair, spoils no other row. It is slower than reading the page at once. Returns `None` if the body is no
+/// page.
+fn decode_rows_apart(body: &[u8]) -> Option<Vec<Result<Row>>> {
+    #[derive(serde::Deserialize)]
+    struct RawPage<'a> {
+        #[serde(borrow)]
+        value: Vec<&'a RawValue>,
+    }
+    let page: RawPage<'_> = serde_json::from_slice(body).ok()?;
+    Some(page.value.iter().map(|row| decode_row(row.get().as_bytes())).collect())
 }
 
 /// Decodes the names of a page of tables.
@@ -177,11 +192,14 @@ impl<'de> Visitor<'de> for PageSeed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let RowsSeed { rows, failed } = self.0;
+        let RowsSeed(rows) = self.0;
         let mut is_page = false;
         while let Some(name) = map.next_key_seed(NameSeed)? {
             if name == "value" {
-                map.next_value_seed(RowsSeed { rows: &mut *rows, failed: &mut *failed })?;
+                if is_page {
+                    return Err(serde::de::Error::duplicate_field("value"));
+                }
+                map.next_value_seed(RowsSeed(&mut *rows))?;
                 is_page = true;
             } else {
                 map.next_value::<IgnoredAny>()?;
@@ -191,10 +209,7 @@ impl<'de> Visitor<'de> for PageSeed<'_> {
     }
 }
 
-struct RowsSeed<'r> {
-    rows: &'r mut Vec<Row>,
-    failed: &'r mut Option<Error>,
-}
+struct RowsSeed<'r>(&'r mut Vec<Result<Row>>);
 
 impl<'de> DeserializeSeed<'de> for RowsSeed<'_> {
     type Value = ();
@@ -214,12 +229,7 @@ impl<'de> Visitor<'de> for RowsSeed<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
         let mut members = EntityMembers::default();
         while seq.next_element_seed(&mut members)?.is_some() {
-            match members.to_row() {
-                Ok(row) => self.rows.push(row),
-                Err(error) => {
-                    self.failed.get_or_insert(error);
-                }
-            }
+            self.0.push(members.to_row());
             members.clear();
         }
         Ok(())
@@ -268,8 +278,66 @@ mod tests {
             let error = decode_row(body.as_bytes()).unwrap_err();
             assert!(error.is_decode(), "{wrong}");
             assert_eq!((error.property(), error.keys()), (Some("A"), Some(("p", "r"))));
-            let page = decode_page(format!(r#"{{"value":[{body}]}}"#).as_bytes());
-            assert!(page.unwrap_err().is_decode());
+            let good = r#"{"PartitionKey":"p","RowKey":"s"}"#;
+            let page = decode_page(format!(r#"{{"value":[{good},{body},{good}]}}"#).as_bytes());
+            let page = page.unwrap();
+            assert!(page[1].as_ref().unwrap_err().is_decode());
+            assert!(page.len() == 3 && page[0].is_ok() && page[2].is_ok());
+        }
+    }
+
+    #[test]
+    fn a_member_that_is_given_twice_is_an_error_at_the_place_of_its_row() {
+        for twice in [
+            r#""A":1,"A":2"#,
+            r#""A":1,"\u0041":2"#,
+            r#""A":1,"A":null"#,
+            r#""A":null,"A":1"#,
+            r#""A":null,"A":null"#,
+            r#""A@odata.type":"Edm.Int64","A":"1","A@odata.type":"Edm.String""#,
+            r#""A@odata.type":"Edm.Int64","A":"1","A@odata\u002etype":"Edm.String""#,
+            r#""A@odata.type":7,"A":"1","A@odata.type":"Edm.String""#,
+            r#""RowKey":"r""#,
+            r#""PartitionKey":"q""#,
+            r#""PartitionKey":null"#,
+            r#""odata.etag":"a","odata.etag":"b""#,
+            r#""odata.id":"a","odata.id":"b""#,
+            r#""Timestamp":"2021-05-26T15:48:25Z","Timestamp":"2021-05-26T15:48:26Z""#,
+        ] {
+            let body = format!(r#"{{"PartitionKey":"p","RowKey":"r",{twice}}}"#);
+            let error = decode_row(body.as_bytes()).unwrap_err();
+            assert!(error.is_corrupt() && error.keys() == Some(("p", "r")), "{twice}: {error}");
+            let good = r#"{"PartitionKey":"p","RowKey":"s","A":1}"#;
+            let page = decode_page(format!(r#"{{"value":[{good},{body},{good}]}}"#).as_bytes());
+            let page = page.unwrap();
+            assert!(page[1].as_ref().unwrap_err().is_corrupt(), "{twice}");
+            assert!(page.len() == 3 && page[0].is_ok() && page[2].is_ok(), "{twice}");
+        }
+        let many: String = (0..252).map(|n| format!(r#","P{n}":{n}"#)).collect();
+        let body = |more: &str| format!(r#"{{"PartitionKey":"p","RowKey":"r"{many}{more}}}"#);
+        assert_eq!(decode_row(body("").as_bytes()).unwrap().property_count().unwrap(), 252);
+        assert!(decode_row(body(r#","P200":1"#).as_bytes()).unwrap_err().is_corrupt());
+    }
+
+    #[test]
+    fn a_row_that_is_no_json_spoils_no_other_row() {
+        for bad in [
+            r#"{"PartitionKey":"p","RowKey":"r","A":"\ud800"}"#,
+            r#"{"PartitionKey":"p","RowKey":"r","A":[1]}"#,
+            r#"{"PartitionKey":"p","RowKey":"r","A":{"A":1}}"#,
+            r#"{"PartitionKey":"p","RowKey":"r","A":1e999}"#,
+            r#"{"PartitionKey":"p"}"#,
+            r#"{"PartitionKey":"p","RowKey":7}"#,
+            "7",
+        ] {
+            let good = r#"{"PartitionKey":"p","RowKey":"s","A":1}"#;
+            let body = format!(r#"{{"value":[{good},{bad},{good}]}}"#);
+            let page = decode_page(body.as_bytes()).unwrap();
+            assert_eq!(
+                page.iter().map(Result::is_ok).collect::<Vec<_>>(),
+                [true, false, true],
+                "{bad}"
+            );
         }
     }
 
@@ -281,7 +349,7 @@ mod tests {
             "{}",
             "{\"secret\":[]}",
             "{\"value\":[]} secret",
-            "{\"value\":[{\"A\":[\"secret\"]}]}",
+            "{\"value\":[],\"value\":[]}",
             "{\"value\":7}",
         ] {
             let error = decode_page(body.as_bytes()).unwrap_err();

@@ -9,7 +9,7 @@ use super::time;
 use crate::{
     edm::ValueRef,
     error::{Error, ErrorKind, Result},
-    row::{Row, RowBuilder},
+    row::{Row, RowBuilder, name_bit, repeated_error},
 };
 
 /// A JSON value of a member.
@@ -27,10 +27,16 @@ pub(super) enum JsonScalar<'a> {
 pub(super) struct EntityMembers<'a> {
     properties: Vec<(Cow<'a, str>, JsonScalar<'a>)>,
     types: Vec<(Cow<'a, str>, Cow<'a, str>)>,
-    partition_key: Cow<'a, str>,
-    row_key: Cow<'a, str>,
-    timestamp: Cow<'a, str>,
-    etag: Cow<'a, str>,
+    partition_key: Option<Cow<'a, str>>,
+    row_key: Option<Cow<'a, str>>,
+    timestamp: Option<Cow<'a, str>>,
+    etag: Option<Cow<'a, str>>,
+    /// The names of members that make no property: nulls, and annotations that say nothing about a type.
+    ignored: Vec<Cow<'a, str>>,
+    /// A bit for each name so far, which spares most names the comparison with those before them.
+    seen: u128,
+    /// The first name that was given twice.
+    repeated: Option<String>,
 }
 
 const ANNOTATION: &str = "@odata.type";
@@ -40,47 +46,88 @@ impl<'a> EntityMembers<'a> {
     pub(super) fn clear(&mut self) {
         self.properties.clear();
         self.types.clear();
-        self.partition_key = Cow::Borrowed("");
-        self.row_key = Cow::Borrowed("");
-        self.timestamp = Cow::Borrowed("");
-        self.etag = Cow::Borrowed("");
+        self.ignored.clear();
+        (self.partition_key, self.row_key, self.timestamp, self.etag) = (None, None, None, None);
+        (self.seen, self.repeated) = (0, None);
     }
 
     /// Adds one member.
     pub(super) fn add(&mut self, name: Cow<'a, str>, value: JsonScalar<'a>) {
+        let bit = name_bit(name.as_bytes());
+        if self.seen & bit != 0 && self.has(&name) {
+            self.repeated.get_or_insert_with(|| name.clone().into_owned());
+            return;
+        }
+        self.seen |= bit;
         match (&*name, value) {
-            ("PartitionKey", JsonScalar::Text(text)) => self.partition_key = text,
-            ("RowKey", JsonScalar::Text(text)) => self.row_key = text,
-            ("Timestamp", JsonScalar::Text(text)) => self.timestamp = text,
-            ("odata.etag", JsonScalar::Text(text)) => self.etag = text,
-            (other, value) if other.contains('@') => {
-                if let (Some(name), JsonScalar::Text(edm)) = (strip_annotation(&name), value) {
-                    self.types.push((name, edm));
-                }
+            ("PartitionKey", JsonScalar::Text(text)) => self.partition_key = Some(text),
+            ("RowKey", JsonScalar::Text(text)) => self.row_key = Some(text),
+            ("Timestamp", JsonScalar::Text(text)) => self.timestamp = Some(text),
+            ("odata.etag", JsonScalar::Text(text)) => self.etag = Some(text),
+            (other, value) if other.contains('@') => match (strip_annotation(&name), value) {
+                (Some(name), JsonScalar::Text(edm)) => self.types.push((name, edm)),
+                _ => self.ignored.push(name),
+            },
+            ("PartitionKey" | "RowKey" | "Timestamp", _) | (_, JsonScalar::Null) => {
+                self.ignored.push(name);
             }
-            (other, _) if other.starts_with("odata.") => {}
-            ("Timestamp", _) | (_, JsonScalar::Null) => {}
+            (other, _) if other.starts_with("odata.") => self.ignored.push(name),
             (_, value) => self.properties.push((name, value)),
         }
     }
 
-    /// Makes a row of the members of a JSON object. Fails with `is_decode` if a value does not fit
-    /// its type.
+    /// Returns whether a member of that name was added.
+    fn has(&self, name: &str) -> bool {
+        let annotated = name.strip_suffix(ANNOTATION);
+        let single = match name {
+            "PartitionKey" => &self.partition_key,
+            "RowKey" => &self.row_key,
+            "Timestamp" => &self.timestamp,
+            "odata.etag" => &self.etag,
+            _ => &None,
+        };
+        single.is_some()
+            || self.properties.iter().any(|(found, _)| found == name)
+            || self.types.iter().any(|(found, _)| Some(&**found) == annotated)
+            || self.ignored.iter().any(|found| found == name)
+    }
+
+    /// Makes a row of the members.
+    ///
+    /// # Errors
+    ///
+    /// `is_decode` if a value does not fit its type, `is_corrupt` if a member was given twice, and
+    /// `is_backend` if a key is missing.
     pub(super) fn to_row(&self) -> Result<Row> {
-        let name_row = |error: Error| error.at_keys(&self.partition_key, &self.row_key);
-        let mut builder = Row::build(&self.partition_key, &self.row_key);
+        let partition_key = self.partition_key.as_deref().unwrap_or_default();
+        let row_key = self.row_key.as_deref().unwrap_or_default();
+        let name_row = |error: Error| error.at_keys(partition_key, row_key);
+        if let Some(name) = &self.repeated {
+            return Err(name_row(repeated_error(name)));
+        }
+        if self.partition_key.is_none() || self.row_key.is_none() {
+            let message = "the answer has no PartitionKey or no RowKey, so that it is another row than \
+                           one that was asked for; check proxies";
+            return Err(name_row(Error::new(ErrorKind::Backend, message)));
+        }
+        let mut builder = Row::build(partition_key, row_key);
         let mut bytes = Vec::new();
         for (at, (name, value)) in self.properties.iter().enumerate() {
             put_property(&mut builder, &mut bytes, name, value, self.annotation(at, name))
                 .map_err(|error| name_row(error).in_property(name))?;
         }
-        let row = match time::parse_time(&self.timestamp) {
+        let timestamp = self.timestamp.as_deref().unwrap_or_default();
+        let row = match time::parse_time(timestamp) {
             Some(timestamp) => builder.finish_at(timestamp),
             None => builder.finish(),
         }
         .map_err(name_row)?;
-        let derived = self.etag.is_empty() || time::is_etag_of(&self.etag, &self.timestamp);
-        Ok(if derived { row } else { row.with_etag(time::parse_etag(&self.etag)) })
+        Ok(match &self.etag {
+            Some(etag) if !etag.is_empty() && !time::is_etag_of(etag, timestamp) => {
+                row.with_etag(time::parse_etag(etag))
+            }
+            _ => row,
+        })
     }
 
     /// Returns the annotated type of a property. Annotations come in the order of their properties, so the
