@@ -32,7 +32,8 @@ fn soon() -> OffsetDateTime {
 async fn a_table_signature_allows_what_it_says() {
     let Some((azure, table)) = table().await else { return };
     apply(&azure, &table, Operation::insert(row("p", "r", "x"))).await.unwrap();
-    let sas = TableSas::new(&*table).permissions(TablePermissions::READ).expires(soon());
+    let sas =
+        TableSas::new(&*table).allow_http().permissions(TablePermissions::READ).expires(soon());
     let reader = with(&sas.sign(&key()).unwrap());
     assert!(read(&reader, &table, "p", "r").await.unwrap().is_some());
     let error = apply(&reader, &table, Operation::insert(row("p", "s", "x"))).await.unwrap_err();
@@ -46,7 +47,7 @@ async fn a_table_signature_allows_what_it_says() {
 async fn an_expired_signature_is_refused_with_advice() {
     let Some((_, table)) = table().await else { return };
     let past = OffsetDateTime::now_utc() - Duration::hours(1);
-    let sas = TableSas::new(&*table).permissions(TablePermissions::ALL).expires(past);
+    let sas = TableSas::new(&*table).allow_http().permissions(TablePermissions::ALL).expires(past);
     let error = read(&with(&sas.sign(&key()).unwrap()), &table, "p", "r").await.unwrap_err();
     assert!(error.is_denied(), "{error}");
     assert!(error.to_string().contains("SAS"), "{error}");
@@ -57,7 +58,7 @@ async fn an_account_signature_covers_all_tables() {
     let Some((azure, table)) = table().await else { return };
     apply(&azure, &table, Operation::insert(row("p", "r", "x"))).await.unwrap();
     let resources = ResourceTypes::CONTAINER | ResourceTypes::OBJECT;
-    let sas = AccountSas::new(AccountPermissions::ALL, resources).expires(soon());
+    let sas = AccountSas::new(AccountPermissions::ALL, resources).expires(soon()).allow_http();
     let azure = with(&sas.sign(&key()).unwrap());
     assert!(read(&azure, &table, "p", "r").await.unwrap().is_some());
     azure.tables(TableRequest::Delete(&table)).await.unwrap();
@@ -74,7 +75,7 @@ async fn a_stored_policy_rules_the_signatures_that_name_it() {
     policy.expiry = Some(soon().replace_nanosecond(0).unwrap());
     azure.set_access_policies(&table, &[policy.clone()]).await.unwrap();
     assert_eq!(azure.access_policies(&table).await.unwrap(), [policy.clone()]);
-    let reader = with(&TableSas::new(&*table).policy("reader").sign(&key()).unwrap());
+    let reader = with(&TableSas::new(&*table).allow_http().policy("reader").sign(&key()).unwrap());
     assert!(read(&reader, &table, "p", "r").await.unwrap().is_none());
     assert!(apply(&reader, &table, Operation::insert(row("p", "r", "x"))).await.is_err());
     azure.set_access_policies(&table, &[]).await.unwrap();

@@ -448,6 +448,11 @@ async fn f16_a_token_is_asked_for_the_service_that_it_is_for() {
         let options = AzureOptions::from_token_credential("myaccount", tokens.clone()).unwrap();
         read(&fake.with(options.cosmos(cosmos)), "Staff", "p", "r").await.unwrap();
     }
+    for http in ["http://me.table.core.windows.net", "http://127.0.0.1:1/me"] {
+        let options = AzureOptions::from_token_credential("me", tokens.clone()).unwrap();
+        let error = Azure::new(options.endpoint(http).unwrap().allow_http()).unwrap_err();
+        assert!(error.is_invalid() && error.to_string().contains("https"), "{error}");
+    }
     let scopes = ["https://storage.azure.com/.default", "https://cosmos.azure.com/.default"];
     assert_eq!(*tokens.0.lock().unwrap(), scopes);
     assert_eq!(fake.asked()[0].header("authorization"), Some("Bearer t0ken"));

@@ -276,3 +276,20 @@ async fn one_bad_row_is_one_error_at_its_place() {
         assert_eq!((error.is_corrupt(), error.is_backend()), (is_corrupt, !is_corrupt), "{error}");
     }
 }
+
+#[tokio::test]
+async fn a_continuation_that_leads_back_to_itself_is_an_error() {
+    let headers = "x-ms-continuation-NextPartitionKey: p\r\nx-ms-continuation-NextRowKey: r\r\n\
+                   x-ms-continuation-NextTableName: Staff\r\n";
+    let (azure, asked) = server(http("200 OK", headers, r#"{"value":[]}"#)).await;
+    let filter = Filter::Constant(true);
+    let scan = Scan { table: "Staff", filter: &filter, select: None, top: None, from: None };
+    let next = azure.scan(scan).await.unwrap().next;
+    let error = azure.scan(Scan { from: next.as_ref(), ..scan }).await.unwrap_err();
+    assert!(error.is_backend() && error.to_string().contains("continuation"), "{error}");
+    let names = azure.tables(TableRequest::List { from: None }).await.unwrap();
+    let from = names.next.as_deref();
+    let error = azure.tables(TableRequest::List { from }).await.unwrap_err();
+    assert!(error.is_backend() && error.to_string().contains("continuation"), "{error}");
+    assert_eq!(asked.load(Ordering::SeqCst), 4);
+}

@@ -18,7 +18,7 @@ fn every_form_of_connection_string_is_read_and_none_is_quoted() {
         assert!(
             !format!("{options:?}").contains("s3cret") && !format!("{options:?}").contains(KEY)
         );
-        let client = Client::azure(options)?;
+        let client = Client::azure(options.allow_http())?;
         let url = client.table_url("Staff")?;
         Ok::<_, Error>((url, client.sas_cache(Duration::from_secs(60)).is_ok()))
     };
@@ -237,4 +237,52 @@ async fn a_wrong_account_is_denied() {
     let options = AzureOptions::from_connection_string(&stranger).unwrap();
     let error = read(&Azure::new(options).unwrap(), "Staff", "p", "r").await.unwrap_err();
     assert!(error.is_denied() || error.is_invalid(), "{error:?}");
+}
+
+#[test]
+fn a_credential_goes_over_http_only_where_it_is_permitted() {
+    let open = |options: AzureOptions| Azure::new(options).map(drop);
+    let keyed = || AzureOptions::from_account_key("me", KEY).unwrap();
+    let signed = || AzureOptions::from_sas(SAS).unwrap().account("me").unwrap();
+    for here in ["http://127.0.0.1:1/me", "http://[::1]:1/me", "http://localhost:1/me"] {
+        for options in [keyed(), signed()] {
+            open(options.endpoint(here).unwrap()).unwrap();
+        }
+    }
+    for elsewhere in
+        ["http://me.table.core.windows.net", "http://127.evil.com", "http://10.0.0.1/me"]
+    {
+        for options in [keyed(), signed()] {
+            let options = options.endpoint(elsewhere).unwrap();
+            let error = open(options.clone()).unwrap_err();
+            assert!(error.is_invalid() && error.to_string().contains("allow_http"), "{error}");
+            open(options.allow_http()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_key_in_the_place_of_the_name_is_not_quoted() {
+    for error in [
+        AzureOptions::from_account_key(KEY, "bXlhY2NvdW50").unwrap_err(),
+        AzureOptions::from_sas(SAS).unwrap().account(KEY).unwrap_err(),
+        AccountKey::new(KEY, "bXlhY2NvdW50").unwrap_err(),
+    ] {
+        assert!(
+            error.is_invalid() && !format!("{error} {error:?}").contains(&KEY[..20]),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_proxy_and_a_certificate_are_checked_and_not_quoted() {
+    let options = || AzureOptions::from_account_key("me", KEY).unwrap();
+    Azure::new(options().proxy("http://user:s3cret@proxy.example.com:3128").unwrap()).unwrap();
+    for error in [
+        options().proxy("http://s3cret@:x").unwrap_err(),
+        options().root_certificate(b"s3cret").unwrap_err(),
+    ] {
+        assert!(error.is_invalid() && !format!("{error:?}").contains("s3cret"), "{error:?}");
+    }
 }

@@ -111,7 +111,8 @@ mod tests {
         let resources = ResourceTypes::SERVICE | ResourceTypes::OBJECT;
         let sas = AccountSas::new(AccountPermissions::ALL, resources)
             .starts(datetime!(2024-01-01 0:00 UTC))
-            .expires(datetime!(2030-01-01 0:00 UTC));
+            .expires(datetime!(2030-01-01 0:00 UTC))
+            .allow_http();
         let token = sas.sign(&key).unwrap();
         assert!(token.as_query().ends_with("sig=gUgBkixby3piSyLsrBV601JExSNtES%2BDPCkPvvtw3zM%3D"));
         let nothing = AccountSas::new(AccountPermissions::NONE, resources);

@@ -271,17 +271,17 @@ mod tests {
         let all = TableSas::new("MyTable")
             .permissions(TablePermissions::ALL)
             .starts(datetime!(2024-01-01 0:00 UTC))
-            .expires(datetime!(2030-01-01 0:00 UTC));
+            .expires(datetime!(2030-01-01 0:00 UTC))
+            .allow_http();
         assert_eq!(signature(&all), "/3Hb/R7XRx9Oyvm0ptuagq4MFLrmJZiuWPnyJ1GMJSU=");
         let range = TableSas::new("mytable")
             .permissions(TablePermissions::READ)
             .expires(datetime!(2030-01-01 0:00 UTC))
             .ip("168.1.5.60-168.1.5.70")
-            .https_only()
             .keys_from("a", Some("1"))
             .keys_to("b", Some("9"));
         assert_eq!(signature(&range), "9sIKYanudBj5VTrdXWrwqK7nHrJw963x7DyEwmSG5Xo=");
-        let policy = TableSas::new("mytable").policy("pol1");
+        let policy = TableSas::new("mytable").policy("pol1").allow_http();
         assert_eq!(signature(&policy), "jVL8yGiUxYgm0nQqYYbAvJHmViklFd7M9bAT0UNWh3k=");
     }
 
@@ -326,6 +326,7 @@ mod tests {
             .permissions(TablePermissions::READ)
             .expires(datetime!(2030-01-01 0:00:00.5 UTC))
             .keys_from("o'b é", None)
+            .allow_http()
             .sign(&key())
             .unwrap();
         assert!(token.as_query().contains("&se=2030-01-01T00%3A00%3A00Z&spk=o%27b%20%C3%A9&sig="));

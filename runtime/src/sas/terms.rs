@@ -8,12 +8,19 @@ use super::token::invalid_sas;
 use crate::{edm::Ticks, error::Result};
 
 /// When and from where a signature is valid: times, IPv4 addresses, protocol.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Terms {
     pub(super) starts: Option<Ticks>,
     pub(super) expires: Option<Ticks>,
     pub(super) ip: String,
     pub(super) protocol: &'static str,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        // A signature that goes over http can be used by whoever sees it.
+        Self { starts: None, expires: None, ip: String::new(), protocol: "https" }
+    }
 }
 
 impl Terms {
@@ -88,7 +95,15 @@ macro_rules! terms {
                 self
             }
 
-            /// Permits requests over https only.
+            /// Permits requests over http too, as an emulator needs it. Whoever sees such a request can
+            /// use the signature. Without it, a signature permits https only.
+            #[must_use]
+            pub fn allow_http(mut self) -> Self {
+                self.terms.protocol = "";
+                self
+            }
+
+            /// Permits requests over https only, which is the default.
             #[must_use]
             pub fn https_only(mut self) -> Self {
                 self.terms.protocol = "https";

@@ -49,6 +49,7 @@ impl Account {
                 "a SAS token alone does not tell the account; name it, or give the endpoint";
             Error::new(ErrorKind::Invalid, message)
         })?;
+        check_scheme(&options, &endpoint)?;
         let name = account_name(&options, &endpoint)?;
         let cosmos = options.cosmos.unwrap_or(endpoint.cosmos);
         // Both keep tables whose names differ in case alone apart.
@@ -134,6 +135,23 @@ impl Account {
         }
         Ok(answer)
     }
+}
+
+/// Refuses to send a credential where others can read or use it on its way.
+fn check_scheme(options: &AzureOptions, endpoint: &Endpoint) -> Result<()> {
+    let message = match &options.credential {
+        _ if endpoint.is_https() => return Ok(()),
+        Credential::Token(_) => {
+            "the endpoint is http, where whoever sees a token can use it; tokens need https"
+        }
+        Credential::Key(_) | Credential::Sas(_) if endpoint.loopback || options.allow_http => {
+            return Ok(());
+        }
+        Credential::Key(_) | Credential::Sas(_) => {
+            "the endpoint is http and not on this machine; use https, or permit it with `allow_http()`"
+        }
+    };
+    Err(Error::new(ErrorKind::Invalid, message))
 }
 
 /// Finds the name of the account in the key, the options or the endpoint.

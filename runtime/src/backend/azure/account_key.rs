@@ -9,6 +9,9 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Error, ErrorKind, Result};
 
+/// The most bytes of an account's name; a key of 64 bytes has 88 in base64.
+const NAME_BYTES: usize = 63;
+
 /// The name of an account and one of its keys.
 ///
 /// The key is never printed: `Debug` shows the account alone.
@@ -23,7 +26,8 @@ impl AccountKey {
     ///
     /// # Errors
     ///
-    /// `is_invalid` for a key that is empty or not base64.
+    /// `is_invalid` for a key that is empty or not base64, and for a name that can be none. The error
+    /// quotes neither.
     pub fn new(account: impl Into<String>, key: &str) -> Result<Self> {
         let invalid = || {
             Error::new(
@@ -35,7 +39,16 @@ impl AccountKey {
         if bytes.is_empty() {
             return Err(Error::new(ErrorKind::Invalid, "the account key is empty"));
         }
-        Ok(Self { account: account.into(), mac: hmac_with_key(&bytes) })
+        let account = account.into();
+        // The name is shown by `Debug` and sent with each request: no key may stand in its place.
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        if account.is_empty() || account.len() > NAME_BYTES || !account.bytes().all(is_name) {
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                "the text in the place of the account's name is no name; give the name first, then the key",
+            ));
+        }
+        Ok(Self { account, mac: hmac_with_key(&bytes) })
     }
 
     /// Returns the well-known key of the emulator.

@@ -1,5 +1,7 @@
 //! Endpoints: the addresses of the tables and queues of an account.
 
+use std::net::IpAddr;
+
 use azure_core::Url;
 use azure_storage::clients::EMULATOR_ACCOUNT;
 
@@ -26,6 +28,11 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
+    /// Returns whether requests to the address are encrypted on their way.
+    pub(super) fn is_https(&self) -> bool {
+        self.url.starts_with("https://")
+    }
+
     /// Returns the path of the address: empty, or `/account`.
     pub(super) fn path(&self) -> &str {
         let (_, rest) = self.url.split_once("://").unwrap_or_default();
@@ -39,10 +46,9 @@ impl Endpoint {
         if !shaped {
             return Err(Error::new(
                 ErrorKind::Invalid,
-                format!(
-                    "`{}` is not an account's name, which has only lower-case letters and digits",
-                    account.escape_debug()
-                ),
+                // Not quoted: the key may stand in the place of the name.
+                "the account's name has other characters than lower-case letters and digits; give \
+                 the name first, then the key",
             ));
         }
         let suffix = suffix.trim().trim_matches('.');
@@ -122,11 +128,18 @@ impl Endpoint {
         Ok(Self {
             url: base,
             account,
-            loopback: matches!(host, "localhost" | "[::1]") || host.starts_with("127."),
+            loopback: is_loopback(host),
             cosmos: is_cosmos(host),
             emulator: path_style || host.ends_with(".localhost"),
         })
     }
+}
+
+/// Returns whether the host is an address of this machine. A name such as `127.example.com` may lead
+/// anywhere.
+fn is_loopback(host: &str) -> bool {
+    let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    host == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 fn is_address(host: &str) -> bool {
@@ -174,6 +187,21 @@ mod tests {
         );
         assert_eq!(queues("http://127.0.0.1:1234/devstoreaccount1"), None);
         assert_eq!(queues("https://a.table.cosmos.azure.com"), None);
+    }
+
+    #[test]
+    fn a_name_that_looks_like_a_loopback_address_is_none() {
+        for here in ["127.0.0.1:1/me", "127.9.9.9/me", "localhost:1/me", "[::1]:1/me"] {
+            assert!(Endpoint::parse(&format!("http://{here}")).unwrap().loopback, "{here}");
+        }
+        for elsewhere in
+            ["127.evil.com", "127.0.0.1.evil.com", "localhost.evil.com", "[::2]/me", "10.0.0.1/me"]
+        {
+            assert!(
+                !Endpoint::parse(&format!("http://{elsewhere}")).unwrap().loopback,
+                "{elsewhere}"
+            );
+        }
     }
 
     #[test]

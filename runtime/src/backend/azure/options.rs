@@ -39,6 +39,9 @@ pub struct AzureOptions {
     pub(super) cosmos: Option<bool>,
     pub(super) table_case: Option<TableCase>,
     pub(super) http_client: Option<Arc<dyn HttpClient>>,
+    pub(super) proxy: Option<reqwest::Proxy>,
+    pub(super) root_certificates: Vec<reqwest::Certificate>,
+    pub(super) allow_http: bool,
 }
 
 impl AzureOptions {
@@ -53,6 +56,9 @@ impl AzureOptions {
             cosmos: None,
             table_case: None,
             http_client: None,
+            proxy: None,
+            root_certificates: Vec::new(),
+            allow_http: false,
         }
     }
 
@@ -218,8 +224,50 @@ impl AzureOptions {
         self
     }
 
-    /// Sets the HTTP client, for a proxy, a certificate or a test. The time limit of requests still
-    /// applies.
+    /// Permits an account key or a SAS over `http://` to another machine. Whoever sees such a request can
+    /// change it and, with a SAS, make others of its kind. Without it, `http://` needs a loopback address.
+    /// Tokens of Microsoft Entra need `https://` in any case.
+    #[must_use]
+    pub fn allow_http(mut self) -> Self {
+        self.allow_http = true;
+        self
+    }
+
+    /// Sends requests through an HTTP proxy, such as `http://proxy.example.com:3128`, in place of the one
+    /// that the environment names. Requests to a loopback address use no proxy by default.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` if the text is no address. The error never quotes it, since it may hold a password.
+    pub fn proxy(mut self, address: &str) -> Result<Self> {
+        let proxy = reqwest::Proxy::all(address.trim());
+        self.proxy = Some(proxy.map_err(|_| invalid("the address of the proxy is not valid"))?);
+        Ok(self)
+    }
+
+    /// Trusts a further root certificate, in PEM form, besides those that are built in.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` if the bytes are no certificate.
+    pub fn root_certificate(mut self, pem: &[u8]) -> Result<Self> {
+        let certificates = reqwest::Certificate::from_pem_bundle(pem);
+        let certificates = certificates
+            .ok()
+            .filter(|found| !found.is_empty())
+            .ok_or_else(|| invalid("the text has no certificate in PEM form"))?;
+        self.root_certificates.extend(certificates);
+        Ok(self)
+    }
+
+    /// Sets another HTTP client, for a transport of the program's own or a test.
+    ///
+    /// The time limit of requests, their signatures and the limits of answers still apply. What the
+    /// built-in client promises is then the given client's to keep: that redirects are not followed
+    /// (a signature would go along), that certificates are checked, that requests are not repeated (an
+    /// insert would fail with `Conflict` after it succeeded), that neither URLs nor headers reach a log,
+    /// and that its errors quote no URL (a SAS stands in it). [`connect_timeout`](Self::connect_timeout),
+    /// [`proxy`](Self::proxy) and [`root_certificate`](Self::root_certificate) have no effect on it.
     #[must_use]
     pub fn http_client(mut self, client: Arc<dyn HttpClient>) -> Self {
         self.http_client = Some(client);

@@ -13,14 +13,14 @@ use super::{
 };
 use crate::{
     backend::{Rows, Scan, scan_range::checked_page_rows},
-    error::Result,
+    error::{Error, ErrorKind, Result},
     page::Continuation,
 };
 
 impl Account {
     /// Reads one page of a query.
     pub(super) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
-        let name_table = |error: crate::Error| error.in_table(request.table);
+        let name_table = |error: Error| error.in_table(request.table);
         checked_page_rows(&request)?;
         let mut query = self.table_client(request.table).map_err(name_table)?.query();
         if let QueryFilter::Matching(text) = wire::to_query_filter(request.filter) {
@@ -50,6 +50,7 @@ impl Account {
             let row_key = answer.header("x-ms-continuation-nextrowkey").map(str::to_owned);
             Continuation { partition_key: partition_key.to_owned(), row_key }
         });
+        check_progress(request.from, next.as_ref()).map_err(name_table)?;
         let date = answer.header("date").and_then(wire::parse_http_date);
         let screen = Screen::new(&request);
         let rows = wire::decode_page(&answer.body).map_err(name_table)?;
@@ -57,4 +58,17 @@ impl Account {
             rows.into_iter().filter_map(|row| row.and_then(|row| screen.pass(row)).transpose());
         Ok(Rows { rows: rows.map(|row| row.map_err(name_table)).collect(), next, date })
     }
+}
+
+/// Refuses an answer that leads back to its own request: a caller that reads to the end would never stop.
+pub(super) fn check_progress<T: PartialEq + ?Sized>(
+    from: Option<&T>,
+    next: Option<&T>,
+) -> Result<()> {
+    if from.is_none() || from != next {
+        return Ok(());
+    }
+    let message = "the answer's continuation token is the one that was sent, which would lead on for \
+                   ever; check proxies";
+    Err(Error::new(ErrorKind::Backend, message))
 }

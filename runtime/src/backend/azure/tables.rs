@@ -5,6 +5,7 @@ use futures_util::StreamExt;
 use super::{
     account::Account,
     call::{Effect, ServiceCall},
+    scan::check_progress,
     wire,
 };
 use crate::{
@@ -67,6 +68,7 @@ impl Account {
         };
         let answer = self.expect_success(answer, Effect::Reads)?;
         let next = answer.header("x-ms-continuation-nexttablename").map(str::to_owned);
+        check_progress(from, next.as_deref())?;
         Ok(TableNames { names: wire::decode_table_names(&answer.body)?, next })
     }
 }

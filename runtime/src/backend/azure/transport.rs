@@ -20,6 +20,7 @@ use futures_util::{Stream, TryStreamExt, stream};
 use super::{
     credential::{Authorization, Credential, Service},
     endpoint::Endpoint,
+    options::AzureOptions,
 };
 use crate::error::{BoxError, Error, ErrorKind, Result};
 
@@ -101,11 +102,11 @@ impl Transport {
         endpoint: &Endpoint,
         account: String,
         service: Service,
-        options: &super::options::AzureOptions,
+        options: &AzureOptions,
     ) -> Result<Self> {
         let client = match &options.http_client {
             Some(client) => Sender::Given(Arc::clone(client)),
-            None => Sender::Pooled(new_pooled_client(endpoint, options.connect_timeout)?),
+            None => Sender::Pooled(new_pooled_client(endpoint, options)?),
         };
         Ok(Self { client, credential: options.credential.clone(), account, service })
     }
@@ -137,13 +138,18 @@ impl Transport {
 
 /// Makes an HTTP client that keeps idle connections for 60 s, the time after which the service closes
 /// them.
-fn new_pooled_client(endpoint: &Endpoint, connect_timeout: Duration) -> Result<reqwest::Client> {
+fn new_pooled_client(endpoint: &Endpoint, options: &AzureOptions) -> Result<reqwest::Client> {
     let mut builder = reqwest::Client::builder()
-        .connect_timeout(connect_timeout)
+        .connect_timeout(options.connect_timeout)
         .pool_idle_timeout(Duration::from_secs(60))
         .redirect(reqwest::redirect::Policy::none());
-    if endpoint.loopback {
-        builder = builder.no_proxy();
+    match &options.proxy {
+        Some(proxy) => builder = builder.proxy(proxy.clone()),
+        None if endpoint.loopback => builder = builder.no_proxy(),
+        None => {}
+    }
+    for certificate in &options.root_certificates {
+        builder = builder.add_root_certificate(certificate.clone());
     }
     builder.build().map_err(|error| {
         Error::new(ErrorKind::Backend, "the HTTP client cannot be set up").with_source(error)

@@ -29,14 +29,36 @@ pub(in crate::backend::azure) fn read_refusal(
     let text = text.trim_start_matches('\u{feff}').trim();
     let (code, message) = from_json(text).or_else(|| from_xml(text)).unwrap_or_default();
     let code = Some(code).filter(|code| !code.is_empty()).or_else(|| header.map(str::to_owned));
+    let code = code.map(|code| printable(&code, CODE_CHARACTERS)).filter(|code| !code.is_empty());
     let (index, message) = split_index(&message);
-    let message = message.lines().next().unwrap_or_default().trim().trim_end_matches('.');
+    let message = printable(message.lines().next().unwrap_or_default(), MESSAGE_CHARACTERS);
+    let message = message.trim_end_matches('.');
     ServiceRefusal {
         named: code.is_some(),
         code: code.map_or_else(|| code_of(status), |code| ServiceCode::parse(&code, status)),
         index,
         message: lower_first(message),
     }
+}
+
+/// The most characters of an error's code; the service's longest has 41.
+const CODE_CHARACTERS: usize = 80;
+/// The most characters of an error's message.
+const MESSAGE_CHARACTERS: usize = 400;
+
+/// Returns the text without control characters, which could forge lines of a log or steer a terminal, and
+/// cut after so many characters.
+fn printable(text: &str, most: usize) -> String {
+    let is_shown = |character: &char| {
+        !character.is_control()
+            && !matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    let mut shown = text.trim().chars().filter(is_shown);
+    let mut cut: String = shown.by_ref().take(most).collect();
+    if shown.next().is_some() {
+        cut.push('\u{2026}');
+    }
+    cut
 }
 
 #[derive(Deserialize)]
@@ -129,6 +151,23 @@ mod tests {
             read_refusal(409, b"", Some("TableBeingDeleted")).code,
             ServiceCode::TableBeingDeleted
         );
+    }
+
+    #[test]
+    fn what_a_server_says_is_shown_without_control_characters_and_not_at_length() {
+        let long = "x".repeat(100_000);
+        let body = format!(
+            r#"{{"odata.error":{{"code":"Odd\u001b[2J{long}","message":{{"value":"No\u001b[31m\u202e\u0007 {long}"}}}}}}"#
+        );
+        let found = read_refusal(400, body.as_bytes(), None);
+        let shown = format!("{}|{}", found.message, found.code.as_str());
+        assert!(
+            shown.len() < 600 && !shown.chars().any(|c| c.is_control() || c == '\u{202e}'),
+            "{shown}"
+        );
+        assert!(found.message.starts_with("no[31m x"), "{}", found.message);
+        let header = "E\tvil".repeat(1000);
+        assert!(read_refusal(400, b"", Some(&header)).code.as_str().len() < 100);
     }
 
     #[test]
