@@ -4,7 +4,9 @@
 //! Sources: "Understanding the Table Service Data Model", "Scalability and performance targets for
 //! Table storage" and "Performing Entity Group Transactions" of the Azure Storage reference.
 
-use crate::error::{Error, ErrorKind, Result, ServiceCode};
+use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
+
+use crate::error::{Error, Result, ServiceCode};
 
 /// UTF-16 units of a PartitionKey or a RowKey, at most. The service documents 1 KiB; 512 units are
 /// accepted everywhere.
@@ -135,8 +137,42 @@ pub fn is_identifier(name: &str) -> bool {
         return true;
     }
     let mut characters = name.chars();
-    characters.next().is_some_and(|c| c == '_' || c.is_alphabetic())
-        && characters.all(|c| c == '_' || c.is_alphanumeric())
+    characters.next().is_some_and(begins_identifier) && characters.all(continues_identifier)
+}
+
+/// Returns whether a character may begin a C# identifier: a letter, a number that is a letter, or `_`.
+pub(crate) fn begins_identifier(character: char) -> bool {
+    use GeneralCategory as Category;
+    if character.is_ascii() {
+        return character == '_' || character.is_ascii_alphabetic();
+    }
+    matches!(
+        character.general_category(),
+        Category::UppercaseLetter
+            | Category::LowercaseLetter
+            | Category::TitlecaseLetter
+            | Category::ModifierLetter
+            | Category::OtherLetter
+            | Category::LetterNumber
+    )
+}
+
+/// Returns whether a character may continue a C# identifier: also a combining mark, a decimal digit, a
+/// connector or a format character. Other numbers, as the `²` of `m²`, may not.
+pub(crate) fn continues_identifier(character: char) -> bool {
+    use GeneralCategory as Category;
+    if character.is_ascii() {
+        return character == '_' || character.is_ascii_alphanumeric();
+    }
+    begins_identifier(character)
+        || matches!(
+            character.general_category(),
+            Category::NonspacingMark
+                | Category::SpacingMark
+                | Category::DecimalNumber
+                | Category::ConnectorPunctuation
+                | Category::Format
+        )
 }
 
 const fn is_letter(byte: u8) -> bool {
@@ -154,6 +190,8 @@ const fn is_letter(byte: u8) -> bool {
 /// use entable::limits::check_property_name;
 ///
 /// assert!(check_property_name("FirstName").is_ok());
+/// assert!(check_property_name("นามสกุล").is_ok());
+/// assert!(check_property_name("m²").unwrap_err().is_invalid());
 /// assert!(check_property_name("First-Name").unwrap_err().is_invalid());
 /// assert!(check_property_name("Timestamp").unwrap_err().is_invalid());
 /// ```
@@ -162,7 +200,7 @@ pub fn check_property_name(name: &str) -> Result<()> {
         return Err(Error::service(
             ServiceCode::PropertyNameInvalid,
             format!(
-                "property name `{}` is not an identifier: a letter or `_`, then letters, digits and `_`",
+                "property name `{}` is not an identifier: a letter or `_`, then letters, digits, combining marks and `_`",
                 name.escape_debug()
             ),
         ));
@@ -176,8 +214,8 @@ pub fn check_property_name(name: &str) -> Result<()> {
         ));
     }
     if matches!(name, "PartitionKey" | "RowKey" | "Timestamp") {
-        return Err(Error::new(
-            ErrorKind::Invalid,
+        return Err(Error::service(
+            ServiceCode::PropertyNameInvalid,
             format!("property name `{name}` is reserved for the system property"),
         ));
     }

@@ -100,7 +100,7 @@ async fn a_wrong_key_is_denied_with_advice() {
 async fn a_place_where_nobody_listens_is_said_to_be_one() {
     for place in ["http://127.0.0.1:9/devstoreaccount1", "http://nowhere.table.invalid"] {
         let options = AzureOptions::emulator().endpoint(place).unwrap();
-        let azure = Azure::new(options.connect_timeout(Time::from_secs(2))).unwrap();
+        let azure = Azure::new(options.allow_http().connect_timeout(Time::from_secs(2))).unwrap();
         let error =
             apply(&azure, "Staff", Operation::insert(row("p", "r", "x"))).await.unwrap_err();
         // Nothing was sent: no doubt about the write.

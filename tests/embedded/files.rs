@@ -45,12 +45,60 @@ async fn an_empty_file_becomes_a_store() {
 #[tokio::test]
 async fn nothing_is_left_beside_a_new_store() {
     let (directory, path) = scratch();
-    fs::write(directory.path().join("store.db.new"), "left by a crash").unwrap();
+    let other = directory.path().join("store.db.new");
+    fs::write(&other, "not a store").unwrap();
     let store = Embedded::open(&path).unwrap();
     create(&store, "Staff").await;
-    let names: Vec<_> =
+    let mut names: Vec<_> =
         fs::read_dir(directory.path()).unwrap().map(|f| f.unwrap().path()).collect();
-    assert_eq!(names, [path]);
+    names.sort();
+    assert_eq!(names, [path, other.clone()]);
+    assert_eq!(
+        fs::read_to_string(other).unwrap(),
+        "not a store",
+        "a file of another program stays"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_new_store_is_private_and_no_link_is_followed() {
+    use std::os::unix::fs::{MetadataExt, symlink};
+
+    let (directory, path) = scratch();
+    let victim = directory.path().join("victim");
+    fs::write(&victim, "of another program").unwrap();
+    symlink(&victim, directory.path().join("store.db.new")).unwrap();
+    drop(Embedded::open(&path).unwrap());
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "of another program");
+
+    // A link that leads nowhere is not replaced, and nothing is created where it leads.
+    let (link, nowhere) = (directory.path().join("link.db"), directory.path().join("nowhere"));
+    symlink(&nowhere, &link).unwrap();
+    let (error, _) = refused(&link);
+    assert!(error.is_not_found(), "{error:?}");
+    assert!(!nowhere.exists() && fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 4, "nothing is left behind");
+}
+
+#[test]
+fn one_store_comes_of_many_that_are_created_at_once() {
+    for _ in 0..20 {
+        let (directory, path) = scratch();
+        let opened: usize = std::thread::scope(|scope| {
+            let open = || Embedded::open(&path);
+            let all: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
+            let all: Vec<_> = all.into_iter().map(|one| one.join().unwrap()).collect();
+            assert!(
+                all.iter().all(|one| one.as_ref().err().is_none_or(Error::is_locked)),
+                "{all:?}"
+            );
+            all.iter().filter(|one| one.is_ok()).count()
+        });
+        assert_eq!(opened, 1);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left behind");
+    }
 }
 
 #[tokio::test]

@@ -144,6 +144,13 @@ fn a_generated_ring_is_read_from_a_file() {
     let keys = Keyring::from_file(&path).unwrap();
     assert!(keys.primary_key(&KeyScope::default_scope()).is_ok());
     assert!(keys.index_key(&KeyScope::default_scope(), Some(1)).is_ok());
+    #[cfg(unix)]
+    for mode in [0o620, 0o602, 0o666] {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        let error = Keyring::from_file(&path).unwrap_err();
+        assert!(error.is_invalid() && error.to_string().contains("other users"), "{error}");
+    }
     let missing = Keyring::from_file(folder.path().join("none")).unwrap_err();
     assert!(missing.is_key_unavailable() && missing.to_string().contains("none"));
     let unset = Keyring::from_env("ENTABLE_NO_SUCH_VARIABLE").unwrap_err();

@@ -68,7 +68,8 @@ pub struct Scan<'a> {
     pub filter: &'a Filter,
     /// The properties to return; `None` for all. Keys, Timestamp and ETag are always returned.
     pub select: Option<&'a [String]>,
-    /// The most rows of this page, 1 to 1,000; `None` for the page size of the service.
+    /// The most rows of this page, at most 1,000; `None` for the page size of the service. 0 is a page
+    /// without rows and without a continuation.
     pub top: Option<u32>,
     /// Where the page begins; `None` for the first row.
     pub from: Option<&'a Continuation>,

@@ -78,7 +78,7 @@ pub(crate) fn operation_error(error: Error, batch: &Batch, index: usize) -> Erro
 /// Returns the answer to an operation that has left `row`, or no row.
 pub(crate) fn written_answer(operation: &Operation, row: Option<&Row>) -> Written {
     let status = if operation.verb() == Verb::Insert { 201 } else { 204 };
-    Written { status, etag: row.and_then(Row::etag) }
+    Written::new(status, row.and_then(Row::etag))
 }
 
 /// Refuses a batch without operations, which the service cannot answer.

@@ -51,7 +51,7 @@ impl ScanRange {
 ///
 /// # Errors
 ///
-/// `is_invalid` for a `$top` outside 1 to 1,000, more than 255 selected properties, or a filter that cannot
+/// `is_invalid` for a `$top` above 1,000, more than 255 selected properties, or a filter that cannot
 /// be written as text.
 pub(crate) fn checked_page_rows(scan: &Scan<'_>) -> Result<usize> {
     scan.filter.check().map_err(|error| error.in_table(scan.table))?;
@@ -61,10 +61,10 @@ pub(crate) fn checked_page_rows(scan: &Scan<'_>) -> Result<usize> {
         return Err(Error::service(ServiceCode::InvalidInput, message).in_table(scan.table));
     }
     match scan.top.unwrap_or(limits::PAGE_ROWS) {
-        top if (1..=limits::PAGE_ROWS).contains(&top) => Ok(usize::try_from(top).unwrap_or(1)),
+        top @ 0..=limits::PAGE_ROWS => Ok(usize::try_from(top).unwrap_or(1)),
         top => {
             let message = format!(
-                "a page of {top} rows was asked for, 1 to {} are possible",
+                "a page of {top} rows was asked for, 0 to {} are possible",
                 limits::PAGE_ROWS
             );
             Err(Error::service(ServiceCode::InvalidInput, message).in_table(scan.table))

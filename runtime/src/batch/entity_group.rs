@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Operation;
 use crate::{
+    edm::Ticks,
     error::{Error, ErrorKind, Result, ServiceCode},
     limits,
     row::{ETag, Row},
@@ -65,11 +66,14 @@ impl Batch {
     /// # Errors
     ///
     /// `is_invalid` if the row is in another partition or is written by the batch already, and for
-    /// the 101st operation; `is_too_large` for a batch of 4 MiB and more, and for a row above the
+    /// the 101st operation, with the index 99 as the service says it; `is_too_large` for a batch of 4 MiB and more, and for a row above the
     /// service's limits. [`Error::failed_index`] is the operation's index.
     pub fn push(&mut self, operation: Operation) -> Result<()> {
         let index = self.operations.len();
-        self.add(operation).map_err(|error| error.at_operation(index))
+        self.add(operation).map_err(|error| match error.failed_index() {
+            Some(_) => error,
+            None => error.at_operation(index),
+        })
     }
 
     fn add(&mut self, operation: Operation) -> Result<()> {
@@ -92,8 +96,10 @@ impl Batch {
             return Ok(());
         }
         let message = format!("the batch has {count} operations, the limit is {limit}");
-        // The service's code is `InvalidInput`, but the caller has to make the batch smaller.
-        Err(Error::new(ErrorKind::TooLarge, message).with_code(ServiceCode::InvalidInput))
+        // The service's code is `InvalidInput`, but the caller has to make the batch smaller. The service
+        // names the last operation that it takes, not the first one that is too many.
+        let error = Error::new(ErrorKind::TooLarge, message).with_code(ServiceCode::InvalidInput);
+        Err(error.at_operation(limit - 1))
     }
 
     fn check_partition(&self, row: &Row) -> Result<()> {
@@ -192,4 +198,23 @@ pub struct Written {
     pub status: u16,
     /// The row's new ETag, or `None` after a delete.
     pub etag: Option<ETag>,
+    /// When the row was written, or `None` after a delete and where the ETag does not tell it.
+    pub timestamp: Option<Ticks>,
+}
+
+impl Written {
+    /// Makes the answer with a status and the row's new ETag, which contains the Timestamp.
+    pub fn new(status: u16, etag: Option<ETag>) -> Self {
+        let timestamp = etag.as_ref().and_then(ETag::timestamp);
+        Self { status, etag, timestamp }
+    }
+
+    /// Puts the new ETag and Timestamp on the row that was written.
+    pub(crate) fn stamp(&self, row: Row) -> Row {
+        let row = self.timestamp.map_or(row.clone(), |timestamp| row.with_timestamp(timestamp));
+        match &self.etag {
+            Some(etag) if row.etag().as_ref() != Some(etag) => row.with_etag(etag.clone()),
+            _ => row,
+        }
+    }
 }

@@ -19,9 +19,10 @@ pub async fn hundred_operations(s: &Setup) {
     assert_eq!(s.matching("").await.len(), 100);
 }
 
-/// 5.1: the 101st operation is refused with `InvalidInput`, and nothing is written.
+/// 5.1: the 101st operation is refused with `InvalidInput` at index 99, and nothing is written.
 pub async fn hundred_and_first_operation(s: &Setup) {
-    assert!(refused(s.all_of(inserts(101)).await, 400, "InvalidInput").is_too_large());
+    let error = refused(s.all_of(inserts(101)).await, 400, "InvalidInput");
+    assert_eq!((error.is_too_large(), error.failed_index()), (true, Some(99)));
     s.finds("", &[]).await;
 }
 

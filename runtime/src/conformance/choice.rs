@@ -49,12 +49,11 @@ pub async fn string_length(s: &Setup) {
     refused(s.one(Operation::insert(large)).await, 400, "PropertyValueTooLarge");
 }
 
-/// The names of the system's properties are refused for a property, without a service code.
+/// The names of the system's properties are refused for a property with `PropertyNameInvalid`.
 pub async fn system_names(s: &Setup) {
     for name in ["PartitionKey", "RowKey", "Timestamp"] {
         let insert = Operation::insert(row("p", "r", &[(name, "x".into())]));
-        let error = s.one(insert).await.expect_err("it is refused");
-        assert_eq!((error.is_invalid(), error.code()), (true, None), "{error}");
+        assert!(refused(s.one(insert).await, 400, "PropertyNameInvalid").is_invalid());
     }
 }
 
@@ -103,9 +102,11 @@ pub async fn versions_across_deletes(s: &Setup) {
     }
 }
 
-/// `$top=0` is refused.
+/// Azurite#1428: `$top=0` is a page without rows. It has no continuation, which would lead on for ever.
 pub async fn top_of_nothing(s: &Setup) {
-    refused(s.try_page(&filter(""), Some(0), None).await, 400, "InvalidInput");
+    s.given_rows("p", &["a", "b"]).await;
+    let page = s.page(&filter(""), Some(0), None).await;
+    assert_eq!((page.rows.len(), page.next), (0, None));
 }
 
 /// An empty selection is keys, Timestamp and ETag alone.

@@ -126,6 +126,16 @@ pub async fn versions_are_unique(s: &Setup) {
     }
 }
 
+/// 2.6: the ETag of an answer to a write is derived from the Timestamp, which the row then has.
+pub async fn written_timestamp(s: &Setup) {
+    let insert = Operation::insert(bare("p", "r"));
+    let written = s.one(insert).await.expect("written");
+    let stored = s.get("p", "r").await.and_then(|row| row.timestamp());
+    assert!(written.timestamp.is_some() && written.timestamp == stored, "{written:?}, {stored:?}");
+    let delete = s.one(Operation::delete("p", "r", Condition::Any).expect("keys")).await;
+    assert_eq!(delete.expect("deleted").timestamp, None);
+}
+
 /// 2.6: Timestamps of one entity rise with each write.
 pub async fn timestamps_rise(s: &Setup) {
     s.given("p", "r", &[]).await;

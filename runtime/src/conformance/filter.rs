@@ -201,4 +201,6 @@ refused_filters! {
         ["Age eq Name", "5 eq 5"];
     "functions are 501 `NotImplemented`." functions: 501 "NotImplemented"
         ["startswith(Name, 'D')", "substringof('D', Name)", "length(Name) eq 3", "contains(Name,'D')"];
+    "arithmetic is 501 `NotImplemented`." arithmetic: 501 "NotImplemented"
+        ["Age add 1 eq 6", "Age sub 1 eq 6", "Age mul 2 eq 10", "Age div 5 eq 1", "Age mod 2 eq 1", "5 eq Age add 1"];
 }

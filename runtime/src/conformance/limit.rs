@@ -135,12 +135,25 @@ refused_property_names! {
     property_name_with_blank: "with a blank" ["a b", " a", "a "];
     property_name_with_punctuation: "with punctuation" ["a.b", "a:b", "a@b", "a'b", "a/b"];
     property_name_with_control: "with a control character" ["a\u{1}", "\n"];
+    property_name_other_number: "with a number of another kind, or a mark at the start"
+        ["m\u{b2}", "a\u{bd}", "\u{e38}a", "\u{203f}a"];
     property_name_private_use: "with a character of private use" ["\u{e000}", "a\u{e000}"];
 }
 
 /// 2.2: a property name may begin with `_` and hold letters of any script.
 pub async fn property_names_of_letters(s: &Setup) {
-    let names = ["_", "_1", "Gr\u{f6}\u{df}e", "\u{65e5}\u{672c}", "\u{3b1}9"];
+    let names = [
+        "_",
+        "_1",
+        "Gr\u{f6}\u{df}e",
+        "\u{65e5}\u{672c}",
+        "\u{3b1}9",
+        "e\u{301}t\u{e9}",
+        "\u{e19}\u{e32}\u{e21}\u{e2a}\u{e01}\u{e38}\u{e25}",
+        "a\u{203f}b",
+        "a\u{200d}b",
+        "\u{2167}",
+    ];
     let given: Vec<_> = names.iter().map(|name| (*name, Value::from(1))).collect();
     s.given("p", "r", &given).await;
     assert_eq!(s.properties("p", "r").await, expected(&given));

@@ -19,7 +19,7 @@ macro_rules! for_each_promise {
             }
             condition {
                 any_version_replaces insert_or_replace_takes_any_version versions_chain version_as_text
-                versions_are_unique timestamps_rise versions_differ_across_delete
+                versions_are_unique timestamps_rise written_timestamp versions_differ_across_delete
                 reading_keeps_the_version versions_are_per_entity timestamp_is_recent
                 replace_matching replace_stale replace_stale_changes_nothing
                 replace_missing_is_not_found_first replace_malformed_etag merge_matching
@@ -48,7 +48,7 @@ macro_rules! for_each_promise {
                 key_too_long forbidden_keys_under_every_verb property_name_empty
                 property_name_leading_digit property_name_with_hyphen
                 property_name_with_blank property_name_with_punctuation
-                property_name_with_control property_name_private_use key_empty
+                property_name_with_control property_name_private_use property_name_other_number key_empty
                 key_with_quotes key_with_blanks key_with_percent key_with_url_characters
                 key_with_brackets key_with_signs key_beyond_ascii key_of_four_bytes
                 key_longest key_with_slash key_with_backslash key_with_hash
@@ -117,7 +117,7 @@ macro_rules! for_each_promise {
                 text_by_case text_order text_prefix property_by_case keys_are_strings
                 keys_against_numbers timestamp_is_a_time contradiction keys_in_or
                 keys_in_not syntax_errors operators_by_case null_test int32_overflow
-                bad_literals one_property_one_constant functions
+                bad_literals one_property_one_constant functions arithmetic
             }
             batch {
                 hundred_operations hundred_and_first_operation other_partition

@@ -3,7 +3,10 @@
 use bytes::Bytes;
 use uuid::Uuid;
 
-use crate::edm::{Ticks, Value};
+use crate::{
+    edm::{Ticks, Value},
+    limits::{begins_identifier, continues_identifier},
+};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token<'a> {
@@ -52,7 +55,7 @@ impl<'a> Lexer<'a> {
             ')' => self.take(1, Token::Close),
             '\'' => Token::Literal(Value::String(self.quoted()?)),
             '0'..='9' | '-' | '.' => self.number()?,
-            c if c == '_' || c.is_alphabetic() => self.word()?,
+            c if begins_identifier(c) => self.word()?,
             _ => return Err(LexError::Syntax(self.at)),
         };
         Ok(Some(token))
@@ -82,7 +85,7 @@ impl<'a> Lexer<'a> {
 
     fn word(&mut self) -> Result<Token<'a>, LexError> {
         let rest = self.rest();
-        let end = rest.find(|c| !continues_word(c)).unwrap_or(rest.len());
+        let end = rest.find(|c| !continues_identifier(c)).unwrap_or(rest.len());
         let (word, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
         let start = self.at;
         self.skip(end);
@@ -102,7 +105,7 @@ impl<'a> Lexer<'a> {
     fn number(&mut self) -> Result<Token<'a>, LexError> {
         let rest = self.rest();
         if let Some(after) = rest.strip_prefix("-INF")
-            && !after.starts_with(continues_word)
+            && !after.starts_with(continues_identifier)
         {
             self.skip(rest.len() - after.len());
             return Ok(Token::Literal(Value::Double(f64::NEG_INFINITY)));
@@ -121,7 +124,7 @@ impl<'a> Lexer<'a> {
         let start = self.at;
         let long = after.starts_with('L');
         self.skip(end + usize::from(long));
-        if self.rest().starts_with(continues_word) {
+        if self.rest().starts_with(continues_identifier) {
             return Err(LexError::Syntax(self.at));
         }
         let value = if long {
@@ -133,10 +136,6 @@ impl<'a> Lexer<'a> {
         };
         value.map(Token::Literal).ok_or_else(|| LexError::Literal(start, text.to_owned()))
     }
-}
-
-fn continues_word(c: char) -> bool {
-    c == '_' || c.is_alphanumeric()
 }
 
 /// Parses a literal that has a type prefix, such as `datetime'..'`.

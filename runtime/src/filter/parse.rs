@@ -24,8 +24,8 @@ impl Filter {
     /// # Errors
     ///
     /// `is_invalid` with the position for a syntax error, and for a nesting above
-    /// [`NESTING`](Self::NESTING); `is_unsupported` for a function such as `startswith`, which the
-    /// service does not have: write a prefix as `ge 'abc' and lt 'abd'`.
+    /// [`NESTING`](Self::NESTING); `is_unsupported` for arithmetic and for a function such as
+    /// `startswith`, which the service does not have: write a prefix as `ge 'abc' and lt 'abd'`.
     ///
     /// ```
     /// use entable::Filter;
@@ -142,6 +142,7 @@ impl<'a> Parser<'a> {
 
     fn comparison(&mut self) -> Result<Filter> {
         let left = self.operand()?;
+        self.refuse_arithmetic()?;
         let Some(comparison) = self.comparison_operator()? else {
             return match left {
                 Operand::Literal(Value::Boolean(constant)) => Ok(Filter::Constant(constant)),
@@ -149,7 +150,9 @@ impl<'a> Parser<'a> {
                 _ => Err(self.syntax()),
             };
         };
-        match (left, self.operand()?) {
+        let right = self.operand()?;
+        self.refuse_arithmetic()?;
+        match (left, right) {
             (Operand::Name("null"), _) | (_, Operand::Name("null")) => Err(Error::service(
                 ServiceCode::InvalidInput,
                 "the service has no null test; `not (P ge x or P lt x)` finds rows without P",
@@ -170,6 +173,18 @@ impl<'a> Parser<'a> {
             Some(Token::Word(name)) if self.lexer.rest().starts_with('(') => Err(unsupported(name)),
             Some(Token::Word(name)) if name != "not" => Ok(Operand::Name(name)),
             _ => Err(self.syntax()),
+        }
+    }
+
+    /// Refuses an operator of arithmetic, which the grammar has and the service does not carry out.
+    fn refuse_arithmetic(&mut self) -> Result<()> {
+        match self.peek() {
+            Ok(Some(Token::Word(word @ ("add" | "sub" | "mul" | "div" | "mod")))) => {
+                let message = format!("the service has no arithmetic (`{word}`) in a filter");
+                Err(Error::service(ServiceCode::NotImplemented, message))
+            }
+            // A fault is reported where the token is read.
+            _ => Ok(()),
         }
     }
 

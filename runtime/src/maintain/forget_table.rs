@@ -68,7 +68,7 @@ impl Client {
                     page => page?,
                 };
                 for row in page.rows {
-                    freed += u64::from(free_key(outbox, &schemas, row, name).await?);
+                    freed += u64::from(free_key(outbox, &schemas, row?, name).await?);
                 }
                 from = page.next;
                 if from.is_none() {

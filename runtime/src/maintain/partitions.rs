@@ -163,13 +163,14 @@ impl IntoFuture for PartitionScan {
                 };
                 let page = store.scan(scan).await?;
                 progress.requests += 1;
-                for row in &page.rows {
+                let next = page.next.clone();
+                for row in &page.into_rows()? {
                     let bytes = sizes.add(row, is_ordered)?;
                     progress.rows += 1;
                     progress.bytes += bytes;
                 }
                 self.on_progress.notify(|| progress);
-                from = page.next;
+                from = next;
                 if from.is_none() {
                     return Ok(sizes.into_report(progress));
                 }

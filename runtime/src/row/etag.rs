@@ -31,6 +31,14 @@ impl ETag {
         Self(Version::Ticks(timestamp))
     }
 
+    /// Returns the Timestamp that the service derived the ETag from, or `None` if the ETag has another form.
+    pub const fn timestamp(&self) -> Option<Ticks> {
+        match self.0 {
+            Version::Ticks(ticks) => Some(ticks),
+            Version::Text(_) => None,
+        }
+    }
+
     /// Returns whether the text is one weak ETag, `W/"..."` or `w/"..."`, the only kind that the service
     /// accepts as If-Match.
     pub fn is_weak(&self) -> bool {

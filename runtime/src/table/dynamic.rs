@@ -440,10 +440,7 @@ fn untyped(operation: Operation) -> Placed {
 }
 
 fn with_version(entity: DynamicEntity, row: Row, written: Written) -> Stored<DynamicEntity> {
-    let row = match written.etag {
-        Some(etag) => row.with_etag(etag),
-        None => row,
-    };
+    let row = written.stamp(row);
     Stored::new(entity, row, written.status)
 }
 

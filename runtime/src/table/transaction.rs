@@ -504,7 +504,7 @@ impl Transaction {
 
 /// A verb that had nothing to do has succeeded.
 fn result(outcome: Outcome) -> Written {
-    outcome.written.unwrap_or(Written { status: 204, etag: None })
+    outcome.written.unwrap_or_else(|| Written::new(204, None))
 }
 
 impl Known {

@@ -330,10 +330,7 @@ impl<E: TableEntity> Table<E> {
         let value = E::from_row(&row).map_err(|error| {
             error.in_table(&self.name).at_keys(row.partition_key(), row.row_key())
         })?;
-        let row = match written.etag {
-            Some(etag) => row.with_etag(etag),
-            None => row,
-        };
+        let row = written.stamp(row);
         Ok(Stored::new(value, row, written.status).with_background_work(pending))
     }
 

@@ -55,7 +55,7 @@ impl Account {
         let answer = self.send(call, |context| send_operation(table, operation, context)).await?;
         let answer = self.expect_success(answer, Effect::Writes)?;
         let etag = answer.header("etag").filter(|_| operation.verb() != Verb::Delete);
-        Ok(Written { status: answer.status, etag: etag.map(wire::parse_etag) })
+        Ok(Written::new(answer.status, etag.map(wire::parse_etag)))
     }
 
     /// Sends an entity group transaction. The body is written here, because the client's own has faults.
@@ -95,7 +95,7 @@ impl Account {
             .zip(parts)
             .map(|(operation, part)| {
                 let etag = part.etag.filter(|_| operation.verb() != Verb::Delete);
-                Written { status: part.status, etag: etag.map(wire::parse_etag) }
+                Written::new(part.status, etag.map(wire::parse_etag))
             })
             .collect())
     }

@@ -11,8 +11,12 @@ use super::{
     wire,
 };
 use crate::{
-    backend::{Read, row_rules::check_keys},
+    backend::{
+        Read,
+        row_rules::{check_keys, select_properties},
+    },
     error::{Error, ErrorKind, Result, ServiceCode},
+    limits,
     row::Row,
 };
 
@@ -52,22 +56,40 @@ impl Account {
                 "the answer is another row than the one that was asked for; check proxies";
             return Err(name_row(Error::new(ErrorKind::Backend, message)));
         }
-        Ok(Some(match answer.header("etag") {
+        let row = match answer.header("etag") {
             Some(etag) => row.with_etag(wire::parse_etag(etag)),
             None => row,
-        }))
+        };
+        pick_properties(row, select).map(Some)
     }
 }
 
+/// Returns the row with only the selected properties, if they were too many for `$select`.
+pub(super) fn pick_properties(row: Row, select: Option<&[String]>) -> Result<Row> {
+    if select.is_none() || select_list(select).is_some() {
+        return Ok(row);
+    }
+    let etag = row.etag();
+    let picked = select_properties(&row, select)?;
+    Ok(match etag {
+        Some(etag) => picked.with_etag(etag),
+        None => picked,
+    })
+}
+
 /// Returns the text of `$select`: the wanted properties, and keys and Timestamp, which every row needs.
-/// Returns `None` to select all properties.
+/// Returns `None` to select all properties: of whole rows, the wanted properties are then picked here.
 pub(super) fn select_list(select: Option<&[String]>) -> Option<Cow<'static, str>> {
     let mut names = String::from("PartitionKey,RowKey,Timestamp");
-    for name in select? {
-        if !matches!(name.as_str(), "PartitionKey" | "RowKey" | "Timestamp") {
-            names.push(',');
-            names.push_str(name);
-        }
+    let is_own = |name: &&String| !matches!(name.as_str(), "PartitionKey" | "RowKey" | "Timestamp");
+    let own = || select.into_iter().flatten().filter(is_own);
+    // The service takes 255 names, of which the system's are three. No row has more properties than that.
+    if select.is_none() || own().count() > limits::PROPERTIES {
+        return None;
+    }
+    for name in own() {
+        names.push(',');
+        names.push_str(name);
     }
     Some(names.into())
 }

@@ -1,9 +1,9 @@
 //! Opens and creates the file of a store, and refuses files that are no stores.
 
 use std::{
-    fs::{File, OpenOptions, TryLockError},
+    fs::{File, OpenOptions},
     io::{self, Read},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use redb::{Builder, Database, ReadableDatabase, backends::FileBackend};
@@ -62,32 +62,51 @@ fn start_engine(store_file: &StoreFile, file: File, cache_bytes: usize) -> Resul
     builder.create_with_backend(backend).map_err(|error| store_file.engine_error(error))
 }
 
-/// Creates a store under another name in the same directory, and renames the file when it is complete: a
-/// crash leaves either no store or one that opens.
+/// Creates a store under another name in the same directory, and gives it its own name when it is
+/// complete: a crash leaves either no store or one that opens.
 fn create(store_file: &StoreFile, cache_bytes: usize) -> Result<Database> {
     let mut name = store_file.path().as_os_str().to_owned();
-    name.push(".new");
+    // Nobody can have put a file or a link in the place of a name that nobody can guess.
+    name.push(format!(".{}.new", uuid::Uuid::new_v4().simple()));
     let new_path = PathBuf::from(name);
-    let file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&new_path);
-    let file = file.map_err(|error| store_file.opening_error(error))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(store_file.locked_error()),
-        Err(TryLockError::Error(error)) => return Err(store_file.io_error(error)),
+    let file = create_private(&new_path).map_err(|error| store_file.opening_error(error))?;
+    let named = start_engine(store_file, file, cache_bytes).and_then(|database| {
+        initialize(store_file, &database)?;
+        let given = give_name(&new_path, store_file.path());
+        Ok((database, given.map_err(|error| store_file.opening_error(error))?))
+    });
+    // It is left where the name was given by a rename, and it is worth nothing after a failure.
+    let _ = std::fs::remove_file(&new_path);
+    match named? {
+        (database, true) => {
+            sync_directory(store_file)?;
+            Ok(database)
+        }
+        // Another process has created the store meanwhile.
+        (_, false) => reopen(store_file, cache_bytes),
     }
-    if store_file.path().exists() {
-        // Another process has created the store meanwhile. The open file may have become that store by
-        // the rename, so it must not be emptied.
-        drop(file);
-        return open_or_create(store_file, cache_bytes);
+}
+
+/// Creates a file that only this user can read and write. Fails if the name is taken, also by a link.
+fn create_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Gives a complete store its name. Returns `false` if the name is taken.
+fn give_name(new_path: &Path, path: &Path) -> io::Result<bool> {
+    // A link never replaces another file, as a rename does: of two processes that create the store at once,
+    // one would go on with a file that has no name any more.
+    match std::fs::hard_link(new_path, path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        // Some file systems have no links.
+        Err(_) if std::fs::symlink_metadata(path).is_ok() => Ok(false),
+        Err(_) => std::fs::rename(new_path, path).map(|()| true),
     }
-    file.set_len(0).map_err(|error| store_file.io_error(error))?;
-    let database = start_engine(store_file, file, cache_bytes)?;
-    initialize(store_file, &database)?;
-    std::fs::rename(&new_path, store_file.path()).map_err(|error| store_file.io_error(error))?;
-    sync_directory(store_file)?;
-    Ok(database)
 }
 
 /// Syncs the directory: without that, a power failure can lose the name of a new file.

@@ -28,7 +28,7 @@ pub(super) async fn read_page(snapshot: Arc<Snapshot>, scan: Scan<'_>) -> Result
     let most = checked_page_rows(&scan)?;
     let keys = ScanRange::for_scan(scan.filter, scan.from);
     let table = snapshot.file().catch_panic(|| snapshot.rows(scan.table))?;
-    if keys.is_empty() {
+    if keys.is_empty() || most == 0 {
         return Ok(Rows::default());
     }
     let start = Bound::Included(&*keys.start);

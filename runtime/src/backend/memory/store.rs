@@ -131,6 +131,9 @@ impl Memory {
         let table = state.table(scan.table, self.table_case)?;
         let now = self.clock.now().max(state.last);
         let mut page = Rows { date: Some(now), ..Rows::default() };
+        if most == 0 {
+            return Ok(page);
+        }
         for (examined, row) in table.rows_in(&range).enumerate() {
             if page.rows.len() == most || examined == EXAMINED_ROWS {
                 page.next = Some(Continuation {

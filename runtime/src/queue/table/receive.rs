@@ -190,7 +190,7 @@ impl TableQueue {
             let one = Batch::single(TABLE, operation.clone())?;
             match self.backend.apply(&one).await {
                 Err(error) if !error.lost_race() => return Err(error),
-                Err(_) => written.push(Written { status: 404, etag: None }),
+                Err(_) => written.push(Written::new(404, None)),
                 Ok(more) => written.extend(more),
             }
         }

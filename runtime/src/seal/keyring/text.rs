@@ -11,7 +11,12 @@
 //!
 //! An error names the number of the line and never quotes it: a misplaced word may be a secret.
 
-use std::{fmt::Write, path::Path};
+use std::{
+    fmt::Write,
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
 
 use zeroize::Zeroizing;
 
@@ -34,18 +39,30 @@ impl Keyring {
         parse(text)?.build()
     }
 
-    /// Reads a keyring from a file.
+    /// Reads a keyring from a file, which nobody but its owner may be able to write (where the system has
+    /// such permissions).
     ///
     /// # Errors
     ///
-    /// The errors of [`parse`](Self::parse); `is_key_unavailable` if the file cannot be read.
+    /// The errors of [`parse`](Self::parse); `is_invalid` if other users can write the file; `is_key_unavailable` if the file cannot be read.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path).map(Zeroizing::new).map_err(|cause| {
+        let unreadable = |cause| {
             let fault = SealFault::KeyUnavailable { retryable: false };
             let message = format!("the keyring `{}` cannot be read", path.display());
             Error::seal(fault, message).with_source(cause)
-        })?;
+        };
+        let mut file = File::open(path).map_err(unreadable)?;
+        if is_writable_by_others(&file).map_err(unreadable)? {
+            let message = format!(
+                "other users can write the keyring `{}` and so put in keys of their own; take the \
+                 permission away, as `chmod 600` does",
+                path.display()
+            );
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        let mut text = Zeroizing::new(String::new());
+        file.read_to_string(&mut text).map_err(unreadable)?;
         Self::parse(&text)
     }
 
@@ -75,6 +92,17 @@ impl Keyring {
     pub fn generate_text() -> Result<Zeroizing<String>> {
         generate()
     }
+}
+
+/// Returns whether the file's permissions let its group or everybody write it.
+#[cfg_attr(not(unix), allow(clippy::unnecessary_wraps, reason = "no such permissions"))]
+fn is_writable_by_others(file: &File) -> io::Result<bool> {
+    #[cfg(unix)]
+    let is_writable =
+        std::os::unix::fs::PermissionsExt::mode(&file.metadata()?.permissions()) & 0o022 != 0;
+    #[cfg(not(unix))]
+    let is_writable = file.metadata().map(|_| false)?;
+    Ok(is_writable)
 }
 
 /// Reads the lines of a keyring into a builder.

@@ -63,7 +63,7 @@ pub(super) fn judge_write(
                 // The ETag of another writer is not returned: a write under that ETag would overwrite a
                 // change that the caller has never seen.
                 let etag = row.as_ref().filter(|_| ours).and_then(Row::etag);
-                Written { status: 204, etag }
+                Written::new(204, etag)
             });
             return Ok(WriteVerdict::Done(written.collect()));
         }
@@ -150,5 +150,5 @@ fn is_same_value(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {
 
 /// Returns the answer for a write that was found carried out.
 fn written_answer(row: Option<&Row>) -> Written {
-    Written { status: 204, etag: row.and_then(Row::etag) }
+    Written::new(204, row.and_then(Row::etag))
 }
