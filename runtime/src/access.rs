@@ -2,13 +2,12 @@
 //! costs.
 
 use std::{
-    cmp::Ordering,
     fmt,
     ops::{Bound, RangeBounds},
 };
 
 use crate::{
-    filter::{Filter, KeyBounds},
+    filter::{Filter, KeyBounds, compare_utf16},
     key::successor,
 };
 
@@ -49,11 +48,6 @@ impl CostClass {
             (Some(_), None, false) => Self::PartitionScan,
         }
     }
-}
-
-/// Compares two keys as the service does, by UTF-16 units.
-pub(crate) fn cmp_keys(a: &str, b: &str) -> Ordering {
-    a.encode_utf16().cmp(b.encode_utf16())
 }
 
 impl fmt::Display for CostClass {
@@ -200,13 +194,13 @@ impl Keys {
     /// Returns whether the selection contains a row with these keys.
     pub(crate) fn contains(&self, partition_key: &str, row_key: &str) -> bool {
         let is_above = match &self.lower {
-            Bound::Included(lower) => cmp_keys(lower, row_key).is_le(),
-            Bound::Excluded(lower) => cmp_keys(lower, row_key).is_lt(),
+            Bound::Included(lower) => compare_utf16(lower, row_key).is_le(),
+            Bound::Excluded(lower) => compare_utf16(lower, row_key).is_lt(),
             Bound::Unbounded => true,
         };
         let is_below = match &self.upper {
-            Bound::Included(upper) => cmp_keys(row_key, upper).is_le(),
-            Bound::Excluded(upper) => cmp_keys(row_key, upper).is_lt(),
+            Bound::Included(upper) => compare_utf16(row_key, upper).is_le(),
+            Bound::Excluded(upper) => compare_utf16(row_key, upper).is_lt(),
             Bound::Unbounded => true,
         };
         let is_there = self.partition.as_ref().is_none_or(|partition| partition == partition_key);

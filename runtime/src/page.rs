@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::{
     error::{Error, ErrorKind},
-    key::stable_hash,
+    key::{fnv1a, stable_hash},
 };
 
 /// The service's continuation token: the position of the next row, which only the backend that made
@@ -168,9 +168,7 @@ impl<'de> Deserialize<'de> for Cursor {
 /// Returns a stable hash of a query's text (FNV-1a, 64 bits). A cursor holds it, to recognise its
 /// query.
 pub(crate) fn fingerprint(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    fnv1a(text.as_bytes())
 }
 
 #[cfg(test)]

@@ -219,7 +219,7 @@ async fn nothing_hangs_where_nobody_answers() {
         let delay = Duration::from_millis(10);
         let policy = RetryPolicy::new().attempts(3).delays(delay, delay);
         let azure = Azure::new(options).unwrap();
-        let client = Client::builder().backend(azure).retry(policy).build().unwrap();
+        let client = Client::builder().account(&azure).retry(policy).build().unwrap();
         let begun = Instant::now();
         let error = client.dynamic("Staff").get("p", "r").await.unwrap_err();
         assert!(error.is_backend() && error.to_string().contains(expected), "{error}");

@@ -163,6 +163,10 @@ async fn y05_signing_takes_a_key_and_no_request() -> TestResult {
     })
     .await?;
     let azure = Azure::new(AzureOptions::from_account_key("myaccount", KEY)?)?;
+    // The account alone is the backend; a backend alone says what is missing.
+    assert!(Client::builder().account(&azure).build()?.sas(&sas).is_ok());
+    let error = Client::builder().backend(azure.clone()).build()?.sas(&sas).unwrap_err();
+    assert!(error.is_unsupported() && error.to_string().contains("ClientBuilder::account"));
     let recorder = Recorder::around(azure.clone());
     let client = Client::builder()
         .backend(recorder.clone())

@@ -35,20 +35,31 @@ pub use std::{
 pub use crate::{
     edm::{EdmCow, EdmType, EdmValue, Input, InvalidValue, Property, PropertyBag, ValueRef},
     entity::{
-        Blind, Column, ColumnEncryption, ColumnSchema, Discriminator, EncodeRows, Encrypted,
-        EntityRows, Flattened, FromRow, FullCopy, HeldBy, HoldsField, Json, ListRows, Message,
-        PartialCopy, Patch, PathBuilder, PathDraft, PathStep, Plain, Point, PrimaryRow, Projection,
-        Properties, PropertyWriter, Range, ReadColumn, ReadPart, Schema, Stored, TableEntity,
-        TokenProperty, UpgradeFrom, assert_flattened, current_form, owner_in_any_version,
-        owner_of_older, primary_row, rows_of_any_version, rows_of_older, rows_with,
+        Blind, Column, ColumnEncryption, ColumnSchema, Discriminator, Encrypted, EntityRows,
+        Flattened, FromRow, FullCopy, HeldBy, HoldsField, Json, ListRows, Message, PartialCopy,
+        Patch, PathBuilder, Plain, Point, PrimaryRow, Projection, Properties, PropertyWriter,
+        Range, ReadColumn, Schema, Stored, TableEntity, TokenProperty, UpgradeFrom,
+        column::ReadPart,
+        encode_rows::{EncodeRows, primary_row, rows_with},
+        names::assert_flattened,
+        path::PathStep,
         set::{
-            Aggregate, EntitySet, KeyForm, ManyField, Members, OneField, OtherRow, PartitionFold,
-            RowMatch, Set, SetMember, TypeMarker, Variant, assert_members_apart, assert_older,
-            assert_same_type, assert_types_apart, build_marker_table, count_key_forms,
-            declared_table_of, marker_table_len, projection_schema, read_projection, resolve_row,
-            sort_key_forms,
+            Aggregate, EntitySet, Members, OtherRow, Set, SetMember, Variant,
+            aggregate::{ManyField, OneField, PartitionFold},
+            derived::{
+                assert_members_apart, assert_older, assert_same_type, assert_types_apart,
+                declared_table_of, projection_schema, read_projection,
+            },
+            entity_set::resolve_row,
+            forms::{KeyForm, count_key_forms, sort_key_forms},
+            markers::{TypeMarker, build_marker_table, marker_table_len},
+            members::RowMatch,
         },
-        upgrade_older,
+        untyped_path::PathDraft,
+        version::{
+            current_form, owner_in_any_version, owner_of_older, rows_of_any_version, rows_of_older,
+            upgrade_older,
+        },
     },
     error::{BoxError, Result},
     key::{
@@ -57,8 +68,10 @@ pub use crate::{
     },
     row::Row,
     table::{
-        BulkChange, BulkVerb, Rewritable, Writable, bulk_change, other_removal, other_replacement,
-        removal_of, replacement_of, reread_set,
+        BulkChange, BulkVerb, Rewritable, Writable,
+        set::reread_set,
+        set_write::{other_removal, other_replacement, removal_of, replacement_of},
+        writable::bulk_change,
     },
 };
 

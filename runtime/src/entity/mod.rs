@@ -1,43 +1,42 @@
-//! Defines what the derives implement for entities, and the types that generated code uses.
+//! Defines what the derives implement for entities. What only generated code names is public under
+//! `__private` alone.
 
 mod kind;
 mod message;
-mod untyped_path;
+pub(crate) mod untyped_path;
 mod pending;
-mod row_kind;
+pub(crate) mod row_kind;
 mod rows;
-mod encode_rows;
+pub(crate) mod encode_rows;
 mod schema;
-mod names;
-mod properties;
-mod column;
+pub(crate) mod names;
+pub(crate) mod properties;
+pub(crate) mod column;
 mod patch;
 mod sealed;
 mod stored;
 mod view;
-mod path;
+pub(crate) mod path;
 mod projection;
 mod table_entity;
 mod unknown;
 mod dynamic;
 mod reference;
-mod version;
+pub(crate) mod version;
 pub mod set;
 mod related;
 
-pub use column::{Column, Flattened, Flattens, Predicate, ReadColumn, ReadPart, SystemValue};
+pub use column::{Column, Flattened, Flattens, Predicate, ReadColumn, SystemValue};
 pub use dynamic::DynamicEntity;
-pub use encode_rows::{EncodeRows, primary_row, rows_with};
 pub use kind::{Blind, Comparable, Encrypted, EqComparable, Json, Plain};
 pub use message::{Message, MessageBody};
-pub use names::assert_flattened;
 pub use patch::Patch;
-pub use path::{Partition, Path, PathBuilder, PathStep, Point, Range, Scan};
+pub use path::{Partition, Path, PathBuilder, Point, Range, Scan};
 pub(crate) use pending::BackgroundWork;
 pub use projection::Projection;
-pub use properties::{
-    Properties, PropertyWriter, finish_json, finish_property, keep_extra, read_json,
-    read_properties, read_property,
+pub use properties::{Properties, PropertyWriter};
+pub(crate) use properties::{
+    finish_json, finish_property, read_json, read_properties, read_property,
 };
 pub use reference::KeyRef;
 pub(crate) use related::{can_derive_keys, derive_keys};
@@ -53,11 +52,9 @@ pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};
 pub use stored::Stored;
 pub use table_entity::{FromRow, TableEntity};
 pub(crate) use unknown::{Unknown, lossy};
-pub use untyped_path::{Access, PathDraft};
-pub use version::{
-    UpgradeFrom, current_form, owner_in_any_version, owner_of_older, rows_of_any_version,
-    rows_of_older, upgrade_older,
-};
+pub use untyped_path::Access;
+pub(crate) use untyped_path::PathDraft;
+pub use version::UpgradeFrom;
 pub(crate) use version::{read_any_version, read_other_version};
 pub use view::{
     FullCopy, FullView, HeldBy, HoldsField, ListRows, PartialCopy, PrimaryRow, ReadableAs, View,

@@ -5,12 +5,9 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{ColumnSchema, Schema};
 use crate::{
-    edm::{
-        EdmCow, EdmValue, InvalidValue, Property, PropertyBag, Value, ValueRef, json_from_edm,
-        json_to_edm,
-    },
+    edm::{EdmCow, EdmValue, InvalidValue, Property, Value, ValueRef, json_from_edm, json_to_edm},
     error::Result,
-    row::{Row, RowBuilder, corrupt_row},
+    row::{Row, RowBuilder},
 };
 
 /// A struct whose fields are properties of the entity that it is flattened into.
@@ -243,7 +240,7 @@ impl<'b> PropertyWriter<'b> {
 /// # Errors
 ///
 /// `is_decode`, naming the property, if it is missing or does not fit.
-pub fn finish_property<F: Property>(
+pub(crate) fn finish_property<F: Property>(
     found: Option<ValueRef<'_>>,
     prefix: &str,
     name: &str,
@@ -256,7 +253,7 @@ pub fn finish_property<F: Property>(
 /// # Errors
 ///
 /// `is_decode`, naming the property, if it is missing or does not fit.
-pub fn finish_json<T: DeserializeOwned>(
+pub(crate) fn finish_json<T: DeserializeOwned>(
     found: Option<ValueRef<'_>>,
     prefix: &str,
     name: &str,
@@ -270,7 +267,7 @@ pub fn finish_json<T: DeserializeOwned>(
 ///
 /// `is_decode`, naming the property, if it is missing or does not fit; `is_corrupt` for a damaged
 /// row.
-pub fn read_property<F: Property>(row: &Row, name: &str) -> Result<F> {
+pub(crate) fn read_property<F: Property>(row: &Row, name: &str) -> Result<F> {
     finish_property(row.get(name)?, "", name)
 }
 
@@ -280,7 +277,7 @@ pub fn read_property<F: Property>(row: &Row, name: &str) -> Result<F> {
 ///
 /// `is_decode`, naming the property, if it is missing or does not fit; `is_corrupt` for a damaged
 /// row.
-pub fn read_json<T: DeserializeOwned>(row: &Row, name: &str) -> Result<T> {
+pub(crate) fn read_json<T: DeserializeOwned>(row: &Row, name: &str) -> Result<T> {
     finish_json(row.get(name)?, "", name)
 }
 
@@ -290,7 +287,7 @@ pub fn read_json<T: DeserializeOwned>(row: &Row, name: &str) -> Result<T> {
 ///
 /// `is_decode`, naming the property, if one is missing or does not fit; `is_corrupt` for a damaged
 /// row.
-pub fn read_properties<T: Properties>(row: &Row, prefix: &str) -> Result<T> {
+pub(crate) fn read_properties<T: Properties>(row: &Row, prefix: &str) -> Result<T> {
     let mut slots = T::Slots::default();
     let mut properties = row.properties();
     while let Some((name, value)) = properties.next()? {
@@ -299,16 +296,4 @@ pub fn read_properties<T: Properties>(row: &Row, prefix: &str) -> Result<T> {
         }
     }
     T::finish(slots, prefix)
-}
-
-/// Puts a property that the struct does not declare into the struct's bag of extra properties.
-///
-/// # Errors
-///
-/// `is_corrupt` if the name is not UTF-8.
-pub fn keep_extra<B: PropertyBag>(bag: &mut B, name: &[u8], value: ValueRef<'_>) -> Result<()> {
-    let name =
-        std::str::from_utf8(name).map_err(|_| corrupt_row("a property's name is not UTF-8"))?;
-    bag.put(name, value.to_value());
-    Ok(())
 }

@@ -54,6 +54,16 @@ pub(crate) enum RowKind {
     Unmarked,
 }
 
+/// How a row of another library is a primary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "legacy-encryption"), allow(dead_code, reason = "used by the migration"))]
+pub(crate) enum PrimaryToMigrate {
+    /// It says its type as rows of this library do.
+    Marked,
+    /// Its keys alone say so. The migration adds this property, the discriminator.
+    Unmarked(&'static str),
+}
+
 impl RowKind {
     /// Returns whether the row is of this row family, in whichever version it was written.
     pub(crate) fn is_of(&self, family: &Family) -> bool {
@@ -130,6 +140,30 @@ impl Schema {
             _ => true,
         };
         Ok(if is_accepted { kind } else { foreign() })
+    }
+
+    /// Returns how a row is a primary of this version for the migration from another library, which
+    /// wrote no discriminator: then keys that fit say so. `None` if it is none.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`kind_of`](Self::kind_of).
+    #[cfg_attr(
+        not(feature = "legacy-encryption"),
+        allow(dead_code, reason = "used by the migration")
+    )]
+    pub(crate) fn primary_to_migrate(&'static self, row: &Row) -> Result<Option<PrimaryToMigrate>> {
+        let family = self.primary()?;
+        Ok(match self.kind_of(row, Some(family))? {
+            RowKind::Primary(RowVersion::Known(schema)) if schema.version == self.version => {
+                Some(PrimaryToMigrate::Marked)
+            }
+            RowKind::Unmarked if has_keys_of(family, row) => Some(match self.discriminator {
+                Discriminator::Property(name) => PrimaryToMigrate::Unmarked(name),
+                Discriminator::RowKey => PrimaryToMigrate::Marked,
+            }),
+            _ => None,
+        })
     }
 
     /// Returns whether `accepts` takes a row family of primaries or copies.

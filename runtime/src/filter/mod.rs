@@ -16,5 +16,4 @@ mod bounds;
 
 pub use bounds::KeyBounds;
 pub use condition::{BlindValue, Comparison, Filter, FilterList};
-#[cfg(feature = "azure")]
 pub(crate) use eval::compare_utf16;

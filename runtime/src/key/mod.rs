@@ -29,8 +29,8 @@ pub use date::{
     encode_ticks_in_form, resolution_of,
 };
 pub use escape::{escape, unescape};
-pub(crate) use hash::stable_hash;
 pub use hash::{bucket, bucket_width, encode_bucket, push_bucket};
+pub(crate) use hash::{fnv1a, stable_hash};
 pub(crate) use order::{BOUNDARY, push_sort_key, sort_key_of_bytes};
 pub use order::{decode_sort_key, encode_sort_key};
 pub use part::{Descending, FixedWidth, KeyPart, Ordered, PrefixInput, RangeInput, TextPart};

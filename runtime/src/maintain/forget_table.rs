@@ -171,13 +171,13 @@ async fn free_once(
                 KeyHolder::TableMissing => return Ok(Attempt::Done(false)),
             }
         }
-        deadline.write(store, &address.table, kinds, operation).await
+        deadline.write(store, &address.row.table, kinds, operation).await
     } else {
         // The owner's own table exists: only the entity is forgotten that the key was taken from.
         let Some(id) = claim else { return Ok(Attempt::Done(false)) };
         let row = reservation_row(&found, id, None)?;
         // The row is written as it is stored: nothing of it is sealed again.
-        deadline.run(store.apply_one(&address.table, Operation::replace(row, seen))).await
+        deadline.run(store.apply_one(&address.row.table, Operation::replace(row, seen))).await
     };
     match written {
         Err(error) if error.lost_race() => Ok(Attempt::Raced),

@@ -223,7 +223,7 @@ impl Claims {
         wanted: &WantedKey,
         operation: Operation,
     ) -> Result<Option<ETag>> {
-        let table = &wanted.address.table;
+        let table = &wanted.address.row.table;
         let written = self.deadline.write(&outbox.store, table, wanted.kinds, operation).await?;
         Ok(written.etag)
     }
@@ -245,7 +245,7 @@ impl Claims {
         // An encrypted copy is replaced as a whole, since what it holds cannot be merged into.
         if is_own && !wanted.kinds.schema.sealed {
             let operation = reserve_existing(found, &self.id)?;
-            let request = outbox.store.apply_one(&wanted.address.table, operation);
+            let request = outbox.store.apply_one(&wanted.address.row.table, operation);
             let etag = self.deadline.run(request).await?.etag;
             return Ok(with_new_etag(&reservation_row(found, &self.id, from)?, etag));
         }

@@ -295,7 +295,7 @@ impl FastPath {
                 }
             };
         let operation = outbox.guards.remote_write(operation)?;
-        self.deadline.write(&outbox.store, &address.table, *kinds, operation).await?;
+        self.deadline.write(&outbox.store, &address.row.table, *kinds, operation).await?;
         Ok(is_there)
     }
 }

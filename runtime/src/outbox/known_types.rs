@@ -111,7 +111,7 @@ fn is_own<'a>(
     case: TableCase,
 ) -> impl Fn(Option<&str>) -> bool + 'a {
     move |declared| {
-        case.is_same_table(declared.unwrap_or(home), &address.table)
+        case.is_same_table(declared.unwrap_or(home), &address.row.table)
             || !guards.holds(Guard::OwnTable)
     }
 }

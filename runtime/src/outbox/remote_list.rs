@@ -144,9 +144,9 @@ async fn write_rows(
     delta: &ListDelta,
     list: Option<&StoredList>,
 ) -> Result<ListWrite> {
-    let operations = delta.operations((&address.partition_key, &address.row_key), list)?;
+    let operations = delta.operations((&address.row.partition_key, &address.row.row_key), list)?;
     let is_deleted = operations.first().is_none_or(|operation| operation.verb() == Verb::Delete);
-    let mut batch = Batch::new(&address.table);
+    let mut batch = Batch::new(&address.row.table);
     for operation in operations {
         batch.push(outbox.guards.remote_write(operation)?).map_err(explain_too_large)?;
     }

@@ -34,7 +34,7 @@ pub(crate) async fn resolve_reservation(
     let resolved = backoff::retry(&outbox.store.random, backoff::ATTEMPTS, || {
         resolve_once(outbox, known, owner, id, key)
     });
-    let table = &key.address.table;
+    let table = &key.address.row.table;
     resolved.await?.ok_or_else(|| backoff::contended().in_table(table))
 }
 
@@ -63,7 +63,7 @@ async fn resolve_once(
     }
     let (kinds, operation) = restored_copy(outbox, schema, kinds, owner, key, &found).await?;
     let operation = outbox.guards.remote_write(operation)?;
-    match deadline.write(&outbox.store, &key.address.table, kinds, operation).await {
+    match deadline.write(&outbox.store, &key.address.row.table, kinds, operation).await {
         Err(error) if error.lost_race() => Ok(Attempt::Raced),
         answer => answer.map(|_| Attempt::Done(())),
     }

@@ -84,6 +84,64 @@ impl Condition<DynamicEntity> for Filter {
     }
 }
 
+/// Writes the methods that a query of partial copies has too, before it says its projection.
+macro_rules! setters {
+    () => {
+        /// Keeps only the rows that meet a condition. Several conditions are joined by `and`.
+        ///
+        /// ```
+        /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+        /// # #[tokio::main(flavor = "current_thread")]
+        /// # async fn main() -> Result<(), Error> {
+        /// let staff = staff().await?;
+        /// let some = staff.query(sales()).filter(Employee::AGE.ge(30) & !Employee::LAST_NAME.eq("Cao"));
+        /// assert_eq!(some.collect().await?.len(), 2);
+        /// # Ok(())
+        /// # }
+        /// ```
+        #[must_use]
+        pub fn filter(mut self, condition: impl Condition<E>) -> Self {
+            self.request.condition(condition.into_filter());
+            self
+        }
+
+        /// Returns at most `items` items in total: the first in the order of their keys. A store that keeps
+        /// no order refuses it, see [`Query::any_order`].
+        ///
+        /// ```
+        /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+        /// # #[tokio::main(flavor = "current_thread")]
+        /// # async fn main() -> Result<(), Error> {
+        /// assert_eq!(staff().await?.query(sales()).take(2).collect().await?.len(), 2);
+        /// # Ok(())
+        /// # }
+        /// ```
+        #[must_use]
+        pub fn take(mut self, items: u64) -> Self {
+            self.request.take = Some(items);
+            self
+        }
+
+        /// Reads at most `rows` rows per request, 1 to 1,000.
+        ///
+        /// ```
+        /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+        /// # #[tokio::main(flavor = "current_thread")]
+        /// # async fn main() -> Result<(), Error> {
+        /// let page = staff().await?.query(sales()).page_size(2).page(None).await?;
+        /// assert_eq!((page.items.len(), page.next.is_some()), (2, true));
+        /// # Ok(())
+        /// # }
+        /// ```
+        #[must_use]
+        pub fn page_size(mut self, rows: u32) -> Self {
+            self.request.page_size(rows);
+            self
+        }
+    };
+}
+pub(super) use setters;
+
 /// A query of entity `E` that yields `T`.
 ///
 /// It is cheap to clone, and sends nothing before [`stream`](Self::stream),
@@ -217,57 +275,7 @@ impl<E, T> Query<E, T> {
         &self.request.table
     }
 
-    /// Keeps only the rows that meet a condition. Several conditions are joined by `and`.
-    ///
-    /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Error> {
-    /// let staff = staff().await?;
-    /// let some = staff.query(sales()).filter(Employee::AGE.ge(30) & !Employee::LAST_NAME.eq("Cao"));
-    /// assert_eq!(some.collect().await?.len(), 2);
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[must_use]
-    pub fn filter(mut self, condition: impl Condition<E>) -> Self {
-        self.request.condition(condition.into_filter());
-        self
-    }
-
-    /// Returns at most `items` items in total: the first in the order of their keys. A store that keeps
-    /// no order refuses it, see [`any_order`](Self::any_order).
-    ///
-    /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Error> {
-    /// assert_eq!(staff().await?.query(sales()).take(2).collect().await?.len(), 2);
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[must_use]
-    pub fn take(mut self, items: u64) -> Self {
-        self.request.take = Some(items);
-        self
-    }
-
-    /// Reads at most `rows` rows per request, 1 to 1,000.
-    ///
-    /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Error> {
-    /// let page = staff().await?.query(sales()).page_size(2).page(None).await?;
-    /// assert_eq!((page.items.len(), page.next.is_some()), (2, true));
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[must_use]
-    pub fn page_size(mut self, rows: u32) -> Self {
-        self.request.page_size(rows);
-        self
-    }
+    setters!();
 
     /// Allows a table scan, which is refused otherwise.
     ///

@@ -33,12 +33,7 @@ pub(crate) async fn confirmed_row(
     let Some(kinds) = schema.remote_copies_named(family.name, |_| true) else {
         return Ok(Some(row));
     };
-    let name = CopyAddress {
-        index: [schema.entity_type, "#", family.name].concat(),
-        table: family.table.unwrap_or(table).to_owned(),
-        partition_key: row.partition_key().to_owned(),
-        row_key: row.row_key().to_owned(),
-    };
+    let name = CopyAddress::for_row(table, family, &row);
     let owner = owner_of_copy(&row, kinds, table)?;
     for place in owner.into_iter().chain(previous_owner(&row)?) {
         // Where the owner's table is missing there is nothing to show. Only who takes the key has to

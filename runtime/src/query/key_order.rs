@@ -11,10 +11,10 @@ use super::{
     pages::Run,
 };
 use crate::{
-    access::cmp_keys,
     entity::{Stored, TableEntity},
     error::{Error, ErrorKind, Result},
     filter::Filter,
+    filter::compare_utf16,
     limits::PAGE_ROWS,
     page::{Continuation, Cursor, Page, fingerprint},
 };
@@ -156,7 +156,7 @@ impl<E: TableEntity> KeyOrder<E> {
         for (query, partition) in self.queries.iter().zip(partitions) {
             let rest = query.clone().page_size(page_size).edit(|request| {
                 if let Some((after_partition, row_key)) = after {
-                    let rows = match cmp_keys(&partition, after_partition) {
+                    let rows = match compare_utf16(&partition, after_partition) {
                         Ordering::Greater => Filter::ge("RowKey", row_key.as_str()),
                         Ordering::Less | Ordering::Equal => Filter::gt("RowKey", row_key.as_str()),
                     };
@@ -241,8 +241,8 @@ impl<E: TableEntity> Merge<E> {
 /// Compares items by RowKey, then by PartitionKey.
 fn cmp_items<E>(a: Option<&Stored<E>>, b: Option<&Stored<E>>) -> Ordering {
     match (a, b) {
-        (Some(a), Some(b)) => cmp_keys(a.row_key(), b.row_key())
-            .then_with(|| cmp_keys(a.partition_key(), b.partition_key())),
+        (Some(a), Some(b)) => compare_utf16(a.row_key(), b.row_key())
+            .then_with(|| compare_utf16(a.partition_key(), b.partition_key())),
         _ => a.is_none().cmp(&b.is_none()),
     }
 }

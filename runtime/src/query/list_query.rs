@@ -11,7 +11,7 @@ use super::{
     request::Request,
 };
 use crate::{
-    address::{RowAt, TableCase},
+    address::{RowAddress, RowAt, TableCase},
     backend::Read,
     entity::{FromRow, Point, Schema, Stored, TableEntity},
     error::{Error, ErrorKind, Result},
@@ -58,12 +58,9 @@ pub(crate) async fn ids(
     if let Some((partition_key, row_key)) = prepared.point()? {
         let keys = match remote {
             Some(family) => {
-                let place = ListAddress {
-                    in_blob: family.in_blob,
-                    table: request.rows_table().to_owned(),
-                    partition_key,
-                    row_key,
-                };
+                let table = request.rows_table().to_owned();
+                let row = RowAddress { table, partition_key, row_key };
+                let place = ListAddress { in_blob: family.in_blob, row };
                 let list = find_list(&request.store, &place).await?;
                 keys_of(request, schema, family, list.ids())
             }

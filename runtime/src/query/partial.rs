@@ -5,7 +5,7 @@ use std::{fmt, marker::PhantomData};
 use futures_util::{FutureExt, future::BoxFuture};
 
 use super::{
-    build::{Condition, Items, Queried, Query, TypedRequest, selected},
+    build::{Condition, Items, Queried, Query, TypedRequest, selected, setters},
     request::Request,
 };
 use crate::{
@@ -35,26 +35,7 @@ impl<E, M> fmt::Debug for PartialQuery<E, M> {
 }
 
 impl<E: TableEntity, M: 'static> PartialQuery<E, M> {
-    /// Keeps only the rows that meet a condition.
-    #[must_use]
-    pub fn filter(mut self, condition: impl Condition<E>) -> Self {
-        self.request.condition(condition.into_filter());
-        self
-    }
-
-    /// Returns at most `items` items in total.
-    #[must_use]
-    pub fn take(mut self, items: u64) -> Self {
-        self.request.take = Some(items);
-        self
-    }
-
-    /// Reads at most `rows` rows per request, 1 to 1,000.
-    #[must_use]
-    pub fn page_size(mut self, rows: u32) -> Self {
-        self.request.page_size(rows);
-        self
-    }
+    setters!();
 
     /// Reads the fields of a projection, all of which the copies hold.
     #[must_use]

@@ -1,10 +1,16 @@
 //! Reads lists as they are stored: in rows, or in a blob.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+};
 
 use futures_util::{StreamExt, stream};
 
-use super::{backoff, rows::Store};
+use super::{
+    backoff::{self, Attempt},
+    rows::Store,
+};
 #[cfg(feature = "blob")]
 use crate::address::is_lower_case;
 #[cfg(feature = "blob")]
@@ -49,7 +55,7 @@ pub(crate) async fn find_lists(store: &Store, mut addresses: Vec<ListAddress>) -
 
 /// Reads a remote list.
 pub(crate) async fn find_list(store: &Store, address: &ListAddress) -> Result<FoundList> {
-    let ListAddress { table, partition_key, row_key, .. } = address;
+    let RowAt { table, partition_key, row_key } = address.at();
     if address.in_blob {
         return find_blob(store, address).await.map_err(|error| at_list(address, error));
     }
@@ -155,12 +161,14 @@ pub(crate) async fn read_list_with_ids(
     of: IdForm,
 ) -> Result<Option<StoredList>> {
     let head = RowAt::new(table, partition_key, row_key);
-    let Some(mut row) = store.row(head).await? else { return Ok(None) };
-    // Not `backoff::retry`: the head that ends an attempt begins the next, which saves its read.
-    for attempt in 0..backoff::ATTEMPTS {
+    let Some(row) = store.row(head).await? else { return Ok(None) };
+    // The head that ends an attempt begins the next, which saves its read.
+    let head_row = &Mutex::new(row);
+    let list = backoff::retry(&store.random, backoff::ATTEMPTS, || async move {
+        let row = head_row.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut list = StoredList::from_head(row, of)?;
         if list.spills() == 0 {
-            return Ok(Some(list));
+            return Ok(Attempt::Done(Some(list)));
         }
         let (first, last) = spill_bounds(row_key, list.spills());
         let keys = Keys::partition(partition_key).rows(first.as_str()..=last.as_str());
@@ -169,14 +177,16 @@ pub(crate) async fn read_list_with_ids(
         }
         // Spill rows have no version of the list. If the head is as it was, they belong to it.
         match store.row(head).await? {
-            Some(again) if again.etag() == list.head().etag() => return Ok(Some(list)),
-            Some(again) => row = again,
-            None => return Ok(None),
+            Some(again) if again.etag() == list.head().etag() => {
+                return Ok(Attempt::Done(Some(list)));
+            }
+            Some(again) => *head_row.lock().unwrap_or_else(PoisonError::into_inner) = again,
+            None => return Ok(Attempt::Done(None)),
         }
-        backoff::wait(&store.random, attempt).await;
-    }
+        Ok(Attempt::Raced)
+    });
     let message = "the list kept changing while its rows were read";
-    Err(Error::new(ErrorKind::Contended, message).in_table(table).at_keys(partition_key, row_key))
+    list.await?.ok_or_else(|| Error::new(ErrorKind::Contended, message).at_row(head))
 }
 
 /// Reads all rows that match a filter.

@@ -61,21 +61,20 @@ impl ClientBuilder {
     /// Sets the backend, or a layer around one.
     #[must_use]
     pub fn backend(mut self, backend: impl Backend) -> Self {
-        #[cfg(feature = "azure")]
-        if let Some(azure) = (&backend as &dyn std::any::Any).downcast_ref::<crate::Azure>() {
-            self.account.get_or_insert_with(|| azure.clone());
-        }
         self.backend = Some(Arc::new(backend));
         self
     }
 
-    /// Sets the account for signatures and stored access policies, if the backend is a layer around
-    /// an Azure backend and not the backend itself.
+    /// Sets the account for signatures, stored access policies and Azure Storage queues. It is the
+    /// backend too, unless [`backend`](Self::backend) names a layer around it.
     ///
     /// ```
     /// use entable::{Azure, AzureOptions, backend::layer::Recorder, prelude::*};
     ///
     /// let azure = Azure::new(AzureOptions::emulator())?;
+    /// let client = Client::builder().account(&azure).build()?;
+    /// assert_eq!(client.table_url("Staff")?, "http://127.0.0.1:10002/devstoreaccount1/Staff");
+    ///
     /// let recorder = Recorder::around(azure.clone());
     /// let client = Client::builder().backend(recorder).account(&azure).build()?;
     /// assert_eq!(client.table_url("Staff")?, "http://127.0.0.1:10002/devstoreaccount1/Staff");
@@ -216,8 +215,12 @@ impl ClientBuilder {
     /// partitions; with `is_unsupported` for blobs in a directory beside tables that other
     /// processes may write.
     pub fn build(self) -> Result<Client> {
-        let Some(backend) = self.backend else {
-            let message = "a client needs a backend: call `backend(..)`";
+        #[cfg(feature = "azure")]
+        let of_account = self.account.clone().map(|azure| Arc::new(azure) as Arc<dyn Backend>);
+        #[cfg(not(feature = "azure"))]
+        let of_account = None;
+        let Some(backend) = self.backend.or(of_account) else {
+            let message = "a client needs a backend: call `backend(..)`, or `account(..)` for Azure Table storage";
             return Err(Error::new(ErrorKind::Invalid, message));
         };
         #[cfg(feature = "azure")]

@@ -88,7 +88,7 @@ impl Client {
     #[cfg(feature = "azure")]
     pub fn azure(options: crate::AzureOptions) -> Result<Self> {
         let azure = crate::Azure::new(options)?;
-        Self::builder().backend(azure).retry(RetryPolicy::default()).build()
+        Self::builder().account(&azure).retry(RetryPolicy::default()).build()
     }
 
     fn of(backend: Arc<dyn Backend>) -> Self {

@@ -11,7 +11,7 @@ use crate::{
     backend::Read,
     entity::{
         Aggregate, EntitySet, Set, Stored,
-        set::{PartitionFold, ResolvedRow, resolve_item},
+        set::{ResolvedRow, aggregate::PartitionFold, resolve_item},
     },
     error::{Error, ErrorKind, Result},
     filter::Filter,

@@ -303,7 +303,7 @@ impl Worker {
             return Ok(CopyOutcome::UnknownType);
         };
         let operation = guards.remote_write(operation)?;
-        deadline.write(self.store(), &address.table, kinds, operation).await?;
+        deadline.write(self.store(), &address.row.table, kinds, operation).await?;
         self.memory().stats.written += 1;
         Ok(outcome)
     }
@@ -331,7 +331,7 @@ impl Worker {
                 Error::new(ErrorKind::UnrecognizedEntity, error.to_string()).at_row(address.at())
             }
             OccupiedKeyAction::Remove(operation) => {
-                deadline.write(self.store(), &address.table, kinds, operation).await?;
+                deadline.write(self.store(), &address.row.table, kinds, operation).await?;
                 changed()
             }
             OccupiedKeyAction::TakeOver(_)

@@ -188,7 +188,7 @@ fn short_name<M>() -> &'static str {
 ///
 /// `is_decode`, naming the property, if the row does not fit.
 #[inline]
-pub fn read_matched<E: TableEntity, T: FromRow>(row: &Row, matched: &RowMatch) -> Result<T> {
+pub(crate) fn read_matched<E: TableEntity, T: FromRow>(row: &Row, matched: &RowMatch) -> Result<T> {
     if matched.version() == E::SCHEMA.version {
         return T::from_copy(row, matched.family());
     }

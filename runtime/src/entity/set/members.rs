@@ -1,6 +1,6 @@
 //! Decides which member of a set a row belongs to.
 
-use super::{KeyForm, TypeMarker, forms, markers};
+use super::{forms, forms::KeyForm, markers, markers::TypeMarker};
 use crate::{
     edm::{EdmType, ValueRef},
     entity::{Discriminator, Schema},
@@ -273,7 +273,7 @@ fn is_framework(row: &Row) -> bool {
 }
 
 /// Returns whether rows of two entities, in any of their versions, can have equal keys.
-pub const fn members_may_collide(a: &Schema, b: &Schema) -> bool {
+pub(crate) const fn members_may_collide(a: &Schema, b: &Schema) -> bool {
     let mut older_a = Some(a);
     while let Some(a) = older_a {
         let mut older_b = Some(b);
@@ -305,7 +305,7 @@ const fn any_meet(a: &[Family], b: &[Family]) -> bool {
 
 /// Returns whether rows of two entities have one EntityType. Entities recognised by their keys
 /// never do.
-pub const fn have_same_entity_type(a: &Schema, b: &Schema) -> bool {
+pub(crate) const fn have_same_entity_type(a: &Schema, b: &Schema) -> bool {
     match (a.discriminator, b.discriminator) {
         (Discriminator::Property(_), Discriminator::Property(_)) => {
             const_str_eq(a.entity_type, b.entity_type)
@@ -315,7 +315,7 @@ pub const fn have_same_entity_type(a: &Schema, b: &Schema) -> bool {
 }
 
 /// Returns whether rows of two entities have one EntityType in one discriminator property.
-pub const fn same_discriminator(a: &Schema, b: &Schema) -> bool {
+pub(crate) const fn same_discriminator(a: &Schema, b: &Schema) -> bool {
     match (a.discriminator, b.discriminator) {
         (Discriminator::Property(first), Discriminator::Property(second)) => {
             const_str_eq(first, second) && const_str_eq(a.entity_type, b.entity_type)

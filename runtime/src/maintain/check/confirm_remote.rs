@@ -179,9 +179,9 @@ fn finding(suspect: Suspect, mismatch: Mismatch) -> Finding {
     Finding {
         kind: mismatch.kind,
         index: family.name,
-        table: address.table.clone(),
-        partition_key: address.partition_key.clone(),
-        row_key: address.row_key.clone(),
+        table: address.row.table.clone(),
+        partition_key: address.row.partition_key.clone(),
+        row_key: address.row.row_key.clone(),
         primary_partition_key,
         primary,
         is_entry: family.is_list(),

@@ -234,7 +234,7 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         for list in rows.remote_lists.iter().filter(|list| !list.family.in_blob) {
             let ListMembership { address, entry, .. } =
                 ListMembership::new(E::SCHEMA, owner, list, true, self.hashing.table_case);
-            let keys = KeysRef::Texts(&address.partition_key, &address.row_key);
+            let keys = KeysRef::Texts(&address.row.partition_key, &address.row.row_key);
             let hash = self.hashing.hash_remote_entry(&address, &entry, 0);
             each(&Fact::from_primary(primary, list.family, keys, hash));
         }
@@ -407,9 +407,9 @@ impl Hashing {
 
     /// Hashes an entry of a remote list.
     fn hash_remote_entry(self, list: &CopyAddress, entry: &str, repeats: u64) -> u64 {
-        let table = self.hash_text(&self.table_case.key_of(&list.table), REMOTE_ENTRY);
+        let table = self.hash_text(&self.table_case.key_of(&list.row.table), REMOTE_ENTRY);
         self.hash_entry(
-            self.hash_text(&list.row_key, self.hash_text(&list.partition_key, table)),
+            self.hash_text(&list.row.row_key, self.hash_text(&list.row.partition_key, table)),
             entry,
             repeats,
         )

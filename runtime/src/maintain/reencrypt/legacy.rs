@@ -8,7 +8,7 @@
 use crate::{
     batch::{Condition, Operation},
     edm::{EdmType, Value, ValueRef},
-    entity::{Discriminator, RowKind, RowVersion, TableEntity},
+    entity::{TableEntity, row_kind::PrimaryToMigrate},
     error::{Error, ErrorKind, Result},
     filter::Filter,
     plan::StoredAs,
@@ -34,25 +34,12 @@ pub(super) async fn convert_row<E: TableEntity>(
     if !is_legacy(row)? {
         return Ok(None);
     }
+    let Some(primary) = E::SCHEMA.primary_to_migrate(row)? else { return Ok(None) };
     let family = E::SCHEMA.primary()?;
-    let marker = match E::SCHEMA.kind_of(row, Some(family))? {
-        RowKind::Primary(RowVersion::Known(schema)) if schema.version == E::SCHEMA.version => None,
-        // The old library wrote no discriminator: keys that fit say that it is a primary.
-        RowKind::Unmarked
-            if family.row.matches(row.row_key())
-                && family.partition.matches(row.partition_key()) =>
-        {
-            match E::SCHEMA.discriminator {
-                Discriminator::Property(name) => Some(name),
-                Discriminator::RowKey => None,
-            }
-        }
-        _ => return Ok(None),
-    };
     let (old, modern) = split_formats(table, row).await?;
     let plain = decrypt_row(keys, &old)?;
     let mut out = Row::build(row.partition_key(), row.row_key());
-    if let Some(name) = marker {
+    if let PrimaryToMigrate::Unmarked(name) = primary {
         out.put(name, ValueRef::String(family.marker));
     }
     let mut names = copy_plain(&old, &plain, &mut out)?;

@@ -1,13 +1,14 @@
 //! Tests that every reader takes each kind of row for the right thing.
 //!
 //! One line for each row: what a typed read by the primary's path makes of it, what decryption takes
-//! it for, what the local and the remote check make of it, what it derives, and what a set matches.
+//! it for, what the local and the remote check make of it, what it derives, whose copy it is, what the
+//! migration from another library makes of it, and what a set matches.
 
 use std::fmt::Write as _;
 
 use crate::{
     edm::ValueRef,
-    entity::{Recognition, RowKind, RowVersion, Schema},
+    entity::{Recognition, RowKind, RowVersion, Schema, row_kind::PrimaryToMigrate},
     error::Error,
     maintain::check::fact::{Fact, FactReader},
     plan::{Tokens, derive::Derived},
@@ -243,7 +244,14 @@ fn answers<E: TableEntity>(schema: &'static Schema, row: &Row) -> String {
         Ok(None) => "-".to_owned(),
         Err(error) => failure(&error),
     };
-    format!("{read} | {sealing} | {local} | {} | {derived} | {owner}", remote.join(" "))
+    let migrated = match schema.primary_to_migrate(row) {
+        Ok(Some(PrimaryToMigrate::Marked)) => "migrated".to_owned(),
+        Ok(Some(PrimaryToMigrate::Unmarked(name))) => format!("migrated with {name}"),
+        Ok(None) => "-".to_owned(),
+        Err(error) => failure(&error),
+    };
+    let remote = remote.join(" ");
+    format!("{read} | {sealing} | {local} | {remote} | {derived} | {owner} | {migrated}")
 }
 
 fn matched(row: &Row) -> String {

@@ -39,13 +39,14 @@ pub(crate) struct ClaimedKey {
 
 impl ClaimedKey {
     fn texts(&self) -> [&str; 5] {
-        let CopyAddress { index, table, partition_key, row_key } = &self.address;
+        let [index, table, partition_key, row_key] = self.address.exact();
         [index, table, partition_key, row_key, &self.primary]
     }
 
     fn from_json(value: &str) -> Option<Self> {
         let [index, table, partition_key, row_key, primary] = serde_json::from_str(value).ok()?;
-        Some(Self { address: CopyAddress { index, table, partition_key, row_key }, primary })
+        let address = CopyAddress::from_exact([index, table, partition_key, row_key]);
+        Some(Self { address, primary })
     }
 }
 

@@ -1,9 +1,14 @@
 //! The addresses of remote copies and lists, and how a dirty row stores them. A dirty row names the
 //! remote rows that may be wrong.
 
+use std::{
+    cmp::Ordering,
+    hash::{Hash, Hasher},
+};
+
 use super::hash::hash128;
 use crate::{
-    address::{RowAt, TableCase},
+    address::{RowAddress, RowAt, TableCase},
     entity::{CopyRow, RemoteList, Schema},
     key::Family,
     row::Row,
@@ -19,43 +24,75 @@ const IN_ROWS: &str = "#list";
 const IN_BLOB: &str = "#blob";
 
 /// The address of a remote copy or remote list: entity type and index, table and keys.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone)]
 pub(crate) struct CopyAddress {
     /// Entity type and index of a copy, such as `Employee#ByEmail`. A list has `#list` or `#blob`
     /// after that.
     pub(crate) index: String,
-    pub(crate) table: String,
-    pub(crate) partition_key: String,
-    pub(crate) row_key: String,
+    pub(crate) row: RowAddress,
 }
 
 /// The address of a remote list.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone)]
 pub(crate) struct ListAddress {
     pub(crate) in_blob: bool,
-    /// The table of the list's rows, or the primary's table for a blob.
-    // Case is kept as it was named. A table named in two cases is taken for two lists, which only
-    // costs a lost race under the list's ETag.
-    pub(crate) table: String,
-    pub(crate) partition_key: String,
-    pub(crate) row_key: String,
+    /// The list's first row, or where it would be for a blob.
+    pub(crate) row: RowAddress,
 }
+
+/// Compares addresses by their exact texts, as dirty rows hold them. A table that is named in two cases
+/// makes two addresses, which costs at most a lost race under the ETag of the row.
+macro_rules! compare_by_texts {
+    ($($address:ty),*) => {$(
+        impl PartialEq for $address {
+            fn eq(&self, other: &Self) -> bool {
+                self.exact() == other.exact()
+            }
+        }
+
+        impl Eq for $address {}
+
+        impl PartialOrd for $address {
+            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+
+        impl Hash for $address {
+            fn hash<H: Hasher>(&self, state: &mut H) {
+                self.exact().hash(state);
+            }
+        }
+
+        impl Ord for $address {
+            fn cmp(&self, other: &Self) -> Ordering {
+                self.exact().cmp(&other.exact())
+            }
+        }
+    )*};
+}
+
+compare_by_texts!(CopyAddress, ListAddress);
 
 impl ListAddress {
     /// Returns table and keys of the list's first row, which its blob has too.
     pub(crate) fn at(&self) -> RowAt<'_> {
-        RowAt::new(&self.table, &self.partition_key, &self.row_key)
+        self.row.at()
+    }
+
+    fn exact(&self) -> (bool, [&str; 3]) {
+        (self.in_blob, self.at().texts())
     }
 }
 
 impl CopyAddress {
     /// Returns the address of `row`, a copy of `family` whose primary is in `primary_table`.
     pub(crate) fn for_row(primary_table: &str, family: &Family, row: &Row) -> Self {
+        let (partition_key, row_key) = row.keys();
+        let table = family.table.unwrap_or(primary_table);
         Self {
             index: [entity_type_of(family), "#", family.name].concat(),
-            table: family.table.unwrap_or(primary_table).to_owned(),
-            partition_key: row.partition_key().to_owned(),
-            row_key: row.row_key().to_owned(),
+            row: RowAt { table, partition_key, row_key }.to_owned(),
         }
     }
 
@@ -79,11 +116,10 @@ impl CopyAddress {
         (partition_key, row_key): (&str, &str),
     ) -> Self {
         let kind = if family.in_blob { IN_BLOB } else { IN_ROWS };
+        let table = family.table.unwrap_or(primary_table);
         Self {
             index: [schema.entity_type, "#", family.name, kind].concat(),
-            table: family.table.unwrap_or(primary_table).to_owned(),
-            partition_key: partition_key.to_owned(),
-            row_key: row_key.to_owned(),
+            row: RowAt::new(table, partition_key, row_key).to_owned(),
         }
     }
 
@@ -104,17 +140,12 @@ impl CopyAddress {
 
     /// Returns the address of the row: table and keys.
     pub(crate) fn at(&self) -> RowAt<'_> {
-        RowAt::new(&self.table, &self.partition_key, &self.row_key)
+        self.row.at()
     }
 
     /// Returns the address of the list that this address names.
     pub(crate) fn list_address(&self) -> ListAddress {
-        ListAddress {
-            in_blob: self.index.ends_with(IN_BLOB),
-            table: self.table.clone(),
-            partition_key: self.partition_key.clone(),
-            row_key: self.row_key.clone(),
-        }
+        ListAddress { in_blob: self.index.ends_with(IN_BLOB), row: self.row.clone() }
     }
 
     /// Returns whether this is the address of `copy`, whose primary is in `primary_table`.
@@ -136,24 +167,30 @@ impl CopyAddress {
         }) && self.at().is_same_row(RowAt::new(table, &list.partition_key, &list.row_key), case)
     }
 
-    fn texts(&self) -> [&str; 4] {
-        [&self.index, &self.table, &self.partition_key, &self.row_key]
+    /// Returns the texts that dirty rows and claims hold.
+    pub(super) fn exact(&self) -> [&str; 4] {
+        let [table, partition_key, row_key] = self.at().texts();
+        [&self.index, table, partition_key, row_key]
+    }
+
+    /// Creates the address from the texts that [`exact`](Self::exact) returned.
+    pub(super) fn from_exact([index, table, partition_key, row_key]: [String; 4]) -> Self {
+        Self { index, row: RowAddress { table, partition_key, row_key } }
     }
 
     /// Returns the name of the property that holds this address in a dirty row.
     pub(super) fn property(&self) -> String {
-        [ADDRESS_PROPERTY, &hash128(&self.texts())].concat()
+        [ADDRESS_PROPERTY, &hash128(&self.exact())].concat()
     }
 
     /// Writes the address as a JSON array of its four texts.
     pub(super) fn to_json(&self) -> String {
-        serde_json::Value::from(self.texts().to_vec()).to_string()
+        serde_json::Value::from(self.exact().to_vec()).to_string()
     }
 
     /// Reads an address that [`to_json`](Self::to_json) wrote.
     pub(super) fn from_json(value: &str) -> Option<Self> {
-        let [index, table, partition_key, row_key] = serde_json::from_str(value).ok()?;
-        Some(Self { index, table, partition_key, row_key })
+        serde_json::from_str(value).ok().map(Self::from_exact)
     }
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn list_entry(
     case: TableCase,
 ) -> String {
     let mut texts = vec![owner.partition_key.to_owned(), owner.row_key.to_owned()];
-    let has_own_table = !case.is_same_table(&address.table, owner.table);
+    let has_own_table = !case.is_same_table(&address.row.table, owner.table);
     if has_own_table && !case.is_same_table(schema.table, owner.table) {
         texts.push(case.key_of(owner.table));
     }

@@ -1,12 +1,17 @@
 //! Changing entities that a query found, and changing those again that another writer changed first.
 
+use std::sync::{Mutex, PoisonError};
+
 use crate::{
     backend::Read,
     entity::Stored,
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
     outbox::commit::{commit, resolve_change},
     plan::Unresolved,
-    store::{backoff, sealing::open::Reading},
+    store::{
+        backoff::{self, Attempt},
+        sealing::open::Reading,
+    },
     table::{Client, writable::Rewritable},
 };
 
@@ -49,33 +54,35 @@ impl<T: Rewritable, F: FnMut(&mut T) -> Result<(), BoxError>> Rewrite<T, F> {
         row_key: &str,
         requests: &mut u64,
     ) -> Result<()> {
-        let table = self.table.clone();
+        let (client, table, reading) = (self.client.clone(), self.table.clone(), self.reading);
         let locate = |error: Error| error.in_table(&table).at_keys(partition_key, row_key);
-        for attempt in 0..backoff::ATTEMPTS {
-            *requests += 1;
-            let read = Read { table: &table, partition_key, row_key, select: None };
-            let row = self.client.store().read_as(read, self.reading).await?;
+        // The attempts follow each other, so that nobody ever waits for the lock.
+        let shared = Mutex::new((self, requests));
+        let lock = || shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let (client, table, lock, locate) = (&client, &table, &lock, &locate);
+        let changed = backoff::retry(&client.store().random, backoff::ATTEMPTS, || async move {
+            *lock().1 += 1;
+            let read = Read { table, partition_key, row_key, select: None };
+            let row = client.store().read_as(read, reading).await?;
             let stored = row.map(T::reread).transpose().map_err(locate)?.flatten();
-            if (self.is_done)(stored.as_ref()) {
-                return Ok(());
+            if (lock().0.is_done)(stored.as_ref()) {
+                return Ok(Attempt::Done(()));
             }
             let Some(stored) = stored else {
                 let message = "the entity was deleted meanwhile";
                 return Err(locate(Error::service(ServiceCode::ResourceNotFound, message)));
             };
-            let verb = self.replacement(stored).map_err(locate)?;
-            let change = resolve_change(self.client.outbox(), &table, verb).await?;
-            *requests += 1;
-            match commit(self.client.outbox(), &table, &[change]).await {
-                Ok(_) => return Ok(()),
+            let verb = lock().0.replacement(stored).map_err(locate)?;
+            let change = resolve_change(client.outbox(), table, verb).await?;
+            *lock().1 += 1;
+            match commit(client.outbox(), table, &[change]).await {
+                Ok(_) => Ok(Attempt::Done(())),
                 // Changed or deleted since it was read: the next read tells which.
-                Err(error) if is_changed_since_read(&error) => {
-                    backoff::wait(&self.client.store().random, attempt).await
-                }
-                Err(error) => return Err(error.without_operation()),
+                Err(error) if is_changed_since_read(&error) => Ok(Attempt::Raced),
+                Err(error) => Err(error.without_operation()),
             }
-        }
-        Err(locate(backoff::contended()))
+        });
+        changed.await?.ok_or_else(|| locate(backoff::contended()))
     }
 }
 
