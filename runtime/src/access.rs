@@ -7,8 +7,10 @@ use std::{
 };
 
 use crate::{
+    edm::InvalidValue,
     filter::{Filter, KeyBounds, compare_utf16},
     key::successor,
+    limits::is_forbidden_in_key,
 };
 
 /// The cost of a query: which rows the service has to read to answer it.
@@ -77,10 +79,24 @@ pub struct Keys {
     pub(crate) partition: Option<String>,
     pub(crate) lower: Bound<String>,
     pub(crate) upper: Bound<String>,
+    /// The name of a key and what is wrong with it. The verb that gets the keys reports it.
+    pub(crate) fault: Option<(&'static str, InvalidValue)>,
+}
+
+/// Returns what is wrong with the text of a key that was not escaped.
+fn fault_of(name: &'static str, text: &str) -> Option<(&'static str, InvalidValue)> {
+    let forbidden = text.chars().find(|c| is_forbidden_in_key(*c))?;
+    let message = format!(
+        "`{}` holds {forbidden:?}, which the service forbids in keys, so that no row has it; typed paths escape it",
+        text.escape_debug()
+    );
+    Some((name, InvalidValue::new(message)))
 }
 
 impl Keys {
-    /// Selects all rows of a partition.
+    /// Selects all rows of a partition. A key with a character that the service forbids in keys is
+    /// refused by the verb that gets the keys: [`Path::whole_partition`](crate::Path::whole_partition)
+    /// gives the keys with such characters escaped.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -91,11 +107,9 @@ impl Keys {
     /// # }
     /// ```
     pub fn partition(partition_key: impl Into<String>) -> Self {
-        Self {
-            partition: Some(partition_key.into()),
-            lower: Bound::Unbounded,
-            upper: Bound::Unbounded,
-        }
+        let partition_key = partition_key.into();
+        let fault = fault_of("PartitionKey", &partition_key);
+        Self { partition: Some(partition_key), fault, ..Self::whole_table() }
     }
 
     /// Selects one row.
@@ -113,7 +127,7 @@ impl Keys {
     }
 
     pub(crate) fn whole_table() -> Self {
-        Self { partition: None, lower: Bound::Unbounded, upper: Bound::Unbounded }
+        Self { partition: None, lower: Bound::Unbounded, upper: Bound::Unbounded, fault: None }
     }
 
     /// Selects the row with this RowKey in the partition.
@@ -129,7 +143,9 @@ impl Keys {
     #[must_use]
     pub fn row(self, row_key: impl Into<String>) -> Self {
         let row_key = row_key.into();
-        Self { lower: Bound::Included(row_key.clone()), upper: Bound::Included(row_key), ..self }
+        let fault = self.fault.or_else(|| fault_of("RowKey", &row_key));
+        let (lower, upper) = (Bound::Included(row_key.clone()), Bound::Included(row_key));
+        Self { lower, upper, fault, ..self }
     }
 
     /// Selects the rows of the partition whose RowKey begins with `prefix`.
@@ -154,7 +170,13 @@ impl Keys {
             _ => Bound::Included(prefix.to_owned()),
         };
         let upper = successor(prefix).map_or(Bound::Unbounded, Bound::Excluded);
-        Self { lower, upper, ..self }
+        let fault = self.fault.or_else(|| fault_of("RowKey", prefix));
+        Self { lower, upper, fault, ..self }
+    }
+
+    /// Drops the bounds of the RowKey.
+    pub(crate) fn whole_partition(self) -> Self {
+        Self { lower: Bound::Unbounded, upper: Bound::Unbounded, ..self }
     }
 
     /// Selects the rows of the partition whose RowKey is in `range`, in the order of UTF-16 units.

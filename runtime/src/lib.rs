@@ -231,7 +231,7 @@ pub use crate::seal::{
 pub use crate::{
     access::{CostClass, Keys},
     backend::layer::RetryPolicy,
-    batch::{Batch, Condition, Operation, Verb, Written},
+    batch::{Batch, Condition, Deadline, Operation, Verb, Written},
     clock::{Clock, SteppedClock, SystemClock},
     edm::{
         Bag, EdmCow, EdmType, EdmValue, InvalidValue, ParseTicksError, Property, PropertyBag,

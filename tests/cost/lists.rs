@@ -10,6 +10,7 @@ use std::{
 
 use async_trait::async_trait;
 use entable::{
+    OutboxOptions,
     backend::{Memory, layer::Recorder},
     object_store::{
         CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
@@ -97,6 +98,7 @@ macro_rules! person {
                 let (recorder, blobs) =
                     (Recorder::around(Memory::new()), Arc::new(Counted::default()));
                 let builder = Client::builder().backend(recorder.clone());
+                let builder = builder.outbox(OutboxOptions::default().copies_before_answer(false));
                 let client = builder.blobs(blobs.clone()).build().unwrap();
                 let staff = client.table::<Self>();
                 staff.create().await.unwrap();

@@ -1,7 +1,7 @@
 //! Counts the requests of values that are unique across partitions, before and after the answer.
 
 use entable::{
-    Client,
+    Client, OutboxOptions,
     backend::{Memory, layer::Recorder},
     prelude::*,
 };
@@ -54,7 +54,8 @@ impl Store {
 
 async fn measured() -> Vec<Line> {
     let recorder = Recorder::around(Memory::new());
-    let client = Client::builder().backend(recorder.clone()).build().unwrap();
+    let outbox = OutboxOptions::default().copies_before_answer(false);
+    let client = Client::builder().backend(recorder.clone()).outbox(outbox).build().unwrap();
     let staff = client.table::<Person>();
     staff.create().await.unwrap();
     let first = staff.insert(&person(1, "first@a.com", "")).await.unwrap();
@@ -90,7 +91,8 @@ async fn measured() -> Vec<Line> {
 pub(super) async fn table() -> String {
     let mut text = String::from(
         "\n## Values that are unique across partitions\n\n\
-         Requests of a write in a registered partition. Requests of a worker that confirms later are not counted.\n\n\
+         Requests of a write in a registered partition. Requests of a worker that confirms later are not counted.\n\
+         Memory and the embedded store answer after all of them, unless `copies_before_answer(false)` is set.\n\n\
          | write | before the answer | after the answer |\n|---|---|---|\n",
     );
     for (verb, before, after) in measured().await {

@@ -71,6 +71,8 @@ impl World {
     }
 
     pub(crate) async fn with(options: OutboxOptions) -> Self {
+        // Most tests look at what is there between the commit and the work that follows it.
+        let options = options.copies_before_answer(false);
         let start = Ticks::new(630_000_000_000_000_000).unwrap();
         let clock = Arc::new(SteppedClock::new(start));
         let recorder = Recorder::around(Memory::with_clock(clock.clone()));

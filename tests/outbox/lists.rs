@@ -50,7 +50,7 @@ impl World {
         let recorder = Recorder::around(Memory::with_clock(clock.clone()));
         let fault = FaultInjector::around(recorder.clone());
         let builder = Client::builder().backend(fault).clock(clock.clone());
-        let client = builder.outbox(options).seed(7).build().unwrap();
+        let client = builder.outbox(options.copies_before_answer(false)).seed(7).build().unwrap();
         let staff = client.table::<Clerk>();
         staff.create().await.unwrap();
         recorder.clear();

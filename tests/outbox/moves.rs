@@ -1,5 +1,7 @@
 //! Tests moves to other partitions and tables: the design guide's archive, and Sales to Marketing.
 
+use std::time::Duration;
+
 use entable::{
     Batch, OutboxOptions, Row, Written,
     backend::{
@@ -10,6 +12,9 @@ use entable::{
 };
 
 use crate::fixture::{Employee, World, employee};
+
+/// How long a worker's lease lasts for other workers: a second longer than for itself.
+const A_LEASE: Duration = Duration::from_secs(61);
 
 /// Where employee 456 is: in `Current`, in `Archive`.
 async fn places(world: &World) -> (bool, bool) {
@@ -83,8 +88,8 @@ async fn a_crash_at_any_step_leaves_the_employee_in_one_table_in_the_end() {
             world.fault.clear();
             let (in_current, in_archive) = places(&world).await;
             assert!(in_current || in_archive, "it is nowhere after request {request}");
-            // The lease of the worker that died is over.
-            world.later(OutboxOptions::LEASE);
+            // The lease of the worker that died is over, for others a second later than for itself.
+            world.later(A_LEASE);
             let other = world.other_client();
             other.worker().with::<Employee>().drain().await.unwrap();
             assert_eq!(places(&world).await, (false, true), "request {request}, {carried_out}");
@@ -141,7 +146,7 @@ async fn a_change_by_an_unknowing_writer_on_the_way_is_not_lost() {
     // First it is taken and registered, then it arrives.
     for applied in [3, 2] {
         world.fault.clear();
-        world.later(OutboxOptions::LEASE);
+        world.later(A_LEASE);
         for at in applied..applied + 40 {
             world.fault.inject(RequestKind::Apply, at, InjectedFault::Before(broken.clone()));
         }
@@ -156,7 +161,7 @@ async fn a_change_by_an_unknowing_writer_on_the_way_is_not_lost() {
     let rows = world.client.dynamic("Current");
     let patch = DynamicEntity::new("Sales", "empid_000456").with("Age", 77);
     rows.insert_or_merge(&patch).await.unwrap();
-    world.later(OutboxOptions::LEASE);
+    world.later(A_LEASE);
     worker.drain().await.unwrap();
     assert_eq!(places(&world).await, (false, true));
     let point = Employee::primary().department("Sales").id(456);

@@ -3,8 +3,10 @@
 
 mod asking;
 mod check;
+mod at_once;
 mod copies;
 mod remote_copies;
+mod face;
 mod holder;
 mod limits;
 mod linger;

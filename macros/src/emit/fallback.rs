@@ -50,6 +50,8 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
 
             fn patch() -> Self::Patch { loop {} }
 
+            fn point(&self) -> _rt::Point<Self> { loop {} }
+
             fn to_row(&self) -> _rt::Result<_rt::Row> { loop {} }
         }
 

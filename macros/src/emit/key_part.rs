@@ -51,30 +51,31 @@ pub(super) fn write(part: &Part, ty: &Type, value: &TokenStream) -> TokenStream 
     }
 }
 
-/// Returns the call that fixes a part of a path builder's draft to `__value`.
-pub(super) fn fix(part: &Part, at: usize, ty: &Type) -> TokenStream {
+/// Returns the call that fixes a part of a path builder's draft. `value` is a reference to the field's
+/// value.
+pub(super) fn fix(part: &Part, at: usize, ty: &Type, value: &TokenStream) -> TokenStream {
     match &part.form {
         Form::Plain => {
             let first = item(ty, "KeyPart", "encode");
-            quote! { .fix_value(#at, &__value, #first) }
+            quote! { .fix_value(#at, #value, #first) }
         }
         Form::Width(width) => {
             let first = item(ty, "FixedWidth", "encode_width");
-            quote! { .fix_width(#at, &__value, #width, #first) }
+            quote! { .fix_width(#at, #value, #width, #first) }
         }
         Form::Descending => {
             let first = item(ty, "Descending", "encode_descending");
-            quote! { .fix_value(#at, &__value, #first) }
+            quote! { .fix_value(#at, #value, #first) }
         }
         Form::Date(form, _) => {
-            quote! { .fix_date(#at, <#ty as _rt::DatePart>::to_ticks(&__value), #form) }
+            quote! { .fix_date(#at, <#ty as _rt::DatePart>::to_ticks(#value), #form) }
         }
-        Form::Lower => quote! { .fix_lower(#at, <#ty as _rt::TextPart>::as_text(&__value)) },
+        Form::Lower => quote! { .fix_lower(#at, <#ty as _rt::TextPart>::as_text(#value)) },
         Form::Bucket(count) => {
             let first = item(ty, "KeyPart", "encode");
-            quote! { .fix_bucket(#at, &__value, #count, #first) }
+            quote! { .fix_bucket(#at, #value, #count, #first) }
         }
-        Form::Hmac => quote! { .fix_to_token(#at, <#ty as _rt::EdmValue>::to_edm(&__value)) },
+        Form::Hmac => quote! { .fix_to_token(#at, <#ty as _rt::EdmValue>::to_edm(#value)) },
     }
 }
 

@@ -43,6 +43,17 @@ pub(super) fn start(entity: &Entity, family: &Family) -> TokenStream {
     builder.make(&builder.nothing(), &quote! { _rt::PathDraft::new(#constant) })
 }
 
+/// Returns the path to a family's row of `self`, all of its key parts given.
+pub(super) fn point_of_self(entity: &Entity, family: &Family) -> TokenStream {
+    let constant = family_constant(family);
+    let fixes = family.parts().enumerate().filter_map(|(at, part)| {
+        let field = entity.fields.get(part.field)?;
+        let ident = &field.ident;
+        Some(key_part::fix(part, at, &field.ty, &quote! { &self.#ident }))
+    });
+    quote! { _rt::Point::from_draft(_rt::PathDraft::new(#constant) #(#fixes)*) }
+}
+
 /// Emits the type of the entity's path builders, and its methods: each state of a builder, by the
 /// key parts given so far, has the methods for the parts that may follow.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
@@ -236,8 +247,10 @@ impl<'m> Builder<'m> {
         let ty = &field.ty;
         let after = with(given, fixed);
         let next = self.type_of(&after);
-        let fixes =
-            fixed.iter().filter_map(|at| Some(key_part::fix(self.parts.get(*at)?, *at, ty)));
+        let value = quote! { &__value };
+        let fixes = fixed
+            .iter()
+            .filter_map(|at| Some(key_part::fix(self.parts.get(*at)?, *at, ty, &value)));
         let made = self.make(&after, &quote! { self.0 #(#fixes)* });
         let doc = format!("{verb} `{}`.", field.name);
         quote! {

@@ -14,6 +14,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let patch = patch::name(entity);
     let path = path_builder::start_type(entity, primary);
     let start = path_builder::start(entity, primary);
+    let point = path_builder::point_of_self(entity, primary);
     let constant = family_constant(primary);
     let rows = (entity.families.len() > 1).then(|| {
         quote! {
@@ -54,6 +55,10 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             #[inline]
             fn patch() -> Self::Patch {
                 #patch(_rt::Patch::new())
+            }
+
+            fn point(&self) -> _rt::Point<Self> {
+                #point
             }
 
             fn to_row(&self) -> _rt::Result<_rt::Row> {

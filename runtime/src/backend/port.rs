@@ -31,6 +31,8 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///   readers would disagree about its value or its place.
 /// * The date of a page and the Timestamps of its rows come from one clock. Work that has to wait until
 ///   a row is old is never done with a backend whose pages have no date.
+/// * A batch whose [deadline](crate::Batch::check_deadline) is over is refused with its error, and nothing of
+///   it is sent. The check is the last thing before the bytes of the request leave, or before rows change.
 /// * If the future of a write is dropped, the write may or may not happen.
 ///
 /// [`ErrorKind::Backend`]: crate::ErrorKind::Backend

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Operation;
+use super::{Deadline, Operation};
 use crate::{
     edm::Ticks,
     error::{Error, ErrorKind, Result, ServiceCode},
@@ -34,6 +34,7 @@ pub struct Batch {
     /// Indices of the operations, sorted by RowKey, to find rows that are written twice.
     by_row: Vec<usize>,
     bytes: usize,
+    deadline: Option<Deadline>,
 }
 
 /// Bytes of the request body around the operations, at most.
@@ -47,6 +48,7 @@ impl Batch {
             operations: Arc::default(),
             by_row: Vec::new(),
             bytes: ENVELOPE,
+            deadline: None,
         }
     }
 
@@ -59,6 +61,27 @@ impl Batch {
         let mut batch = Self::new(table);
         batch.add(operation)?;
         Ok(batch)
+    }
+
+    /// Sets the last moment at which the batch may be sent.
+    #[must_use]
+    pub fn with_deadline(self, deadline: Option<Deadline>) -> Self {
+        Self { deadline, ..self }
+    }
+
+    /// Returns the last moment at which the batch may be sent, if it has one.
+    pub fn deadline(&self) -> Option<&Deadline> {
+        self.deadline.as_ref()
+    }
+
+    /// Fails if the batch may not be sent any more. Backends call this right before the bytes of a
+    /// request leave, or before they change a row.
+    ///
+    /// # Errors
+    ///
+    /// `is_contended` after the deadline.
+    pub fn check_deadline(&self) -> Result<()> {
+        self.deadline.as_ref().map_or(Ok(()), Deadline::check)
     }
 
     /// Adds an operation.

@@ -35,10 +35,36 @@ macro_rules! plain {
 plain! {
     bool => Boolean;
     i32 => Int32;
-    i64 => Int64;
-    f64 => Double;
     Uuid => Guid;
     Ticks => DateTime;
+}
+
+macro_rules! wide {
+    ($($(#[$doc:meta])* $type:ty => $variant:ident;)*) => {
+        $(impl EdmValue for $type {
+            const EDM: EdmType = EdmType::$variant;
+            #[inline]
+            fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
+                Ok(ValueRef::$variant(*self).into())
+            }
+
+            $(#[$doc])*
+            #[inline]
+            fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
+                match value {
+                    ValueRef::Int32(narrow) => Ok(Self::from(narrow)),
+                    value => Ok(expect!(value, $variant)),
+                }
+            }
+        })*
+    };
+}
+
+wide! {
+    /// Also reads an Int32, which other tools write for small numbers: every one fits.
+    i64 => Int64;
+    /// Also reads an Int32, which other tools write for whole numbers: every one fits.
+    f64 => Double;
 }
 
 macro_rules! integers {
@@ -56,7 +82,7 @@ macro_rules! integers {
             }
             #[inline]
             fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
-                let stored = expect!(value, $variant);
+                let stored = <$wide>::from_edm(value)?;
                 Self::try_from(stored).map_err(|_| InvalidValue::new(format!(
                     "expected {} to {}, found {stored}", Self::MIN, Self::MAX
                 )))
@@ -86,7 +112,7 @@ impl EdmValue for f32 {
     #[allow(clippy::cast_possible_truncation)]
     #[inline]
     fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
-        let stored = expect!(value, Double);
+        let stored = f64::from_edm(value)?;
         let rounded = stored as Self;
         if rounded.is_infinite() && stored.is_finite() {
             return Err(InvalidValue::new(format!("expected an f32, found {stored}")));

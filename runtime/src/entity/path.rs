@@ -25,7 +25,27 @@ pub trait Path: Sized {
     where
         Self: Clone,
     {
-        self.clone().access().keys
+        self.clone().access().into_keys()
+    }
+
+    /// Returns the keys of the whole partition that the path is in, whatever rows it leads to: for sets
+    /// and aggregates, which read rows of several types.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(name = "Staff", partition_key = "{town}_{floor}", row_key = "empid_{id:06}")]
+    /// pub struct Employee { pub town: String, pub floor: u8, pub id: u32 }
+    ///
+    /// let keys = Employee::primary().town("Kiel/1").floor(2).whole_partition();
+    /// assert_eq!(keys.filter().to_string(), "PartitionKey eq 'Kiel~2F1_002'");
+    /// ```
+    fn whole_partition(&self) -> Keys
+    where
+        Self: Clone,
+    {
+        self.keys().whole_partition()
     }
 }
 
@@ -101,7 +121,7 @@ macro_rules! paths {
 
                 /// Returns the keys that the path addresses.
                 pub fn keys(&self) -> Keys {
-                    self.access.keys.clone()
+                    self.access.clone().into_keys()
                 }
             }
 

@@ -21,7 +21,10 @@ impl BackgroundWork {
 
     /// Creates a handle to work that has ended with `result`.
     pub(crate) fn finished(result: Result<()>) -> Self {
-        Self::from_work(std::future::ready(result))
+        match result {
+            Ok(()) => Self::default(),
+            Err(error) => Self::from_work(std::future::ready(Err(error))),
+        }
     }
 
     /// Waits for the work to end and returns its result.

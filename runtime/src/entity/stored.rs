@@ -5,6 +5,7 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
+use serde::{Serialize, Serializer};
 use time::OffsetDateTime;
 
 use super::BackgroundWork;
@@ -236,6 +237,29 @@ impl<T> Deref for Stored<T> {
 impl<T> DerefMut for Stored<T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.value
+    }
+}
+
+impl<T> AsRef<T> for Stored<T> {
+    fn as_ref(&self) -> &T {
+        &self.value
+    }
+}
+
+/// Two are equal if their values are, and their rows have equal keys and ETags: they are one version of
+/// one row. Whether it was read or written, and when, makes no difference.
+impl<T: PartialEq> PartialEq for Stored<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+            && self.row.keys() == other.row.keys()
+            && self.row.etag() == other.row.etag()
+    }
+}
+
+/// Serializes the value alone, as if it were not stored.
+impl<T: Serialize> Serialize for Stored<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        self.value.serialize(serializer)
     }
 }
 

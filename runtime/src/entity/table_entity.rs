@@ -2,7 +2,7 @@
 
 use time::OffsetDateTime;
 
-use super::{Column, EntityRows, Patch, Scan, Schema};
+use super::{Column, EntityRows, Patch, Point, Scan, Schema};
 use crate::{
     error::{BoxError, Result},
     key::Family,
@@ -90,6 +90,21 @@ pub trait TableEntity: FromRow + Sync {
     fn scan() -> Scan<Self> {
         Scan::new()
     }
+
+    /// Returns the path to the entity's primary row, by the values of its key fields as they are now.
+    /// A value that does not fit its part is reported by the verb that gets the path.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    /// pub struct Employee { pub department: String, pub id: u32 }
+    ///
+    /// let don = Employee { department: "Sales".into(), id: 223 };
+    /// assert_eq!(don.point().row_key(), "empid_000223");
+    /// ```
+    fn point(&self) -> Point<Self>;
 
     /// Converts the entity to its primary row.
     ///

@@ -38,6 +38,17 @@ impl Access {
         }
     }
 
+    /// Returns the keys without the path. They keep what is wrong with the path, for the verb that gets
+    /// them.
+    pub(crate) fn into_keys(self) -> Keys {
+        let fault = self.fault.or_else(|| {
+            let message =
+                "holds the blind token of a secret value, which a verb makes from the path itself";
+            self.open.map(|_| ("the key", InvalidValue::new(message)))
+        });
+        Keys { fault, ..self.keys }
+    }
+
     /// Returns whether blind tokens are missing in the keys, which only a verb can make.
     pub(crate) fn is_open(&self) -> bool {
         self.open.is_some()

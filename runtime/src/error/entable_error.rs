@@ -94,6 +94,13 @@ impl Error {
         error
     }
 
+    /// Creates the error for a key of a unique index that another entity holds: a conflict of keys to the
+    /// service, wherever the index is and whichever request found it.
+    pub(crate) fn unique_violation(index: &str, message: impl Into<String>) -> Self {
+        let error = Self::new(ErrorKind::UniqueViolation, message).with_index(index);
+        error.with_code(ServiceCode::EntityAlreadyExists)
+    }
+
     /// Adds the service's error code; the kind stays.
     #[must_use]
     pub fn with_code(mut self, code: ServiceCode) -> Self {

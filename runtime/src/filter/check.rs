@@ -61,16 +61,21 @@ fn check_one(filter: &Filter) -> Result<()> {
     match filter {
         Filter::Compare { property, value, .. } => {
             check_name(property)?;
-            match value {
-                Value::Double(number) if !number.is_finite() => {
-                    let message = format!("{number} has no literal in a filter");
-                    Err(Error::service(ServiceCode::InvalidInput, message).in_property(property))
-                }
-                _ => Ok(()),
-            }
+            check_finite(property, value)
         }
         Filter::Property(name) | Filter::Blind { property: name, .. } => check_name(name),
         Filter::Constant(_) | Filter::And(_) | Filter::Or(_) | Filter::Not(_) => Ok(()),
+    }
+}
+
+/// Refuses a Double that is not finite: the service documents no literal for it.
+pub(super) fn check_finite(property: &str, value: &Value) -> Result<()> {
+    match value {
+        Value::Double(number) if !number.is_finite() => {
+            let message = format!("{number} has no literal in a filter");
+            Err(Error::service(ServiceCode::InvalidInput, message).in_property(property))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
     entity::{CopyFamily, RowKind, RowVersion, Schema},
     error::{Error, ErrorKind, Result},
     filter::Filter,
-    outbox::{deadline::WriteDeadline, state::Outbox},
+    outbox::state::Outbox,
     plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reservation_row, reserving_claim},
     row::Row,
     store::{
@@ -137,7 +137,7 @@ async fn free_once(
 ) -> Result<Attempt<bool>> {
     let store = &outbox.store;
     // The deadline starts before the owners are read, as for every remote write.
-    let deadline = WriteDeadline::start(&outbox.options);
+    let deadline = outbox.start_deadline();
     let Some(found) = store.row_or_no_table(address.at()).await? else {
         return Ok(Attempt::Done(false));
     };

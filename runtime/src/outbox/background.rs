@@ -1,15 +1,18 @@
-//! Runs work that goes on after a write was answered: a bounded number of tasks, and none for a while
-//! after the service throttled one. Work that is not run is left to a worker.
+//! Runs the work that follows a commit: before the write is answered, or after it in a bounded number of
+//! tasks, and none for a while after the service throttled one. Work that is not run is left to a worker.
 
 use std::{
     future::Future,
+    pin::Pin,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
+use futures_util::future::BoxFuture;
 use tokio::{runtime::Handle, sync::Notify, time::Instant};
 
 use crate::{
@@ -37,6 +40,15 @@ struct State {
 /// The mark of one running task, which counts until it is dropped: also when the task is aborted.
 struct Running(Arc<State>);
 
+impl Running {
+    /// Does some work, which counts as running until its end.
+    async fn count(self, work: BoxFuture<'static, Result<()>>) -> Result<()> {
+        let done = work.await;
+        self.0.note(&done);
+        done
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         if self.0.running.fetch_sub(1, Ordering::SeqCst) == 1 {
@@ -45,27 +57,57 @@ impl Drop for Running {
     }
 }
 
+/// Work that its caller waits for. If the caller stops waiting, a task goes on with it.
+struct AwaitedWork(Option<(Running, BoxFuture<'static, Result<()>>)>);
+
+impl Future for AwaitedWork {
+    type Output = Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        let Some((running, work)) = &mut self.0 else { return Poll::Ready(Err(left_to_worker())) };
+        let done = ready!(work.as_mut().poll(context));
+        running.0.note(&done);
+        self.0 = None;
+        Poll::Ready(done)
+    }
+}
+
+impl Drop for AwaitedWork {
+    fn drop(&mut self) {
+        // The write is committed: whoever gives up waiting for its answer does not give up its copies.
+        if let (Some((running, work)), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(running.count(work));
+        }
+    }
+}
+
 impl Background {
+    /// Does some work before it returns, unless `most` is 0. No other bound holds: whoever waits for its
+    /// own work begins no other. Needs no runtime, and goes on in a task if the caller stops waiting.
+    pub(crate) async fn finish(
+        &self,
+        most: usize,
+        work: BoxFuture<'static, Result<()>>,
+    ) -> BackgroundWork {
+        if most == 0 || self.state.is_paused() {
+            return BackgroundWork::finished(Err(left_to_worker()));
+        }
+        self.state.running.fetch_add(1, Ordering::SeqCst);
+        let running = Running(self.state.clone());
+        BackgroundWork::finished(AwaitedWork(Some((running, work))).await)
+    }
+
     /// Begins some work in a task of its own, if fewer than `most` are running. Otherwise, and outside
     /// of a runtime, the work is left to a worker.
     pub(crate) fn begin(
         &self,
         most: usize,
-        work: impl Future<Output = Result<()>> + Send + 'static,
+        work: BoxFuture<'static, Result<()>>,
     ) -> BackgroundWork {
         let Some((running, runtime)) = self.admit(most) else {
             return BackgroundWork::finished(Err(left_to_worker()));
         };
-        let state = self.state.clone();
-        let task = runtime.spawn(async move {
-            let done = work.await;
-            // Work in the background must not compete with writes that callers wait for.
-            if done.as_ref().is_err_and(Error::is_throttled) {
-                state.pause();
-            }
-            drop(running);
-            done
-        });
+        let task = runtime.spawn(running.count(work));
         BackgroundWork::from_work(
             async move { task.await.unwrap_or_else(|_| Err(left_to_worker())) },
         )
@@ -98,6 +140,14 @@ impl Background {
 }
 
 impl State {
+    /// Begins a pause if the work ended because the service throttled it: work that follows commits must
+    /// not compete with writes that callers wait for.
+    fn note(&self, done: &Result<()>) {
+        if done.as_ref().is_err_and(Error::is_throttled) {
+            self.pause();
+        }
+    }
+
     fn pause(&self) {
         *self.paused_until.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(Instant::now() + PAUSE);

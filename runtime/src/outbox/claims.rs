@@ -95,7 +95,7 @@ impl Claims {
         released_keys.extend(moving_from.map(|primary| ReleasedKey { primary, address: None }));
         // The deadline starts before the claim row exists. A worker that finds the claim dead for a
         // flight knows that no reservation comes any more.
-        let deadline = WriteDeadline::start(&outbox.options);
+        let deadline = outbox.start_deadline();
         let (id, etag) = insert_claim_row(outbox, table, &partition_key, &wanted_keys).await?;
         let mut claims = Self {
             table: table.to_owned(),
@@ -363,8 +363,7 @@ fn wanted_twice(wanted: &WantedKey, earlier: &WantedKey, partition_key: &str) ->
         "the key of index `{index}` is held by the entity `{}` of the same transaction",
         earlier.primary.escape_debug()
     );
-    Error::new(ErrorKind::UniqueViolation, message)
-        .with_index(index)
+    Error::unique_violation(index, message)
         .at_row(wanted.address.at())
         .held_by(partition_key, &earlier.primary)
 }

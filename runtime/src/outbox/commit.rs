@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     backend::Read,
-    batch::Written,
+    batch::{Deadline, Written},
     entity::BackgroundWork,
     error::{Error, ErrorKind, Result, ServiceCode},
     key::Family,
@@ -64,12 +64,23 @@ pub(crate) async fn commit_with(
     changes: &[Change],
     extra_rows: &ExtraRows,
 ) -> Result<Committed> {
+    commit_until(outbox, table, changes, extra_rows, None).await
+}
+
+/// Writes all changes and the extra rows, or none of them; none after the deadline.
+pub(crate) async fn commit_until(
+    outbox: &Arc<Outbox>,
+    table: &str,
+    changes: &[Change],
+    extra_rows: &ExtraRows,
+    deadline: Option<&Deadline>,
+) -> Result<Committed> {
     // Writers of this client that read before they write wait for each other.
     let read = changes.iter().filter(|change| change.reads_again()).map(Change::keys);
     let _locked = outbox.row_locks.lock(table, read).await;
     let attempts = outbox.options.attempts;
     let committed = backoff::retry(&outbox.store.random, attempts, || {
-        try_once(outbox, table, changes, extra_rows)
+        try_once(outbox, table, changes, extra_rows, deadline)
     });
     if let Some(committed) = committed.await? {
         return Ok(committed);
@@ -124,6 +135,7 @@ async fn try_once(
     table: &str,
     changes: &[Change],
     extra_rows: &ExtraRows,
+    deadline: Option<&Deadline>,
 ) -> Result<Attempt<Committed>> {
     let effects = try_join_all(
         changes.iter().enumerate().map(|(verb, change)| effect(outbox, table, verb, change)),
@@ -149,7 +161,7 @@ async fn try_once(
             });
         }
     };
-    let plan = PlannedChanges { table, changes, effects: &effects, lists: &lists };
+    let plan = PlannedChanges { table, changes, effects: &effects, lists: &lists, deadline };
     let committed = plan.send(outbox, outbox_plan, claims.as_ref()).await;
     // Keys that were reserved for a transaction that failed are released at once: until then, other
     // entities that want them get a unique violation.
@@ -165,6 +177,8 @@ struct PlannedChanges<'p> {
     changes: &'p [Change],
     effects: &'p [Arc<Effect>],
     lists: &'p BTreeMap<String, Option<StoredList>>,
+    /// The last moment at which the transaction may be sent.
+    deadline: Option<&'p Deadline>,
 }
 
 impl PlannedChanges<'_> {
@@ -176,17 +190,17 @@ impl PlannedChanges<'_> {
         mut outbox_plan: OutboxPlan<'_>,
         claims: Option<&Claims>,
     ) -> Result<Option<Committed>> {
-        let Self { table, changes, effects, lists } = *self;
+        let Self { table, changes, effects, lists, deadline } = *self;
         // A copy that was not there to be deleted is left out of this plan only. A writer that creates it
         // changes the primary's ETag as well, and a new plan from that version deletes it.
         let mut missing = HashSet::new();
         loop {
             let mut transaction = TransactionPlan::new(effects, lists, &missing)?;
             outbox_plan.add_rows(outbox, &mut transaction, claims).await?;
-            let failure = match send(outbox, table, &transaction).await {
+            let failure = match send(outbox, table, &transaction, deadline).await {
                 Ok(written) => {
                     let outcomes = outcomes(effects, &transaction, &written);
-                    let pending = outbox_plan.begin_fast_path(outbox, &transaction, &written);
+                    let pending = outbox_plan.run_fast_path(outbox, &transaction, &written).await;
                     return Ok(Some(Committed { outcomes, pending }));
                 }
                 Err(error) => error,
@@ -198,9 +212,7 @@ impl PlannedChanges<'_> {
                     let occupied = OccupiedCopy { table, copy, family, effect };
                     // The store says only that a row is there. Reading it tells whose it is.
                     let Some(error) = occupied.violation(outbox).await? else { return Ok(None) };
-                    let code = failure.service_code().cloned();
-                    let error = error.at_operation(verb);
-                    return Err(code.into_iter().fold(error, Error::with_code));
+                    return Err(error.at_operation(verb));
                 }
                 // The retries below end: each copy is left out once, and each dirty row is merged once.
                 FailureCause::MissingCopy(row_key) if missing.insert(row_key.clone()) => {}
@@ -265,11 +277,16 @@ fn check_room(table: &str, operations: usize) -> Result<()> {
     Err(error.with_code(ServiceCode::InvalidInput).in_table(table))
 }
 
-async fn send(outbox: &Outbox, table: &str, transaction: &TransactionPlan) -> Result<Vec<Written>> {
+async fn send(
+    outbox: &Outbox,
+    table: &str,
+    transaction: &TransactionPlan,
+    deadline: Option<&Deadline>,
+) -> Result<Vec<Written>> {
     let planned = transaction.planned();
     check_room(table, planned.len())?;
     let placed = planned.iter().map(|one| Placed::new(one.operation.clone(), one.stored_as));
-    outbox.store.write(table, placed.collect()).await
+    outbox.store.write_until(table, placed.collect(), deadline).await
 }
 
 fn outcomes(

@@ -1,13 +1,23 @@
 //! The deadline of remote writes, which each client enforces on itself: a remote copy is written within
 //! a flight of the read or commit of its primary, or not at all. No other rule depends on time.
 
-use std::{future::Future, time::Duration};
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use tokio::time::{Instant, timeout};
 
-use super::options::{OutboxOptions, SERVER_LIMIT};
+use super::{
+    guard::{Guard, Guards},
+    options::{OutboxOptions, SERVER_LIMIT},
+};
 use crate::{
-    batch::{Operation, Written},
+    batch::{Deadline, Operation, Written},
+    clock::Clock,
     entity::CopyFamily,
     error::{Error, ErrorKind, Result},
     plan::StoredAs,
@@ -16,52 +26,74 @@ use crate::{
 
 /// The last moment at which a request to another partition may begin, as a consequence of one read
 /// or commit of a primary.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct WriteDeadline {
-    until: Instant,
+    /// `None` where a simulation lifts [`Guard::WriteDeadline`].
+    last_moment: Option<Deadline>,
     request_timeout: Duration,
+    /// Whether a timer ends a request that does not answer.
+    has_timer: bool,
 }
 
 impl WriteDeadline {
     /// Starts the time of a flight. To be called before the primary is read or committed.
-    pub(crate) fn start(options: &OutboxOptions) -> Self {
+    pub(crate) fn start(options: &OutboxOptions, clock: &Arc<dyn Clock>, guards: Guards) -> Self {
         // A request that begins at the deadline may run for its timeout, and the service may go on
         // with it after that.
         let slack = options.request_timeout.saturating_add(SERVER_LIMIT);
+        let last_moment = Deadline::after(options.flight.saturating_sub(slack), clock.clone());
         Self {
-            until: Instant::now() + options.flight.saturating_sub(slack),
+            last_moment: guards.keep(Guard::WriteDeadline, last_moment),
             request_timeout: options.request_timeout,
+            has_timer: !options.is_exclusive,
         }
+    }
+
+    /// Returns the deadline for a batch, which the backend checks right before it sends the batch: a
+    /// program may have been suspended since the request began.
+    pub(crate) fn last_moment(&self) -> Option<&Deadline> {
+        self.last_moment.as_ref()
     }
 
     /// Seals and writes one remote copy; fails with `Contended` after the deadline.
     pub(crate) async fn write(
-        self,
+        &self,
         store: &Store,
         table: &str,
         kinds: CopyFamily,
         operation: Operation,
     ) -> Result<Written> {
         let home = StoredAs::Entity(kinds.schema, kinds.copy);
-        let request = store.write_one(table, Placed::new(operation, home));
+        let placed = Placed::new(operation, home);
+        let request = store.write_one_until(table, placed, self.last_moment());
         self.run(request).await.map_err(|error| error.in_table(table))
     }
 
     /// Sends a request to another partition. Fails with `Contended` after the deadline, and with
     /// `Ambiguous` if the request takes longer than the request timeout.
-    pub(crate) async fn run<T>(self, request: impl Future<Output = Result<T>>) -> Result<T> {
-        if Instant::now() >= self.until {
-            let message =
-                "the row may not be written any more: too long since its primary was read";
-            return Err(Error::new(ErrorKind::Contended, message));
-        }
+    pub(crate) async fn run<T>(&self, request: impl Future<Output = Result<T>>) -> Result<T> {
+        self.last_moment().map_or(Ok(()), Deadline::check)?;
         // The timeout drops the request, so that no layer below sends it again after the deadline.
-        match timeout(self.request_timeout, request).await {
-            Ok(answer) => answer,
-            Err(_) => {
-                let message = "the request took too long; whether it was carried out is unknown";
-                Err(Error::new(ErrorKind::Ambiguous, message))
-            }
-        }
+        let answer = if self.has_timer {
+            timeout(self.request_timeout, request).await.ok()
+        } else {
+            run_until(Instant::now() + self.request_timeout, request).await
+        };
+        answer.unwrap_or_else(|| {
+            let message = "the request took too long; whether it was carried out is unknown";
+            Err(Error::new(ErrorKind::Ambiguous, message))
+        })
     }
+}
+
+/// Runs a request to a store of this process, and returns `None` if it goes on after `until`. Uses no
+/// timer, which a runtime need not have: such a store always answers, and a request can only go on where
+/// it is polled.
+async fn run_until<T>(until: Instant, request: impl Future<Output = T>) -> Option<T> {
+    let mut request = pin!(request);
+    poll_fn(|context| match Instant::now() < until {
+        true => request.as_mut().poll(context).map(Some),
+        false => Poll::Ready(None),
+    })
+    .await
 }

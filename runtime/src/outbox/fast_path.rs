@@ -53,7 +53,7 @@ impl FastPath {
     /// Reads the copies and lists that a transaction will change. To be called before the commit.
     pub(crate) async fn prepare(outbox: &Outbox, table: &str, dirty: Vec<DirtyRow>) -> Self {
         // The deadline counts from here: the copies are written under the ETags that are read now.
-        let deadline = WriteDeadline::start(&outbox.options);
+        let deadline = outbox.start_deadline();
         let memberships = dirty.iter().flat_map(|dirty| &dirty.memberships);
         let lists = find_lists(&outbox.store, list_addresses(memberships)).await;
         let mut entities = Vec::new();
@@ -195,7 +195,7 @@ impl FastPath {
         let with_dirty =
             || self.dirty().flat_map(|dirty| dirty.memberships.iter().map(move |one| (dirty, one)));
         let all: Vec<&ListMembership> = with_dirty().map(|(_, membership)| membership).collect();
-        let written = write_lists(outbox, self.deadline, &self.lists, &all, true).await;
+        let written = write_lists(outbox, &self.deadline, &self.lists, &all, true).await;
         let (mut settled, mut failure) = (Vec::new(), None);
         let mut late: BTreeMap<ListAddress, Vec<(&DirtyRow, &ListMembership)>> = BTreeMap::new();
         for (dirty, membership) in with_dirty() {

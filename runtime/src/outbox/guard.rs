@@ -64,6 +64,8 @@ pub enum Guard {
     OwnReceipt,
     /// The source of a move is deleted under the ETag of the version that was carried over.
     LeaveVersion,
+    /// A remote write is sent within a flight of the read or commit that it follows from, by both clocks.
+    WriteDeadline,
     /// A receipt row records that a message had its effect, or that a moved entity arrived.
     Receipt,
     /// A check reads the dirty row before it reports a remote copy as wrong.

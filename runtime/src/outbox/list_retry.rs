@@ -4,7 +4,6 @@
 //! This only saves time: a worker does what is not done here.
 
 use super::{
-    deadline::WriteDeadline,
     remote_list::{ListWrite, write_lists},
     state::Outbox,
 };
@@ -35,7 +34,7 @@ pub(crate) async fn write_again(
     let _lock = outbox.list_locks.lock(address).await;
     let written = backoff::retry(&outbox.store.random, ATTEMPTS, || async {
         // A new deadline at each attempt, since list and primaries are read again.
-        let deadline = WriteDeadline::start(&outbox.options);
+        let deadline = outbox.start_deadline();
         // The list is read before the primaries. In the other order, a list that was written in between from
         // a newer primary would be overwritten.
         let lists = find_lists(&outbox.store, vec![address.clone()]).await;
@@ -47,7 +46,7 @@ pub(crate) async fn write_again(
             current.push(current_membership(outbox, table, dirty, membership).await?);
         }
         let all: Vec<&ListMembership> = current.iter().collect();
-        match write_lists(outbox, deadline, &lists, &all, true).await.remove(address) {
+        match write_lists(outbox, &deadline, &lists, &all, true).await.remove(address) {
             Some(Ok(written)) => Ok(Attempt::Done((current, written))),
             Some(Err(error)) if error.lost_race() => Ok(Attempt::Raced),
             Some(Err(error)) => Err(error),

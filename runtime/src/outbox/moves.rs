@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{
-    commit::commit_with, deadline::WriteDeadline, guard::Guard, outbox_plan::ExtraRows,
+    commit::commit_until, deadline::WriteDeadline, guard::Guard, outbox_plan::ExtraRows,
     state::Outbox,
 };
 use crate::{
@@ -56,10 +56,10 @@ impl MoveJob<'_> {
 
     async fn run_once(&self) -> Result<Attempt<MoveOutcome>> {
         // One deadline for both writes: it starts before the source is read.
-        let deadline = WriteDeadline::start(&self.outbox.options);
+        let deadline = self.outbox.start_deadline();
         let moved = Attempt::Done(MoveOutcome::Moved);
         let Some(source) = self.read_source().await? else { return Ok(moved) };
-        match self.write_target(deadline, &source).await {
+        match self.write_target(&deadline, &source).await {
             Ok(()) => {}
             Err(TargetError::Refused(error)) => {
                 return self.refuse(&source, error).await.map(Attempt::Done);
@@ -68,7 +68,7 @@ impl MoveJob<'_> {
         }
         // Only the version that was carried over is deleted. If the source has changed since, the next
         // attempt carries the change over too.
-        match self.delete_source(deadline, &source).await {
+        match self.delete_source(&deadline, &source).await {
             Ok(()) => Ok(moved),
             Err(error) if error.is_precondition_failed() => Ok(Attempt::Raced),
             // Another worker made this step.
@@ -122,18 +122,24 @@ impl MoveJob<'_> {
 
     async fn commit(
         &self,
-        deadline: WriteDeadline,
+        deadline: &WriteDeadline,
         table: &str,
         effect: Effect,
         extra_rows: &ExtraRows,
     ) -> Result<()> {
         let changes = [Change::with_effect(effect)];
-        deadline.run(commit_with(self.outbox, table, &changes, extra_rows)).await.map(drop)
+        let last_moment = deadline.last_moment();
+        let committed = commit_until(self.outbox, table, &changes, extra_rows, last_moment);
+        deadline.run(committed).await.map(drop)
     }
 
     /// Inserts the entity at the target, together with a receipt. If it arrived before, brings it up to
     /// the changes of the source since.
-    async fn write_target(&self, deadline: WriteDeadline, source: &Row) -> Result<(), TargetError> {
+    async fn write_target(
+        &self,
+        deadline: &WriteDeadline,
+        source: &Row,
+    ) -> Result<(), TargetError> {
         let MoveMessage { to_table, to_partition, to_row, .. } = self.message;
         let from = self.source_at().to_owned();
         let arrival = Arrival { id: self.id.to_owned(), from };
@@ -175,7 +181,7 @@ impl MoveJob<'_> {
     }
 
     /// Deletes the entity at the source under the ETag of `source`.
-    async fn delete_source(&self, deadline: WriteDeadline, source: &Row) -> Result<()> {
+    async fn delete_source(&self, deadline: &WriteDeadline, source: &Row) -> Result<()> {
         let source = self.outbox.guards.keep_etag(Guard::LeaveVersion, source.clone());
         let effect = delete_source(self.schema, &source)?;
         self.commit(deadline, self.table, effect, &ExtraRows::default()).await
@@ -184,8 +190,8 @@ impl MoveJob<'_> {
     /// Unlocks the entity at the source, since the target refused it with that error.
     async fn refuse(&self, source: &Row, refused: Error) -> Result<MoveOutcome> {
         let effect = abort(self.schema, source)?;
-        let deadline = WriteDeadline::start(&self.outbox.options);
-        self.commit(deadline, self.table, effect, &ExtraRows::default()).await?;
+        let deadline = self.outbox.start_deadline();
+        self.commit(&deadline, self.table, effect, &ExtraRows::default()).await?;
         Ok(MoveOutcome::Refused(refused))
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     address::{RowAddress, RowAt},
     batch::{Condition, Operation},
     entity::CopyFamily,
-    error::{Error, ErrorKind, Result},
+    error::{Error, Result},
     plan::outbox::{CopyAddress, owner_of_copy, previous_owner, reserving_claim},
     row::Row,
     store::derive::{ClaimState, KeyHolder, claim_state, find_key_holder},
@@ -148,6 +148,6 @@ impl OccupiedKey<'_> {
     fn violation(&self, holder: &str) -> Error {
         let index = self.kinds.copy.name;
         let message = format!("the key of index `{index}` is held by {holder}");
-        Error::new(ErrorKind::UniqueViolation, message).with_index(index).at_row(self.address.at())
+        Error::unique_violation(index, message).at_row(self.address.at())
     }
 }

@@ -34,6 +34,10 @@ pub struct OutboxOptions {
     pub(crate) grace: Duration,
     pub(crate) lease: Duration,
     pub(crate) background: usize,
+    /// `None`: as `is_exclusive` says.
+    pub(crate) copies_before_answer: Option<bool>,
+    /// Whether the store belongs to this process alone. The outbox sets it, no caller.
+    pub(crate) is_exclusive: bool,
     pub(crate) poison_after: u32,
     pub(crate) claim: Duration,
     pub(crate) attempts: u32,
@@ -47,6 +51,8 @@ impl Default for OutboxOptions {
             grace: Self::GRACE,
             lease: Self::LEASE,
             background: Self::BACKGROUND,
+            copies_before_answer: None,
+            is_exclusive: false,
             poison_after: Self::POISON_AFTER,
             claim: Self::CLAIM,
             attempts: Self::ATTEMPTS,
@@ -106,6 +112,24 @@ impl OutboxOptions {
     #[must_use]
     pub fn background(self, background: usize) -> Self {
         Self { background, ..self }
+    }
+
+    /// Sets whether a write returns only when its remote copies and lists are written too, or have been
+    /// left to a worker. By default it does where the backend's
+    /// [`exclusive`](crate::backend::Capabilities::exclusive) is `true` (memory and the embedded store),
+    /// and returns right after its commit on the service.
+    ///
+    /// ```
+    /// use entable::{OutboxOptions, backend::Memory, prelude::*};
+    ///
+    /// let outbox = OutboxOptions::default().copies_before_answer(false); // as on the service
+    /// let client = Client::builder().backend(Memory::new()).outbox(outbox).build()?;
+    /// # let _ = client;
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[must_use]
+    pub fn copies_before_answer(self, before: bool) -> Self {
+        Self { copies_before_answer: Some(before), ..self }
     }
 
     /// Sets after how many failures that would come every time work is put into the poison table: 5 by

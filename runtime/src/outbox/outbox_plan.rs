@@ -153,8 +153,9 @@ impl<'n> OutboxPlan<'n> {
         }
     }
 
-    /// Begins to write the remote copies and lists in the background, after the commit.
-    pub(crate) fn begin_fast_path(
+    /// Writes the remote copies and lists after the commit: before it returns or in the background, as
+    /// [`Outbox::follow_up`] decides. Their failure does not fail the write.
+    pub(crate) async fn run_fast_path(
         mut self,
         outbox: &Arc<Outbox>,
         transaction: &TransactionPlan,
@@ -175,7 +176,6 @@ impl<'n> OutboxPlan<'n> {
             let dirty_etag = dirty_etag.filter(|_| !self.existing_dirty_rows.contains(&position));
             self.fast_path.set_committed(position, primary_etag, dirty_etag);
         }
-        let (fast_path, most) = (self.fast_path, outbox.options.background);
-        outbox.background.begin(most, fast_path.finish(outbox.clone()))
+        outbox.follow_up(Box::pin(self.fast_path.finish(outbox.clone()))).await
     }
 }

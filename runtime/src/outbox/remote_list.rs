@@ -44,7 +44,7 @@ pub(crate) type WrittenLists = BTreeMap<ListAddress, Result<ListWrite>>;
 /// in `lists`. With `rewrite_unchanged`, a list that has the wanted entries already is written too.
 pub(crate) async fn write_lists(
     outbox: &Outbox,
-    deadline: WriteDeadline,
+    deadline: &WriteDeadline,
     lists: &Lists,
     memberships: &[&ListMembership],
     rewrite_unchanged: bool,
@@ -114,7 +114,7 @@ impl FoundList {
     async fn write(
         &self,
         outbox: &Outbox,
-        deadline: WriteDeadline,
+        deadline: &WriteDeadline,
         address: &ListAddress,
         delta: ListDelta,
         rewrite_unchanged: bool,
@@ -139,14 +139,14 @@ impl FoundList {
 /// Writes the rows of a list: its head, and spill rows.
 async fn write_rows(
     outbox: &Outbox,
-    deadline: WriteDeadline,
+    deadline: &WriteDeadline,
     address: &ListAddress,
     delta: &ListDelta,
     list: Option<&StoredList>,
 ) -> Result<ListWrite> {
     let operations = delta.operations((&address.row.partition_key, &address.row.row_key), list)?;
     let is_deleted = operations.first().is_none_or(|operation| operation.verb() == Verb::Delete);
-    let mut batch = Batch::new(&address.row.table);
+    let mut batch = Batch::new(&address.row.table).with_deadline(deadline.last_moment().cloned());
     for operation in operations {
         batch.push(outbox.guards.remote_write(operation)?).map_err(explain_too_large)?;
     }
@@ -159,7 +159,7 @@ async fn write_rows(
 #[cfg(feature = "blob")]
 async fn write_blob(
     outbox: &Outbox,
-    deadline: WriteDeadline,
+    deadline: &WriteDeadline,
     address: &ListAddress,
     delta: &ListDelta,
     list: Option<&BlobList>,

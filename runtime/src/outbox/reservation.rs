@@ -1,7 +1,7 @@
 //! Resolves a reservation whose transaction does not come: the copy goes to the entity that holds
 //! its key by now, or is deleted.
 
-use super::{deadline::WriteDeadline, guard::Guard, state::Outbox};
+use super::{guard::Guard, state::Outbox};
 use crate::{
     address::{RowAddress, RowAt},
     batch::{Condition, Operation},
@@ -46,7 +46,7 @@ async fn resolve_once(
     key: &ClaimedKey,
 ) -> Result<Attempt<()>> {
     // The deadline starts before the owner is read, as for every remote write.
-    let deadline = WriteDeadline::start(&outbox.options);
+    let deadline = outbox.start_deadline();
     // A table that does not exist holds no reservation.
     let found = outbox.store.row_or_no_table(key.address.at()).await?;
     let Some(found) = found else { return Ok(Attempt::Done(())) };

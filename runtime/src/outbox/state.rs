@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
+
 use super::{
-    background::Background, guard::Guards, known_types::KnownTypes, list_locks::ListLocks,
-    options::OutboxOptions, registrations::Registrations, row_locks::RowLocks,
+    background::Background, deadline::WriteDeadline, guard::Guards, known_types::KnownTypes,
+    list_locks::ListLocks, options::OutboxOptions, registrations::Registrations,
+    row_locks::RowLocks,
 };
 use crate::{
     address::TableCase,
     clock::Clock,
-    entity::{CopyFamily, Schema},
+    entity::{BackgroundWork, CopyFamily, Schema},
+    error::Result,
     plan::outbox::CopyAddress,
     queue::ServerClock,
     store::Store,
@@ -41,8 +45,8 @@ impl Outbox {
     ) -> Self {
         Self {
             registrations: Registrations::new(store.table_case()),
+            options: OutboxOptions { is_exclusive: store.capabilities().exclusive, ..options },
             store,
-            options,
             server: Arc::new(ServerClock::new(clock.clone())),
             clock,
             guards,
@@ -51,6 +55,25 @@ impl Outbox {
             row_locks: RowLocks::default(),
             known_types: KnownTypes::default(),
         }
+    }
+
+    /// Does the work that follows a commit: before it returns where the options or the store ask for it,
+    /// otherwise in the background.
+    pub(crate) async fn follow_up(&self, work: BoxFuture<'static, Result<()>>) -> BackgroundWork {
+        let OutboxOptions { background: most, copies_before_answer, is_exclusive, .. } =
+            self.options;
+        // A store of this process alone answers at once, and its users expect to read what they wrote.
+        if copies_before_answer.unwrap_or(is_exclusive) {
+            self.background.finish(most, work).await
+        } else {
+            self.background.begin(most, work)
+        }
+    }
+
+    /// Starts the deadline of remote writes, before the primary that they follow from is read or
+    /// committed.
+    pub(crate) fn start_deadline(&self) -> WriteDeadline {
+        WriteDeadline::start(&self.options, &self.clock, self.guards)
     }
 
     /// Makes an entity type and a table of it known, so that this client can do the work on its copies

@@ -4,7 +4,7 @@ use super::state::Outbox;
 use crate::{
     address::RowAt,
     edm::ValueRef,
-    error::{Error, ErrorKind, Result},
+    error::{Error, Result},
     key::Family,
     plan::Effect,
     row::Row,
@@ -52,8 +52,7 @@ impl OccupiedCopy<'_> {
                 "the key of index `{index}` is taken by {what}; if no entity has this key, the row is an orphan: `check()` finds it"
             ),
         };
-        let error = Error::new(ErrorKind::UniqueViolation, message)
-            .with_index(index)
+        let error = Error::unique_violation(index, message)
             .in_table(self.table)
             .at_keys(found.partition_key(), found.row_key());
         Ok(Some(match holder {

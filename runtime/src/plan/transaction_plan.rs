@@ -14,7 +14,7 @@ use super::{
 use crate::{
     batch::{Condition, Operation, Verb},
     entity::CopyRow,
-    error::{Error, ErrorKind, Result, ServiceCode},
+    error::{Error, Result, ServiceCode},
     row::Row,
 };
 
@@ -230,8 +230,7 @@ fn taken_within(copy: &CopyRow, verb: usize, holder: Option<&Row>) -> Error {
         ),
         None => format!("two entities of the transaction have the same key of index `{index}`"),
     };
-    let error = Error::new(ErrorKind::UniqueViolation, message)
-        .with_index(copy.family.name)
+    let error = Error::unique_violation(index, message)
         .at_operation(verb)
         .at_keys(copy.row.partition_key(), copy.row.row_key());
     match holder {

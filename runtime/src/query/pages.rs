@@ -116,6 +116,15 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         Ok(Page::new(items.into_iter().collect::<Result<_>>()?, next))
     }
 
+    /// Reads the page after a cursor, in one request: [`page`](Self::page) from a cursor that is kept.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`page`](Self::page) does.
+    pub async fn page_after(&self, cursor: &Cursor) -> Result<Page<T>> {
+        self.page(Some(cursor.clone())).await
+    }
+
     /// Makes each row's own result an item: a row that cannot be read ends neither a page nor
     /// [`collect`](Self::collect). Errors of requests stay errors of the query.
     ///

@@ -9,6 +9,7 @@ use crate::{
     filter::Filter,
     page::{Cursor, fingerprint},
     row::Row,
+    store::name_bad_table,
 };
 
 /// A request with everything that its pages have in common.
@@ -89,7 +90,8 @@ impl PreparedRequest {
             top: request.top(cursor),
             from: cursor.map(|cursor| &cursor.at),
         };
-        let page = request.store.scan(scan).await?;
+        let page = request.store.scan(scan).await;
+        let page = page.map_err(|error| name_bad_table(error, table))?;
         let next = page.next.map(|at| {
             let (returned, mixed) = cursor.map_or((0, false), |at| (at.returned, at.mixed));
             Cursor { fingerprint: self.fingerprint, returned, mixed, at }

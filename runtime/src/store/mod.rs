@@ -11,5 +11,5 @@ pub(crate) mod rows;
 pub(crate) mod derive;
 pub(crate) mod lists;
 
-pub(crate) use rows::Store;
+pub(crate) use rows::{Store, name_bad_table};
 pub use sealing::PlaintextPolicy;

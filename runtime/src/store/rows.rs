@@ -7,7 +7,7 @@ use crate::blob::Blobs;
 use crate::{
     address::{RowAt, TableCase},
     backend::{Backend, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
-    batch::{Batch, Operation, Written},
+    batch::{Batch, Deadline, Operation, Written},
     entity::Schema,
     error::{Error, ErrorKind, Result},
     limits,
@@ -90,7 +90,8 @@ impl Store {
 
     /// Reads a row and decrypts what `reading` says is sealed.
     pub(crate) async fn read_as(&self, request: Read<'_>, reading: Reading) -> Result<Option<Row>> {
-        let Some(row) = self.read(request).await? else { return Ok(None) };
+        let read = self.read(request).await.map_err(|error| name_bad_table(error, request.table));
+        let Some(row) = read? else { return Ok(None) };
         let opened = self.sealing.open_one(request.table, row, reading, request.select).await;
         opened.map(Some).map_err(|error| error.in_table(request.table))
     }
@@ -134,16 +135,29 @@ impl Store {
 
     /// Seals the rows of all operations and writes all of them or none.
     pub(crate) async fn write(&self, table: &str, placed: Vec<Placed>) -> Result<Vec<Written>> {
+        self.write_until(table, placed, None).await
+    }
+
+    /// Seals the rows of all operations and writes all of them or none; none if a deadline is over.
+    pub(crate) async fn write_until(
+        &self,
+        table: &str,
+        placed: Vec<Placed>,
+        deadline: Option<&Deadline>,
+    ) -> Result<Vec<Written>> {
         let operations = self.sealing.seal(table, placed).await;
         let operations = operations.map_err(|error| error.in_table(table))?;
         let is_single = operations.len() == 1;
-        let mut batch = Batch::new(table);
+        let mut batch = Batch::new(table).with_deadline(deadline.cloned());
         for operation in operations {
             let pushed = batch.push(operation);
             // The caller of a single write knows no position of an operation.
             pushed.map_err(|e| if is_single { e.without_operation() } else { e })?;
         }
-        if batch.is_empty() { Ok(Vec::new()) } else { self.apply(&batch).await }
+        if batch.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.apply(&batch).await
     }
 
     /// Writes rows of the library's own, which are never sealed.
@@ -151,7 +165,7 @@ impl Store {
         let written = self.backend.apply(batch).await.map_err(|error| {
             // An error without a position is about the first operation, or all of them.
             let failed = batch.operations().get(error.failed_index().unwrap_or(0));
-            let error = error.in_table(batch.table());
+            let error = name_bad_table(error, batch.table()).in_table(batch.table());
             match failed {
                 Some(failed) => error.at_keys(failed.row().partition_key(), failed.row().row_key()),
                 None => error,
@@ -172,13 +186,31 @@ impl Store {
 
     /// Seals the row of one operation and writes it.
     pub(crate) async fn write_one(&self, table: &str, placed: Placed) -> Result<Written> {
-        one_answer(self.write(table, vec![placed]).await?)
+        self.write_one_until(table, placed, None).await
+    }
+
+    /// Seals the row of one operation and writes it, if a deadline is not over.
+    pub(crate) async fn write_one_until(
+        &self,
+        table: &str,
+        placed: Placed,
+        deadline: Option<&Deadline>,
+    ) -> Result<Written> {
+        one_answer(self.write_until(table, vec![placed], deadline).await?)
     }
 
     /// Writes one row of the library's own, which is never sealed.
     pub(crate) async fn apply_one(&self, table: &str, operation: Operation) -> Result<Written> {
         one_answer(self.apply(&Batch::single(table, operation)?).await?)
     }
+}
+
+/// Returns the error of a missing table, or of its name if no table can have it.
+pub(crate) fn name_bad_table(error: Error, table: &str) -> Error {
+    if !error.is_table_missing() {
+        return error;
+    }
+    limits::check_table_name(table).err().map_or(error, |named| named.in_table(table))
 }
 
 /// Returns the answer to a batch of one operation.

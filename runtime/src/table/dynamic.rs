@@ -12,10 +12,10 @@ use crate::{
     access::Keys,
     backend::Read,
     batch::{Condition, Operation, Written},
-    edm::InvalidValue,
     entity::{Access, DynamicEntity, FromRow, Path, Schema, Stored, TableEntity},
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
     filter::Filter,
+    limits::check_key,
     plan,
     row::Row,
 };
@@ -59,7 +59,8 @@ impl Client {
 }
 
 impl Selection {
-    fn of(keys: Keys, fault: Option<(&'static str, InvalidValue)>) -> Self {
+    fn of(keys: Keys) -> Self {
+        let fault = keys.fault.clone();
         let access = Access { family: None, keys, parts: Vec::new(), fault, open: None };
         Self { access, filter: None, schema: None }
     }
@@ -86,26 +87,26 @@ impl Selection {
 
 impl From<Keys> for Selection {
     fn from(keys: Keys) -> Self {
-        Self::of(keys, None)
+        Self::of(keys)
     }
 }
 
 impl From<&Keys> for Selection {
     fn from(keys: &Keys) -> Self {
-        Self::of(keys.clone(), None)
+        Self::of(keys.clone())
     }
 }
 
 /// Selects one row by its PartitionKey and RowKey.
 impl From<(&str, &str)> for Selection {
     fn from((partition_key, row_key): (&str, &str)) -> Self {
-        Self::of(Keys::point(partition_key, row_key), None)
+        Self::of(Keys::point(partition_key, row_key))
     }
 }
 
 impl From<Filter> for Selection {
     fn from(filter: Filter) -> Self {
-        Self { filter: Some(filter), ..Self::of(Keys::whole_table(), None) }
+        Self { filter: Some(filter), ..Self::of(Keys::whole_table()) }
     }
 }
 
@@ -167,13 +168,16 @@ impl DynamicTable {
     ///
     /// # Errors
     ///
-    /// Returns the backend's error.
+    /// Fails with `is_invalid` for keys that no row can have, and with the backend's error.
     pub async fn get(
         &self,
         partition_key: &str,
         row_key: &str,
     ) -> Result<Option<Stored<DynamicEntity>>> {
         let read = Read { table: &self.name, partition_key, row_key, select: None };
+        check_key("PartitionKey", partition_key)
+            .and_then(|()| check_key("RowKey", row_key))
+            .map_err(|error| error.in_table(&self.name))?;
         match self.client.store().read_as(read, Reading::Untyped).await? {
             None => Ok(None),
             Some(row) => decode(row).map_err(|error| error.in_table(&self.name)),

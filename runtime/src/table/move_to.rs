@@ -40,8 +40,9 @@ impl<E: TableEntity> Table<E> {
     ///
     /// No transaction spans two partitions. The entity is marked as moving, appears in its new
     /// place, and disappears from its old one; in between, readers may see both, never neither.
-    /// Typed writers get a conflict meanwhile. All but the mark is done in the background, or by a
-    /// worker that knows the type.
+    /// Typed writers get a conflict meanwhile. On memory and the embedded store the entity has arrived
+    /// when the verb returns. On Azure all but the mark is done in the background, or by a worker that
+    /// knows the type.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -113,8 +114,9 @@ impl<E: TableEntity> Table<E> {
             }
         };
         let outbox = self.client.outbox();
-        Ok(Moving { pending: outbox.background.begin(outbox.options.background, carried) })
+        Ok(Moving { pending: outbox.follow_up(Box::pin(carried)).await })
     }
+
     /// Refuses an entity whose last move is not over: a change of the source row would not find it
     /// any more.
     async fn has_arrived(&self, stored: &Stored<E>) -> Result<()> {

@@ -18,6 +18,9 @@ use crate::{
 impl<E: TableEntity> Table<E> {
     /// Creates the entity, with its copies and list entries.
     ///
+    /// On memory and the embedded store, the remote ones are written too when the verb returns. On Azure
+    /// they follow its answer: see [`wait_for_copies`](Stored::wait_for_copies).
+    ///
     /// # Errors
     ///
     /// Fails with `is_conflict` if its keys are taken, and with `is_unique_violation` if a key of

@@ -5,12 +5,16 @@ use std::{
     fmt,
     future::Future,
     panic::AssertUnwindSafe,
+    pin::pin,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use futures_util::{FutureExt, future::BoxFuture};
-use tokio::time::{Instant, timeout};
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, Either, select},
+};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::failure::HandlerFailure;
 use crate::{
@@ -33,6 +37,15 @@ type Call = dyn Fn(Context, &str) -> BoxFuture<'static, Result<(), BoxError>> + 
 struct Handler {
     version: u32,
     call: Arc<Call>,
+}
+
+/// A lease that its holder can extend. One task owns it: a renewal changes what the next write needs.
+pub(super) trait Lease: Send {
+    /// Returns when it ends for its holder.
+    fn until(&self) -> Instant;
+
+    /// Extends it by its length from now on. Returns `false` if another worker has the message.
+    fn renew(&mut self) -> BoxFuture<'_, Result<bool>>;
 }
 
 impl Handlers {
@@ -63,30 +76,70 @@ impl Handlers {
         self.0.get(name).is_some_and(|handler| version <= handler.version)
     }
 
-    /// Calls the handler of a message. Drops it when the lease is over.
+    /// Calls the handler of a message, and renews its lease while it runs. Drops it after the time
+    /// `most`, and when the lease is over.
     pub(super) async fn handle(
         &self,
         context: Context,
         name: &str,
         body: &str,
-        lease: Duration,
+        lease: &mut dyn Lease,
+        most: Duration,
     ) -> Result<(), HandlerFailure> {
+        let began = Instant::now();
         let counted = |text: &str| Err(HandlerFailure::Counted(text.to_owned()));
         let Some(handler) = self.0.get(name) else {
             return counted("there is no handler for the message");
         };
         // The call stands inside the future: it parses the message, which runs the program's code and
         // can panic too.
+        let until = context.until.clone();
         let handled = async { (handler.call)(context, body).await };
-        let handled = AssertUnwindSafe(handled).catch_unwind();
-        match timeout(lease, handled).await {
-            Ok(Ok(Ok(()))) => Ok(()),
-            Ok(Ok(Err(error))) => Err(HandlerFailure::of(error)),
-            Ok(Err(_)) => counted("the handler panicked"),
-            Err(_) => counted(&format!("the handler took more than its lease of {lease:?}")),
+        let mut handled = pin!(AssertUnwindSafe(handled).catch_unwind());
+        let outcome = |done| match done {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(HandlerFailure::of(error)),
+            Err(_) => counted("the handler panicked"),
+        };
+        loop {
+            let end = lease.until();
+            // A lease that outlives the handler is not renewed.
+            let is_last = end >= began + most;
+            let wake = match is_last {
+                true => end.min(began + most),
+                false => end - end.saturating_duration_since(Instant::now()) / 2,
+            };
+            if let Ok(done) = timeout_at(wake, &mut handled).await {
+                return outcome(done);
+            }
+            if is_last || Instant::now() >= end {
+                return counted(&format!("the handler took more than its lease of {most:?}"));
+            }
+            let renewed = match select(&mut handled, lease.renew()).await {
+                Either::Right((renewed, _)) => renewed,
+                Either::Left((done, renewal)) => {
+                    // The message is finished under the ETag that the renewal leaves.
+                    drop(renewal.await);
+                    return outcome(done);
+                }
+            };
+            match renewed {
+                Ok(true) => *until.lock().unwrap_or_else(PoisonError::into_inner) = lease.until(),
+                Ok(false) => return counted("another worker has the message"),
+                // Tried again while the lease lasts.
+                Err(_) => {
+                    if let Either::Left((done, _)) = select(&mut handled, pin!(sleep(PAUSE))).await
+                    {
+                        return outcome(done);
+                    }
+                }
+            }
         }
     }
 }
+
+/// How long a renewal that failed waits for its next try.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// The context that a handler gets beside its message: the worker's client, and effects that take
 /// place once.
@@ -95,8 +148,8 @@ pub struct Context {
     client: Client,
     message: MessageIdentity,
     attempts: u32,
-    /// The end of the lease, after which other workers may take the message.
-    until: Instant,
+    /// The end of the lease, after which other workers may take the message. Renewals move it.
+    until: Arc<Mutex<Instant>>,
     /// Every partition in which an effect was begun, in this call or an earlier one.
     receipts: Arc<Mutex<Receipts>>,
     /// The partitions in which an effect certainly took place, as this call has found.
@@ -115,13 +168,13 @@ impl Context {
         client: &Client,
         table: &str,
         message: &StoredMessage,
-        lease: Duration,
+        until: Instant,
     ) -> Self {
         Self {
             client: client.clone(),
             message: message.identity(table),
             attempts: u32::try_from(message.attempts).unwrap_or(0).saturating_add(1),
-            until: Instant::now() + lease,
+            until: Arc::new(Mutex::new(until)),
             receipts: Arc::new(Mutex::new(message.receipts.clone())),
             settled: Arc::default(),
         }
@@ -135,7 +188,7 @@ impl Context {
         until: Instant,
         receipts: Receipts,
     ) -> Self {
-        let receipts = Arc::new(Mutex::new(receipts));
+        let (until, receipts) = (Arc::new(Mutex::new(until)), Arc::new(Mutex::new(receipts)));
         Self { client: client.clone(), message, attempts, until, receipts, settled: Arc::default() }
     }
 
@@ -170,7 +223,7 @@ impl Context {
     /// `is_invalid` for a second effect in one partition: nobody could tell later whether it took
     /// place.
     pub async fn once(&self, egt: Transaction) -> Result<bool> {
-        if Instant::now() >= self.until {
+        if Instant::now() >= *self.until.lock().unwrap_or_else(PoisonError::into_inner) {
             let message = "the lease of the message is over";
             return Err(Error::new(ErrorKind::Contended, message));
         }

@@ -51,11 +51,11 @@ impl Worker {
     }
 
     async fn pass_together(&self, table: &str, rows: &[OutboxRow]) -> Vec<PassOutcome> {
-        let deadline = WriteDeadline::start(&self.outbox().options);
+        let deadline = self.outbox().start_deadline();
         let addresses = rows.iter().flat_map(|row| self.lists_of(table, row)).collect();
         let lists = async { Ok(find_lists(self.store(), addresses).await) };
         let passes: Vec<_> =
-            rows.iter().map(|row| self.pass_copies(table, row, deadline)).collect();
+            rows.iter().map(|row| self.pass_copies(table, row, &deadline)).collect();
         let passes = async { Ok(stream::iter(passes).buffered(ROWS).collect().await) };
         let guards = self.outbox().guards;
         let read = guards.in_order(Guard::DestinationFirst, lists, passes).await;
@@ -66,7 +66,7 @@ impl Worker {
                 return rows.iter().map(failed).collect();
             }
         };
-        let written = self.write_lists_of(deadline, &lists, &passes).await;
+        let written = self.write_lists_of(&deadline, &lists, &passes).await;
         let outcomes = rows.iter().zip(passes).map(|(row, pass)| {
             match pass.and_then(|pass| self.add_list_outcomes(pass, &lists, &written)) {
                 Ok(pass) => pass.finish(guards),
@@ -79,7 +79,7 @@ impl Worker {
     /// Writes each list once, with the entries of all passes.
     async fn write_lists_of(
         &self,
-        deadline: WriteDeadline,
+        deadline: &WriteDeadline,
         lists: &Lists,
         passes: &[Result<PassBeforeLists>],
     ) -> WrittenLists {

@@ -7,7 +7,8 @@ use futures_util::{StreamExt, stream};
 
 use super::{
     failure::{FAILURE_DELAY, HandlerFailure, back_off, ignore_newer},
-    handler::Context,
+    handler::{Context, Lease},
+    lease::{OutboxLease, StoreTime},
     outcome::{MessageOutcome, Remedy},
     partition::{OutboxRow, Partition},
     state::{DueWork, ROWS, RoundResult, Worker},
@@ -51,9 +52,9 @@ impl Worker {
                 }
             }
         }
-        let (table, date) = (partition.table.as_str(), partition.date);
+        let (table, time) = (partition.table.as_str(), partition.store_time());
         let outcomes = stream::iter(due_messages)
-            .map(|message| async move { self.handle_message(table, &message, date).await })
+            .map(|message| async move { self.handle_message(table, &message, time).await })
             .buffer_unordered(ROWS);
         let outcomes: Vec<Result<MessageOutcome>> = outcomes.collect().await;
         for outcome in outcomes {
@@ -122,7 +123,7 @@ impl Worker {
         &self,
         table: &str,
         message: &StoredMessage,
-        date: Option<Ticks>,
+        time: StoreTime,
     ) -> Result<MessageOutcome> {
         if message.is_done {
             return self.delete_done(table, message).await;
@@ -133,18 +134,18 @@ impl Worker {
             self.put_aside(table, &message.row, message.row.etag(), error).await?;
             return Ok(MessageOutcome::Poisoned);
         }
-        let now = date.unwrap_or_else(|| self.outbox().clock.now());
-        let Some(lease_etag) =
-            self.write_leased(table, message.lease(add_duration(now, self.lease))?).await?
-        else {
+        let now = time.now(&*self.outbox().clock);
+        let Some(mut lease) = OutboxLease::take(self, table, message, time).await? else {
             return Ok(MessageOutcome::Raced);
         };
         if message.name == MoveMessage::NAME {
-            return self.run_move(table, message, lease_etag, now).await;
+            return self.run_move(table, message, lease, now).await;
         }
-        let context = Context::for_outbox(&self.client, table, message, self.lease);
+        let context = Context::for_outbox(&self.client, table, message, lease.until());
         let (name, body) = (&message.name, &message.body);
-        let handled = self.handlers.handle(context.clone(), name, body, self.lease).await;
+        let time = self.time_of_handlers();
+        let handled = self.handlers.handle(context.clone(), name, body, &mut lease, time).await;
+        let lease_etag = lease.etag;
         // The receipts are stored whatever the outcome is, so that the message's deletion finds all of
         // them.
         let message = &message.clone().with_receipts(context.receipts());
@@ -183,14 +184,15 @@ impl Worker {
         &self,
         table: &str,
         message: &StoredMessage,
-        lease_etag: Option<ETag>,
+        lease: OutboxLease<'_>,
         now: Ticks,
     ) -> Result<MessageOutcome> {
         let (move_message, Some(schema)) = self.parse_move(message)? else {
             return Ok(MessageOutcome::Raced);
         };
         let job = self.move_job(table, message, &move_message, schema);
-        match tokio::time::timeout(self.lease, job.run()).await {
+        let (until, lease_etag) = (lease.until(), lease.etag);
+        match tokio::time::timeout_at(until, job.run()).await {
             Ok(Ok(MoveOutcome::Moved)) => {
                 let receipts = [(move_message.to_table.clone(), move_message.to_partition.clone())];
                 self.finish(table, message, lease_etag, &receipts).await
@@ -346,19 +348,5 @@ impl Worker {
             ignore_newer(self.store().apply_one(table, delete).await)?;
         }
         Ok(())
-    }
-
-    /// Sends a write of a message under the ETag of its lease. Returns the new ETag, or `None` if another
-    /// worker changed or deleted the message.
-    async fn write_leased(
-        &self,
-        table: &str,
-        operation: Operation,
-    ) -> Result<Option<Option<ETag>>> {
-        match self.store().apply_one(table, operation).await {
-            Ok(written) => Ok(Some(written.etag)),
-            Err(error) if error.is_superseded() => Ok(None),
-            Err(error) => Err(error),
-        }
     }
 }

@@ -6,9 +6,10 @@
 
 mod failure;
 mod handler;
-mod partition;
 mod stats;
 mod state;
+mod lease;
+mod partition;
 mod directory;
 mod poison;
 mod outcome;

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
+use super::lease::StoreTime;
 use crate::{
     access::Keys,
     backend::Scan,
@@ -52,6 +55,8 @@ pub(super) struct Partition {
     pub(super) messages: Vec<OutboxRow>,
     /// The store's time when it sent the last page.
     pub(super) date: Option<Ticks>,
+    /// When the last page was asked for.
+    pub(super) sent: Option<Instant>,
     /// The number of rows that do not decode, and of rows of kinds or formats that this program does not
     /// know.
     pub(super) unknown: u64,
@@ -68,6 +73,7 @@ impl Partition {
         loop {
             let scan =
                 Scan { table, filter: &filter, select: None, top: None, from: from.as_ref() };
+            partition.sent = Some(Instant::now());
             let page = client.store().scan(scan).await?;
             partition.date = page.date;
             for row in page.rows {
@@ -112,6 +118,11 @@ impl Partition {
             self.unknown += 1;
         }
         Ok(())
+    }
+
+    /// Returns the estimate of the store's time that the last page allows.
+    pub(super) fn store_time(&self) -> StoreTime {
+        StoreTime::new(self.date, self.sent.unwrap_or_else(Instant::now))
     }
 
     /// Returns whether the partition has no open work that a fence must keep in the directory.

@@ -106,8 +106,8 @@ impl PassBeforeLists {
 impl Worker {
     /// Makes a pass over a dirty row that names no remote list.
     pub(super) async fn pass(&self, table: &str, row: &OutboxRow) -> PassOutcome {
-        let deadline = WriteDeadline::start(&self.outbox().options);
-        match self.pass_copies(table, row, deadline).await {
+        let deadline = self.outbox().start_deadline();
+        match self.pass_copies(table, row, &deadline).await {
             Ok(pass) => pass.finish(self.outbox().guards),
             Err(error) => PassOutcome::Failed(row.clone(), error),
         }
@@ -119,7 +119,7 @@ impl Worker {
         &self,
         table: &str,
         row: &OutboxRow,
-        deadline: WriteDeadline,
+        deadline: &WriteDeadline,
     ) -> Result<PassBeforeLists> {
         let guards = self.outbox().guards;
         let is_second_look = row.is_older_than(self.outbox().options.flight);
@@ -280,7 +280,7 @@ impl Worker {
     /// Carries a step out; `None`: its index is unknown.
     async fn write_copy(
         &self,
-        deadline: WriteDeadline,
+        deadline: &WriteDeadline,
         primary: RowAt<'_>,
         address: &CopyAddress,
         step: Option<CopyStep>,
@@ -312,7 +312,7 @@ impl Worker {
     /// unique and its primary does not derive it any more; the next pass inserts the wanted one.
     async fn resolve_occupied(
         &self,
-        deadline: WriteDeadline,
+        deadline: &WriteDeadline,
         primary: RowAt<'_>,
         address: &CopyAddress,
     ) -> Result<Error> {
@@ -345,5 +345,5 @@ impl Worker {
 fn occupied(address: &CopyAddress) -> Error {
     let message = "the key of the copy is held by another entity's copy";
     let index = address.split_index().map_or("", |(_, index)| index);
-    Error::new(ErrorKind::UniqueViolation, message).with_index(index).at_row(address.at())
+    Error::unique_violation(index, message).at_row(address.at())
 }

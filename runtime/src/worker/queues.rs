@@ -11,6 +11,7 @@ use tokio::{
 use super::{
     failure::{FAILURE_DELAY, HandlerFailure, back_off},
     handler::Context,
+    lease::QueueLease,
     outcome::MessageOutcome,
     state::{DueWork, RoundResult, SKIP, Worker},
     stats::PartitionVisit,
@@ -175,9 +176,12 @@ impl Worker {
         }
         let (until, receipts) = (message.until(), envelope.receipts.clone());
         let context = Context::for_queue(&self.client, identity, count, until, receipts);
-        let lease = until.saturating_duration_since(Instant::now()).min(self.lease);
         let (name, body) = (&envelope.name, envelope.body());
-        let handled = self.handlers.handle(context.clone(), name, body, lease).await;
+        let time = self.time_of_handlers();
+        let length = self.lease.clamp(SHORTEST, LONGEST);
+        let until = until.min(Instant::now() + self.lease);
+        let mut lease = QueueLease { port, message, length, until };
+        let handled = self.handlers.handle(context.clone(), name, body, &mut lease, time).await;
         let receipts = context.receipts();
         match handled {
             Ok(()) => self.finish_received(port, message, envelope, receipts).await,

@@ -75,6 +75,7 @@ pub struct Worker {
     pub(super) concurrency: usize,
     pub(super) interval: Duration,
     pub(super) lease: Duration,
+    pub(super) handler_time: Option<Duration>,
     pub(super) handlers: Handlers,
     pub(super) queues: Vec<MessageQueue>,
     memory: Arc<Mutex<Memory>>,
@@ -170,6 +171,7 @@ impl Client {
             concurrency: CONCURRENCY,
             interval: INTERVAL,
             lease: LEASE,
+            handler_time: None,
             handlers: Handlers::default(),
             queues: Vec::new(),
             memory: Arc::default(),
@@ -208,8 +210,9 @@ impl Worker {
         Self { interval, ..self }
     }
 
-    /// Sets how long a handler may take for a message: 60 s by default. A handler that takes longer
-    /// is dropped, which counts as a failure, and other workers may take the message.
+    /// Sets how long a message is hidden from other workers while it is handled: 60 s by default. A
+    /// handler that takes longer, or longer than its [`handler_time`](Self::handler_time) if that is
+    /// set, is dropped, which counts as a failure, and other workers may take the message.
     ///
     /// The lease is at most the flight ([`OutboxOptions::flight`](crate::OutboxOptions::flight)) less
     /// 30 s.
@@ -218,6 +221,23 @@ impl Worker {
         // Receipts stay for a flight. A handler that went on for longer could repeat an effect.
         let most = self.outbox().options.flight.saturating_sub(SERVER_LIMIT);
         Self { lease: lease.min(most), ..self }
+    }
+
+    /// Sets how long a handler may take: as long as its [`lease`](Self::lease) by default. Where it is
+    /// longer, the worker renews the lease while the handler runs, so that no other worker takes the
+    /// message, and other workers get it a lease after this one died.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use entable::prelude::*;
+    ///
+    /// let worker = Client::memory().worker();
+    /// let worker = worker.lease(Duration::from_secs(30)).handler_time(Duration::from_secs(3600));
+    /// # let _ = worker;
+    /// ```
+    #[must_use]
+    pub fn handler_time(self, time: Duration) -> Self {
+        Self { handler_time: Some(time), ..self }
     }
 
     /// Sets the handler for messages of the type `M`.
@@ -276,6 +296,11 @@ impl Worker {
     /// Locks the worker's memory. The lock must not be held across an `await`.
     pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns how long a handler may take.
+    pub(super) fn time_of_handlers(&self) -> Duration {
+        self.handler_time.unwrap_or(self.lease)
     }
 
     pub(super) fn outbox(&self) -> &Arc<Outbox> {

@@ -20,7 +20,6 @@ use super::{
 trait Member: TableEntity + Clone + Send + Sync + Unpin {
     fn new(department: &str, id: u8, grade: u8, name: &str, team: &str) -> Self;
     fn keys(&self) -> (String, u8, u8);
-    fn point(&self) -> Point<Self>;
     /// Takes everything over but for the partition and the id.
     fn change(&mut self, other: &Self);
     fn send(&mut self, department: &str);
@@ -55,10 +54,6 @@ macro_rules! member {
 
             fn keys(&self) -> (String, u8, u8) {
                 (self.department.clone(), self.id, self.grade)
-            }
-
-            fn point(&self) -> Point<Self> {
-                Self::primary().department(&*self.department).id(self.id).grade(self.grade)
             }
 
             fn change(&mut self, other: &Self) {

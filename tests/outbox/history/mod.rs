@@ -73,7 +73,8 @@ impl World {
             .backend(way.clone())
             .blobs(Arc::new(Tray(way)))
             .clock(Arc::new(SkewedClock(self.clock.clone(), SKEW[number as usize % SKEW.len()])))
-            .outbox(options())
+            // The kills of a history fall between an answer and the work after it.
+            .outbox(options().copies_before_answer(false))
             .seed(self.seed.wrapping_mul(131).wrapping_add(number));
         let builder = match self.without {
             Some(guard) => builder.without_guard(guard),

@@ -73,7 +73,8 @@ impl World {
         let recorder = Recorder::around(Memory::with_clock(clock.clone()));
         let fault = FaultInjector::around(recorder.clone());
         let builder = Client::builder().backend(fault.clone()).clock(clock.clone());
-        let client = builder.seed(7).build().unwrap();
+        let outbox = OutboxOptions::default().copies_before_answer(false);
+        let client = builder.outbox(outbox).seed(7).build().unwrap();
         let staff = client.table::<Person>();
         staff.create().await.unwrap();
         // Registrations are not what is counted here.

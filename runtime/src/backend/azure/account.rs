@@ -105,7 +105,7 @@ impl Account {
     {
         let effect = call.effect;
         let path = call.address.map(|address| format!("{}/{address}", self.path));
-        let exchange = Arc::new(Exchange::new(call.body, path));
+        let exchange = Arc::new(Exchange::new(call.body, path, call.deadline));
         let mut context = Context::new();
         context.insert(SharedExchange(Arc::clone(&exchange)));
         context.insert(CustomHeaders::from(call.headers));

@@ -25,9 +25,7 @@ impl Account {
                 .map_err(|error| row_rules::operation_error(error, batch, index))?;
         }
         let written = match batch.operations() {
-            [operation] => {
-                self.apply_single(batch.table(), operation).await.map(|written| vec![written])
-            }
+            [operation] => self.apply_single(batch, operation).await.map(|written| vec![written]),
             _ => self.apply_transaction(batch).await,
         };
         written.map_err(|error| {
@@ -39,8 +37,9 @@ impl Account {
         })
     }
 
-    async fn apply_single(&self, table: &str, operation: &Operation) -> Result<Written> {
-        let mut call = ServiceCall::write();
+    async fn apply_single(&self, batch: &Batch, operation: &Operation) -> Result<Written> {
+        let table = batch.table();
+        let mut call = ServiceCall::write().with_deadline(batch.deadline());
         if let Some(body) = json_body(operation)? {
             call = call.with_body(body);
         }
@@ -62,7 +61,8 @@ impl Account {
     async fn apply_transaction(&self, batch: &Batch) -> Result<Vec<Written>> {
         let table = self.table_client(batch.table())?;
         let BatchBody { bytes, content_type } = BatchBody::new(&self.endpoint, batch)?;
-        let call = ServiceCall::write().with_body(bytes).with_header("content-type", content_type);
+        let call = ServiceCall::write().with_deadline(batch.deadline()).with_body(bytes);
+        let call = call.with_header("content-type", content_type);
         let transaction = table.partition_key_client(batch.partition_key()).transaction();
         let answer = self.send(call, |context| transaction.context(context).into_future()).await?;
         let answer = self.expect_success(answer, Effect::Writes)?;

@@ -4,6 +4,7 @@ use azure_core::headers::Headers;
 use bytes::Bytes;
 
 use super::wire;
+use crate::batch::Deadline;
 
 /// The form of answers: JSON with the types that JSON itself does not tell.
 const MINIMAL: &str = "application/json;odata=minimalmetadata";
@@ -21,6 +22,8 @@ pub(super) struct ServiceCall {
     pub(super) body: Option<Bytes>,
     pub(super) address: Option<String>,
     pub(super) effect: Effect,
+    /// The last moment at which the request may be sent.
+    pub(super) deadline: Option<Deadline>,
 }
 
 impl ServiceCall {
@@ -38,7 +41,12 @@ impl ServiceCall {
         let mut headers = Headers::new();
         headers.insert(azure_core::headers::ACCEPT, MINIMAL);
         headers.insert("dataserviceversion", "3.0");
-        Self { headers, body: None, address: None, effect }
+        Self { headers, body: None, address: None, effect, deadline: None }
+    }
+
+    /// Sets the last moment at which the request may be sent.
+    pub(super) fn with_deadline(self, deadline: Option<&Deadline>) -> Self {
+        Self { deadline: deadline.cloned(), ..self }
     }
 
     /// Sets a header, in place of the client's.

@@ -81,6 +81,7 @@ impl Account {
     /// Returns the error for a request without an answer.
     pub(super) fn no_answer_error(&self, failure: SendFailure, effect: Effect) -> Error {
         match (failure, effect) {
+            (SendFailure::Late(error), _) => error,
             (SendFailure::Unsent(what, source), _) => {
                 let message = format!("{what} at `{}`; check endpoint and network", self.endpoint);
                 Error::new(ErrorKind::Backend, message).with_source(NotSent::new(source))

@@ -22,7 +22,10 @@ use super::{
     endpoint::Endpoint,
     options::AzureOptions,
 };
-use crate::error::{BoxError, Error, ErrorKind, Result};
+use crate::{
+    batch::Deadline,
+    error::{BoxError, Error, ErrorKind, Result},
+};
 
 /// The body and path that replace those of the client, and the place for the answer. It goes through the
 /// pipeline with the request.
@@ -30,6 +33,7 @@ use crate::error::{BoxError, Error, ErrorKind, Result};
 pub(super) struct Exchange {
     body: Option<Bytes>,
     path: Option<String>,
+    deadline: Option<Deadline>,
     outcome: Mutex<Option<Result<HttpAnswer, SendFailure>>>,
 }
 
@@ -44,6 +48,8 @@ pub(super) struct HttpAnswer {
 /// The reason why there is no answer.
 #[derive(Debug)]
 pub(super) enum SendFailure {
+    /// The request was not sent, since its deadline is over.
+    Late(Error),
     /// The request was not sent.
     Unsent(&'static str, BoxError),
     /// The answer was lost; the service may have carried the request out.
@@ -54,8 +60,12 @@ pub(super) enum SendFailure {
 
 impl Exchange {
     /// Makes an exchange. `None` keeps the body or the path that the client makes.
-    pub(super) fn new(body: Option<Bytes>, path: Option<String>) -> Self {
-        Self { body, path, outcome: Mutex::new(None) }
+    pub(super) fn new(
+        body: Option<Bytes>,
+        path: Option<String>,
+        deadline: Option<Deadline>,
+    ) -> Self {
+        Self { body, path, deadline, outcome: Mutex::new(None) }
     }
 
     /// Takes the answer or the reason why there is none. Returns `None` if the request never reached the
@@ -125,7 +135,10 @@ impl Transport {
             request.set_body(body.clone());
         }
         let authorization = self.credential.authorize(request, &self.account, self.service).await;
-        match (&self.client, authorization.map_err(|error| SendFailure::Token(error.into()))?) {
+        let authorization = authorization.map_err(|error| SendFailure::Token(error.into()))?;
+        // Fetching a token may have taken long: nothing is awaited between here and the request.
+        exchange.deadline.as_ref().map_or(Ok(()), Deadline::check).map_err(SendFailure::Late)?;
+        match (&self.client, authorization) {
             (Sender::Pooled(client), authorization) => {
                 send_pooled(client, request, authorization).await
             }

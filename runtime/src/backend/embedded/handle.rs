@@ -29,7 +29,7 @@ use crate::{
     },
     batch::{Batch, Written},
     clock::Clock,
-    error::Result,
+    error::{Error, ErrorKind, Result},
     limits,
     row::Row,
 };
@@ -83,6 +83,7 @@ impl Embedded {
     ///
     /// # Errors
     ///
+    /// * `is_invalid`: the path is empty;
     /// * `is_locked`: another process or another handle has the file open;
     /// * `is_not_found`: the directory does not exist;
     /// * `is_denied`: the file or its directory cannot be written;
@@ -99,6 +100,10 @@ impl Embedded {
     }
 
     fn with_options(path: &Path, options: EmbeddedOptions) -> Result<Self> {
+        if path.as_os_str().is_empty() {
+            let message = "the path of the store's file is empty; give one, such as `staff.db`";
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
         let file = StoreFile::new(path);
         let database = file.catch_panic(|| {
             let mut database = open_file::open_or_create(&file, options.cache_bytes)?;
@@ -214,8 +219,10 @@ impl Backend for Embedded {
             row_rules::check_not_empty(batch)?;
             let table = batch.table().to_owned();
             let operations = batch.shared_operations();
-            let answer =
-                self.ask(|answer| Job::Write(QueuedBatch { table, operations, answer })).await?;
+            let deadline = batch.deadline().cloned();
+            let answer = self
+                .ask(|answer| Job::Write(QueuedBatch { table, operations, deadline, answer }))
+                .await?;
             answer.map_err(|(index, error)| match index {
                 Some(index) => row_rules::operation_error(error, batch, index),
                 None => error.in_table(batch.table()),

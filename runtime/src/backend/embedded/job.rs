@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use crate::{
-    batch::{Operation, Written},
+    batch::{Deadline, Operation, Written},
     error::{Error, Result},
 };
 
@@ -27,6 +27,8 @@ pub(super) enum Job {
 pub(super) struct QueuedBatch {
     pub(super) table: String,
     pub(super) operations: Arc<Vec<Operation>>,
+    /// The last moment at which the batch may be applied.
+    pub(super) deadline: Option<Deadline>,
     pub(super) answer: oneshot::Sender<BatchAnswer>,
 }
 

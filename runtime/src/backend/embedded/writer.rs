@@ -137,7 +137,7 @@ mod tests {
         let row = Row::build("p", "r").finish().unwrap();
         let (answer, _) = oneshot::channel();
         let operations = vec![Operation::insert(row)].into();
-        QueuedBatch { table: "Staff".to_owned(), operations, answer }
+        QueuedBatch { table: "Staff".to_owned(), operations, deadline: None, answer }
     }
 
     #[test]

@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     backend::row_rules,
+    batch::Deadline,
     edm::Ticks,
     error::{Error, ErrorKind, Result, ServiceCode},
 };
@@ -265,6 +266,10 @@ impl WriterStore {
         let mut applied = GroupTransaction::new(transaction, &self.catalog);
         let mut answers = Vec::with_capacity(group.len());
         for write in group {
+            if let Some(Err(error)) = write.deadline.as_ref().map(Deadline::check) {
+                answers.push(Err((None, error)));
+                continue;
+            }
             let now = row_rules::next_write_time(&*self.options.clock, *last);
             answers.push(match applied.apply(&write.table, &write.operations, now) {
                 Ok(written) => {

@@ -152,6 +152,7 @@ impl Memory {
     fn apply_batch(&self, batch: &Batch) -> Result<Vec<Written>> {
         row_rules::check_not_empty(batch)?;
         let mut state = self.state_mut();
+        batch.check_deadline()?;
         let now = row_rules::next_write_time(&*self.clock, state.last);
         let table = state
             .table_mut(batch.table(), self.table_case)

@@ -51,6 +51,7 @@ impl<E: TableEntity> CheckReport<E> {
     }
 }
 
+/// Writes the counts on one line. The alternate form `{:#}` adds a line for each finding.
 impl<E> fmt::Display for CheckReport<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let CheckProgress { rows, partitions, pending, .. } = self.progress;
@@ -71,7 +72,9 @@ impl<E> fmt::Display for CheckReport<E> {
         match pending {
             0 => Ok(()),
             pending => write!(f, "; {pending} pending"),
-        }
+        }?;
+        let listed = if f.alternate() { self.findings.as_slice() } else { &[] };
+        listed.iter().try_for_each(|finding| write!(f, "\n{finding}"))
     }
 }
 

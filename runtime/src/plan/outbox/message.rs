@@ -203,6 +203,11 @@ impl StoredMessage {
         })
     }
 
+    /// Returns the operation that extends the message's lease until a time.
+    pub(crate) fn renew(&self, etag: Option<ETag>, until: Ticks) -> Result<Operation> {
+        self.merge(etag, |row| row.put("Leased", ValueRef::DateTime(until)))
+    }
+
     /// Returns the operation that counts a failure, ends the lease and delays the message until a time.
     pub(crate) fn record_failure(
         &self,

@@ -19,7 +19,7 @@ pub(super) type OperationId = [u8; 12];
 /// Returns `None` if no row has room.
 pub(super) fn with_operation_ids(batch: &Batch) -> Option<(Batch, OperationId)> {
     let id: OperationId = Uuid::new_v4().into_bytes().first_chunk().copied()?;
-    let mut copy = Batch::new(batch.table());
+    let mut copy = Batch::new(batch.table()).with_deadline(batch.deadline().cloned());
     let mut any = false;
     for operation in batch.operations() {
         let with_id = match operation.verb() {

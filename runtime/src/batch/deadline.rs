@@ -1,0 +1,57 @@
+//! Defines the deadline of a write: the last moment at which its bytes may leave the program.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+
+use crate::{
+    clock::Clock,
+    edm::Ticks,
+    error::{Error, ErrorKind, Result},
+};
+
+/// The last moment at which a write may be sent, on two clocks: the timers' clock, which stands still while
+/// the machine is suspended, and the wall clock, which somebody may set back.
+///
+/// ```
+/// use std::{sync::Arc, time::Duration};
+/// use entable::{Deadline, SystemClock};
+///
+/// let deadline = Deadline::after(Duration::from_secs(60), Arc::new(SystemClock));
+/// assert!(deadline.check().is_ok());
+/// let over = Deadline::after(Duration::ZERO, Arc::new(SystemClock));
+/// assert!(over.check().unwrap_err().is_contended());
+/// ```
+#[derive(Debug, Clone)]
+pub struct Deadline {
+    until: Instant,
+    wall_until: Ticks,
+    clock: Arc<dyn Clock>,
+}
+
+impl Deadline {
+    /// Creates a deadline that is that far ahead.
+    pub fn after(time: Duration, clock: Arc<dyn Clock>) -> Self {
+        let ticks = i64::try_from(time.as_nanos() / 100).unwrap_or(i64::MAX);
+        let wall_until = Ticks::new(clock.now().get().saturating_add(ticks)).unwrap_or(Ticks::MAX);
+        Self { until: Instant::now() + time, wall_until, clock }
+    }
+
+    /// Returns whether either clock has reached the deadline.
+    pub fn is_over(&self) -> bool {
+        Instant::now() >= self.until || self.clock.now() >= self.wall_until
+    }
+
+    /// Fails if the deadline is over.
+    ///
+    /// # Errors
+    ///
+    /// `is_contended`: what the write follows from may have changed.
+    pub fn check(&self) -> Result<()> {
+        if !self.is_over() {
+            return Ok(());
+        }
+        let message = "the row may not be written any more: too long since its primary was read";
+        Err(Error::new(ErrorKind::Contended, message))
+    }
+}

@@ -1,0 +1,174 @@
+//! Leases of messages: the holder's end of one counts from before its request was sent, the store's end
+//! from later, so that no other worker takes a message that is still held.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::time::{Instant, timeout_at};
+
+use super::{handler::Lease, state::Worker};
+use crate::{
+    address::RowAt,
+    batch::Operation,
+    clock::Clock,
+    edm::{Ticks, ValueRef},
+    error::{Error, ErrorKind, Result},
+    plan::outbox::{StoredMessage, add_duration},
+    queue::{Received, port::Queue},
+    row::ETag,
+};
+
+/// How much later a lease ends in the store than for its holder: times in the store's answers are cut to
+/// seconds.
+const SLACK: Duration = Duration::from_secs(1);
+
+/// The store's time, estimated from the date of one answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StoreTime {
+    /// The date of the answer; `None` if the store does not send any.
+    date: Option<Ticks>,
+    /// When the request was sent.
+    sent: Instant,
+}
+
+impl StoreTime {
+    /// Creates the estimate from an answer's date and from when its request was sent.
+    pub(super) fn new(date: Option<Ticks>, sent: Instant) -> Self {
+        Self { date, sent }
+    }
+
+    /// Returns the store's time now, or a little more: the answer's way counts twice.
+    pub(super) fn now(self, clock: &dyn Clock) -> Ticks {
+        self.date.map_or_else(|| clock.now(), |date| add_duration(date, self.sent.elapsed()))
+    }
+}
+
+/// The lease of a message of the outbox.
+pub(super) struct OutboxLease<'w> {
+    worker: &'w Worker,
+    table: &'w str,
+    message: &'w StoredMessage,
+    time: StoreTime,
+    until: Instant,
+    /// The ETag that the last write of the lease left.
+    pub(super) etag: Option<ETag>,
+}
+
+impl<'w> OutboxLease<'w> {
+    /// Takes a message. Returns `None` if another worker changed or deleted it since it was read.
+    pub(super) async fn take(
+        worker: &'w Worker,
+        table: &'w str,
+        message: &'w StoredMessage,
+        time: StoreTime,
+    ) -> Result<Option<Self>> {
+        let etag = message.row.etag();
+        let mut lease = Self { worker, table, message, time, until: Instant::now(), etag };
+        let is_taken = lease.extend(|until, _| message.lease(until)).await?;
+        Ok(is_taken.then_some(lease))
+    }
+
+    /// Writes the end of the lease, as the store will compare it.
+    async fn extend(
+        &mut self,
+        write: impl FnOnce(Ticks, Option<ETag>) -> Result<Operation>,
+    ) -> Result<bool> {
+        let (sent, length) = (Instant::now(), self.worker.lease);
+        let now = self.time.now(&*self.worker.outbox().clock);
+        let end = add_duration(now, length.saturating_add(SLACK));
+        let operation = write(end, self.etag.clone())?;
+        let deadline = self.worker.outbox().start_deadline();
+        match deadline.run(self.worker.write_leased(self.table, operation)).await {
+            Ok(Some(etag)) => self.etag = etag,
+            Ok(None) => return self.find_own(end, sent).await,
+            // The write may have arrived: only its own end of the lease shows that.
+            Err(error) if !error.is_outcome_known() => {
+                if !self.find_own(end, sent).await.is_ok_and(|is_own| is_own) {
+                    return Err(error);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        self.until = sent + length;
+        Ok(true)
+    }
+
+    /// Returns whether the message has the end that this holder wrote, by a request whose answer was lost.
+    async fn find_own(&mut self, end: Ticks, sent: Instant) -> Result<bool> {
+        let at =
+            RowAt::new(self.table, self.message.row.partition_key(), self.message.row.row_key());
+        let Some(row) = self.worker.store().row(at).await? else { return Ok(false) };
+        if row.get("Leased")? != Some(ValueRef::DateTime(end)) {
+            return Ok(false);
+        }
+        self.etag = row.etag();
+        self.until = sent + self.worker.lease;
+        Ok(true)
+    }
+}
+
+impl Lease for OutboxLease<'_> {
+    fn until(&self) -> Instant {
+        self.until
+    }
+
+    fn renew(&mut self) -> BoxFuture<'_, Result<bool>> {
+        let (message, until) = (self.message, self.until);
+        Box::pin(async move {
+            // A renewal that arrives after the lease's end must not be waited for.
+            let renewed = self.extend(|until, etag| message.renew(etag, until));
+            timeout_at(until, renewed).await.unwrap_or_else(|_| Err(too_slow()))
+        })
+    }
+}
+
+impl Worker {
+    /// Sends a write of a message under the ETag of its lease. Returns the new ETag, or `None` if another
+    /// worker changed or deleted the message.
+    pub(super) async fn write_leased(
+        &self,
+        table: &str,
+        operation: Operation,
+    ) -> Result<Option<Option<ETag>>> {
+        match self.store().apply_one(table, operation).await {
+            Ok(written) => Ok(Some(written.etag)),
+            Err(error) if error.is_superseded() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The lease of a message of a queue.
+pub(super) struct QueueLease<'q> {
+    pub(super) port: &'q dyn Queue,
+    pub(super) message: &'q mut Received,
+    pub(super) length: Duration,
+    /// When it ends, if the worker's own lease is shorter than the queue's.
+    pub(super) until: Instant,
+}
+
+impl Lease for QueueLease<'_> {
+    fn until(&self) -> Instant {
+        self.until
+    }
+
+    fn renew(&mut self) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(async move {
+            let (sent, until) = (Instant::now(), self.until);
+            let extended = self.port.extend(self.message, self.length, None);
+            match timeout_at(until, extended).await {
+                Ok(Ok(())) => {
+                    self.until = self.message.until().min(sent + self.length);
+                    Ok(true)
+                }
+                Ok(Err(error)) if error.is_lease_lost() => Ok(false),
+                Ok(Err(error)) => Err(error),
+                Err(_) => Err(too_slow()),
+            }
+        })
+    }
+}
+
+fn too_slow() -> Error {
+    Error::new(ErrorKind::Ambiguous, "the lease of the message ended before it was renewed")
+}

@@ -1,0 +1,191 @@
+//! Tests leases of messages: they begin when a message is taken, and are renewed while it is handled.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use entable::{
+    Clock, Condition, Context, Ticks,
+    backend::{
+        Memory,
+        layer::{FaultInjector, InjectedFault, RequestKind},
+    },
+    prelude::*,
+    queue::Queue,
+};
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep};
+
+use crate::fixture::{Employee, employee};
+
+#[derive(Debug, Serialize, Deserialize, Message)]
+#[table(name = "Slow", version = 1)]
+struct Slow {
+    id: u32,
+}
+
+const fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// A clock that goes with the timers of the test.
+#[derive(Debug)]
+struct TimerClock(Instant);
+
+impl Clock for TimerClock {
+    fn now(&self) -> Ticks {
+        let elapsed = i64::try_from(self.0.elapsed().as_nanos() / 100).unwrap();
+        Ticks::new(630_000_000_000_000_000 + elapsed).unwrap()
+    }
+}
+
+/// How often each message was handed over.
+type Counts = Arc<Mutex<BTreeMap<u32, u32>>>;
+
+struct World {
+    fault: FaultInjector,
+    clients: [Client; 2],
+    counts: Counts,
+}
+
+impl World {
+    async fn with_messages(count: u32) -> Self {
+        let clock = Arc::new(TimerClock(Instant::now()));
+        let fault = FaultInjector::around(Memory::with_clock(clock.clone()));
+        let clients = [fault.clone(), fault.clone()].map(|backend| {
+            Client::builder().backend(backend).clock(clock.clone()).build().unwrap()
+        });
+        clients[0].table::<Employee>().create().await.unwrap();
+        for id in 0..count {
+            let mut egt = clients[0].transaction();
+            egt.insert(&employee(id)).unwrap().emit(&Slow { id }).unwrap();
+            egt.commit().await.unwrap();
+        }
+        Self { fault, clients, counts: Arc::default() }
+    }
+
+    /// A worker whose handler counts each message and then takes that time.
+    fn worker(&self, number: usize, time: Duration) -> entable::Worker {
+        let counts = self.counts.clone();
+        self.clients[number].worker().lease(seconds(10)).on(move |_: Context, message: Slow| {
+            let counts = counts.clone();
+            async move {
+                *counts.lock().unwrap().entry(message.id).or_default() += 1;
+                sleep(time).await;
+                Ok(())
+            }
+        })
+    }
+
+    fn counted(&self) -> Vec<u32> {
+        self.counts.lock().unwrap().values().copied().collect()
+    }
+
+    /// The messages that are left.
+    async fn left(&self) -> usize {
+        let rows = self.clients[0].dynamic("Staff").query(Keys::partition("Sales").prefix("~e3_"));
+        rows.collect().await.unwrap().len()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_workers_share_many_messages() {
+    let world = World::with_messages(200).await;
+    let workers = [0, 1].map(|number| world.worker(number, seconds(8)));
+    while world.left().await > 0 {
+        let drained = tokio::join!(workers[0].drain(), workers[1].drain());
+        drained.0.unwrap();
+        drained.1.unwrap();
+        sleep(seconds(1)).await;
+    }
+    assert_eq!(world.counted(), [1; 200]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_renewed_while_the_handler_runs() {
+    let world = World::with_messages(1).await;
+    // The answer to a renewal is lost once.
+    let failure = || Error::new(ErrorKind::Ambiguous, "connection lost");
+    let slow = world.worker(0, seconds(60)).handler_time(seconds(100));
+    let other = world.worker(1, seconds(0));
+    let (drained, ()) = tokio::join!(slow.drain(), async {
+        for second in 0..60 {
+            sleep(seconds(1)).await;
+            if second == 12 {
+                world.fault.inject(RequestKind::Apply, 0, InjectedFault::After(failure()));
+            }
+            other.drain().await.unwrap();
+        }
+    });
+    assert_eq!(drained.unwrap().applied, 1);
+    assert_eq!((world.counted(), world.left().await, world.fault.pending()), (vec![1], 0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_has_its_time_and_no_more() {
+    let world = World::with_messages(1).await;
+    let began = Instant::now();
+    let slow = world.worker(0, seconds(600)).handler_time(seconds(25));
+    let stop = async {
+        while world.counted() != [2] {
+            sleep(seconds(1)).await;
+        }
+    };
+    tokio::select! { _ = slow.drain() => {}, () = stop => {} }
+    let took = began.elapsed();
+    assert!(took >= seconds(25) && took < seconds(40), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_whose_message_is_another_workers_is_dropped() {
+    let world = World::with_messages(1).await;
+    let ended = Arc::new(Mutex::new(None));
+    /// Notes when the handler was dropped.
+    struct Dropped(Arc<Mutex<Option<Instant>>>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            *self.0.lock().unwrap() = Some(Instant::now());
+        }
+    }
+    let note = ended.clone();
+    let worker = world.clients[0].worker().lease(seconds(10)).handler_time(seconds(600)).on(
+        move |_: Context, _: Slow| {
+            let dropped = Dropped(note.clone());
+            async move {
+                sleep(seconds(500)).await;
+                drop(dropped);
+                Ok(())
+            }
+        },
+    );
+    let began = Instant::now();
+    let taken = async {
+        sleep(seconds(3)).await;
+        let rows = world.clients[1].dynamic("Staff");
+        let found = rows.query(Keys::partition("Sales").prefix("~e3_")).collect().await.unwrap();
+        rows.delete("Sales", found[0].row_key(), Condition::Any).await.unwrap();
+    };
+    let (drained, ()) = tokio::join!(worker.drain(), taken);
+    drained.unwrap();
+    assert!(ended.lock().unwrap().unwrap() - began <= seconds(10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lease_of_a_queues_message_is_renewed_too() {
+    let world = World::with_messages(0).await;
+    let queue = world.clients[0].queue("slow");
+    queue.send(&Slow { id: 1 }).await.unwrap();
+    let slow = world.worker(0, seconds(60)).handler_time(seconds(100)).queue(&queue);
+    let other = world.worker(1, seconds(0)).queue(&world.clients[1].queue("slow"));
+    let (drained, ()) = tokio::join!(slow.drain(), async {
+        for _ in 0..60 {
+            sleep(seconds(1)).await;
+            other.drain().await.unwrap();
+        }
+    });
+    drained.unwrap();
+    assert_eq!(world.counted(), [1]);
+    assert!(queue.port().receive(1, seconds(5)).await.unwrap().is_empty());
+}
