@@ -86,7 +86,7 @@ async fn a_path_gives_its_whole_partition() {
     let too_wide = Employee::primary().town("Kiel").floor(2).id(1_000_000);
     for keys in [too_wide.keys(), too_wide.whole_partition()] {
         let error = client.dynamic("Staff").query(keys).collect().await.unwrap_err();
-        assert!(error.is_invalid() && error.property() == Some("id"), "{error}");
+        assert!(error.is_invalid() && error.property() == Some("Id"), "{error}");
     }
 }
 
@@ -107,7 +107,7 @@ async fn an_entity_gives_the_path_to_itself() {
         .unwrap();
     assert!(staff.delete_at(don.point()).await.unwrap());
     let wide = employee(1_000_000).point();
-    assert_eq!(staff.get(wide).await.unwrap_err().property(), Some("id"));
+    assert_eq!(staff.get(wide).await.unwrap_err().property(), Some("Id"));
 }
 
 #[tokio::test]
