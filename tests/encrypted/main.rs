@@ -20,6 +20,7 @@ mod properties;
 mod refusal;
 mod resolver;
 mod rotation;
+mod series;
 mod tokens;
 mod unknown;
 mod unique;

@@ -12,6 +12,7 @@ mod limits;
 mod linger;
 mod lost;
 mod rebuild;
+mod series;
 mod single;
 mod stored_key;
 mod unknown;

@@ -27,6 +27,10 @@ pub(crate) struct FieldAttr {
     pub(crate) store: Slot<()>,
     pub(crate) extra: Slot<()>,
     pub(crate) encrypt: Slot<Encrypt>,
+    /// Set by `series`; the value is the pattern of `series("..")`, if one is given.
+    pub(crate) series: Slot<Option<LitStr>>,
+    /// Set by `split(n)`; the value is the number of pieces.
+    pub(crate) split: Slot<usize>,
     /// Set by `blind`; the value is the length of the blind token in characters.
     pub(crate) blind: Slot<u32>,
 }
@@ -55,7 +59,9 @@ impl FieldAttr {
         Self::read(attrs, errors, |read, entry| match entry.name().as_str() {
             "store" => read.store.set(&entry.key, entry.flag()),
             "extra" => read.extra.set(&entry.key, entry.flag()),
-            "blob" | "split" | "series" => entry.not_supported_yet(),
+            "series" => read.series.set(&entry.key, series(entry)),
+            "split" => read.split.set(&entry.key, split(entry)),
+            "blob" => entry.not_supported_yet(),
             _ => entry.unknown("field", &ENTITY_KEYS),
         })
     }
@@ -121,6 +127,35 @@ fn flatten(entry: &Entry) -> syn::Result<Option<LitStr>> {
         }
     }
     Ok(prefix.get().cloned())
+}
+
+/// Reads `series` or `series("Day{:03}")`.
+fn series(entry: &Entry) -> syn::Result<Option<LitStr>> {
+    match &entry.value {
+        EntryValue::Nothing => Ok(None),
+        EntryValue::List(_, inner) if let Ok(pattern) = syn::parse2::<LitStr>(inner.clone()) => {
+            Ok(Some(pattern))
+        }
+        _ => entry.error(
+            "`series` takes the pattern of its properties' names, write `series(\"Day{:03}\")`"
+                .to_owned(),
+        ),
+    }
+}
+
+/// The numbers of pieces that `split(n)` accepts: fifteen of 64 KiB are nearly the 1 MiB of a row.
+const PIECES: std::ops::RangeInclusive<usize> = 2..=15;
+
+/// Reads `split(4)`.
+fn split(entry: &Entry) -> syn::Result<usize> {
+    if let EntryValue::List(_, inner) = &entry.value
+        && let Ok(number) = syn::parse2::<syn::LitInt>(inner.clone())
+        && let Ok(pieces) = number.base10_parse::<usize>()
+        && PIECES.contains(&pieces)
+    {
+        return Ok(pieces);
+    }
+    entry.error("`split` expects the number of pieces from 2 to 15, write `split(4)`".to_owned())
 }
 
 /// Reads `default` or `default = path`.

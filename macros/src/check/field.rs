@@ -2,9 +2,11 @@
 
 use proc_macro2::Span;
 
+use syn::spanned::Spanned;
+
 use crate::{
     errors::Errors,
-    model::{Entity, Field},
+    model::{Entity, Field, series},
     template::Form,
 };
 
@@ -13,6 +15,7 @@ pub(super) fn conflicting_attributes(fields: &[Field], errors: &mut Errors) {
     for field in fields {
         let attr = &field.attr;
         let prefix = attr.flatten.get().is_some_and(Option::is_some);
+        let pattern = attr.series.get().is_some_and(Option::is_some);
         let pairs = [
             (("flatten", attr.flatten.span()), ("json", attr.json.span())),
             (("extra", attr.extra.span()), ("json", attr.json.span())),
@@ -28,6 +31,22 @@ pub(super) fn conflicting_attributes(fields: &[Field], errors: &mut Errors) {
             (("flatten", attr.flatten.span()), ("encrypt", attr.encrypt.span())),
             (("extra", attr.extra.span()), ("encrypt", attr.encrypt.span())),
             (("json", attr.json.span()), ("blind", attr.blind.span())),
+            (("series", attr.series.span()), ("split", attr.split.span())),
+            (("series", attr.series.span()), ("json", attr.json.span())),
+            (("series", attr.series.span()), ("flatten", attr.flatten.span())),
+            (("series", attr.series.span()), ("extra", attr.extra.span())),
+            (("series", attr.series.span()), ("skip", attr.skip.span())),
+            (("series", attr.series.span()), ("default", attr.default.span())),
+            (("series", attr.series.span()), ("blind", attr.blind.span())),
+            (("split", attr.split.span()), ("flatten", attr.flatten.span())),
+            (("split", attr.split.span()), ("extra", attr.extra.span())),
+            (("split", attr.split.span()), ("skip", attr.skip.span())),
+            (("split", attr.split.span()), ("default", attr.default.span())),
+            (("split", attr.split.span()), ("blind", attr.blind.span())),
+            (
+                ("series(\"..\")", attr.series.span().filter(|_| pattern)),
+                ("rename", attr.rename.span()),
+            ),
             (
                 ("flatten(prefix = \"..\")", attr.flatten.span().filter(|_| prefix)),
                 ("rename", attr.rename.span()),
@@ -55,6 +74,14 @@ fn conflict_message(a: &str, b: &str) -> String {
             "write an `Option` of the struct for properties that may be absent"
         }
         ("flatten(prefix = \"..\")", _) => "the prefix is the name",
+        ("series(\"..\")", _) => "the pattern is the name",
+        ("series", "default") => "a slot that is missing has the default of its type",
+        ("series", "blind") => "each slot would need a token of its own",
+        ("split", "default") => {
+            "all pieces are always stored; write an `Option` for a text that may be absent"
+        }
+        ("split", "blind") => "no filter finds a text of that size",
+        ("series" | "split", _) => "its properties have names and forms of their own",
         ("flatten", "encrypt") => "write `#[table(encrypt)]` on the struct's own fields",
         ("json", "blind") => {
             "a token is of one value, and JSON text of a value is not always the same"
@@ -92,7 +119,12 @@ pub(super) fn hide_none(fields: &[Field], errors: &mut Errors) {
         else {
             continue;
         };
-        if field.attr.json.is_set() {
+        if field.attr.split.is_set() {
+            errors.at(
+                span,
+                format!("`hide_none` on `{name}`, whose pieces show by their sizes whether there is a text: write `encrypt`"),
+            );
+        } else if field.attr.json.is_set() {
             errors.at(
                 span,
                 format!("`hide_none` on `{name}`, which is JSON text and so never absent: write `encrypt`"),
@@ -122,6 +154,48 @@ pub(super) fn blind(fields: &[Field], errors: &mut Errors) {
     }
 }
 
+/// Most properties of an entity beside the system's three.
+const MAX_PROPERTIES: usize = 252;
+
+/// Reports a series that is no array of a known length, whose pattern does not name each slot, or
+/// that has more slots than a row has properties.
+pub(super) fn series(fields: &[Field], errors: &mut Errors) {
+    for field in fields {
+        let Some(pattern) = field.attr.series.get() else { continue };
+        let Some((_, slots)) = series::slots(&field.ty).filter(|(_, slots)| *slots > 0) else {
+            let message = format!(
+                "`{}` is a series, expected an array whose length is a number, such as `[u32; 24]`",
+                field.name
+            );
+            errors.at(field.ty.span(), message);
+            continue;
+        };
+        if slots > MAX_PROPERTIES {
+            let message = format!(
+                "`{}` has {slots} slots, and a row has at most {MAX_PROPERTIES} properties: it needs `wide`, an entity of several rows",
+                field.name
+            );
+            errors.at(field.ty.span(), message);
+        }
+        let Some(literal) = pattern else { continue };
+        let digits = series::digits(slots);
+        match series::pattern(&literal.value()) {
+            None => errors.at(
+                literal.span(),
+                format!("a series is named by a text with the slot's number in it, write `{{:0{digits}}}` once"),
+            ),
+            Some((_, width, _)) if width < digits => errors.at(
+                literal.span(),
+                format!(
+                    "`{{:0{width}}}` has no room for slot {}: write `{{:0{digits}}}`",
+                    slots - 1
+                ),
+            ),
+            Some(_) => {}
+        }
+    }
+}
+
 /// Reports a second field with `extra`.
 pub(super) fn second_extra(fields: &[Field], errors: &mut Errors) {
     let extras = fields.iter().filter_map(|field| field.attr.extra.span());
@@ -144,11 +218,13 @@ pub(super) fn key_fields(entity: &Entity, errors: &mut Errors) {
             }
             continue;
         }
-        let refused: [(&str, Option<Span>, &str); 4] = [
+        let refused: [(&str, Option<Span>, &str); 6] = [
             ("skip", attr.skip.span(), "the key has to be written from it"),
             ("json", attr.json.span(), "JSON text cannot be a part of a key"),
             ("flatten", attr.flatten.span(), "several properties cannot be a part of a key"),
             ("extra", attr.extra.span(), "unknown properties cannot be a part of a key"),
+            ("series", attr.series.span(), "several properties cannot be a part of a key"),
+            ("split", attr.split.span(), "several properties cannot be a part of a key"),
         ];
         for (key, span, why) in refused {
             if let Some(span) = span {

@@ -24,6 +24,7 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
     field::blind(&entity.fields, errors);
     field::hide_none(&entity.fields, errors);
     field::second_extra(&entity.fields, errors);
+    field::series(&entity.fields, errors);
     field::key_fields(entity, errors);
     names::property_names(&entity.fields, entity.marker(), errors);
     names::seal_property(entity, errors);

@@ -58,35 +58,41 @@ pub(super) fn property_names(fields: &[Field], marker: Option<String>, errors: &
             let span = field.prefix_span();
             errors.at(span, format!("`{prefix}` cannot begin a property's name"));
         }
-        if !field.storage.is_one_property() {
-            continue;
-        }
-        let name = field.property.as_str();
-        let error = if RESERVED_NAMES.contains(&name) {
-            Some(format!(
-                "the service reserves the property name `{name}`, write `rename = \"..\"`"
-            ))
-        } else if marker.as_deref() == Some(name) {
-            Some(format!(
-                "the property `{name}` says the row's type, write `rename = \"..\"` or another `discriminator`"
-            ))
-        } else if !is_identifier(name) {
-            Some(format!(
-                "`{name}` is not a property's name, expected a letter or `_`, then letters, digits and `_`"
-            ))
-        } else if name.encode_utf16().count() > MAX_NAME_UNITS {
-            Some(format!("a property's name of more than {MAX_NAME_UNITS} characters"))
-        } else {
-            let first = seen.insert(name, &field.name);
-            first.map(|first| {
-                format!("fields `{first}` and `{}` are both property `{name}`", field.name)
-            })
-        };
-        if let Some(message) = error {
-            errors.at(field.property_span, message);
+        for name in field.property_names() {
+            if let Some(message) = name_fault(field, name, marker.as_deref(), &mut seen) {
+                errors.at(field.property_span, message);
+                break;
+            }
         }
     }
     token_properties(fields, marker.as_deref(), &seen, errors);
+}
+
+/// Returns what is wrong with the name of a property: malformed, reserved, or used before.
+fn name_fault<'f>(
+    field: &'f Field,
+    name: &'f str,
+    marker: Option<&str>,
+    seen: &mut HashMap<&'f str, &'f str>,
+) -> Option<String> {
+    if RESERVED_NAMES.contains(&name) {
+        Some(format!("the service reserves the property name `{name}`, write `rename = \"..\"`"))
+    } else if marker == Some(name) {
+        Some(format!(
+            "the property `{name}` says the row's type, write `rename = \"..\"` or another `discriminator`"
+        ))
+    } else if !is_identifier(name) {
+        Some(format!(
+            "`{name}` is not a property's name, expected a letter or `_`, then letters, digits and `_`"
+        ))
+    } else if name.encode_utf16().count() > MAX_NAME_UNITS {
+        Some(format!("a property's name of more than {MAX_NAME_UNITS} characters"))
+    } else {
+        let first = seen.insert(name, &field.name);
+        first.map(|first| {
+            format!("fields `{first}` and `{}` are both property `{name}`", field.name)
+        })
+    }
 }
 
 /// Reports a field stored under the name of the property that `seal` adds.

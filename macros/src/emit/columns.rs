@@ -54,8 +54,13 @@ fn constant(
     in_keys: Option<TokenStream>,
 ) -> Option<TokenStream> {
     let (vis, name) = (&field.vis, &field.constant);
-    let what = field.property_pattern()?;
-    let doc = format!("The column of `{}`: property `{what}`.", field.name);
+    let patterns = field.property_patterns();
+    let (first, last) = (patterns.first()?, patterns.last()?);
+    let doc = if first == last {
+        format!("The column of `{}`: property `{first}`.", field.name)
+    } else {
+        format!("The columns of `{}`: properties `{first}` to `{last}`.", field.name)
+    };
     Some(quote! {
         #[doc = #doc]
         #vis const #name: #ty = #value #in_keys;

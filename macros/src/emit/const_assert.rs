@@ -22,8 +22,15 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         .iter()
         .flat_map(|family| family.parts().filter_map(move |part| covers(entity, family, part)));
     let marker = usize::from(entity.marker().is_some()) + usize::from(entity.is_sealed);
+    let has_many =
+        |field: &Field| field.storage.has_known_names() && field.property_names().len() > 1;
+    let hint = if entity.fields.iter().any(has_many) {
+        ": slots and pieces count too, and more of them need `wide`, an entity of several rows"
+    } else {
+        ""
+    };
     let message = format!(
-        "`{}` has more than 252 properties, the most that an entity can have",
+        "`{}` has more than 252 properties, the most that an entity can have{hint}",
         crate::names::unraw(&entity.ident)
     );
     let properties = (!is_surely_narrow(&entity.fields)).then(|| {
@@ -49,25 +56,25 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 /// Returns whether the fields have so few properties that no assertion has to count them: no struct
 /// is flattened, and two properties for each field are still few enough.
 fn is_surely_narrow(fields: &[Field]) -> bool {
-    fields.len() <= 120 && fields.iter().all(|field| field.storage.prefix().is_none())
+    let properties: usize = fields.iter().map(|field| field.property_names().len().max(1)).sum();
+    properties <= 120 && fields.iter().all(|field| field.storage.prefix().is_none())
 }
 
 /// Returns assertions that fields with `hide_none` are an `Option`.
 pub(super) fn hidden(fields: &[Field]) -> TokenStream {
     let hides = |field: &&Field| field.sealed().is_some_and(|sealed| sealed.hide_none);
-    let asserts = fields.iter().filter(hides).filter(|field| field.storage.can_be_in_key()).map(
-        |field| {
-            let ty = &field.ty;
-            let message = format!(
-                "`hide_none` on `{}`, which is never absent: write `encrypt`, or make it an `Option`",
-                field.name
-            );
-            let span = field.attr.encrypt.span().unwrap_or_else(|| field.ident.span());
-            quote_spanned! { span =>
-                const _: () = _rt::assert_optional(<#ty as _rt::Property>::OPTIONAL, #message);
-            }
-        },
-    );
+    let is_asked = |field: &&Field| field.storage.can_be_in_key() || field.slot_type().is_some();
+    let asserts = fields.iter().filter(hides).filter(is_asked).map(|field| {
+        let ty = field.slot_type().unwrap_or(&field.ty);
+        let message = format!(
+            "`hide_none` on `{}`, which is never absent: write `encrypt`, or make it an `Option`",
+            field.name
+        );
+        let span = field.attr.encrypt.span().unwrap_or_else(|| field.ident.span());
+        quote_spanned! { span =>
+            const _: () = _rt::assert_optional(<#ty as _rt::Property>::OPTIONAL, #message);
+        }
+    });
     quote! { #(#asserts)* }
 }
 

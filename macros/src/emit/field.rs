@@ -47,6 +47,24 @@ pub(super) fn write(field: &Field, out: &TokenStream) -> TokenStream {
                 #out.also(__written);
             }
         }
+        Storage::Series(names) => {
+            let is_secret = field.is_secret();
+            quote! {
+                _rt::store_series(&mut *#out, &[#(#names),*], &self.#ident, #is_secret);
+            }
+        }
+        Storage::Split(names) => {
+            let pad = pad(field);
+            let store = if field.attr.json.is_set() {
+                quote! { store_split_json }
+            } else {
+                quote! { store_split }
+            };
+            quote! {
+                let __written = _rt::#store(&mut *#out, &[#(#names),*], &self.#ident, #pad);
+                #out.also(__written);
+            }
+        }
         Storage::Flattened(prefix) => quote! {
             let __written = #out.put_nested(#prefix, |__out| {
                 <#ty as _rt::Properties>::write(&self.#ident, __out)
@@ -63,6 +81,42 @@ pub(super) fn write(field: &Field, out: &TokenStream) -> TokenStream {
     }
 }
 
+/// Returns the padding of an encrypted field, or `None` if it is not encrypted.
+fn pad(field: &Field) -> TokenStream {
+    match field.sealed() {
+        Some(encrypt) => {
+            let pad = encrypt.pad;
+            quote! { _rt::Some(#pad) }
+        }
+        None => quote! { _rt::None },
+    }
+}
+
+/// The locals that keep what was found of a field's properties, with the names of these.
+pub(super) fn slots(at: usize, field: &Field) -> Vec<(Ident, &str)> {
+    match &field.storage {
+        Storage::Series(names) | Storage::Split(names) => {
+            let slots = (0..names.len()).map(|slot| format_ident!("__f{at}_{slot}"));
+            slots.zip(names.iter().map(String::as_str)).collect()
+        }
+        _ => vec![(slot(at), &*field.property)],
+    }
+}
+
+/// The expression of what was found of a field, for [`finish`].
+pub(super) fn found(at: usize, field: &Field) -> TokenStream {
+    match &field.storage {
+        Storage::Series(_) | Storage::Split(_) => {
+            let slots = slots(at, field).into_iter().map(|(slot, _)| slot);
+            quote! { [#(#slots),*] }
+        }
+        _ => {
+            let slot = slot(at);
+            quote! { #slot }
+        }
+    }
+}
+
 /// The local or field that keeps what was found of a field until the whole row was read.
 pub(super) fn slot(at: usize) -> Ident {
     format_ident!("__f{at}")
@@ -72,7 +126,11 @@ pub(super) fn slot(at: usize) -> Ident {
 pub(super) fn open_slot(at: usize, field: &Field) -> Option<TokenStream> {
     let (slot, ty) = (slot(at), &field.ty);
     match &field.storage {
-        Storage::Skipped | Storage::Plain | Storage::Json => None,
+        Storage::Skipped
+        | Storage::Plain
+        | Storage::Json
+        | Storage::Series(_)
+        | Storage::Split(_) => None,
         Storage::Flattened(_) => Some(quote_spanned! { ty.span() =>
             let mut #slot = <#ty as _rt::Properties>::slots();
         }),
@@ -85,7 +143,11 @@ pub(super) fn open_slot(at: usize, field: &Field) -> Option<TokenStream> {
 pub(super) fn offer(field: &Field, slot: &TokenStream, taken: &TokenStream) -> Option<TokenStream> {
     let ty = &field.ty;
     match &field.storage {
-        Storage::Skipped | Storage::Plain | Storage::Json => None,
+        Storage::Skipped
+        | Storage::Plain
+        | Storage::Json
+        | Storage::Series(_)
+        | Storage::Split(_) => None,
         Storage::Flattened(prefix) => {
             let prefix = proc_macro2::Literal::byte_string(prefix.as_bytes());
             Some(quote! {
@@ -113,7 +175,11 @@ pub(super) fn slot_of_properties(field: &Field) -> Option<(TokenStream, TokenStr
             quote! { <#ty as _rt::Properties>::Slots<'__r> },
             quote! { <#ty as _rt::Properties>::slots() },
         )),
-        Storage::Plain | Storage::Json | Storage::Extra => {
+        Storage::Plain
+        | Storage::Json
+        | Storage::Series(_)
+        | Storage::Split(_)
+        | Storage::Extra => {
             Some((quote! { _rt::Option<_rt::ValueRef<'__r>> }, quote! { _rt::None }))
         }
     }
@@ -135,7 +201,11 @@ pub(super) fn infallible(field: &Field, slot: &TokenStream) -> Option<TokenStrea
     match &field.storage {
         Storage::Skipped => Some(default(field)),
         Storage::Extra => Some(slot.clone()),
-        Storage::Plain | Storage::Json | Storage::Flattened(_) => None,
+        Storage::Plain
+        | Storage::Json
+        | Storage::Series(_)
+        | Storage::Split(_)
+        | Storage::Flattened(_) => None,
     }
 }
 
@@ -156,6 +226,22 @@ pub(super) fn finish(
                 None => quote! { #inner },
             };
             return quote! { <#ty as _rt::Properties>::finish(#slot, #whole) };
+        }
+        Storage::Series(names) => {
+            let (is_secret, slot_type) = (field.is_secret(), field.slot_type());
+            let span = slot_type.map_or_else(Span::call_site, Spanned::span);
+            return quote_spanned! { span =>
+                _rt::finish_series(#slot, &[#(#names),*], #is_secret)
+            };
+        }
+        Storage::Split(names) => {
+            let is_secret = field.is_secret();
+            let finish = if field.attr.json.is_set() {
+                quote! { finish_split_json }
+            } else {
+                quote! { finish_split }
+            };
+            return quote! { _rt::#finish(#slot, &[#(#names),*], #is_secret) };
         }
         Storage::Json => {
             let codec = json_codec(field);
@@ -198,6 +284,31 @@ pub(super) fn column(field: &Field) -> Option<(TokenStream, TokenStream)> {
             let value = quote! { _rt::Column::property(#name, #codec.read) };
             (quote! { _rt::Column<Self, #ty, #kind> }, value)
         }
+        Storage::Series(names) => {
+            let (slot_type, is_secret, length) =
+                (field.slot_type()?, field.is_secret(), names.len());
+            (
+                quote! { _rt::Series<Self, #slot_type, #kind, #length> },
+                quote! { _rt::Series::new(&[#(#names),*], #is_secret) },
+            )
+        }
+        Storage::Split(names) => {
+            let is_secret = field.is_secret();
+            let read = if field.attr.json.is_set() {
+                quote! { read_split_json }
+            } else {
+                quote! { read_split }
+            };
+            let length = names.len();
+            (
+                quote! { _rt::SplitColumn<Self, #ty, #length> },
+                quote! {
+                    _rt::SplitColumn::new(&[#(#names),*], |__row, __names| {
+                        _rt::#read(__row, __names, #is_secret)
+                    })
+                },
+            )
+        }
         Storage::Flattened(prefix) => {
             (quote! { _rt::Flattened<Self, #ty> }, quote! { _rt::Flattened::new(#prefix) })
         }
@@ -214,6 +325,20 @@ pub(super) fn unreadable_column(field: &Field) -> Option<(TokenStream, TokenStre
             quote! { _rt::Column<Self, #ty, #kind> },
             quote! { _rt::Column::property("", |_, _| loop {}) },
         ),
+        Storage::Series(names) => {
+            let (slot_type, length) = (field.slot_type()?, names.len());
+            (
+                quote! { _rt::Series<Self, #slot_type, #kind, #length> },
+                quote! { _rt::Series::new(&[""; #length], true) },
+            )
+        }
+        Storage::Split(names) => {
+            let length = names.len();
+            (
+                quote! { _rt::SplitColumn<Self, #ty, #length> },
+                quote! { _rt::SplitColumn::new(&[""; #length], |_, _| loop {}) },
+            )
+        }
         Storage::Flattened(_) => {
             (quote! { _rt::Flattened<Self, #ty> }, quote! { _rt::Flattened::new("") })
         }
@@ -230,11 +355,22 @@ fn column_kind(field: &Field) -> TokenStream {
     }
 }
 
-/// Returns the field's entry in the schema. `is_stored`: the primary's keys do not give it back.
+/// Returns the field's entries in the schema, separated by commas. `is_stored`: the primary's keys do not give it back.
 pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStream> {
     let (name, ty) = (&field.property, &field.ty);
+    if let Storage::Series(names) | Storage::Split(names) = &field.storage {
+        let edm = match (&field.storage, field.slot_type()) {
+            (Storage::Series(_), slot) => item(slot?, "Property", "EDM"),
+            _ if field.attr.json.is_set() => quote! { _rt::EdmType::String },
+            _ => quote! { <#ty as _rt::SplitValue>::EDM },
+        };
+        let columns = names
+            .iter()
+            .map(|name| with_seal(field, quote! { _rt::ColumnSchema::plain(#name, #edm, true) }));
+        return Some(quote! { #(#columns),* });
+    }
     let column = match &field.storage {
-        Storage::Skipped | Storage::Extra => return None,
+        Storage::Skipped | Storage::Extra | Storage::Series(_) | Storage::Split(_) => return None,
         Storage::Plain if !is_stored => quote! { _rt::ColumnSchema::key(#name) },
         Storage::Plain => {
             let (edm, optional) = (item(ty, "Property", "EDM"), item(ty, "Property", "OPTIONAL"));
@@ -245,7 +381,12 @@ pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStrea
             _rt::ColumnSchema::flattened(#prefix, <#ty as _rt::Properties>::COLUMNS, #is_stored)
         },
     };
-    let Some(encrypt) = field.sealed() else { return Some(column) };
+    Some(with_seal(field, column))
+}
+
+/// Returns the column, sealed if the field is encrypted.
+fn with_seal(field: &Field, column: TokenStream) -> TokenStream {
+    let Some(encrypt) = field.sealed() else { return column };
     let (pad, hide_none) = (encrypt.pad, encrypt.hide_none);
     let blind = match field.token_property() {
         Some((name, chars)) => {
@@ -253,12 +394,12 @@ pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStrea
         }
         None => quote! { _rt::None },
     };
-    Some(quote! {
+    quote! {
         _rt::ColumnSchema::with_seal(
             #column,
             _rt::ColumnEncryption { pad: #pad, hide_none: #hide_none, blind: #blind },
         )
-    })
+    }
 }
 
 /// Returns the patch's method that sets the field.
@@ -286,6 +427,49 @@ pub(super) fn setter(field: &Field) -> TokenStream {
                 &quote! { self.0.set_nested("", |__out| (#codec.put)(__out, #name, &__value)) },
             )
         }
+        Storage::Series(names) => {
+            let Some(slot_type) = field.slot_type() else { return TokenStream::new() };
+            let doc = format!("Sets a slot of `{}`, counted from 0.", field.name);
+            let redact = field.is_secret().then(|| quote! { .redacted(__name) });
+            let of = &field.name;
+            quote! {
+                #[doc = #doc]
+                pub fn #ident<__V>(self, __slot: usize, __value: __V) -> Self
+                where
+                    __V: _rt::PatchInput<#slot_type>,
+                {
+                    Self(self.0.with_slot(#of, &[#(#names),*], __slot, |__patch, __name| {
+                        <__V as _rt::PatchInput<#slot_type>>::set(__value, __patch, __name)#redact
+                    }))
+                }
+            }
+        }
+        Storage::Split(names) if field.attr.json.is_set() => {
+            let pad = pad(field);
+            setter_of_whole_value(
+                field,
+                &quote! {
+                    self.0.set_nested("", |__out| {
+                        _rt::store_split_json(__out, &[#(#names),*], &__value, #pad)
+                    })
+                },
+            )
+        }
+        Storage::Split(names) => {
+            let pad = pad(field);
+            quote! {
+                #[doc = #doc]
+                pub fn #ident(
+                    self,
+                    __value: impl _rt::Into<<#ty as _rt::SplitValue>::Whole>,
+                ) -> Self {
+                    let __value: <#ty as _rt::SplitValue>::Whole = _rt::Into::into(__value);
+                    Self(self.0.set_nested("", |__out| {
+                        _rt::store_split(__out, &[#(#names),*], &__value, #pad)
+                    }))
+                }
+            }
+        }
         Storage::Flattened(prefix) => setter_of_whole_value(
             field,
             &quote! {
@@ -302,7 +486,11 @@ pub(super) fn setter(field: &Field) -> TokenStream {
 pub(super) fn setter_without_effect(field: &Field) -> TokenStream {
     match field.storage {
         Storage::Json | Storage::Flattened(_) => setter_of_whole_value(field, &quote! { loop {} }),
-        Storage::Skipped | Storage::Extra | Storage::Plain => setter(field),
+        Storage::Skipped
+        | Storage::Extra
+        | Storage::Plain
+        | Storage::Series(_)
+        | Storage::Split(_) => setter(field),
     }
 }
 

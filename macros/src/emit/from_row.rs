@@ -132,11 +132,11 @@ fn properties(entity: &Entity) -> TokenStream {
     let fields = || entity.fields.iter().enumerate();
     let named = || {
         fields().filter(|(at, field)| {
-            field.storage.is_one_property() && is_property(entity, *at, field)
+            field.storage.has_known_names() && is_property(entity, *at, field)
         })
     };
-    let names: Vec<&String> = named().map(|(_, field)| &field.property).collect();
-    let slots = named().map(|(at, _)| slot(at));
+    let (slots, names): (Vec<Ident>, Vec<&str>) =
+        named().flat_map(|(at, field)| field::slots(at, field)).unzip();
     let opened = fields().filter_map(|(at, field)| field::open_slot(at, field));
     let taken = quote! { continue; };
     // A bag for unknown properties takes what every other field leaves: it comes last.
@@ -204,7 +204,7 @@ fn value(entity: &Entity, at: usize, field: &Field) -> TokenStream {
     if let Some(whole) = field::infallible(field, &quote! { #slot }) {
         return whole;
     }
-    let found = field::finish(field, &quote! { #slot }, None);
+    let found = field::finish(field, &field::found(at, field), None);
     match read_key(entity, at, field, &found) {
         Some(read) => or_return(&read),
         None => or_return(&found),

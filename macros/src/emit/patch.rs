@@ -4,7 +4,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::field;
-use crate::model::{Entity, Field};
+use crate::model::{Entity, Field, Storage};
 
 /// Returns the name of the patch's type.
 pub(super) fn name(entity: &Entity) -> Ident {
@@ -54,8 +54,23 @@ fn with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> TokenStre
 /// Returns the method that removes a property. Whether the field is an `Option` is asked of its type
 /// where the method is called, since an `Option` may have another name.
 fn remove(field: &Field, method: &Ident) -> Option<TokenStream> {
-    if !field.storage.can_be_in_key() {
-        return None;
+    match &field.storage {
+        Storage::Plain => {}
+        Storage::Series(names) => return remove_slot(field, method, names),
+        Storage::Split(names) if field.is_option() => {
+            let doc = format!("Removes `{}`.", field.name);
+            return Some(quote! {
+                #[doc = #doc]
+                pub fn #method(self) -> Self {
+                    Self(self.0 #(.remove(#names))*)
+                }
+            });
+        }
+        Storage::Split(_)
+        | Storage::Json
+        | Storage::Flattened(_)
+        | Storage::Extra
+        | Storage::Skipped => return None,
     }
     let (ty, name) = (&field.ty, &field.property);
     let doc = if field.is_option() {
@@ -71,6 +86,28 @@ fn remove(field: &Field, method: &Ident) -> Option<TokenStream> {
             for<'__a> #ty: _rt::Removable,
         {
             Self(self.0.remove(#name))
+        }
+    })
+}
+
+/// Returns the method that removes a slot of a series.
+fn remove_slot(field: &Field, method: &Ident, names: &[String]) -> Option<TokenStream> {
+    let (slot_type, of) = (field.slot_type()?, &field.name);
+    let doc = if field.is_removable() {
+        let text = format!("Removes a slot of `{of}`, counted from 0.");
+        quote! { #[doc = #text] }
+    } else {
+        quote! { #[doc(hidden)] }
+    };
+    Some(quote! {
+        #doc
+        pub fn #method(self, __slot: usize) -> Self
+        where
+            for<'__a> #slot_type: _rt::Removable,
+        {
+            Self(self.0.with_slot(#of, &[#(#names),*], __slot, |__patch, __name| {
+                __patch.remove(__name)
+            }))
         }
     })
 }

@@ -115,7 +115,7 @@ fn family(family: &Family, entity: &Entity) -> TokenStream {
     let in_keys: Vec<&String> = in_keys.map(|(_, field)| &field.property).collect();
     let left_out: Vec<String> = fields()
         .filter(|(at, field)| !is_held(*at) && !is_in_keys(*at, field))
-        .filter_map(|(_, field)| field.property_pattern())
+        .flat_map(|(_, field)| field.property_patterns())
         .collect();
     let in_keys = (!in_keys.is_empty()).then(|| quote! { in_keys: &[#(#in_keys),*], });
     let left_out = (!left_out.is_empty()).then(|| quote! { left_out: &[#(#left_out),*], });

@@ -3,6 +3,7 @@
 use proc_macro2::{Ident, Span};
 use syn::{LitStr, Path, Type, Visibility};
 
+use super::series;
 use crate::{
     attr::{Encrypt, FieldAttr},
     names::{self, Case},
@@ -21,6 +22,10 @@ pub(crate) enum Storage {
     Plain,
     /// As one property with JSON text.
     Json,
+    /// As one property for each slot of an array, with these names.
+    Series(Vec<String>),
+    /// As several pieces of one text, in properties of these names.
+    Split(Vec<String>),
     /// As several properties, whose names begin with this prefix.
     Flattened(String),
     /// As all properties of the row that no other field takes.
@@ -54,8 +59,18 @@ impl Storage {
     pub(crate) fn prefix(&self) -> Option<&str> {
         match self {
             Self::Flattened(prefix) => Some(prefix),
-            Self::Plain | Self::Json | Self::Extra | Self::Skipped => None,
+            Self::Plain
+            | Self::Json
+            | Self::Series(_)
+            | Self::Split(_)
+            | Self::Extra
+            | Self::Skipped => None,
         }
+    }
+
+    /// Returns whether the field is stored as properties whose names are all known here.
+    pub(crate) fn has_known_names(&self) -> bool {
+        self.is_one_property() || matches!(self, Self::Series(_) | Self::Split(_))
     }
 }
 
@@ -111,7 +126,7 @@ impl Field {
             constant: names::constant(&ident),
             vis: field.vis.clone(),
             ty: names::without_self(&field.ty, this),
-            storage: storage(&attr, &property),
+            storage: storage(&attr, &property, &field.ty),
             absent: absent(&attr),
             has_token: false,
             ident,
@@ -121,12 +136,31 @@ impl Field {
         })
     }
 
-    /// Returns how a property of the field is called in the list of properties that copies leave out:
-    /// a `*` stands for all names that begin so. `None` if the field has no properties of its own.
-    pub(crate) fn property_pattern(&self) -> Option<String> {
+    /// Returns how the properties of the field are called in the list of properties that copies leave
+    /// out: a `*` stands for all names that begin so.
+    pub(crate) fn property_patterns(&self) -> Vec<String> {
         match self.storage.prefix() {
-            Some(prefix) => Some(format!("{prefix}*")),
-            None => self.storage.has_properties().then(|| self.property.clone()),
+            Some(prefix) => vec![format!("{prefix}*")],
+            None => self.property_names().into_iter().map(str::to_owned).collect(),
+        }
+    }
+
+    /// Returns the names of the field's properties, unless its type decides them.
+    pub(crate) fn property_names(&self) -> Vec<&str> {
+        match &self.storage {
+            Storage::Plain | Storage::Json => vec![&self.property],
+            Storage::Series(names) | Storage::Split(names) => {
+                names.iter().map(String::as_str).collect()
+            }
+            Storage::Flattened(_) | Storage::Extra | Storage::Skipped => Vec::new(),
+        }
+    }
+
+    /// Returns the type of a series' slots.
+    pub(crate) fn slot_type(&self) -> Option<&Type> {
+        match self.storage {
+            Storage::Series(_) => series::slots(&self.ty).map(|(slot, _)| slot),
+            _ => None,
         }
     }
 
@@ -146,9 +180,9 @@ impl Field {
         self.has_token || self.sealed().is_some()
     }
 
-    /// Returns the settings of `encrypt`, if the field is one encrypted property.
+    /// Returns the settings of `encrypt`, if the field is one encrypted property or several.
     pub(crate) fn sealed(&self) -> Option<Encrypt> {
-        self.attr.encrypt.get().copied().filter(|_| self.storage.is_one_property())
+        self.attr.encrypt.get().copied().filter(|_| self.storage.has_known_names())
     }
 
     /// Returns name and length of the property that holds the blind token, if the field has one.
@@ -159,7 +193,13 @@ impl Field {
 
     /// Returns whether a patch can remove the property: only that of an `Option`.
     pub(crate) fn is_removable(&self) -> bool {
-        self.storage.can_be_in_key() && self.is_option()
+        match &self.storage {
+            Storage::Plain | Storage::Split(_) => self.is_option(),
+            Storage::Series(_) => {
+                self.slot_type().is_some_and(|slot| names::is_named(slot, &["Option"]))
+            }
+            Storage::Json | Storage::Flattened(_) | Storage::Extra | Storage::Skipped => false,
+        }
     }
 
     /// Returns whether the type is written as a time or a date.
@@ -178,13 +218,19 @@ impl Field {
     }
 }
 
-fn storage(attr: &FieldAttr, property: &str) -> Storage {
+fn storage(attr: &FieldAttr, property: &str, ty: &Type) -> Storage {
     if attr.skip.is_set() {
         Storage::Skipped
     } else if attr.extra.is_set() {
         Storage::Extra
     } else if let Some(prefix) = attr.flatten.get() {
         Storage::Flattened(prefix.as_ref().map_or_else(|| property.to_owned(), LitStr::value))
+    } else if let Some(pattern) = attr.series.get() {
+        let pattern = pattern.as_ref().map(LitStr::value);
+        let slots = series::slots(ty).map_or(0, |(_, slots)| slots);
+        Storage::Series(series::slot_names(property, pattern.as_deref(), slots))
+    } else if let Some(pieces) = attr.split.get() {
+        Storage::Split(series::piece_names(property, *pieces))
     } else if attr.json.is_set() {
         Storage::Json
     } else {

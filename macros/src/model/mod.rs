@@ -7,6 +7,7 @@ mod key;
 mod message;
 mod projection;
 mod properties;
+pub(crate) mod series;
 mod set;
 
 use proc_macro2::Span;

@@ -43,6 +43,10 @@ pub use crate::{
         encode_rows::{EncodeRows, primary_row, rows_with},
         names::assert_flattened,
         path::PathStep,
+        series::{
+            Series, SplitColumn, SplitValue, finish_series, finish_split, finish_split_json,
+            read_split, read_split_json, store_series, store_split, store_split_json,
+        },
         set::{
             Aggregate, EntitySet, Members, OtherRow, Set, SetMember, Variant,
             aggregate::{ManyField, OneField, PartitionFold},

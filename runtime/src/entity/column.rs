@@ -108,6 +108,8 @@ pub struct Column<E, F: 'static, K = Plain> {
     read: ReadProperty<F>,
     /// How the field is read from keys, by the form of the part; empty: no key gives it back.
     parts: &'static [(Form, ReadPart<F>)],
+    /// Number of a slot that the series does not have, and the series' length.
+    out_of_range: Option<(usize, usize)>,
     of: PhantomData<fn() -> (E, K)>,
 }
 
@@ -151,7 +153,20 @@ impl<E, F, K> Column<E, F, K> {
     }
 
     const fn new(name: &'static str, read: ReadProperty<F>) -> Self {
-        Self { name: Cow::Borrowed(name), read, parts: &[], of: PhantomData }
+        Self { name: Cow::Borrowed(name), read, parts: &[], out_of_range: None, of: PhantomData }
+    }
+
+    /// Creates the column of a slot that the series does not have: each use of it fails.
+    pub(super) fn out_of_range(slot: usize, length: usize) -> Self {
+        let read = ReadProperty::Row(|_, name: &str| {
+            Err(InvalidValue::new("a slot out of range").into_read_error(name))
+        });
+        Self { out_of_range: Some((slot, length)), ..Self::new("", read) }
+    }
+
+    /// Returns the fault of a slot that the series does not have.
+    fn slot_fault(&self) -> Result<(), InvalidValue> {
+        self.out_of_range.map_or(Ok(()), |(slot, length)| Err(no_slot(slot, length)))
     }
 
     /// Creates the column of a system property: PartitionKey, RowKey or Timestamp.
@@ -172,7 +187,7 @@ impl<E, F, K> Column<E, F, K> {
         K: Comparable<F>,
         V: Input<K::Operand>,
     {
-        match K::operand(value.input()) {
+        match self.slot_fault().and_then(|()| K::operand(value.input())) {
             Ok(value) => Predicate::new(Filter::compare(self.name, comparison, value)),
             Err(invalid) => Predicate::refused(self.name, invalid),
         }
@@ -184,11 +199,19 @@ impl<E, F, K> Column<E, F, K> {
         K: EqComparable<F>,
         V: Input<K::Operand>,
     {
-        match K::equal(&self.name, value.input()) {
+        match self.slot_fault().and_then(|()| K::equal(&self.name, value.input())) {
             Ok(filter) => Predicate::new(filter),
             Err(invalid) => Predicate::refused(self.name, invalid),
         }
     }
+}
+
+/// Returns the fault of a slot that a series does not have.
+pub(super) fn no_slot(slot: usize, length: usize) -> InvalidValue {
+    InvalidValue::new(format!(
+        "slot {slot} of a series of {length}, expected a number from 0 to {}",
+        length.saturating_sub(1)
+    ))
 }
 
 macro_rules! comparisons {
@@ -274,7 +297,8 @@ impl<E, F> Flattened<E, F> {
         F: Flattens<A>,
     {
         let name = [&*self.prefix, &*column.name].concat();
-        Column { name: name.into(), read: column.read, parts: &[], of: PhantomData }
+        let Column { read, out_of_range, .. } = column;
+        Column { name: name.into(), read, parts: &[], out_of_range, of: PhantomData }
     }
 
     /// Returns the columns of a struct that is flattened into the flattened struct.

@@ -12,6 +12,7 @@ mod schema;
 pub(crate) mod names;
 pub(crate) mod properties;
 pub(crate) mod column;
+pub(crate) mod series;
 mod patch;
 mod sealed;
 mod stored;
@@ -48,6 +49,7 @@ pub use schema::{
 };
 pub use sealed::SEAL;
 pub(crate) use sealed::SealedColumn;
+pub use series::{Series, SplitColumn, SplitValue, Whole};
 pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};
 pub use stored::Stored;
 pub use table_entity::{FromRow, TableEntity};

@@ -4,7 +4,7 @@ use std::{fmt, marker::PhantomData};
 
 use serde::Serialize;
 
-use super::{Properties, PropertyWriter};
+use super::{Properties, PropertyWriter, column::no_slot};
 use crate::{
     edm::{Bag, EdmCow, EdmValue, InvalidValue, Property, json_to_edm},
     error::{Error, ErrorKind, Result},
@@ -62,6 +62,24 @@ impl<E> Patch<E> {
             true => InvalidValue::new("").redacted().into_write_error(name),
             false => fault,
         });
+        self
+    }
+
+    /// Changes a slot of the series `field` by `change`, which gets the slot's property. A slot that
+    /// the series does not have is kept as the patch's error.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_slot(
+        mut self,
+        field: &str,
+        names: &[&'static str],
+        slot: usize,
+        change: impl FnOnce(Self, &'static str) -> Self,
+    ) -> Self {
+        if let Some(name) = names.get(slot) {
+            return change(self, name);
+        }
+        self.fault.get_or_insert_with(|| no_slot(slot, names.len()).into_write_error(field));
         self
     }
 

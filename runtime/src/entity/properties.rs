@@ -225,7 +225,7 @@ impl<'b> PropertyWriter<'b> {
     }
 
     /// Adds the keys of the row that is being written to the error. A patch has none.
-    fn at_row(&self, error: crate::Error) -> crate::Error {
+    pub(super) fn at_row(&self, error: crate::Error) -> crate::Error {
         match self.row.clone().finish() {
             Ok(row) if (row.partition_key(), row.row_key()) != ("", "") => {
                 error.at_keys(row.partition_key(), row.row_key())

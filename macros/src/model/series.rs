@@ -1,0 +1,48 @@
+//! Names the properties of fields that are stored as several: slots of a series, pieces of a text.
+
+use syn::{Expr, Lit, Type};
+
+/// Most slots that names are made for: more than any entity has properties.
+const MAX_SLOTS: usize = 1_000;
+
+/// Returns type and number of the slots of a series: an array whose length is a literal.
+pub(crate) fn slots(ty: &Type) -> Option<(&Type, usize)> {
+    match ty {
+        Type::Array(array) => {
+            let Expr::Lit(lit) = &array.len else { return None };
+            let Lit::Int(length) = &lit.lit else { return None };
+            Some((&array.elem, length.base10_parse().ok()?))
+        }
+        Type::Group(group) => slots(&group.elem),
+        Type::Paren(paren) => slots(&paren.elem),
+        _ => None,
+    }
+}
+
+/// Takes the pattern of a series apart, such as `Day{:03}`: the text before, the width, and the text
+/// after. `None` if it has not exactly one `{:0w}`.
+pub(crate) fn pattern(text: &str) -> Option<(&str, usize, &str)> {
+    let (before, rest) = text.split_once("{:0")?;
+    let (width, after) = rest.split_once('}')?;
+    let width = width.parse().ok().filter(|width| (1..=9).contains(width))?;
+    (!before.contains(['{', '}']) && !after.contains(['{', '}'])).then_some((before, width, after))
+}
+
+/// Returns the number of digits of the last slot's number.
+pub(crate) fn digits(slots: usize) -> usize {
+    slots.saturating_sub(1).to_string().len()
+}
+
+/// Returns the names of the slots' properties: by the pattern, else the property's own name and the
+/// number of the slot in the digits that the last one has.
+pub(crate) fn slot_names(property: &str, pattern: Option<&str>, slots: usize) -> Vec<String> {
+    let (before, width, after) =
+        pattern.and_then(self::pattern).unwrap_or((property, digits(slots), ""));
+    (0..slots.min(MAX_SLOTS)).map(|slot| format!("{before}{slot:0width$}{after}")).collect()
+}
+
+/// Returns the names of a long text's pieces: `Text`, `Text_2`, `Text_3`.
+pub(crate) fn piece_names(property: &str, pieces: usize) -> Vec<String> {
+    let numbered = (2..=pieces).map(|piece| format!("{property}_{piece}"));
+    std::iter::once(property.to_owned()).chain(numbered).collect()
+}

@@ -1,0 +1,447 @@
+//! Fields that are stored as several properties of known names: series, one property for each slot of
+//! an array, and long texts, cut into pieces.
+
+use std::{fmt, marker::PhantomData};
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{Column, PropertyWriter, ReadColumn};
+use crate::{
+    edm::{EdmType, InvalidValue, Property, ValueRef, json_from_edm, json_to_edm},
+    error::{Error, Result, ServiceCode},
+    key::Family,
+    limits::{PROPERTY_BYTES, STRING_UNITS},
+    row::Row,
+};
+
+/// The columns of a series: `N` slots of type `T` of entity `E`. [`at`](Self::at) selects one of them;
+/// a filter compares slots, not the series.
+pub struct Series<E, T, K, const N: usize> {
+    names: &'static [&'static str; N],
+    is_secret: bool,
+    of: PhantomData<fn() -> (E, T, K)>,
+}
+
+impl<E, T, K, const N: usize> fmt::Debug for Series<E, T, K, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Series").field(&self.names.first()).field(&self.names.last()).finish()
+    }
+}
+
+impl<E, T: Property, K, const N: usize> Series<E, T, K, N> {
+    /// The columns of a series whose slots are stored under these names.
+    #[doc(hidden)]
+    pub const fn new(names: &'static [&'static str; N], is_secret: bool) -> Self {
+        Self { names, is_secret, of: PhantomData }
+    }
+
+    /// Returns the column of a slot, counted from 0. The verb that runs a query with a slot out of
+    /// range fails with `is_invalid`.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(name = "Messages", partition_key = "{employee:06}", row_key = "{day:%Y%m%d}")]
+    /// pub struct Day {
+    ///     pub employee: u32,
+    ///     pub day: time::Date,
+    ///     #[table(series)]
+    ///     pub sent: [i32; 24],
+    /// }
+    ///
+    /// let busy = Day::SENT.at(13).ge(5).into_filter()?;
+    /// assert_eq!(busy.to_string(), "Sent13 ge 5");
+    /// assert!(Day::SENT.at(24).ge(5).into_filter().unwrap_err().is_invalid());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn at(&self, slot: usize) -> Column<E, T, K> {
+        match self.names.get(slot) {
+            Some(name) if self.is_secret => Column::secret(name, T::from_stored),
+            Some(name) => Column::stored(name, T::from_stored),
+            None => Column::out_of_range(slot, N),
+        }
+    }
+}
+
+impl<E, T: Property + Default, K, const N: usize> ReadColumn for Series<E, T, K, N> {
+    type Field = [T; N];
+
+    fn select(&self, _: &Family, names: &mut Vec<String>) {
+        names.extend(self.names.map(str::to_owned));
+    }
+
+    fn read(&self, row: &Row, _: &'static Family) -> Result<[T; N]> {
+        finish_series(found_in(row, self.names)?, self.names, self.is_secret)
+    }
+}
+
+/// Returns what a row holds under each name.
+fn found_in<'r, const N: usize>(
+    row: &'r Row,
+    names: &[&str; N],
+) -> Result<[Option<ValueRef<'r>>; N]> {
+    let mut found = [None; N];
+    let mut properties = row.properties();
+    while let Some((name, value)) = properties.next()? {
+        let at = names.iter().position(|known| known.as_bytes() == name);
+        if let Some(slot) = at.and_then(|at| found.get_mut(at)) {
+            *slot = Some(value);
+        }
+    }
+    Ok(found)
+}
+
+/// Writes the slots of a series, each as a property. An absent slot writes nothing.
+#[doc(hidden)]
+pub fn store_series<T: Property, const N: usize>(
+    out: &mut PropertyWriter<'_>,
+    names: &[&str; N],
+    slots: &[T; N],
+    is_secret: bool,
+) {
+    for (name, slot) in names.iter().zip(slots) {
+        if is_secret {
+            out.store_secret(name, slot.to_stored());
+        } else {
+            out.store(name, slot.to_stored());
+        }
+    }
+}
+
+/// Reads a series from what was found of its slots. A missing slot has the default of its type.
+///
+/// # Errors
+///
+/// `is_decode`, naming the property of a slot that does not fit.
+#[doc(hidden)]
+pub fn finish_series<T: Property + Default, const N: usize>(
+    found: [Option<ValueRef<'_>>; N],
+    names: &[&str; N],
+    is_secret: bool,
+) -> Result<[T; N]> {
+    let mut slots = [const { None::<T> }; N];
+    for ((slot, found), name) in slots.iter_mut().zip(found).zip(names) {
+        if found.is_some() {
+            let read = T::from_stored(found);
+            *slot = Some(read.map_err(|invalid| fault(invalid, is_secret).into_read_error(name))?);
+        }
+    }
+    Ok(slots.map(Option::unwrap_or_default))
+}
+
+/// Returns the fault of a value, which no error shows if it is secret.
+fn fault(invalid: InvalidValue, is_secret: bool) -> InvalidValue {
+    if is_secret { invalid.redacted() } else { invalid }
+}
+
+/// The column of a text that is stored in `N` pieces. A filter cannot compare it.
+pub struct SplitColumn<E, F, const N: usize> {
+    names: &'static [&'static str; N],
+    read: fn(&Row, &[&str; N]) -> Result<F>,
+    of: PhantomData<fn() -> E>,
+}
+
+impl<E, F, const N: usize> fmt::Debug for SplitColumn<E, F, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SplitColumn").field(&self.names.first()).finish()
+    }
+}
+
+impl<E, F, const N: usize> SplitColumn<E, F, N> {
+    /// The column of a text whose pieces are stored under these names.
+    #[doc(hidden)]
+    pub const fn new(
+        names: &'static [&'static str; N],
+        read: fn(&Row, &[&str; N]) -> Result<F>,
+    ) -> Self {
+        Self { names, read, of: PhantomData }
+    }
+}
+
+impl<E, F, const N: usize> ReadColumn for SplitColumn<E, F, N> {
+    type Field = F;
+
+    fn select(&self, _: &Family, names: &mut Vec<String>) {
+        names.extend(self.names.map(str::to_owned));
+    }
+
+    fn read(&self, row: &Row, _: &'static Family) -> Result<F> {
+        (self.read)(row, self.names)
+    }
+}
+
+/// A type that `#[table(split(n))]` stores in pieces: `String`, `Vec<u8>`, or an `Option` of these.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be split into pieces",
+    label = "not a text and not bytes",
+    note = "`split(n)` takes `String`, `Vec<u8>` or an `Option` of these; any serde type with `#[table(split(n), json)]`"
+)]
+pub trait SplitValue: Sized {
+    /// The type without `Option`.
+    type Whole: SplitValue;
+
+    /// The stored type of each piece.
+    const EDM: EdmType;
+
+    /// Returns the text or bytes; `None` if they are absent.
+    fn whole(&self) -> Option<Whole<'_>>;
+
+    /// Joins the pieces; none are there if the value is absent.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the value must not be absent, or if the pieces are of another type.
+    fn join(pieces: Option<Vec<ValueRef<'_>>>) -> Result<Self, InvalidValue>;
+}
+
+/// A text or bytes before they are cut.
+#[derive(Debug, Clone, Copy)]
+pub enum Whole<'v> {
+    /// A text, cut between characters.
+    Text(&'v str),
+    /// Bytes.
+    Bytes(&'v [u8]),
+}
+
+fn absent() -> InvalidValue {
+    InvalidValue::new("expected the pieces of a text, found no such property")
+}
+
+impl SplitValue for String {
+    type Whole = Self;
+
+    const EDM: EdmType = EdmType::String;
+
+    fn whole(&self) -> Option<Whole<'_>> {
+        Some(Whole::Text(self))
+    }
+
+    fn join(pieces: Option<Vec<ValueRef<'_>>>) -> Result<Self, InvalidValue> {
+        let texts = pieces.ok_or_else(absent)?.into_iter().map(|piece| match piece {
+            ValueRef::String(text) => Ok(text),
+            other => Err(InvalidValue::wrong_type(EdmType::String, other.edm_type())),
+        });
+        texts.collect()
+    }
+}
+
+impl SplitValue for Vec<u8> {
+    type Whole = Self;
+
+    const EDM: EdmType = EdmType::Binary;
+
+    fn whole(&self) -> Option<Whole<'_>> {
+        Some(Whole::Bytes(self))
+    }
+
+    fn join(pieces: Option<Vec<ValueRef<'_>>>) -> Result<Self, InvalidValue> {
+        let bytes = pieces.ok_or_else(absent)?.into_iter().map(|piece| match piece {
+            ValueRef::Binary(bytes) => Ok(bytes),
+            other => Err(InvalidValue::wrong_type(EdmType::Binary, other.edm_type())),
+        });
+        Ok(bytes.collect::<Result<Vec<_>, _>>()?.concat())
+    }
+}
+
+impl<T: SplitValue<Whole = T>> SplitValue for Option<T> {
+    type Whole = T;
+
+    const EDM: EdmType = T::EDM;
+
+    fn whole(&self) -> Option<Whole<'_>> {
+        self.as_ref().and_then(T::whole)
+    }
+
+    fn join(pieces: Option<Vec<ValueRef<'_>>>) -> Result<Self, InvalidValue> {
+        pieces.map(|pieces| T::join(Some(pieces))).transpose()
+    }
+}
+
+/// Most bytes by which a sealed value is longer than its text.
+const SEAL_BYTES: usize = 512;
+
+/// Returns the most bytes in one piece of a text: a sealed piece, padded, has to fit into a property.
+fn piece_bytes(pad: Option<u32>) -> usize {
+    match pad {
+        None => usize::MAX,
+        Some(pad) => {
+            let pad = usize::try_from(pad).unwrap_or_default();
+            PROPERTY_BYTES.saturating_sub(SEAL_BYTES + pad)
+        }
+    }
+}
+
+/// Returns the longest beginning of a text that fits into a piece, and the rest.
+fn cut_text(text: &str, most_bytes: usize) -> (&str, &str) {
+    let mut units = 0;
+    for (at, character) in text.char_indices() {
+        units += character.len_utf16();
+        if units > STRING_UNITS || at + character.len_utf8() > most_bytes {
+            return text.split_at_checked(at).unwrap_or((text, ""));
+        }
+    }
+    (text, "")
+}
+
+/// Writes a text or bytes in pieces; the pieces that are not needed are written empty. An absent
+/// value writes nothing. `pad` is the padding of an encrypted field.
+///
+/// # Errors
+///
+/// `is_too_large`, naming the property, for a value that does not fit into the pieces.
+#[doc(hidden)]
+pub fn store_split<T: SplitValue, const N: usize>(
+    out: &mut PropertyWriter<'_>,
+    names: &[&str; N],
+    value: &T,
+    pad: Option<u32>,
+) -> Result<()> {
+    match value.whole() {
+        None => Ok(()),
+        Some(Whole::Text(text)) => store_text(out, names, text, pad),
+        Some(Whole::Bytes(bytes)) => {
+            let most = piece_bytes(pad).min(PROPERTY_BYTES);
+            if bytes.len() > most.saturating_mul(N) {
+                return Err(too_large(out, names, bytes.len(), most));
+            }
+            let mut pieces = bytes.chunks(most);
+            for name in names {
+                out.put_value(name, ValueRef::Binary(pieces.next().unwrap_or_default()));
+            }
+            Ok(())
+        }
+    }
+}
+
+fn store_text(
+    out: &mut PropertyWriter<'_>,
+    names: &[&str],
+    text: &str,
+    pad: Option<u32>,
+) -> Result<()> {
+    let most = piece_bytes(pad);
+    let mut rest = text;
+    let mut pieces = Vec::with_capacity(names.len());
+    for _ in names {
+        let (piece, after) = cut_text(rest, most);
+        pieces.push(piece);
+        rest = after;
+    }
+    if !rest.is_empty() {
+        return Err(too_large(out, names, text.len(), most.min(PROPERTY_BYTES)));
+    }
+    for (name, piece) in names.iter().zip(pieces) {
+        out.put_value(name, ValueRef::String(piece));
+    }
+    Ok(())
+}
+
+/// Returns the error for a value that does not fit into its pieces.
+fn too_large(out: &PropertyWriter<'_>, names: &[&str], bytes: usize, most: usize) -> Error {
+    let pieces = names.len();
+    let message = format!(
+        "the value has {bytes} bytes, and each of its {pieces} pieces holds at most {most}: write a larger `split(n)`, or keep the value in a blob"
+    );
+    let name = names.first().copied().unwrap_or_default();
+    out.at_row(Error::service(ServiceCode::PropertyValueTooLarge, message).in_property(name))
+}
+
+/// Writes the JSON text of a value in pieces.
+///
+/// # Errors
+///
+/// `is_invalid` for a value without a JSON form, and `is_too_large` for one that does not fit.
+#[doc(hidden)]
+pub fn store_split_json<T: Serialize, const N: usize>(
+    out: &mut PropertyWriter<'_>,
+    names: &[&str; N],
+    value: &T,
+    pad: Option<u32>,
+) -> Result<()> {
+    let name = names.first().copied().unwrap_or_default();
+    let json = json_to_edm(value).map_err(|invalid| {
+        // The message of serde can quote the value.
+        out.at_row(fault(invalid, pad.is_some()).into_write_error(name))
+    })?;
+    match json.as_ref() {
+        ValueRef::String(text) => store_text(out, names, text, pad),
+        _ => Ok(()),
+    }
+}
+
+/// Reads a text or bytes from what was found of the pieces.
+///
+/// # Errors
+///
+/// `is_decode`, naming the property of a piece that is missing or does not fit.
+#[doc(hidden)]
+pub fn finish_split<T: SplitValue, const N: usize>(
+    found: [Option<ValueRef<'_>>; N],
+    names: &[&str; N],
+    is_secret: bool,
+) -> Result<T> {
+    let first = names.first().copied().unwrap_or_default();
+    let value = T::join(whole_pieces(found, names)?);
+    value.map_err(|invalid| fault(invalid, is_secret).into_read_error(first))
+}
+
+/// Returns all pieces, or `None` if there is none.
+fn whole_pieces<'r, const N: usize>(
+    found: [Option<ValueRef<'r>>; N],
+    names: &[&str; N],
+) -> Result<Option<Vec<ValueRef<'r>>>> {
+    if found.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    let pieces = found.into_iter().zip(names).map(|(piece, name)| {
+        let missing = || InvalidValue::new("expected all pieces of the text, this one is missing");
+        piece.ok_or_else(|| missing().into_read_error(name))
+    });
+    pieces.collect::<Result<_>>().map(Some)
+}
+
+/// Reads a value from the pieces of its JSON text.
+///
+/// # Errors
+///
+/// `is_decode`, naming the property of a piece that is missing or does not fit.
+#[doc(hidden)]
+pub fn finish_split_json<T: DeserializeOwned, const N: usize>(
+    found: [Option<ValueRef<'_>>; N],
+    names: &[&str; N],
+    is_secret: bool,
+) -> Result<T> {
+    let first = names.first().copied().unwrap_or_default();
+    let value = String::join(whole_pieces(found, names)?)
+        .and_then(|text| json_from_edm(Some(ValueRef::String(&text))));
+    value.map_err(|invalid| fault(invalid, is_secret).into_read_error(first))
+}
+
+/// Reads a text or bytes from a row.
+///
+/// # Errors
+///
+/// `is_decode`, naming the property of a piece that is missing or does not fit.
+#[doc(hidden)]
+pub fn read_split<T: SplitValue, const N: usize>(
+    row: &Row,
+    names: &[&str; N],
+    is_secret: bool,
+) -> Result<T> {
+    finish_split(found_in(row, names)?, names, is_secret)
+}
+
+/// Reads a value from a row that holds its JSON text in pieces.
+///
+/// # Errors
+///
+/// `is_decode`, naming the property of a piece that is missing or does not fit.
+#[doc(hidden)]
+pub fn read_split_json<T: DeserializeOwned, const N: usize>(
+    row: &Row,
+    names: &[&str; N],
+    is_secret: bool,
+) -> Result<T> {
+    finish_split_json(found_in(row, names)?, names, is_secret)
+}

@@ -1,0 +1,66 @@
+//! Tests encrypted series and long texts: each slot and each piece is sealed alone.
+
+use entable::{Verb, prelude::*};
+
+use crate::fixture::{client, stored};
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Staff",
+    partition_key = "{department}",
+    row_key = "hours_{id:06}",
+    index(ByAge, row_key = "age_{age:03}_{id:06}")
+)]
+struct Hours {
+    department: String,
+    id: u32,
+    age: u8,
+    #[table(series, encrypt)]
+    worked: [i32; 4],
+    #[table(series, encrypt(hide_none))]
+    paid: [Option<i64>; 3],
+    #[table(split(3), encrypt(pad = 64))]
+    notes: String,
+}
+
+fn hours() -> Hours {
+    Hours {
+        department: "Sales".into(),
+        id: 1,
+        age: 30,
+        worked: [1, 2, 3, 4],
+        paid: [None, Some(2), None],
+        notes: "secret".into(),
+    }
+}
+
+#[tokio::test]
+async fn slots_and_pieces_are_sealed_one_by_one() {
+    let (client, recorder) = client().await;
+    let table = client.table::<Hours>();
+    table.insert(&hours()).await.unwrap();
+    let at = || Hours::primary().department("Sales").id(1);
+    assert_eq!(*table.get(at()).await.unwrap().unwrap(), hours());
+    let row = stored(&client, "Sales", "hours_000001").await;
+    let names = ["Worked0", "Worked3", "Paid0", "Paid1", "Paid2", "Notes", "Notes_2", "Notes_3"];
+    for name in names {
+        let value = row.get(name).unwrap().unwrap().to_value();
+        assert!(matches!(value, Value::Binary(_)), "{name}: {value:?}");
+    }
+    let copies = table.query(Hours::by_age().department("Sales")).collect().await.unwrap();
+    assert_eq!(copies[0].clone().into_inner(), hours());
+    recorder.clear();
+    table.update(at(), |it| Ok(it.worked[2] += 10)).await.unwrap();
+    assert_eq!(recorder.take()[1].verbs(), [Verb::Merge, Verb::InsertOrReplace]);
+    table.patch_at(at(), Hours::patch().paid(0, 9_i64)).await.unwrap();
+    let found = table.get(at()).await.unwrap().unwrap();
+    assert_eq!((found.worked, found.paid), ([1, 2, 13, 4], [Some(9), Some(2), None]));
+
+    // Characters of three bytes: a sealed piece takes fewer of them than a plain one.
+    let long = "\u{20ac}".repeat(60_000);
+    table.patch_at(at(), Hours::patch().notes(long.clone())).await.unwrap();
+    assert_eq!(table.get(at()).await.unwrap().unwrap().notes, long);
+    let error = table.patch_at(at(), Hours::patch().notes(long.repeat(2))).await.unwrap_err();
+    assert!(error.is_too_large(), "{error}");
+    assert!(table.check().await.unwrap().is_clean());
+}
