@@ -93,7 +93,11 @@ async fn main() -> Result<(), Error> {
 
     // A filter compares one slot.
     let busy = days.query(Day::scan()).filter(Day::SENT.at(13).ge(50));
-    println!("busy at one:   {} of {}", busy.count().await?, days.query(Day::scan()).count().await?);
+    println!(
+        "busy at one:   {} of {}",
+        busy.count().await?,
+        days.query(Day::scan()).count().await?
+    );
     assert_eq!(busy.count().await?, 1);
 
     // A slot that the day does not have is returned by the verb; nothing is sent.

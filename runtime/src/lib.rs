@@ -289,6 +289,10 @@ mod samples {
     mod denormalisation {}
     #[doc = include_str!("../../docs/patterns/compound-key.md")]
     mod compound_key {}
+    #[doc = include_str!("../../docs/patterns/data-series.md")]
+    mod data_series {}
+    #[doc = include_str!("../../docs/patterns/counting.md")]
+    mod counting {}
     #[doc = include_str!("../../docs/patterns/log-tail.md")]
     mod log_tail {}
     #[doc = include_str!("../../docs/patterns/mass-delete.md")]

@@ -30,6 +30,7 @@ mod l_index_entities;
 mod model;
 mod n_compound_key;
 mod o_log_tail;
+mod q_data_series;
 mod s_blobs;
 mod store;
 mod t_hot_partitions;
