@@ -2,7 +2,7 @@
 //! these and impls that do nothing, so that the type's uses add no further messages.
 
 use proc_macro2::TokenStream;
-use syn::DeriveInput;
+use syn::{Data, DeriveInput};
 
 use crate::{check, emit, errors::Errors, model};
 
@@ -39,8 +39,22 @@ pub(crate) fn properties(input: &DeriveInput) -> TokenStream {
 
 /// Expands `#[derive(EdmEnum)]`.
 pub(crate) fn edm_enum(input: &DeriveInput) -> TokenStream {
+    text_enum(input, "EdmEnum")
+}
+
+/// Expands `#[derive(KeyPart)]`: for an enum as `EdmEnum` is, for a struct through its one field.
+pub(crate) fn key_part(input: &DeriveInput) -> TokenStream {
+    if matches!(input.data, Data::Enum(_)) {
+        return text_enum(input, "KeyPart");
+    }
     let mut errors = Errors::default();
-    let edm_enum = model::EdmEnum::new(input, &mut errors);
+    let newtype = model::Newtype::new(input, &mut errors);
+    finish(errors, || emit::newtype(&newtype), || emit::fallback::newtype(input, &newtype))
+}
+
+fn text_enum(input: &DeriveInput, derive: &str) -> TokenStream {
+    let mut errors = Errors::default();
+    let edm_enum = model::EdmEnum::new(input, derive, &mut errors);
     check::edm_enum(&edm_enum, &mut errors);
     finish(errors, || emit::edm_enum(&edm_enum), || emit::fallback::edm_enum(input, &edm_enum))
 }

@@ -9,6 +9,8 @@ use proc_macro2::Span;
 #[must_use = "the mistakes have to be reported"]
 pub(crate) struct Errors {
     found: Vec<syn::Error>,
+    /// Set where a part of the input could not be read: what seems missing may stand in it.
+    is_incomplete: bool,
 }
 
 impl Errors {
@@ -20,6 +22,24 @@ impl Errors {
     /// Adds a mistake with a span and a message.
     pub(crate) fn at(&mut self, span: Span, message: impl Display) {
         self.push(syn::Error::new(span, message));
+    }
+
+    /// Adds a mistake that keeps the rest of an attribute, or the fields of the type, from being read.
+    pub(crate) fn unreadable(&mut self, error: syn::Error) {
+        self.is_incomplete = true;
+        self.push(error);
+    }
+
+    /// Returns whether a type without fields has some that could not be read.
+    pub(crate) fn lacks_fields(&self, count: usize) -> bool {
+        count == 0 && self.is_incomplete
+    }
+
+    /// Adds a mistake about something that is missing, unless it may stand in what could not be read.
+    pub(crate) fn missing(&mut self, span: Span, message: impl Display) {
+        if !self.is_incomplete {
+            self.at(span, message);
+        }
     }
 
     /// Returns the value of `Ok`. Keeps the mistake of `Err` and returns `None`.

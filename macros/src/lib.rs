@@ -8,6 +8,7 @@ mod attr;
 mod check;
 mod emit;
 mod errors;
+mod manifest;
 mod model;
 mod names;
 mod driver;
@@ -32,6 +33,12 @@ pub fn properties(input: TokenStream) -> TokenStream {
 #[proc_macro_derive(EdmEnum, attributes(table))]
 pub fn edm_enum(input: TokenStream) -> TokenStream {
     driver::derive(input, driver::edm_enum)
+}
+
+#[doc = include_str!("../docs/key_part.md")]
+#[proc_macro_derive(KeyPart, attributes(table))]
+pub fn key_part(input: TokenStream) -> TokenStream {
+    driver::derive(input, driver::key_part)
 }
 
 #[doc = include_str!("../docs/projection.md")]

@@ -1,22 +1,55 @@
 //! Converts names between cases, suggests names for misspelt ones, recognizes types by their names.
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, format_ident};
-use syn::{Type, ext::IdentExt};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::{GenericArgument, PathArguments, Type, ext::IdentExt};
 
 /// Returns an identifier as text, without `r#`.
 pub(crate) fn unraw(ident: &Ident) -> String {
     ident.unraw().to_string()
 }
 
-/// Returns the name of a field's column constant: `FIRST_NAME` for `first_name`.
+/// Returns the name of a field's column constant: `FIRST_NAME` for `first_name`, `_1ST` for `_1st`.
 pub(crate) fn constant(field: &Ident) -> Ident {
-    format_ident!("{}", Case::Screaming.apply(&unraw(field)), span = field.span())
+    let name = Case::Screaming.apply(&unraw(field));
+    let begins = name.starts_with(|c: char| c == '_' || c.is_alphabetic());
+    let underscore = if begins { "" } else { "_" };
+    // A field named `__` has no words.
+    let underscore = if name.is_empty() { "__" } else { underscore };
+    format_ident!("{underscore}{name}", span = field.span())
 }
 
-/// Returns a hash of a field's name (FNV-1a), for const parameters of traits, which cannot be text.
-pub(crate) fn fingerprint(field: &Ident) -> u64 {
-    unraw(field).bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+/// Returns the method that begins the path through an index: `by_email` for `ByEmail`, `r#match` for
+/// `Match`. `None` if no method can be named so, as for `Self`.
+pub(crate) fn path_method(index: &Ident) -> Option<Ident> {
+    let name = Case::Snake.apply(&unraw(index));
+    let begins = name.starts_with(|c: char| c.is_alphabetic());
+    if !begins || ["self", "super", "crate"].contains(&name.as_str()) {
+        return None;
+    }
+    // `gen` is a keyword of later editions, in which the derive's user may write.
+    let is_keyword = name == "gen" || syn::parse_str::<Ident>(&name).is_err();
+    let new = if is_keyword { Ident::new_raw } else { Ident::new };
+    Some(new(&name, Span::call_site().located_at(index.span())))
+}
+
+/// Number of characters that the runtime's `FieldNamed` holds.
+const NAMED_CHARS: usize = 24;
+
+/// Returns a field's name as a type: `_rt::FieldNamed<'a', 'g', 'e'>`. Const parameters cannot be text.
+pub(crate) fn named(field: &Ident) -> TokenStream {
+    let name = unraw(field);
+    let chars = name.chars().take(NAMED_CHARS);
+    let rest = (name.chars().count() > NAMED_CHARS).then(|| {
+        let hash = fingerprint(&name);
+        quote! { , #hash }
+    });
+    quote! { _rt::FieldNamed<#(#chars),* #rest> }
+}
+
+/// Returns a hash of a name (FNV-1a).
+fn fingerprint(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
@@ -192,12 +225,49 @@ pub(crate) fn local(name: &str) -> Ident {
     Ident::new(name, Span::call_site())
 }
 
+/// Returns an identifier that the derive makes up, reported at `span`, a place in the user's code.
+///
+/// The token says that a macro wrote it: a lint about the name, such as `non_snake_case` for
+/// `remove__3rd`, then leaves the user alone.
+pub(crate) fn made(name: &str, span: Span) -> Ident {
+    Ident::new(name, Span::call_site().located_at(span))
+}
+
+/// Returns the identifier of a user's field for a method or constant that the derive makes: a lint about
+/// it, such as `dead_code`, leaves the user alone.
+pub(crate) fn made_of(field: &Ident) -> Ident {
+    let mut ident = field.clone();
+    ident.set_span(Span::call_site().located_at(field.span()));
+    ident
+}
+
+/// Returns `_rt::name` for code that is reported at `span`, a place in the user's code.
+///
+/// The tokens say that a macro wrote them: a lint about the path, such as `unused_qualifications` for
+/// a trait that the user imports too, then leaves the user alone.
+pub(crate) fn runtime_item(name: &str, span: Span) -> TokenStream {
+    let name = made(name, span);
+    quote_spanned! { name.span() => _rt::#name }
+}
+
 /// Returns the last segment of a type's path, such as `Option` of `std::option::Option<u8>`.
 pub(crate) fn last_segment(ty: &Type) -> Option<&Ident> {
     match ty {
         Type::Path(path) => path.path.segments.last().map(|segment| &segment.ident),
         Type::Group(group) => last_segment(&group.elem),
         Type::Paren(paren) => last_segment(&paren.elem),
+        _ => None,
+    }
+}
+
+/// Returns the type in a path's angle brackets, such as `u8` of `Option<u8>`.
+pub(crate) fn only_argument(ty: &Type) -> Option<&Type> {
+    let Type::Path(path) = ty else { return None };
+    let PathArguments::AngleBracketed(arguments) = &path.path.segments.last()?.arguments else {
+        return None;
+    };
+    match arguments.args.first() {
+        Some(GenericArgument::Type(inner)) => Some(inner),
         _ => None,
     }
 }

@@ -5,38 +5,48 @@ use proc_macro2::{Ident, Span};
 /// The value of a setting that may be given once, such as `rename = ".."`.
 #[derive(Debug)]
 pub(crate) struct Slot<T> {
-    taken: Option<(Ident, T)>,
+    /// The setting's name. Kept for a malformed value too, so that the setting is not called missing.
+    key: Option<Ident>,
+    value: Option<T>,
+    /// Whether a misspelt name means the setting: it is not called missing then.
+    is_meant: bool,
 }
 
 impl<T> Default for Slot<T> {
     fn default() -> Self {
-        Self { taken: None }
+        Self { key: None, value: None, is_meant: false }
     }
 }
 
 impl<T> Slot<T> {
-    /// Stores the value. Fails if the value is an error, or if one was stored before.
+    /// Stores the value. Fails if the value is an error, or if the setting was given before.
     pub(crate) fn set(&mut self, key: &Ident, value: syn::Result<T>) -> syn::Result<()> {
-        if self.taken.is_some() {
+        if self.key.is_some() {
             let message = format!("`{key}` is given twice, expected it once");
             return Err(syn::Error::new(key.span(), message));
         }
-        self.taken = Some((key.clone(), value?));
+        self.key = Some(key.clone());
+        self.value = Some(value?);
         Ok(())
     }
 
-    /// Returns the value, if the setting was given.
+    /// Notes that a misspelt name means the setting.
+    pub(crate) fn mark_meant(&mut self) {
+        self.is_meant = true;
+    }
+
+    /// Returns the value, if the setting was given and its value is well formed.
     pub(crate) fn get(&self) -> Option<&T> {
-        self.taken.as_ref().map(|(_, value)| value)
+        self.value.as_ref()
     }
 
     /// Returns the span of the setting's name, if it was given.
     pub(crate) fn span(&self) -> Option<Span> {
-        self.taken.as_ref().map(|(key, _)| key.span())
+        self.key.as_ref().map(Ident::span)
     }
 
     /// Returns whether the setting was given.
     pub(crate) fn is_set(&self) -> bool {
-        self.taken.is_some()
+        self.key.is_some() || self.is_meant
     }
 }

@@ -238,9 +238,9 @@ pub use crate::{
         Ticks, Value, ValueRef,
     },
     entity::{
-        Aggregate, Column, DynamicEntity, EntitySet, FromRow, KeyRef, Message, Partition, Patch,
-        Path, Point, Predicate, Projection, Properties, Range, Scan, Set, SetMember, Stored,
-        TableEntity, Variant,
+        Aggregate, AnyPath, Column, DynamicEntity, EntitySet, FromRow, FullView, KeyRef, Message,
+        Partition, Patch, Path, Point, Predicate, Projection, Properties, Range, Scan, Set,
+        SetMember, Stored, TableEntity, Variant,
     },
     error::{BoxError, Error, ErrorKind, Result, SealFault, Seen, ServiceCode},
     filter::{Comparison, Filter, KeyBounds},
@@ -257,7 +257,9 @@ pub use crate::{
     },
     worker::{Context, Poisoned, Worker, WorkerStats},
 };
-pub use entable_macros::{EdmEnum, EntitySet, Message, Projection, Properties, TableEntity};
+pub use entable_macros::{
+    EdmEnum, EntitySet, KeyPart, Message, Projection, Properties, TableEntity,
+};
 
 /// Runs the samples of the README and of the book as tests.
 #[cfg(doctest)]

@@ -14,6 +14,8 @@ pub use crate::{
     queue::MessageQueue,
     table::{Bulk, BulkReport, Client, DynamicTable, SetOf, SetTable, Table, Transaction},
 };
-pub use entable_macros::{EdmEnum, EntitySet, Message, Projection, Properties, TableEntity};
+pub use entable_macros::{
+    EdmEnum, EntitySet, KeyPart, Message, Projection, Properties, TableEntity,
+};
 /// The extension traits that read a query's stream.
 pub use futures_util::{StreamExt, TryStreamExt};

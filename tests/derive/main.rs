@@ -7,6 +7,7 @@ mod entity;
 mod extra;
 mod flatten;
 mod forms;
+mod key_part;
 mod optional;
 mod paths;
 mod projection;

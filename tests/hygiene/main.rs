@@ -3,9 +3,12 @@
 #![allow(clippy::bool_assert_comparison, reason = "one macro to name without the prelude")]
 
 pub mod docs;
+mod forbidding;
 mod indexes;
+mod keywords;
 mod locals;
 mod no_prelude;
+mod primitives;
 mod private;
 mod renamed;
 mod sets;

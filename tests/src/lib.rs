@@ -7,6 +7,8 @@ mod examples_of_derives {
     struct EdmEnum;
     #[doc = include_str!("../../macros/docs/entity_set.md")]
     struct EntitySet;
+    #[doc = include_str!("../../macros/docs/key_part.md")]
+    struct KeyPart;
     #[doc = include_str!("../../macros/docs/message.md")]
     struct Message;
     #[doc = include_str!("../../macros/docs/projection.md")]

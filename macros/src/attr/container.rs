@@ -78,7 +78,7 @@ impl EntityAttr {
             "validate" => self.validate.set(key, entry.path()),
             "crate" => self.runtime.set(key, entry.quoted_path()),
             "allow" => {
-                for entry in entry.list()? {
+                for entry in entry.readable_list(errors)? {
                     let taken = self.allow(&entry);
                     errors.take(taken);
                 }
@@ -93,7 +93,15 @@ impl EntityAttr {
             "seal" => self.seal.set(key, entry.flag()),
             "drop_unknown" => self.drop_unknown.set(key, entry.flag()),
             "wide" | "expires" => entry.not_supported_yet(),
-            _ => entry.unknown("container", &ENTITY_KEYS),
+            _ => {
+                // What a misspelt name means is not missing too.
+                match entry.meant(&ENTITY_KEYS) {
+                    Some("partition_key") => self.partition_key.mark_meant(),
+                    Some("row_key") => self.row_key.mark_meant(),
+                    _ => {}
+                }
+                entry.unknown("container", &ENTITY_KEYS)
+            }
         }
     }
 
@@ -122,7 +130,14 @@ fn discriminator(entry: &Entry) -> syn::Result<Discriminator> {
     match &entry.value {
         EntryValue::Value(value) if is_ident(value, "row_key") => Ok(Discriminator::RowKey),
         EntryValue::Value(value) if !matches!(&**value, Expr::Path(_)) => {
-            entry.string().map(Discriminator::Property)
+            let name = entry.string()?;
+            match name.value().as_str() {
+                "row_key" | "RowKey" => Err(syn::Error::new(
+                    name.span(),
+                    "rows say their type by their key with `discriminator = row_key`, without quotes",
+                )),
+                _ => Ok(Discriminator::Property(name)),
+            }
         }
         _ => entry.error(
             "`discriminator` expects a property's name or the key, write `discriminator = \"EntityType\"` or `discriminator = row_key`"
@@ -225,12 +240,20 @@ impl ProjectionAttr {
             let taken = match entry.name().as_str() {
                 "of" => read.of.set(key, entry.path()),
                 "crate" => read.runtime.set(key, entry.quoted_path()),
-                _ => entry.unknown("container", &["of", "crate"]),
+                _ => {
+                    if entry.meant(&["of", "crate"]) == Some("of") {
+                        read.of.mark_meant();
+                    }
+                    entry.unknown("container", &["of", "crate"])
+                }
             };
             errors.take(taken);
         }
         if !read.of.is_set() {
-            errors.at(ident.span(), "a projection names its entity, write `#[table(of = Entity)]`");
+            errors.missing(
+                ident.span(),
+                "a projection names its entity, write `#[table(of = Entity)]`",
+            );
         }
         read
     }

@@ -31,12 +31,13 @@ const LIST_KEYS: [&str; 4] = ["row_key", "partition_key", "table", "in_blob"];
 impl IndexAttr {
     /// Reads one declaration: first the name of the index, then settings such as `row_key = ".."`.
     pub(super) fn read(entry: &Entry, is_list: bool, errors: &mut Errors) -> Option<Self> {
-        let entries = errors.take(entry.list())?;
+        let list = entry.readable_list(errors);
+        let entries = errors.take(list)?;
         let mut entries = entries.iter();
         let Some(name) = entries.next().and_then(Entry::as_name) else {
             let what = if is_list { "list" } else { "index" };
             let example = if is_list { "ByLastName" } else { "ByEmail" };
-            errors.at(
+            errors.missing(
                 entry.span(),
                 format!("`{what}` begins with a name, write `{what}({example}, row_key = \"..\")`"),
             );
@@ -69,16 +70,18 @@ impl IndexAttr {
             ("table", _) => self.table.set(key, entry.string()),
             ("in_blob", true) => self.in_blob.set(key, entry.flag()),
             ("in_blob", false) => entry.only_for_lists(),
-            ("unique", false) => {
-                // What is given wrongly is given all the same: what it stands for is not missed too.
-                self.unique.set(key, Ok(()))?;
-                entry.flag()
-            }
+            ("unique", false) => self.unique.set(key, entry.flag()),
             ("when", false) => self.when.set(key, entry.path()),
             ("only", false) => self.only.set(key, entry.names()),
             ("except", false) => self.except.set(key, entry.names()),
-            (_, true) => entry.unknown("list", &LIST_KEYS),
-            (_, false) => entry.unknown("index", &INDEX_KEYS),
+            (_, is_list) => {
+                let (what, known): (_, &[&str]) =
+                    if is_list { ("list", &LIST_KEYS) } else { ("index", &INDEX_KEYS) };
+                if entry.meant(known) == Some("row_key") {
+                    self.row_key.mark_meant();
+                }
+                entry.unknown(what, known)
+            }
         }
     }
 }

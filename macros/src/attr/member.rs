@@ -56,7 +56,7 @@ impl AggregateAttr {
             (Some(_), Some(second)) => {
                 errors.at(*second, "`one`, `many` and `other` on one field, expected one of them");
             }
-            (None, _) => errors.at(
+            (None, _) => errors.missing(
                 span,
                 "expected `#[table(one)]`, `#[table(many)]` or `#[table(other)]` on the field: the rows that go there",
             ),

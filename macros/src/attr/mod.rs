@@ -9,7 +9,7 @@ mod index;
 mod member;
 mod variant;
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use syn::{
     Attribute, Expr, Lit, LitStr, Path, Token,
     ext::IdentExt,
@@ -75,12 +75,36 @@ fn without_group(value: Expr) -> Expr {
 fn entries(attrs: &[Attribute], errors: &mut Errors) -> Vec<Entry> {
     let mut all = Vec::new();
     for attr in attrs.iter().filter(|attr| attr.path().is_ident("table")) {
-        let parse = Punctuated::<Entry, Token![,]>::parse_terminated;
-        if let Some(list) = errors.take(attr.parse_args_with(parse)) {
-            all.extend(list);
+        match attr.parse_args_with(|input: ParseStream<'_>| Ok(readable_entries(input, errors))) {
+            Ok(list) => all.extend(list),
+            Err(error) => errors.unreadable(error),
         }
     }
     all
+}
+
+/// Returns the settings of a list that can be read. Reports the others, each of which reaches to the
+/// next comma.
+fn readable_entries(input: ParseStream<'_>, errors: &mut Errors) -> Vec<Entry> {
+    let mut read = Vec::new();
+    while !input.is_empty() {
+        match input.parse::<Entry>() {
+            Ok(entry) if input.is_empty() || input.peek(Token![,]) => read.push(entry),
+            Ok(Entry { value: EntryValue::Nothing, .. }) => {
+                errors.unreadable(input.error("expected `=`"));
+            }
+            Ok(entry) => {
+                errors.unreadable(input.error("expected `,`"));
+                read.push(entry);
+            }
+            Err(error) => errors.unreadable(error),
+        }
+        let is_comma = |input: ParseStream<'_>| matches!(input.parse(), Ok(Some::<Token![,]>(_)));
+        while !input.is_empty() && !is_comma(input) {
+            let _ = input.parse::<TokenTree>();
+        }
+    }
+    read
 }
 
 impl Entry {
@@ -148,12 +172,33 @@ impl Entry {
         self.string()?.parse_with(Path::parse_mod_style)
     }
 
-    /// Reads a setting that is a list of settings, such as `index(..)`.
+    /// Reads a setting that is a list of settings, such as `encrypt(..)`.
     fn list(&self) -> syn::Result<Punctuated<Entry, Token![,]>> {
         match &self.value {
             EntryValue::List(_, inner) => Punctuated::parse_terminated.parse2(inner.clone()),
-            _ => self.error(format!("`{0}` expects a list, write `{0}(..)`", self.key)),
+            _ => self.no_list(),
         }
+    }
+
+    /// Reads a setting that is a list of settings, such as `index(..)`. Reports those of the list that
+    /// cannot be read, and returns the others.
+    fn readable_list(&self, errors: &mut Errors) -> syn::Result<Vec<Entry>> {
+        match &self.value {
+            EntryValue::List(_, inner) => {
+                let parse = |input: ParseStream<'_>| Ok(readable_entries(input, errors));
+                parse.parse2(inner.clone())
+            }
+            _ => self.no_list(),
+        }
+    }
+
+    fn no_list<T>(&self) -> syn::Result<T> {
+        self.error(format!("`{0}` expects a list, write `{0}(..)`", self.key))
+    }
+
+    /// Returns which of the known names a misspelt setting means.
+    fn meant<'k>(&self, known: &[&'k str]) -> Option<&'k str> {
+        names::nearest(&self.name(), known.iter().copied())
     }
 
     /// Reads `rename_all = "case"`.

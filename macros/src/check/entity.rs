@@ -7,26 +7,32 @@ use crate::{attr::Discriminator, check::names::is_identifier, errors::Errors, mo
 /// Reports table names that the service refuses.
 pub(super) fn table_name(entity: &Entity, errors: &mut Errors) {
     let elsewhere = entity.families.iter().filter_map(|family| family.table.as_ref());
-    for literal in std::iter::once(&entity.table).chain(elsewhere) {
-        is_table_name(literal, errors);
+    let hint = if entity.has_table_name { "" } else { ": write `name = \"..\"`" };
+    is_table_name(&entity.table, hint, errors);
+    for literal in elsewhere {
+        is_table_name(literal, "", errors);
     }
 }
 
-fn is_table_name(literal: &syn::LitStr, errors: &mut Errors) {
+/// Reports a name that no table can have. `hint` says what to write.
+fn is_table_name(literal: &syn::LitStr, hint: &str, errors: &mut Errors) {
     let (name, span) = (literal.value(), literal.span());
     if name.contains(['{', '}']) {
         errors.at(span, "a date template in `name` is not supported yet");
         return;
     }
+    let mut report = |message: String| match hint {
+        "" => errors.at(span, message),
+        _ => errors.missing(span, message),
+    };
     let letters = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.chars().all(|c| c.is_ascii_alphanumeric());
     if !letters || !(3..=63).contains(&name.len()) {
-        errors.at(
-            span,
-            format!("`{name}` is not a table's name, expected 3 to 63 letters and digits, a letter first"),
-        );
+        report(format!(
+            "`{name}` is not a table's name, expected 3 to 63 letters and digits, a letter first{hint}"
+        ));
     } else if name.eq_ignore_ascii_case("tables") {
-        errors.at(span, format!("the service reserves the table name `{name}`"));
+        report(format!("the service reserves the table name `{name}`{hint}"));
     }
 }
 

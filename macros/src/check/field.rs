@@ -1,12 +1,11 @@
 //! Checks the attributes of fields.
 
 use proc_macro2::Span;
-
 use syn::spanned::Spanned;
 
 use crate::{
     errors::Errors,
-    model::{Entity, Field, series},
+    model::{Entity, Field, Storage, series},
     template::Form,
 };
 
@@ -95,6 +94,7 @@ fn conflict_message(a: &str, b: &str) -> String {
 fn encrypted_in_plain_key(entity: &Entity, at: usize, field: &Field, errors: &mut Errors) {
     let Some(span) = field.attr.encrypt.span() else { return };
     let keys = entity.families.iter().flat_map(|family| [&family.partition, &family.row]);
+    let keys = keys.filter(|key| key.is_sound);
     let mut plain =
         keys.filter(|key| key.parts().any(|part| part.field == at && part.form != Form::Hmac));
     if let Some(key) = plain.next() {
@@ -134,6 +134,19 @@ pub(super) fn hide_none(fields: &[Field], errors: &mut Errors) {
                 span,
                 format!("`hide_none` on `{name}`, whose `blind` token is absent where the value is: leave one of them out"),
             );
+        }
+    }
+}
+
+/// Reports a `KeyRef` that is not flattened: it is two properties.
+pub(super) fn references(fields: &[Field], errors: &mut Errors) {
+    for field in fields.iter().filter(|field| field.storage == Storage::Plain) {
+        if field.is_reference() {
+            let message = format!(
+                "`{}` refers to another entity by two properties: write `#[table(flatten)]` on it",
+                field.name
+            );
+            errors.at(field.ty.span(), message);
         }
     }
 }

@@ -10,6 +10,9 @@ use crate::{
 ///
 /// Decides by the names of types. Where these do not tell, a const assertion decides.
 pub(super) fn separated_parts(key: &Key, entity: &Entity, errors: &mut Errors) {
+    if !key.is_sound {
+        return;
+    }
     for (second, has_fixed_width) in key.after_parts(&entity.fields) {
         // Only what is known to vary is refused here.
         if has_fixed_width != Some(false) {
@@ -33,10 +36,35 @@ fn can_end_part(literal: &str) -> bool {
     literal.starts_with(|c: char| c.is_ascii())
 }
 
+/// Reports an `Option` in a key, once for each field: every row has all parts of its keys.
+pub(super) fn optional_parts(entity: &Entity, errors: &mut Errors) {
+    let mut seen = Vec::new();
+    for (at, family) in entity.families.iter().enumerate() {
+        for key in [&family.partition, &family.row] {
+            let is_own = at == 0 || std::ptr::eq(key, &family.row) || family.is_remote;
+            for part in key.parts().filter(|_| is_own) {
+                let Some(field) = entity.fields.get(part.field) else { continue };
+                if !field.is_option_of() || seen.contains(&part.field) {
+                    continue;
+                }
+                seen.push(part.field);
+                let message = format!(
+                    "`{0}` is an `Option`, and every row has all parts of its keys: make it a type that is always there, such as a text that may be empty",
+                    field.name
+                );
+                errors.at(key.literal.span(), key.fault(&part.place, message));
+            }
+        }
+    }
+}
+
 /// Reports a PartitionKey made of times alone: one server would take all writes of that time.
 pub(super) fn hot_partition(entity: &Entity, errors: &mut Errors) {
     let Some(primary) = entity.families.first() else { return };
     let key = &primary.partition;
+    if !key.is_sound {
+        return;
+    }
     let is_time = |part: &Part| match part.form {
         Form::Date(..) => true,
         Form::Plain | Form::Descending => {
@@ -57,6 +85,7 @@ pub(super) fn hot_partition(entity: &Entity, errors: &mut Errors) {
 /// A copy needs the field to check that the hash in its key is right.
 pub(super) fn hashed_parts(entity: &Entity, errors: &mut Errors) {
     let keys = || entity.families.iter().flat_map(|family| [&family.partition, &family.row]);
+    let keys = || keys().filter(|key| key.is_sound);
     for (at, family) in entity.families.iter().enumerate() {
         for key in [&family.partition, &family.row] {
             let is_own = at == 0 || std::ptr::eq(key, &family.row);

@@ -22,6 +22,7 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
     entity::version(entity, errors);
     field::conflicting_attributes(&entity.fields, errors);
     field::blind(&entity.fields, errors);
+    field::references(&entity.fields, errors);
     field::hide_none(&entity.fields, errors);
     field::second_extra(&entity.fields, errors);
     field::series(&entity.fields, errors);
@@ -36,6 +37,7 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
         }
         key::separated_parts(&family.row, entity, errors);
     }
+    key::optional_parts(entity, errors);
     key::hot_partition(entity, errors);
     key::hashed_parts(entity, errors);
     index::row_count(entity, errors);
@@ -46,6 +48,7 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
 pub(crate) fn properties(properties: &Properties, errors: &mut Errors) {
     field::conflicting_attributes(&properties.fields, errors);
     field::blind(&properties.fields, errors);
+    field::references(&properties.fields, errors);
     field::hide_none(&properties.fields, errors);
     names::property_names(&properties.fields, None, errors);
     names::column_names(&properties.fields, errors);

@@ -128,14 +128,22 @@ fn token_properties(
 
 /// Reports two fields whose column constants have the same name.
 pub(super) fn column_names(fields: &[Field], errors: &mut Errors) {
-    let mut seen: HashMap<String, &str> = HashMap::new();
+    let mut seen: HashMap<String, &Field> = HashMap::new();
     let columns = fields.iter().filter(|field| field.storage.has_properties());
     for field in columns {
         let name = field.constant.to_string();
-        if let Some(first) = seen.insert(name.clone(), &field.name) {
+        let Some(first) = seen.insert(name.clone(), field) else { continue };
+        // Two fields with one property's name have a message already.
+        let share_property = first.storage.is_one_property()
+            && field.storage.is_one_property()
+            && first.property == field.property;
+        if !share_property {
             errors.at(
                 field.ident.span(),
-                format!("the columns of fields `{first}` and `{}` are both `{name}`", field.name),
+                format!(
+                    "the columns of fields `{}` and `{}` are both `{name}`",
+                    first.name, field.name
+                ),
             );
         }
     }

@@ -28,10 +28,10 @@ pub(super) fn emit(set: &Set) -> TokenStream {
     let slots = members().map(|(at, member)| {
         let (slot, value) = (slot(at, member), value_of(member));
         match member.count {
-            Count::One => quote_spanned! { member.ty.span() =>
+            Count::One => quote! {
                 let mut #slot: _rt::Option<_rt::Stored<#value>> = _rt::None;
             },
-            Count::Many => quote_spanned! { member.ty.span() =>
+            Count::Many => quote! {
                 let mut #slot: _rt::Vec<_rt::Stored<#value>> = _rt::Vec::new();
             },
         }
@@ -44,18 +44,23 @@ pub(super) fn emit(set: &Set) -> TokenStream {
             Count::Many => quote! { put_in_many },
         };
         let put = quote_spanned! { member.ty.span() =>
-            _rt::PartitionFold::#put(#rows, &mut #slot, #found)?
+            _rt::PartitionFold::#put(#rows, &mut #slot, #found)
         };
-        quote! { #at => #put, }
+        quote! { #at => #put?, }
     });
     let fields = members().map(|(at, member)| {
         let (slot, name, ty) = (slot(at, member), &member.ident, &member.ty);
         let text = crate::names::unraw(name);
         match member.count {
-            Count::One => quote_spanned! { ty.span() =>
-                #name: <#ty as _rt::OneField>::from_found(#slot, || _rt::PartitionFold::missing_error(#rows, #text))?
-            },
-            Count::Many => quote_spanned! { ty.span() => #name: <#ty as _rt::ManyField>::from_found(#slot) },
+            Count::One => {
+                let found = quote_spanned! { ty.span() => <#ty as _rt::OneField>::from_found };
+                quote! {
+                    #name: #found(#slot, || _rt::PartitionFold::missing_error(#rows, #text))?
+                }
+            }
+            Count::Many => {
+                quote_spanned! { ty.span() => #name: <#ty as _rt::ManyField>::from_found(#slot) }
+            }
         }
     });
     let other = set.other.as_ref().map(|other| {
@@ -67,7 +72,7 @@ pub(super) fn emit(set: &Set) -> TokenStream {
     quote! {
         #[automatically_derived]
         impl _rt::Aggregate for #ident {
-            const OTHER: bool = #has_other;
+            const OTHER: _rt::bool = #has_other;
 
             fn fold(__rows: &mut _rt::PartitionFold) -> _rt::Result<Self> {
                 #(#slots)*

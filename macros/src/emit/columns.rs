@@ -6,6 +6,7 @@ use quote::quote;
 use super::{field, key_part};
 use crate::{
     model::{Entity, Field, Properties},
+    names,
     template::Form,
 };
 
@@ -53,7 +54,7 @@ fn constant(
     (ty, value): (TokenStream, TokenStream),
     in_keys: Option<TokenStream>,
 ) -> Option<TokenStream> {
-    let (vis, name) = (&field.vis, &field.constant);
+    let (vis, name) = (&field.vis, names::made_of(&field.constant));
     let patterns = field.property_patterns();
     let (first, last) = (patterns.first()?, patterns.last()?);
     let doc = if first == last {

@@ -8,6 +8,7 @@ use syn::spanned::Spanned;
 use super::{field, schema::family_constant};
 use crate::{
     model::{Entity, Family, Field, Key, Part, Segment},
+    names::runtime_item,
     template::Form,
 };
 
@@ -71,8 +72,9 @@ pub(super) fn hidden(fields: &[Field]) -> TokenStream {
             field.name
         );
         let span = field.attr.encrypt.span().unwrap_or_else(|| field.ident.span());
+        let property = runtime_item("Property", span);
         quote_spanned! { span =>
-            const _: () = _rt::assert_optional(<#ty as _rt::Property>::OPTIONAL, #message);
+            const _: () = _rt::assert_optional(<#ty as #property>::OPTIONAL, #message);
         }
     });
     quote! { #(#asserts)* }
@@ -87,13 +89,14 @@ fn older(entity: &Entity) -> Option<TokenStream> {
         "`{path}` is no version of `{name}`: write `entity_type = \"{name}\"` and the same `discriminator` on it"
     );
     let lower = format!("`{path}` is not older than version {version}: give it a lower `version`");
+    let entity = runtime_item("TableEntity", older.span());
     Some(quote_spanned! { older.span() =>
         const _: () = _rt::assert_same_type(
-            <#older as _rt::TableEntity>::SCHEMA,
+            <#older as #entity>::SCHEMA,
             &__SCHEMA,
             #same,
         );
-        const _: () = _rt::assert_older(<#older as _rt::TableEntity>::SCHEMA, &__SCHEMA, #lower);
+        const _: () = _rt::assert_older(<#older as #entity>::SCHEMA, &__SCHEMA, #lower);
     })
 }
 
@@ -106,12 +109,13 @@ fn flattened(entity: &Entity, field: &Field) -> Option<TokenStream> {
         "a property of field `{}`, whose names begin with \"{prefix}\", has the name of another property: write another `flatten(prefix = \"..\")`",
         field.name
     );
+    let properties = runtime_item("Properties", field.ident.span());
     Some(quote_spanned! { field.ident.span() =>
         const _: () = _rt::assert_flattened(
             __SCHEMA.columns,
             #marker,
             #prefix,
-            <#ty as _rt::Properties>::COLUMNS,
+            <#ty as #properties>::COLUMNS,
             #message,
         );
     })
@@ -196,7 +200,8 @@ fn covers(entity: &Entity, family: &Family, part: &Part) -> Option<TokenStream> 
     let key = if in_partition { &family.partition } else { &family.row };
     let ty = &field.ty;
     let message = key.fault(&part.place, "the date form is coarser than the field's type");
+    let date = runtime_item("DatePart", key.literal.span());
     Some(quote_spanned! { key.literal.span() =>
-        const _: () = _rt::assert_covers(#form, <#ty as _rt::DatePart>::RESOLUTION, #message);
+        const _: () = _rt::assert_covers(#form, <#ty as #date>::RESOLUTION, #message);
     })
 }

@@ -34,14 +34,14 @@ pub(super) fn emit(edm_enum: &EdmEnum) -> TokenStream {
 
         #[automatically_derived]
         impl _rt::KeyPart for #ident {
-            const WIDTH: _rt::Option<usize> = _rt::None;
+            const WIDTH: _rt::Option<_rt::usize> = _rt::None;
 
             fn encode(&self, __out: &mut _rt::String) -> _rt::Result<(), _rt::InvalidValue> {
                 _rt::String::push_str(__out, __text(self));
                 _rt::Ok(())
             }
 
-            fn decode(__text: &str) -> _rt::Result<Self, _rt::InvalidValue> {
+            fn decode(__text: &_rt::str) -> _rt::Result<Self, _rt::InvalidValue> {
                 __parse(__text)
             }
         }
@@ -55,13 +55,13 @@ fn text(edm_enum: &EdmEnum) -> TokenStream {
     let texts: Vec<_> = edm_enum.variants.iter().map(|variant| &variant.text).collect();
     let expected = names::one_of(edm_enum.variants.iter().map(|variant| variant.text.as_str()));
     quote! {
-        fn __text(__variant: &#ident) -> &'static str {
+        fn __text(__variant: &#ident) -> &'static _rt::str {
             match __variant {
                 #(#ident::#variants => #texts,)*
             }
         }
 
-        fn __parse(__text: &str) -> _rt::Result<#ident, _rt::InvalidValue> {
+        fn __parse(__text: &_rt::str) -> _rt::Result<#ident, _rt::InvalidValue> {
             match __text {
                 #(#texts => _rt::Ok(#ident::#variants),)*
                 _ => _rt::Err(_rt::unknown_variant(#expected, __text)),

@@ -1,11 +1,11 @@
 //! Generates impls for inputs that were refused: they compile and do nothing, so that the uses of the
 //! type add no messages of their own.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::{Data, DeriveInput};
 
-use super::{columns, index, patch, path_builder, schema, scoped};
+use super::{columns, index, patch, path_builder, scoped};
 use crate::model;
 
 /// Returns whether impls for the type compile whatever its fields are: a type with parameters has
@@ -23,20 +23,13 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
     let from_row = from_row(input);
     let columns = columns::unreadable(ident, &entity.fields);
     let (patch_name, patch) = (patch::name(entity), patch::without_effect(entity));
-    // Where the keys are as they were meant, so are the paths.
-    let primary = entity.families.first().filter(|_| entity.has_keys());
-    let start = match primary {
-        Some(primary) => path_builder::start_type(entity, primary),
-        None => quote! { _rt::Point<Self> },
-    };
-    let paths = primary.map(|_| {
-        let families = schema::families(entity);
-        let path = path_builder::emit(entity);
-        let indexes = index::emit(entity);
-        quote! { #families #path #indexes }
-    });
+    let Some(primary) = entity.primary() else { return TokenStream::new() };
+    let start = path_builder::start_type(entity, primary);
+    let path = path_builder::without_effect(entity);
+    let indexes = index::without_effect(entity);
     let body = quote! {
-        #paths
+        #path
+        #indexes
         #patch
         #from_row
 
@@ -56,7 +49,7 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
         }
 
         impl _rt::Writable for #ident {
-            fn table(&self) -> &'static str { "" }
+            fn table(&self) -> &'static _rt::str { "" }
 
             fn change(&self, _: _rt::BulkVerb) -> _rt::Result<_rt::BulkChange> { loop {} }
         }
@@ -81,9 +74,9 @@ pub(crate) fn properties(input: &DeriveInput, properties: &model::Properties) ->
 
             fn write(&self, _: &mut _rt::PropertyWriter<'_>) -> _rt::Result<()> { loop {} }
 
-            fn offer<'__r>(_: &mut (), _: &'__r [u8], _: _rt::ValueRef<'__r>) -> bool { false }
+            fn offer<'__r>(_: &mut (), _: &'__r [_rt::u8], _: _rt::ValueRef<'__r>) -> _rt::bool { false }
 
-            fn finish(_: (), _: &str) -> _rt::Result<Self> { loop {} }
+            fn finish(_: (), _: &_rt::str) -> _rt::Result<Self> { loop {} }
         }
 
         #columns
@@ -96,8 +89,20 @@ pub(crate) fn edm_enum(input: &DeriveInput, edm_enum: &model::EdmEnum) -> TokenS
     if !is_plain(input) {
         return TokenStream::new();
     }
-    let ident = &edm_enum.ident;
-    let body = quote! {
+    scoped(&edm_enum.runtime, &text_or_part(&edm_enum.ident))
+}
+
+/// Returns impls that do nothing for `#[derive(KeyPart)]` on a struct.
+pub(crate) fn newtype(input: &DeriveInput, newtype: &model::Newtype) -> TokenStream {
+    if !is_plain(input) {
+        return TokenStream::new();
+    }
+    scoped(&newtype.runtime, &text_or_part(&newtype.ident))
+}
+
+/// Returns impls that do nothing for a type that is a property and a part of keys.
+fn text_or_part(ident: &Ident) -> TokenStream {
+    quote! {
         impl _rt::EdmValue for #ident {
             const EDM: _rt::EdmType = _rt::EdmType::String;
 
@@ -107,14 +112,13 @@ pub(crate) fn edm_enum(input: &DeriveInput, edm_enum: &model::EdmEnum) -> TokenS
         }
 
         impl _rt::KeyPart for #ident {
-            const WIDTH: _rt::Option<usize> = _rt::None;
+            const WIDTH: _rt::Option<_rt::usize> = _rt::None;
 
             fn encode(&self, _: &mut _rt::String) -> _rt::Result<(), _rt::InvalidValue> { loop {} }
 
-            fn decode(_: &str) -> _rt::Result<Self, _rt::InvalidValue> { loop {} }
+            fn decode(_: &_rt::str) -> _rt::Result<Self, _rt::InvalidValue> { loop {} }
         }
-    };
-    scoped(&edm_enum.runtime, &body)
+    }
 }
 
 /// Returns impls that do nothing for `#[derive(Projection)]`.
@@ -157,15 +161,15 @@ pub(crate) fn set(input: &DeriveInput, set: &model::Set) -> TokenStream {
 
                     fn other(_: &_rt::Row) -> _rt::Result<_rt::Option<Self>> { loop {} }
 
-                    fn member_name(&self) -> &'static str { "" }
+                    fn member_name(&self) -> &'static _rt::str { "" }
 
-                    fn set_columns(_: bool) -> _rt::Option<_rt::Vec<_rt::String>> { _rt::None }
+                    fn set_columns(_: _rt::bool) -> _rt::Option<_rt::Vec<_rt::String>> { _rt::None }
                 }
             }
         }
         model::Shape::Struct => quote! {
             impl _rt::Aggregate for #ident {
-                const OTHER: bool = false;
+                const OTHER: _rt::bool = false;
 
                 fn fold(_: &mut _rt::PartitionFold) -> _rt::Result<Self> { loop {} }
             }

@@ -6,7 +6,10 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use super::{key_part::item, or_return};
-use crate::model::{Absent, Field, Storage};
+use crate::{
+    model::{Absent, Field, Storage},
+    names::{made_of, runtime_item},
+};
 
 /// Returns the constant with the JSON codec of a field. The codec alone asks for serde's traits.
 fn json_codec(field: &Field) -> Ident {
@@ -131,9 +134,10 @@ pub(super) fn open_slot(at: usize, field: &Field) -> Option<TokenStream> {
         | Storage::Json
         | Storage::Series(_)
         | Storage::Split(_) => None,
-        Storage::Flattened(_) => Some(quote_spanned! { ty.span() =>
-            let mut #slot = <#ty as _rt::Properties>::slots();
-        }),
+        Storage::Flattened(_) => {
+            let properties = runtime_item("Properties", ty.span());
+            Some(quote_spanned! { ty.span() => let mut #slot = <#ty as #properties>::slots(); })
+        }
         Storage::Extra => Some(quote! { let mut #slot: #ty = _rt::Default::default(); }),
     }
 }
@@ -151,7 +155,7 @@ pub(super) fn offer(field: &Field, slot: &TokenStream, taken: &TokenStream) -> O
         Storage::Flattened(prefix) => {
             let prefix = proc_macro2::Literal::byte_string(prefix.as_bytes());
             Some(quote! {
-                if let _rt::Some(__rest) = <[u8]>::strip_prefix(__name, #prefix) {
+                if let _rt::Some(__rest) = <[_rt::u8]>::strip_prefix(__name, #prefix) {
                     if <#ty as _rt::Properties>::offer(&mut #slot, __rest, __value) {
                         #taken
                     }
@@ -187,12 +191,14 @@ pub(super) fn slot_of_properties(field: &Field) -> Option<(TokenStream, TokenStr
 
 /// Returns the value of a field that is not in the row.
 pub(super) fn default(field: &Field) -> TokenStream {
+    let ty = &field.ty;
     match &field.absent {
-        Absent::Call(path) => quote! { #path() },
-        Absent::Default | Absent::Refused => {
-            let ty = &field.ty;
-            quote! { <#ty as _rt::Default>::default() }
-        }
+        // A function of another type is shown where it is named.
+        Absent::Call(path) => quote! {{
+            let __default: fn() -> #ty = #path;
+            __default()
+        }},
+        Absent::Default | Absent::Refused => quote! { <#ty as _rt::Default>::default() },
     }
 }
 
@@ -404,7 +410,7 @@ fn with_seal(field: &Field, column: TokenStream) -> TokenStream {
 
 /// Returns the patch's method that sets the field.
 pub(super) fn setter(field: &Field) -> TokenStream {
-    let (ident, ty, name) = (&field.ident, &field.ty, &field.property);
+    let (ident, ty, name) = (made_of(&field.ident), &field.ty, &field.property);
     let doc = format!("Sets `{}`.", field.name);
     match &field.storage {
         Storage::Skipped | Storage::Extra => TokenStream::new(),
@@ -424,7 +430,7 @@ pub(super) fn setter(field: &Field) -> TokenStream {
             let codec = json_codec(field);
             setter_of_whole_value(
                 field,
-                &quote! { self.0.set_nested("", |__out| (#codec.put)(__out, #name, &__value)) },
+                &quote! { Self(self.0.set_nested("", |__out| (#codec.put)(__out, #name, &__value))) },
             )
         }
         Storage::Series(names) => {
@@ -434,7 +440,7 @@ pub(super) fn setter(field: &Field) -> TokenStream {
             let of = &field.name;
             quote! {
                 #[doc = #doc]
-                pub fn #ident<__V>(self, __slot: usize, __value: __V) -> Self
+                pub fn #ident<__V>(self, __slot: _rt::usize, __value: __V) -> Self
                 where
                     __V: _rt::PatchInput<#slot_type>,
                 {
@@ -449,9 +455,9 @@ pub(super) fn setter(field: &Field) -> TokenStream {
             setter_of_whole_value(
                 field,
                 &quote! {
-                    self.0.set_nested("", |__out| {
+                    Self(self.0.set_nested("", |__out| {
                         _rt::store_split_json(__out, &[#(#names),*], &__value, #pad)
-                    })
+                    }))
                 },
             )
         }
@@ -473,9 +479,9 @@ pub(super) fn setter(field: &Field) -> TokenStream {
         Storage::Flattened(prefix) => setter_of_whole_value(
             field,
             &quote! {
-                self.0.set_nested(#prefix, |__out| {
+                Self(self.0.set_nested(#prefix, |__out| {
                     <#ty as _rt::Properties>::write(&__value, __out)
-                })
+                }))
             },
         ),
     }
@@ -495,13 +501,13 @@ pub(super) fn setter_without_effect(field: &Field) -> TokenStream {
 }
 
 /// Returns a setter that takes a value of the field's type, without conversion.
-fn setter_of_whole_value(field: &Field, patch: &TokenStream) -> TokenStream {
-    let (ident, ty) = (&field.ident, &field.ty);
+fn setter_of_whole_value(field: &Field, body: &TokenStream) -> TokenStream {
+    let (ident, ty) = (made_of(&field.ident), &field.ty);
     let doc = format!("Sets `{}`.", field.name);
     quote! {
         #[doc = #doc]
         pub fn #ident(self, __value: #ty) -> Self {
-            Self(#patch)
+            #body
         }
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             fn read_with<__R>(
                 __row: &_rt::Row,
                 __family: &'static _rt::Family,
-                __from: u32,
+                __from: _rt::u32,
                 __wrap: impl _rt::FnOnce(Self) -> __R,
             ) -> _rt::Result<__R> {
                 #keys

@@ -6,27 +6,35 @@ use quote::{format_ident, quote};
 use super::{key, or_return, path_builder, schema::marker};
 use crate::{
     model::{Entity, Family, Field},
-    names::{self, Case},
+    names,
 };
 
 /// Returns the methods that begin a path through an index, and the types that say which fields
 /// partial copies hold.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
+    with_starts(entity, path_builder::start)
+}
+
+/// Returns the methods without an effect, for an entity that is refused.
+pub(super) fn without_effect(entity: &Entity) -> TokenStream {
+    with_starts(entity, |_, _| quote! { loop {} })
+}
+
+fn with_starts(entity: &Entity, start: fn(&Entity, &Family) -> TokenStream) -> TokenStream {
     let (ident, vis) = (&entity.ident, &entity.vis);
     let indexes = || entity.families.iter().filter(|family| !family.is_primary());
-    let methods = indexes().map(|family| {
-        let name = Case::Snake.apply(&names::unraw(&family.name));
-        let method = format_ident!("{name}", span = family.name.span());
-        let start = path_builder::start_type(entity, family);
-        let value = path_builder::start(entity, family);
+    let methods = indexes().filter_map(|family| {
+        let method = names::path_method(&family.name)?;
+        let start_type = path_builder::start_type(entity, family);
+        let value = start(entity, family);
         let doc = format!("The path by `{}`.", family.row.text);
-        quote! {
+        Some(quote! {
             #[doc = #doc]
             #[inline]
-            #vis fn #method() -> #start {
+            #vis fn #method() -> #start_type {
                 #value
             }
-        }
+        })
     });
     let partial = indexes().filter(|family| family.is_copy() && !family.is_full());
     let markers = partial.map(|family| holds(entity, family));
@@ -43,7 +51,7 @@ fn holds(entity: &Entity, family: &Family) -> TokenStream {
         family.holds.get(*at).copied().unwrap_or_default()
             || entity.key_source(family, *at, field).is_some()
     });
-    let fields = held.map(|(_, field)| names::fingerprint(&field.ident));
+    let fields = held.map(|(_, field)| names::named(&field.ident));
     let doc = format!("The fields that copies of `{}` hold.", family.name);
     quote! {
         #[doc = #doc]

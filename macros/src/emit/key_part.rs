@@ -10,6 +10,7 @@ use syn::{Type, spanned::Spanned};
 
 use crate::{
     model::{Field, Part},
+    names,
     template::Form,
 };
 
@@ -17,8 +18,8 @@ use crate::{
 /// passed as a function.
 pub(super) fn item(ty: &Type, of: &str, name: &str) -> TokenStream {
     let span = ty.span();
-    let (of, name) = (Ident::new(of, span), Ident::new(name, span));
-    quote_spanned! { span => <#ty as _rt::#of>::#name }
+    let (of, name) = (names::runtime_item(of, span), Ident::new(name, span));
+    quote_spanned! { span => <#ty as #of>::#name }
 }
 
 /// Returns statements that write a part with the key writer `__key`. `value` is the field.

@@ -11,8 +11,8 @@ pub(super) fn emit(message: &Message) -> TokenStream {
     quote! {
         #[automatically_derived]
         impl _rt::Message for #ident {
-            const NAME: &'static str = #name;
-            const VERSION: u32 = #version;
+            const NAME: &'static _rt::str = #name;
+            const VERSION: _rt::u32 = #version;
         }
     }
 }

@@ -19,6 +19,7 @@ mod index;
 mod key;
 mod key_part;
 mod message;
+mod newtype;
 mod patch;
 mod path_builder;
 mod projection;
@@ -74,6 +75,11 @@ pub(crate) fn edm_enum(edm_enum: &model::EdmEnum) -> TokenStream {
     scoped(&edm_enum.runtime, &edm_enum::emit(edm_enum))
 }
 
+/// Returns the code of `#[derive(KeyPart)]` on a struct.
+pub(crate) fn newtype(newtype: &model::Newtype) -> TokenStream {
+    scoped(&newtype.runtime, &newtype::emit(newtype))
+}
+
 /// Returns the code of `#[derive(Projection)]`.
 pub(crate) fn projection(projection: &model::Projection) -> TokenStream {
     scoped(&projection.runtime, &projection::emit(projection))
@@ -100,27 +106,14 @@ fn or_return(result: &TokenStream) -> TokenStream {
     }
 }
 
-/// Returns a block in which `_rt` is the runtime. It allows lints: those are for the user's code.
+/// Returns a block in which `_rt` is the runtime.
+///
+/// Has no `allow`: where the user's crate forbids a lint, an `allow` of it is an error. Lints are
+/// silent about tokens that a macro wrote. A name that the derive makes up, or a path of the runtime,
+/// therefore never has a span of the user's: see `names::made` and `names::runtime_item`.
 fn scoped(runtime: &Path, body: &TokenStream) -> TokenStream {
     quote! {
         #[doc(hidden)]
-        #[allow(
-            dead_code,
-            deprecated,
-            missing_debug_implementations,
-            private_bounds,
-            private_interfaces,
-            unreachable_pub,
-            unnameable_types,
-            unused_qualifications,
-            non_camel_case_types,
-            non_snake_case,
-            non_upper_case_globals,
-            clippy::all,
-            clippy::pedantic,
-            clippy::nursery,
-            clippy::restriction,
-        )]
         const _: () = {
             use #runtime::__private as _rt;
             #body

@@ -4,11 +4,14 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::field;
-use crate::model::{Entity, Field, Storage};
+use crate::{
+    model::{Entity, Field, Storage},
+    names,
+};
 
 /// Returns the name of the patch's type.
 pub(super) fn name(entity: &Entity) -> Ident {
-    format_ident!("__{}Patch", crate::names::unraw(&entity.ident))
+    format_ident!("__{}Patch", names::unraw(&entity.ident))
 }
 
 /// Returns the patch's type and its methods.
@@ -23,17 +26,19 @@ pub(super) fn without_effect(entity: &Entity) -> TokenStream {
 
 fn with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> TokenStream {
     let (ident, name, vis) = (&entity.ident, name(entity), &entity.vis);
-    let doc = format!("Changes to some properties of `{}`.", crate::names::unraw(ident));
-    // A key cannot be patched: another key is another row.
-    let methods = entity.fields.iter().enumerate().filter(|(at, _)| !entity.is_in_key(*at)).map(
-        |(_, field)| {
-            let method = format_ident!("remove_{}", field.name, span = field.ident.span());
-            let is_free = entity.setter_named(&method.to_string()).is_none();
-            let remove = is_free.then(|| remove(field, &method));
-            let set = setter(field);
-            quote! { #set #remove }
-        },
-    );
+    let doc = format!("Changes to some properties of `{}`.", names::unraw(ident));
+    let methods = entity.fields.iter().enumerate().map(|(at, field)| {
+        if entity.is_in_key(at) {
+            let removed = field.name.strip_prefix("remove_");
+            let is_taken = removed.is_some_and(|name| entity.setter_named(name).is_some());
+            return (!is_taken).then(|| refuse(field)).unwrap_or_default();
+        }
+        let method = names::made(&format!("remove_{}", field.name), field.ident.span());
+        let is_free = entity.setter_named(&method.to_string()).is_none();
+        let remove = is_free.then(|| remove(field, &method));
+        let set = setter(field);
+        quote! { #set #remove }
+    });
     quote! {
         #[doc = #doc]
         #[derive(_rt::Debug)]
@@ -48,6 +53,16 @@ fn with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> TokenStre
                 __patch.0
             }
         }
+    }
+}
+
+/// Returns a method for a field of the key that no argument fits: the compiler then says why a key is
+/// not patched.
+fn refuse(field: &Field) -> TokenStream {
+    let ident = names::made_of(&field.ident);
+    quote! {
+        #[doc(hidden)]
+        pub fn #ident(self, _: impl _rt::KeyChange) -> Self { self }
     }
 }
 
@@ -101,7 +116,7 @@ fn remove_slot(field: &Field, method: &Ident, names: &[String]) -> Option<TokenS
     };
     Some(quote! {
         #doc
-        pub fn #method(self, __slot: usize) -> Self
+        pub fn #method(self, __slot: _rt::usize) -> Self
         where
             for<'__a> #slot_type: _rt::Removable,
         {

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     model::{Entity, Family, FamilyKind, Field, Part},
+    names,
     template::{Fineness, Form},
 };
 
@@ -28,17 +29,19 @@ struct Builder<'m> {
     states: Vec<Given>,
     /// Number of the first state: those of earlier row families come before.
     first: usize,
+    /// Whether the entity is refused: its steps compile whatever they are given, and do nothing.
+    is_refused: bool,
 }
 
 /// Returns the type of the path builder with nothing given.
 pub(super) fn start_type(entity: &Entity, family: &Family) -> TokenStream {
-    let builder = Builder::new(entity, family);
+    let builder = Builder::new(entity, family, false);
     builder.type_of(&builder.nothing())
 }
 
 /// Returns the path builder with nothing given.
 pub(super) fn start(entity: &Entity, family: &Family) -> TokenStream {
-    let builder = Builder::new(entity, family);
+    let builder = Builder::new(entity, family, false);
     let constant = family_constant(family);
     builder.make(&builder.nothing(), &quote! { _rt::PathDraft::new(#constant) })
 }
@@ -57,23 +60,57 @@ pub(super) fn point_of_self(entity: &Entity, family: &Family) -> TokenStream {
 /// Emits the type of the entity's path builders, and its methods: each state of a builder, by the
 /// key parts given so far, has the methods for the parts that may follow.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
-    let builders: Vec<Builder<'_>> =
-        entity.families.iter().map(|family| Builder::new(entity, family)).collect();
+    of_families(entity, false)
+}
+
+/// Emits path builders that take any value and do nothing, for an entity that is refused. In a
+/// template with a part that names no field, any field may come next.
+pub(super) fn without_effect(entity: &Entity) -> TokenStream {
+    of_families(entity, true)
+}
+
+fn of_families(entity: &Entity, is_refused: bool) -> TokenStream {
+    let new = |family| Builder::new(entity, family, is_refused);
+    let builders: Vec<Builder<'_>> = entity.families.iter().map(new).collect();
     if builders.iter().all(|builder| builder.states.is_empty()) {
         return TokenStream::new();
     }
     let states = builders
         .iter()
         .flat_map(|builder| builder.states.iter().map(move |state| builder.state(state)));
+    let mut markers: Vec<Ident> = builders
+        .iter()
+        .flat_map(|builder| builder.states.iter().map(|state| builder.marker(state)))
+        .collect();
+    markers.sort();
+    markers.dedup();
     let (name, vis, ident) = (name(entity), &entity.vis, &entity.ident);
     let doc = format!("Keys of `{ident}`, not all of them given yet.");
     quote! {
+        #(#[doc(hidden)] #vis enum #markers {})*
+
         #[doc = #doc]
-        #[derive(_rt::Clone, _rt::Debug)]
-        #vis struct #name<const STATE: usize>(_rt::PathDraft);
+        #vis struct #name<const STATE: _rt::usize, __Next>(
+            _rt::PathDraft,
+            _rt::PhantomData<fn() -> __Next>,
+        );
 
         #[automatically_derived]
-        impl<const __STATE: usize> _rt::PathBuilder for #name<__STATE> {
+        impl<const __STATE: _rt::usize, __Next> _rt::Clone for #name<__STATE, __Next> {
+            fn clone(&self) -> Self {
+                Self(_rt::Clone::clone(&self.0), _rt::PhantomData)
+            }
+        }
+
+        #[automatically_derived]
+        impl<const __STATE: _rt::usize, __Next> _rt::Debug for #name<__STATE, __Next> {
+            fn fmt(&self, __f: &mut _rt::fmt::Formatter<'_>) -> _rt::fmt::Result {
+                _rt::Debug::fmt(&self.0, __f)
+            }
+        }
+
+        #[automatically_derived]
+        impl<const __STATE: _rt::usize, __Next> _rt::PathBuilder for #name<__STATE, __Next> {
             type Entity = #ident;
 
             fn family(&self) -> &'static _rt::Family {
@@ -89,21 +126,31 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     }
 }
 
+/// Returns the name of the type that stands for a field that comes next.
+fn next_marker(field: &Field) -> Ident {
+    format_ident!("__give_{}", field.name)
+}
+
 /// Returns the name of the type of the entity's path builders.
 fn name(entity: &Entity) -> Ident {
-    format_ident!("__{}Path", crate::names::unraw(&entity.ident))
+    format_ident!("__{}Path", names::unraw(&entity.ident))
 }
 
 impl<'m> Builder<'m> {
-    fn new(entity: &'m Entity, family: &'m Family) -> Self {
+    fn new(entity: &'m Entity, family: &'m Family, is_refused: bool) -> Self {
         let earlier = entity.families.iter().take(family.index);
-        let first = earlier.map(|family| Self::of_family(entity, family, 0).states.len()).sum();
-        Self::of_family(entity, family, first)
+        let first = earlier.map(|family| Self::of_family(entity, family).states.len()).sum();
+        Self { first, is_refused, ..Self::of_family(entity, family) }
     }
 
-    fn of_family(entity: &'m Entity, family: &'m Family, first: usize) -> Self {
+    fn of_family(entity: &'m Entity, family: &'m Family) -> Self {
         let parts: Vec<&Part> = family.parts().collect();
-        let mut builder = Self { entity, family, parts, states: Vec::new(), first };
+        let mut builder =
+            Self { entity, family, parts, states: Vec::new(), first: 0, is_refused: false };
+        if builder.has_lost_part() {
+            builder.states.push(builder.nothing());
+            return builder;
+        }
         let mut open = vec![builder.nothing()];
         while let Some(state) = open.pop() {
             if !builder.is_complete(&state) && !builder.states.contains(&state) {
@@ -115,7 +162,13 @@ impl<'m> Builder<'m> {
     }
 
     fn nothing(&self) -> Given {
-        vec![false; self.parts.len()]
+        // Parts that nobody can name are never all given.
+        vec![false; self.parts.len() + usize::from(self.has_lost_part())]
+    }
+
+    /// Returns whether a part of the keys names no field, so that nobody knows what comes next.
+    fn has_lost_part(&self) -> bool {
+        self.family.partition.has_lost_part || self.family.row.has_lost_part
     }
 
     fn is_complete(&self, given: &Given) -> bool {
@@ -124,7 +177,8 @@ impl<'m> Builder<'m> {
 
     /// Returns whether the PartitionKey is known, so that the state is a path.
     fn is_path(&self, given: &Given) -> bool {
-        given.iter().take(self.family.partition.parts().count()).all(|given| *given)
+        self.is_refused
+            || given.iter().take(self.family.partition.parts().count()).all(|given| *given)
     }
 
     /// Returns the part that comes next, with its number and its field.
@@ -186,8 +240,19 @@ impl<'m> Builder<'m> {
     fn type_of(&self, given: &Given) -> TokenStream {
         let (entity, view, name) = (&self.entity.ident, self.view(), name(self.entity));
         match self.number_of(given) {
-            Some(number) => quote! { #name<#number> },
+            Some(number) => {
+                let next = self.marker(given);
+                quote! { #name<#number, #next> }
+            }
             None => quote! { _rt::Point<#entity, #view> },
+        }
+    }
+
+    /// Returns the type that says in a compiler's message which field comes next: `__give_id`.
+    fn marker(&self, given: &Given) -> Ident {
+        match self.next(given) {
+            Some((_, _, field)) => next_marker(field),
+            None => format_ident!("__give_any"),
         }
     }
 
@@ -195,7 +260,7 @@ impl<'m> Builder<'m> {
     fn make(&self, given: &Given, draft: &TokenStream) -> TokenStream {
         let name = name(self.entity);
         match self.number_of(given) {
-            Some(_) => quote! { #name(#draft) },
+            Some(_) => quote! { #name(#draft, _rt::PhantomData) },
             None => quote! { _rt::Point::from_draft(#draft) },
         }
     }
@@ -218,11 +283,20 @@ impl<'m> Builder<'m> {
     }
 
     fn methods(&self, given: &Given) -> TokenStream {
+        if self.has_lost_part() {
+            let fields = self.entity.fields.iter().filter(|field| field.storage.can_be_in_key());
+            let methods = fields.map(|field| self.takes_anything(given, given, field, true));
+            return quote! { #(#methods)* };
+        }
         let Some((at, part, field)) = self.next(given) else { return TokenStream::new() };
         let missing = self.missing(given, part.field);
-        let exact = self.exact(given, &missing, field, &field.ident, "Fixes");
+        if self.is_refused {
+            let is_open = self.is_path(given);
+            return self.takes_anything(given, &with(given, &missing), field, is_open);
+        }
+        let exact = self.exact(given, &missing, field, &names::made_of(&field.ident), "Fixes");
         let period = self.is_period(at, part).then(|| {
-            let method = format_ident!("{}_period", field.name, span = field.ident.span());
+            let method = names::made(&format!("{}_period", field.name), field.ident.span());
             self.exact(given, &[at], field, &method, "Fixes the period of")
         });
         let buckets = self.is_bucket(at, part).then(|| self.buckets(given, at, part, field));
@@ -265,10 +339,42 @@ impl<'m> Builder<'m> {
         }
     }
 
+    /// Returns the methods for a field of an entity that is refused. `is_open`: the PartitionKey is
+    /// known, so that the field may be bounded.
+    fn takes_anything(
+        &self,
+        given: &Given,
+        after: &Given,
+        field: &Field,
+        is_open: bool,
+    ) -> TokenStream {
+        let (exact, entity) = (names::made_of(&field.ident), &self.entity.ident);
+        let view = self.view();
+        let made = |suffix| names::made(&format!("{}{suffix}", field.name), exact.span());
+        let (period, buckets) = (made("_period"), made("_buckets"));
+        let next = self.type_of(after);
+        let bounds = [made("_range"), made("_prefix")];
+        let bounds = is_open.then(|| {
+            quote! {
+                #(
+                    pub fn #bounds<__V>(self, _: __V) -> _rt::Range<#entity, #view> { loop {} }
+                )*
+            }
+        });
+        // A bucket or a period of a part leaves the field itself to be given.
+        let rest = self.type_of(given);
+        quote! {
+            pub fn #exact<__V>(self, _: __V) -> #next { loop {} }
+            pub fn #period<__V>(self, _: __V) -> #rest { loop {} }
+            pub fn #buckets(self) -> _rt::Vec<#rest> { loop {} }
+            #bounds
+        }
+    }
+
     /// Returns the method that makes one path for each bucket.
     fn buckets(&self, given: &Given, at: usize, part: &Part, field: &Field) -> TokenStream {
         let Form::Bucket(count) = part.form else { return TokenStream::new() };
-        let method = format_ident!("{}_buckets", field.name, span = field.ident.span());
+        let method = names::made(&format!("{}_buckets", field.name), field.ident.span());
         let after = with(given, &[at]);
         let next = self.type_of(&after);
         let draft = quote! {
@@ -289,7 +395,7 @@ impl<'m> Builder<'m> {
         let between = key_part::between(part, at, field)?;
         let (entity, view, ty) = (&self.entity.ident, self.view(), &field.ty);
         let last = self.family.row.ends_with(part);
-        let method = format_ident!("{}_range", field.name, span = field.ident.span());
+        let method = names::made(&format!("{}_range", field.name), field.ident.span());
         let doc = format!("Bounds `{}`.", field.name);
         Some(quote! {
             #[doc = #doc]
@@ -310,7 +416,7 @@ impl<'m> Builder<'m> {
             Form::Descending | Form::Date(..) | Form::Bucket(_) | Form::Hmac => return None,
         };
         let (entity, view, ty) = (&self.entity.ident, self.view(), &field.ty);
-        let method = format_ident!("{}_prefix", field.name, span = field.ident.span());
+        let method = names::made(&format!("{}_prefix", field.name), field.ident.span());
         let doc = format!("Every `{}` that begins with a text.", field.name);
         Some(quote! {
             #[doc = #doc]

@@ -1,11 +1,11 @@
-//! Projections: each field is read through the column of its name.
+//! Generates the impls of a projection, which reads each field through the column of its name.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::{model::Projection, names};
 
-/// The impls of `FromRow` and `Projection`.
+/// Returns the impls of `FromRow`, `Projection` and `SetMember`, and of `HeldBy` for partial copies.
 pub(super) fn emit(projection: &Projection) -> TokenStream {
     let Some(of) = &projection.of else { return TokenStream::new() };
     let ident = &projection.ident;
@@ -20,7 +20,7 @@ pub(super) fn emit(projection: &Projection) -> TokenStream {
             #name: <#ty as _rt::Projected<_>>::project(&<#of>::#constant, __row, __family)?
         }
     });
-    let fields = projection.fields.iter().map(|field| names::fingerprint(&field.ident));
+    let fields = projection.fields.iter().map(|field| names::named(&field.ident));
     quote! {
         #[automatically_derived]
         impl _rt::FromRow for #ident {

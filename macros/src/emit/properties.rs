@@ -68,7 +68,7 @@ pub(super) fn emit(properties: &Properties) -> TokenStream {
 
             #offer
 
-            fn finish(__slots: Self::Slots<'_>, __prefix: &str) -> _rt::Result<Self> {
+            fn finish(__slots: Self::Slots<'_>, __prefix: &_rt::str) -> _rt::Result<Self> {
                 _rt::Ok(Self { #(#fields),* })
             }
         }
@@ -82,7 +82,12 @@ fn offer(properties: &Properties) -> TokenStream {
     let named = fields().filter(|(_, field)| field.storage.is_one_property());
     let named = named.map(|(at, field)| {
         let (slot, name) = (slot(at), proc_macro2::Literal::byte_string(field.property.as_bytes()));
-        quote! { #name => __slots.#slot = _rt::Some(__value), }
+        quote! {
+            #name => {
+                __slots.#slot = _rt::Some(__value);
+                return true;
+            }
+        }
     });
     let taken = quote! { return true; };
     let nested = fields().filter_map(|(at, field)| {
@@ -92,18 +97,15 @@ fn offer(properties: &Properties) -> TokenStream {
     quote! {
         fn offer<'__r>(
             __slots: &mut Self::Slots<'__r>,
-            __name: &'__r [u8],
+            __name: &'__r [_rt::u8],
             __value: _rt::ValueRef<'__r>,
-        ) -> bool {
+        ) -> _rt::bool {
             match __name {
                 #(#named)*
-                _ => {
-                    #(#nested)*
-                    return false;
-                }
+                _ => {}
             }
-            #[allow(unreachable_code)]
-            true
+            #(#nested)*
+            false
         }
     }
 }

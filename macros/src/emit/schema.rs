@@ -9,12 +9,13 @@ use super::{field, key_part};
 use crate::{
     attr::Discriminator,
     model::{Entity, Family, FamilyKind, Field, Key, Segment, Storage},
+    names::runtime_item,
 };
 
-/// Returns the name of a row family's constant: `__PRIMARY`.
+/// Returns the name of a row family's constant: `__FAMILY_BY_NAME`.
 pub(super) fn family_constant(family: &Family) -> Ident {
     let name = crate::names::unraw(&family.name);
-    format_ident!("__{}", crate::names::Case::Screaming.apply(&name))
+    format_ident!("__FAMILY_{}", crate::names::Case::Screaming.apply(&name))
 }
 
 /// Returns the name of the type that says which fields copies of a partial index hold.
@@ -61,9 +62,9 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         quote! { drops_unknown: true, }
     });
     let older = entity.upgrade_from.as_ref().map(|older| {
-        quote_spanned! { older.span() =>
-            older: _rt::Some(<#older as _rt::TableEntity>::SCHEMA),
-        }
+        let entity = runtime_item("TableEntity", older.span());
+        let schema = quote_spanned! { older.span() => <#older as #entity>::SCHEMA };
+        quote! { older: _rt::Some(#schema), }
     });
     quote! {
         #families

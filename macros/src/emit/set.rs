@@ -81,8 +81,8 @@ pub(super) fn emit(set: &Set) -> TokenStream {
     let other = match &set.other {
         Some(other) => {
             let (variant, ty) = (&other.ident, &other.ty);
-            let read = quote_spanned! { ty.span() => <#ty as _rt::OtherRow>::whole(#row)? };
-            quote! { _rt::Ok(_rt::Some(Self::#variant(#read))) }
+            let read = quote_spanned! { ty.span() => <#ty as _rt::OtherRow>::whole };
+            quote! { _rt::Ok(_rt::Some(Self::#variant(#read(#row)?))) }
         }
         None => quote! { _rt::Ok(_rt::None) },
     };
@@ -113,14 +113,14 @@ pub(super) fn emit(set: &Set) -> TokenStream {
                 #other
             }
 
-            fn member_name(&self) -> &'static str {
+            fn member_name(&self) -> &'static _rt::str {
                 match self {
                     #(#names)*
                     #other_name
                 }
             }
 
-            fn set_columns(__copies: bool) -> _rt::Option<_rt::Vec<_rt::String>> {
+            fn set_columns(__copies: _rt::bool) -> _rt::Option<_rt::Vec<_rt::String>> {
                 #columns
             }
         }
@@ -140,8 +140,9 @@ fn columns(set: &Set) -> TokenStream {
     let copies = local("__copies");
     let columns = set.members.iter().map(|member| {
         let ty = &member.ty;
-        quote_spanned! { ty.span() =>
-            let mut __columns = <#ty as _rt::SetMember>::member_columns(#copies)?;
+        let read = quote_spanned! { ty.span() => <#ty as _rt::SetMember>::member_columns };
+        quote! {
+            let mut __columns = #read(#copies)?;
             _rt::Vec::append(&mut #names, &mut __columns);
         }
     });
@@ -245,7 +246,7 @@ fn writes(set: &Set) -> TokenStream {
         where
             #bounds
         {
-            fn table(&self) -> &'static str {
+            fn table(&self) -> &'static _rt::str {
                 match self { #table }
             }
 
@@ -259,7 +260,7 @@ fn writes(set: &Set) -> TokenStream {
         where
             #bounds
         {
-            fn home(&self) -> &'static str {
+            fn home(&self) -> &'static _rt::str {
                 match self { #table }
             }
 
@@ -275,7 +276,7 @@ fn writes(set: &Set) -> TokenStream {
                 _rt::reread_set(__row)
             }
 
-            fn type_name(&self) -> &'static str {
+            fn type_name(&self) -> &'static _rt::str {
                 <Self as _rt::EntitySet>::member_name(self)
             }
         }

@@ -5,7 +5,10 @@ use quote::{quote, quote_spanned};
 use syn::{Path, spanned::Spanned};
 
 use super::{index, patch, path_builder, schema::family_constant};
-use crate::model::Entity;
+use crate::{
+    model::Entity,
+    names::{made, runtime_item},
+};
 
 /// Returns the impls of `TableEntity` and `Writable`.
 pub(super) fn emit(entity: &Entity) -> TokenStream {
@@ -30,7 +33,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         #[automatically_derived]
         impl _rt::Writable for #ident {
             #[inline]
-            fn table(&self) -> &'static str {
+            fn table(&self) -> &'static _rt::str {
                 __SCHEMA.table
             }
 
@@ -75,12 +78,16 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
 
 /// Returns the method that calls the user's `validate` function.
 fn check(path: &Path) -> TokenStream {
+    // An error type that cannot be boxed is shown where the function is named.
+    let into = runtime_item("Into", path.span());
+    let error = made("__error", path.span());
+    let boxed = quote_spanned! { path.span() => #into::into(#error) };
     quote! {
         fn check(&self) -> _rt::Result<(), _rt::BoxError> {
             let __check: fn(&Self) -> _ = #path;
             match __check(self) {
                 _rt::Ok(()) => _rt::Ok(()),
-                _rt::Err(__error) => _rt::Err(_rt::Into::into(__error)),
+                _rt::Err(#error) => _rt::Err(#boxed),
             }
         }
     }
@@ -89,30 +96,31 @@ fn check(path: &Path) -> TokenStream {
 /// Returns the methods that read rows of older versions.
 fn older(older: &Path) -> TokenStream {
     // The conversion that is missing is shown where the older version is named.
+    let upgrade_from = runtime_item("UpgradeFrom", older.span());
     let upgrade = quote_spanned! { older.span() =>
-        |__old: #older| <Self as _rt::UpgradeFrom<#older>>::upgrade(__old)
+        |__old: #older| <Self as #upgrade_from<#older>>::upgrade(__old)
     };
     quote! {
         fn from_version(
             __row: &_rt::Row,
-            __family: &str,
-            __version: u32,
+            __family: &_rt::str,
+            __version: _rt::u32,
         ) -> _rt::Result<_rt::Option<Self>> {
             _rt::upgrade_older(__row, __family, __version, #upgrade)
         }
 
         fn rows_of_version(
             __row: &_rt::Row,
-            __family: &str,
-            __version: u32,
+            __family: &_rt::str,
+            __version: _rt::u32,
         ) -> _rt::Result<_rt::Option<_rt::EntityRows>> {
             _rt::rows_of_older::<#older>(__row, __family, __version)
         }
 
         fn owner_of_version(
             __row: &_rt::Row,
-            __family: &str,
-            __version: u32,
+            __family: &_rt::str,
+            __version: _rt::u32,
         ) -> _rt::Result<_rt::Option<(_rt::String, _rt::String)>> {
             _rt::owner_of_older::<#older>(__row, __family, __version)
         }

@@ -40,8 +40,8 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             fn row(
                 &self,
                 __family: &'static _rt::Family,
-                __partition_key: &str,
-                __row_key: &str,
+                __partition_key: &_rt::str,
+                __row_key: &_rt::str,
             ) -> _rt::Result<_rt::Row> {
                 let mut __row = _rt::Row::build(__partition_key, __row_key);
                 let __out = &mut _rt::PropertyWriter::new(&mut __row);
@@ -82,12 +82,18 @@ fn conditions(entity: &Entity) -> Option<TokenStream> {
         .iter()
         .filter_map(|family| {
             let (index, when) = (family.index, family.when.as_ref()?);
-            Some(quote! { #index => #when(self), })
+            // A function of another type is shown where it is named.
+            Some(quote! {
+                #index => {
+                    let __when: fn(&Self) -> _rt::bool = #when;
+                    __when(self)
+                }
+            })
         })
         .collect();
     (!arms.is_empty()).then(|| {
         quote! {
-            fn has_row(&self, __family: &'static _rt::Family) -> bool {
+            fn has_row(&self, __family: &'static _rt::Family) -> _rt::bool {
                 match __family.index {
                     #(#arms)*
                     _ => true,

@@ -1,4 +1,4 @@
-//! Describes an enum with `#[derive(EdmEnum)]`.
+//! Describes an enum with `#[derive(EdmEnum)]` or `#[derive(KeyPart)]`.
 
 use proc_macro2::{Ident, Span};
 use syn::{Data, DeriveInput, Fields, LitStr, Path, spanned::Spanned};
@@ -30,13 +30,13 @@ pub(crate) struct Variant {
 
 impl EdmEnum {
     /// Reads the enum and its attributes. Reports mistakes.
-    pub(crate) fn new(input: &DeriveInput, errors: &mut Errors) -> Self {
-        refuse_generics(input, "EdmEnum", errors);
+    pub(crate) fn new(input: &DeriveInput, derive: &str, errors: &mut Errors) -> Self {
+        refuse_generics(input, derive, errors);
         let attr = EnumAttr::read(&input.attrs, errors);
         let case = attr.rename_all.get().copied().unwrap_or(Case::Verbatim);
         Self {
             ident: input.ident.clone(),
-            runtime: runtime(&attr.runtime),
+            runtime: runtime(&attr.runtime, input, errors),
             variants: variants(input, case, errors),
         }
     }

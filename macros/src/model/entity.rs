@@ -22,6 +22,8 @@ pub(crate) struct Entity {
     pub(crate) vis: Visibility,
     pub(crate) runtime: Path,
     pub(crate) table: LitStr,
+    /// Whether `name = ".."` gives the table's name; else it is the struct's.
+    pub(crate) has_table_name: bool,
     pub(crate) entity_type: LitStr,
     pub(crate) discriminator: Discriminator,
     /// The version of the struct's shape, from 1.
@@ -62,7 +64,8 @@ impl Entity {
         Self {
             ident: input.ident.clone(),
             vis: input.vis.clone(),
-            runtime: runtime(&attr.runtime),
+            runtime: runtime(&attr.runtime, input, errors),
+            has_table_name: attr.name.is_set(),
             table: attr.name.get().cloned().unwrap_or_else(named),
             entity_type: attr.entity_type.get().cloned().unwrap_or_else(named),
             discriminator,
@@ -123,7 +126,7 @@ impl Entity {
         self.families.iter().filter(|family| family.holds_entity())
     }
 
-    /// Returns the row family of the primary entity. `None` if its keys are missing or unreadable.
+    /// Returns the row family of the primary entity, which every entity has.
     pub(crate) fn primary(&self) -> Option<&Family> {
         self.families.first()
     }
@@ -177,9 +180,9 @@ fn families(
         if !has_free_method(index, &mut methods, errors) {
             continue;
         }
-        families.extend(self::index(index, primary.as_ref(), &table, fields, errors));
+        families.push(self::index(index, &primary, &table, fields, errors));
     }
-    families.splice(0..0, primary);
+    families.insert(0, primary);
     for (index, family) in families.iter_mut().enumerate() {
         family.index = index;
     }
@@ -199,6 +202,10 @@ fn has_free_method(
     let method = Case::Snake.apply(&name);
     let message = if TRAIT_METHODS.contains(&method.as_str()) {
         format!("an index cannot be named `{name}`: `{method}()` is taken")
+    } else if names::path_method(&index.name).is_none() {
+        format!(
+            "an index cannot be named `{name}`: no method can be called `{method}()`; begin the name with a word such as `By`"
+        )
     } else if let Some(first) = methods.insert(method.clone(), name.clone()) {
         format!("indexes `{first}` and `{name}` both have the path `{method}()`")
     } else {
@@ -214,53 +221,57 @@ fn primary(
     attr: &EntityAttr,
     fields: &[Field],
     errors: &mut Errors,
-) -> Option<Family> {
+) -> Family {
     let mut key = |name: &str, slot: &Slot<LitStr>, example: &str| {
         if !slot.is_set() {
             let message =
                 format!("an entity needs a `{name}`, write `#[table({name} = \"{example}\")]`");
-            errors.at(input.ident.span(), message);
+            errors.missing(input.ident.span(), message);
         }
-        slot.get().map(|literal| Key::new(literal, fields, errors))
+        match slot.get() {
+            Some(literal) => Key::new(literal, fields, errors),
+            None => Key::unknown(input.ident.span()),
+        }
     };
     let partition = key("partition_key", &attr.partition_key, "{department}");
     let row = key("row_key", &attr.row_key, "{id:06}");
-    Some(Family {
+    Family {
         index: 0,
         name: Ident::new("Primary", input.ident.span()),
         kind: FamilyKind::Primary,
-        partition: partition?,
-        row: row?,
+        partition,
+        row,
         table: None,
         is_remote: false,
         in_blob: false,
         holds: vec![true; fields.len()],
         unique: false,
         when: None,
-    })
+    }
 }
 
 /// Returns the row family of an index or a list. Its partition is the primary's unless it has its
 /// own.
 fn index(
     attr: &IndexAttr,
-    primary: Option<&Family>,
+    primary: &Family,
     table: &str,
     fields: &[Field],
     errors: &mut Errors,
-) -> Option<Family> {
-    let partition = primary.map(|primary| &primary.partition);
+) -> Family {
+    let partition = &primary.partition;
     if !attr.row_key.is_set() {
         let kind = if attr.is_list { "list" } else { "index" };
         let message =
             format!("`{0}` needs a key, write `{kind}({0}, row_key = \"..\")`", attr.name);
-        errors.at(attr.name.span(), message);
+        errors.missing(attr.name.span(), message);
     }
-    let row = attr.row_key.get().map(|literal| Key::new(literal, fields, errors));
-    let other_partition = attr
-        .partition_key
-        .get()
-        .filter(|literal| partition.is_some_and(|partition| partition.text != literal.value()));
+    let row = match attr.row_key.get() {
+        Some(literal) => Key::new(literal, fields, errors),
+        None => Key::unknown(attr.name.span()),
+    };
+    let other_partition =
+        attr.partition_key.get().filter(|literal| partition.text != literal.value());
     let other_table =
         attr.table.get().filter(|literal| !literal.value().eq_ignore_ascii_case(table));
     if let (true, Some(literal)) = (attr.in_blob.is_set(), attr.table.get()) {
@@ -274,17 +285,17 @@ fn index(
         kind: if attr.is_list { FamilyKind::List } else { FamilyKind::Copy },
         is_remote: other_partition.is_some() || other_table.is_some() || attr.in_blob.is_set(),
         in_blob: attr.in_blob.is_set(),
-        partition: own_partition.or_else(|| partition.cloned())?,
-        row: row?,
+        partition: own_partition.unwrap_or_else(|| partition.clone()),
+        row,
         table: other_table.filter(|_| !attr.in_blob.is_set()).cloned(),
         holds: held_fields(attr, fields, errors),
         unique: attr.unique.is_set(),
         when: attr.when.get().cloned(),
     };
-    if let (true, Some(primary)) = (attr.only.is_set(), primary) {
+    if attr.only.is_set() {
         add_key_fields(&mut family, primary, fields);
     }
-    Some(family)
+    family
 }
 
 /// Adds the fields of both keys to a partial copy, if the copy's key does not give them back.
@@ -319,6 +330,7 @@ fn held_fields(attr: &IndexAttr, fields: &[Field], errors: &mut Errors) -> Vec<b
         let at = fields.iter().position(|field| field.name == names::unraw(name));
         match at.and_then(|at| held.get_mut(at)) {
             Some(slot) => *slot = wanted,
+            None if errors.lacks_fields(fields.len()) => {}
             None => {
                 errors.at(name.span(), names::unknown("field", &names::unraw(name), &known));
             }

@@ -164,6 +164,19 @@ impl Field {
         }
     }
 
+    /// Returns whether the type is written as `Option<T>`: another type of that name has no parameter.
+    pub(crate) fn is_option_of(&self) -> bool {
+        let Type::Path(path) = &self.ty else { return false };
+        let last = path.path.segments.last();
+        self.is_option() && last.is_some_and(|last| !last.arguments.is_empty())
+    }
+
+    /// Returns whether the type is written as `KeyRef<T>` or `Option<KeyRef<T>>`.
+    pub(crate) fn is_reference(&self) -> bool {
+        let inner = self.is_option().then(|| names::only_argument(&self.ty)).flatten();
+        names::is_named(inner.unwrap_or(&self.ty), &["KeyRef"])
+    }
+
     /// Returns the span of `flatten(prefix = "..")`, else that of the property's name.
     pub(crate) fn prefix_span(&self) -> Span {
         let prefix = self.attr.flatten.get().and_then(Option::as_ref);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use proc_macro2::Ident;
+use proc_macro2::{Ident, Span};
 use syn::{LitStr, Path};
 
 use super::Field;
@@ -36,9 +36,14 @@ pub(crate) struct Key {
     pub(crate) literal: LitStr,
     pub(crate) text: String,
     pub(crate) segments: Vec<Segment>,
-    /// Whether the template has no faults. Segments are missing where it has one.
-    is_sound: bool,
+    /// Whether the template has no faults.
+    pub(crate) is_sound: bool,
+    /// Whether a part is missing among the segments: nobody can tell which field it means.
+    pub(crate) has_lost_part: bool,
 }
+
+/// Most characters of a key, in UTF-16 units.
+const MAX_KEY_UNITS: usize = 512;
 
 /// Message for a part of variable width that another part follows.
 const UNSEPARATED: &str = "a part of variable width needs a literal after it, write one such as `_` here: its end could not be found in the key";
@@ -83,19 +88,45 @@ impl Key {
         let text = literal.value();
         let (pieces, mut faults) = template::parse(&text);
         let mut segments = Vec::new();
+        let mut has_lost_part = false;
         for piece in pieces {
             match piece {
                 Piece::Literal(text, place) => segments.push(Segment::Literal(text, place)),
-                Piece::Part { field, form, place } => match field_named(&field, fields) {
-                    Ok(field) => segments.push(Segment::Part(Part { field, form, place })),
-                    Err(message) => faults.push(Fault::new(&place, message)),
-                },
+                Piece::Part { field, form, place } => {
+                    let found = field_named(&field, fields);
+                    if let Err((_, message)) = &found {
+                        faults.push(Fault::new(&place, message));
+                    }
+                    // A misspelt name stands for the field that it means.
+                    match found.or_else(|(meant, _)| meant.ok_or(())) {
+                        Ok(field) => segments.push(Segment::Part(Part { field, form, place })),
+                        Err(()) => has_lost_part = true,
+                    }
+                }
+                Piece::Lost => has_lost_part = true,
             }
         }
-        for fault in &faults {
-            errors.at(literal.span(), fault.render(&text));
+        literal_length(&segments, &mut faults);
+        // Fields that could not be read are not unknown.
+        if !errors.lacks_fields(fields.len()) {
+            for fault in &faults {
+                errors.at(literal.span(), fault.render(&text));
+            }
         }
-        Self { literal: literal.clone(), text, segments, is_sound: faults.is_empty() }
+        let is_sound = faults.is_empty();
+        Self { literal: literal.clone(), text, segments, is_sound, has_lost_part }
+    }
+
+    /// Returns a key whose template is missing or unreadable. `span` is where that was reported.
+    pub(crate) fn unknown(span: Span) -> Self {
+        let literal = LitStr::new("", span);
+        Self {
+            literal,
+            text: String::new(),
+            segments: Vec::new(),
+            is_sound: false,
+            has_lost_part: true,
+        }
     }
 
     /// Returns the parts, in the order of the template.
@@ -145,10 +176,29 @@ impl Key {
     }
 }
 
-fn field_named(name: &str, fields: &[Field]) -> Result<usize, String> {
-    fields.iter().position(|field| field.name == name).ok_or_else(|| {
+/// Adds a fault if the template's literals alone are longer than a key may be.
+fn literal_length(segments: &[Segment], faults: &mut Vec<Fault>) {
+    let mut units = 0;
+    for segment in segments {
+        let Segment::Literal(text, place) = segment else { continue };
+        units += text.encode_utf16().count();
+        if units > MAX_KEY_UNITS {
+            let message = format!(
+                "the literals of this key have more than {MAX_KEY_UNITS} characters, the most that a key may have"
+            );
+            faults.push(Fault::new(&(place.start..place.start + 1), message));
+            return;
+        }
+    }
+}
+
+/// Returns the index of a field. Fails with the field that a misspelt name means, and a message.
+fn field_named(name: &str, fields: &[Field]) -> Result<usize, (Option<usize>, String)> {
+    let position = |name: &str| fields.iter().position(|field| field.name == name);
+    position(name).ok_or_else(|| {
         let known: Vec<&str> = fields.iter().map(|field| field.name.as_str()).collect();
-        names::unknown("field", name, &known)
+        let meant = names::nearest(name, known.iter().copied()).and_then(position);
+        (meant, names::unknown("field", name, &known))
     })
 }
 

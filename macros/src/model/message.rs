@@ -24,7 +24,7 @@ impl Message {
         let named = || LitStr::new(&names::unraw(&input.ident), input.ident.span());
         Self {
             ident: input.ident.clone(),
-            runtime: runtime(&attr.runtime),
+            runtime: runtime(&attr.runtime, input, errors),
             name: attr.name.get().cloned().unwrap_or_else(named),
             version: attr.version.get().map_or(1, |(version, _)| *version),
         }

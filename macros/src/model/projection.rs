@@ -32,9 +32,11 @@ impl Projection {
     /// Reads the struct and its attributes. Reports mistakes.
     pub(crate) fn new(input: &DeriveInput, errors: &mut Errors) -> Self {
         refuse_generics(input, "Projection", errors);
+        // The shape first: if it is wrong, nothing else is missing.
+        let named = named_fields(input, errors);
         let attr = ProjectionAttr::read(&input.attrs, &input.ident, errors);
         let mut fields = Vec::new();
-        for field in named_fields(input, errors) {
+        for field in named {
             FieldAttr::of_projection(&field.attrs, errors);
             fields.extend(field.ident.map(|ident| Projected {
                 constant: names::constant(&ident),
@@ -44,7 +46,7 @@ impl Projection {
         }
         Self {
             ident: input.ident.clone(),
-            runtime: runtime(&attr.runtime),
+            runtime: runtime(&attr.runtime, input, errors),
             of: attr.of.get().cloned(),
             fields,
         }

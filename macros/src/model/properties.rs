@@ -29,6 +29,6 @@ impl Properties {
             let attr = FieldAttr::of_properties(&field.attrs, errors);
             fields.extend(Field::new(&field, attr, case, &input.ident));
         }
-        Self { ident: input.ident.clone(), runtime: runtime(&attr.runtime), fields }
+        Self { ident: input.ident.clone(), runtime: runtime(&attr.runtime, input, errors), fields }
     }
 }

@@ -69,9 +69,15 @@ impl Set {
             }
         }
         if members.is_empty() {
-            errors.at(input.ident.span(), "expected a set with members, found none");
+            errors.missing(input.ident.span(), "expected a set with members, found none");
         }
-        Self { ident: input.ident.clone(), runtime: runtime(&attr.runtime), shape, members, other }
+        Self {
+            ident: input.ident.clone(),
+            runtime: runtime(&attr.runtime, input, errors),
+            shape,
+            members,
+            other,
+        }
     }
 }
 

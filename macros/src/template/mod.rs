@@ -25,6 +25,8 @@ pub(crate) enum Piece {
         /// Range of characters in the template, braces included.
         place: Range<usize>,
     },
+    /// Braces that name no field. They have a fault.
+    Lost,
 }
 
 /// The form in which a part writes its field.

@@ -21,29 +21,40 @@ pub(crate) fn parse(text: &str) -> (Vec<Piece>, Vec<Fault>) {
             Token::Literal(text, place) => pieces.push(Piece::Literal(text, place)),
             Token::Braces(inner, place) => match part(&inner) {
                 Ok((field, form)) => pieces.push(Piece::Part { field, form, place }),
-                // An open brace has its fault already.
-                Err(_) if faults.iter().any(|fault| fault.place.start == place.start) => {}
-                Err(message) => faults.push(Fault::new(&place, message)),
+                Err((field, message)) => {
+                    // An open brace has its fault already.
+                    if !faults.iter().any(|fault| fault.place.start == place.start) {
+                        faults.push(Fault::new(&place, message));
+                    }
+                    pieces.push(match field {
+                        Some(field) => Piece::Part { field, form: Form::Plain, place },
+                        None => Piece::Lost,
+                    });
+                }
             },
         }
     }
     (pieces, faults)
 }
 
-fn part(inner: &str) -> Result<(String, Form), String> {
+/// Returns field and form of a part; for a malformed one the message, and the field if it has one.
+fn part(inner: &str) -> Result<(String, Form), (Option<String>, String)> {
     let (field, form) = match inner.split_once(':') {
         Some((field, spec)) => (field, Some(spec)),
         None => (inner, None),
     };
     let field = field.strip_prefix("r#").unwrap_or(field);
     if field.is_empty() {
-        return Err("expected a field's name between the braces, such as `{id}`".to_owned());
+        let message = "expected a field's name between the braces, such as `{id}`";
+        return Err((None, message.to_owned()));
     }
     if !field.chars().all(|c| c == '_' || c.is_alphanumeric()) {
-        return Err(format!("expected a field's name, found `{field}`"));
+        return Err((None, format!("expected a field's name, found `{field}`")));
     }
-    let form = form.map_or(Ok(Form::Plain), |spec| self::form(field, spec))?;
-    Ok((field.to_owned(), form))
+    match form.map_or(Ok(Form::Plain), |spec| self::form(field, spec)) {
+        Ok(form) => Ok((field.to_owned(), form)),
+        Err(message) => Err((Some(field.to_owned()), message)),
+    }
 }
 
 fn form(field: &str, spec: &str) -> Result<Form, String> {

@@ -19,6 +19,8 @@ pub use property::{
     place_property,
 };
 
+// A user's type may be named `str` or `bool`.
+pub use core::primitive::{bool, str, u8, u32, usize};
 pub use std::{
     clone::Clone,
     convert::{From, Into},
@@ -33,12 +35,12 @@ pub use std::{
 };
 
 pub use crate::{
-    edm::{EdmCow, EdmType, EdmValue, Input, InvalidValue, Property, PropertyBag, ValueRef},
+    edm::{EdmCow, EdmType, EdmValue, Input, InvalidValue, Property, PropertyBag, Ticks, ValueRef},
     entity::{
         Blind, Column, ColumnEncryption, ColumnSchema, Discriminator, Encrypted, EntityRows,
-        Flattened, FromRow, FullCopy, HeldBy, HoldsField, Json, ListRows, Message, PartialCopy,
-        Patch, PathBuilder, Plain, Point, PrimaryRow, Projection, Properties, PropertyWriter,
-        Range, ReadColumn, Schema, Stored, TableEntity, TokenProperty, UpgradeFrom,
+        FieldNamed, Flattened, FromRow, FullCopy, HeldBy, HoldsField, Json, ListRows, Message,
+        PartialCopy, Patch, PathBuilder, Plain, Point, PrimaryRow, Projection, Properties,
+        PropertyWriter, Range, ReadColumn, Schema, Stored, TableEntity, TokenProperty, UpgradeFrom,
         column::ReadPart,
         encode_rows::{EncodeRows, primary_row, rows_with},
         names::assert_flattened,
@@ -67,8 +69,9 @@ pub use crate::{
     },
     error::{BoxError, Result},
     key::{
-        DatePart, Descending, Family, FamilyKind, FixedWidth, Form, KeyPart, KeyWriter,
-        PrefixInput, RangeInput, Segment, TOKEN_WIDTH, Template, TextPart, push_token_placeholder,
+        DatePart, Descending, Family, FamilyKind, FixedWidth, Form, KeyPart, KeyWriter, Ordered,
+        PrefixInput, RangeInput, Resolution, Segment, TOKEN_WIDTH, Template, TextPart,
+        push_token_placeholder,
     },
     row::Row,
     table::{
@@ -146,6 +149,14 @@ impl<F: Property, V: Input<F::Scalar>> PatchInput<F> for V {
         patch.set::<F>(name, &self.input())
     }
 }
+
+/// A value that a patch can give to a field of the key. There is none.
+#[diagnostic::on_unimplemented(
+    message = "a patch cannot change a field of the key",
+    label = "this field is a part of the key",
+    note = "another key is another row: delete the entity and insert it with its new key"
+)]
+pub trait KeyChange {}
 
 /// The type of a field whose property a patch can remove: an `Option`.
 #[diagnostic::on_unimplemented(

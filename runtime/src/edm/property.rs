@@ -1,5 +1,7 @@
 //! Defines [`Property`], the trait of field types: a stored type, or an `Option` of one.
 
+use std::{borrow::Cow, sync::Arc};
+
 use super::{EdmCow, EdmType, EdmValue, InvalidValue, ValueRef};
 
 /// A type that a field can have: a type with [`EdmValue`], or an `Option` of one for a property
@@ -75,8 +77,8 @@ impl<T: EdmValue> Property for Option<T> {
     }
 }
 
-/// An argument that converts to a `T` without failing: a `T`, a reference to one, or `&str` for a
-/// `String`.
+/// An argument that converts to a `T` without failing: a `T`, a reference to one, or for a `String`
+/// any other text: `&str`, `&&str`, `Cow<str>`, `Box<str>`, `Arc<str>`.
 #[diagnostic::on_unimplemented(
     message = "expected a `{T}`, found `{Self}`",
     label = "not a `{T}`",
@@ -99,8 +101,26 @@ impl<T: Clone> Input<T> for &T {
     }
 }
 
-impl Input<String> for &str {
+macro_rules! texts {
+    ($($type:ty),*) => {
+        $(impl Input<String> for $type {
+            fn input(self) -> String {
+                (*self).to_owned()
+            }
+        })*
+    };
+}
+
+texts!(&str, Box<str>, Arc<str>);
+
+impl Input<String> for &&str {
     fn input(self) -> String {
-        self.to_owned()
+        (**self).to_owned()
+    }
+}
+
+impl Input<String> for Cow<'_, str> {
+    fn input(self) -> String {
+        self.into_owned()
     }
 }

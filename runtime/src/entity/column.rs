@@ -281,6 +281,11 @@ impl<E, F> fmt::Debug for Flattened<E, F> {
 }
 
 /// A field type that flattens struct `A`: `A` itself, or `Option<A>`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not have the columns of `{A}`",
+    label = "not a column of `{Self}`",
+    note = "name a column of the struct that is flattened here, as in `Employee::HOME.at(Address::CITY)`"
+)]
 pub trait Flattens<A> {}
 impl<A: Properties> Flattens<A> for A {}
 impl<A: Properties> Flattens<A> for Option<A> {}
@@ -291,14 +296,10 @@ impl<E, F> Flattened<E, F> {
         Self { prefix: Cow::Borrowed(prefix), of: PhantomData }
     }
 
-    /// Returns a column of the flattened struct as a column of the entity.
-    pub fn at<A, G, K>(self, column: Column<A, G, K>) -> Column<E, G, K>
-    where
-        F: Flattens<A>,
-    {
-        let name = [&*self.prefix, &*column.name].concat();
-        let Column { read, out_of_range, .. } = column;
-        Column { name: name.into(), read, parts: &[], out_of_range, of: PhantomData }
+    /// Returns a column of the flattened struct as a column of the entity. A struct that is flattened
+    /// into the flattened one gives its columns in turn: `Employee::HOME.at(Address::CITY).at(City::ZIP)`.
+    pub fn at<C: InnerColumn<E, F>>(self, column: C) -> C::Outer {
+        column.within(self)
     }
 
     /// Returns the columns of a struct that is flattened into the flattened struct.
@@ -308,6 +309,37 @@ impl<E, F> Flattened<E, F> {
     {
         let prefix = [&*self.prefix, &*inner.prefix].concat();
         Flattened { prefix: prefix.into(), of: PhantomData }
+    }
+}
+
+/// A column, or a group of columns, of a struct that is flattened as field type `F` into `E`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a column of the flattened `{F}`",
+    note = "name a column of the struct that is flattened here, as in `Employee::HOME.at(Address::CITY)`"
+)]
+pub trait InnerColumn<E, F> {
+    /// The column as one of `E`.
+    type Outer;
+
+    #[doc(hidden)]
+    fn within(self, outer: Flattened<E, F>) -> Self::Outer;
+}
+
+impl<E, F: Flattens<A>, A, G, K> InnerColumn<E, F> for Column<A, G, K> {
+    type Outer = Column<E, G, K>;
+
+    fn within(self, outer: Flattened<E, F>) -> Self::Outer {
+        let name = [&*outer.prefix, &*self.name].concat();
+        let Column { read, out_of_range, .. } = self;
+        Column { name: name.into(), read, parts: &[], out_of_range, of: PhantomData }
+    }
+}
+
+impl<E, F: Flattens<A>, A, G> InnerColumn<E, F> for Flattened<A, G> {
+    type Outer = Flattened<E, G>;
+
+    fn within(self, outer: Flattened<E, F>) -> Self::Outer {
+        outer.within(self)
     }
 }
 

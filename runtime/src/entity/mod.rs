@@ -27,12 +27,12 @@ pub(crate) mod version;
 pub mod set;
 mod related;
 
-pub use column::{Column, Flattened, Flattens, Predicate, ReadColumn, SystemValue};
+pub use column::{Column, Flattened, Flattens, InnerColumn, Predicate, ReadColumn, SystemValue};
 pub use dynamic::DynamicEntity;
 pub use kind::{Blind, Comparable, Encrypted, EqComparable, Json, Plain};
 pub use message::{Message, MessageBody};
 pub use patch::Patch;
-pub use path::{Partition, Path, PathBuilder, Point, Range, Scan};
+pub use path::{AnyPath, Partition, Path, PathBuilder, Point, Range, Scan};
 pub(crate) use pending::BackgroundWork;
 pub use projection::Projection;
 pub use properties::{Properties, PropertyWriter};
@@ -59,5 +59,6 @@ pub(crate) use untyped_path::PathDraft;
 pub use version::UpgradeFrom;
 pub(crate) use version::{read_any_version, read_other_version};
 pub use view::{
-    FullCopy, FullView, HeldBy, HoldsField, ListRows, PartialCopy, PrimaryRow, ReadableAs, View,
+    FieldNamed, FullCopy, FullView, HeldBy, HoldsField, ListRows, PartialCopy, PrimaryRow,
+    ReadableAs, View,
 };

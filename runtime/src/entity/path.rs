@@ -2,14 +2,14 @@
 
 use std::{fmt, marker::PhantomData};
 
-use super::{Access, PathDraft, PrimaryRow, TableEntity, View};
+use super::{Access, FullCopy, FullView, PathDraft, PrimaryRow, TableEntity, View};
 use crate::{access::Keys, key::Family};
 
 /// A path to some of an entity's rows, such as `Employee::primary().department("Sales")`. Path
 /// builders return one as soon as the PartitionKey is given.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not address anything yet",
-    note = "give the fields of the PartitionKey first; `E::scan()` is the only way to a table scan"
+    note = "give the fields of the PartitionKey first: the type names the next, so write `.id(..)` for `__give_id`; `E::scan()` is the only way to a table scan"
 )]
 pub trait Path: Sized {
     /// The entity that the path leads to.
@@ -46,6 +46,15 @@ pub trait Path: Sized {
         Self: Clone,
     {
         self.keys().whole_partition()
+    }
+
+    /// Returns the path as an [`AnyPath`], the common type of all paths to whole entities: for the arms
+    /// of an `if` or a `match`, and for a list of paths.
+    fn any(self) -> AnyPath<Self::Entity>
+    where
+        Self::View: FullView,
+    {
+        AnyPath::from_access(self.access())
     }
 }
 
@@ -156,6 +165,67 @@ paths! {
     Range
     /// A path to the rows of one type in one partition.
     Partition
+}
+
+/// Any path to whole entities of one type: [`Path::any`] returns it.
+///
+/// ```
+/// use entable::{AnyPath, prelude::*};
+///
+/// #[derive(Debug, TableEntity)]
+/// #[table(
+///     name = "Staff",
+///     partition_key = "{department}",
+///     row_key = "p_{id:06}",
+///     index(ByName, row_key = "n_{name}_{id:06}")
+/// )]
+/// struct Employee {
+///     department: String,
+///     id: u32,
+///     name: String,
+/// }
+///
+/// fn staff(department: &str, name: Option<&str>) -> AnyPath<Employee> {
+///     match name {
+///         Some(name) => Employee::by_name().department(department).name(name).any(),
+///         None => Employee::primary().department(department).any(),
+///     }
+/// }
+///
+/// assert_eq!(staff("Sales", None).keys(), Keys::partition("Sales").prefix("p_"));
+/// assert_eq!(staff("Sales", Some("Jones")).keys(), Keys::partition("Sales").prefix("n_Jones_"));
+/// ```
+pub struct AnyPath<E> {
+    access: Access,
+    of: PhantomData<fn() -> E>,
+}
+
+impl<E> AnyPath<E> {
+    const fn from_access(access: Access) -> Self {
+        Self { access, of: PhantomData }
+    }
+}
+
+impl<E> Clone for AnyPath<E> {
+    fn clone(&self) -> Self {
+        Self::from_access(self.access.clone())
+    }
+}
+
+impl<E> fmt::Debug for AnyPath<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AnyPath").field(&self.access.keys).finish()
+    }
+}
+
+impl<E: TableEntity> Path for AnyPath<E> {
+    type Entity = E;
+    // The family in `access` says which rows these are; each of them holds the whole entity.
+    type View = FullCopy;
+
+    fn access(self) -> Access {
+        self.access
+    }
 }
 
 impl<E: TableEntity> Point<E> {

@@ -8,6 +8,8 @@ use super::Projection;
 pub trait View: 'static {}
 
 /// A kind of rows that hold the whole entity, so that the entity can be read from them.
+///
+/// A function that takes any path to whole entities names it: `impl Path<Entity = E, View: FullView>`.
 #[diagnostic::on_unimplemented(
     message = "this path leads to partial copies",
     note = "a partial copy does not hold every field: use `get_as::<P>` or `select::<P>` with a projection of the fields that it has"
@@ -41,12 +43,44 @@ pub struct ListRows;
 
 impl View for ListRows {}
 
-/// A partial copy that holds one more field. `FIELD` is the fingerprint of the field's name.
+/// A partial copy that holds one more field. `F` is the [`FieldNamed`] of the field.
 #[diagnostic::on_unimplemented(
-    message = "the copies of this index do not hold a field of the projection",
+    message = "the copies of this index do not hold the field `{F}`",
+    label = "`{F}` is not in these copies",
     note = "add the field to `only(..)` of the index, or read the entity through another path"
 )]
-pub trait HoldsField<const FIELD: u64> {}
+pub trait HoldsField<F> {}
+
+/// The name of a field as a type, which a compiler's message shows: `FieldNamed<'a', 'g', 'e'>`. Holds 24
+/// characters; `REST` is a hash of longer names.
+#[derive(Debug, Clone, Copy)]
+pub struct FieldNamed<
+    const C00: char = '\0',
+    const C01: char = '\0',
+    const C02: char = '\0',
+    const C03: char = '\0',
+    const C04: char = '\0',
+    const C05: char = '\0',
+    const C06: char = '\0',
+    const C07: char = '\0',
+    const C08: char = '\0',
+    const C09: char = '\0',
+    const C10: char = '\0',
+    const C11: char = '\0',
+    const C12: char = '\0',
+    const C13: char = '\0',
+    const C14: char = '\0',
+    const C15: char = '\0',
+    const C16: char = '\0',
+    const C17: char = '\0',
+    const C18: char = '\0',
+    const C19: char = '\0',
+    const C20: char = '\0',
+    const C21: char = '\0',
+    const C22: char = '\0',
+    const C23: char = '\0',
+    const REST: u64 = 0,
+>;
 
 /// A projection whose fields are all held by the partial copy `M`.
 #[diagnostic::on_unimplemented(

@@ -1,23 +1,23 @@
 //! Defines the traits of types that can stand in a key.
 
-use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+use std::{
+    borrow::Cow,
+    ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive},
+    sync::Arc,
+};
 
 use crate::edm::{Input, InvalidValue};
 
 /// A type that can be a part of a key, written `{field}`.
 ///
-/// Implement it for your own types. An id that is text implements [`TextPart`] too.
+/// `#[derive(KeyPart)]` implements it for a struct around one value, such as an id with a type of its
+/// own, and for an enum without fields.
 ///
 /// ```
-/// use entable::{InvalidValue, key::KeyPart};
+/// use entable::{InvalidValue, key::KeyPart, prelude::*};
 ///
+/// #[derive(KeyPart)]
 /// struct OrderId(u32);
-///
-/// impl KeyPart for OrderId {
-///     const WIDTH: Option<usize> = <u32 as KeyPart>::WIDTH;
-///     fn encode(&self, out: &mut String) -> Result<(), InvalidValue> { self.0.encode(out) }
-///     fn decode(text: &str) -> Result<Self, InvalidValue> { u32::decode(text).map(OrderId) }
-/// }
 ///
 /// let mut key = String::new();
 /// OrderId(7).encode(&mut key)?;
@@ -27,7 +27,7 @@ use crate::edm::{Input, InvalidValue};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a part of a key",
     label = "not a key type",
-    note = "key types are String, integers, bool, uuid::Uuid, time::OffsetDateTime, time::Date and enums with #[derive(EdmEnum)]; implement `entable::key::KeyPart` for a type of your own"
+    note = "key types are String, integers, bool, uuid::Uuid, time::OffsetDateTime, time::Date and enums with #[derive(EdmEnum)]; write `#[derive(KeyPart)]` on a struct around one of these"
 )]
 pub trait KeyPart: Sized {
     /// Number of characters of the plain form if every value takes equally many, else `None`. A
@@ -129,26 +129,18 @@ pub trait PrefixInput<T> {
     fn prefix(&self) -> &str;
 }
 
-#[diagnostic::do_not_recommend]
-impl<T: TextPart> PrefixInput<T> for &str {
-    fn prefix(&self) -> &str {
-        self
-    }
+macro_rules! prefixes {
+    ($($type:ty),*) => {
+        $(#[diagnostic::do_not_recommend]
+        impl<T: TextPart> PrefixInput<T> for $type {
+            fn prefix(&self) -> &str {
+                self
+            }
+        })*
+    };
 }
 
-#[diagnostic::do_not_recommend]
-impl<T: TextPart> PrefixInput<T> for String {
-    fn prefix(&self) -> &str {
-        self
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<T: TextPart> PrefixInput<T> for &String {
-    fn prefix(&self) -> &str {
-        self
-    }
-}
+prefixes!(&str, &&str, String, &String, Cow<'_, str>, &Cow<'_, str>, Box<str>, Arc<str>);
 
 /// An argument that can be the range of a part of type `T`: any of Rust's ranges, with bounds that
 /// convert to `T`.

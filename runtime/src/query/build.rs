@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{
     entity::{
-        Access, DynamicEntity, FromRow, FullCopy, ListRows, Predicate, PrimaryRow, Projection,
-        Stored, TableEntity, View,
+        Access, DynamicEntity, FromRow, FullView, ListRows, Predicate, Projection, Stored,
+        TableEntity, View,
     },
     error::Result,
     filter::Filter,
@@ -220,19 +220,21 @@ pub trait Queried<E: TableEntity>: View {
 #[derive(Debug)]
 pub struct TypedRequest(pub(crate) Request);
 
-macro_rules! queried {
-    ($($view:ty),*) => {
-        $(impl<E: TableEntity> Queried<E> for $view {
-            type Query = Query<E, Stored<E>>;
+impl<E: TableEntity, V: FullView> Queried<E> for V {
+    type Query = Query<E, Stored<E>>;
 
-            fn query(request: TypedRequest) -> Self::Query {
-                selected::<E, E>(request.0.typed(E::SCHEMA))
-            }
-        })*
-    };
+    fn query(request: TypedRequest) -> Self::Query {
+        selected::<E, E>(request.0.typed(E::SCHEMA))
+    }
 }
 
-queried!(PrimaryRow, FullCopy, ListRows);
+impl<E: TableEntity> Queried<E> for ListRows {
+    type Query = Query<E, Stored<E>>;
+
+    fn query(request: TypedRequest) -> Self::Query {
+        selected::<E, E>(request.0.typed(E::SCHEMA))
+    }
+}
 
 impl<E, T> Query<E, T> {
     pub(crate) fn new(

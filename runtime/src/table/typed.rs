@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, future::BoxFuture, stream};
 
 use super::{bulk::Bulk, client::Client, transaction::Transaction};
 use crate::{
@@ -230,8 +230,10 @@ impl<E: TableEntity> Table<E> {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn get<V: FullView>(&self, point: Point<E, V>) -> Result<Option<Stored<E>>> {
-        self.read_point(point.as_access()).await
+    // Boxed, as `get_as` is: of an `async fn` the compiler reports an unfit path three times.
+    pub fn get<V: FullView>(&self, point: Point<E, V>) -> BoxFuture<'_, Result<Option<Stored<E>>>> {
+        let access = point.access();
+        Box::pin(async move { self.read_point(&access).await })
     }
 
     /// Reads some fields of the entity at a point, in one request. A point of a partial copy serves
@@ -251,11 +253,15 @@ impl<E: TableEntity> Table<E> {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn get_as<P>(&self, point: Point<E, impl ReadableAs<P>>) -> Result<Option<Stored<P>>>
+    pub fn get_as<P>(
+        &self,
+        point: Point<E, impl ReadableAs<P>>,
+    ) -> BoxFuture<'_, Result<Option<Stored<P>>>>
     where
         P: Projection<Entity = E>,
     {
-        self.read_point(point.as_access()).await
+        let access = point.access();
+        Box::pin(async move { self.read_point(&access).await })
     }
 
     /// Reads the entities at several points concurrently, one request each, and returns them in the

@@ -1,0 +1,115 @@
+//! Generates the impls of a struct that is stored as its one field is.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::model::Newtype;
+
+/// Returns the impls of `EdmValue`, `KeyPart` and of those traits of key parts that the field has.
+///
+/// Whether it has them is asked where they are used: the unused lifetime keeps the compiler from
+/// asking here.
+pub(super) fn emit(newtype: &Newtype) -> TokenStream {
+    let Some((member, ty)) = &newtype.field else { return TokenStream::new() };
+    let ident = &newtype.ident;
+    quote! {
+        #[automatically_derived]
+        impl _rt::EdmValue for #ident
+        where
+            for<'__a> #ty: _rt::EdmValue,
+        {
+            const EDM: _rt::EdmType = <#ty as _rt::EdmValue>::EDM;
+
+            fn to_edm(&self) -> _rt::Result<_rt::EdmCow<'_>, _rt::InvalidValue> {
+                <#ty as _rt::EdmValue>::to_edm(&self.#member)
+            }
+
+            fn from_edm(__value: _rt::ValueRef<'_>) -> _rt::Result<Self, _rt::InvalidValue> {
+                _rt::Ok(Self { #member: <#ty as _rt::EdmValue>::from_edm(__value)? })
+            }
+        }
+
+        #[automatically_derived]
+        impl _rt::KeyPart for #ident {
+            const WIDTH: _rt::Option<_rt::usize> = <#ty as _rt::KeyPart>::WIDTH;
+
+            fn encode(&self, __out: &mut _rt::String) -> _rt::Result<(), _rt::InvalidValue> {
+                <#ty as _rt::KeyPart>::encode(&self.#member, __out)
+            }
+
+            fn decode(__text: &_rt::str) -> _rt::Result<Self, _rt::InvalidValue> {
+                _rt::Ok(Self { #member: <#ty as _rt::KeyPart>::decode(__text)? })
+            }
+        }
+
+        #[automatically_derived]
+        impl<const __LAST: _rt::bool> _rt::Ordered<__LAST> for #ident
+        where
+            for<'__a> #ty: _rt::Ordered<__LAST>,
+        {
+        }
+
+        #[automatically_derived]
+        impl _rt::TextPart for #ident
+        where
+            for<'__a> #ty: _rt::TextPart,
+        {
+            fn as_text(&self) -> &_rt::str {
+                <#ty as _rt::TextPart>::as_text(&self.#member)
+            }
+        }
+
+        #[automatically_derived]
+        impl _rt::FixedWidth for #ident
+        where
+            for<'__a> #ty: _rt::FixedWidth,
+        {
+            fn encode_width(
+                &self,
+                __width: _rt::usize,
+                __out: &mut _rt::String,
+            ) -> _rt::Result<(), _rt::InvalidValue> {
+                <#ty as _rt::FixedWidth>::encode_width(&self.#member, __width, __out)
+            }
+
+            fn decode_width(__text: &_rt::str) -> _rt::Result<Self, _rt::InvalidValue> {
+                _rt::Ok(Self { #member: <#ty as _rt::FixedWidth>::decode_width(__text)? })
+            }
+        }
+
+        #[automatically_derived]
+        impl _rt::Descending for #ident
+        where
+            for<'__a> #ty: _rt::Descending,
+        {
+            const WIDTH_DESCENDING: _rt::usize = <#ty as _rt::Descending>::WIDTH_DESCENDING;
+
+            fn encode_descending(
+                &self,
+                __out: &mut _rt::String,
+            ) -> _rt::Result<(), _rt::InvalidValue> {
+                <#ty as _rt::Descending>::encode_descending(&self.#member, __out)
+            }
+
+            fn decode_descending(__text: &_rt::str) -> _rt::Result<Self, _rt::InvalidValue> {
+                _rt::Ok(Self { #member: <#ty as _rt::Descending>::decode_descending(__text)? })
+            }
+        }
+
+        #[automatically_derived]
+        impl _rt::DatePart for #ident
+        where
+            for<'__a> #ty: _rt::DatePart,
+        {
+            const RESOLUTION: _rt::Resolution = <#ty as _rt::DatePart>::RESOLUTION;
+
+            fn to_ticks(&self) -> _rt::Result<_rt::Ticks, _rt::InvalidValue> {
+                <#ty as _rt::DatePart>::to_ticks(&self.#member)
+            }
+
+            fn from_ticks(__ticks: _rt::Ticks) -> _rt::Result<Self, _rt::InvalidValue> {
+                _rt::Ok(Self { #member: <#ty as _rt::DatePart>::from_ticks(__ticks)? })
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Describes a struct with `#[derive(KeyPart)]`.
+
+use proc_macro2::Ident;
+use syn::{Data, DeriveInput, Fields, Member, Path, Type, spanned::Spanned};
+
+use super::{refuse_generics, runtime};
+use crate::{attr::SetAttr, errors::Errors, names};
+
+/// A struct with one field, stored as that field is: an id with a type of its own.
+#[derive(Debug)]
+pub(crate) struct Newtype {
+    pub(crate) ident: Ident,
+    pub(crate) runtime: Path,
+    /// The field's name or number, and its type. `None` if the struct is refused.
+    pub(crate) field: Option<(Member, Type)>,
+}
+
+impl Newtype {
+    /// Reads the struct and its attributes. Reports mistakes.
+    pub(crate) fn new(input: &DeriveInput, errors: &mut Errors) -> Self {
+        refuse_generics(input, "KeyPart", errors);
+        let attr = SetAttr::read(&input.attrs, errors);
+        Self {
+            ident: input.ident.clone(),
+            runtime: runtime(&attr.runtime, input, errors),
+            field: field(input, errors),
+        }
+    }
+}
+
+/// Returns the field of the struct. Reports any other number of fields, and unions.
+fn field(input: &DeriveInput, errors: &mut Errors) -> Option<(Member, Type)> {
+    let (span, found) = match &input.data {
+        Data::Struct(data) => match (data.fields.iter().next(), data.fields.len()) {
+            (Some(field), 1) => {
+                let member = data.fields.members().next()?;
+                return Some((member, names::without_self(&field.ty, &input.ident)));
+            }
+            (_, count) => match &data.fields {
+                Fields::Unit => (input.ident.span(), "no field".to_owned()),
+                fields => (fields.span(), format!("{count} fields")),
+            },
+        },
+        Data::Union(data) => (data.union_token.span, "a union".to_owned()),
+        Data::Enum(data) => (data.enum_token.span, "an enum".to_owned()),
+    };
+    let message = format!(
+        "a part of a key is one value: expected a struct with one field or an enum without fields, found {found}"
+    );
+    errors.at(span, message);
+    None
+}

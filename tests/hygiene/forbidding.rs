@@ -1,0 +1,165 @@
+//! Tests that every derive is quiet where lints are forbidden: what it writes needs no `allow`, which
+//! would be an error here.
+#![forbid(
+    dead_code,
+    deprecated,
+    missing_copy_implementations,
+    missing_debug_implementations,
+    missing_docs,
+    non_camel_case_types,
+    non_snake_case,
+    private_bounds,
+    private_interfaces,
+    single_use_lifetimes,
+    trivial_casts,
+    unnameable_types,
+    unreachable_code,
+    unreachable_pub,
+    unsafe_code,
+    unused_lifetimes,
+    unused_mut,
+    unused_qualifications,
+    unused_results,
+    unused_variables,
+    variant_size_differences,
+    clippy::all,
+    clippy::pedantic,
+    clippy::nursery,
+    clippy::absolute_paths,
+    clippy::allow_attributes,
+    clippy::indexing_slicing,
+    clippy::missing_inline_in_public_items,
+    clippy::missing_trait_methods,
+    clippy::panic,
+    clippy::question_mark_used,
+    clippy::shadow_reuse,
+    clippy::shadow_unrelated
+)]
+
+// The traits that generated code names are in scope, so that their paths could be shorter.
+use entable::prelude::*;
+use entable::{
+    edm::{EdmValue, Property},
+    key::{DatePart, Descending, FixedWidth, KeyPart, TextPart},
+};
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Forbidding",
+    partition_key = "{part}",
+    row_key = "p_{id:06}",
+    version = 2,
+    upgrade_from(Older),
+    validate = check,
+    index(ByText, row_key = "t_{text:lower}_{id}", only(choice), when = always),
+    index(Remote, partition_key = "r_{id}", row_key = "{at:desc}_{at:%Y%m}_{part}", except(text)),
+    list(Choices, row_key = "c_{choice}")
+)]
+struct Whole {
+    part: u8,
+    id: u32,
+    text: String,
+    choice: Choice,
+    at: time::OffsetDateTime,
+    #[table(rename = "Third")]
+    _3rd: Option<i32>,
+    #[table(encrypt, blind)]
+    secret: String,
+    #[table(flatten)]
+    inner: Inner,
+    #[table(json)]
+    list: Vec<u8>,
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Forbidding",
+    partition_key = "{part}",
+    row_key = "p_{id:06}",
+    entity_type = "Whole"
+)]
+struct Older {
+    part: u8,
+    id: u32,
+}
+
+impl From<Older> for Whole {
+    fn from(old: Older) -> Self {
+        whole(old.part, old.id)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Properties)]
+struct Inner {
+    size: Option<i32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EdmEnum)]
+enum Choice {
+    One,
+    Two,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, KeyPart)]
+struct Number(u32);
+
+#[derive(Debug, Projection)]
+#[table(of = Whole)]
+struct Chosen {
+    choice: Choice,
+}
+
+/// The rows of a partition.
+#[derive(Debug, EntitySet)]
+struct All {
+    #[table(many)]
+    whole: Vec<Whole>,
+    #[table(other)]
+    others: Vec<DynamicEntity>,
+}
+
+const fn always(_: &Whole) -> bool {
+    true
+}
+
+const fn use_traits<A, B, C>()
+where
+    A: DatePart + Descending + EdmValue + Property,
+    B: FixedWidth + KeyPart,
+    C: TextPart,
+{
+}
+
+fn parts(all: All) -> (Vec<Whole>, Vec<DynamicEntity>) {
+    (all.whole, all.others)
+}
+
+fn check(whole: &Whole) -> Result<(), String> {
+    if whole.id == 0 { Err("no number".to_owned()) } else { Ok(()) }
+}
+
+fn whole(part: u8, id: u32) -> Whole {
+    Whole {
+        part,
+        id,
+        text: "T".to_owned(),
+        choice: if id == 1 { Choice::One } else { Choice::Two },
+        at: time::OffsetDateTime::UNIX_EPOCH,
+        _3rd: None,
+        secret: "S".to_owned(),
+        inner: Inner { size: None },
+        list: Vec::new(),
+    }
+}
+
+#[test]
+fn what_the_derives_write_needs_no_allow() {
+    use_traits::<time::OffsetDateTime, u32, String>();
+    assert_eq!(Number::decode("0000000007"), Ok(Number(7)));
+    let one = whole(1, 2);
+    assert_eq!(one.rows().unwrap().local_copies.len(), 1);
+    let _: fn(All) -> (Vec<Whole>, Vec<DynamicEntity>) = parts;
+    let row = one.to_row().unwrap();
+    assert_eq!(Whole::from_row(&row).unwrap(), Older { part: 1, id: 2 }.into());
+    assert_eq!(Chosen::from_row(&row).unwrap().choice, Choice::Two);
+}

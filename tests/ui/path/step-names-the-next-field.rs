@@ -1,0 +1,19 @@
+use entable::prelude::*;
+
+#[derive(TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "{id:06}_{part:02}")]
+struct Employee {
+    department: String,
+    id: u32,
+    part: u8,
+}
+
+async fn read(table: &Table<Employee>) -> Result<(), Error> {
+    table.get(Employee::primary().department("Sales").id(7)).await?;
+    table.query(Employee::primary()).collect().await?;
+    Ok(())
+}
+
+fn main() {
+    let _ = read;
+}
