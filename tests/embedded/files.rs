@@ -111,6 +111,29 @@ async fn a_store_that_is_open_is_locked() {
     Embedded::open(&path).unwrap();
 }
 
+/// A clone of the client, or a task that still has one, does not keep a closed file locked.
+#[tokio::test]
+async fn a_closed_client_unlocks_its_file_while_clones_are_left() {
+    let (_directory, path) = scratch();
+    let client = entable::Client::open(&path).unwrap();
+    let clone = client.clone();
+    client.create_table("Staff").await.unwrap();
+    let scanning = Embedded::open(&path).unwrap_err();
+    assert!(scanning.is_locked(), "{scanning:?}");
+    client.close().await.unwrap();
+    let again = entable::Client::open(&path).unwrap();
+    assert_eq!(again.tables().await.unwrap(), ["Staff"]);
+    for error in [
+        clone.tables().await.unwrap_err(),
+        clone.create_table("Other").await.unwrap_err(),
+        client.close().await.unwrap_err(),
+    ] {
+        assert!(error.is_backend(), "{error:?}");
+    }
+    assert!(clone.tables().await.unwrap_err().to_string().contains("closed"));
+    assert_eq!(again.tables().await.unwrap(), ["Staff"]);
+}
+
 #[tokio::test]
 async fn a_missing_directory_is_not_found() {
     let (directory, _) = scratch();

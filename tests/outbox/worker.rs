@@ -1,6 +1,9 @@
 //! Tests workers: the work that they find, do, count and leave alone.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use entable::{
     OutboxOptions,
@@ -135,6 +138,40 @@ async fn throttling_is_no_reason_to_give_up() {
     let stats = world.client.worker().drain().await.unwrap();
     assert_eq!((stats.poisoned, stats.applied), (0, 1));
     assert!(stats.failures > 0);
+}
+
+/// Refused credentials are told in the first round, and the numbers say when they are let in again.
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_reported_at_once_and_counted_until_it_passes() {
+    let world = World::left_to_workers().await;
+    world.staff.insert(&employee(1)).await.unwrap();
+    world.later(OutboxOptions::GRACE);
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let worker = world.client.worker().interval(Duration::from_secs(5)).on_error({
+        let reported = reported.clone();
+        move |error: &Error| reported.lock().unwrap().push(error.kind())
+    });
+    assert_eq!(worker.stats().last_error, None);
+    for _ in 0..3 {
+        let denied = Error::new(ErrorKind::Denied, "the key is not this account's");
+        world.fault.inject(RequestKind::Scan, 0, InjectedFault::Before(denied));
+        worker.run(tokio::time::sleep(Duration::from_secs(1))).await;
+    }
+    assert_eq!(*reported.lock().unwrap(), [ErrorKind::Denied; 3]);
+    let stats = worker.stats();
+    let last = stats.last_error.unwrap();
+    assert_eq!((stats.failures, last.count, last.kind), (3, 3, ErrorKind::Denied));
+    assert!(last.message.contains("the key is not this account's"), "{}", last.message);
+    assert_eq!(last.age, Duration::from_secs(1));
+    // A round without a failure: the next failure is the first in a row.
+    worker.run(tokio::time::sleep(Duration::from_secs(1))).await;
+    assert_eq!((worker.stats().failures, worker.stats().applied), (3, 1));
+    let busy = Error::new(ErrorKind::Throttled, "slow down");
+    world.fault.inject(RequestKind::Scan, 0, InjectedFault::Before(busy));
+    worker.drain().await.unwrap();
+    let last = worker.stats().last_error.unwrap();
+    assert_eq!((last.count, last.kind), (1, ErrorKind::Throttled));
+    assert_eq!(reported.lock().unwrap().len(), 4);
 }
 
 #[tokio::test]

@@ -53,6 +53,13 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
 
     /// Creates, deletes or lists tables.
     fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>>;
+
+    /// Ends the store: finishes the writes that wait, and frees what only one handle may have, such as
+    /// a file. Later requests fail. Does nothing by default, which suits stores that hold nothing of
+    /// that kind; a layer closes the backend that it is around.
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async { Ok(()) })
+    }
 }
 
 #[deny(clippy::missing_trait_methods)]
@@ -75,5 +82,9 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
 
     fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>> {
         (**self).tables(request)
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        (**self).close()
     }
 }

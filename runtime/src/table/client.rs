@@ -136,6 +136,29 @@ impl Client {
         self.outbox.background.wait_until_idle().await;
     }
 
+    /// Closes the client's store: waits for the work in the background, then ends the backend. Later
+    /// requests of this client and its clones fail. The file of the embedded store can be opened again
+    /// as soon as this returns, although clones are left. Does nothing to a service or to memory.
+    ///
+    /// ```no_run
+    /// # use entable::prelude::*;
+    /// # async fn run() -> Result<(), Error> {
+    /// let client = Client::open("staff.db")?;
+    /// client.close().await?;
+    /// let again = Client::open("staff.db")?;
+    /// # let _ = again;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_backend` if acknowledged writes cannot be written to disk.
+    pub async fn close(&self) -> Result<()> {
+        self.wait_for_copies().await;
+        self.store().backend.close().await
+    }
+
     /// Returns what the backend can do.
     ///
     /// ```

@@ -27,4 +27,4 @@ mod run;
 pub use handler::Context;
 pub use poison::Poisoned;
 pub use state::Worker;
-pub use stats::WorkerStats;
+pub use stats::{WorkerFailure, WorkerStats};

@@ -67,7 +67,7 @@ pub(super) enum MessageOutcome {
 impl Worker {
     /// Counts a failure that is not the work's own, and keeps the first of a round for its caller.
     pub(super) fn report_failure(&self, error: Error, round: &mut RoundResult) {
-        self.memory().stats.failures += 1;
+        self.note_failure(&error);
         round.fail(error);
     }
 

@@ -72,8 +72,8 @@ impl Worker {
             while busy.try_join_next().is_some() {}
             let received = match self.concurrency.saturating_sub(busy.len()) {
                 0 => Vec::new(),
-                free => self.receive(queue, free).await.unwrap_or_else(|_| {
-                    self.memory().stats.failures += 1;
+                free => self.receive(queue, free).await.unwrap_or_else(|error| {
+                    self.note_failure(&error);
                     Vec::new()
                 }),
             };

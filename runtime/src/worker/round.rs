@@ -60,7 +60,7 @@ impl Worker {
         }
         // All markers of a page together: those of one shard share a transaction.
         if let Err(error) = self.delete_markers(without_fence).await {
-            round.fail(error);
+            self.report_failure(error, &mut round);
         }
         round
     }

@@ -36,7 +36,10 @@ impl Worker {
         let mut attempt = 0;
         loop {
             let round = self.round(DueWork::All).await;
-            let mut round = round.unwrap_or_else(RoundResult::failed);
+            let mut round = round.unwrap_or_else(|error| {
+                self.note_failure(&error);
+                RoundResult::failed(error)
+            });
             round.add(self.drain_queues().await);
             if round.progressed > 0 {
                 // Work that came further may make more work possible: attempts count anew.
@@ -56,7 +59,8 @@ impl Worker {
     /// Works until `stop` is ready: a signal, a channel, a timer. Work that is under way then is
     /// dropped, and done by the next worker.
     ///
-    /// Failures of the backend are counted in [`stats`](Self::stats), and the work is tried again.
+    /// Failures of the backend are counted in [`stats`](Self::stats) and reported to
+    /// [`on_error`](Self::on_error) at once, and the work is tried again.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -73,8 +77,10 @@ impl Worker {
     pub async fn run(&self, stop: impl Future<Output = ()>) {
         let rounds = async {
             loop {
-                if self.round(DueWork::PastGrace).await.is_err() {
-                    self.memory().stats.failures += 1;
+                match self.round(DueWork::PastGrace).await {
+                    Ok(round) if round.failure.is_none() => self.memory().failures_in_row = 0,
+                    Ok(_) => {}
+                    Err(error) => self.note_failure(&error),
                 }
                 tokio::time::sleep(self.interval).await;
             }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::{
     handler::{Context, Handlers},
-    stats::{PartitionVisit, WorkerStats},
+    stats::{LastFailure, PartitionVisit, WorkerStats},
 };
 use crate::{
     entity::{Message, TableEntity},
@@ -21,7 +21,7 @@ use crate::{
     queue::MessageQueue,
     row::{ETag, Row},
     store::Store,
-    table::Client,
+    table::{Client, job::Listener},
 };
 
 /// Number of partitions that a worker works on at a time, unless it is told another.
@@ -78,6 +78,7 @@ pub struct Worker {
     pub(super) handler_time: Option<Duration>,
     pub(super) handlers: Handlers,
     pub(super) queues: Vec<MessageQueue>,
+    on_error: Listener<Error>,
     memory: Arc<Mutex<Memory>>,
 }
 
@@ -98,6 +99,9 @@ pub(super) struct Memory {
     /// The number of failures of each row that count towards the poison table, in that version.
     pub(super) failure_counts: BTreeMap<RowTexts, (Option<ETag>, u32)>,
     pub(super) stats: WorkerStats,
+    pub(super) last_failure: Option<LastFailure>,
+    /// The number of failures since the last round without one.
+    pub(super) failures_in_row: u64,
 }
 
 /// Which open work a round takes.
@@ -174,6 +178,7 @@ impl Client {
             handler_time: None,
             handlers: Handlers::default(),
             queues: Vec::new(),
+            on_error: Listener::none(),
             memory: Arc::default(),
         }
     }
@@ -272,6 +277,24 @@ impl Worker {
         self
     }
 
+    /// Calls `report` with each failure that [`WorkerStats::failures`] counts, when it happens: a request
+    /// that failed, credentials that the service refuses, a handler that waits for something. The
+    /// worker tries again. Failures that count towards the poison table are not reported.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// let worker = Client::memory().worker().on_error(|error| {
+    ///     if error.is_denied() {
+    ///         eprintln!("the worker is not let in: {error}");
+    ///     }
+    /// });
+    /// # let _ = worker;
+    /// ```
+    #[must_use]
+    pub fn on_error(self, report: impl Fn(&Error) + Send + Sync + 'static) -> Self {
+        Self { on_error: Listener::new(report), ..self }
+    }
+
     /// Returns what was done so far, and what was open at the last look.
     ///
     /// ```
@@ -290,7 +313,21 @@ impl Worker {
         let mut stats = memory.visits.values().fold(memory.stats.clone(), WorkerStats::with);
         // Queue messages and markers are in no partition whose visit would count them.
         stats.unknown += memory.count_unknown_messages() + memory.damaged_markers;
+        stats.last_error = memory.last_failure.as_ref().map(LastFailure::to_stats);
         stats
+    }
+
+    /// Counts a failure that does not count towards the poison table, and reports it.
+    pub(super) fn note_failure(&self, error: &Error) {
+        {
+            let memory = &mut *self.memory();
+            memory.stats.failures += 1;
+            memory.failures_in_row += 1;
+            let (count, at) = (memory.failures_in_row, Instant::now());
+            memory.last_failure = Some(LastFailure { error: error.clone(), count, at });
+        }
+        // The callback may ask the worker for its counts, so the memory is unlocked by then.
+        self.on_error.notify(|| error.clone());
     }
 
     /// Locks the worker's memory. The lock must not be held across an `await`.

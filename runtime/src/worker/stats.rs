@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::error::{Error, ErrorKind};
+
 /// The work that a worker has done since it was made, and the work that was open when it last
 /// looked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,6 +37,42 @@ pub struct WorkerStats {
     pub received: u64,
     /// Number of fences that were deleted from idle partitions.
     pub closed: u64,
+    /// The last of the failures that [`failures`](Self::failures) counts; `None` before the first.
+    pub last_error: Option<WorkerFailure>,
+}
+
+/// A failure of a worker that was not counted towards the poison table, such as a failed request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkerFailure {
+    /// The kind of the error.
+    pub kind: ErrorKind,
+    /// The text of the error.
+    pub message: String,
+    /// Number of failures since the last round of [`Worker::run`](crate::Worker::run) without one.
+    /// A number that grows, of a young failure, is an obstacle that does not pass.
+    pub count: u64,
+    /// The time since the failure.
+    pub age: Duration,
+}
+
+/// The last failure as a worker remembers it.
+#[derive(Debug)]
+pub(super) struct LastFailure {
+    pub(super) error: Error,
+    pub(super) count: u64,
+    pub(super) at: Instant,
+}
+
+impl LastFailure {
+    pub(super) fn to_stats(&self) -> WorkerFailure {
+        WorkerFailure {
+            kind: self.error.kind(),
+            message: self.error.to_string(),
+            count: self.count,
+            age: self.at.elapsed(),
+        }
+    }
 }
 
 impl WorkerStats {

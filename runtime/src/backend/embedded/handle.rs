@@ -249,4 +249,8 @@ impl Backend for Embedded {
             Ok(TableNames::default())
         })
     }
+
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move { self.ask(Job::Close).await? })
+    }
 }

@@ -21,6 +21,8 @@ pub(super) enum Job {
     Flush(oneshot::Sender<Result<()>>),
     Compact(oneshot::Sender<Result<()>>),
     Verify(oneshot::Sender<Result<()>>),
+    /// Ends the writer thread, once the file is closed.
+    Close(oneshot::Sender<Result<()>>),
 }
 
 /// A batch that waits for the writer thread.

@@ -1,17 +1,14 @@
 //! Maintenance of the file: syncs and reclaimed space while the writer thread is idle, and flush,
 //! compaction and verification on demand.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use redb::Database;
 
 use super::{
     layout::{RowsDefinition, TRASH, rows_table_name},
     open_file,
-    snapshot::ReaderState,
+    snapshot::{self, ReaderState},
     writer_store::{CommitMode, WriterStore},
 };
 use crate::error::{ErrorKind, Result};
@@ -21,8 +18,6 @@ const IDLE_BEFORE_QUICK_REPAIR: Duration = Duration::from_millis(50);
 /// Number of rows of deleted tables that one transaction removes. A write waits no longer than for one
 /// such transaction.
 const RECLAIMED_ROWS: usize = 2_000;
-/// Time for which work on the whole file waits for readers.
-const READERS_MAY_TAKE: Duration = Duration::from_secs(5);
 
 impl WriterStore {
     /// Returns how long the writer may wait for a job before maintenance is due; `None` if no maintenance
@@ -119,14 +114,7 @@ impl WriterStore {
         &mut self,
         work: impl FnOnce(&mut Database) -> Result<()>,
     ) -> Result<()> {
-        let snapshot = match self.reader_state.send_replace(ReaderState::Paused) {
-            ReaderState::Open(snapshot) => Arc::downgrade(&snapshot),
-            ReaderState::Paused | ReaderState::Stopped(_) => std::sync::Weak::new(),
-        };
-        let started = Instant::now();
-        while snapshot.strong_count() > 0 && started.elapsed() < READERS_MAY_TAKE {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        let snapshot = snapshot::replace_and_wait(&self.reader_state, ReaderState::Paused);
         let result = match &mut self.database {
             _ if snapshot.strong_count() > 0 => Err(self.file.error_of_kind(
                 ErrorKind::Backend,

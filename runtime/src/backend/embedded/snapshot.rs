@@ -4,7 +4,10 @@
 //! two commits share both. A read holds its snapshot only while it runs: the file keeps the space of
 //! replaced rows as long as a snapshot contains them.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    sync::{Arc, OnceLock, Weak},
+    time::{Duration, Instant},
+};
 
 use redb::{Database, ReadOnlyTable, ReadTransaction, ReadableDatabase};
 use tokio::sync::watch;
@@ -98,6 +101,26 @@ pub(super) enum ReaderState {
     Paused,
     /// Reads fail: the file could not be opened again. The text says why.
     Stopped(Arc<str>),
+}
+
+/// Time for which work on the whole file waits for readers.
+const READERS_MAY_TAKE: Duration = Duration::from_secs(5);
+
+/// Replaces the state for readers, and waits until none holds the snapshot that they had, up to 5 s.
+/// Returns that snapshot, of which strong references are left only if a reader still holds it.
+pub(super) fn replace_and_wait(
+    reader_state: &watch::Sender<ReaderState>,
+    state: ReaderState,
+) -> Weak<Snapshot> {
+    let snapshot = match reader_state.send_replace(state) {
+        ReaderState::Open(snapshot) => Arc::downgrade(&snapshot),
+        ReaderState::Paused | ReaderState::Stopped(_) => Weak::new(),
+    };
+    let started = Instant::now();
+    while snapshot.strong_count() > 0 && started.elapsed() < READERS_MAY_TAKE {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    snapshot
 }
 
 /// Returns the newest snapshot. Waits while reads are paused.

@@ -36,12 +36,18 @@ pub(super) fn run_writer(mut store: WriterStore, jobs: &Receiver<Job>) {
                 commit_and_answer(&mut store, group);
                 taken = other;
             }
+            Ok(Job::Close(answer)) => {
+                // Nobody may wait for the answer any more.
+                drop(answer.send(store.close()));
+                return;
+            }
             Ok(job) => run_job(&mut store, job),
             Err(RecvTimeoutError::Timeout) => store.maintain(),
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    store.close();
+    // A failure is ignored: nobody is left to get it, and the engine syncs once more on closing.
+    drop(store.close());
 }
 
 fn run_job(store: &mut WriterStore, job: Job) {
@@ -56,6 +62,8 @@ fn run_job(store: &mut WriterStore, job: Job) {
         Job::Flush(answer) => answer.send(store.flush()),
         Job::Compact(answer) => answer.send(store.compact()),
         Job::Verify(answer) => answer.send(store.verify()),
+        // The loop of the thread handles it, since the store ends with it.
+        Job::Close(answer) => answer.send(Ok(())),
     });
 }
 

@@ -17,7 +17,7 @@ use super::{
     layout::{self, CATALOG, META, RowsDefinition, TRASH, meta, rows_table_name},
     open_file,
     options::{Durability, EmbeddedOptions},
-    snapshot::{ReaderState, Snapshot},
+    snapshot::{self, ReaderState, Snapshot},
     store_file::{StoreFile, catch_panic},
 };
 use crate::{
@@ -158,14 +158,15 @@ impl WriterStore {
         result
     }
 
-    /// Writes everything that was acknowledged to disk and closes the file.
-    pub(super) fn close(mut self) {
-        if self.unsynced.is_some() {
-            // A failure is ignored: nobody is left to get it, and the engine syncs once more on closing.
-            drop(self.sync());
-        }
-        self.reader_state.send_replace(ReaderState::Paused);
+    /// Writes everything that was acknowledged to disk and closes the file, which unlocks it. Waits for
+    /// reads that are under way, up to 5 s.
+    pub(super) fn close(mut self) -> Result<()> {
+        let synced = if self.unsynced.is_some() { self.sync() } else { Ok(()) };
+        // The engine keeps the file open as long as a read holds a snapshot.
+        let closed = ReaderState::Stopped("the store was closed".into());
+        snapshot::replace_and_wait(&self.reader_state, closed);
         self.close_database();
+        synced
     }
 
     /// Closes the engine, which unlocks the file.

@@ -227,6 +227,10 @@ impl Backend for FaultInjector {
             self.run(self.take_faults(RequestKind::Tables), move || self.inner.tables(request)),
         )
     }
+
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        self.inner.close()
+    }
 }
 
 #[cfg(test)]

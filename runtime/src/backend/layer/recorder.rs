@@ -226,6 +226,10 @@ impl Backend for Recorder {
         });
         self.inner.tables(request)
     }
+
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        self.inner.close()
+    }
 }
 
 #[cfg(test)]

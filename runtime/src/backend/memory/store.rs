@@ -287,4 +287,8 @@ impl Backend for Memory {
             }
         })
     }
+
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async { Ok(()) })
+    }
 }

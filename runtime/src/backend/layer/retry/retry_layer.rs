@@ -280,4 +280,8 @@ impl Backend for Retry {
             }
         })
     }
+
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        self.inner.close()
+    }
 }
