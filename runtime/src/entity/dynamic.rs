@@ -62,6 +62,16 @@ impl fmt::Debug for DynamicEntity {
 
 impl DynamicEntity {
     /// Creates an entity with these keys and no properties.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let note = DynamicEntity::new("Sales", "note");
+    /// assert_eq!((note.partition_key(), note.row_key()), ("Sales", "note"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(partition_key: impl Into<String>, row_key: impl Into<String>) -> Self {
         Self {
             partition_key: partition_key.into(),
@@ -82,6 +92,18 @@ impl DynamicEntity {
     }
 
     /// Returns the value of the property `name`, or `None` if there is none.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let mut note = DynamicEntity::new("Sales", "note");
+    /// note.set("Text", "hello");
+    /// assert_eq!(note.get("Text"), Some(&Value::from("hello")));
+    /// assert_eq!(note.get("Other"), None);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.properties.get(name)
     }
@@ -109,6 +131,17 @@ impl DynamicEntity {
     }
 
     /// Sets a property.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let mut note = DynamicEntity::new("Sales", "note");
+    /// note.set("Count", 3_i32);
+    /// assert_eq!(note.get("Count"), Some(&Value::Int32(3)));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<Value>) -> &mut Self {
         self.properties.set(name, value);
         self
@@ -143,6 +176,18 @@ impl DynamicEntity {
 
     /// Removes the property `name` and returns its value. If it is set again, it is stored in plain
     /// text.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let mut note = DynamicEntity::new("Sales", "note");
+    /// note.set("Text", "hello");
+    /// note.remove("Text");
+    /// assert_eq!(note.get("Text"), None);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         self.encrypted.remove(name);
         self.properties.remove(name)

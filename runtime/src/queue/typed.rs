@@ -50,6 +50,16 @@ impl MessageQueue {
     }
 
     /// Returns the underlying queue, which transports plain texts.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let queue = Client::memory().queue("welcome");
+    /// assert!(queue.port().poisoned(10).await?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn port(&self) -> &Arc<dyn Queue> {
         &self.port
     }
@@ -74,6 +84,19 @@ impl MessageQueue {
     ///
     /// `is_too_large` for a message over the queue's limit, `is_invalid` for one that cannot be
     /// written as JSON, `is_ambiguous` if the answer was lost and the queue may hold the message.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # #[derive(serde::Serialize, serde::Deserialize, Message)]
+    /// # struct Welcome { id: u32 }
+    /// let queue = Client::memory().queue("welcome");
+    /// let id = queue.send(&Welcome { id: 8 }).await?;
+    /// assert_eq!(id.len(), 24);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn send<M: Message>(&self, message: &M) -> Result<String> {
         self.send_after(message, Duration::ZERO).await
     }
@@ -84,6 +107,20 @@ impl MessageQueue {
     ///
     /// The errors of [`send`](Self::send), and `is_invalid` for a delay longer than
     /// [`LONGEST`](crate::queue::LONGEST).
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # #[derive(serde::Serialize, serde::Deserialize, Message)]
+    /// # struct Welcome { id: u32 }
+    /// let client = Client::memory();
+    /// let queue = client.queue("welcome");
+    /// queue.send_after(&Welcome { id: 8 }, std::time::Duration::from_secs(60)).await?;
+    /// assert_eq!(client.worker().queue(&queue).drain().await?.received, 0, "not yet");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn send_after<M: Message>(&self, message: &M, delay: Duration) -> Result<String> {
         let envelope = Envelope::wrap(self.random.id(), message)?;
         self.port.send(&envelope.padded_text()?, delay).await?;

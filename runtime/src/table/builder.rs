@@ -52,6 +52,16 @@ pub struct ClientBuilder {
 
 impl Client {
     /// Returns a builder, which puts a client together from its parts.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let client = Client::builder().backend(Memory::new()).build()?;
+    /// assert!(client.tables().await?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn builder() -> ClientBuilder {
         ClientBuilder::default()
     }
@@ -59,6 +69,18 @@ impl Client {
 
 impl ClientBuilder {
     /// Sets the backend, or a layer around one.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let recorder = backend::layer::Recorder::around(Memory::new());
+    /// let client = Client::builder().backend(recorder.clone()).build()?;
+    /// client.create_table("Staff").await?;
+    /// assert_eq!(recorder.count(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn backend(mut self, backend: impl Backend) -> Self {
         self.backend = Some(Arc::new(backend));
@@ -89,6 +111,16 @@ impl ClientBuilder {
 
     /// Retries requests that fail for a moment by this policy. A write whose answer was lost is
     /// looked up first, never sent again blindly.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let client = Client::builder().backend(Memory::new()).retry(RetryPolicy::new()).build()?;
+    /// assert!(client.tables().await?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = Some(policy);
@@ -175,6 +207,17 @@ impl ClientBuilder {
     }
 
     /// Sets how work in other partitions is done.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let options = OutboxOptions::default().grace(std::time::Duration::from_secs(30));
+    /// let client = Client::builder().backend(Memory::new()).outbox(options).build()?;
+    /// assert_eq!(client.worker().stats().open, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn outbox(mut self, options: OutboxOptions) -> Self {
         self.outbox = options;
@@ -214,6 +257,15 @@ impl ClientBuilder {
     /// Fails with `is_invalid` without a backend, or for times that leave none for work in other
     /// partitions; with `is_unsupported` for blobs in a directory beside tables that other
     /// processes may write.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// assert!(Client::builder().build().is_err_and(|error| error.is_invalid()), "no backend");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn build(self) -> Result<Client> {
         #[cfg(feature = "azure")]
         let of_account = self.account.clone().map(|azure| Arc::new(azure) as Arc<dyn Backend>);

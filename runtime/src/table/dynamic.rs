@@ -169,6 +169,18 @@ impl DynamicTable {
     /// # Errors
     ///
     /// Fails with `is_invalid` for keys that no row can have, and with the backend's error.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let rows = staff().await?.client().dynamic("Staff");
+    /// let cao = rows.get("Sales", "empid_000007").await?;
+    /// assert!(cao.is_some_and(|cao| cao.get("Age") == Some(&Value::Int32(30))));
+    /// assert!(rows.get("Sales", "nobody").await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn get(
         &self,
         partition_key: &str,
@@ -186,6 +198,17 @@ impl DynamicTable {
 
     /// Returns a query of the entities that keys or a filter select. A selection without a
     /// PartitionKey needs `allow_scan`.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let rows = staff().await?.client().dynamic("Staff");
+    /// let employees = rows.query(Keys::partition("Sales").prefix("empid_"));
+    /// assert_eq!(employees.collect().await?.len(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn query(
         &self,
         selection: impl Into<Selection>,
@@ -223,6 +246,19 @@ impl DynamicTable {
     /// # Errors
     ///
     /// Returns the backend's error.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let rows = staff().await?.client().dynamic("Staff");
+    /// let mut note = DynamicEntity::new("Sales", "note");
+    /// note.set("Text", "hello");
+    /// rows.insert_or_replace(&note).await?;
+    /// assert!(rows.get("Sales", "note").await?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn insert_or_replace(&self, entity: &DynamicEntity) -> Result<Stored<DynamicEntity>> {
         self.put(entity, Operation::insert_or_replace).await
     }
@@ -232,6 +268,19 @@ impl DynamicTable {
     /// # Errors
     ///
     /// Returns the backend's error.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let rows = staff().await?.client().dynamic("Staff");
+    /// let mut note = DynamicEntity::new("Sales", "note");
+    /// note.set("Text", "hello");
+    /// rows.insert_or_merge(&note).await?;
+    /// assert!(rows.get("Sales", "note").await?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn insert_or_merge(&self, entity: &DynamicEntity) -> Result<Stored<DynamicEntity>> {
         self.put(entity, Operation::insert_or_merge).await
     }
@@ -241,6 +290,19 @@ impl DynamicTable {
     /// # Errors
     ///
     /// Fails with `is_precondition_failed` if the row changed since it was read.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let rows = staff().await?.client().dynamic("Staff");
+    /// let mut note = rows.insert(&DynamicEntity::new("Sales", "note")).await?;
+    /// note.set("Text", "hello");
+    /// rows.replace(&note).await?;
+    /// assert!(rows.replace(&note).await.is_err_and(|error| error.is_precondition_failed()));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn replace(&self, stored: &Stored<DynamicEntity>) -> Result<Stored<DynamicEntity>> {
         plan::refuse_changed_keys(stored, stored).map_err(|error| error.in_table(&self.name))?;
         let guard = Condition::Match(stored.etag());
@@ -254,6 +316,19 @@ impl DynamicTable {
     ///
     /// Fails with `is_precondition_failed` if the row changed since it was read, and with
     /// `is_invalid` if a property was taken out, which no merge does.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let rows = staff().await?.client().dynamic("Staff");
+    /// let mut note = rows.insert(&DynamicEntity::new("Sales", "note")).await?;
+    /// note.set("Text", "hello");
+    /// rows.patch(&note).await?;
+    /// assert!(rows.get("Sales", "note").await?.is_some_and(|note| note.get("Text").is_some()));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn patch(&self, stored: &Stored<DynamicEntity>) -> Result<Stored<DynamicEntity>> {
         if stored.row().get(LEGACY)?.is_some() {
             let message = "the row is encrypted by an earlier storage library, whose format a merge breaks; replace the whole row, or take the table over with `migrate_legacy`";
@@ -361,11 +436,35 @@ impl DynamicTable {
     }
 
     /// Begins an entity group transaction in this table.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let rows = staff().await?.client().dynamic("Staff");
+    /// let mut transaction = rows.transaction();
+    /// transaction.insert(&DynamicEntity::new("Sales", "note"))?;
+    /// transaction.commit().await?;
+    /// assert!(rows.get("Sales", "note").await?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn transaction(&self) -> Transaction {
         Transaction::new(self.client.clone(), Some(self.name.clone()))
     }
 
     /// Begins bulk writes to this table.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let rows = staff().await?.client().dynamic("Staff");
+    /// let notes = (0..5).map(|n| DynamicEntity::new("Sales", format!("note_{n}")));
+    /// assert_eq!(rows.bulk().insert_all(notes).await?.done, 5);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn bulk(&self) -> Bulk {
         Bulk::new(self.client.clone(), Some(self.name.clone()))
     }

@@ -8,6 +8,16 @@ use crate::queue::{MessageQueue, TableQueue};
 impl Client {
     /// Returns a queue of messages in this client's store, in the table `EntableQueues`. The first
     /// message creates the table.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let queue = Client::memory().queue("archive");
+    /// assert_eq!(queue.name(), "archive");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn queue(&self, name: impl Into<String>) -> MessageQueue {
         let random = self.outbox().store.random.fork();
         MessageQueue::with_random(Arc::new(self.table_queue(name)), random)

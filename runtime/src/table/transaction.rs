@@ -334,6 +334,21 @@ impl Transaction {
     ///
     /// Fails with `is_too_large` for a message of more than 32,768 UTF-16 units as JSON or for the
     /// 101st operation, and with `is_invalid` for a message that cannot be JSON.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # #[derive(serde::Serialize, serde::Deserialize, Message)]
+    /// # struct Welcome { id: u32 }
+    /// let staff = staff().await?;
+    /// let mut transaction = staff.transaction();
+    /// transaction.insert(&employee(8, "Kwok"))?.emit(&Welcome { id: 8 })?;
+    /// transaction.commit().await?;
+    /// assert!(staff.get(at(8)).await?.is_some(), "the employee and the message, or neither");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn emit<M: Message>(&mut self, message: &M) -> Result<&mut Self> {
         let row = message_row(&self.client.outbox().store.random.id(), message)?;
         self.known.grow(1, Operation::insert(row.clone()).request_bytes()?)?;
@@ -584,6 +599,19 @@ impl Committed {
     ///
     /// Fails with `is_contended` if they were left to a worker, else with the error that stopped
     /// the writer. The transaction itself was committed.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// let mut transaction = staff.transaction();
+    /// transaction.insert(&employee(8, "Kwok"))?;
+    /// transaction.commit().await?.wait_for_copies().await?;
+    /// assert_eq!(staff.client().worker().drain().await?.open, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn wait_for_copies(&self) -> Result<()> {
         self.pending.wait().await
     }

@@ -203,6 +203,16 @@ impl Worker {
     }
 
     /// Sets how many partitions the worker works on at a time: 16 by default, at least 1.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let worker = Client::memory().worker().concurrency(4);
+    /// assert_eq!(worker.drain().await?.open, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn concurrency(self, partitions: usize) -> Self {
         Self { concurrency: partitions.max(1), ..self }
@@ -210,6 +220,16 @@ impl Worker {
 
     /// Sets how long [`run`](Self::run) waits between two rounds through the directory: 5 s by
     /// default.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let worker = Client::memory().worker().interval(std::time::Duration::from_secs(1));
+    /// assert_eq!(worker.drain().await?.open, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn interval(self, interval: Duration) -> Self {
         Self { interval, ..self }
@@ -221,6 +241,16 @@ impl Worker {
     ///
     /// The lease is at most the flight ([`OutboxOptions::flight`](crate::OutboxOptions::flight)) less
     /// 30 s.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let worker = Client::memory().worker().lease(std::time::Duration::from_secs(30));
+    /// assert_eq!(worker.drain().await?.open, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn lease(self, lease: Duration) -> Self {
         // Receipts stay for a flight. A handler that went on for longer could repeat an effect.
@@ -255,6 +285,25 @@ impl Worker {
     /// panic, or more time than the [`lease`](Self::lease) counts. After
     /// [`poison_after`](crate::OutboxOptions::poison_after) such failures the message is put into the
     /// poison table.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # #[derive(serde::Serialize, serde::Deserialize, Message)]
+    /// # struct Welcome { id: u32 }
+    /// let staff = staff().await?;
+    /// let mut transaction = staff.transaction();
+    /// transaction.insert(&employee(8, "Kwok"))?.emit(&Welcome { id: 8 })?;
+    /// transaction.commit().await?;
+    /// let worker = staff.client().worker().on(|_, welcome: Welcome| async move {
+    ///     assert_eq!(welcome.id, 8);
+    ///     Ok(())
+    /// });
+    /// assert_eq!(worker.drain().await?.open, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn on<M, F, T>(mut self, handler: F) -> Self
     where
@@ -271,6 +320,24 @@ impl Worker {
     /// A message that was received more than [`poison_after`](crate::OutboxOptions::poison_after) times
     /// is put aside in the queue: [`MessageQueue::poisoned`] lists those. A message without a handler
     /// waits for another program.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # #[derive(serde::Serialize, serde::Deserialize, Message)]
+    /// # struct Welcome { id: u32 }
+    /// let client = Client::memory();
+    /// let queue = client.queue("welcome");
+    /// queue.send(&Welcome { id: 8 }).await?;
+    /// let worker = client.worker().queue(&queue).on(|_, welcome: Welcome| async move {
+    ///     assert_eq!(welcome.id, 8);
+    ///     Ok(())
+    /// });
+    /// assert_eq!(worker.drain().await?.received, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn queue(mut self, queue: &MessageQueue) -> Self {
         self.queues.push(queue.clone());

@@ -46,6 +46,15 @@ impl<E: TableEntity> CheckReport<E> {
     /// # Errors
     ///
     /// Fails with the first error of the backend.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// assert_eq!(staff().await?.check().repair().await?, 0, "nothing was wrong");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn repair(&self) -> Result<u64> {
         repair_all(&self.table, &self.findings).await
     }
@@ -118,6 +127,16 @@ impl<E: TableEntity> Check<E> {
 
     /// Does not read remote suspects again, which takes 5 minutes by default. They are counted as
     /// [`suspects`](CheckProgress::suspects), and none of them is reported or repaired.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let report = staff().await?.check().without_waiting().await?;
+    /// assert!(report.is_clean());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn without_waiting(mut self) -> Self {
         self.waits = false;
         self

@@ -119,6 +119,17 @@ impl Bulk {
     /// Sets how long a change waits for others of its partition while the input stream has nothing
     /// to give; default 200 ms. A longer time makes fewer requests of a slow stream,
     /// [`Duration::MAX`] the fewest.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let bulk = staff().await?.bulk().linger(std::time::Duration::from_millis(50));
+    /// let all = futures_util::stream::iter([employee(1, "Hall")]);
+    /// assert_eq!(bulk.insert_stream(all).await?.done, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn linger(mut self, time: Duration) -> Self {
         self.linger = time;
