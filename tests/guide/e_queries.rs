@@ -196,7 +196,7 @@ async fn e08_six_comparisons_for_every_type() -> TestResult {
         for id in 1..=3 {
             table.insert(&typed(id, id > 1)).await?;
         }
-        let ids = async |condition: entable::Predicate<Typed>| {
+        let ids = async |condition: Predicate<Typed>| {
             let found = table.query(Typed::primary()).filter(condition).collect().await?;
             Ok::<_, Error>(found.iter().map(|typed| typed.id).collect::<Vec<u16>>())
         };

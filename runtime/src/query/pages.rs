@@ -121,6 +121,17 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// # Errors
     ///
     /// Fails as [`page`](Self::page) does.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let query = staff().await?.query(sales()).page_size(2);
+    /// let Some(cursor) = query.page(None).await?.next else { return Ok(()) };
+    /// assert_eq!(query.page_after(&cursor).await?.items.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn page_after(&self, cursor: &Cursor) -> Result<Page<T>> {
         self.page(Some(cursor.clone())).await
     }
