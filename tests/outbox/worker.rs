@@ -140,6 +140,40 @@ async fn throttling_is_no_reason_to_give_up() {
     assert!(stats.failures > 0);
 }
 
+#[tokio::test]
+async fn the_status_counts_open_work_and_says_why_a_row_is_stuck() {
+    let world = World::left_to_workers().await;
+    let idle = world.client.outbox_status().await.unwrap();
+    assert_eq!((idle.partitions, idle.dirty_rows, idle.oldest), (0, 0, None));
+    world.staff.insert(&employee(1)).await.unwrap();
+    world.later(Duration::from_secs(60));
+    world.staff.insert(&employee(2)).await.unwrap();
+    let message = DynamicEntity::new("Sales", "~e3_m1")
+        .with("EntityType", "entable.message")
+        .with("Format", 1)
+        .with("Type", "Welcome")
+        .with("Version", 1)
+        .with("Body", "{}")
+        .with("Failures", 1)
+        .with("Error", "the mail server refused it");
+    world.client.dynamic("Staff").insert(&message).await.unwrap();
+    let before = world.rows("Staff", "Sales").await;
+    let status = world.client.outbox_status().await.unwrap();
+    assert_eq!((status.partitions, status.dirty_rows, status.messages), (1, 2, 1));
+    assert!(status.oldest >= Some(Duration::from_secs(60)), "{status:?}");
+    let [stuck] = &status.stuck[..] else { panic!("{status:?}") };
+    assert_eq!((stuck.table.as_str(), stuck.row_key.as_str()), ("Staff", "~e3_m1"));
+    assert_eq!(stuck.reason, "the mail server refused it");
+    assert_eq!(world.rows("Staff", "Sales").await, before);
+    // A program that does not know the type.
+    let status = world.other_client().outbox_status().await.unwrap();
+    assert_eq!((status.dirty_rows, status.stuck.len()), (2, 3));
+    assert!(status.stuck[0].reason.contains("Employee#By"), "{:?}", status.stuck[0]);
+    world.client.worker().drain().await.unwrap();
+    world.client.delete_table("Staff").await.unwrap();
+    assert_eq!(world.client.outbox_status().await.unwrap().dirty_rows, 0);
+}
+
 /// Refused credentials are told in the first round, and the numbers say when they are let in again.
 #[tokio::test(start_paused = true)]
 async fn a_failure_is_reported_at_once_and_counted_until_it_passes() {

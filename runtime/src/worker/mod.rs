@@ -23,8 +23,10 @@ mod queues;
 mod close;
 mod round;
 mod run;
+mod status;
 
 pub use handler::Context;
 pub use poison::Poisoned;
 pub use state::Worker;
 pub use stats::{WorkerFailure, WorkerStats};
+pub use status::{OutboxStatus, StuckRow};

@@ -1,0 +1,181 @@
+//! The state of the outbox, read without working on it.
+
+use std::time::Duration;
+
+use super::{
+    directory::read_page,
+    partition::{OutboxRow, Partition},
+};
+use crate::{
+    edm::ValueRef,
+    error::Result,
+    outbox::state::Outbox,
+    plan::outbox::{StoredClaim, StoredDirtyRow, StoredMessage},
+    table::Client,
+};
+
+/// Rows that a status describes at most.
+const STUCK_ROWS: usize = 100;
+
+/// The open work in the partitions that the directory names, as [`Client::outbox_status`] read it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OutboxStatus {
+    /// Number of partitions in the directory: those with open work, and those that are not closed yet.
+    pub partitions: u64,
+    /// Number of dirty rows: primaries whose remote copies or lists may be wrong, or wait for their
+    /// second look.
+    pub dirty_rows: u64,
+    /// Number of claims on unique values.
+    pub claims: u64,
+    /// Number of messages that are not handled.
+    pub messages: u64,
+    /// Number of handled messages that stay until no worker can repeat their effects.
+    pub done_messages: u64,
+    /// Number of rows of unknown kinds or formats, and of damaged markers and fences.
+    pub unknown: u64,
+    /// Number of rows in the poison table.
+    pub poisoned: u64,
+    /// The lag: the age of the oldest dirty row, claim, or message that is not handled.
+    pub oldest: Option<Duration>,
+    /// Rows that wait for more than time: up to 100.
+    pub stuck: Vec<StuckRow>,
+}
+
+/// An outbox row that waits for more than time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StuckRow {
+    /// The table of the row.
+    pub table: String,
+    /// The PartitionKey of the row.
+    pub partition_key: String,
+    /// The RowKey of the row.
+    pub row_key: String,
+    /// The time since the row was last written; `None` if the store tells no time.
+    pub age: Option<Duration>,
+    /// The reason: what the row names that this program does not know, or its last error.
+    pub reason: String,
+}
+
+impl Client {
+    /// Reads how much work in other partitions is open, and why rows are stuck, without doing any of
+    /// it: one request for each page of the directory, and one or more for each partition in it.
+    ///
+    /// A row counts as stuck if it is damaged, if it names an index or a list of a type that this client
+    /// does not know, or if it is a message whose handler failed. Open the tables of your types first.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let staff = staff().await?;
+    /// staff.client().worker().drain().await?;
+    /// let status = staff.client().outbox_status().await?;
+    /// assert_eq!((status.messages, status.poisoned, status.stuck.len()), (0, 0, 0));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The first error of the backend.
+    pub async fn outbox_status(&self) -> Result<OutboxStatus> {
+        let mut status = OutboxStatus::default();
+        let mut from = None;
+        loop {
+            let page = read_page(self, from.as_ref()).await?;
+            status.unknown += page.damaged;
+            for (table, partition_key) in page.markers.keys() {
+                status.partitions += 1;
+                match Partition::read(self, table, partition_key).await {
+                    Ok(partition) => status.add(self.outbox(), &partition),
+                    // The markers of a deleted table stay until a worker sees them.
+                    Err(error) if error.is_table_missing() => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            from = page.next;
+            if from.is_none() {
+                break;
+            }
+        }
+        status.poisoned = u64::try_from(self.worker().poisoned().await?.len()).unwrap_or(u64::MAX);
+        Ok(status)
+    }
+}
+
+impl OutboxStatus {
+    fn add(&mut self, outbox: &Outbox, partition: &Partition) {
+        let table = &partition.table;
+        let damaged_fences = u64::try_from(partition.damaged_fences.len()).unwrap_or(u64::MAX);
+        self.unknown += partition.unknown + damaged_fences;
+        for row in &partition.dirty {
+            self.dirty_rows += 1;
+            self.add_open(table, row, dirty_obstacle(outbox, table, row));
+        }
+        for row in &partition.claims {
+            self.claims += 1;
+            self.add_open(table, row, claim_obstacle(outbox, table, row));
+        }
+        for row in &partition.messages {
+            match StoredMessage::from_row(row.row.clone()) {
+                Ok(message) if message.is_done => self.done_messages += 1,
+                message => {
+                    self.messages += 1;
+                    let error = message.err().map(|error| error.to_string());
+                    self.add_open(table, row, error.or_else(|| last_error(row)));
+                }
+            }
+        }
+    }
+
+    /// Adds an open row to the lag, and to the stuck rows if something stands in its way.
+    fn add_open(&mut self, table: &str, row: &OutboxRow, obstacle: Option<String>) {
+        self.oldest = self.oldest.max(row.age);
+        let Some(reason) = obstacle.filter(|_| self.stuck.len() < STUCK_ROWS) else { return };
+        let (partition_key, row_key) = row.row.keys();
+        self.stuck.push(StuckRow {
+            table: table.to_owned(),
+            partition_key: partition_key.to_owned(),
+            row_key: row_key.to_owned(),
+            age: row.age,
+            reason,
+        });
+    }
+}
+
+/// Returns what stands in the way of a dirty row.
+fn dirty_obstacle(outbox: &Outbox, table: &str, row: &OutboxRow) -> Option<String> {
+    let dirty = match StoredDirtyRow::from_row(row.row.clone()) {
+        Ok(dirty) => dirty,
+        Err(error) => return Some(error.to_string()),
+    };
+    let unknown = dirty.addresses.iter().find(|address| {
+        outbox.known_copy(table, address).is_none() && outbox.known_list(table, address).is_none()
+    });
+    unknown.map(|address| unknown_index(&address.index))
+}
+
+/// Returns what stands in the way of a claim.
+fn claim_obstacle(outbox: &Outbox, table: &str, row: &OutboxRow) -> Option<String> {
+    let claim = match StoredClaim::from_row(&row.row) {
+        Ok(claim) => claim,
+        Err(error) => return Some(error.to_string()),
+    };
+    let mut keys = claim.keys.iter();
+    let unknown = keys.find(|key| outbox.known_copy(table, &key.address).is_none());
+    unknown.map(|key| unknown_index(&key.address.index))
+}
+
+fn unknown_index(index: &str) -> String {
+    format!("this program does not know `{}`: open the table of its type", index.escape_debug())
+}
+
+/// Returns the error of a message's last failure.
+fn last_error(row: &OutboxRow) -> Option<String> {
+    match row.row.get("Error") {
+        Ok(Some(ValueRef::String(error))) => Some(error.to_owned()),
+        _ => None,
+    }
+}
