@@ -30,6 +30,7 @@ mod index;
 #[path = "../../examples/quickstart/line.rs"]
 mod line;
 mod load;
+mod models;
 mod outbox;
 #[allow(unreachable_pub, dead_code, reason = "a module of the example")]
 #[path = "../../examples/quickstart/records.rs"]
@@ -71,6 +72,7 @@ fn main() {
             "codec" => codec::run(),
             "compile" => compile::run(size),
             "index" => index::run(),
+            "models" => models::run(size),
             "outbox" => outbox::run(),
             "resolve" => resolve::run(),
             "encrypt" => encrypt::run(),

@@ -14,12 +14,15 @@ use crate::{
     row::Row,
 };
 
+/// Stands for the types of a series without holding values of them.
+type Of<E, T, K> = fn() -> (E, T, K);
+
 /// The columns of a series: `N` slots of type `T` of entity `E`. [`at`](Self::at) selects one of them;
 /// a filter compares slots, not the series.
 pub struct Series<E, T, K, const N: usize> {
     names: &'static [&'static str; N],
     is_secret: bool,
-    of: PhantomData<fn() -> (E, T, K)>,
+    of: PhantomData<Of<E, T, K>>,
 }
 
 impl<E, T, K, const N: usize> fmt::Debug for Series<E, T, K, N> {

@@ -1,0 +1,113 @@
+//! Models over many rows: counting and deleting what a query finds.
+
+use std::{sync::Arc, time::Duration};
+
+use entable::{
+    Filter,
+    backend::{Backend, Durability, Embedded, EmbeddedOptions, Scan},
+    prelude::*,
+};
+use tokio::runtime::Runtime;
+
+use crate::{
+    Size,
+    embedded::runtime,
+    figure::{figure, in_turns, note, timed},
+};
+
+/// Entities that are deleted.
+const DELETED: u32 = 100_000;
+/// Entities of a partition.
+const PARTITION: u32 = 10_000;
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Staff", partition_key = "dept_{department:04}", row_key = "empid_{id:08}")]
+struct Employee {
+    department: u32,
+    id: u32,
+    first_name: String,
+    last_name: String,
+    age: i32,
+    email: String,
+}
+
+impl Employee {
+    fn new(id: u32) -> Self {
+        Self {
+            department: id / PARTITION,
+            id,
+            first_name: format!("First{}", id % 977),
+            last_name: format!("Last{}", id % 1009),
+            age: i32::try_from(20 + id % 50).unwrap(),
+            email: format!("person{id}@contoso.com"),
+        }
+    }
+}
+
+/// Prints all figures.
+pub(crate) fn run(size: Size) {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = runtime();
+    let relaxed = Durability::Relaxed { delay: Duration::from_millis(100) };
+    let store = EmbeddedOptions::new().durability(relaxed);
+    let store = Arc::new(store.open(directory.path().join("staff.db")).unwrap());
+    let client = Client::builder().backend(store.clone()).build().unwrap();
+    let staff: Table<Employee> = client.table();
+    runtime.block_on(staff.create()).unwrap();
+    let rows = if size >= Size::Large { 1_000_000 } else { 200_000 };
+    runtime.block_on(async {
+        let all = (0..rows).map(Employee::new);
+        staff.bulk().insert_all(all).await.unwrap().into_result().unwrap();
+    });
+    count(&runtime, &store, &staff, rows);
+    delete_all(&runtime, &staff, rows);
+}
+
+/// Counts all entities, beside a scan of all rows by the backend alone.
+fn count(runtime: &Runtime, store: &Embedded, staff: &Table<Employee>, rows: u32) {
+    let all = staff.query(Employee::scan());
+    let (counted, scanned) = in_turns(
+        || assert_eq!(runtime.block_on(all.count()).unwrap(), u64::from(rows)),
+        || assert_eq!(runtime.block_on(scan(store)), rows as usize),
+    );
+    let rate = |time: Duration| f64::from(rows) / time.as_secs_f64();
+    figure("models.count, rate beside the raw scan", rate(counted) / rate(scanned), ">= 0.8");
+    note("models.counted rows/s", format!("{:.0}", rate(counted)));
+}
+
+async fn scan(store: &Embedded) -> usize {
+    let (mut rows, mut from) = (0, None);
+    loop {
+        let filter = Filter::Constant(true);
+        let scan =
+            Scan { table: "Staff", filter: &filter, select: None, top: None, from: from.as_ref() };
+        let page = store.scan(scan).await.unwrap();
+        rows += page.rows.len();
+        from = page.next;
+        if from.is_none() {
+            return rows;
+        }
+    }
+}
+
+/// Deletes entities by a query, beside the bulk insert of these.
+fn delete_all(runtime: &Runtime, staff: &Table<Employee>, rows: u32) {
+    // Partitions of their own.
+    let ids = || (2 * rows..2 * rows + DELETED).map(Employee::new);
+    let inserted = timed(|| {
+        let report = runtime.block_on(staff.bulk().insert_all(ids())).unwrap();
+        assert!(report.is_complete());
+    });
+    let departments = 2 * rows / PARTITION..(2 * rows + DELETED) / PARTITION;
+    let deleted = timed(|| {
+        for department in departments {
+            let found = staff.query(Employee::primary().department(department));
+            let report = runtime.block_on(async { found.delete_all().await }).unwrap();
+            assert_eq!(report.done, u64::from(PARTITION));
+        }
+    });
+    let ratio = inserted.as_secs_f64() / deleted.as_secs_f64();
+    figure("models.delete_all, rate beside the bulk insert", ratio, ">= 0.5");
+    let rate = f64::from(DELETED) / deleted.as_secs_f64();
+    note("models.deleted rows/s", format!("{rate:.0}"));
+}
