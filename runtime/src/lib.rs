@@ -250,7 +250,10 @@ pub use crate::{
     query::{build::Query, explain::Explain, lookup::Lookup},
     queue::{MessageQueue, port::Queue},
     row::{ETag, Row, RowBuilder},
-    store::sealing::PlaintextPolicy,
+    store::{
+        sealing::PlaintextPolicy,
+        usage::{Prices, Usage},
+    },
     table::{
         Bulk, BulkReport, Client, ClientBuilder, DynamicTable, Progress, SetOf, SetTable, Table,
         Transaction,

@@ -142,7 +142,7 @@ async fn a_report_of_a_check_can_be_printed() {
     let (client, staff) = staff(&[1]).await;
     assert!(staff.check().await.unwrap().to_string().ends_with("all copies and lists match"));
     let copy = ("Kiel~2F1_002", "email_j1@a.com");
-    client.dynamic("Staff").delete(copy.0, copy.1, entable::Condition::Any).await.unwrap();
+    client.dynamic("Staff").delete(copy.0, copy.1, Condition::Any).await.unwrap();
     let report = staff.check().await.unwrap();
     assert!(!report.to_string().contains('\n'));
     let text = format!("{report:#}");

@@ -11,6 +11,7 @@ mod holder;
 mod limits;
 mod linger;
 mod lost;
+mod observed;
 mod rebuild;
 mod series;
 mod single;

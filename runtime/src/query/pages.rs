@@ -11,6 +11,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     page::{Cursor, Page},
+    store::usage::{in_span, verb_span},
 };
 
 impl<E: 'static, T: Send + 'static> Query<E, T> {
@@ -207,6 +208,19 @@ pub(super) struct Run<T> {
 impl<T: Send + 'static> Run<T> {
     /// Reads the page at `cursor`, and counts what was returned into the next cursor.
     pub(super) async fn fetch(&self, cursor: Option<Cursor>) -> Result<Page<Result<T>>> {
+        let span = verb_span("query", &self.prepared.request.table);
+        if !span.is_disabled() {
+            span.record("entable.cost_class", tracing::field::display(self.prepared.cost_class()));
+        }
+        let page = in_span(span.clone(), self.fetch_page(cursor)).await;
+        if let Ok(page) = &page {
+            span.record("entable.rows", page.items.len());
+        }
+        page
+    }
+
+    /// Reads the page at `cursor`, and counts what was returned into the next cursor.
+    async fn fetch_page(&self, cursor: Option<Cursor>) -> Result<Page<Result<T>>> {
         let request = &self.prepared.request;
         let (returned, mixed) = cursor.as_ref().map_or((0, false), |at| (at.returned, at.mixed));
         let left = request.take.map_or(u64::MAX, |take| take.saturating_sub(returned));

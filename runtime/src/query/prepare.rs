@@ -3,6 +3,7 @@
 
 use super::request::Request;
 use crate::{
+    access::CostClass,
     backend::Scan,
     entity::Access,
     error::{Error, ErrorKind, Result},
@@ -64,6 +65,11 @@ impl PreparedRequest {
     /// Returns what tells this query from others.
     pub(crate) const fn fingerprint(&self) -> u64 {
         self.fingerprint
+    }
+
+    /// Returns what the store reads for a page.
+    pub(crate) fn cost_class(&self) -> CostClass {
+        CostClass::of_filter(&self.filter)
     }
 
     /// Reads one page from `cursor` on, decrypts and confirms its rows, and returns them with the

@@ -28,6 +28,7 @@ pub(crate) struct Store {
     pub(crate) sealing: Arc<RowSealer>,
     /// The source of ids and of random waits.
     pub(crate) random: Arc<RandomSource>,
+    pub(crate) usage: Arc<UsageCounters>,
     /// The tables that this client has opened or written.
     pub(crate) known_tables: Arc<KnownTables>,
     #[cfg(feature = "blob")]
@@ -72,9 +73,13 @@ impl Store {
     /// Sends a request about tables; an error names the table.
     pub(crate) async fn send_table_request(&self, request: TableRequest<'_>) -> Result<TableNames> {
         let (TableRequest::Create(name) | TableRequest::Delete(name)) = request else {
-            return self.backend.tables(request).await;
+            let answer = self.backend.tables(request).await;
+            self.usage.count_table_request(&answer);
+            return answer;
         };
-        self.backend.tables(request).await.map_err(|error| error.in_table(name))
+        let answer = self.backend.tables(request).await;
+        self.usage.count_table_request(&answer);
+        answer.map_err(|error| error.in_table(name))
     }
 
     /// Fetches the key that makes the blind tokens of keys (`{..:hmac}` parts).
@@ -109,7 +114,9 @@ impl Store {
 
     /// Reads a row as it is stored, still sealed.
     pub(crate) async fn read(&self, request: Read<'_>) -> Result<Option<Row>> {
-        self.backend.read(request).await.map_err(|error| {
+        let answer = self.backend.read(request).await;
+        self.usage.count_read(&answer);
+        answer.map_err(|error| {
             error.in_table(request.table).at_keys(request.partition_key, request.row_key)
         })
     }
@@ -130,7 +137,9 @@ impl Store {
 
     /// Reads one page of rows as they are stored, still sealed.
     pub(crate) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
-        self.backend.scan(request).await.map_err(|error| error.in_table(request.table))
+        let answer = self.backend.scan(request).await;
+        self.usage.count_scan(&answer, |page| page.rows.len());
+        answer.map_err(|error| error.in_table(request.table))
     }
 
     /// Seals the rows of all operations and writes all of them or none.
@@ -162,7 +171,9 @@ impl Store {
 
     /// Writes rows of the library's own, which are never sealed.
     pub(crate) async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
-        let written = self.backend.apply(batch).await.map_err(|error| {
+        let answer = self.backend.apply(batch).await;
+        self.usage.count_write(batch.len(), &answer);
+        let written = answer.map_err(|error| {
             // An error without a position is about the first operation, or all of them.
             let failed = batch.operations().get(error.failed_index().unwrap_or(0));
             let error = name_bad_table(error, batch.table()).in_table(batch.table());

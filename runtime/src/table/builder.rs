@@ -294,6 +294,7 @@ impl ClientBuilder {
             backend,
             sealing: Arc::new(self.sealing),
             random: Arc::new(self.seed.map_or_else(RandomSource::default, RandomSource::seeded)),
+            usage: Arc::default(),
             known_tables: Arc::default(),
             #[cfg(feature = "blob")]
             blobs,

@@ -11,7 +11,7 @@ use crate::{
     clock::SystemClock,
     error::Result,
     outbox::{guard::Guards, options::OutboxOptions, state::Outbox},
-    store::rows::Store,
+    store::{rows::Store, usage::Usage},
 };
 
 /// A handle on a store of tables: in memory, in a file, or a service.
@@ -96,6 +96,7 @@ impl Client {
             backend,
             sealing: Arc::default(),
             random: Arc::default(),
+            usage: Arc::default(),
             known_tables: Arc::default(),
             #[cfg(feature = "blob")]
             blobs: None,
@@ -157,6 +158,24 @@ impl Client {
     pub async fn close(&self) -> Result<()> {
         self.wait_for_copies().await;
         self.store().backend.close().await
+    }
+
+    /// Returns the counts of the requests that this client and its clones have sent since it was built.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let client = Client::memory();
+    /// client.create_table("Staff").await?;
+    /// client.dynamic("Staff").insert(&DynamicEntity::new("Sales", "1")).await?;
+    /// let usage = client.usage();
+    /// assert_eq!((usage.table_requests, usage.writes, usage.reads), (1, 1, 0));
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn usage(&self) -> Usage {
+        self.store().usage.read()
     }
 
     /// Returns what the backend can do.

@@ -21,6 +21,7 @@ use crate::{
         outbox::{MessageIdentity, insert_message, insert_receipt, message_row},
     },
     row::Row,
+    store::usage::{in_span, verb_span},
 };
 
 /// An entity group transaction: one table, one partition, at most 100 operations, less than 4 MiB.
@@ -511,7 +512,8 @@ impl Transaction {
             self.known = admitted(&table, &changes)?;
         }
         let extra_rows = self.extra_rows(&self.known)?;
-        let landed = commit_with(self.client.outbox(), &table, &changes, &extra_rows).await?;
+        let landed = commit_with(self.client.outbox(), &table, &changes, &extra_rows);
+        let landed = in_span(verb_span("transaction", &table), landed).await?;
         let written = landed.outcomes.into_iter().map(result).collect();
         Ok(Committed { written, pending: landed.pending })
     }

@@ -22,7 +22,10 @@ use crate::{
         list_query,
         request::Request,
     },
-    store::sealing::open::Reading,
+    store::{
+        sealing::open::Reading,
+        usage::{in_span, verb_span},
+    },
 };
 
 /// The number of point reads that `get_many` has in flight at a time.
@@ -233,7 +236,9 @@ impl<E: TableEntity> Table<E> {
     // Boxed, as `get_as` is: of an `async fn` the compiler reports an unfit path three times.
     pub fn get<V: FullView>(&self, point: Point<E, V>) -> BoxFuture<'_, Result<Option<Stored<E>>>> {
         let access = point.access();
-        Box::pin(async move { self.read_point(&access).await })
+        Box::pin(
+            async move { in_span(verb_span("get", &self.name), self.read_point(&access)).await },
+        )
     }
 
     /// Reads some fields of the entity at a point, in one request. A point of a partial copy serves
@@ -261,7 +266,9 @@ impl<E: TableEntity> Table<E> {
         P: Projection<Entity = E>,
     {
         let access = point.access();
-        Box::pin(async move { self.read_point(&access).await })
+        Box::pin(
+            async move { in_span(verb_span("get_as", &self.name), self.read_point(&access)).await },
+        )
     }
 
     /// Reads the entities at several points concurrently, one request each, and returns them in the

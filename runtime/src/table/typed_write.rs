@@ -12,7 +12,10 @@ use crate::{
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
     outbox::commit::{Committed, Outcome, commit, resolve_change},
     plan::{self, Unresolved},
-    store::backoff::{self, Attempt},
+    store::{
+        backoff::{self, Attempt},
+        usage::{in_span, verb_span},
+    },
 };
 
 impl<E: TableEntity> Table<E> {
@@ -39,7 +42,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn insert(&self, entity: &E) -> Result<Stored<E>> {
-        self.put(plan::insert(entity)).await
+        self.put("insert", plan::insert(entity)).await
     }
 
     /// Inserts the entity or replaces the existing one. The result does not say which.
@@ -59,7 +62,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn insert_or_replace(&self, entity: &E) -> Result<Stored<E>> {
-        self.put(plan::insert_or_replace(entity)).await
+        self.put("insert_or_replace", plan::insert_or_replace(entity)).await
     }
 
     /// Inserts the entity or merges it into the existing one: properties that are absent here stay.
@@ -85,7 +88,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn insert_or_merge(&self, entity: &E) -> Result<Stored<E>> {
-        self.put(plan::insert_or_merge(entity)).await
+        self.put("insert_or_merge", plan::insert_or_merge(entity)).await
     }
 
     /// Replaces the entity under the ETag that was read: properties that the new value does not
@@ -114,7 +117,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn replace(&self, stored: &Stored<E>) -> Result<Stored<E>> {
-        self.put(plan::replace(stored)).await
+        self.put("replace", plan::replace(stored)).await
     }
 
     /// Replaces the existing entity, whatever its ETag.
@@ -135,7 +138,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn replace_any(&self, entity: &E) -> Result<Stored<E>> {
-        self.put(plan::replace_any(entity)).await
+        self.put("replace_any", plan::replace_any(entity)).await
     }
 
     /// Sets some properties of the version that was read and removes others.
@@ -171,7 +174,7 @@ impl<E: TableEntity> Table<E> {
     /// ```
     pub async fn patch(&self, stored: &Stored<E>, patch: E::Patch) -> Result<Written> {
         let patch: Patch<E> = patch.into();
-        let (outcome, _) = self.write(plan::patch(stored, patch)).await?;
+        let (outcome, _) = self.write("patch", plan::patch(stored, patch)).await?;
         outcome.written.ok_or_else(no_answer)
     }
 
@@ -199,7 +202,7 @@ impl<E: TableEntity> Table<E> {
     /// ```
     pub async fn patch_at(&self, point: Point<E>, patch: E::Patch) -> Result<Written> {
         let patch: Patch<E> = patch.into();
-        let (outcome, _) = self.write(plan::patch_at(point.as_access(), patch)).await?;
+        let (outcome, _) = self.write("patch_at", plan::patch_at(point.as_access(), patch)).await?;
         outcome.written.ok_or_else(no_answer)
     }
 
@@ -260,7 +263,7 @@ impl<E: TableEntity> Table<E> {
                 let value = E::from_row(stored.row()).map_err(in_table)?;
                 return Ok(Attempt::Done(stored.with_value(value)));
             };
-            match self.put(Ok(verb)).await {
+            match self.put("update", Ok(verb)).await {
                 Err(error) if error.is_precondition_failed() => Ok(Attempt::Raced),
                 updated => updated.map(Attempt::Done),
             }
@@ -288,7 +291,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn delete(&self, stored: &Stored<E>) -> Result<()> {
-        self.write(plan::delete::<E, E>(stored)).await.map(drop)
+        self.write("delete", plan::delete::<E, E>(stored)).await.map(drop)
     }
 
     /// Deletes the entity if it exists, whatever its ETag. Returns `true` if it existed.
@@ -308,25 +311,32 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn delete_at(&self, point: Point<E>) -> Result<bool> {
-        match self.write(plan::delete_at::<E>(point.as_access(), false)).await {
+        match self.write("delete_at", plan::delete_at::<E>(point.as_access(), false)).await {
             Ok((outcome, _)) => Ok(outcome.written.is_some()),
             Err(error) if error.is_row_missing() => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    async fn write(&self, verb: Result<Unresolved>) -> Result<(Outcome, BackgroundWork)> {
-        let verb = verb.map_err(|error| error.in_table(&self.name))?;
-        let change = resolve_change(self.client.outbox(), &self.name, verb).await?;
-        let landed = commit(self.client.outbox(), &self.name, &[change]).await;
-        let Committed { mut outcomes, pending } = landed.map_err(Error::without_operation)?;
-        Ok((outcomes.pop().ok_or_else(no_answer)?, pending))
+    async fn write(
+        &self,
+        name: &'static str,
+        verb: Result<Unresolved>,
+    ) -> Result<(Outcome, BackgroundWork)> {
+        let written = async {
+            let verb = verb.map_err(|error| error.in_table(&self.name))?;
+            let change = resolve_change(self.client.outbox(), &self.name, verb).await?;
+            let landed = commit(self.client.outbox(), &self.name, &[change]).await;
+            let Committed { mut outcomes, pending } = landed.map_err(Error::without_operation)?;
+            Ok((outcomes.pop().ok_or_else(no_answer)?, pending))
+        };
+        in_span(verb_span(name, &self.name), written).await
     }
 
     /// The entity as the store has it now: read back from the row, so that times are cut and skipped
     /// fields are empty as they will be on the next read.
-    async fn put(&self, verb: Result<Unresolved>) -> Result<Stored<E>> {
-        let (outcome, pending) = self.write(verb).await?;
+    async fn put(&self, name: &'static str, verb: Result<Unresolved>) -> Result<Stored<E>> {
+        let (outcome, pending) = self.write(name, verb).await?;
         let Outcome { written: Some(written), row: Some(row) } = outcome else {
             return Err(no_answer());
         };

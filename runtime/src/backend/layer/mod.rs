@@ -1,9 +1,12 @@
-//! Layers: backends that wrap a backend to retry requests, record requests or inject faults.
+//! Layers: backends that wrap a backend to retry, record or observe requests, or to inject faults.
 
 mod fault_injector;
+mod observe;
 mod recorder;
 mod retry;
 
 pub use fault_injector::{FaultInjector, InjectedFault, RequestKind};
+pub use observe::Observe;
+pub(crate) use observe::record_failure;
 pub use recorder::{Recorder, Request};
 pub use retry::{Retry, RetryPolicy};

@@ -1,0 +1,138 @@
+//! A layer that makes a span of each request.
+
+use std::{future::Future, sync::Arc};
+
+use tracing::{Instrument, Span, field::Empty};
+
+use crate::{
+    backend::{Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
+    batch::{Batch, Written},
+    error::{Error, Result},
+    row::Row,
+};
+
+/// A layer that makes a `tracing` span of each request, with the database names of OpenTelemetry.
+///
+/// A span names the operation and the table, and how many rows and operations there were. It holds no key,
+/// no value and no text of a filter. Around [`Retry`](super::Retry) it shows what the program asked for;
+/// inside, it shows each attempt. Verbs make spans of their own, with or without this layer.
+///
+/// ```
+/// use entable::{backend::{Memory, layer::Observe}, prelude::*};
+///
+/// let client = Client::builder().backend(Observe::around(Memory::new())).build()?;
+/// # let _ = client;
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Observe {
+    inner: Arc<dyn Backend>,
+    server: Option<String>,
+}
+
+impl Observe {
+    /// Makes a layer in front of `backend`.
+    pub fn around(backend: impl Backend) -> Self {
+        Self { inner: Arc::new(backend), server: None }
+    }
+
+    /// Sets the `server.address` of the spans, such as the host of an account.
+    #[must_use]
+    pub fn server(self, address: impl Into<String>) -> Self {
+        Self { server: Some(address.into()), ..self }
+    }
+
+    fn span(&self, operation: &'static str, table: Option<&str>) -> Span {
+        tracing::debug_span!(
+            "entable.request",
+            otel.name = operation,
+            otel.kind = "client",
+            db.system.name = "azure.tables",
+            db.namespace = self.inner.capabilities().name,
+            db.operation.name = operation,
+            db.collection.name = table,
+            db.operation.batch.size = Empty,
+            db.response.status_code = Empty,
+            "error.type" = Empty,
+            server.address = self.server.as_deref(),
+            entable.rows = Empty,
+        )
+    }
+}
+
+/// Runs a request in its span, and records its failure or the number of its rows.
+async fn observed<T>(
+    span: Span,
+    request: impl Future<Output = Result<T>>,
+    rows: impl FnOnce(&T) -> usize,
+) -> Result<T> {
+    let answer = request.instrument(span.clone()).await;
+    match &answer {
+        Ok(answer) => {
+            span.record("entable.rows", rows(answer));
+        }
+        Err(error) => record_failure(&span, error),
+    }
+    answer
+}
+
+/// Records the code and status of a failure. Its message may name keys, so that it is left out.
+pub(crate) fn record_failure(span: &Span, error: &Error) {
+    match error.code() {
+        Some(code) => span.record("error.type", code),
+        None => span.record("error.type", tracing::field::debug(error.kind())),
+    };
+    if let Some(status) = error.status() {
+        span.record("db.response.status_code", status);
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl Backend for Observe {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+        let span = self.span("read", Some(request.table));
+        match span.is_disabled() {
+            true => self.inner.read(request),
+            false => {
+                Box::pin(observed(span, self.inner.read(request), |row| usize::from(row.is_some())))
+            }
+        }
+    }
+
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
+        let span = self.span("scan", Some(request.table));
+        match span.is_disabled() {
+            true => self.inner.scan(request),
+            false => Box::pin(observed(span, self.inner.scan(request), |page| page.rows.len())),
+        }
+    }
+
+    fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
+        let span = self.span("apply", Some(batch.table()));
+        if span.is_disabled() {
+            return self.inner.apply(batch);
+        }
+        span.record("db.operation.batch.size", batch.len());
+        Box::pin(observed(span, self.inner.apply(batch), |written: &Vec<Written>| written.len()))
+    }
+
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>> {
+        let span = match request {
+            TableRequest::Create(name) => self.span("create_table", Some(name)),
+            TableRequest::Delete(name) => self.span("delete_table", Some(name)),
+            TableRequest::List { .. } => self.span("list_tables", None),
+        };
+        match span.is_disabled() {
+            true => self.inner.tables(request),
+            false => Box::pin(observed(span, self.inner.tables(request), |_| 0)),
+        }
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<()>> {
+        self.inner.close()
+    }
+}

@@ -1,0 +1,188 @@
+//! Tests spans of verbs and requests with an exporter in memory, and the counts of a client.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Debug,
+    sync::{Arc, Mutex},
+};
+
+use entable::{
+    Prices,
+    backend::{Memory, layer::Observe},
+    prelude::*,
+};
+use tracing::{
+    Event, Metadata, Subscriber,
+    field::{Field, Visit},
+    span::{Attributes, Id, Record},
+};
+
+#[derive(Debug, Clone, TableEntity)]
+#[table(
+    name = "Staff",
+    partition_key = "dep_{department}",
+    row_key = "empid_{id:06}",
+    index(ByEmail, partition_key = "email_{email}", row_key = "at_{department}_{id:06}")
+)]
+struct Employee {
+    department: String,
+    id: u32,
+    email: String,
+    name: String,
+}
+
+fn don() -> Employee {
+    let [department, email, name] = ["Secret1", "secret2@a.com", "secret3"].map(str::to_owned);
+    Employee { department, id: 424_242, email, name }
+}
+
+#[derive(Debug, Clone, Default)]
+struct Exported {
+    name: &'static str,
+    parent: Option<usize>,
+    fields: BTreeMap<&'static str, String>,
+}
+
+impl Exported {
+    fn field(&self, name: &str) -> &str {
+        self.fields.get(name).map_or("", String::as_str)
+    }
+}
+
+impl Visit for Exported {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.fields.insert(field.name(), value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.fields.insert(field.name(), format!("{value:?}"));
+    }
+}
+
+#[derive(Clone, Default)]
+struct Exporter {
+    spans: Arc<Mutex<Vec<Exported>>>,
+    entered: Arc<Mutex<Vec<usize>>>,
+}
+
+impl Exporter {
+    fn take(&self) -> Vec<Exported> {
+        self.spans.lock().unwrap().clone()
+    }
+
+    /// The last span of a verb.
+    fn verb(&self, name: &str) -> (usize, Exported) {
+        let spans = self.take();
+        let at = spans.iter().rposition(|span| {
+            span.name == "entable.verb" && span.field("db.operation.name") == name
+        });
+        (at.unwrap(), spans[at.unwrap()].clone())
+    }
+}
+
+fn position(id: &Id) -> usize {
+    usize::try_from(id.into_u64()).unwrap() - 1
+}
+
+impl Subscriber for Exporter {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.name().starts_with("entable.")
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let parent = self.entered.lock().unwrap().last().copied();
+        let mut one = Exported { name: span.metadata().name(), parent, ..Exported::default() };
+        span.record(&mut one);
+        let mut spans = self.spans.lock().unwrap();
+        spans.push(one);
+        Id::from_u64(spans.len() as u64)
+    }
+
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        values.record(&mut self.spans.lock().unwrap()[position(span)]);
+    }
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, _: &Event<'_>) {}
+
+    fn enter(&self, span: &Id) {
+        self.entered.lock().unwrap().push(position(span));
+    }
+
+    fn exit(&self, _: &Id) {
+        self.entered.lock().unwrap().pop();
+    }
+}
+
+#[tokio::test]
+async fn verbs_and_requests_have_spans_without_keys_and_values() {
+    let exporter = Exporter::default();
+    let _guard = tracing::subscriber::set_default(exporter.clone());
+    let observe = Observe::around(Memory::new()).server("here");
+    let client = Client::builder().backend(observe).build().unwrap();
+    let staff = client.table::<Employee>();
+    staff.create().await.unwrap();
+    let stored = staff.insert(&don()).await.unwrap();
+    let (insert, span) = exporter.verb("insert");
+    let fields = ["otel.kind", "db.system.name", "db.collection.name", "error.type"];
+    assert_eq!(fields.map(|name| span.field(name)), ["client", "azure.tables", "Staff", ""]);
+    let spans = exporter.take();
+    let requests: Vec<_> = spans.iter().filter(|span| span.parent == Some(insert)).collect();
+    assert_eq!(span.field("entable.requests"), requests.len().to_string());
+    assert!(requests.len() >= 3, "the commit, the copy, the dirty row: {requests:?}");
+    assert!(requests.iter().all(|span| span.name == "entable.request"
+        && span.field("server.address") == "here"
+        && span.field("db.operation.name") == "apply"));
+    // Failures are told by their codes.
+    assert!(staff.insert(&don()).await.is_err());
+    let (_, span) = exporter.verb("insert");
+    let failure = ["error.type", "db.response.status_code"].map(|name| span.field(name));
+    assert_eq!(failure, ["EntityAlreadyExists", "409"]);
+    assert!(staff.get(stored.point()).await.unwrap().is_some());
+    assert_eq!(exporter.verb("get").1.field("entable.requests"), "1");
+    let path = Employee::primary().department("Secret1");
+    let query = staff.query(path).filter(Employee::NAME.eq("secret3"));
+    assert_eq!(query.collect().await.unwrap().len(), 1);
+    let (_, span) = exporter.verb("query");
+    let asked = ["entable.cost_class", "entable.rows"].map(|name| span.field(name));
+    assert_eq!(asked, ["Range", "1"]);
+    staff.patch(&stored, Employee::patch().name("secret4")).await.unwrap();
+    staff
+        .update(stored.point(), |one| {
+            one.name.push('5');
+            Ok(())
+        })
+        .await
+        .unwrap();
+    let mut egt = client.transaction();
+    egt.insert(&Employee { id: 424_243, ..don() }).unwrap();
+    egt.commit().await.unwrap();
+    assert!(staff.delete_at(stored.point()).await.unwrap());
+    for verb in ["patch", "update", "transaction", "delete_at"] {
+        assert_eq!(exporter.verb(verb).1.field("db.collection.name"), "Staff", "{verb}");
+    }
+    for span in exporter.take() {
+        let text = format!("{span:?}").to_lowercase();
+        assert!(!text.contains("secret") && !text.contains("42424"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_counts_its_requests() {
+    let client = Client::memory();
+    let staff = client.table::<Employee>();
+    staff.create().await.unwrap();
+    let rows = client.dynamic("Staff");
+    rows.insert(&DynamicEntity::new("p", "r")).await.unwrap();
+    assert!(rows.insert(&DynamicEntity::new("p", "r")).await.is_err());
+    assert!(rows.get("p", "r").await.unwrap().is_some());
+    assert_eq!(rows.query(Keys::partition("p")).collect().await.unwrap().len(), 1);
+    let usage = client.clone().usage();
+    let counts = [usage.reads, usage.scans, usage.rows, usage.writes, usage.operations];
+    assert_eq!(counts, [1, 1, 2, 2, 2]);
+    assert_eq!((usage.table_requests, usage.transactions), (1, 0));
+    assert_eq!((usage.failures, usage.throttled), (1, 0));
+    let price = usage.price(&Prices::per_10_000(10_000.0, 20_000.0, 30_000.0, 0.0));
+    assert!((price - (1.0 + 2.0 + 9.0)).abs() < 1e-9, "{price}");
+}
