@@ -119,6 +119,23 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
 
     /// Reads the page after a cursor, in one request: [`page`](Self::page) from a cursor that is kept.
     ///
+    /// ```
+    /// use entable::prelude::*;
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let client = Client::memory();
+    /// client.create_table("Staff").await?;
+    /// let staff = client.dynamic("Staff");
+    /// for row_key in ["1", "2", "3"] {
+    ///     staff.insert(&DynamicEntity::new("Sales", row_key)).await?;
+    /// }
+    /// let query = staff.query(Keys::partition("Sales")).page_size(2);
+    /// let cursor = query.page(None).await?.next.expect("three rows are two pages");
+    /// assert_eq!(query.page_after(&cursor).await?.items.len(), 1);
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// Fails as [`page`](Self::page) does.

@@ -16,6 +16,7 @@ use crate::{
     row::Row,
 };
 
+use super::usage::UsageCounters;
 use super::{
     known_tables::KnownTables,
     sealing::{RowSealer, open::Reading, plan::Placed},
