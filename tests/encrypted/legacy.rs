@@ -140,3 +140,21 @@ async fn a_row_that_does_not_decrypt_stays_as_it_is() {
     assert_eq!((report.rewritten, report.failed.len()), (0, 1));
     assert!(report.failed[0].error.is_decode());
 }
+
+#[tokio::test]
+async fn a_row_of_the_old_format_that_is_not_of_the_entity_is_listed() {
+    let client = Client::builder().backend(Memory::new()).keys(keyring(1)).build().unwrap();
+    client.create_table("Staff").await.unwrap();
+    let legacy = row("v1-01-simple");
+    put(&client, legacy.clone()).await;
+    let mut strange = Row::build("Sales", "~00001");
+    let mut properties = legacy.properties();
+    while let Some((name, value)) = properties.next().unwrap() {
+        strange.put(std::str::from_utf8(name).unwrap(), value);
+    }
+    put(&client, strange.finish().unwrap()).await;
+    let report = client.table::<Person>().migrate_legacy(keys()).await.unwrap();
+    assert_eq!((report.rewritten, report.is_complete()), (1, false), "{report:?}");
+    let [left] = &report.failed[..] else { panic!("{report:?}") };
+    assert_eq!((left.row_key.as_str(), left.error.is_unrecognized_entity()), ("~00001", true));
+}

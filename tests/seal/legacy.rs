@@ -3,7 +3,7 @@
 use std::{fs, path::Path, sync::Arc};
 
 use entable::{
-    BoxError, ETag, Row, SealFault, Ticks, ValueRef,
+    BoxError, ETag, Error, Row, SealFault, Ticks, ValueRef,
     seal::legacy::{
         LegacyKeyUnwrap, LegacyKeys, WrappedKey, decrypt_row, decrypt_row_with, is_legacy,
         wrapped_key_of,
@@ -216,6 +216,10 @@ impl LegacyKeyUnwrap for Elsewhere {
         match &*wrapped.key_id {
             KEK => Ok(Some(hex(vector("01")["intermediate"]["cek_hex"].as_str().unwrap()).into())),
             "broken" => Err("a bad padding, of all things".into()),
+            "down" => {
+                let fault = SealFault::KeyUnavailable { retryable: true };
+                Err(Error::seal(fault, "the key store does not answer").into())
+            }
             "short" => Ok(Some(vec![1; 31].into())),
             _ => Ok(None),
         }
@@ -238,6 +242,8 @@ fn keys_may_be_held_elsewhere() {
         assert_eq!(error.seal_fault(), Some(SealFault::Authentication));
         assert!(!format!("{error:?}").contains("padding"));
     }
+    let down = decrypt_row(&keys, &of_key("down")).unwrap_err();
+    assert_eq!(down.seal_fault(), Some(SealFault::KeyUnavailable { retryable: true }), "{down}");
     let missing = decrypt_row(&keys, &of_key("other")).unwrap_err();
     assert!(missing.is_key_unavailable() && missing.to_string().contains("`other`"));
     let debug = format!("{keys:?} {:?}", self::keys());

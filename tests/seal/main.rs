@@ -14,6 +14,7 @@ mod generated;
 mod keys;
 #[cfg(feature = "legacy-encryption")]
 mod legacy;
+mod stranger;
 mod token;
 #[cfg(feature = "keyvault")]
 mod vault;

@@ -230,7 +230,7 @@ mod tests {
         (error.retry(), rest)
     }
 
-    const ANSWERS: [(ErrorKind, Retry, [u8; 5]); 22] = [
+    const ANSWERS: [(ErrorKind, Retry, [u8; 5]); 23] = [
         // kind, retry, [is_outcome_known, is_answer_lost, lost_race, lost_race_or_table, ends_move]
         (ErrorKind::NotFound, Never, [1, 0, 1, 1, 1]),
         (ErrorKind::Conflict, Unclear, [1, 0, 1, 1, 1]),

@@ -3,6 +3,7 @@
 use std::{fmt, fmt::Write};
 
 use time::OffsetDateTime;
+use zeroize::Zeroizing;
 
 use crate::{
     backend::azure::encode_query_value,
@@ -17,13 +18,13 @@ pub(super) const VERSION: &str = "2019-02-02";
 /// secret, and `Debug` does not print it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SasToken {
-    query: String,
+    query: Zeroizing<String>,
     expires: Option<Ticks>,
 }
 
 impl SasToken {
     pub(super) fn new(query: String, expires: Option<Ticks>) -> Self {
-        Self { query, expires }
+        Self { query: Zeroizing::new(query), expires }
     }
 
     /// Returns the percent-encoded query string without `?`. It is a secret.
@@ -33,7 +34,7 @@ impl SasToken {
 
     /// Appends the signature to an address. The result is a secret.
     pub fn to_url(&self, address: &str) -> String {
-        format!("{}?{}", address.trim_end_matches('?'), self.query)
+        format!("{}?{}", address.trim_end_matches('?'), *self.query)
     }
 
     /// Returns when the signature ends, or `None` if a stored access policy decides that.

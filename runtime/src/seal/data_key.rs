@@ -6,7 +6,7 @@ use xaes_256_gcm::{
     Key, Nonce, Tag, Xaes256Gcm,
     aead::{AeadInOut, KeyInit},
 };
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroize;
 
 use super::{
     binding::{AssociatedData, ValueBinding},
@@ -14,7 +14,7 @@ use super::{
     envelope::{
         EnvelopeParts, HEADER_BYTES, KeyId, NONCE_BYTES, OVERHEAD_BYTES, SUITE, envelope_header,
     },
-    root::{RootKey, fill_random},
+    root::{RootKey, SecretBytes, fill_random},
 };
 use crate::{
     edm::{Value, ValueRef},
@@ -35,15 +35,15 @@ pub struct DataKey {
     id: KeyId,
     fingerprint: [u8; 32],
     cipher: Xaes256Gcm,
-    pub(super) seal: Zeroizing<[u8; 32]>,
+    pub(super) seal: SecretBytes,
 }
 
 impl DataKey {
     /// Derives the key from a root key. Equal roots give equal keys.
     pub fn from_root(root: &RootKey) -> Self {
-        let fingerprint = *root.derive(&[b"azt-enc-v1/kid"]);
+        let fingerprint = **root.derive(&[b"azt-enc-v1/kid"]);
         let [k0, k1, k2, k3, k4, k5, k6, k7, ..] = fingerprint;
-        let mut key = <Key>::from(*root.derive(&[b"azt-enc-v1/enc"]));
+        let mut key = <Key>::from(**root.derive(&[b"azt-enc-v1/enc"]));
         let cipher = Xaes256Gcm::new(&key);
         key.as_mut_slice().zeroize();
         Self {

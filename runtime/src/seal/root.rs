@@ -18,20 +18,21 @@ use crate::error::{Error, Result, SealFault};
 /// assert_eq!(format!("{root:?}"), "RootKey(..)");
 /// ```
 #[derive(Clone)]
-pub struct RootKey([u8; 32]);
+pub struct RootKey(SecretBytes);
 
-impl Drop for RootKey {
-    fn drop(&mut self) {
-        self.0.zeroize();
-    }
-}
+/// 32 secret bytes that are wiped when dropped. They lie on the heap, so that moving them leaves no copy
+/// on the stack.
+pub(super) type SecretBytes = Box<Zeroizing<[u8; 32]>>;
 
 impl ZeroizeOnDrop for RootKey {}
 
 impl RootKey {
     /// Makes a root key of 32 random bytes. A password is not enough: the bytes are not stretched.
-    pub fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
+    pub fn from_bytes(mut bytes: [u8; 32]) -> Self {
+        let mut root = new_secret();
+        root.copy_from_slice(&bytes);
+        bytes.zeroize();
+        Self(root)
     }
 
     /// Generates a root key from the random bytes of the operating system.
@@ -40,9 +41,9 @@ impl RootKey {
     ///
     /// `is_key_unavailable` if the system has no random bytes.
     pub fn generate() -> Result<Self> {
-        let mut root = Self([0; 32]);
-        fill_random(&mut root.0)?;
-        Ok(root)
+        let mut root = new_secret();
+        fill_random(root.as_mut_slice())?;
+        Ok(Self(root))
     }
 
     /// Returns the secret bytes, for a store of secrets.
@@ -52,14 +53,19 @@ impl RootKey {
 
     /// Derives 32 bytes for one purpose (HKDF-Expand with SHA-256). Different purposes give
     /// independent bytes.
-    pub(super) fn derive(&self, purpose: &[&[u8]]) -> Zeroizing<[u8; 32]> {
-        let mut out = Zeroizing::new([0; 32]);
+    pub(super) fn derive(&self, purpose: &[&[u8]]) -> SecretBytes {
+        let mut out = new_secret();
         // Root and result have the size of the hash, so that neither step can fail.
-        if let Ok(hkdf) = Hkdf::<Sha256>::from_prk(&self.0) {
+        if let Ok(hkdf) = Hkdf::<Sha256>::from_prk(self.0.as_slice()) {
             let _ = hkdf.expand_multi_info(purpose, out.as_mut_slice());
         }
         out
     }
+}
+
+/// Returns zeros, to be filled in place.
+fn new_secret() -> SecretBytes {
+    Box::new(Zeroizing::new([0; 32]))
 }
 
 impl fmt::Debug for RootKey {

@@ -6,6 +6,7 @@ use azure_storage::clients::{EMULATOR_ACCOUNT, EMULATOR_ACCOUNT_KEY};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -35,7 +36,7 @@ impl AccountKey {
                 "the account key is not base64; copy all of it, with the `=` at its end",
             )
         };
-        let bytes = STANDARD.decode(key.trim()).map_err(|_| invalid())?;
+        let bytes = STANDARD.decode(key.trim()).map(Zeroizing::new).map_err(|_| invalid())?;
         if bytes.is_empty() {
             return Err(Error::new(ErrorKind::Invalid, "the account key is empty"));
         }
@@ -53,7 +54,7 @@ impl AccountKey {
 
     /// Returns the well-known key of the emulator.
     pub fn emulator() -> Self {
-        let bytes = STANDARD.decode(EMULATOR_ACCOUNT_KEY).unwrap_or_default();
+        let bytes = Zeroizing::new(STANDARD.decode(EMULATOR_ACCOUNT_KEY).unwrap_or_default());
         Self { account: EMULATOR_ACCOUNT.to_owned(), mac: hmac_with_key(&bytes) }
     }
 
@@ -72,15 +73,43 @@ impl AccountKey {
 
 /// Makes an HMAC from a key of any length, which RFC 2104 fits to the block size.
 fn hmac_with_key(key: &[u8]) -> Hmac<Sha256> {
-    let mut block = [0; 64];
-    let digest = Sha256::digest(key);
-    let key = if key.len() > block.len() { &digest } else { key };
-    block.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
-    Hmac::new(&block.into())
+    let mut block = Zeroizing::new([0; 64]);
+    let mut digest = Sha256::digest(key);
+    let bytes = if key.len() > block.len() { &digest } else { key };
+    block.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    digest.as_mut_slice().zeroize();
+    // A key of one block is taken as it is. The state that is made of it is wiped when it is dropped.
+    Hmac::new((&*block).into())
 }
 
 impl fmt::Debug for AccountKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AccountKey").field("account", &self.account).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zeroize::ZeroizeOnDrop;
+
+    use super::*;
+
+    #[test]
+    fn the_state_of_the_key_is_wiped() {
+        fn is_wiped<T: ZeroizeOnDrop>() {}
+        // An HMAC consists of two such states. Fails to compile without the feature `zeroize` of the crate.
+        is_wiped::<Sha256>();
+    }
+
+    #[test]
+    fn a_key_of_any_length_signs_as_rfc_2104_says() {
+        for length in [1, 63, 64, 65, 200] {
+            let bytes = vec![7; length];
+            let mut mac = Hmac::<Sha256>::new_from_slice(&bytes).unwrap();
+            mac.update(b"text");
+            let expected = STANDARD.encode(mac.finalize().into_bytes());
+            let key = AccountKey::new("me", &STANDARD.encode(&bytes)).unwrap();
+            assert_eq!(key.sign("text"), expected, "{length}");
+        }
     }
 }

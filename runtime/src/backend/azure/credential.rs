@@ -6,6 +6,7 @@
 use std::{fmt, sync::Arc};
 
 use azure_core::{Request, auth::TokenCredential, headers};
+use zeroize::Zeroizing;
 
 use super::account_key::AccountKey;
 use crate::error::{Error, ErrorKind, Result};
@@ -15,7 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 pub(super) enum Credential {
     Key(AccountKey),
     /// The query of a SAS, percent-encoded and without `?`.
-    Sas(Arc<str>),
+    Sas(Arc<Zeroizing<String>>),
     Token(Arc<dyn TokenCredential>),
 }
 
@@ -33,7 +34,7 @@ pub(super) enum Authorization {
     /// The value of the header `Authorization`.
     Header(String),
     /// Parameters to add to the query.
-    Query(Arc<str>),
+    Query(Arc<Zeroizing<String>>),
 }
 
 const STORAGE_SCOPE: &str = "https://storage.azure.com/.default";
@@ -46,7 +47,7 @@ impl Credential {
         let signed = token.split('&').any(|pair| pair.len() > 4 && pair.starts_with("sig="));
         let plain = token.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
         if signed && plain {
-            Ok(Self::Sas(token.into()))
+            Ok(Self::Sas(Arc::new(Zeroizing::new(token.to_owned()))))
         } else {
             Err(Error::new(
                 ErrorKind::Invalid,

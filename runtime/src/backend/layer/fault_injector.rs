@@ -40,7 +40,7 @@ pub enum InjectedFault {
     After(Error),
     /// The request waits for this time before it is carried out.
     Delay(Duration),
-    /// The page has no rows, and a continuation to the place where it began. No effect on other
+    /// The page has no rows, and a continuation of the layer to the place where it began. No effect on other
     /// requests.
     EmptyPage,
     /// The page has at most this many rows. No effect on other requests.
@@ -74,8 +74,8 @@ struct Plan {
     requests: usize,
     page_rows: Option<u32>,
     empty_pages: bool,
-    /// Continuations of empty pages: the next page from there has its rows.
-    emptied: HashSet<Continuation>,
+    /// Places where a page came empty: the next page from there has its rows.
+    emptied: HashSet<Option<Continuation>>,
 }
 
 /// A fault that waits for its request.
@@ -173,17 +173,16 @@ impl FaultInjector {
         scan: &Scan<'_>,
         faults: &[InjectedFault],
     ) -> Option<Continuation> {
-        let start = || Continuation { partition_key: String::new(), row_key: None };
-        let here = scan.from.cloned().unwrap_or_else(start);
+        let here = OwnPlace::of(scan.from);
         if faults.iter().any(|fault| matches!(fault, InjectedFault::EmptyPage)) {
-            return Some(here);
+            return Some(here.to_continuation());
         }
         let mut plan = self.plan();
-        if !plan.empty_pages || plan.emptied.remove(&here) {
+        if !plan.empty_pages || plan.emptied.remove(&here.place) {
             return None;
         }
-        plan.emptied.insert(here.clone());
-        Some(here)
+        plan.emptied.insert(here.place.clone());
+        Some(here.to_continuation())
     }
 
     /// Returns the row limit of a page: the lowest of the planned limits and that of the request.
@@ -193,6 +192,43 @@ impl FaultInjector {
             _ => None,
         });
         once.chain(self.plan().page_rows).chain(scan.top).min()
+    }
+}
+
+/// The place where a page begins, and the number of empty pages that have led to it. The continuation of
+/// an empty page is the layer's own: servers take no continuation but those that they gave.
+#[derive(Debug, PartialEq, Eq)]
+struct OwnPlace {
+    empty_pages: u64,
+    place: Option<Continuation>,
+}
+
+/// The beginning of the layer's own continuations. No key and no service's continuation has a U+0001.
+const OWN: &str = "\u{1}empty page ";
+
+impl OwnPlace {
+    /// Reads the layer's own continuation; any other is the place itself.
+    fn of(from: Option<&Continuation>) -> Self {
+        let own = from.and_then(|from| {
+            let (number, partition_key) = from.partition_key.strip_prefix(OWN)?.split_once(':')?;
+            let place = partition_key.strip_prefix('=').map(|partition_key| Continuation {
+                partition_key: partition_key.to_owned(),
+                row_key: from.row_key.clone(),
+            });
+            Some(Self { empty_pages: number.parse().ok()?, place })
+        });
+        own.unwrap_or_else(|| Self { empty_pages: 0, place: from.cloned() })
+    }
+
+    /// Makes the continuation of a further empty page.
+    fn to_continuation(&self) -> Continuation {
+        let number = self.empty_pages + 1;
+        let partition_key = match &self.place {
+            Some(place) => format!("{OWN}{number}:={}", place.partition_key),
+            None => format!("{OWN}{number}:"),
+        };
+        let row_key = self.place.as_ref().and_then(|place| place.row_key.clone());
+        Continuation { partition_key, row_key }
     }
 }
 
@@ -210,9 +246,11 @@ impl Backend for FaultInjector {
         let faults = self.take_faults(RequestKind::Scan);
         let emptied = self.empty_page_continuation(&request, &faults);
         let top = self.page_limit(&request, &faults);
-        let scan = self.run(faults, move || self.inner.scan(Scan { top, ..request }));
         Box::pin(async move {
-            let page = scan.await?;
+            let place = OwnPlace::of(request.from).place;
+            // The backend behind sees no continuation but its own.
+            let behind = Scan { top, from: place.as_ref(), ..request };
+            let page = self.run(faults, || self.inner.scan(behind)).await?;
             let date = page.date;
             Ok(emptied.map_or(page, |here| Rows { rows: Vec::new(), next: Some(here), date }))
         })
@@ -315,6 +353,88 @@ mod tests {
         assert_eq!(short.rows.len(), 2);
         let rest = page(&fault, Some(10), short.next.as_ref()).await;
         assert_eq!((rest.rows.len(), rest.next), (1, None));
+    }
+
+    #[test]
+    fn the_continuation_of_an_empty_page_leads_back_to_its_place() {
+        let place = |partition_key: &str, row_key: Option<&str>| Continuation {
+            partition_key: partition_key.to_owned(),
+            row_key: row_key.map(str::to_owned),
+        };
+        for from in [
+            None,
+            Some(place("1!4!Y2E-", Some("1!4!YQ--"))),
+            Some(place("", None)),
+            Some(place("a:=b", None)),
+        ] {
+            let mut sent = from.clone();
+            for pages in 1..4 {
+                let next = OwnPlace::of(sent.as_ref()).to_continuation();
+                let read = OwnPlace::of(Some(&next));
+                assert_eq!((read.empty_pages, &read.place), (pages, &from));
+                assert_ne!(sent.as_ref(), Some(&next), "a reader gets on");
+                sent = Some(next);
+            }
+        }
+    }
+
+    /// A server that takes only continuations that it made.
+    #[derive(Debug)]
+    struct Opaque(Memory);
+
+    impl Backend for Opaque {
+        fn capabilities(&self) -> Capabilities {
+            self.0.capabilities()
+        }
+
+        fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>>> {
+            self.0.read(request)
+        }
+
+        fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows>> {
+            Box::pin(async move {
+                let from = request.from.map(|from| {
+                    let partition_key =
+                        from.partition_key.strip_prefix("opaque ").map(str::to_owned);
+                    let message = "the continuation is not this server's";
+                    let partition_key =
+                        partition_key.ok_or_else(|| Error::new(ErrorKind::Invalid, message))?;
+                    Ok(Continuation { partition_key, row_key: from.row_key.clone() })
+                });
+                let from = from.transpose()?;
+                let mut page = self.0.scan(Scan { from: from.as_ref(), ..request }).await?;
+                if let Some(next) = &mut page.next {
+                    next.partition_key.insert_str(0, "opaque ");
+                }
+                Ok(page)
+            })
+        }
+
+        fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>>> {
+            self.0.apply(batch)
+        }
+
+        fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames>> {
+            self.0.tables(request)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_gets_only_continuations_that_it_made() {
+        let fault = FaultInjector::around(Opaque(Memory::new()));
+        fault.tables(TableRequest::Create("Staff")).await.unwrap();
+        for key in ["a", "b"] {
+            insert(&fault, key).await.unwrap();
+        }
+        fault.empty_pages(true);
+        let (mut rows, mut pages, mut from) = (0, 0, None);
+        loop {
+            let page = page(&fault, Some(1), from.as_ref()).await;
+            (rows, pages) = (rows + page.rows.len(), pages + 1);
+            let Some(next) = page.next else { break };
+            from = Some(next);
+        }
+        assert_eq!((rows, pages), (2, 4));
     }
 
     #[tokio::test]

@@ -24,8 +24,12 @@ pub(super) fn legacy_rows() -> Filter {
     Filter::ne(METADATA, "any")
 }
 
-/// Returns the write that stores a row in this crate's format. `None` if the row is not of the
-/// entity, or not in the old format.
+/// Returns the write that stores a row in this crate's format. `None` if the row is not in the old format.
+///
+/// # Errors
+///
+/// Fails with `is_unrecognized_entity` for a row in the old format that is not of the entity: it is left as
+/// it is, and nobody may take the migration for complete.
 pub(super) async fn convert_row<E: TableEntity>(
     table: &Table<E>,
     keys: &LegacyKeys,
@@ -34,7 +38,14 @@ pub(super) async fn convert_row<E: TableEntity>(
     if !is_legacy(row)? {
         return Ok(None);
     }
-    let Some(primary) = E::SCHEMA.primary_to_migrate(row)? else { return Ok(None) };
+    let Some(primary) = E::SCHEMA.primary_to_migrate(row)? else {
+        let message = format!(
+            "the row is encrypted in the old format, and is no primary of `{}`: it names another type or              its keys do not fit the template; migrate it as its own type, or replace it",
+            E::SCHEMA.entity
+        );
+        let error = Error::new(ErrorKind::UnrecognizedEntity, message);
+        return Err(error.at_keys(row.partition_key(), row.row_key()));
+    };
     let family = E::SCHEMA.primary()?;
     let (old, modern) = split_formats(table, row).await?;
     let plain = decrypt_row(keys, &old)?;

@@ -101,8 +101,9 @@ impl<E: TableEntity> Table<E> {
     /// primary; such a row is given the type. What was encrypted stays encrypted, declared or not.
     /// Run [`rebuild`](Table::rebuild) afterwards for each index.
     ///
-    /// A row that cannot be decrypted, or does not fit the entity, is in the report and stays as it
-    /// is.
+    /// A row in the old format that cannot be decrypted, that does not fit the entity, whose keys do not fit
+    /// its template or that is of another type, is in the report and stays as it is: the report
+    /// [is complete](ReencryptReport::is_complete) when no such row is left.
     #[cfg(feature = "legacy-encryption")]
     pub fn migrate_legacy(&self, keys: LegacyKeys) -> Reencrypt<E> {
         Reencrypt { conversion: Conversion::FromLegacy(Arc::new(keys)), ..self.reencrypt() }

@@ -125,5 +125,8 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
 
 /// Returns whether an error concerns one row only, so that the others can go on.
 fn concerns_one_row(error: &Error) -> bool {
-    error.is_decrypt() || error.is_key_unavailable() || error.is_decode()
+    error.is_decrypt()
+        || error.is_key_unavailable()
+        || error.is_decode()
+        || error.is_unrecognized_entity()
 }

@@ -19,7 +19,9 @@ pub trait LegacyKeyUnwrap: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Any error of the key store. The reader of a row gets one and the same error for all of them.
+    /// An [`Error`] that is [`is_key_unavailable`](Error::is_key_unavailable) says that the key store cannot
+    /// be asked now, and is returned for the row: it may be retried. All other errors of the key store,
+    /// such as that it refuses the bytes, become the one error of rows that cannot be decrypted.
     fn unwrap(&self, wrapped: &WrappedKey) -> Result<Option<Zeroizing<Vec<u8>>>, BoxError>;
 }
 
@@ -56,7 +58,12 @@ impl LegacyKeys {
             return unwrap_aes(key, wrapped).ok_or_else(unreadable_error);
         }
         for other in &self.others {
-            if let Some(key) = other.unwrap(wrapped).map_err(|_| unreadable_error())? {
+            let unwrapped =
+                other.unwrap(wrapped).map_err(|cause| match cause.downcast::<Error>() {
+                    Ok(error) if error.is_key_unavailable() => *error,
+                    _ => unreadable_error(),
+                })?;
+            if let Some(key) = unwrapped {
                 return key
                     .as_slice()
                     .try_into()

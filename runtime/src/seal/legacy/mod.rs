@@ -17,3 +17,4 @@ pub use decrypt::{decrypt_row, decrypt_row_with, is_legacy, wrapped_key_of};
 pub use keys::{LegacyKeyUnwrap, LegacyKeys};
 pub(crate) use metadata::METADATA;
 pub use metadata::WrappedKey;
+pub use zeroize::Zeroizing;
