@@ -26,7 +26,8 @@ fn insert() -> QueuedBatch {
     let row = Row::build("p", "r").finish().unwrap();
     let batch = Batch::single("Staff", Operation::insert(row)).unwrap();
     let (answer, _) = oneshot::channel();
-    QueuedBatch { table: batch.table().to_owned(), operations: batch.shared_operations(), answer }
+    let (table, operations) = (batch.table().to_owned(), batch.shared_operations());
+    QueuedBatch { table, operations, deadline: None, answer }
 }
 
 #[test]
