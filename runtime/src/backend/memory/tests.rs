@@ -157,8 +157,10 @@ async fn what_the_service_leaves_open_is_refused() {
     let memory = staff(Memory::new()).await;
     assert_eq!(code(memory.apply(&Batch::new("Staff")).await), "InvalidInput");
     let filter = Filter::Constant(true);
-    let scan = Scan { table: "Staff", filter: &filter, select: None, top: Some(0), from: None };
+    let scan = Scan { table: "Staff", filter: &filter, select: None, top: Some(1001), from: None };
     assert_eq!(code(memory.scan(scan).await), "InvalidInput");
+    let nothing = memory.scan(Scan { top: Some(0), ..scan }).await.unwrap();
+    assert_eq!((nothing.rows.len(), nothing.next), (0, None));
     let read = Read { table: "Staff", partition_key: "p", row_key: "a/b", select: None };
     assert_eq!(code(memory.read(read).await), "OutOfRangeInput");
 }
