@@ -9,7 +9,7 @@ use std::{
 
 use entable::{
     Filter, Keyring, Row, ValueRef,
-    backend::{Backend, Memory, Scan},
+    backend::{Memory, Scan},
     prelude::*,
 };
 use serde_json::{Value as Json, json};
@@ -20,7 +20,12 @@ use serde_json::{Value as Json, json};
     partition_key = "{department}",
     row_key = "id_{id:05}",
     seal,
-    index(ByEmail, table = "Mails", partition_key = "mails", row_key = "at_{email:hmac}_{id:05}")
+    index(
+        ByEmail,
+        table = "Mails",
+        partition_key = "mails",
+        row_key = "at_{email:hmac}_{department}_{id:05}"
+    )
 )]
 struct Person {
     department: String,
@@ -81,8 +86,8 @@ async fn a_stranger_reads_rows_by_the_page_alone() {
         "42".repeat(32),
         "43".repeat(32)
     ));
-    let memory = Memory::new();
-    let client = Client::builder().backend(memory.clone()).keys(keys.unwrap()).build().unwrap();
+
+    let client = Client::builder().backend(Memory::new()).keys(keys.unwrap()).build().unwrap();
     let people = client.table::<Person>();
     people.create().await.unwrap();
     for (id, email, note) in
@@ -97,7 +102,7 @@ async fn a_stranger_reads_rows_by_the_page_alone() {
     for table in ["People", "Mails"] {
         let filter = Filter::ge("Age", 0);
         let scan = Scan { table, filter: &filter, select: None, top: None, from: None };
-        let page = memory.scan(scan).await.unwrap().into_rows().unwrap();
+        let page = client.backend().scan(scan).await.unwrap().into_rows().unwrap();
         rows.extend(page.iter().map(|row| stored(table, row)));
     }
     assert_eq!(rows.len(), 4);

@@ -40,7 +40,8 @@ pub(super) async fn convert_row<E: TableEntity>(
     }
     let Some(primary) = E::SCHEMA.primary_to_migrate(row)? else {
         let message = format!(
-            "the row is encrypted in the old format, and is no primary of `{}`: it names another type or              its keys do not fit the template; migrate it as its own type, or replace it",
+            "the row is encrypted in the old format, and is no primary of `{}`: it names another type or \
+             its keys do not fit the template; migrate it as its own type, or replace it",
             E::SCHEMA.entity
         );
         let error = Error::new(ErrorKind::UnrecognizedEntity, message);
