@@ -6,12 +6,13 @@ use entable::{
     DataKey, IndexKey, Keyring, RootKey, Row, ValueRef, backend::Memory, prelude::*,
     seal::ValueBinding,
 };
+use serde::{Deserialize, Serialize};
 use xaes_256_gcm::{
     Nonce, Xaes256Gcm,
     aead::{AeadInOut, KeyInit},
 };
 
-use crate::figure::{figure, in_turns, median_of, note, rate, timed};
+use crate::figure::{figure, in_pieces, in_turns, median_of, note, rate, timed};
 
 /// Values of a repeat.
 const VALUES: u32 = 100_000;
@@ -32,6 +33,54 @@ pub(crate) fn run() {
     page();
     parts();
     query();
+    message();
+}
+
+/// A row without encrypted properties.
+#[derive(Debug, Clone, TableEntity)]
+#[table(name = "Orders", partition_key = "{customer}", row_key = "{id:08}")]
+struct Order {
+    customer: String,
+    id: u32,
+    article: String,
+    amount: i32,
+}
+
+#[derive(Debug, Serialize, Deserialize, Message)]
+struct Ship {
+    customer: String,
+    id: u32,
+}
+
+/// Inserts of a piece.
+const INSERTS: u32 = 100;
+
+/// An insert with a message into a store in memory: with keys, which sign the message, and without.
+fn message() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let keys = Keyring::from_bytes([1; 32]);
+    let signing = Client::builder().backend(Memory::new()).keys(keys).build().unwrap();
+    let plain = Client::builder().backend(Memory::new()).build().unwrap();
+    for client in [&signing, &plain] {
+        runtime.block_on(client.table::<Order>().create()).unwrap();
+    }
+    let insert = |client: &Client, next: &mut u32| {
+        runtime.block_on(async {
+            for _ in 0..INSERTS {
+                *next += 1;
+                let (customer, id) = ("contoso".to_owned(), *next);
+                let order = Order { customer, id, article: "tea".into(), amount: 3 };
+                let ship = Ship { customer: order.customer.clone(), id };
+                let mut egt = client.transaction();
+                egt.insert(&order).unwrap().emit(&ship).unwrap();
+                black_box(egt.commit().await.unwrap());
+            }
+        });
+    };
+    let (mut first, mut second) = (0, 0);
+    let (signed, unsigned) =
+        in_pieces(10, |_| insert(&signing, &mut first), |_| insert(&plain, &mut second));
+    figure("encrypt_message", signed.as_secs_f64() / unsigned.as_secs_f64(), "<= 1.05");
 }
 
 #[derive(Debug, Clone, TableEntity)]

@@ -182,6 +182,8 @@ pub mod batch;
 // Floor 2 too: values under keys; only its key providers await.
 #[cfg(feature = "encrypt")]
 pub mod seal;
+// Floor 2 too: proof that work was asked for by somebody with the keys.
+mod authentic;
 // Floor 3: two wings that never see each other.
 pub mod backend;
 pub mod entity;
@@ -230,6 +232,7 @@ pub use crate::seal::{
 };
 pub use crate::{
     access::{CostClass, Keys},
+    authentic::{Authenticity, MessageAuthenticity},
     backend::layer::RetryPolicy,
     batch::{Batch, Condition, Deadline, Operation, Verb, Written},
     clock::{Clock, SteppedClock, SystemClock},

@@ -11,6 +11,7 @@
 mod no_leaks;
 mod remote_checks;
 mod remote_copies;
+mod authentic;
 mod fixture;
 #[cfg(feature = "legacy-encryption")]
 mod legacy;

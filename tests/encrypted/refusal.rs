@@ -360,3 +360,30 @@ async fn plain_bytes_that_look_sealed_are_not_written() {
     assert_eq!(table.get(Blob::primary().id(1)).await.unwrap().unwrap().secret, sealed);
     let _ = ring(1);
 }
+
+#[tokio::test]
+async fn a_page_of_made_up_keys_costs_few_questions() {
+    let store = Store::new(scoped(&[("hr", 1)]));
+    let client = Client::builder().backend(Memory::new()).keys(store.clone()).build().unwrap();
+    client.create_table("Staff").await.unwrap();
+    let notes = client.table::<Note>();
+    notes.insert(&Note { tenant: "HR".into(), id: 0, text: "text".into() }).await.unwrap();
+    let row = stored(&client, "HR", "000").await;
+    let Some(Value::Binary(envelope)) = value(&row, "Text") else { panic!("{row:?}") };
+    for id in 1..=500_u16 {
+        let mut envelope = envelope.to_vec();
+        envelope[3..5].copy_from_slice(&id.to_be_bytes());
+        let mut forged = entable::Row::build("HR", &format!("{id:03}"));
+        forged.put("EntityType", entable::ValueRef::String("Note"));
+        forged.put("Text", entable::ValueRef::Binary(&envelope));
+        put(&client, forged.finish().unwrap()).await;
+    }
+    store.asked.store(0, SeqCst);
+    let path = Note::primary().tenant("HR");
+    let items: Vec<_> = notes.query(path).stream().collect().await;
+    assert_eq!((items.len(), items.iter().filter(|item| item.is_ok()).count()), (501, 1));
+    assert!(store.asked.load(SeqCst) <= 48, "{}", store.asked.load(SeqCst));
+    for error in items.into_iter().filter_map(Result::err) {
+        assert!(matches!(error.seal_fault(), Some(SealFault::KeyNotFound(_))), "{error}");
+    }
+}

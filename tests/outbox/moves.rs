@@ -1,12 +1,15 @@
 //! Tests moves to other partitions and tables: the design guide's archive, and Sales to Marketing.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use entable::{
-    Batch, OutboxOptions, Row, Written,
+    Batch, Guard, OutboxOptions, Row, Written,
     backend::{
         Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
-        layer::{InjectedFault, RequestKind},
+        layer::{InjectedFault, Recorder, RequestKind},
     },
     prelude::*,
 };
@@ -264,4 +267,84 @@ async fn an_entity_moves_on_when_its_last_move_is_over() {
         assert_eq!(places(&world).await, (true, false));
     }
     assert!(met_both > 0, "no request is between arriving and leaving");
+}
+
+/// A store in which the writes to one table are on their way for long, and their answers are lost.
+#[derive(Debug)]
+struct Late {
+    store: Recorder,
+    on_the_way: Arc<Mutex<Option<Batch>>>,
+}
+
+impl Backend for Late {
+    fn capabilities(&self) -> Capabilities {
+        self.store.capabilities()
+    }
+
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+        self.store.read(request)
+    }
+
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+        self.store.scan(request)
+    }
+
+    fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>, Error>> {
+        let is_arrival =
+            |operation: &entable::Operation| operation.row().row_key().starts_with("~e4_");
+        if batch.table() == "Archive" && batch.operations().iter().any(is_arrival) {
+            *self.on_the_way.lock().unwrap() = Some(batch.clone());
+            let lost = Error::new(ErrorKind::Backend, "connection lost");
+            return Box::pin(async move { Err(lost) });
+        }
+        self.store.apply(batch)
+    }
+
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames, Error>> {
+        self.store.tables(request)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_entity_does_not_arrive_after_its_move_was_given_up() {
+    for without in [None, Some(Guard::Tombstone)] {
+        let (world, current, archive) = archive_world().await;
+        let stored = current.insert(&employee(456)).await.unwrap();
+        world.client.worker().drain().await.unwrap();
+        current.move_to(&stored, &archive).await.unwrap();
+        let on_the_way = Arc::new(Mutex::new(None));
+        let late = Late { store: world.recorder.clone(), on_the_way: on_the_way.clone() };
+        let builder = || Client::builder().clock(world.clock.clone());
+        let slow = builder().backend(late).build().unwrap();
+        slow.worker().with::<Employee>().drain().await.unwrap_err();
+        let arrival = on_the_way.lock().unwrap().take().expect("it is on its way");
+        // By now the target is taken, so that another worker gives the move up.
+        let rows = world.client.dynamic("Archive");
+        rows.insert(&DynamicEntity::new("Sales", "empid_000456")).await.unwrap();
+        let builder = builder().backend(world.recorder.clone());
+        let builder = match without {
+            Some(guard) => builder.without_guard(guard),
+            None => builder,
+        };
+        let worker = builder.build().unwrap().worker().with::<Employee>();
+        let stats = worker.drain().await.unwrap();
+        assert_eq!(worker.poisoned().await.unwrap().len(), 1, "{stats:?}");
+        assert!(rows.delete_at("Sales", "empid_000456").await.unwrap());
+        // The slow write lands.
+        let landed = world.recorder.apply(&arrival).await;
+        assert_eq!(landed.is_ok(), without.is_some(), "{landed:?}");
+        if let Err(error) = landed {
+            assert!(error.to_string().contains("RowKey `~e4_"), "{error}");
+        }
+        assert_eq!(places(&world).await, (true, without.is_some()), "{stats:?}");
+        current.insert_or_replace(&employee(456)).await.unwrap();
+        // The tombstone goes when nothing can be on its way any more.
+        for _ in 0..2 {
+            world.later(OutboxOptions::FLIGHT);
+            worker.drain().await.unwrap();
+        }
+        let left = world.rows("Archive", "Sales").await;
+        assert!(!left.iter().any(|key| key.starts_with("~e4_")), "{without:?}, {left:?}");
+        assert!(!world.rows("Current", "Sales").await.iter().any(|key| key.starts_with("~e3_")));
+    }
 }

@@ -182,6 +182,10 @@ impl PropertiesAttr {
 pub(crate) struct MessageAttr {
     pub(crate) name: Slot<LitStr>,
     pub(crate) version: Slot<(u32, Span)>,
+    pub(crate) authenticated: Slot<()>,
+    pub(crate) unauthenticated: Slot<()>,
+    /// The time after which a message is not handled any more, in seconds.
+    pub(crate) expires: Slot<u64>,
     pub(crate) runtime: Slot<Path>,
 }
 
@@ -194,14 +198,38 @@ impl MessageAttr {
             let taken = match entry.name().as_str() {
                 "name" => read.name.set(key, entry.string()),
                 "version" => read.version.set(key, version(&entry)),
+                "authenticated" => read.authenticated.set(key, entry.flag()),
+                "unauthenticated" => read.unauthenticated.set(key, entry.flag()),
+                "expires" => read.expires.set(key, duration(&entry)),
                 "crate" => read.runtime.set(key, entry.quoted_path()),
-                _ => entry.unknown("container", &["name", "version", "crate"]),
+                _ => entry.unknown("container", &MESSAGE_KEYS),
             };
             errors.take(taken);
         }
         read
     }
 }
+
+const MESSAGE_KEYS: [&str; 6] =
+    ["name", "version", "authenticated", "unauthenticated", "expires", "crate"];
+
+/// Reads a time such as `"7d"`, in seconds.
+fn duration(entry: &Entry) -> syn::Result<u64> {
+    let text = entry.string()?;
+    let value = text.value();
+    let units = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)];
+    let seconds = units.into_iter().find_map(|(unit, seconds)| {
+        let number: u64 = value.strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(seconds).filter(|seconds| (1..=MOST_SECONDS).contains(seconds))
+    });
+    seconds.ok_or_else(|| {
+        let message = "`expires` expects a number and a unit, `s`, `m`, `h` or `d`, of at most 100 years, write `expires = \"7d\"`";
+        syn::Error::new(text.span(), message)
+    })
+}
+
+/// The longest time after which a message expires: 100 years.
+const MOST_SECONDS: u64 = 100 * 366 * 86_400;
 
 /// Settings in `#[table(..)]` on a type with `#[derive(EntitySet)]`.
 #[derive(Debug, Default)]

@@ -8,11 +8,25 @@ use crate::model::Message;
 /// The impl of `Message`.
 pub(super) fn emit(message: &Message) -> TokenStream {
     let Message { ident, name, version, .. } = message;
+    let authenticity = message.authenticated.map(|is_required| {
+        let variant = if is_required { quote!(Required) } else { quote!(NotRequired) };
+        quote! {
+            const AUTHENTICITY: _rt::MessageAuthenticity = _rt::MessageAuthenticity::#variant;
+        }
+    });
+    let expires = message.expires.map(|seconds| {
+        quote! {
+            const EXPIRES: ::core::option::Option<::core::time::Duration> =
+                ::core::option::Option::Some(::core::time::Duration::from_secs(#seconds));
+        }
+    });
     quote! {
         #[automatically_derived]
         impl _rt::Message for #ident {
             const NAME: &'static _rt::str = #name;
             const VERSION: _rt::u32 = #version;
+            #authenticity
+            #expires
         }
     }
 }

@@ -35,6 +35,7 @@ pub use std::{
 };
 
 pub use crate::{
+    authentic::MessageAuthenticity,
     edm::{EdmCow, EdmType, EdmValue, Input, InvalidValue, Property, PropertyBag, Ticks, ValueRef},
     entity::{
         Blind, Column, ColumnEncryption, ColumnSchema, Discriminator, Encrypted, EntityRows,

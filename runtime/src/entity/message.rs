@@ -1,6 +1,10 @@
 //! Defines the trait of messages: work of the program's own that follows a committed change.
 
+use std::time::Duration;
+
 use serde::{Serialize, de::DeserializeOwned};
+
+use crate::authentic::MessageAuthenticity;
 
 /// A message of the program's own, emitted with a change and handled after the change is committed.
 /// `#[derive(Message)]` implements it.
@@ -13,6 +17,10 @@ pub trait Message: MessageBody + Send + 'static {
     const NAME: &'static str;
     /// The version of the message's fields, counted from 1.
     const VERSION: u32;
+    /// Whether a message needs a code that proves that somebody with the keys emitted it.
+    const AUTHENTICITY: MessageAuthenticity = MessageAuthenticity::ByClient;
+    /// How long after it was emitted a message may be handled. `None` sets no bound.
+    const EXPIRES: Option<Duration> = None;
 }
 
 /// A type that serde can write and read. It is a separate bound, so that the compiler does not

@@ -74,6 +74,19 @@ impl FastPath {
         Ok(())
     }
 
+    /// Fails if the transaction would have encrypted values sealed for a scope of keys that somebody
+    /// without keys may have chosen.
+    pub(crate) fn check_scopes(&self, outbox: &Outbox) -> Result<()> {
+        for dirty in self.dirty() {
+            for change in &dirty.copy_changes {
+                let Some(copy) = &change.wanted else { continue };
+                let (kinds, owner) = (change.kinds, &dirty.partition_key);
+                outbox.store.sealing.check_copy(kinds.schema, kinds.copy, owner, copy)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Returns whether the transaction changes no remote copy and no remote list.
     pub(crate) fn is_empty(&self) -> bool {
         self.entities.is_empty()

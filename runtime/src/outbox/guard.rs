@@ -62,6 +62,14 @@ pub enum Guard {
     OwnMarker,
     /// A worker deletes a receipt only if it is one of the message.
     OwnReceipt,
+    /// The code of a message is verified before the message is taken.
+    VerifiedFirst,
+    /// The source of a move is verified at each read, not only before the message is taken.
+    HeldAtEachRead,
+    /// A receipt counts as the arrival of a moved entity only with its code.
+    ArrivalVerified,
+    /// A move is given up through a tombstone at the target.
+    Tombstone,
     /// The source of a move is deleted under the ETag of the version that was carried over.
     LeaveVersion,
     /// A remote write is sent within a flight of the read or commit that it follows from, by both clocks.

@@ -9,18 +9,25 @@ use super::{
 };
 use crate::{
     address::RowAt,
+    authentic::{HeldValues, MovePlace, Work, WorkCodes, WorkFault, is_key_gone},
     entity::Schema,
-    error::{Error, ErrorKind, Result},
+    error::{Error, ErrorKind, Result, Retry, SealFault},
     plan::{
         Change, Effect,
         moves::{
             Arrival, MoveMessage, abort, delete_source, insert_target, move_id, unmark,
             update_target,
         },
-        outbox::{MessageIdentity, insert_receipt, receipt_row_key},
+        outbox::{
+            CODE, MessageCodes, MessageIdentity, code_of, insert_arrival, insert_tombstone,
+            is_tombstone, receipt_row_key,
+        },
     },
     row::Row,
-    store::backoff::{self, Attempt},
+    store::{
+        backoff::{self, Attempt},
+        sealing::held::{has_envelope, held_when_read},
+    },
 };
 
 /// How a move ended.
@@ -28,8 +35,25 @@ use crate::{
 pub(crate) enum MoveOutcome {
     /// The entity is at the target.
     Moved,
-    /// The target refused the entity for good, and it stays at the source.
+    /// The target refuses the entity for good. It stays at the source, locked until the move is given
+    /// up.
     Refused(Error),
+    /// The entity at the source is not the one that the move was signed for, or the move was not
+    /// signed by somebody with the keys. Nothing was done.
+    NotAuthentic,
+    /// The move failed with an error that counts towards the poison table.
+    Counted(Error),
+}
+
+/// What a read of a move's source found.
+#[derive(Debug)]
+pub(crate) enum Look {
+    /// The entity is gone, or is not on this move.
+    Gone,
+    /// The entity, which was verified, and the deadline of the writes that follow from this read.
+    Found(WriteDeadline, Box<Row>),
+    /// The move must not be carried on.
+    Fault(WorkFault),
 }
 
 /// A move that was begun: the entity at the source is marked with the move's id.
@@ -41,62 +65,142 @@ pub(crate) struct MoveJob<'a> {
     pub(crate) id: &'a str,
     pub(crate) schema: &'static Schema,
     pub(crate) message: &'a MoveMessage,
+    pub(crate) codes: &'a MessageCodes,
 }
 
 impl MoveJob<'_> {
-    /// Makes the steps of the move that are still to be made.
-    pub(crate) async fn run(&self) -> Result<MoveOutcome> {
-        let moved =
-            backoff::retry(&self.outbox.store.random, backoff::ATTEMPTS, || self.run_once());
-        moved.await?.ok_or_else(|| {
-            let message = "the entity kept changing while it was moved";
-            Error::new(ErrorKind::Contended, message).in_table(self.table)
-        })
+    /// Makes the steps of the move that are still to be made. `first` is what the caller has found at
+    /// the source already.
+    pub(crate) async fn run(&self, first: Option<Look>) -> Result<MoveOutcome> {
+        let mut first = first;
+        let moved = backoff::retry(&self.outbox.store.random, backoff::ATTEMPTS, || {
+            let found = first.take();
+            async move {
+                match found {
+                    Some(found) => self.run_once(found).await,
+                    None => self.run_once(self.look(Guard::HeldAtEachRead).await?).await,
+                }
+            }
+        });
+        match moved.await {
+            // A scope whose keys were destroyed would keep the entity locked for ever.
+            Err(error) if is_key_gone(&error) => Ok(MoveOutcome::Counted(error)),
+            moved => moved?.ok_or_else(|| {
+                let message = "the entity kept changing while it was moved";
+                Error::new(ErrorKind::Contended, message).in_table(self.table)
+            }),
+        }
     }
 
-    async fn run_once(&self) -> Result<Attempt<MoveOutcome>> {
-        // One deadline for both writes: it starts before the source is read.
-        let deadline = self.outbox.start_deadline();
-        let moved = Attempt::Done(MoveOutcome::Moved);
-        let Some(source) = self.read_source().await? else { return Ok(moved) };
+    async fn run_once(&self, found: Look) -> Result<Attempt<MoveOutcome>> {
+        let done = |outcome| Ok(Attempt::Done(outcome));
+        // One deadline for both writes: it started before the source was read.
+        let (deadline, source) = match found {
+            Look::Gone => return done(MoveOutcome::Moved),
+            Look::Found(deadline, source) => (deadline, source),
+            Look::Fault(WorkFault::NotAuthentic) => return done(MoveOutcome::NotAuthentic),
+            Look::Fault(WorkFault::Counts(error)) => return done(MoveOutcome::Counted(error)),
+            Look::Fault(WorkFault::Passes(error)) => return Err(error),
+        };
         match self.write_target(&deadline, &source).await {
             Ok(()) => {}
-            Err(TargetError::Refused(error)) => {
-                return self.refuse(&source, error).await.map(Attempt::Done);
-            }
+            Err(TargetError::Refused(error)) => return done(MoveOutcome::Refused(error)),
             Err(TargetError::Failed(error)) => return Err(error),
         }
         // Only the version that was carried over is deleted. If the source has changed since, the next
         // attempt carries the change over too.
         match self.delete_source(&deadline, &source).await {
-            Ok(()) => Ok(moved),
+            Ok(()) => done(MoveOutcome::Moved),
             Err(error) if error.is_precondition_failed() => Ok(Attempt::Raced),
             // Another worker made this step.
-            Err(error) if error.is_not_found() => Ok(moved),
+            Err(error) if error.is_not_found() => done(MoveOutcome::Moved),
             Err(error) => Err(error),
         }
     }
 
-    /// Gives the move up: unlocks the entity at the source, unless it has arrived at the target.
+    /// Gives the move up: makes the arrival of the entity impossible, and unlocks it at the source. An
+    /// entity that has arrived already leaves the source. Does nothing for a move that is not
+    /// authentic, and for an entity that does not open.
     pub(crate) async fn give_up(&self) -> Result<()> {
-        // Read as it is stored: the entity may be what cannot be read.
+        // Verified here too: the mark that leads here may be forged with the rest of the message.
+        let deadline = match self.look(Guard::VerifiedFirst).await? {
+            Look::Found(deadline, _) => deadline,
+            Look::Fault(WorkFault::Passes(error)) => return Err(error),
+            Look::Gone | Look::Fault(WorkFault::NotAuthentic | WorkFault::Counts(_)) => {
+                return Ok(());
+            }
+        };
+        // Unlocked without a tombstone, the entity could still arrive by a carrier that is slow, and
+        // then be in both places.
+        if self.bury(deadline).await? {
+            return self.unlock().await;
+        }
+        // Boxed: the compiler cannot size a future that may run the whole move.
+        match Box::pin(self.run(None)).await? {
+            MoveOutcome::Moved | MoveOutcome::NotAuthentic => Ok(()),
+            MoveOutcome::Refused(error) | MoveOutcome::Counted(error) => Err(error),
+        }
+    }
+
+    /// Inserts a tombstone at the target; `false` if the entity, or something that claims to be its
+    /// receipt, has arrived.
+    async fn bury(&self, deadline: WriteDeadline) -> Result<bool> {
+        let MoveMessage { to_table, to_partition, .. } = self.message;
+        let receipt_row_key = receipt_row_key(self.id);
+        let receipt = RowAt::new(to_table, to_partition, &receipt_row_key);
+        if !self.outbox.guards.holds(Guard::Tombstone) {
+            return Ok(self.outbox.store.row_or_no_table(receipt).await?.is_none());
+        }
+        let tombstone = insert_tombstone(to_partition, &self.identity())?;
+        match deadline.run(self.outbox.store.apply_one(to_table, tombstone)).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.row_exists() => {
+                let found = self.outbox.store.row_or_no_table(receipt).await?;
+                Ok(found.as_ref().is_none_or(|found| self.is_own_tombstone(found)))
+            }
+            // The target takes nothing: no entity can arrive there either.
+            Err(error) if error.retry() == Retry::Never => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn is_own_tombstone(&self, receipt: &Row) -> bool {
+        let is_own = self.identity().is_of_receipt(receipt);
+        is_own.unwrap_or(false) && is_tombstone(receipt).unwrap_or(false)
+    }
+
+    /// Removes the mark of the move from the source.
+    async fn unlock(&self) -> Result<()> {
         let Some(source) = self.outbox.store.row(self.source_at()).await? else { return Ok(()) };
-        if !matches!(move_id(&source), Ok(Some(id)) if id == self.id) || self.has_arrived().await? {
+        if !matches!(move_id(&source), Ok(Some(id)) if id == self.id) {
             return Ok(());
         }
-        let operation = unmark(&source)?;
-        match self.outbox.store.apply_one(self.table, operation).await {
+        let unlocked = if self.schema.sealed {
+            // The seal covers the mark. A row that does not open keeps both.
+            let source = self.outbox.store.decrypt_typed(self.table, source, self.schema).await?;
+            let effect = abort(self.schema, &source)?;
+            let deadline = self.outbox.start_deadline();
+            self.commit(&deadline, self.table, effect, &ExtraRows::default()).await
+        } else {
+            self.outbox.store.apply_one(self.table, unmark(&source)?).await.map(drop)
+        };
+        match unlocked {
             Err(error) if !error.is_not_found() => Err(error),
             _ => Ok(()),
         }
     }
 
-    /// Returns whether the move's receipt is at the target.
-    async fn has_arrived(&self) -> Result<bool> {
-        let MoveMessage { to_table, to_partition, .. } = self.message;
-        let receipt_row_key = receipt_row_key(self.id);
-        let receipt = RowAt::new(to_table, to_partition, &receipt_row_key);
-        Ok(self.outbox.store.row_or_no_table(receipt).await?.is_some())
+    /// Returns the id of the move's message and the partition that it is in.
+    fn identity(&self) -> MessageIdentity {
+        let case = self.outbox.store.table_case();
+        MessageIdentity::in_partition(self.table, self.partition_key, self.id, case)
+    }
+
+    /// Returns what the codes of the move say about where it leads.
+    fn place(&self) -> MovePlace<'_> {
+        let MoveMessage { entity_type, to_table, to_partition, to_row, .. } = self.message;
+        let to = RowAt::new(to_table, to_partition, to_row);
+        MovePlace { id: self.id, entity_type, from: self.source_at(), to }
     }
 
     /// Returns the address that the entity leaves.
@@ -104,10 +208,84 @@ impl MoveJob<'_> {
         RowAt::new(self.table, self.partition_key, &self.message.row_key)
     }
 
-    /// Reads the entity at the source; `None` if it is gone, or is not marked with this move.
-    async fn read_source(&self) -> Result<Option<Row>> {
-        let row = self.read(self.source_at()).await?;
-        Ok(row.filter(|row| matches!(move_id(row), Ok(Some(id)) if id == self.id)))
+    /// Reads the entity at the source and verifies that somebody with the keys asked to move it.
+    pub(crate) async fn look(&self, guard: Guard) -> Result<Look> {
+        let deadline = self.outbox.start_deadline();
+        let Some(stored) = self.outbox.store.row(self.source_at()).await? else {
+            return Ok(Look::Gone);
+        };
+        if !matches!(move_id(&stored), Ok(Some(id)) if id == self.id) {
+            return Ok(Look::Gone);
+        }
+        if !self.outbox.codes.has_keys() && has_envelope(&stored)? {
+            let message = "the entity has encrypted values, and this client has no keys";
+            return Err(Error::new(ErrorKind::UnrecognizedEntity, message).in_table(self.table));
+        }
+        let store = &self.outbox.store;
+        let source = match store.decrypt_typed(self.table, stored.clone(), self.schema).await {
+            Err(error) if is_key_gone(&error) => return Ok(Look::Fault(WorkFault::Counts(error))),
+            opened => opened?,
+        };
+        if self.outbox.guards.holds(guard) {
+            let held = held_when_read(self.schema, &stored, &source)?;
+            if let Err(fault) = self.verify(&held).await {
+                return Ok(Look::Fault(fault));
+            }
+        }
+        Ok(Look::Found(deadline, Box::new(source)))
+    }
+
+    /// Signs the move for the values that the entity has now.
+    pub(crate) async fn sign(&self) -> Result<MessageCodes> {
+        let Some(stored) = self.outbox.store.row(self.source_at()).await? else {
+            return Ok(MessageCodes::default());
+        };
+        let store = &self.outbox.store;
+        let source = store.decrypt_typed(self.table, stored.clone(), self.schema).await?;
+        let held = held_when_read(self.schema, &stored, &source)?;
+        sign_move(&self.outbox.codes, self.place(), &held, true).await
+    }
+
+    /// Verifies the code of the move for these held values, and the consent of the target's scope.
+    async fn verify(&self, held: &HeldValues) -> Result<(), WorkFault> {
+        let (codes, place, code) = (&self.outbox.codes, self.place(), self.codes.code.as_deref());
+        let is_required = codes.is_required();
+        let work = Work::Move { place, held };
+        codes.verify(Some(self.partition_key), &work, code, is_required).await?;
+        let to_partition = &*self.message.to_partition;
+        let Some(code) = code.filter(|_| !codes.is_same_scope(self.partition_key, to_partition))
+        else {
+            return Ok(());
+        };
+        let consent = self.codes.consent.as_deref();
+        let work = Work::Consent { place, code };
+        codes.verify(Some(to_partition), &work, consent, is_required).await
+    }
+
+    /// Returns whether a receipt proves that the entity arrived at the target.
+    ///
+    /// # Errors
+    ///
+    /// `is_decrypt` for a receipt that was not signed by somebody with the keys.
+    async fn verify_arrival(&self, receipt: &Row) -> Result<()> {
+        let codes = &self.outbox.codes;
+        if !self.outbox.guards.holds(Guard::ArrivalVerified) {
+            return Ok(());
+        }
+        if is_tombstone(receipt)? || self.identity().is_foreign_receipt(receipt)? {
+            let message = "the receipt at the target of the move is that of another message";
+            return Err(Error::new(ErrorKind::Decode, message));
+        }
+        let (work, code) = (Work::Arrival { place: self.place() }, code_of(receipt, CODE)?);
+        let to_partition = Some(&*self.message.to_partition);
+        match codes.verify(to_partition, &work, code.as_deref(), codes.is_required()).await {
+            Ok(()) => Ok(()),
+            Err(WorkFault::NotAuthentic) => {
+                let message = "the receipt at the target of the move is not authentic";
+                Err(Error::seal(SealFault::Authentication, message))
+            }
+            Err(WorkFault::Counts(error) | WorkFault::Passes(error)) => Err(error),
+        }
     }
 
     /// Reads a row and decrypts it: at the target it is encrypted for its new keys.
@@ -148,8 +326,10 @@ impl MoveJob<'_> {
         let mut extra_rows =
             ExtraRows { partition_key: to_partition.clone(), ..ExtraRows::default() };
         extra_rows.from = Some(arrival.from.clone());
-        let message = MessageIdentity::in_partition(self.table, self.partition_key, self.id);
-        let receipt = insert_receipt(to_partition, &message)?;
+        let codes = &self.outbox.codes;
+        let work = Work::Arrival { place: self.place() };
+        let code = codes.sign(Some(to_partition), &work, codes.is_required()).await?;
+        let receipt = insert_arrival(to_partition, &self.identity(), code.as_deref())?;
         extra_rows.operations.extend(self.outbox.guards.keep(Guard::Receipt, receipt));
         let Err(error) = self.commit(deadline, to_table, effect, &extra_rows).await else {
             return Ok(());
@@ -159,12 +339,14 @@ impl MoveJob<'_> {
             return Err(TargetError::Failed(error));
         }
         let receipt_row_key = receipt_row_key(self.id);
-        let receipt = self.read(RowAt::new(to_table, to_partition, &receipt_row_key)).await;
-        match receipt {
-            Ok(Some(_)) => {}
-            Ok(None) => return Err(TargetError::Refused(error)),
-            Err(_) if error.is_table_missing() => return Err(TargetError::Refused(error)),
-            Err(error) => return Err(TargetError::Failed(error)),
+        let receipt = RowAt::new(to_table, to_partition, &receipt_row_key);
+        match self.outbox.store.row_or_no_table(receipt).await? {
+            Some(receipt) if self.is_own_tombstone(&receipt) => {
+                let message = "the move was given up";
+                return Err(TargetError::Refused(Error::new(ErrorKind::Conflict, message)));
+            }
+            Some(receipt) => self.verify_arrival(&receipt).await?,
+            None => return Err(TargetError::Refused(error)),
         }
         // The entity arrived before. A program that knows nothing of moves may have changed the source
         // since.
@@ -186,14 +368,25 @@ impl MoveJob<'_> {
         let effect = delete_source(self.schema, &source)?;
         self.commit(deadline, self.table, effect, &ExtraRows::default()).await
     }
+}
 
-    /// Unlocks the entity at the source, since the target refused it with that error.
-    async fn refuse(&self, source: &Row, refused: Error) -> Result<MoveOutcome> {
-        let effect = abort(self.schema, source)?;
-        let deadline = self.outbox.start_deadline();
-        self.commit(&deadline, self.table, effect, &ExtraRows::default()).await?;
-        Ok(MoveOutcome::Refused(refused))
-    }
+/// Signs a move with the keys of the source's scope and, if it is another, of the target's. Without a
+/// key it fails if the move `must` be signed.
+pub(crate) async fn sign_move(
+    codes: &WorkCodes,
+    place: MovePlace<'_>,
+    held: &HeldValues,
+    must: bool,
+) -> Result<MessageCodes> {
+    let (from, to) = (place.from.partition_key, place.to.partition_key);
+    let code = codes.sign(Some(from), &Work::Move { place, held }, must).await?;
+    let consent = match &code {
+        Some(code) if !codes.is_same_scope(from, to) => {
+            codes.sign(Some(to), &Work::Consent { place, code }, must).await?
+        }
+        _ => None,
+    };
+    Ok(MessageCodes { code, consent })
 }
 
 /// Why an entity did not arrive at the target.

@@ -103,6 +103,7 @@ impl<'n> OutboxPlan<'n> {
     ) -> Result<()> {
         // Checked before the commit: a list that this client cannot write would wait for ever.
         self.fast_path.check_lists(outbox).await?;
+        self.fast_path.check_scopes(outbox).map_err(|error| error.in_table(&self.table))?;
         if let Some(deletion) = claims.map(|claims| claims.deletion(outbox)).transpose()?.flatten()
         {
             // A claim that was marked dead meanwhile has another ETag, and fails the transaction.

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     address::TableCase,
+    authentic::WorkCodes,
     clock::Clock,
     entity::{BackgroundWork, CopyFamily, Schema},
     error::Result,
@@ -28,6 +29,8 @@ pub(crate) struct Outbox {
     /// The store's time, estimated from the answers to the client's queues.
     pub(crate) server: Arc<ServerClock>,
     pub(crate) guards: Guards,
+    /// Makes and verifies the codes over messages and moves.
+    pub(crate) codes: WorkCodes,
     pub(crate) background: Background,
     pub(crate) list_locks: ListLocks,
     pub(crate) row_locks: RowLocks,
@@ -42,6 +45,7 @@ impl Outbox {
         options: OutboxOptions,
         clock: Arc<dyn Clock>,
         guards: Guards,
+        codes: WorkCodes,
     ) -> Self {
         Self {
             registrations: Registrations::new(store.table_case()),
@@ -50,6 +54,7 @@ impl Outbox {
             server: Arc::new(ServerClock::new(clock.clone())),
             clock,
             guards,
+            codes,
             background: Background::default(),
             list_locks: ListLocks::default(),
             row_locks: RowLocks::default(),

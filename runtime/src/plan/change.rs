@@ -74,7 +74,7 @@ impl Verb {
                 planner.is_single_row()
             }
             Self::InsertOrMerge(rows) => planner.can_merge_blindly(&rows.primary)?,
-            Self::PatchAt { patch, .. } => planner.is_one_merge(patch),
+            Self::PatchAt { patch, .. } => planner.is_blind_merge(patch),
             Self::Replace { loaded, .. }
             | Self::Update { loaded, .. }
             | Self::Patch { loaded, .. }
@@ -156,7 +156,7 @@ impl Verb {
                 planner.patch(planner.verified(loaded, current)?, patch)
             }
             (Self::Delete(loaded), current) => planner.delete(planner.verified(loaded, current)?),
-            (Self::PatchAt { patch, .. }, Some(current)) => planner.rewrite(current, patch),
+            (Self::PatchAt { patch, .. }, Some(current)) => planner.patch(current, patch),
             (Self::PatchAt { keys, .. }, None) => Err(planner.missing(keys)),
             (Self::DeleteAt { .. }, Some(current)) => planner.delete(current),
             (Self::DeleteAt { keys, must_exist }, None) => {

@@ -83,12 +83,18 @@ impl Planner {
 
     /// Returns whether a row can be merged with whatever is stored.
     // Not onto an older version, whose properties have other names; not under a seal of the whole
-    // row; and not where an absence is hidden, which an insert writes otherwise than a merge.
+    // row; not where an absence is hidden, which an insert writes otherwise than a merge; and not
+    // over encrypted values, which the code of a move under way covers.
     pub(super) fn can_merge_blindly(&self, row: &Row) -> Result<bool> {
         if !self.is_single_row() || self.schema.sealed || self.schema.older.is_some() {
             return Ok(false);
         }
         let columns = self.schema.sealed_columns();
+        for column in &columns {
+            if row.get(&column.name)?.is_some() {
+                return Ok(false);
+            }
+        }
         Ok(hidden(&columns, row, batch::Verb::Insert, self.schema.primary()?)?.is_empty())
     }
 
@@ -103,6 +109,15 @@ impl Planner {
                 && patch.set.iter().any(|(name, _)| self.schema.may_change_copies(name))
         };
         can_merge && !changes_copies()
+    }
+
+    /// Returns whether a patch is one merge that may be sent onto any stored row. One that sets an
+    /// encrypted value is not: a move that is under way was signed for the value before, and would
+    /// stop for good.
+    pub(super) fn is_blind_merge(&self, patch: &PropertyChanges) -> bool {
+        let columns = self.schema.sealed_columns();
+        let sets = |name: &str| patch.set.get(name).is_some();
+        self.is_one_merge(patch) && !columns.iter().any(|column| sets(&column.name))
     }
 
     /// Returns the effect of one operation on the primary of an entity without copies and lists.
@@ -221,6 +236,7 @@ impl Planner {
 
     /// Returns the effect that replaces `current` by itself with a patch applied.
     pub(super) fn rewrite(&self, current: &Row, patch: &PropertyChanges) -> Result<Effect> {
+        refuse_moving(current)?;
         let row = apply(&*self.current_form(current)?, patch)?.with_encrypted_names_of(current);
         if self.is_single_row() && row.row_key() == current.row_key() {
             let guard = Condition::for_etag(current.etag());

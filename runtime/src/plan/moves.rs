@@ -37,6 +37,11 @@ impl Message for MoveMessage {
     const VERSION: u32 = 1;
 }
 
+/// Returns whether a property says that a row takes part in a move.
+pub(crate) fn is_move_property(name: &str) -> bool {
+    name == MOVING || name == MOVED_BY
+}
+
 /// Returns the id of the move that a row is the source of, or `None`.
 pub(crate) fn move_id(row: &Row) -> Result<Option<&str>> {
     Ok(match row.get(MOVING)? {

@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
 
 use crate::{
+    authentic::Work,
+    edm::Ticks,
     entity::Message,
     error::{Error, ErrorKind, Result},
 };
@@ -14,8 +18,10 @@ use crate::{
 const FORMAT: u32 = 1;
 
 /// The members of the JSON object that this crate defines.
-const OWN_MEMBERS: [&str; 8] =
-    ["format", "id", "type", "version", "body", "skipped", "done", "receipts"];
+const OWN_MEMBERS: [&str; 11] = [
+    "format", "id", "type", "version", "body", "skipped", "done", "receipts", "mac", "digest",
+    "sent",
+];
 
 /// Spaces at the end of a sent message: room for the members `skipped` and `done` that workers add,
 /// so that a message of the largest size still fits its queue afterwards.
@@ -48,6 +54,15 @@ pub(crate) struct Envelope {
     pub(crate) done: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) receipts: Receipts,
+    /// The code over the message, in base64url.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mac: Option<String>,
+    /// The SHA-256 of the body, in base64url, once the message is done and has no body any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+    /// When the message was sent, if its type expires: ticks of 100 ns since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sent: Option<i64>,
     /// Members of other programs or later formats, which are preserved.
     #[serde(skip)]
     foreign: Members,
@@ -69,7 +84,7 @@ const fn is_zero(number: &u32) -> bool {
 
 impl Envelope {
     /// Wraps a message under the id `id`. Fails with `is_invalid` if it cannot be written as JSON.
-    pub(crate) fn wrap<M: Message>(id: String, message: &M) -> Result<Self> {
+    pub(crate) fn wrap<M: Message>(id: String, message: &M, now: Ticks) -> Result<Self> {
         let body = serde_json::value::to_raw_value(message).map_err(|cause| {
             let text = format!("the message `{}` cannot be written as JSON: {cause}", M::NAME);
             Error::new(ErrorKind::Invalid, text).with_source(cause)
@@ -83,6 +98,9 @@ impl Envelope {
             skipped: 0,
             done: false,
             receipts: Vec::new(),
+            mac: None,
+            digest: None,
+            sent: M::EXPIRES.map(|_| now.get() - Ticks::UNIX_EPOCH.get()),
             foreign: Members::new(),
         })
     }
@@ -110,6 +128,27 @@ impl Envelope {
         self.body.as_ref().map_or("null", |body| body.get())
     }
 
+    /// Returns the message as the work that its code covers, in the queue `queue`, under its id there.
+    pub(crate) fn work<'m>(&'m self, queue: &'m str, id: &'m str) -> Work<'m> {
+        let (name, version, body) = (self.name.as_str(), self.version, self.body());
+        Work::Queued { queue, id, name, version, body, sent: self.sent() }
+    }
+
+    /// Returns when the message was sent, if its type expires.
+    pub(crate) fn sent(&self) -> Option<Ticks> {
+        Ticks::new(self.sent?.checked_add(Ticks::UNIX_EPOCH.get())?)
+    }
+
+    /// Adds the code over the message.
+    pub(crate) fn with_code(self, code: Option<Vec<u8>>) -> Self {
+        Self { mac: code.map(|code| URL_SAFE_NO_PAD.encode(code)), ..self }
+    }
+
+    /// Returns the code over the message; empty, and so never right, if it is no base64url.
+    pub(crate) fn code(&self) -> Option<Vec<u8>> {
+        Some(URL_SAFE_NO_PAD.decode(self.mac.as_ref()?).unwrap_or_default())
+    }
+
     /// Replaces the places of the receipts.
     pub(crate) fn with_receipts(self, receipts: Receipts) -> Self {
         Self { receipts, ..self }
@@ -117,7 +156,9 @@ impl Envelope {
 
     /// Marks the message as handled, and drops its body, which no delivery needs again.
     pub(crate) fn into_handled(self, receipts: Receipts) -> Self {
-        Self { body: None, done: true, receipts, foreign: Members::new(), ..self }
+        // The digest stands for the body, without which nobody could verify the code.
+        let digest = self.mac.as_ref().map(|_| URL_SAFE_NO_PAD.encode(Sha256::digest(self.body())));
+        Self { body: None, done: true, receipts, digest, foreign: Members::new(), ..self }
     }
 
     /// Returns the text of a new message, with spaces at its end as room for what workers add.

@@ -3,7 +3,13 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::{envelope::Envelope, port::Queue, received::Poison};
-use crate::{entity::Message, error::Result, random::RandomSource};
+use crate::{
+    authentic::WorkCodes,
+    clock::{Clock, SystemClock},
+    entity::Message,
+    error::Result,
+    random::RandomSource,
+};
 
 /// A queue of typed messages: types that derive [`Message`](macro@crate::Message).
 ///
@@ -36,17 +42,28 @@ use crate::{entity::Message, error::Result, random::RandomSource};
 pub struct MessageQueue {
     port: Arc<dyn Queue>,
     random: Arc<RandomSource>,
+    /// Signs the messages that are sent.
+    codes: WorkCodes,
+    clock: Arc<dyn Clock>,
 }
 
 impl MessageQueue {
-    /// Sends and receives typed messages through `queue`.
+    /// Sends and receives typed messages through `queue`, without keys: workers that have keys refuse
+    /// such messages unless their type is declared `unauthenticated`.
+    /// [`Client::queue_over`](crate::Client::queue_over) signs with the keys of a client.
     pub fn over(queue: impl Queue) -> Self {
-        Self::with_random(Arc::new(queue), RandomSource::default())
+        let clock = Arc::new(SystemClock);
+        Self::signed(Arc::new(queue), RandomSource::default(), WorkCodes::default(), clock)
     }
 
-    /// Sends and receives typed messages through `port`, with ids from `random`.
-    pub(crate) fn with_random(port: Arc<dyn Queue>, random: RandomSource) -> Self {
-        Self { port, random: Arc::new(random) }
+    /// Sends and receives typed messages through `port`, with ids from `random`, and signs them.
+    pub(crate) fn signed(
+        port: Arc<dyn Queue>,
+        random: RandomSource,
+        codes: WorkCodes,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self { port, random: Arc::new(random), codes, clock }
     }
 
     /// Returns the underlying queue, which transports plain texts.
@@ -83,7 +100,8 @@ impl MessageQueue {
     /// # Errors
     ///
     /// `is_too_large` for a message over the queue's limit, `is_invalid` for one that cannot be
-    /// written as JSON, `is_ambiguous` if the answer was lost and the queue may hold the message.
+    /// written as JSON, `is_ambiguous` if the answer was lost and the queue may hold the message,
+    /// `is_key_unavailable` if the message has to be signed and there is no key.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -122,7 +140,12 @@ impl MessageQueue {
     /// # }
     /// ```
     pub async fn send_after<M: Message>(&self, message: &M, delay: Duration) -> Result<String> {
-        let envelope = Envelope::wrap(self.random.id(), message)?;
+        self.codes.check_emit(M::NAME, M::AUTHENTICITY)?;
+        let envelope = Envelope::wrap(self.random.id(), message, self.clock.now())?;
+        let must = self.codes.is_required_of(M::AUTHENTICITY);
+        let work = envelope.work(self.name(), &envelope.id);
+        let code = self.codes.sign(None, &work, must).await?;
+        let envelope = envelope.with_code(code);
         self.port.send(&envelope.padded_text()?, delay).await?;
         Ok(envelope.id)
     }

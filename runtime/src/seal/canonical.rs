@@ -14,7 +14,7 @@ use crate::{
     limits::utf16_units,
 };
 
-const NULL: u8 = 0;
+pub(super) const NULL: u8 = 0;
 const BOOLEAN: u8 = 1;
 const INT32: u8 = 2;
 const INT64: u8 = 3;
@@ -60,6 +60,25 @@ pub(super) fn padded_len(plain: usize, pad: usize) -> usize {
     let marked = plain.saturating_add(1);
     let multiple = marked.checked_next_multiple_of(pad).unwrap_or(usize::MAX);
     multiple.min(PLAIN_BYTES).max(marked)
+}
+
+/// Returns the one form of a value that stores give back as another: every NaN is one NaN, and -0.0
+/// is 0.0.
+pub(super) fn normal(value: ValueRef<'_>) -> ValueRef<'_> {
+    match value {
+        // Azurite stores -0.0 as 0.0.
+        ValueRef::Double(0.0) => ValueRef::Double(0.0),
+        value => with_one_nan(value),
+    }
+}
+
+/// Replaces every NaN by one and the same bit pattern: the service returns only one NaN, whichever
+/// was written.
+pub(super) fn with_one_nan(value: ValueRef<'_>) -> ValueRef<'_> {
+    match value {
+        ValueRef::Double(v) if v.is_nan() => ValueRef::Double(f64::NAN),
+        other => other,
+    }
 }
 
 /// Appends type tag, value and padding: the plaintext of an encrypted property.

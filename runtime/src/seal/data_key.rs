@@ -36,6 +36,8 @@ pub struct DataKey {
     fingerprint: [u8; 32],
     cipher: Xaes256Gcm,
     pub(super) seal: SecretBytes,
+    /// The key of the codes over the work of workers.
+    pub(super) work: SecretBytes,
 }
 
 impl DataKey {
@@ -51,6 +53,7 @@ impl DataKey {
             fingerprint,
             cipher,
             seal: root.derive(&[b"azt-enc-v1/seal"]),
+            work: root.derive(&[b"azt-enc-v1/work"]),
         }
     }
 

@@ -112,3 +112,168 @@ fn what_the_key_opens_and_is_no_value_is_malformed() {
         assert_eq!(error.seal_fault(), Some(crate::SealFault::Malformed), "{plain:?}");
     }
 }
+
+/// Codes over work, as `tests/vectors/authentic-work` has them.
+mod work {
+    use std::collections::BTreeMap;
+
+    use super::hex;
+    use crate::{
+        address::{RowAt, TableCase},
+        authentic::{HeldValues, MovePlace, Work},
+        edm::{Ticks, Value},
+        error::SealFault,
+        seal::{DataKey, RootKey},
+    };
+
+    const VECTORS: &str = include_str!("../../../tests/vectors/authentic-work/work_vectors.txt");
+    const ID: &str = "0102030405060708090a0b0c";
+    const BODY: &str = r#"{"department":"Sales","id":152}"#;
+
+    fn key(byte: u8) -> DataKey {
+        DataKey::from_root(&RootKey::from_bytes([byte; 32]))
+    }
+
+    fn vectors() -> BTreeMap<&'static str, Vec<u8>> {
+        VECTORS.lines().filter_map(|line| line.split_once(' ')).map(|(n, v)| (n, hex(v))).collect()
+    }
+
+    fn place() -> MovePlace<'static> {
+        MovePlace {
+            id: ID,
+            entity_type: "Employee",
+            from: RowAt::new("people", "Sales", "00001"),
+            to: RowAt::new("people", "Marketing", "00001"),
+        }
+    }
+
+    fn held(value: Option<Value>) -> HeldValues {
+        HeldValues::from([("Ssn".to_owned(), value)])
+    }
+
+    fn message(table: &'static str, body: &'static str) -> Work<'static> {
+        let (partition_key, name) = ("Sales", "ArchiveEmployee");
+        Work::Message { table, partition_key, id: ID, name, version: 1, body, sent: None }
+    }
+
+    fn queued(queue: &'static str) -> Work<'static> {
+        let (name, version, body) = ("ArchiveEmployee", 1, BODY);
+        Work::Queued { queue, id: ID, name, version, body, sent: None }
+    }
+
+    #[test]
+    fn codes_come_out_as_the_vectors_say() {
+        let (vectors, held) = (vectors(), held(Some("123-45-6789".into())));
+        assert_eq!(key(0x42).work.as_slice(), vectors["work"]);
+        let moved = Work::Move { place: place(), held: &held };
+        let code = key(0x42).sign_work(&moved.input(TableCase::Insensitive)).unwrap();
+        let all = [
+            ("message.mac", key(0x42), message("people", BODY)),
+            ("queue.mac", key(0x42), queued("archive")),
+            ("move.from.mac", key(0x42), moved),
+            ("move.to.mac", key(0x44), Work::Consent { place: place(), code: &code }),
+            ("receipt.mac", key(0x44), Work::Arrival { place: place() }),
+        ];
+        for (name, key, work) in all {
+            let code = key.sign_work(&work.input(TableCase::Insensitive)).unwrap();
+            assert_eq!(code, vectors[name], "{name}");
+            key.verify_work(&work.input(TableCase::Insensitive), &code).unwrap();
+            // A code does for its own work alone.
+            for (other, _, another) in [("message.mac", 0, message("people", BODY))] {
+                let verified = key.verify_work(&another.input(TableCase::Insensitive), &code);
+                assert_eq!(verified.is_ok(), name == other, "{name}");
+            }
+            for length in 0..code.len() {
+                assert!(
+                    key.verify_work(&work.input(TableCase::Insensitive), &code[..length]).is_err(),
+                    "{length}"
+                );
+            }
+            for at in 0..code.len() {
+                let mut changed = code.clone();
+                changed[at] ^= 1;
+                assert!(
+                    key.verify_work(&work.input(TableCase::Insensitive), &changed).is_err(),
+                    "{name}, byte {at}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_code_covers_every_field_and_its_border() {
+        let code =
+            key(0x42).sign_work(&message("people", BODY).input(TableCase::Insensitive)).unwrap();
+        let at = |table, partition_key, id, name, version, sent| Work::Message {
+            table,
+            partition_key,
+            id,
+            name,
+            version,
+            body: BODY,
+            sent,
+        };
+        let now = Some(Ticks::UNIX_EPOCH);
+        for (what, other) in [
+            ("table", message("person", BODY)),
+            ("body", message("people", "{}")),
+            ("partition", at("people", "Sale", ID, "ArchiveEmployee", 1, None)),
+            ("id", at("people", "Sales", "0102030405060708090a0b0d", "ArchiveEmployee", 1, None)),
+            ("type", at("people", "Sales", ID, "Archive", 1, None)),
+            ("version", at("people", "Sales", ID, "ArchiveEmployee", 2, None)),
+            ("border", at("peopleS", "ales", ID, "ArchiveEmployee", 1, None)),
+            ("expiry", at("people", "Sales", ID, "ArchiveEmployee", 1, now)),
+            ("queue", queued("people")),
+        ] {
+            let error =
+                key(0x42).verify_work(&other.input(TableCase::Insensitive), &code).unwrap_err();
+            assert_eq!(error.seal_fault(), Some(SealFault::Authentication), "{what}");
+        }
+        // The case of a table's name is whose marker the worker met.
+        key(0x42)
+            .verify_work(&message("People", BODY).input(TableCase::Insensitive), &code)
+            .unwrap();
+        let error = key(0x41)
+            .verify_work(&message("people", BODY).input(TableCase::Insensitive), &code)
+            .unwrap_err();
+        assert!(matches!(error.seal_fault(), Some(SealFault::KeyNotFound(_))));
+    }
+
+    #[test]
+    fn a_move_is_signed_for_its_values_alone() {
+        let sign = |value: Option<Value>| {
+            let work_held = held(value);
+            key(0x42)
+                .sign_work(
+                    &Work::Move { place: place(), held: &work_held }.input(TableCase::Insensitive),
+                )
+                .unwrap()
+        };
+        let guid = uuid::Uuid::from_bytes([7; 16]);
+        let values = [
+            None,
+            Some(Value::from(true)),
+            Some(Value::from(1_i32)),
+            Some(Value::from(1_i64)),
+            Some(Value::from(1.0)),
+            Some(Value::from(Ticks::UNIX_EPOCH)),
+            Some(Value::from(guid)),
+            Some(Value::from(b"1".to_vec())),
+            Some(Value::from("1")),
+            Some(Value::from("")),
+            Some(Value::from("\u{10ffff}\r\n\0")),
+            Some(Value::from(f64::NAN)),
+        ];
+        let codes: Vec<_> = values.iter().cloned().map(sign).collect();
+        for (at, code) in codes.iter().enumerate() {
+            assert!(!codes[..at].contains(code), "{:?}", values[at]);
+        }
+        // Stores give these back as one.
+        assert_eq!(sign(Some(Value::from(-0.0))), sign(Some(Value::from(0.0))));
+        assert_eq!(sign(Some(Value::from(-f64::NAN))), sign(Some(Value::from(f64::NAN))));
+        let none = HeldValues::new();
+        let plain = key(0x42)
+            .sign_work(&Work::Move { place: place(), held: &none }.input(TableCase::Insensitive));
+        assert!(!codes.contains(&plain.unwrap()));
+    }
+}

@@ -5,11 +5,14 @@ use std::{fmt, sync::Arc};
 #[cfg(feature = "azure")]
 use super::account::Account;
 use super::client::Client;
+#[cfg(feature = "encrypt")]
+use crate::authentic::Authenticity;
 #[cfg(feature = "blob")]
 use crate::blob::{BlobStore, Blobs};
 #[cfg(feature = "conformance")]
 use crate::outbox::guard::Guard;
 use crate::{
+    authentic::WorkCodes,
     backend::{
         Backend,
         layer::{Retry, RetryPolicy},
@@ -45,6 +48,8 @@ pub struct ClientBuilder {
     clock: Option<Arc<dyn Clock>>,
     seed: Option<u64>,
     guards: Guards,
+    #[cfg(feature = "encrypt")]
+    authenticity: Authenticity,
     sealing: RowSealer,
     #[cfg(feature = "blob")]
     blobs: Option<BlobStore>,
@@ -151,6 +156,26 @@ impl ClientBuilder {
     #[must_use]
     pub fn plaintext(mut self, policy: PlaintextPolicy) -> Self {
         self.sealing.plaintext = policy;
+        self
+    }
+
+    /// Sets what happens to messages and moves without a code that proves that somebody with the keys
+    /// asked for them. By default a client with keys refuses them.
+    ///
+    /// ```
+    /// use entable::{Authenticity, Keyring, backend::Memory, prelude::*};
+    ///
+    /// // Until every writer has keys and no older work is left.
+    /// let keys = Keyring::parse(&Keyring::generate_text()?)?;
+    /// let builder = Client::builder().backend(Memory::new()).keys(keys);
+    /// let client = builder.authenticity(Authenticity::Accept).build()?;
+    /// # let _ = client;
+    /// # Ok::<(), Error>(())
+    /// ```
+    #[cfg(feature = "encrypt")]
+    #[must_use]
+    pub fn authenticity(mut self, authenticity: Authenticity) -> Self {
+        self.authenticity = authenticity;
         self
     }
 
@@ -299,7 +324,11 @@ impl ClientBuilder {
             #[cfg(feature = "blob")]
             blobs,
         };
-        let outbox = Outbox::new(store, self.outbox.checked()?, clock, self.guards);
+        let codes = WorkCodes::default();
+        #[cfg(feature = "encrypt")]
+        let codes =
+            codes.with_keys(store.sealing.keys.clone(), self.authenticity, store.table_case());
+        let outbox = Outbox::new(store, self.outbox.checked()?, clock, self.guards, codes);
         Ok(Client {
             outbox: Arc::new(outbox),
             #[cfg(feature = "azure")]

@@ -7,6 +7,7 @@ use super::account::Account;
 #[cfg(feature = "azure")]
 use crate::backend::layer::RetryPolicy;
 use crate::{
+    authentic::WorkCodes,
     backend::{Backend, Capabilities, TableRequest},
     clock::SystemClock,
     error::Result,
@@ -103,7 +104,13 @@ impl Client {
         };
         let options = OutboxOptions::default();
         Self {
-            outbox: Arc::new(Outbox::new(store, options, Arc::new(SystemClock), Guards::default())),
+            outbox: Arc::new(Outbox::new(
+                store,
+                options,
+                Arc::new(SystemClock),
+                Guards::default(),
+                WorkCodes::default(),
+            )),
             #[cfg(feature = "azure")]
             account: None,
         }

@@ -2,18 +2,23 @@
 
 use super::typed::Table;
 use crate::{
-    entity::{BackgroundWork, Stored, TableEntity},
-    error::{Error, ErrorKind, Result},
+    address::RowAt,
+    authentic::MovePlace,
+    entity::{BackgroundWork, Point, Stored, TableEntity},
+    error::{Error, ErrorKind, Result, SealFault},
     outbox::{
-        commit::commit_with,
-        moves::{MoveJob, MoveOutcome},
+        commit::{commit, commit_with},
+        moves::{MoveJob, MoveOutcome, sign_move},
         outbox_plan::ExtraRows,
     },
     plan::{
-        Change,
-        moves::{Arrival, mark_moving, move_id, moving_error},
-        outbox::{insert_message, message_row},
+        Change, Effect, StoredAs,
+        moves::{Arrival, MoveMessage, abort, mark_moving, move_id, moving_error, unmark},
+        outbox::{
+            MessageCodes, StoredMessage, insert_message, message_row, reserved_keys::MESSAGE,
+        },
     },
+    store::sealing::plan::Placed,
 };
 
 /// A move that has begun, and that this program or a worker will finish.
@@ -86,7 +91,11 @@ impl<E: TableEntity> Table<E> {
             return Ok(Moving { pending: replaced.pending().clone() });
         }
         self.has_arrived(stored).await.map_err(place)?;
-        let message = insert_message(&message_row(&id, &journey)?, stored.partition_key())?;
+        let outbox = self.client.outbox();
+        let codes = self.sign_move(stored.partition_key(), &id, &journey, &effect).await;
+        let codes = codes.map_err(place)?;
+        let row = message_row(&id, &journey, outbox.clock.now())?;
+        let message = insert_message(&row, stored.partition_key(), &codes)?;
         let extra_rows = ExtraRows {
             partition_key: stored.partition_key().to_owned(),
             operations: vec![message],
@@ -107,14 +116,80 @@ impl<E: TableEntity> Table<E> {
                 id: &id,
                 schema: E::SCHEMA,
                 message: &journey,
+                codes: &codes,
             };
-            match carry.run().await? {
+            match carry.run(None).await? {
                 MoveOutcome::Moved => Ok(()),
-                MoveOutcome::Refused(error) => Err(error),
+                MoveOutcome::Refused(error) => {
+                    carry.give_up().await?;
+                    Err(error)
+                }
+                MoveOutcome::Counted(error) => Err(error),
+                MoveOutcome::NotAuthentic => {
+                    let message = "somebody changed the entity's encrypted values after it was marked as moving; nothing is moved";
+                    Err(Error::seal(SealFault::Authentication, message).in_table(&table))
+                }
             }
         };
-        let outbox = self.client.outbox();
         Ok(Moving { pending: outbox.follow_up(Box::pin(carried)).await })
+    }
+
+    /// Removes the mark of a move from an entity whose move nobody carries on: its message was refused
+    /// as not authentic, or is gone. Returns `false` if the entity is not there or not marked.
+    ///
+    /// A message of the move that is in the poison table does not matter: put back, it finds no mark
+    /// and ends. Where the entity has arrived at its target already, it is in both places afterwards.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_conflict` while the move's message is open, and with `is_precondition_failed` if
+    /// the entity changed meanwhile.
+    pub async fn unlock(&self, point: Point<E>) -> Result<bool> {
+        let (partition_key, row_key) = point.as_access().point()?;
+        let (store, at) = (self.client.store(), RowAt::new(&self.name, partition_key, row_key));
+        let Some(stored) = store.row(at).await? else { return Ok(false) };
+        let Some(id) = move_id(&stored)?.map(str::to_owned) else { return Ok(false) };
+        let message = [MESSAGE, &*id].concat();
+        if let Some(message) = store.row(at.with_row_key(&message)).await?
+            && !StoredMessage::from_row(message)?.is_done
+        {
+            return Err(moving_error(&stored).in_table(&self.name));
+        }
+        if E::SCHEMA.sealed {
+            // The seal covers the mark.
+            let opened = store.decrypt_typed(&self.name, stored, E::SCHEMA).await?;
+            let changes = [Change::with_effect(abort(E::SCHEMA, &opened)?)];
+            commit(self.client.outbox(), &self.name, &changes).await?;
+        } else {
+            store.apply_one(&self.name, unmark(&stored)?).await?;
+        }
+        Ok(true)
+    }
+
+    /// Signs a move for the values that the entity has when it is marked, with the keys of its scope and
+    /// of the target's.
+    async fn sign_move(
+        &self,
+        partition_key: &str,
+        id: &str,
+        journey: &MoveMessage,
+        effect: &Effect,
+    ) -> Result<MessageCodes> {
+        let (outbox, schema) = (self.client.outbox(), E::SCHEMA);
+        let [marked] = &effect.primary[..] else { return Ok(MessageCodes::default()) };
+        let home =
+            schema.primary().map_or(StoredAs::Untyped, |family| StoredAs::Entity(schema, family));
+        let placed = Placed::new(marked.clone(), home);
+        let held = &outbox.store.sealing.held_when_written(schema, &placed)?;
+        let MoveMessage { entity_type, to_table, to_partition, to_row, .. } = journey;
+        let place = MovePlace {
+            id,
+            entity_type,
+            from: RowAt::new(&self.name, partition_key, &journey.row_key),
+            to: RowAt::new(to_table, to_partition, to_row),
+        };
+        let must = outbox.codes.is_required() || !held.is_empty() || schema.is_sealed();
+        sign_move(&outbox.codes, place, held, must).await
     }
 
     /// Refuses an entity whose last move is not over: a change of the source row would not find it

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Client;
-use crate::queue::{MessageQueue, TableQueue};
+use crate::queue::{MessageQueue, Queue, TableQueue};
 
 impl Client {
     /// Returns a queue of messages in this client's store, in the table `EntableQueues`. The first
@@ -19,18 +19,25 @@ impl Client {
     /// # }
     /// ```
     pub fn queue(&self, name: impl Into<String>) -> MessageQueue {
-        let random = self.outbox().store.random.fork();
-        MessageQueue::with_random(Arc::new(self.table_queue(name)), random)
+        self.queue_over(self.table_queue(name))
+    }
+
+    /// Returns typed messages in `queue`, such as a queue on Azure. Those that are sent are signed
+    /// with the client's keys, if it has some.
+    pub fn queue_over(&self, queue: impl Queue) -> MessageQueue {
+        let outbox = self.outbox();
+        let (random, codes) = (outbox.store.random.fork(), outbox.codes.clone());
+        MessageQueue::signed(Arc::new(queue), random, codes, outbox.clock.clone())
     }
 
     /// Returns the queue below [`queue`](Self::queue): it moves texts, and its number of shards can
     /// be set.
     ///
     /// ```
-    /// use entable::{Client, queue::MessageQueue};
+    /// use entable::Client;
     ///
     /// let client = Client::memory();
-    /// let queue = MessageQueue::over(client.table_queue("orders").shards(8));
+    /// let queue = client.queue_over(client.table_queue("orders").shards(8));
     /// assert_eq!(queue.name(), "orders");
     /// ```
     pub fn table_queue(&self, name: impl Into<String>) -> TableQueue {

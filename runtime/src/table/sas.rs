@@ -127,7 +127,7 @@ impl Client {
         let account = self.account("there are no Azure Storage queues")?;
         let (queues, policy) = (account.azure.queues()?, account.policy.clone());
         let queue = crate::AzureQueue::with_policy(queues, name.into(), policy)?;
-        Ok(crate::queue::MessageQueue::over(queue))
+        Ok(self.queue_over(queue))
     }
 
     fn account(&self, what: &str) -> Result<&Account> {

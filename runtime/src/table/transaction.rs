@@ -12,13 +12,17 @@ use crate::outbox::{
     outbox_plan::ExtraRows,
 };
 use crate::{
+    authentic::MessageAuthenticity,
     batch::{Operation, Written},
     entity::{BackgroundWork, Message, Patch, Point, Stored, TableEntity},
     error::{Error, ErrorKind, Result, ServiceCode},
     limits::{BATCH_OPERATIONS, REQUEST_BYTES},
     plan::{
         self, Change, Unresolved,
-        outbox::{MessageIdentity, insert_message, insert_receipt, message_row},
+        outbox::{
+            CODE_BYTES, MessageCodes, MessageIdentity, StoredMessage, insert_message,
+            insert_receipt, message_row,
+        },
     },
     row::Row,
     store::usage::{in_span, verb_span},
@@ -51,9 +55,16 @@ pub struct Transaction {
     verbs: Vec<Unresolved>,
     known: Known,
     /// Messages to store in the partition of the transaction.
-    messages: Vec<Row>,
+    messages: Vec<Emitted>,
     /// The message whose effect the transaction is, if it is one.
     effect_of: Option<MessageIdentity>,
+}
+
+/// A message to store, before its partition is known.
+#[derive(Debug)]
+struct Emitted {
+    row: Row,
+    authenticity: MessageAuthenticity,
 }
 
 /// The size and the rows of the changes so far.
@@ -334,7 +345,8 @@ impl Transaction {
     /// # Errors
     ///
     /// Fails with `is_too_large` for a message of more than 32,768 UTF-16 units as JSON or for the
-    /// 101st operation, and with `is_invalid` for a message that cannot be JSON.
+    /// 101st operation, with `is_invalid` for a message that cannot be JSON, and with
+    /// `is_key_unavailable` for one that is declared `authenticated` if the client has no keys.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -351,9 +363,12 @@ impl Transaction {
     /// # }
     /// ```
     pub fn emit<M: Message>(&mut self, message: &M) -> Result<&mut Self> {
-        let row = message_row(&self.client.outbox().store.random.id(), message)?;
-        self.known.grow(1, Operation::insert(row.clone()).request_bytes()?)?;
-        self.messages.push(row);
+        let outbox = self.client.outbox();
+        outbox.codes.check_emit(M::NAME, M::AUTHENTICITY)?;
+        let row = message_row(&outbox.store.random.id(), message, outbox.clock.now())?;
+        let code_bytes = if outbox.codes.has_keys() { CODE_BYTES } else { 0 };
+        self.known.grow(1, Operation::insert(row.clone()).request_bytes()? + code_bytes)?;
+        self.messages.push(Emitted { row, authenticity: M::AUTHENTICITY });
         Ok(self)
     }
 
@@ -389,18 +404,19 @@ impl Transaction {
     }
 
     /// Returns the rows of the outbox that are written with it.
-    fn extra_rows(&self, known: &Known) -> Result<ExtraRows> {
+    async fn extra_rows(&self, known: &Known) -> Result<ExtraRows> {
         let mut extra_rows =
             ExtraRows { has_messages: !self.messages.is_empty(), ..ExtraRows::default() };
         if self.messages.is_empty() && self.effect_of.is_none() {
             return Ok(extra_rows);
         }
-        let Some(partition_key) = self.table.as_ref().and(known.partition_key.clone()) else {
+        let (Some(table), Some(partition_key)) = (&self.table, known.partition_key.clone()) else {
             let message = "a transaction of nothing but messages does not say its table and partition: begin it with `Table::transaction()` and `in_partition(..)`";
             return Err(Error::new(ErrorKind::Invalid, message));
         };
         for message in &self.messages {
-            extra_rows.operations.push(insert_message(message, &partition_key)?);
+            let signed = self.insert_signed(table, &partition_key, message).await;
+            extra_rows.operations.push(signed.map_err(|error| error.in_table(table))?);
         }
         if let Some(message) = &self.effect_of {
             let receipt = insert_receipt(&partition_key, message)?;
@@ -409,6 +425,21 @@ impl Transaction {
         }
         extra_rows.partition_key = partition_key;
         Ok(extra_rows)
+    }
+
+    /// Returns the operation that inserts a message with its code.
+    async fn insert_signed(
+        &self,
+        table: &str,
+        partition_key: &str,
+        message: &Emitted,
+    ) -> Result<Operation> {
+        let codes = &self.client.outbox().codes;
+        let stored = StoredMessage::from_row(message.row.clone())?;
+        let work = stored.work_in(table, partition_key);
+        let must = codes.is_required_of(message.authenticity);
+        let code = codes.sign(Some(partition_key), &work, must).await?;
+        insert_message(&message.row, partition_key, &MessageCodes { code, consent: None })
     }
 
     /// Returns the number of verbs.
@@ -511,7 +542,7 @@ impl Transaction {
         if needs_tokens {
             self.known = admitted(&table, &changes)?;
         }
-        let extra_rows = self.extra_rows(&self.known)?;
+        let extra_rows = self.extra_rows(&self.known).await?;
         let landed = commit_with(self.client.outbox(), &table, &changes, &extra_rows);
         let landed = in_span(verb_span("transaction", &table), landed).await?;
         let written = landed.outcomes.into_iter().map(result).collect();

@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::failure::HandlerFailure;
 use crate::{
+    authentic::MessageAuthenticity,
     backend::Read,
     entity::Message,
     error::{BoxError, Error, ErrorKind, Result},
@@ -36,6 +37,8 @@ type Call = dyn Fn(Context, &str) -> BoxFuture<'static, Result<(), BoxError>> + 
 #[derive(Clone)]
 struct Handler {
     version: u32,
+    authenticity: MessageAuthenticity,
+    expires: Option<Duration>,
     call: Arc<Call>,
 }
 
@@ -63,7 +66,23 @@ impl Handlers {
                 std::future::ready(Err(text.into())).boxed()
             }
         };
-        self.0.insert(M::NAME, Handler { version: M::VERSION, call: Arc::new(call) });
+        let handler = Handler {
+            version: M::VERSION,
+            authenticity: M::AUTHENTICITY,
+            expires: M::EXPIRES,
+            call: Arc::new(call),
+        };
+        self.0.insert(M::NAME, handler);
+    }
+
+    /// Returns what the type of that name says about codes.
+    pub(super) fn authenticity(&self, name: &str) -> MessageAuthenticity {
+        self.0.get(name).map(|handler| handler.authenticity).unwrap_or_default()
+    }
+
+    /// Returns how long after it was emitted a message of that name may be handled.
+    pub(super) fn expires(&self, name: &str) -> Option<Duration> {
+        self.0.get(name)?.expires
     }
 
     /// Returns whether there is a handler for the message in its version.
@@ -172,7 +191,7 @@ impl Context {
     ) -> Self {
         Self {
             client: client.clone(),
-            message: message.identity(table),
+            message: message.identity(table, client.store().table_case()),
             attempts: u32::try_from(message.attempts).unwrap_or(0).saturating_add(1),
             until: Arc::new(Mutex::new(until)),
             receipts: Arc::new(Mutex::new(message.receipts.clone())),
@@ -247,6 +266,8 @@ impl Context {
     async fn find_earlier_effect(&self, place: &(String, String), error: Error) -> Result<bool> {
         let ((table, partition_key), row_key) = (place, &*receipt_row_key(&self.message.id));
         match self.client.store().read(Read { table, partition_key, row_key, select: None }).await {
+            // Whoever put a receipt of another message there must not have this effect left out.
+            Ok(Some(receipt)) if self.message.is_foreign_receipt(&receipt)? => Err(error),
             Ok(Some(_)) => Ok(false),
             // Whether the effect took place is unknown: this error lets the message come again.
             Err(unknown) if !unknown.is_not_found() => Err(unknown),

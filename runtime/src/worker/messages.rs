@@ -16,20 +16,27 @@ use super::{
 };
 use crate::{
     address::RowAt,
+    authentic::{MessageAuthenticity, WorkFault, has_expired, is_key_gone},
     batch::{Condition, Operation},
     edm::Ticks,
     entity::{Message, Schema},
     error::{Error, ErrorKind, Result, Retry},
     outbox::{
         guard::Guard,
-        moves::{MoveJob, MoveOutcome},
+        moves::{Look, MoveJob, MoveOutcome},
     },
     plan::{
         moves::MoveMessage,
-        outbox::{MessageIdentity, StoredMessage, add_duration, receipt_row_key},
+        outbox::{MessageCodes, MessageIdentity, StoredMessage, add_duration, receipt_row_key},
     },
-    row::ETag,
+    row::{ETag, Row},
 };
+
+/// Why a message that is not authentic is in the poison table. One text for every reason, so that
+/// nobody learns from it how to come closer.
+pub(super) const NOT_AUTHENTIC: &str = "the work is not authentic";
+/// Why a message that was emitted too long ago is in the poison table.
+pub(super) const EXPIRED: &str = "the message has expired";
 
 impl Worker {
     /// Hands over the messages of a partition that are due.
@@ -104,7 +111,8 @@ impl Worker {
             visit.add_open(row.age);
             return true;
         }
-        if !self.handlers.has_handler_for(message) && !self.knows_entity_of_move(message) {
+        let is_known = self.handlers.has_handler_for(message) && self.can_verify(&message.name);
+        if !is_known && !self.knows_entity_of_move(message) {
             visit.unknown += 1;
             return false;
         }
@@ -116,6 +124,13 @@ impl Worker {
             visit.revisit_after(FAILURE_DELAY);
         }
         !has_lease && !waits
+    }
+
+    /// Returns whether this client can handle messages of that name: one that is declared
+    /// `authenticated` needs keys.
+    pub(super) fn can_verify(&self, name: &str) -> bool {
+        self.handlers.authenticity(name) != MessageAuthenticity::Required
+            || self.outbox().codes.has_keys()
     }
 
     /// Does the next step for one message: deletes it, puts it aside, or leases it and hands it over.
@@ -130,17 +145,21 @@ impl Worker {
         }
         if let Some(error) = &message.poison {
             // The worker that marked it died before the last steps.
-            self.give_up_move(table, message).await?;
-            self.put_aside(table, &message.row, message.row.etag(), error).await?;
-            return Ok(MessageOutcome::Poisoned);
+            let error = error.clone();
+            return self.put_poisoned_aside(table, message, message.row.etag(), &error).await;
         }
         let now = time.now(&*self.outbox().clock);
+        // Before the message is taken. It is taken in the very version that was verified, so that the
+        // handler gets the body that was verified.
+        if message.name == MoveMessage::NAME {
+            return self.handle_move(table, message, time).await;
+        }
+        if let Some(outcome) = self.refuse_unauthentic(table, message, now).await? {
+            return Ok(outcome);
+        }
         let Some(mut lease) = OutboxLease::take(self, table, message, time).await? else {
             return Ok(MessageOutcome::Raced);
         };
-        if message.name == MoveMessage::NAME {
-            return self.run_move(table, message, lease, now).await;
-        }
         let context = Context::for_outbox(&self.client, table, message, lease.until());
         let (name, body) = (&message.name, &message.body);
         let time = self.time_of_handlers();
@@ -160,11 +179,62 @@ impl Worker {
         }
     }
 
+    /// Verifies the code of a message. Returns what became of a message that must not be handled.
+    async fn refuse_unauthentic(
+        &self,
+        table: &str,
+        message: &StoredMessage,
+        now: Ticks,
+    ) -> Result<Option<MessageOutcome>> {
+        let codes = &self.outbox().codes;
+        if !self.outbox().guards.holds(Guard::VerifiedFirst) {
+            return Ok(None);
+        }
+        let is_required = codes.is_required_of(self.handlers.authenticity(&message.name));
+        let partition_key = Some(message.row.partition_key());
+        let (work, code) = (message.work(table), message.codes.code.as_deref());
+        let expires = self.handlers.expires(&message.name);
+        match codes.verify(partition_key, &work, code, is_required).await {
+            Ok(()) if is_required && expires.is_some() && message.sent.is_none() => {}
+            Ok(()) if has_expired(message.sent, expires, Some(now)) => {
+                self.put_aside(table, &message.row, message.row.etag(), EXPIRED).await?;
+                return Ok(Some(MessageOutcome::Poisoned));
+            }
+            Ok(()) => return Ok(None),
+            Err(WorkFault::NotAuthentic) => {}
+            Err(WorkFault::Passes(error)) => return Err(error),
+            Err(WorkFault::Counts(error)) => {
+                let (error, etag) = (error.to_string(), message.row.etag());
+                return self.record_failure(table, message, etag, &error, now).await.map(Some);
+            }
+        }
+        // Nothing of it is followed: whoever wrote it chose each of its texts.
+        self.put_aside(table, &message.row, message.row.etag(), NOT_AUTHENTIC).await?;
+        Ok(Some(MessageOutcome::Refused))
+    }
+
+    /// Signs a message or a move for which an operator vouches.
+    pub(super) async fn sign_anew(&self, table: &str, row: &Row) -> Result<MessageCodes> {
+        let message = StoredMessage::from_row(row.clone())?;
+        if message.name != MoveMessage::NAME {
+            let (codes, partition_key) = (&self.outbox().codes, Some(row.partition_key()));
+            let code = codes.sign(partition_key, &message.work(table), true).await?;
+            return Ok(MessageCodes { code, consent: None });
+        }
+        let (move_message, Some(schema)) = self.parse_move(&message)? else {
+            let message = "this program does not know the type of the entity that moves";
+            return Err(Error::new(ErrorKind::UnrecognizedEntity, message).in_table(table));
+        };
+        self.move_job(table, &message, &move_message, schema).sign().await
+    }
+
     /// Returns whether the message is a move of an entity whose type this program knows.
     fn knows_entity_of_move(&self, message: &StoredMessage) -> bool {
         let known = i32::try_from(MoveMessage::VERSION).unwrap_or(i32::MAX);
         let is_move = message.name == MoveMessage::NAME && message.version <= known;
-        is_move && self.parse_move(message).is_ok_and(|(_, schema)| schema.is_some())
+        // An entity with encrypted values is moved by workers with keys.
+        let can_open = |schema: &Schema| !schema.is_sealed() || self.outbox().codes.has_keys();
+        is_move && self.parse_move(message).is_ok_and(|(_, schema)| schema.is_some_and(can_open))
     }
 
     /// Reads a message as a move; `None` for the type if this program does not know it.
@@ -179,29 +249,58 @@ impl Worker {
         Ok((move_message, schema))
     }
 
-    /// Makes the steps of a move that are still to be made, and records the result in its message.
-    async fn run_move(
+    /// Verifies a move, takes its message, and makes the steps that are still to be made.
+    async fn handle_move(
         &self,
         table: &str,
         message: &StoredMessage,
-        lease: OutboxLease<'_>,
-        now: Ticks,
+        time: StoreTime,
     ) -> Result<MessageOutcome> {
         let (move_message, Some(schema)) = self.parse_move(message)? else {
             return Ok(MessageOutcome::Raced);
         };
+        let now = time.now(&*self.outbox().clock);
         let job = self.move_job(table, message, &move_message, schema);
+        let etag = message.row.etag();
+        let found = match job.look(Guard::VerifiedFirst).await {
+            // Nothing of it is followed, and the entity stays as it is: somebody else chose both.
+            Ok(Look::Fault(WorkFault::NotAuthentic)) => {
+                return self.refuse_move(table, message, etag).await;
+            }
+            Ok(Look::Fault(WorkFault::Passes(error))) => return Err(error),
+            Ok(Look::Fault(WorkFault::Counts(error))) => {
+                return self.record_failure(table, message, etag, &error.to_string(), now).await;
+            }
+            Ok(found) => found,
+            Err(error) => match Remedy::for_message(error) {
+                Remedy::Count(error) => {
+                    let error = error.to_string();
+                    return self.record_failure(table, message, etag, &error, now).await;
+                }
+                Remedy::TryLater(error) => return Err(error),
+                Remedy::BeginAgain | Remedy::LeaveToOthers => return Ok(MessageOutcome::Unknown),
+            },
+        };
+        let Some(lease) = OutboxLease::take(self, table, message, time).await? else {
+            return Ok(MessageOutcome::Raced);
+        };
         let (until, lease_etag) = (lease.until(), lease.etag);
-        match tokio::time::timeout_at(until, job.run()).await {
-            Ok(Ok(MoveOutcome::Moved)) => {
+        let moved = tokio::time::timeout_at(until, job.run(Some(found))).await;
+        // The lease is over: another worker may have the message.
+        let Ok(moved) = moved else { return Ok(MessageOutcome::Raced) };
+        match moved {
+            Ok(MoveOutcome::Moved) => {
                 let receipts = [(move_message.to_table.clone(), move_message.to_partition.clone())];
                 self.finish(table, message, lease_etag, &receipts).await
             }
-            Ok(Ok(MoveOutcome::Refused(error))) => {
-                self.put_aside(table, &message.row, lease_etag, &error.to_string()).await?;
-                Ok(MessageOutcome::Poisoned)
+            Ok(MoveOutcome::Refused(error)) => {
+                self.poison_message(table, message, lease_etag, &error.to_string()).await
             }
-            Ok(Err(error)) => match Remedy::for_message(error) {
+            Ok(MoveOutcome::NotAuthentic) => self.refuse_move(table, message, lease_etag).await,
+            Ok(MoveOutcome::Counted(error)) => {
+                self.record_failure(table, message, lease_etag, &error.to_string(), now).await
+            }
+            Err(error) => match Remedy::for_message(error) {
                 Remedy::Count(error) => {
                     self.record_failure(table, message, lease_etag, &error.to_string(), now).await
                 }
@@ -213,9 +312,18 @@ impl Worker {
                     }
                 }
             },
-            // The lease is over: another worker may have the message.
-            Err(_) => Ok(MessageOutcome::Raced),
         }
+    }
+
+    /// Puts a move that is not authentic into the poison table. The entity at the source stays marked.
+    async fn refuse_move(
+        &self,
+        table: &str,
+        message: &StoredMessage,
+        etag: Option<ETag>,
+    ) -> Result<MessageOutcome> {
+        self.put_aside(table, &message.row, etag, NOT_AUTHENTIC).await?;
+        Ok(MessageOutcome::Refused)
     }
 
     fn move_job<'a>(
@@ -226,21 +334,31 @@ impl Worker {
         schema: &'static Schema,
     ) -> MoveJob<'a> {
         let (outbox, partition_key) = (self.outbox(), message.row.partition_key());
-        MoveJob { outbox, table, partition_key, id: &message.id, schema, message: move_message }
+        let (id, codes) = (&message.id, &message.codes);
+        MoveJob { outbox, table, partition_key, id, schema, message: move_message, codes }
     }
 
-    /// Unlocks the entity of a move that failed for good, so that it can be written again at the source.
-    /// Does nothing if the entity has arrived at the target.
-    async fn give_up_move(&self, table: &str, message: &StoredMessage) -> Result<()> {
+    /// Gives up a move that failed for good, so that the entity can be written again at the source.
+    /// Returns table and PartitionKey of the target, where a tombstone may be; `None` if the message is
+    /// no move, or nobody with the keys asked for it.
+    async fn give_up_move(
+        &self,
+        table: &str,
+        message: &StoredMessage,
+    ) -> Result<Option<(String, String)>> {
         if !self.knows_entity_of_move(message) {
-            return Ok(());
+            return Ok(None);
         }
-        let (move_message, Some(schema)) = self.parse_move(message)? else { return Ok(()) };
-        match self.move_job(table, message, &move_message, schema).give_up().await {
-            Err(error) if error.retry() != Retry::Never => Err(error),
+        let (move_message, Some(schema)) = self.parse_move(message)? else { return Ok(None) };
+        let given_up = self.move_job(table, message, &move_message, schema).give_up().await;
+        match given_up {
+            Err(error) if error.retry() != Retry::Never && !is_key_gone(&error) => {
+                return Err(error);
+            }
             // An entity that cannot be unlocked must not keep its message out of the poison table.
-            _ => Ok(()),
+            _ => {}
         }
+        Ok(Some((move_message.to_table, move_message.to_partition)))
     }
 
     /// Deletes a handled message, or marks it as done if it has receipts: it stays then until no worker
@@ -314,15 +432,37 @@ impl Worker {
     ) -> Result<MessageOutcome> {
         let marked = self.write_leased(table, message.mark_poisoned(lease_etag, error)?).await?;
         let Some(version) = marked else { return Ok(MessageOutcome::Raced) };
-        self.give_up_move(table, message).await?;
-        self.put_aside(table, &message.row, version, error).await?;
+        self.put_poisoned_aside(table, message, version, error).await
+    }
+
+    /// Gives a message up that is marked for the poison table: makes its move impossible, if it is one,
+    /// and puts it into that table.
+    async fn put_poisoned_aside(
+        &self,
+        table: &str,
+        message: &StoredMessage,
+        version: Option<ETag>,
+        error: &str,
+    ) -> Result<MessageOutcome> {
+        let Some(target) = self.give_up_move(table, message).await? else {
+            self.put_aside(table, &message.row, version, error).await?;
+            return Ok(MessageOutcome::Poisoned);
+        };
+        self.copy_aside(table, &message.row, version.as_ref(), error).await?;
+        // The message stays as done, which removes the tombstone when no carrier is under way any more.
+        let done = message.mark_done(version, &[target])?;
+        self.write_leased(table, done).await?;
         Ok(MessageOutcome::Poisoned)
     }
 
     /// Deletes a message that was done a flight ago, its receipts first: a receipt without its message
     /// would never be found again.
     async fn delete_done(&self, table: &str, message: &StoredMessage) -> Result<MessageOutcome> {
-        self.remove_receipts(&message.identity(table), &message.receipts).await?;
+        self.remove_receipts(
+            &message.identity(table, self.store().table_case()),
+            &message.receipts,
+        )
+        .await?;
         let removed = self.write_leased(table, message.delete(message.row.etag())?).await?;
         Ok(removed.map_or(MessageOutcome::Raced, |_| MessageOutcome::Done))
     }

@@ -58,6 +58,8 @@ pub(super) enum MessageOutcome {
     /// The handler failed for a reason that passes alone; the message waits that long.
     Postponed(Error, Duration),
     Poisoned,
+    /// The message was put aside because it is not authentic.
+    Refused,
     /// This program does not know the message, or an entity that it moves.
     Unknown,
     /// Another worker has the message.
@@ -120,6 +122,13 @@ impl Worker {
             }
             Ok(MessageOutcome::Poisoned) => {
                 self.memory().stats.poisoned += 1;
+                visit.remove_open(1);
+                round.progressed += 1;
+            }
+            Ok(MessageOutcome::Refused) => {
+                let stats = &mut self.memory().stats;
+                stats.refused += 1;
+                stats.poisoned += 1;
                 visit.remove_open(1);
                 round.progressed += 1;
             }

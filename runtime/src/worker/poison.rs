@@ -13,7 +13,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     filter::Filter,
     plan::outbox::{
-        StoredDirtyRow, hash128, insert_message,
+        MessageCodes, StoredDirtyRow, hash128, insert_message,
         reserved_keys::{CLAIM, DIRTY, MESSAGE},
         truncate_error,
     },
@@ -101,8 +101,22 @@ impl Worker {
         version: Option<ETag>,
         error: &str,
     ) -> Result<()> {
+        self.copy_aside(table, row, version.as_ref(), error).await?;
+        let seen = Condition::for_etag(version);
+        let delete = Operation::delete(row.partition_key(), row.row_key(), seen)?;
+        ignore_newer(self.store().apply_one(table, delete).await)
+    }
+
+    /// Inserts an outbox row into the poison table.
+    pub(super) async fn copy_aside(
+        &self,
+        table: &str,
+        row: &Row,
+        version: Option<&ETag>,
+        error: &str,
+    ) -> Result<()> {
         let (partition_key, row_key) = (row.partition_key(), row.row_key());
-        let seen = version.as_ref().map(ETag::to_string).unwrap_or_default();
+        let seen = version.map(ETag::to_string).unwrap_or_default();
         // The key names the version: whoever repeats this finds the row in the poison table already.
         let key = hash128(&[table, partition_key, row_key, &seen]);
         let mut poisoned = Row::build(PARTITION, &key);
@@ -116,10 +130,7 @@ impl Worker {
             poisoned.put(name, ValueRef::String(value));
         }
         // Inserted before it is deleted at its place: work is never in neither table.
-        self.write_poison_row(Operation::insert(poisoned.finish()?)).await?;
-        let seen = Condition::for_etag(version);
-        let delete = Operation::delete(partition_key, row_key, seen)?;
-        ignore_newer(self.store().apply_one(table, delete).await)
+        self.write_poison_row(Operation::insert(poisoned.finish()?)).await
     }
 
     /// Inserts a row into the poison table, which is created if it is missing. A row that is there
@@ -182,10 +193,31 @@ impl Worker {
     ///
     /// The backend's; `is_decode` where the poisoned row is damaged.
     pub async fn requeue(&self, poisoned: &Poisoned) -> Result<()> {
+        self.put_back(poisoned, &MessageCodes::default()).await
+    }
+
+    /// Puts a message or a move back and signs it anew with the keys of this client, whoever wrote it:
+    /// the caller vouches for it. For work of a table that was restored under another name, and of a
+    /// key that is gone. Look at the message first. Other work is put back as
+    /// [`requeue`](Self::requeue) does.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`requeue`](Self::requeue) does; with `is_key_unavailable` without a key; and with
+    /// `is_unrecognized_entity` for a move of a type that this program does not know.
+    pub async fn requeue_vouched(&self, poisoned: &Poisoned) -> Result<()> {
+        let codes = match poisoned.message() {
+            Some(_) => self.sign_anew(&poisoned.table, &poisoned.outbox_row).await?,
+            None => MessageCodes::default(),
+        };
+        self.put_back(poisoned, &codes).await
+    }
+
+    async fn put_back(&self, poisoned: &Poisoned, codes: &MessageCodes) -> Result<()> {
         let key = poisoned.row_key();
         let operation = match poisoned.message() {
             _ if poisoned.table.is_empty() => return Err(poisoned.damaged()),
-            Some(_) => insert_message(&poisoned.outbox_row, &poisoned.partition_key)?,
+            Some(_) => insert_message(&poisoned.outbox_row, &poisoned.partition_key, codes)?,
             None if key.starts_with(CLAIM) => Operation::insert(poisoned.outbox_row.clone()),
             None if key.starts_with(DIRTY) => {
                 StoredDirtyRow::from_row(poisoned.outbox_row.clone())?.restore()?
@@ -201,6 +233,11 @@ impl Worker {
 }
 
 impl Poisoned {
+    /// Returns the outbox row as it was, without its retry state.
+    pub(super) fn outbox_row(&self) -> &Row {
+        &self.outbox_row
+    }
+
     /// Returns the error for a row whose added properties, or whose kind, cannot be read.
     fn damaged(&self) -> Error {
         let (partition_key, row_key) = self.poison_row.keys();

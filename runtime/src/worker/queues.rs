@@ -12,11 +12,13 @@ use super::{
     failure::{FAILURE_DELAY, HandlerFailure, back_off},
     handler::Context,
     lease::QueueLease,
+    messages::{EXPIRED, NOT_AUTHENTIC},
     outcome::MessageOutcome,
     state::{DueWork, RoundResult, SKIP, Worker},
     stats::PartitionVisit,
 };
 use crate::{
+    authentic::{WorkFault, has_expired},
     error::{Error, Result},
     plan::outbox::MessageIdentity,
     queue::{
@@ -154,7 +156,8 @@ impl Worker {
             "" => message.id().to_owned(),
             id => id.to_owned(),
         };
-        let is_known = self.handlers.has_handler(&envelope.name, envelope.version);
+        let is_known = self.handlers.has_handler(&envelope.name, envelope.version)
+            && self.can_verify(&envelope.name);
         if !envelope.has_known_format() || !(is_known || envelope.done) {
             self.memory().unknown_messages.insert(id, Instant::now());
             envelope.skipped = envelope.skipped.saturating_add(1);
@@ -173,6 +176,9 @@ impl Worker {
         if count > most {
             let reason = format!("it was received {count} times and never finished");
             return put_aside(port, message, &reason).await;
+        }
+        if let Some(refused) = self.refuse_received(port, message, &envelope, &id, count).await? {
+            return Ok(refused);
         }
         let (until, receipts) = (message.until(), envelope.receipts.clone());
         let context = Context::for_queue(&self.client, identity, count, until, receipts);
@@ -204,6 +210,46 @@ impl Worker {
                 Ok(MessageOutcome::Failed)
             }
         }
+    }
+
+    /// Verifies the code of a message. Returns what became of a message that must not be handled.
+    async fn refuse_received(
+        &self,
+        port: &dyn Queue,
+        message: &mut Received,
+        envelope: &Envelope,
+        id: &str,
+        count: u32,
+    ) -> Result<Option<MessageOutcome>> {
+        let codes = &self.outbox().codes;
+        let is_required = codes.is_required_of(self.handlers.authenticity(&envelope.name));
+        let (work, code) = (envelope.work(port.name(), id), envelope.code());
+        let (sent, expires) = (envelope.sent(), self.handlers.expires(&envelope.name));
+        match codes.verify(None, &work, code.as_deref(), is_required).await {
+            Ok(()) if is_required && expires.is_some() && sent.is_none() => {}
+            Ok(()) if has_expired(sent, expires, Some(self.outbox().server.now())) => {
+                return put_aside(port, message, EXPIRED).await.map(Some);
+            }
+            Ok(()) => return Ok(None),
+            Err(WorkFault::NotAuthentic) => {}
+            Err(WorkFault::Passes(error)) => {
+                // The key store does not answer: the delivery is no try.
+                let mut envelope = envelope.clone();
+                envelope.skipped = envelope.skipped.saturating_add(1);
+                let wait = self.wait_for(&error, envelope.skipped, DueWork::PastGrace);
+                hide(port, message, wait, &[envelope.text()?]).await?;
+                return Err(error);
+            }
+            Err(WorkFault::Counts(error)) => {
+                if count >= self.outbox().options.poison_after {
+                    return put_aside(port, message, &error.to_string()).await.map(Some);
+                }
+                hide(port, message, FAILURE_DELAY * count, &[]).await?;
+                return Ok(Some(MessageOutcome::Failed));
+            }
+        }
+        port.poison(message, NOT_AUTHENTIC).await?;
+        Ok(Some(MessageOutcome::Refused))
     }
 
     /// Returns how long a message waits after a failure that passes alone: not at all in a drain,

@@ -30,6 +30,9 @@ pub struct WorkerStats {
     pub retried: u64,
     /// Number of outbox rows and messages that were put into the poison table.
     pub poisoned: u64,
+    /// Number of messages and moves that were put aside because they are not authentic: somebody
+    /// without the keys wrote them, or changed them. Each is worth an alarm.
+    pub refused: u64,
     /// Number of failures that were not counted towards the poison table, such as failed requests.
     pub failures: u64,
     /// Number of messages that were received from queues. A message counts each time that it is

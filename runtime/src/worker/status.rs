@@ -1,6 +1,6 @@
 //! The state of the outbox, read without working on it.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     directory::read_page,
@@ -10,7 +10,8 @@ use crate::{
     edm::ValueRef,
     error::Result,
     outbox::state::Outbox,
-    plan::outbox::{StoredClaim, StoredDirtyRow, StoredMessage},
+    plan::outbox::{CODE, StoredClaim, StoredDirtyRow, StoredMessage, code_of},
+    row::Row,
     table::Client,
 };
 
@@ -38,6 +39,14 @@ pub struct OutboxStatus {
     pub poisoned: u64,
     /// The lag: the age of the oldest dirty row, claim, or message that is not handled.
     pub oldest: Option<Duration>,
+    /// Number of messages and moves, here and in the poison table, without a code.
+    /// [`Authenticity::Require`](crate::Authenticity::Require) may be set when there is none, and none
+    /// in queues, which are not read.
+    pub unsigned: u64,
+    /// Number of messages and moves, here and in the poison table, by the id of the key that signed
+    /// them, as 16 hex digits. A key may be removed when there is none of it. A code that is cut or of
+    /// an unknown suite counts under the empty text.
+    pub signed_by: BTreeMap<String, u64>,
     /// Rows that wait for more than time: up to 100.
     pub stuck: Vec<StuckRow>,
 }
@@ -100,7 +109,11 @@ impl Client {
                 break;
             }
         }
-        status.poisoned = u64::try_from(self.worker().poisoned().await?.len()).unwrap_or(u64::MAX);
+        let poisoned = self.worker().poisoned().await?;
+        status.poisoned = u64::try_from(poisoned.len()).unwrap_or(u64::MAX);
+        for poisoned in poisoned.iter().filter(|poisoned| poisoned.message().is_some()) {
+            status.add_code(poisoned.outbox_row());
+        }
         Ok(status)
     }
 }
@@ -123,9 +136,21 @@ impl OutboxStatus {
                 Ok(message) if message.is_done => self.done_messages += 1,
                 message => {
                     self.messages += 1;
+                    self.add_code(&row.row);
                     let error = message.err().map(|error| error.to_string());
                     self.add_open(table, row, error.or_else(|| last_error(row)));
                 }
+            }
+        }
+    }
+
+    /// Counts a message by the key that signed it.
+    fn add_code(&mut self, message: &Row) {
+        match code_of(message, CODE) {
+            Ok(None) => self.unsigned += 1,
+            code => {
+                let code = code.ok().flatten().unwrap_or_default();
+                *self.signed_by.entry(key_id(&code)).or_default() += 1;
             }
         }
     }
@@ -142,6 +167,17 @@ impl OutboxStatus {
             age: row.age,
             reason,
         });
+    }
+}
+
+/// Returns the id of the key that made a code, as hex digits.
+fn key_id(code: &[u8]) -> String {
+    // Magic, suite, key id, MAC.
+    match code {
+        [0xae, 0x6e, 1, rest @ ..] if rest.len() == 40 => {
+            rest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        }
+        _ => String::new(),
     }
 }
 

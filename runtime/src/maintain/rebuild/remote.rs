@@ -2,7 +2,7 @@
 //! write them.
 
 use crate::{
-    entity::{EntityRows, TableEntity},
+    entity::{CopyRow, EntityRows, TableEntity},
     error::Result,
     key::Family,
     maintain::{
@@ -25,6 +25,11 @@ pub(crate) async fn record_primaries<E: TableEntity>(
     let mut rows = Vec::new();
     for primary in primaries {
         let Some(derived) = derive::<E>(primary, &tokens)? else { continue };
+        let of_family = |copy: &&CopyRow| copy.family.index == family.index;
+        for copy in derived.remote_copies.iter().filter(of_family) {
+            let (sealing, owner) = (&table.client.store().sealing, primary.partition_key());
+            sealing.check_copy(E::SCHEMA, copy.family, owner, &copy.row)?;
+        }
         if let Some(dirty) = dirty_row(table, primary, &derived, family) {
             rows.push(DirtyRowWrite { operation: dirty.insert(true)?, addresses: 1 });
         }

@@ -8,6 +8,8 @@ use super::{
     reserved_keys::{FORMAT, FORMAT_NAME, MESSAGE, RECEIPT, TYPE_NAME},
 };
 use crate::{
+    address::TableCase,
+    authentic::Work,
     batch::{Condition, Operation},
     edm::{Ticks, ValueRef},
     entity::Message,
@@ -37,6 +39,9 @@ pub(crate) struct StoredMessage {
     pub(crate) poison: Option<String>,
     /// The partitions that hold a receipt of the message: table and PartitionKey.
     pub(crate) receipts: Vec<(String, String)>,
+    pub(crate) codes: MessageCodes,
+    /// When the message was emitted, if its type expires.
+    pub(crate) sent: Option<Ticks>,
 }
 
 /// Returns the row of a message, without a PartitionKey.
@@ -45,7 +50,7 @@ pub(crate) struct StoredMessage {
 ///
 /// `is_invalid` if the message cannot be written as JSON; `is_too_large` if the JSON is longer than
 /// a property can be.
-pub(crate) fn message_row<M: Message>(id: &str, message: &M) -> Result<Row> {
+pub(crate) fn message_row<M: Message>(id: &str, message: &M, now: Ticks) -> Result<Row> {
     let body = serde_json::to_string(message).map_err(|cause| {
         let text = format!("the message `{}` cannot be written as JSON: {cause}", M::NAME);
         Error::new(ErrorKind::Invalid, text).with_source(cause)
@@ -63,15 +68,50 @@ pub(crate) fn message_row<M: Message>(id: &str, message: &M) -> Result<Row> {
     row.put("Type", ValueRef::String(M::NAME));
     row.put("Version", ValueRef::Int32(i32::try_from(M::VERSION).unwrap_or(i32::MAX)));
     row.put("Body", ValueRef::String(&body));
+    if M::EXPIRES.is_some() {
+        row.put("Sent", ValueRef::DateTime(now));
+    }
     row.finish()
 }
 
-/// Returns the operation that inserts a message into a partition.
-pub(crate) fn insert_message(message: &Row, partition_key: &str) -> Result<Operation> {
+/// The codes that a message carries.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MessageCodes {
+    /// The code over the message, or over the move that it asks for.
+    pub(crate) code: Option<Vec<u8>>,
+    /// The consent of the target's scope to a move.
+    pub(crate) consent: Option<Vec<u8>>,
+}
+
+/// The property with the code over a message, a move, or the arrival of a move.
+pub(crate) const CODE: &str = "Mac";
+/// The property with the consent of the target's scope to a move.
+const CONSENT: &str = "MacTo";
+
+/// Number of bytes that codes add to the row of a message, names and types included, in the largest
+/// form of a request.
+pub(crate) const CODE_BYTES: usize = 160;
+
+/// Returns the operation that inserts a message, with its codes, into a partition.
+pub(crate) fn insert_message(
+    message: &Row,
+    partition_key: &str,
+    codes: &MessageCodes,
+) -> Result<Operation> {
     let mut row = Row::build(partition_key, message.row_key());
     let mut properties = message.properties();
     while let Some((name, value)) = properties.next()? {
-        row.put(&String::from_utf8_lossy(name), value);
+        // A message that is put back has codes of its own.
+        let is_replaced =
+            codes.code.is_some() && [CODE, CONSENT].map(str::as_bytes).contains(&name);
+        if !is_replaced {
+            row.put(&String::from_utf8_lossy(name), value);
+        }
+    }
+    for (name, code) in [(CODE, &codes.code), (CONSENT, &codes.consent)] {
+        if let Some(code) = code {
+            row.put(name, ValueRef::Binary(code));
+        }
     }
     row.finish().map(Operation::insert)
 }
@@ -86,14 +126,24 @@ pub(crate) struct MessageIdentity {
 
 impl MessageIdentity {
     /// Identifies a message of the outbox.
-    pub(crate) fn in_partition(table: &str, partition_key: &str, id: &str) -> Self {
-        let hash = hash128(&[&table.to_ascii_lowercase(), partition_key, id]);
+    pub(crate) fn in_partition(
+        table: &str,
+        partition_key: &str,
+        id: &str,
+        case: TableCase,
+    ) -> Self {
+        let hash = hash128(&[&case.key_of(table), partition_key, id]);
         Self { id: id.to_owned(), hash }
     }
 
     /// Identifies a message of a queue.
     pub(crate) fn in_queue(queue: &str, id: &str) -> Self {
         Self { id: id.to_owned(), hash: hash128(&[queue, id]) }
+    }
+
+    /// Returns whether a receipt is one of another message. Receipts of earlier versions do not say.
+    pub(crate) fn is_foreign_receipt(&self, receipt: &Row) -> Result<bool> {
+        Ok(receipt.get(OF)?.is_some() && !self.is_of_receipt(receipt)?)
     }
 
     /// Returns whether a receipt is one of this message.
@@ -108,10 +158,49 @@ const OF: &str = "Of";
 /// Returns the operation that inserts the receipt of a message, into the transaction with the
 /// message's effect.
 pub(crate) fn insert_receipt(partition_key: &str, message: &MessageIdentity) -> Result<Operation> {
+    receipt(partition_key, message, |_| {})
+}
+
+/// Returns the operation that inserts the receipt of a moved entity, with the code over its arrival.
+pub(crate) fn insert_arrival(
+    partition_key: &str,
+    message: &MessageIdentity,
+    code: Option<&[u8]>,
+) -> Result<Operation> {
+    receipt(partition_key, message, |row| {
+        if let Some(code) = code {
+            row.put(CODE, ValueRef::Binary(code));
+        }
+    })
+}
+
+/// Returns the operation that inserts a tombstone: the receipt of a move that was given up, so that
+/// the entity cannot arrive any more.
+pub(crate) fn insert_tombstone(
+    partition_key: &str,
+    message: &MessageIdentity,
+) -> Result<Operation> {
+    receipt(partition_key, message, |row| row.put(GIVEN_UP, ValueRef::Boolean(true)))
+}
+
+/// Returns whether a receipt is the tombstone of a move that was given up.
+pub(crate) fn is_tombstone(receipt: &Row) -> Result<bool> {
+    Ok(receipt.get(GIVEN_UP)? == Some(ValueRef::Boolean(true)))
+}
+
+/// The property of a receipt that makes it the tombstone of a move.
+const GIVEN_UP: &str = "GivenUp";
+
+fn receipt(
+    partition_key: &str,
+    message: &MessageIdentity,
+    put: impl FnOnce(&mut crate::row::RowBuilder),
+) -> Result<Operation> {
     let mut row = Row::build(partition_key, &receipt_row_key(&message.id));
     row.put(TYPE_NAME, ValueRef::String("entable.receipt"));
     row.put(FORMAT_NAME, ValueRef::Int32(FORMAT));
     row.put(OF, ValueRef::String(&message.hash));
+    put(&mut row);
     row.finish().map(Operation::insert)
 }
 
@@ -159,13 +248,33 @@ impl StoredMessage {
             is_done: row.get("Done")? == Some(ValueRef::Boolean(true)),
             poison,
             receipts,
+            codes: MessageCodes { code: code_of(&row, CODE)?, consent: code_of(&row, CONSENT)? },
+            sent: time("Sent")?,
             row,
         })
     }
 
+    /// Returns the message as the work that its code covers.
+    pub(crate) fn work<'m>(&'m self, table: &'m str) -> Work<'m> {
+        self.work_in(table, self.row.partition_key())
+    }
+
+    /// Returns the message as the work that its code covers in a partition.
+    pub(crate) fn work_in<'m>(&'m self, table: &'m str, partition_key: &'m str) -> Work<'m> {
+        Work::Message {
+            table,
+            partition_key,
+            id: &self.id,
+            name: &self.name,
+            version: u32::try_from(self.version).unwrap_or(u32::MAX),
+            body: &self.body,
+            sent: self.sent,
+        }
+    }
+
     /// Returns the id and the place of the message, which was found in `table`.
-    pub(crate) fn identity(&self, table: &str) -> MessageIdentity {
-        MessageIdentity::in_partition(table, self.row.partition_key(), &self.id)
+    pub(crate) fn identity(&self, table: &str, case: TableCase) -> MessageIdentity {
+        MessageIdentity::in_partition(table, self.row.partition_key(), &self.id, case)
     }
 
     /// Returns the message with a list of partitions. Each of them has a receipt: a row that
@@ -270,6 +379,14 @@ impl StoredMessage {
         let seen = Condition::for_etag(etag);
         Operation::delete(self.row.partition_key(), self.row.row_key(), seen)
     }
+}
+
+/// Returns a code of a row; empty, and so never right, if the property is no Binary.
+pub(crate) fn code_of(row: &Row, property: &str) -> Result<Option<Vec<u8>>> {
+    Ok(row.get(property)?.map(|value| match value {
+        ValueRef::Binary(code) => code.to_vec(),
+        _ => Vec::new(),
+    }))
 }
 
 /// Writes the partitions with receipts as JSON.

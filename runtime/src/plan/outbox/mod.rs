@@ -30,8 +30,9 @@ pub(crate) use self::{
     hash::hash128,
     list_membership::{ListMembership, list_entry, list_entry_keys, old_entry_form},
     message::{
-        MessageIdentity, StoredMessage, add_duration, insert_message, insert_receipt, message_row,
-        receipt_row_key, truncate_error,
+        CODE, CODE_BYTES, MessageCodes, MessageIdentity, StoredMessage, add_duration, code_of,
+        insert_arrival, insert_message, insert_receipt, insert_tombstone, is_tombstone,
+        message_row, receipt_row_key, truncate_error,
     },
     remote_copy::{
         CopyOwner, OWNER_PROPERTIES, TABLE, copy_owner, copy_with_owner, equal_except_version,

@@ -1,6 +1,9 @@
 //! Fetching the data keys that a page of rows needs, each key once.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::Arc,
+};
 
 use futures_util::future::join_all;
 
@@ -8,7 +11,7 @@ use super::{RowSealer, keyless};
 use crate::{
     edm::ValueRef,
     entity::SEAL,
-    error::Result,
+    error::{Error, Result, SealFault},
     row::Row,
     seal::{DataKey, KeyId, KeyScope, key_id_of, seal_key_id_of},
 };
@@ -21,8 +24,17 @@ pub(crate) struct PageKeys {
     /// For each PartitionKey, the index of its scope in `scopes`.
     partitions: HashMap<String, usize>,
     wanted: Vec<(usize, KeyId)>,
+    /// The position of each scope and key id in `wanted`.
+    positions: HashMap<(usize, KeyId), usize>,
     found: Vec<Result<Arc<DataKey>>>,
 }
+
+/// Number of questions that run at a time.
+const QUESTIONS_AT_ONCE: usize = 16;
+
+/// Number of questions of a page that may fail. Rows name keys and scopes, and whoever writes rows can
+/// name any: without a bound, a page of made-up names would be a thousand requests to a key store.
+const MOST_FAILURES: usize = 32;
 
 impl PageKeys {
     /// Returns the index of a partition's scope, and adds the scope if it is new.
@@ -49,36 +61,51 @@ impl PageKeys {
             if scope.is_none() {
                 scope = self.scope(sealer, row.partition_key());
             }
-            if let Some(scope) = scope
-                && !self.wanted.contains(&(scope, id))
-            {
+            let Some(scope) = scope else { continue };
+            if let Entry::Vacant(entry) = self.positions.entry((scope, id)) {
+                entry.insert(self.wanted.len());
                 self.wanted.push((scope, id));
             }
         }
         Ok(())
     }
 
-    /// Fetches all keys concurrently.
+    /// Fetches the keys, some at a time. After too many failures it asks for no further key.
     pub(crate) async fn fetch(&mut self, sealer: &RowSealer) {
         let Some(keys) = &sealer.keys else { return };
-        let asked = self
-            .wanted
-            .iter()
-            .filter_map(|(scope, id)| Some(keys.get(self.scopes.get(*scope)?, *id)));
-        self.found = join_all(asked).await;
+        let mut failures = 0;
+        for wanted in self.wanted.chunks(QUESTIONS_AT_ONCE) {
+            if failures >= MOST_FAILURES {
+                self.found.extend(wanted.iter().map(|(_, id)| Err(too_many_keys(*id))));
+                continue;
+            }
+            let asked = wanted
+                .iter()
+                .filter_map(|(scope, id)| Some(keys.get(self.scopes.get(*scope)?, *id)));
+            let found = join_all(asked).await;
+            failures += found.iter().filter(|found| found.is_err()).count();
+            self.found.extend(found);
+        }
     }
 
     /// Returns the fetched key of that id for rows of a partition.
     pub(crate) fn key(&self, partition_key: &str, id: KeyId) -> Result<&DataKey> {
         let scope = self.partitions.get(partition_key);
-        let at =
-            self.wanted.iter().position(|(known, wanted)| Some(known) == scope && *wanted == id);
+        let at = scope.and_then(|scope| self.positions.get(&(*scope, id)).copied());
         match at.and_then(|at| self.found.get(at)) {
             Some(Ok(key)) => Ok(key),
             Some(Err(error)) => Err(error.clone()),
             None => Err(keyless("the value is encrypted")),
         }
     }
+}
+
+/// Returns the error for a key that was not asked for, since too many others of its page do not exist.
+fn too_many_keys(id: KeyId) -> Error {
+    let message = format!(
+        "{MOST_FAILURES} other keys that the page names cannot be had, so that the key {id} was not asked for: read the row alone"
+    );
+    Error::seal(SealFault::KeyNotFound(*id.as_bytes()), message)
 }
 
 /// Returns the id of the key that sealed a value. A damaged value has none here: decrypting it

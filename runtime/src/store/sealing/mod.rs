@@ -9,6 +9,8 @@ pub(crate) mod fetch;
 #[cfg(feature = "encrypt")]
 pub(crate) mod index;
 pub(crate) mod plan;
+pub(crate) mod held;
+pub(crate) mod scope;
 pub(crate) mod open;
 #[cfg(feature = "encrypt")]
 pub(crate) mod reseal;

@@ -53,6 +53,9 @@ impl RowSealer {
         for placed in &placed {
             let plan = self.plan(placed)?;
             self.check_plain(placed, &plan)?;
+            if let (StoredAs::Entity(schema, family), false) = (placed.home, plan.is_empty()) {
+                self.check_sealed_copy(schema, family, placed.operation.row())?;
+            }
             plans.push(plan);
         }
         if plans.iter().all(SealPlan::is_empty) {

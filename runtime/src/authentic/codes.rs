@@ -1,0 +1,186 @@
+//! Makes and verifies the codes over work, with the keys of a client.
+
+use std::fmt;
+#[cfg(feature = "encrypt")]
+use std::sync::Arc;
+
+use super::{
+    policy::{Authenticity, MessageAuthenticity},
+    work::Work,
+};
+use crate::error::{Error, Result, SealFault};
+#[cfg(feature = "encrypt")]
+use crate::{
+    address::TableCase,
+    seal::{KeyProvider, KeyScope, work_key_id_of},
+};
+
+/// The keys of a client, and its rule about work without a code.
+#[derive(Clone, Default)]
+pub(crate) struct WorkCodes {
+    #[cfg(feature = "encrypt")]
+    keys: Option<Arc<dyn KeyProvider>>,
+    authenticity: Authenticity,
+    /// The store's rule about the names of tables.
+    #[cfg(feature = "encrypt")]
+    case: TableCase,
+}
+
+/// Why a piece of work is not done.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "no key store is asked"))]
+pub(crate) enum WorkFault {
+    /// The code is wrong, or is missing where one is required.
+    NotAuthentic,
+    /// The scope does not have the key. Another program may have it already, so that the failure
+    /// counts towards the poison table.
+    Counts(Error),
+    /// The key store does not answer.
+    Passes(Error),
+}
+
+impl WorkCodes {
+    /// Makes and verifies codes with these keys from now on, by that rule.
+    #[cfg(feature = "encrypt")]
+    pub(crate) fn with_keys(
+        self,
+        keys: Option<Arc<dyn KeyProvider>>,
+        authenticity: Authenticity,
+        case: TableCase,
+    ) -> Self {
+        Self { keys, authenticity, case }
+    }
+
+    /// Returns whether the client has keys.
+    pub(crate) const fn has_keys(&self) -> bool {
+        #[cfg(feature = "encrypt")]
+        let has_keys = self.keys.is_some();
+        #[cfg(not(feature = "encrypt"))]
+        let has_keys = false;
+        has_keys
+    }
+
+    /// Returns whether work of the framework's own, such as a move, needs a code.
+    pub(crate) fn is_required(&self) -> bool {
+        self.has_keys() && self.authenticity == Authenticity::Require
+    }
+
+    /// Returns whether a message of a type that says `declared` needs a code.
+    pub(crate) fn is_required_of(&self, declared: MessageAuthenticity) -> bool {
+        match declared {
+            MessageAuthenticity::Required => true,
+            MessageAuthenticity::ByClient => self.is_required(),
+            MessageAuthenticity::NotRequired => false,
+        }
+    }
+
+    /// Refuses a message that its type declares `authenticated`, if the client has no keys.
+    ///
+    /// # Errors
+    ///
+    /// `is_key_unavailable` for such a message.
+    pub(crate) fn check_emit(&self, name: &str, declared: MessageAuthenticity) -> Result<()> {
+        if declared != MessageAuthenticity::Required || self.has_keys() {
+            return Ok(());
+        }
+        let message = format!(
+            "the message `{name}` is declared `authenticated`, and the client has no keys: give it some with `Client::builder().keys(..)`"
+        );
+        Err(Error::seal(SealFault::KeyUnavailable { retryable: false }, message))
+    }
+
+    /// Returns whether both partitions have one scope of keys. Without keys, they have.
+    pub(crate) fn is_same_scope(&self, one: &str, other: &str) -> bool {
+        #[cfg(feature = "encrypt")]
+        if let Some(keys) = &self.keys {
+            return keys.scope_of(one) == keys.scope_of(other);
+        }
+        let _ = (one, other);
+        true
+    }
+
+    /// Signs work with the key of a partition's scope; `None` stands for the default scope. Returns
+    /// `None` where there is no key, unless the work `must` be signed.
+    ///
+    /// # Errors
+    ///
+    /// `is_key_unavailable` without a key for work that must be signed, or if the key store does not
+    /// answer.
+    #[allow(clippy::unused_async, reason = "only builds with encryption ask for keys")]
+    pub(crate) async fn sign(
+        &self,
+        partition_key: Option<&str>,
+        work: &Work<'_>,
+        must: bool,
+    ) -> Result<Option<Vec<u8>>> {
+        #[cfg(feature = "encrypt")]
+        if let Some(keys) = &self.keys {
+            return match keys.primary(&scope(&**keys, partition_key)).await {
+                Ok(key) => key.sign_work(&work.input(self.case)).map(Some),
+                Err(error) if !must && is_key_gone(&error) => Ok(None),
+                Err(error) => Err(error),
+            };
+        }
+        let _ = (partition_key, work);
+        if must { Err(keyless()) } else { Ok(None) }
+    }
+
+    /// Verifies the code of work with the keys of a partition's scope; `None` stands for the default
+    /// scope. A client without keys verifies nothing: it leaves work that needs a code to others.
+    #[allow(clippy::unused_async, reason = "only builds with encryption ask for keys")]
+    pub(crate) async fn verify(
+        &self,
+        partition_key: Option<&str>,
+        work: &Work<'_>,
+        code: Option<&[u8]>,
+        is_required: bool,
+    ) -> Result<(), WorkFault> {
+        #[cfg(feature = "encrypt")]
+        if let (Some(keys), Some(code)) = (&self.keys, code) {
+            let Ok(id) = work_key_id_of(code) else { return Err(WorkFault::NotAuthentic) };
+            let key = keys.get(&scope(&**keys, partition_key), id).await.map_err(WorkFault::of)?;
+            let verified = key.verify_work(&work.input(self.case), code);
+            return verified.map_err(|_| WorkFault::NotAuthentic);
+        }
+        let _ = (partition_key, work);
+        match (code, is_required) {
+            (None, true) => Err(WorkFault::NotAuthentic),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl WorkFault {
+    /// Returns whether a key that could not be had may come back by itself.
+    #[cfg(feature = "encrypt")]
+    fn of(error: Error) -> Self {
+        match error.seal_fault() {
+            Some(SealFault::KeyNotFound(_)) => Self::Counts(error),
+            _ if is_key_gone(&error) => Self::Counts(error),
+            _ => Self::Passes(error),
+        }
+    }
+}
+
+#[cfg(feature = "encrypt")]
+fn scope(keys: &dyn KeyProvider, partition_key: Option<&str>) -> KeyScope {
+    partition_key.map_or_else(KeyScope::default_scope, |key| keys.scope_of(key))
+}
+
+/// Returns whether the key of a scope is gone for good.
+pub(crate) fn is_key_gone(error: &Error) -> bool {
+    error.seal_fault() == Some(SealFault::KeyUnavailable { retryable: false })
+}
+
+/// Returns the error for work that has to be signed by a client without keys.
+fn keyless() -> Error {
+    let message = "the work has to be signed, so that workers can tell who asked for it, and the client has no keys: give it some with `Client::builder().keys(..)`";
+    Error::seal(SealFault::KeyUnavailable { retryable: false }, message)
+}
+
+impl fmt::Debug for WorkCodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("WorkCodes");
+        debug.field("authenticity", &self.authenticity).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,16 @@
+//! Authentic work: codes that prove to a worker that somebody with the keys asked for the work.
+//!
+//! Whoever can write a table can write rows that tell workers what to do. A worker that has keys
+//! therefore does only work whose code it has verified. `docs/envelope.md` specifies the codes byte by
+//! byte, `docs/encryption.md` says which attacks they withstand.
+
+mod policy;
+mod work;
+mod codes;
+
+pub use policy::{Authenticity, MessageAuthenticity};
+
+pub(crate) use self::{
+    codes::{WorkCodes, WorkFault, is_key_gone},
+    work::{HeldValues, MovePlace, Work, has_expired},
+};

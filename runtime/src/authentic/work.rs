@@ -1,0 +1,145 @@
+//! The pieces of work that codes cover, and the bytes that each code is made over.
+
+use crate::{
+    address::RowAt,
+    edm::{Ticks, Value},
+};
+#[cfg(feature = "encrypt")]
+use crate::{address::TableCase, seal::WorkInput};
+
+/// A piece of work that a code covers.
+// A build without encryption makes no codes, and reads none of this.
+#[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "codes need the feature `encrypt`"))]
+pub(crate) enum Work<'w> {
+    /// A message of the outbox.
+    Message {
+        table: &'w str,
+        partition_key: &'w str,
+        id: &'w str,
+        name: &'w str,
+        version: u32,
+        body: &'w str,
+        /// When it was emitted, if its type expires.
+        sent: Option<Ticks>,
+    },
+    /// A message of a queue.
+    Queued {
+        queue: &'w str,
+        id: &'w str,
+        name: &'w str,
+        version: u32,
+        body: &'w str,
+        /// When it was sent, if its type expires.
+        sent: Option<Ticks>,
+    },
+    /// A move of an entity with these secret values, by the scope of the source.
+    Move { place: MovePlace<'w>, held: &'w HeldValues },
+    /// The consent of the target's scope to a move with this code.
+    Consent { place: MovePlace<'w>, code: &'w [u8] },
+    /// The arrival of a moved entity, by the scope of the target.
+    Arrival { place: MovePlace<'w> },
+}
+
+/// The id of a move, the type of the entity, and the two rows.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(feature = "encrypt"), allow(dead_code, reason = "codes need the feature `encrypt`"))]
+pub(crate) struct MovePlace<'w> {
+    pub(crate) id: &'w str,
+    pub(crate) entity_type: &'w str,
+    pub(crate) from: RowAt<'w>,
+    pub(crate) to: RowAt<'w>,
+}
+
+/// The values of an entity that only the holders of keys know or can make, by property name in order
+/// of bytes; `None` is a hidden null.
+pub(crate) type HeldValues = std::collections::BTreeMap<String, Option<Value>>;
+
+/// Flag in the kind of a message that expires.
+#[cfg(feature = "encrypt")]
+const EXPIRES: u8 = 0x80;
+
+#[cfg(feature = "encrypt")]
+impl Work<'_> {
+    /// Returns the bytes that the code over the work covers. Where the store ignores the case of a
+    /// table's name, the code does too: a directory marker, which anybody may have written, says in
+    /// which case a worker meets it.
+    pub(crate) fn input(&self, case: TableCase) -> WorkInput {
+        match self {
+            Self::Message { table, partition_key, id, name, version, body, sent } => {
+                let mut input = message_input(1, *sent);
+                input.text(&case.key_of(table));
+                input.text(partition_key);
+                finish_message(input, [id, name], *version, body, *sent)
+            }
+            Self::Queued { queue, id, name, version, body, sent } => {
+                let mut input = message_input(2, *sent);
+                input.text(queue);
+                finish_message(input, [id, name], *version, body, *sent)
+            }
+            Self::Move { place, held } => {
+                let mut input = place.input(3, case);
+                input.number(u32::try_from(held.len()).unwrap_or(u32::MAX));
+                for (name, value) in *held {
+                    input.text(name);
+                    input.value(value.as_ref().map(Value::as_ref));
+                }
+                input
+            }
+            Self::Consent { place, code } => {
+                let mut input = place.input(4, case);
+                input.bytes(code);
+                input
+            }
+            Self::Arrival { place } => place.input(5, case),
+        }
+    }
+}
+
+#[cfg(feature = "encrypt")]
+impl MovePlace<'_> {
+    fn input(&self, kind: u8, case: TableCase) -> WorkInput {
+        let mut input = WorkInput::new(kind);
+        input.text(self.id);
+        input.text(self.entity_type);
+        for row in [self.from, self.to] {
+            input.text(&case.key_of(row.table));
+            input.text(row.partition_key);
+            input.text(row.row_key);
+        }
+        input
+    }
+}
+
+#[cfg(feature = "encrypt")]
+fn message_input(kind: u8, sent: Option<Ticks>) -> WorkInput {
+    WorkInput::new(if sent.is_some() { kind | EXPIRES } else { kind })
+}
+
+#[cfg(feature = "encrypt")]
+fn finish_message(
+    mut input: WorkInput,
+    [id, name]: [&str; 2],
+    version: u32,
+    body: &str,
+    sent: Option<Ticks>,
+) -> WorkInput {
+    input.text(id);
+    input.text(name);
+    input.number(version);
+    input.hash_of(body);
+    if let Some(sent) = sent {
+        input.time(sent.get() - Ticks::UNIX_EPOCH.get());
+    }
+    input
+}
+
+/// Returns whether a message that was sent at `sent` is older than its type allows.
+pub(crate) fn has_expired(
+    sent: Option<Ticks>,
+    expires: Option<std::time::Duration>,
+    now: Option<Ticks>,
+) -> bool {
+    let (Some(sent), Some(expires), Some(now)) = (sent, expires, now) else { return false };
+    let most = i64::try_from(expires.as_nanos() / 100).unwrap_or(i64::MAX);
+    now.get().saturating_sub(sent.get()) > most
+}

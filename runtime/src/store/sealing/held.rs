@@ -1,0 +1,94 @@
+//! The held values of a moving entity: what only a holder of the keys knows of it, or could have
+//! written. The code of a move covers them, so that nobody can use it for other values.
+
+use super::{
+    RowSealer,
+    plan::{Placed, looks_sealed, property_name},
+};
+use crate::{
+    authentic::HeldValues,
+    entity::{SEAL, Schema},
+    error::Result,
+    plan::moves::is_move_property,
+    row::Row,
+};
+
+impl RowSealer {
+    /// Returns the held values of a row that is about to be written.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` for a property name that is no text.
+    pub(crate) fn held_when_written(
+        &self,
+        schema: &'static Schema,
+        placed: &Placed,
+    ) -> Result<HeldValues> {
+        let plan = self.plan(placed)?;
+        let (mut held, mut each) = (HeldValues::new(), plan.each.iter());
+        let mut properties = placed.operation.row().properties();
+        while let Some((name, value)) = properties.next()? {
+            let is_sealed = each.next().is_some_and(Option::is_some);
+            let name = property_name(name)?;
+            if !is_framework(schema, name) && (is_sealed || schema.sealed) {
+                held.insert(name.to_owned(), Some(value.to_value()));
+            }
+        }
+        held.extend(plan.absent.iter().map(|(name, _)| (name.to_string(), None)));
+        Ok(held)
+    }
+}
+
+/// Returns the held values of a row as it is `stored`, whose decrypted form is `plain`.
+///
+/// # Errors
+///
+/// `is_corrupt` if the row is damaged.
+pub(crate) fn held_when_read(
+    schema: &'static Schema,
+    stored: &Row,
+    plain: &Row,
+) -> Result<HeldValues> {
+    let mut held = HeldValues::new();
+    let mut properties = stored.properties();
+    while let Some((name, value)) = properties.next()? {
+        let name = property_name(name)?;
+        if is_framework(schema, name) {
+            continue;
+        }
+        if looks_sealed(value) {
+            // An envelope that holds a null decrypts to no property.
+            held.insert(name.to_owned(), plain.get(name)?.map(|value| value.to_value()));
+        } else if schema.sealed {
+            held.insert(name.to_owned(), Some(value.to_value()));
+        }
+    }
+    Ok(held)
+}
+
+/// Returns whether a stored row has an encrypted value.
+pub(crate) fn has_envelope(stored: &Row) -> Result<bool> {
+    let mut properties = stored.properties();
+    while let Some((_, value)) = properties.next()? {
+        if starts_as_envelope(value) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+// A build without encryption tells an envelope by its first bytes too: it must leave it alone.
+fn starts_as_envelope(value: crate::edm::ValueRef<'_>) -> bool {
+    matches!(value, crate::edm::ValueRef::Binary([0xae, 0x7e, ..]))
+}
+
+/// Returns whether a property is the library's own, and no value of the entity.
+fn is_framework(schema: &'static Schema, name: &str) -> bool {
+    #[cfg(feature = "encrypt")]
+    if schema.hidden_properties().iter().any(|hidden| hidden == name) {
+        return true;
+    }
+    #[cfg(not(feature = "encrypt"))]
+    let _ = schema;
+    name == SEAL || is_move_property(name)
+}

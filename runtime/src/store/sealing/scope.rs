@@ -1,0 +1,114 @@
+//! The scopes of remote copies: a sealed value is sealed for another scope of keys only if nobody
+//! without keys can choose that scope.
+
+use super::RowSealer;
+#[cfg(feature = "encrypt")]
+use super::plan::Placed;
+#[cfg(feature = "encrypt")]
+use crate::{
+    batch::Operation,
+    error::{Error, ErrorKind},
+    key::Form,
+    plan::StoredAs,
+};
+use crate::{entity::Schema, error::Result, key::Family, row::Row};
+
+#[cfg(not(feature = "encrypt"))]
+impl RowSealer {
+    /// Accepts every copy: without encryption there are no scopes.
+    #[allow(clippy::unused_self, reason = "the other form asks for keys")]
+    pub(crate) fn check_copy(
+        &self,
+        _: &'static Schema,
+        _: &'static Family,
+        _: &str,
+        _: &Row,
+    ) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(feature = "encrypt")]
+impl RowSealer {
+    /// Refuses a copy with encrypted values of a primary in the partition `owner`, if the copy has
+    /// another scope of keys and its PartitionKey is made of plain properties.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for such a copy.
+    // Whoever can write the primary's row could otherwise change such a property, and have a worker
+    // seal the values for a scope whose keys they hold.
+    pub(crate) fn check_copy(
+        &self,
+        schema: &'static Schema,
+        family: &'static Family,
+        owner: &str,
+        copy: &Row,
+    ) -> Result<()> {
+        if self.may_cross(schema, family, owner, copy.partition_key()) {
+            return Ok(());
+        }
+        let home = StoredAs::Entity(schema, family);
+        let placed = Placed::new(Operation::insert(copy.clone()), home);
+        match self.plan(&placed)?.is_empty() {
+            true => Ok(()),
+            false => Err(crossing_error(family, copy)),
+        }
+    }
+
+    /// Refuses a copy that is about to be sealed, as [`check_copy`](Self::check_copy) does.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for such a copy.
+    pub(super) fn check_sealed_copy(
+        &self,
+        schema: &'static Schema,
+        family: &'static Family,
+        copy: &Row,
+    ) -> Result<()> {
+        if !family.is_remote || !family.is_copy() {
+            return Ok(());
+        }
+        let Some(primary) = schema.primary_of_copy(family) else { return Ok(()) };
+        let kinds = crate::entity::CopyFamily { copy: family, primary, schema };
+        let owner = crate::plan::outbox::remote_copy::owner_keys(copy, kinds)?;
+        match owner {
+            Some((owner, _)) if !self.may_cross(schema, family, &owner, copy.partition_key()) => {
+                Err(crossing_error(family, copy))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn may_cross(
+        &self,
+        schema: &'static Schema,
+        family: &'static Family,
+        owner: &str,
+        partition_key: &str,
+    ) -> bool {
+        let Some(keys) = &self.keys else { return true };
+        schema.sealed
+            || has_authentic_partition(schema, family)
+            || keys.scope_of(owner) == keys.scope_of(partition_key)
+    }
+}
+
+/// Returns whether only holders of keys, or the primary's own keys, decide in which partition a copy
+/// is.
+#[cfg(feature = "encrypt")]
+fn has_authentic_partition(schema: &'static Schema, family: &'static Family) -> bool {
+    let Some(primary) = schema.primary_of_copy(family) else { return false };
+    family.partition.parts().all(|part| match part.form {
+        Form::Hmac => schema.sealed_columns().iter().any(|column| column.name == part.field),
+        _ => primary.in_keys.contains(&part.field),
+    })
+}
+
+#[cfg(feature = "encrypt")]
+fn crossing_error(family: &Family, copy: &Row) -> Error {
+    let message = "the copy holds encrypted values and has another scope of keys than its primary, and its PartitionKey is made of plain properties, which anybody who writes the table can change; declare the type `seal`, or leave the encrypted columns out of the copy with `only(..)`";
+    let error = Error::new(ErrorKind::Invalid, message).with_index(family.name);
+    error.at_keys(copy.partition_key(), copy.row_key())
+}

@@ -1,0 +1,627 @@
+//! Attacks by somebody who writes every table and queue, without keys: workers do no work that nobody
+//! with the keys asked for.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use entable::{
+    Authenticity, Batch, ClientBuilder, Condition, DynamicTable, Guard, KeyScope, Keyring,
+    Operation, OutboxOptions, Poisoned, Row, SteppedClock, Ticks, Worker, WorkerStats, Written,
+    backend::{
+        Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
+        layer::FaultInjector,
+    },
+    prelude::*,
+    queue::Queue,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::fixture::{key, root};
+
+#[derive(Debug, Serialize, Deserialize, Message)]
+#[table(name = "Pay")]
+struct Pay {
+    amount: u32,
+}
+
+#[derive(Debug, Serialize, Deserialize, Message)]
+#[table(name = "Signed", authenticated, expires = "1h")]
+struct Signed {
+    amount: u32,
+}
+
+#[derive(Debug, Serialize, Deserialize, Message)]
+#[table(name = "Foreign", unauthenticated)]
+struct Foreign {
+    amount: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Patients", partition_key = "{clinic}", row_key = "{id:04}")]
+struct Patient {
+    clinic: String,
+    id: u32,
+    #[table(encrypt(hide_none))]
+    diagnosis: Option<String>,
+    visits: i32,
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Vips", partition_key = "{clinic}", row_key = "{id:04}", seal)]
+struct Vip {
+    clinic: String,
+    id: u32,
+    #[table(encrypt)]
+    diagnosis: String,
+    visits: i32,
+}
+
+/// Each clinic has a scope of its own; `evil` has one without keys of others.
+fn keys() -> Keyring {
+    let mut keys = Keyring::builder().primary(&KeyScope::default_scope(), &root(1));
+    for (at, clinic) in ["north", "south", "evil"].into_iter().enumerate() {
+        keys = keys.primary(&KeyScope::named(clinic), &root(2 + at as u8));
+    }
+    keys.build().unwrap().with_scopes(KeyScope::named)
+}
+
+struct World {
+    clock: Arc<SteppedClock>,
+    fault: FaultInjector,
+    client: Client,
+    paid: Arc<AtomicU32>,
+}
+
+impl World {
+    async fn new() -> Self {
+        let clock = Arc::new(SteppedClock::new(Ticks::new(630_000_000_000_000_000).unwrap()));
+        let fault = FaultInjector::around(Memory::with_clock(clock.clone()));
+        let outbox = OutboxOptions::default().background(0);
+        let builder = Client::builder().backend(fault.clone()).clock(clock.clone()).keys(keys());
+        let client = builder.outbox(outbox).build().unwrap();
+        for table in ["Patients", "Vips"] {
+            client.create_table(table).await.unwrap();
+        }
+        Self { clock, fault, client, paid: Arc::default() }
+    }
+
+    fn builder(&self) -> ClientBuilder {
+        Client::builder().backend(self.fault.clone()).clock(self.clock.clone())
+    }
+
+    fn keyed(&self, without: Option<Guard>) -> ClientBuilder {
+        let builder = self.builder().keys(keys());
+        match without {
+            Some(guard) => builder.without_guard(guard),
+            None => builder,
+        }
+    }
+
+    fn worker(&self, builder: ClientBuilder) -> Worker {
+        let client = builder.build().unwrap();
+        let paid = |paid: &Arc<AtomicU32>| paid.clone();
+        let (a, b, c) = (paid(&self.paid), paid(&self.paid), paid(&self.paid));
+        let add = |paid: Arc<AtomicU32>, amount: u32| async move {
+            paid.fetch_add(amount, Ordering::SeqCst);
+            Ok(())
+        };
+        client
+            .worker()
+            .with::<Patient>()
+            .with::<Vip>()
+            .on(move |_, message: Pay| add(a.clone(), message.amount))
+            .on(move |_, message: Signed| add(b.clone(), message.amount))
+            .on(move |_, message: Foreign| add(c.clone(), message.amount))
+    }
+
+    async fn drain(&self, builder: ClientBuilder) -> WorkerStats {
+        self.worker(builder).drain().await.unwrap()
+    }
+
+    /// Returns what was paid since the last call.
+    fn paid(&self) -> u32 {
+        self.paid.swap(0, Ordering::SeqCst)
+    }
+
+    fn patients(&self) -> Table<Patient> {
+        self.client.table()
+    }
+
+    fn vips(&self) -> Table<Vip> {
+        self.client.table()
+    }
+
+    async fn emit<M: Message>(&self, client: &Client, message: &M) -> Result<(), Error> {
+        let mut egt = client.table::<Patient>().transaction();
+        egt.in_partition("north")?.emit(message)?;
+        egt.commit().await.map(drop)
+    }
+
+    /// Returns the outbox rows with messages of a partition.
+    async fn messages(&self, table: &str, partition_key: &str) -> Vec<DynamicEntity> {
+        // Without keys, rows are seen as they are stored.
+        let rows = self.plain(table).query(Keys::partition(partition_key).rows("~e3_".."~e4"));
+        rows.collect().await.unwrap().into_iter().map(Stored::into_inner).collect()
+    }
+
+    /// What the attacker works with: every table, no keys.
+    fn plain(&self, table: &str) -> DynamicTable {
+        self.builder().build().unwrap().dynamic(table)
+    }
+}
+
+fn patient(id: u32) -> Patient {
+    Patient { clinic: "north".into(), id, diagnosis: Some("influenza".into()), visits: 1 }
+}
+
+fn vip(id: u32) -> Vip {
+    Vip { clinic: "north".into(), id, diagnosis: "influenza".into(), visits: 1 }
+}
+
+#[tokio::test]
+async fn a_message_that_nobody_emitted_reaches_no_handler() {
+    for without in [None, Some(Guard::VerifiedFirst)] {
+        let world = World::new().await;
+        world.emit(&world.client, &Pay { amount: 1 }).await.unwrap();
+        let [real] = &world.messages("Patients", "north").await[..] else { panic!() };
+        let mut other = real.clone().with("Body", r#"{"amount":1000}"#);
+        world.plain("Patients").insert_or_replace(&other).await.unwrap();
+        let stats = world.drain(world.keyed(without)).await;
+        assert_eq!(world.paid(), if without.is_none() { 0 } else { 1000 });
+        assert_eq!(stats.refused, u64::from(without.is_none()), "{stats:?}");
+        if without.is_some() {
+            continue;
+        }
+        // Neither without a code, nor with one under another id, in another partition or table.
+        other.remove("Mac");
+        let elsewhere = DynamicEntity::new("south", real.row_key());
+        let renamed = DynamicEntity::new("north", "~e3_another");
+        let moved = |mut to: DynamicEntity| {
+            for (name, value) in real.properties().iter() {
+                to.set(name, value.clone());
+            }
+            to
+        };
+        world.emit(&world.client, &Pay { amount: 1 }).await.unwrap();
+        world.patients().insert(&Patient { clinic: "south".into(), ..patient(1) }).await.unwrap();
+        for row in [other, moved(renamed)] {
+            world.plain("Patients").insert_or_replace(&row).await.unwrap();
+        }
+        let mut egt = world.patients().transaction();
+        egt.in_partition("south").unwrap().emit(&Pay { amount: 1 }).unwrap();
+        egt.commit().await.unwrap();
+        world.plain("Patients").insert_or_replace(&moved(elsewhere)).await.unwrap();
+        let worker = world.worker(world.keyed(None));
+        let stats = worker.drain().await.unwrap();
+        // The scope of `south` does not have the key of `north`, which another program may know there.
+        assert_eq!((world.paid(), stats.refused, stats.poisoned), (2, 2, 3), "{stats:?}");
+        let poisoned = worker.poisoned().await.unwrap();
+        assert_eq!(poisoned.len(), 4);
+        let refused = |one: &&Poisoned| one.error == "the work is not authentic";
+        assert_eq!(poisoned.iter().filter(refused).count(), 3);
+        // Put back, it is refused again.
+        worker.requeue(poisoned.iter().find(refused).unwrap()).await.unwrap();
+        assert_eq!(worker.drain().await.unwrap().refused, 3);
+    }
+}
+
+#[tokio::test]
+async fn an_operator_sees_who_signed_and_vouches() {
+    let world = World::new().await;
+    let plain = world.builder().build().unwrap();
+    world.emit(&plain, &Pay { amount: 1 }).await.unwrap();
+    world.emit(&world.client, &Pay { amount: 10 }).await.unwrap();
+    let mut stored = world.patients().insert(&patient(1)).await.unwrap();
+    stored.clinic = "south".into();
+    world.patients().move_to(&stored, &world.patients()).await.unwrap();
+    for mut row in world.messages("Patients", "north").await {
+        if row.str("Type").unwrap() == "entable.move" {
+            row.remove("Mac");
+            world.plain("Patients").insert_or_replace(&row).await.unwrap();
+        }
+    }
+    let worker = world.worker(world.keyed(None));
+    let status = world.client.outbox_status().await.unwrap();
+    let north = key(2).id().to_string();
+    assert_eq!((status.unsigned, status.signed_by.get(&north)), (2, Some(&1)));
+    let stats = worker.drain().await.unwrap();
+    assert_eq!((world.paid(), stats.refused), (10, 2), "{stats:?}");
+    for poisoned in worker.poisoned().await.unwrap() {
+        worker.requeue_vouched(&poisoned).await.unwrap();
+    }
+    let status = world.client.outbox_status().await.unwrap();
+    assert_eq!((status.unsigned, status.signed_by.get(&north)), (0, Some(&2)));
+    let stats = worker.drain().await.unwrap();
+    assert_eq!((world.paid(), stats.refused), (1, 2), "{stats:?}");
+    let point = Patient::primary().clinic("south").id(1);
+    assert!(world.patients().get(point).await.unwrap().is_some());
+    // Without keys nobody can vouch.
+    world.emit(&plain, &Pay { amount: 1 }).await.unwrap();
+    worker.drain().await.unwrap();
+    let poisoned = worker.poisoned().await.unwrap().remove(0);
+    let error = world.worker(world.builder()).requeue_vouched(&poisoned).await.unwrap_err();
+    assert!(error.is_key_unavailable(), "{error}");
+}
+
+#[tokio::test]
+async fn messages_say_whether_they_need_a_code() {
+    let world = World::new().await;
+    let plain = world.builder().build().unwrap();
+    let error = world.emit(&plain, &Signed { amount: 1 }).await.unwrap_err();
+    assert!(error.is_key_unavailable(), "{error}");
+    world.emit(&plain, &Pay { amount: 1 }).await.unwrap();
+    world.emit(&plain, &Foreign { amount: 10 }).await.unwrap();
+    world.emit(&world.client, &Signed { amount: 100 }).await.unwrap();
+    // A worker without keys leaves alone what it cannot verify, and verifies nothing else.
+    let stats = world.drain(world.builder()).await;
+    assert_eq!((world.paid(), stats.unknown, stats.refused), (11, 1, 0), "{stats:?}");
+    world.emit(&plain, &Pay { amount: 1 }).await.unwrap();
+    world.emit(&plain, &Foreign { amount: 10 }).await.unwrap();
+    let stats = world.drain(world.keyed(None)).await;
+    assert_eq!((world.paid(), stats.refused), (110, 1), "{stats:?}");
+    // A roll-out takes work without a code, except where a type asks for it, and no wrong code.
+    world.emit(&plain, &Pay { amount: 1 }).await.unwrap();
+    world.emit(&world.client, &Signed { amount: 100 }).await.unwrap();
+    world.emit(&world.client, &Pay { amount: 1000 }).await.unwrap();
+    for mut row in world.messages("Patients", "north").await {
+        if row.str("Type").unwrap() == "Signed" {
+            row.remove("Mac");
+        } else if row.get("Mac").is_some() {
+            row.set("Body", r#"{"amount":2000}"#);
+        }
+        world.plain("Patients").insert_or_replace(&row).await.unwrap();
+    }
+    let stats = world.drain(world.keyed(None).authenticity(Authenticity::Accept)).await;
+    assert_eq!((world.paid(), stats.refused), (1, 2), "{stats:?}");
+}
+
+#[tokio::test]
+async fn a_message_expires_and_its_time_cannot_be_set_anew() {
+    let world = World::new().await;
+    world.emit(&world.client, &Signed { amount: 1 }).await.unwrap();
+    world.clock.advance(Duration::from_secs(3700));
+    world.emit(&world.client, &Signed { amount: 10 }).await.unwrap();
+    let rows = world.messages("Patients", "north").await;
+    let stats = world.drain(world.keyed(None)).await;
+    assert_eq!((world.paid(), stats.poisoned, stats.refused), (10, 1, 0), "{stats:?}");
+    // Brought back later, once as it was, once with a newer time, once without one.
+    world.emit(&world.client, &Pay { amount: 100 }).await.unwrap();
+    world.clock.advance(Duration::from_secs(3700));
+    let newer = rows.iter().map(|row| row.get("Sent").cloned()).max_by_key(|s| format!("{s:?}"));
+    for (at, row) in rows.iter().enumerate() {
+        let mut row = row.clone();
+        if at == 0 {
+            row.set("Sent", newer.clone().flatten().unwrap());
+        } else {
+            row.remove("Sent");
+        }
+        world.plain("Patients").insert_or_replace(&row).await.unwrap();
+    }
+    let stats = world.drain(world.keyed(None)).await;
+    assert_eq!(world.paid(), 100, "{stats:?}");
+    assert_eq!(stats.poisoned, 2);
+}
+
+#[tokio::test]
+async fn a_queues_message_that_nobody_sent_reaches_no_handler() {
+    let world = World::new().await;
+    let queue = world.client.queue("work");
+    queue.send(&Pay { amount: 1 }).await.unwrap();
+    let real = world.client.table_queue("work").receive(1, Duration::from_secs(1)).await.unwrap();
+    let real = real[0].body().to_owned();
+    let forged = real.replace(r#""amount":1"#, r#""amount":1000"#);
+    assert_ne!(forged, real);
+    let unsigned = r#"{"id":"7","type":"Pay","version":1,"body":{"amount":1000}}"#;
+    let foreign = r#"{"type":"Foreign","body":{"amount":10}}"#;
+    for text in [&forged, unsigned, foreign] {
+        queue.port().send(text, Duration::ZERO).await.unwrap();
+    }
+    // A code of one queue is none of another.
+    let other = world.client.queue("other");
+    other.port().send(&real, Duration::ZERO).await.unwrap();
+    world.clock.advance(Duration::from_secs(2));
+    let worker = world.worker(world.keyed(None)).queue(&queue).queue(&other);
+    let stats = worker.drain().await.unwrap();
+    assert_eq!((world.paid(), stats.refused), (11, 3), "{stats:?}");
+}
+
+/// The attack: a move of a victim's row into the attacker's partition.
+#[tokio::test]
+async fn a_move_that_nobody_asked_for_takes_no_secret_away() {
+    for without in [None, Some(Guard::VerifiedFirst)] {
+        let world = World::new().await;
+        world.patients().insert(&patient(1)).await.unwrap();
+        // A message of the partition, so that it is in the directory.
+        world.emit(&world.client, &Pay { amount: 1 }).await.unwrap();
+        let mark = DynamicEntity::new("north", "0001").with("EntableMoving", "abc");
+        world.plain("Patients").insert_or_merge(&mark).await.unwrap();
+        let body = r#"{"entity_type":"Patient","row_key":"0001","to_table":"Patients","to_partition":"evil","to_row":"0001"}"#;
+        let forged = DynamicEntity::new("north", "~e3_abc")
+            .with("EntityType", "entable.message")
+            .with("Format", 1)
+            .with("Type", "entable.move")
+            .with("Version", 1)
+            .with("Body", body);
+        world.plain("Patients").insert(&forged).await.unwrap();
+        // Said to have failed too often, it is not followed either.
+        let poisoned = DynamicEntity::new("north", "~e3_abd").with("Poison", "x");
+        let poisoned = forged
+            .properties()
+            .iter()
+            .fold(poisoned, |row, (name, value)| row.with(name, value.clone()));
+        world.plain("Patients").insert(&poisoned).await.unwrap();
+        let stats = world.drain(world.keyed(without)).await;
+        let is_away = world.plain("Patients").get("evil", "0001").await.unwrap().is_some();
+        let stays = world.plain("Patients").get("north", "0001").await.unwrap().is_some();
+        assert_eq!((is_away, stays), (without.is_some(), without.is_none()), "{stats:?}");
+        assert_eq!(stats.refused, u64::from(without.is_none()));
+        let tombstones = world.plain("Patients").query(Keys::partition("evil").rows("~e".."~f"));
+        let tombstones = tombstones.collect().await.unwrap();
+        assert_eq!(tombstones.is_empty(), without.is_none(), "{tombstones:?}");
+    }
+}
+
+/// The attack on `seal`: the row and the message of a real move that was given up, put back later.
+#[tokio::test]
+async fn a_move_serves_for_its_own_values_alone() {
+    for without in [None, Some(Guard::VerifiedFirst)] {
+        let world = World::new().await;
+        let mut stored = world.vips().insert(&vip(1)).await.unwrap();
+        // The target is taken, so that the move is given up.
+        let taken = Vip { clinic: "south".into(), diagnosis: "other".into(), ..vip(1) };
+        world.vips().insert(&taken).await.unwrap();
+        stored.clinic = "south".into();
+        world.vips().move_to(&stored, &world.vips()).await.unwrap();
+        let message = world.messages("Vips", "north").await.remove(0);
+        let moving = world.plain("Vips").get("north", "0001").await.unwrap().unwrap().into_inner();
+        world.drain(world.keyed(None)).await;
+        for _ in 0..2 {
+            world.clock.advance(OutboxOptions::FLIGHT + Duration::from_secs(1));
+            world.drain(world.keyed(None)).await;
+        }
+        // The target is free again, and the entity has another secret by now.
+        world.vips().delete_at(Vip::primary().clinic("south").id(1)).await.unwrap();
+        let newer = Vip { diagnosis: "newer".into(), ..vip(1) };
+        world.vips().insert_or_replace(&newer).await.unwrap();
+        let sealed = world.plain("Vips").get("north", "0001").await.unwrap().unwrap().into_inner();
+        // A fence of the partition, and the real move's message, with the newer secret's row marked.
+        let mut egt = world.vips().transaction();
+        egt.in_partition("north").unwrap().emit(&Pay { amount: 1 }).unwrap();
+        egt.commit().await.unwrap();
+        world.plain("Vips").insert_or_replace(&message).await.unwrap();
+        let marked = sealed.clone().with("EntableMoving", moving.str("EntableMoving").unwrap());
+        world.plain("Vips").insert_or_replace(&marked).await.unwrap();
+        let stats = world.drain(world.keyed(without)).await;
+        // Its seal does not cover the mark: the row does not open, in either case.
+        assert!(world.plain("Vips").get("south", "0001").await.unwrap().is_none(), "{stats:?}");
+        // Unsealed types have no such seal: the code alone tells one secret from the other.
+    }
+    for without in [None, Some(Guard::VerifiedFirst)] {
+        let world = World::new().await;
+        let mut stored = world.patients().insert(&patient(1)).await.unwrap();
+        world.patients().insert(&Patient { clinic: "south".into(), ..patient(1) }).await.unwrap();
+        stored.clinic = "south".into();
+        world.patients().move_to(&stored, &world.patients()).await.unwrap();
+        let message = world.messages("Patients", "north").await.remove(0);
+        world.drain(world.keyed(None)).await;
+        for _ in 0..2 {
+            world.clock.advance(OutboxOptions::FLIGHT + Duration::from_secs(1));
+            world.drain(world.keyed(None)).await;
+        }
+        world.patients().delete_at(Patient::primary().clinic("south").id(1)).await.unwrap();
+        let newer = Patient { diagnosis: None, ..patient(1) };
+        world.patients().insert_or_replace(&newer).await.unwrap();
+        world.emit(&world.client, &Pay { amount: 1 }).await.unwrap();
+        world.plain("Patients").insert_or_replace(&message).await.unwrap();
+        let id = message.row_key().strip_prefix("~e3_").unwrap();
+        let mark = DynamicEntity::new("north", "0001").with("EntableMoving", id);
+        world.plain("Patients").insert_or_merge(&mark).await.unwrap();
+        let stats = world.drain(world.keyed(without)).await;
+        let went = world.plain("Patients").get("south", "0001").await.unwrap().is_some();
+        assert_eq!(went, without.is_some(), "{stats:?}");
+        assert_eq!(stats.refused, u64::from(without.is_none()));
+    }
+}
+
+#[tokio::test]
+async fn an_authentic_move_goes_and_its_target_consents() {
+    let world = World::new().await;
+    for id in [1, 2] {
+        let mut stored = world.patients().insert(&patient(id)).await.unwrap();
+        stored.clinic = "south".into();
+        world.patients().move_to(&stored, &world.patients()).await.unwrap();
+    }
+    let mut stored = world.vips().insert(&vip(1)).await.unwrap();
+    stored.clinic = "south".into();
+    world.vips().move_to(&stored, &world.vips()).await.unwrap();
+    let open = world.vips().unlock(Vip::primary().clinic("north").id(1)).await.unwrap_err();
+    assert!(open.is_conflict(), "{open}");
+    // Plain properties follow; the consent of the target cannot be left out.
+    let visits = DynamicEntity::new("north", "0001").with("Visits", 7);
+    world.plain("Patients").insert_or_merge(&visits).await.unwrap();
+    for mut row in world.messages("Patients", "north").await {
+        if row.str("Body").unwrap().contains("0002") {
+            row.remove("MacTo");
+            world.plain("Patients").insert_or_replace(&row).await.unwrap();
+        }
+    }
+    let stats = world.drain(world.keyed(None)).await;
+    assert_eq!(stats.refused, 1, "{stats:?}");
+    let at = |id: u32| Patient::primary().clinic("south").id(id);
+    let moved = world.patients().get(at(1)).await.unwrap().unwrap();
+    assert_eq!((moved.diagnosis.as_deref(), moved.visits), (Some("influenza"), 7));
+    assert!(world.patients().get(at(2)).await.unwrap().is_none());
+    assert!(world.vips().get(Vip::primary().clinic("south").id(1)).await.unwrap().is_some());
+    assert!(world.vips().get(Vip::primary().clinic("north").id(1)).await.unwrap().is_none());
+    // Without a key of the target's scope nothing is begun.
+    let mut stored = world.patients().insert(&patient(3)).await.unwrap();
+    stored.clinic = "nowhere".into();
+    let error = world.patients().move_to(&stored, &world.patients()).await.unwrap_err();
+    assert!(error.is_key_unavailable(), "{error}");
+    assert!(
+        world
+            .plain("Patients")
+            .get("north", "0003")
+            .await
+            .unwrap()
+            .unwrap()
+            .get("EntableMoving")
+            .is_none()
+    );
+}
+
+#[tokio::test]
+async fn a_forged_receipt_deletes_no_source() {
+    for without in [None, Some(Guard::ArrivalVerified)] {
+        let world = World::new().await;
+        let mut stored = world.patients().insert(&patient(1)).await.unwrap();
+        stored.clinic = "south".into();
+        world.patients().move_to(&stored, &world.patients()).await.unwrap();
+        let message = world.messages("Patients", "north").await.remove(0);
+        let id = message.row_key().strip_prefix("~e3_").unwrap();
+        let receipt = DynamicEntity::new("south", format!("~e4_{id}"))
+            .with("EntityType", "entable.receipt")
+            .with("Format", 1);
+        world.plain("Patients").insert(&receipt).await.unwrap();
+        let stats = world.drain(world.keyed(without)).await;
+        let stays = world.plain("Patients").get("north", "0001").await.unwrap().is_some();
+        assert_eq!(stays, without.is_none(), "{stats:?}");
+        assert!(world.plain("Patients").get("south", "0001").await.unwrap().is_none());
+        assert_eq!(stats.poisoned, u64::from(without.is_none()));
+    }
+}
+
+/// A store in which somebody changes a row right after the first write into the partition `south`.
+#[derive(Debug)]
+struct Meddling {
+    store: FaultInjector,
+    change: Mutex<Option<Operation>>,
+}
+
+impl Backend for Meddling {
+    fn capabilities(&self) -> Capabilities {
+        self.store.capabilities()
+    }
+
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+        self.store.read(request)
+    }
+
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+        self.store.scan(request)
+    }
+
+    fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>, Error>> {
+        Box::pin(async move {
+            let written = self.store.apply(batch).await;
+            if batch.operations()[0].row().partition_key() == "south" {
+                let change = self.change.lock().unwrap().take();
+                if let Some(change) = change {
+                    self.store.apply(&Batch::single(batch.table(), change)?).await?;
+                }
+            }
+            written
+        })
+    }
+
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames, Error>> {
+        self.store.tables(request)
+    }
+}
+
+/// The secret is exchanged for an older one of the row after the move was verified.
+#[tokio::test]
+async fn each_read_of_the_source_is_verified() {
+    for without in [None, Some(Guard::HeldAtEachRead)] {
+        let world = World::new().await;
+        let first = Patient { diagnosis: Some("older".into()), ..patient(1) };
+        world.patients().insert(&first).await.unwrap();
+        let read =
+            Read { table: "Patients", partition_key: "north", row_key: "0001", select: None };
+        let older = world.fault.read(read).await.unwrap().unwrap();
+        let mut stored = world.patients().insert_or_replace(&patient(1)).await.unwrap();
+        stored.clinic = "south".into();
+        world.patients().move_to(&stored, &world.patients()).await.unwrap();
+        let mut change = Row::build("north", "0001");
+        change.put("Diagnosis", older.get("Diagnosis").unwrap().unwrap());
+        let change = Operation::merge(change.finish().unwrap(), Condition::Any);
+        let change = Mutex::new(Some(change));
+        let meddling = Meddling { store: world.fault.clone(), change };
+        let builder = Client::builder().backend(meddling).clock(world.clock.clone()).keys(keys());
+        let builder = match without {
+            Some(guard) => builder.without_guard(guard),
+            None => builder,
+        };
+        let stats = world.drain(builder).await;
+        let target = world.patients().get(Patient::primary().clinic("south").id(1)).await.unwrap();
+        let target = target.unwrap().diagnosis.clone();
+        let wanted = if without.is_none() { "influenza" } else { "older" };
+        assert_eq!(target.as_deref(), Some(wanted), "{without:?}, {stats:?}");
+        assert_eq!(stats.refused, u64::from(without.is_none()));
+        let source = world.plain("Patients").get("north", "0001").await.unwrap();
+        assert_eq!(source.is_some(), without.is_none());
+        if without.is_none() {
+            // The entity stays locked until somebody decides.
+            let point = || Patient::primary().clinic("north").id(1);
+            assert!(world.patients().insert_or_merge(&patient(1)).await.unwrap_err().is_conflict());
+            assert!(world.patients().unlock(point()).await.unwrap());
+            assert!(!world.patients().unlock(point()).await.unwrap());
+            world.patients().insert_or_merge(&patient(1)).await.unwrap();
+        }
+    }
+}
+
+/// Its copy has the scope of the city, a plain property.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Contacts",
+    partition_key = "{clinic}",
+    row_key = "{id:04}",
+    index(ByCity, partition_key = "{city}", row_key = "city_{clinic}_{id:04}")
+)]
+struct Contact {
+    clinic: String,
+    id: u32,
+    city: String,
+    #[table(encrypt)]
+    phone: String,
+}
+
+#[tokio::test]
+async fn a_plain_property_chooses_no_scope_for_a_secret() {
+    let world = World::new().await;
+    let contacts = world.client.table::<Contact>();
+    contacts.create().await.unwrap();
+    let one = |city: &str| Contact {
+        clinic: "north".into(),
+        id: 1,
+        city: city.into(),
+        phone: "555".into(),
+    };
+    let error = contacts.insert(&one("south")).await.unwrap_err();
+    assert!(error.is_invalid() && error.to_string().contains("another scope"), "{error}");
+    assert!(world.plain("Contacts").get("north", "0001").await.unwrap().is_none());
+    contacts.insert(&one("north")).await.unwrap();
+    world.drain(world.keyed(None)).await;
+    // Somebody writes the plain property, and the name of the copy that it makes.
+    let city = DynamicEntity::new("north", "0001").with("City", "evil");
+    world.plain("Contacts").insert_or_merge(&city).await.unwrap();
+    let name = r#"["Contact#ByCity","Contacts","evil","city_north_0001"]"#;
+    let dirty = DynamicEntity::new("north", "~e2_0001")
+        .with("EntityType", "entable.dirty")
+        .with("Format", 1)
+        .with("D_1", name);
+    world.plain("Contacts").insert_or_replace(&dirty).await.unwrap();
+    let client = world.keyed(None).build().unwrap();
+    let stats = client.worker().with::<Contact>().drain().await.unwrap();
+    let rows = world.plain("Contacts").query(Keys::partition("evil")).collect().await.unwrap();
+    assert!(rows.is_empty(), "{rows:?}");
+    assert_eq!(stats.poisoned, 1, "{stats:?}");
+    let rebuilt = contacts.rebuild(Contact::by_city()).await;
+    assert!(rebuilt.is_err_and(|error| error.is_invalid()));
+}
