@@ -1,4 +1,4 @@
-//! Structs that fold the rows of a partition.
+//! Generates the impl of a struct that gathers the rows of a partition.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
@@ -9,7 +9,7 @@ use crate::{
     names::local,
 };
 
-/// The value that is read from each of a member's rows.
+/// Returns the type of the value that is read from each of a member's rows.
 pub(super) fn value_of(member: &Member) -> TokenStream {
     let ty = &member.ty;
     match member.count {
@@ -18,12 +18,13 @@ pub(super) fn value_of(member: &Member) -> TokenStream {
     }
 }
 
-/// The impl of `Aggregate`.
+/// Returns the impl of `Aggregate`.
 pub(super) fn emit(set: &Set) -> TokenStream {
     let ident = &set.ident;
     let has_other = set.other.is_some();
     let members = || set.members.iter().enumerate();
-    // What a type lacks is reported at the type, once: all of its uses stand there.
+    // The compiler reports a trait that a type lacks at each span once. All uses of a type have its
+    // span, so that it is reported once.
     let slot = |at: usize, member: &Member| format_ident!("__f{at}", span = member.ty.span());
     let slots = members().map(|(at, member)| {
         let (slot, value) = (slot(at, member), value_of(member));

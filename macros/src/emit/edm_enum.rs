@@ -6,7 +6,7 @@ use quote::quote;
 
 use crate::{model::EdmEnum, names};
 
-/// The impls of `EdmValue` and `KeyPart`.
+/// Returns the impls of `EdmValue` and `KeyPart`.
 pub(super) fn emit(edm_enum: &EdmEnum) -> TokenStream {
     let ident = &edm_enum.ident;
     let text = text(edm_enum);
@@ -48,7 +48,7 @@ pub(super) fn emit(edm_enum: &EdmEnum) -> TokenStream {
     }
 }
 
-/// Variants to texts and back.
+/// Returns the functions that convert variants to texts and back.
 fn text(edm_enum: &EdmEnum) -> TokenStream {
     let ident = &edm_enum.ident;
     let variants: Vec<_> = edm_enum.variants.iter().map(|variant| &variant.ident).collect();

@@ -95,7 +95,7 @@ fn pad(field: &Field) -> TokenStream {
     }
 }
 
-/// The locals that keep what was found of a field's properties, with the names of these.
+/// Returns the locals that keep what was found of a field's properties, with the names of these.
 pub(super) fn slots(at: usize, field: &Field) -> Vec<(Ident, &str)> {
     match &field.storage {
         Storage::Series(names) | Storage::Split(names) => {
@@ -106,7 +106,7 @@ pub(super) fn slots(at: usize, field: &Field) -> Vec<(Ident, &str)> {
     }
 }
 
-/// The expression of what was found of a field, for [`finish`].
+/// Returns the expression of what was found of a field, for [`finish`].
 pub(super) fn found(at: usize, field: &Field) -> TokenStream {
     match &field.storage {
         Storage::Series(_) | Storage::Split(_) => {
@@ -120,7 +120,7 @@ pub(super) fn found(at: usize, field: &Field) -> TokenStream {
     }
 }
 
-/// The local or field that keeps what was found of a field until the whole row was read.
+/// Returns the local or field that keeps what was found of a field until the whole row is read.
 pub(super) fn slot(at: usize) -> Ident {
     format_ident!("__f{at}")
 }
@@ -170,7 +170,7 @@ pub(super) fn offer(field: &Field, slot: &TokenStream, taken: &TokenStream) -> O
     }
 }
 
-/// The type and the first value of the slot of a flattened struct's field.
+/// Returns the type and the first value of the slot of a flattened struct's field.
 pub(super) fn slot_of_properties(field: &Field) -> Option<(TokenStream, TokenStream)> {
     let ty = &field.ty;
     match field.storage {

@@ -14,7 +14,7 @@ use crate::{
     model::{Entity, Family, Field, Part},
 };
 
-/// The local with the text of the key part that a field is read from.
+/// Returns the local with the text of the key part that a field is read from.
 fn text(at: usize) -> Ident {
     format_ident!("__k{at}")
 }

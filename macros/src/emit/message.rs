@@ -5,7 +5,7 @@ use quote::quote;
 
 use crate::model::Message;
 
-/// The impl of `Message`.
+/// Returns the impl of `Message`.
 pub(super) fn emit(message: &Message) -> TokenStream {
     let Message { ident, name, version, .. } = message;
     let authenticity = message.authenticated.map(|is_required| {

@@ -1,4 +1,4 @@
-//! Sets of entities: how rows are told apart, and enums of them.
+//! Generates what tells the rows of a set's members apart, and the impls of enums of entities.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -10,7 +10,8 @@ use crate::{
     names::local,
 };
 
-/// The members' schemas and the table of their discriminators, which the compiler sorts.
+/// Returns the constants with the members' schemas and the table of their discriminators, which the
+/// compiler sorts, and the impl of `Set`.
 pub(super) fn members(set: &Set) -> TokenStream {
     let ident = &set.ident;
     let name = crate::names::unraw(ident);
@@ -34,7 +35,7 @@ pub(super) fn members(set: &Set) -> TokenStream {
     }
 }
 
-/// The schema of a member's entity.
+/// Returns the schema of a member's entity.
 fn schema(set: &Set, member: &Member) -> TokenStream {
     let ty = match set.shape {
         Shape::Enum => {
@@ -46,7 +47,7 @@ fn schema(set: &Set, member: &Member) -> TokenStream {
     quote_spanned! { member.ty.span() => <#ty as _rt::SetMember>::MEMBER }
 }
 
-/// Two members that could claim one row.
+/// Returns assertions that no row could belong to two members.
 fn apart(set: &Set, schemas: &[TokenStream]) -> TokenStream {
     let members = set.members.iter().zip(schemas).enumerate();
     let pairs = members.flat_map(|(at, later)| {
@@ -68,7 +69,7 @@ fn apart(set: &Set, schemas: &[TokenStream]) -> TokenStream {
     quote! { #(#asserts)* }
 }
 
-/// The impls of an enum.
+/// Returns the impls of an enum.
 pub(super) fn emit(set: &Set) -> TokenStream {
     let ident = &set.ident;
     let (from_row, columns) = (from_row(set), columns(set));
@@ -130,10 +131,10 @@ pub(super) fn emit(set: &Set) -> TokenStream {
     }
 }
 
-/// The columns of all members, with the discriminators.
+/// Returns the body of `set_columns`: the columns of all members, with the discriminators.
 fn columns(set: &Set) -> TokenStream {
     if set.other.is_some() {
-        // A row of no member is handed out whole.
+        // A row of no member is read whole, so that all of its properties are asked for.
         return quote! { let _ = __copies; _rt::None };
     }
     let names = local("__names");
@@ -172,7 +173,7 @@ fn from_row(set: &Set) -> TokenStream {
     }
 }
 
-/// From a value of the set to one of a member, and back.
+/// Returns the impls that convert a value of the set to one of a member, and back.
 fn variant(set: &Set, member: &Member) -> TokenStream {
     let (ident, variant, ty) = (&set.ident, &member.ident, &member.ty);
     let is_only = set.members.len() + usize::from(set.other.is_some()) == 1;
@@ -197,8 +198,10 @@ fn variant(set: &Set, member: &Member) -> TokenStream {
     }
 }
 
-/// Emits the impl that writes a value of the set: it writes the member that the value holds. The bounds hold for entities and not for
-/// projections; the unused lifetime keeps the compiler from asking before the impl is used.
+/// Returns the impls that write a value of the set: they write the member that it holds.
+///
+/// The bounds hold for entities and not for projections. Their unused lifetime keeps the compiler from
+/// asking before the impls are used.
 fn writes(set: &Set) -> TokenStream {
     let ident = &set.ident;
     let types: Vec<_> = set.members.iter().map(|member| &member.ty).collect();
