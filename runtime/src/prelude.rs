@@ -4,8 +4,8 @@
 pub use crate::AzureOptions;
 pub use crate::{
     Bag, BoxError, Column, Condition, CostClass, Cursor, DynamicEntity, ETag, EdmValue, Error,
-    ErrorKind, Filter, KeyRef, KeyScope, Keyring, Keys, Page, Partition, Path, Point, Predicate,
-    Range, RetryPolicy, Scan, Stored, Value,
+    ErrorKind, Filter, KeyRef, Keys, Page, Partition, Path, Point, Predicate, Range, RetryPolicy,
+    Scan, Stored, Value,
     entity::{
         Aggregate, EntitySet, FromRow, Message, Projection, Properties, Set, TableEntity, Variant,
     },
@@ -14,6 +14,8 @@ pub use crate::{
     queue::MessageQueue,
     table::{Bulk, BulkReport, Client, DynamicTable, SetOf, SetTable, Table, Transaction},
 };
+#[cfg(feature = "encrypt")]
+pub use crate::{KeyScope, Keyring};
 pub use entable_macros::{
     EdmEnum, EntitySet, KeyPart, Message, Projection, Properties, TableEntity,
 };

@@ -382,7 +382,7 @@ impl Hashing {
         let (partition_key, row_key) = copy.key_bytes().unwrap_or_default();
         let keys = self.hash_bytes(row_key, self.hash_text(&table, REMOTE_COPY));
         self.hash_copy(self.hash_bytes(partition_key, keys), copy, |name| {
-            !is_version_property(name) && !(is_current && name == TABLE.as_bytes())
+            !is_version_property(name) && (!is_current || name != TABLE.as_bytes())
         })
     }
 
