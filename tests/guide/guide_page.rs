@@ -71,7 +71,7 @@ fn the_documentation_has_every_row_with_its_status() {
         let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
         let [id, says, status, answer, link] = cells.as_slice() else { continue };
         let Some(section) = id.chars().next().filter(char::is_ascii_uppercase) else { continue };
-        if !id[section.len_utf8()..].parse::<usize>().is_ok() {
+        if id[section.len_utf8()..].parse::<usize>().is_err() {
             continue;
         }
         found.push((*id).to_owned());

@@ -147,9 +147,10 @@ pub(crate) fn repeated_error(name: &str) -> Error {
 fn check_distinct(mut names: Vec<&str>) -> Result<()> {
     // Length is compared first, because most names differ in it. Any order does to find duplicates.
     names.sort_unstable_by(|one, other| one.len().cmp(&other.len()).then_with(|| one.cmp(other)));
-    match names.array_windows().find(|[one, next]| one == next) {
+    let twice = names.iter().zip(names.iter().skip(1)).find(|(one, next)| one == next);
+    match twice {
         None => Ok(()),
-        Some([twice, _]) => {
+        Some((twice, _)) => {
             let message = "the property is given twice";
             Err(Error::service(ServiceCode::DuplicatePropertiesSpecified, message)
                 .in_property(twice))

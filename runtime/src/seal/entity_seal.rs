@@ -97,9 +97,8 @@ impl DataKey {
         let own = binding.property;
         let mut properties: Vec<_> = of.iter().filter(|(name, _)| *name != own).collect();
         properties.sort_unstable_by_key(|(name, _)| *name);
-        if let Some([(name, _), _]) =
-            properties.array_windows().find(|[(one, _), (next, _)]| one == next)
-        {
+        let names = || properties.iter().map(|(name, _)| *name);
+        if let Some((name, _)) = names().zip(names().skip(1)).find(|(one, next)| one == next) {
             let message = format!("property `{}` is given twice", name.escape_debug());
             return Err(Error::new(ErrorKind::Invalid, message));
         }

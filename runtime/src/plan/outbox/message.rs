@@ -397,7 +397,9 @@ fn receipts_json(receipts: &[(String, String)]) -> String {
 
 /// Cuts an error message to the bytes that a row has room for.
 pub(crate) fn truncate_error(error: &str) -> &str {
-    error.get(..error.floor_char_boundary(ERROR_BYTES)).unwrap_or(error)
+    let most = ERROR_BYTES.min(error.len());
+    let end = (0..=most).rev().find(|end| error.is_char_boundary(*end));
+    end.and_then(|end| error.get(..end)).unwrap_or(error)
 }
 
 /// Maximum number of bytes of an error that a message keeps.
