@@ -233,8 +233,8 @@ impl<E: TableEntity> Table<E> {
     /// # Ok(())
     /// # }
     /// ```
-    // Boxed, as `get_as` is: of an `async fn` the compiler reports an unfit path three times.
     pub fn get<V: FullView>(&self, point: Point<E, V>) -> BoxFuture<'_, Result<Option<Stored<E>>>> {
+        // Boxed, as in `get_as`: of an `async fn` the compiler reports an unfit path three times.
         let access = point.access();
         Box::pin(
             async move { in_span(verb_span("get", &self.name), self.read_point(&access)).await },
