@@ -2,7 +2,7 @@
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::{GenericArgument, PathArguments, Type, ext::IdentExt};
+use syn::{GenericArgument, PathArguments, Type, Visibility, ext::IdentExt};
 
 /// Returns an identifier as text, without `r#`.
 pub(crate) fn unraw(ident: &Ident) -> String {
@@ -239,6 +239,28 @@ pub(crate) fn made_of(field: &Ident) -> Ident {
     let mut ident = field.clone();
     ident.set_span(Span::call_site().located_at(field.span()));
     ident
+}
+
+/// Returns a visibility for items that the derive makes. An item begins at its visibility: with the
+/// user's token there, a lint would take the item for the user's own where a `macro_rules!` macro
+/// declares the struct.
+pub(crate) fn made_visibility(vis: &Visibility) -> TokenStream {
+    fn made(tokens: TokenStream) -> TokenStream {
+        let respan = |mut token: TokenTree| {
+            if let TokenTree::Group(group) = &token {
+                let mut inner = Group::new(group.delimiter(), made(group.stream()));
+                inner.set_span(group.span());
+                token = TokenTree::Group(inner);
+            }
+            // `$crate` means the crate of the macro that wrote it.
+            if token.to_string() != "$crate" {
+                token.set_span(Span::call_site().located_at(token.span()));
+            }
+            token
+        };
+        tokens.into_iter().map(respan).collect()
+    }
+    made(vis.to_token_stream())
 }
 
 /// Returns `_rt::name` for code that is reported at `span`, a place in the user's code.

@@ -1,7 +1,8 @@
 //! Generates the impls of a struct that is stored as its one field is.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::quote;
+use syn::{Member, Type};
 
 use crate::model::Newtype;
 
@@ -12,6 +13,7 @@ use crate::model::Newtype;
 pub(super) fn emit(newtype: &Newtype) -> TokenStream {
     let Some((member, ty)) = &newtype.field else { return TokenStream::new() };
     let ident = &newtype.ident;
+    let forms = forms(ident, member, ty);
     quote! {
         #[automatically_derived]
         impl _rt::EdmValue for #ident
@@ -42,6 +44,13 @@ pub(super) fn emit(newtype: &Newtype) -> TokenStream {
             }
         }
 
+        #forms
+    }
+}
+
+/// Returns the impls for the forms of key parts: ranges, prefixes, widths, `desc` and dates.
+fn forms(ident: &Ident, member: &Member, ty: &Type) -> TokenStream {
+    quote! {
         #[automatically_derived]
         impl<const __LAST: _rt::bool> _rt::Ordered<__LAST> for #ident
         where

@@ -31,7 +31,7 @@ fn with_methods(entity: &Entity, setter: fn(&Field) -> TokenStream) -> TokenStre
         if entity.is_in_key(at) {
             let removed = field.name.strip_prefix("remove_");
             let is_taken = removed.is_some_and(|name| entity.setter_named(name).is_some());
-            return (!is_taken).then(|| refuse(field)).unwrap_or_default();
+            return if is_taken { TokenStream::new() } else { refuse(field) };
         }
         let method = names::made(&format!("remove_{}", field.name), field.ident.span());
         let is_free = entity.setter_named(&method.to_string()).is_none();

@@ -58,9 +58,8 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let conditional = conditional.then(|| quote! { conditional: true, });
     let sealed = entity.is_sealed.then(|| quote! { sealed: true, });
     let holds_extra = entity.fields.iter().any(|field| field.storage == Storage::Extra);
-    let drops_unknown = (entity.drops_unknown || holds_extra).then(|| {
-        quote! { drops_unknown: true, }
-    });
+    let holds_extra = holds_extra.then(|| quote! { holds_extra: true, });
+    let drops_unknown = entity.drops_unknown.then(|| quote! { drops_unknown: true, });
     let older = entity.upgrade_from.as_ref().map(|older| {
         let entity = runtime_item("TableEntity", older.span());
         let schema = quote_spanned! { older.span() => <#older as #entity>::SCHEMA };
@@ -83,6 +82,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             #conditional
             #sealed
             #drops_unknown
+            #holds_extra
             #older
             .._rt::Schema::NONE
         };

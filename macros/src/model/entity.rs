@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use proc_macro2::{Ident, Span};
-use syn::{DeriveInput, LitStr, Path, Visibility};
+use proc_macro2::{Ident, Span, TokenStream};
+use syn::{DeriveInput, LitStr, Path};
 
 use super::{Family, FamilyKind, Field, Key, named_fields, refuse_generics, runtime};
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
 pub(crate) struct Entity {
     pub(crate) ident: Ident,
     /// Visibility of the struct. Generated types get it too, since public methods return them.
-    pub(crate) vis: Visibility,
+    pub(crate) vis: TokenStream,
     pub(crate) runtime: Path,
     pub(crate) table: LitStr,
     /// Whether `name = ".."` gives the table's name; else it is the struct's.
@@ -63,7 +63,7 @@ impl Entity {
         let version = attr.version.get().copied().unwrap_or((1, input.ident.span()));
         Self {
             ident: input.ident.clone(),
-            vis: input.vis.clone(),
+            vis: names::made_visibility(&input.vis),
             runtime: runtime(&attr.runtime, input, errors),
             has_table_name: attr.name.is_set(),
             table: attr.name.get().cloned().unwrap_or_else(named),

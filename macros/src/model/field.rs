@@ -1,7 +1,7 @@
 //! Describes the fields of structs with `#[derive(TableEntity)]` and `#[derive(Properties)]`.
 
-use proc_macro2::{Ident, Span};
-use syn::{LitStr, Path, Type, Visibility};
+use proc_macro2::{Ident, Span, TokenStream};
+use syn::{LitStr, Path, Type};
 
 use super::series;
 use crate::{
@@ -89,7 +89,7 @@ pub(crate) enum Absent {
 #[derive(Debug)]
 pub(crate) struct Field {
     pub(crate) ident: Ident,
-    pub(crate) vis: Visibility,
+    pub(crate) vis: TokenStream,
     pub(crate) ty: Type,
     /// The field's name, without `r#`.
     pub(crate) name: String,
@@ -124,7 +124,7 @@ impl Field {
         Some(Self {
             property_span: attr.rename.get().map_or_else(|| ident.span(), LitStr::span),
             constant: names::constant(&ident),
-            vis: field.vis.clone(),
+            vis: names::made_visibility(&field.vis),
             ty: names::without_self(&field.ty, this),
             storage: storage(&attr, &property, &field.ty),
             absent: absent(&attr),
