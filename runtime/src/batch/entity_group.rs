@@ -232,12 +232,12 @@ impl Written {
         Self { status, etag, timestamp }
     }
 
-    /// Puts the new ETag and Timestamp on the row that was written.
+    /// Puts the new ETag on the row that was written. The row has no Timestamp until it is read: a value
+    /// that was just written says so by it.
     pub(crate) fn stamp(&self, row: Row) -> Row {
-        let row = self.timestamp.map_or(row.clone(), |timestamp| row.with_timestamp(timestamp));
         match &self.etag {
-            Some(etag) if row.etag().as_ref() != Some(etag) => row.with_etag(etag.clone()),
-            _ => row,
+            Some(etag) => row.with_etag(etag.clone()),
+            None => row,
         }
     }
 }

@@ -167,6 +167,13 @@ impl FaultInjector {
         lost.map_or(answer, Err)
     }
 
+    /// Returns the continuation of the backend behind that a continuation of this layer stands for. A
+    /// test that computes pages itself needs it.
+    #[doc(hidden)]
+    pub fn continuation_behind(from: Option<&Continuation>) -> Option<Continuation> {
+        OwnPlace::of(from).place
+    }
+
     /// Returns the continuation of an empty page if this page has to come without its rows.
     fn empty_page_continuation(
         &self,

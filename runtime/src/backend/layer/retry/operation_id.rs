@@ -9,8 +9,7 @@ use crate::{
     row::Row,
 };
 
-/// The name of the property that contains the operation id.
-pub(super) const PROPERTY: &str = "OpId";
+pub(super) use crate::row::OPERATION_ID as PROPERTY;
 
 /// Twelve random bytes that all rows and all attempts of one write share.
 pub(super) type OperationId = [u8; 12];
