@@ -208,7 +208,7 @@ async fn paths_tell_no_value() {
 #[tokio::test]
 async fn without_an_index_key_no_token_is_made() {
     let scope = KeyScope::default_scope();
-    let keys = entable::Keyring::builder().primary(&scope, &root(1)).build().unwrap();
+    let keys = Keyring::builder().primary(&scope, &root(1)).build().unwrap();
     let client =
         Client::builder().backend(entable::backend::Memory::new()).keys(keys).build().unwrap();
     client.create_table("Staff").await.unwrap();
@@ -238,7 +238,7 @@ async fn a_new_index_key_is_rolled_out_by_check_and_repair() {
             .len()
             == 1
     );
-    let keys = entable::Keyring::builder()
+    let keys = Keyring::builder()
         .primary(&scope, &root(1))
         .index_only(&scope, 1, &root(100))
         .index(&scope, 2, &root(101))

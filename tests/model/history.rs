@@ -8,7 +8,7 @@ use std::{
 use entable::{
     Batch, Comparison, Condition, Continuation, ETag, Error, Filter, Operation, Row, Ticks, Value,
     Verb,
-    backend::{Backend, Read, Scan, TableRequest},
+    backend::{Backend, Read, Scan, TableRequest, layer::FaultInjector},
 };
 use proptest::{
     collection::{btree_map, vec},
@@ -249,7 +249,8 @@ impl Pair {
         let Some(Open { table, filter, top, from }) = self.open.take() else { return };
         let scan =
             Scan { table, filter: &filter, select: None, top: Some(top), from: from.as_ref() };
-        let ahead = self.model.query_from(table, &filter, from.as_ref());
+        let place = FaultInjector::continuation_behind(from.as_ref());
+        let ahead = self.model.query_from(table, &filter, place.as_ref());
         let (page, mut ahead) = match (self.backend.scan(scan).await, ahead) {
             (Ok(page), Ok(ahead)) => (page, ahead),
             (page, ahead) => return same(page.map(drop), ahead.map(drop)),

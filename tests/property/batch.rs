@@ -25,7 +25,8 @@ fn a_hundred_operations_and_no_more() {
     let error = batch.push(insert("Sales", "last")).unwrap_err();
     assert!(error.is_too_large());
     assert_eq!(error.code(), Some("InvalidInput"));
-    assert_eq!((error.failed_index(), error.table()), (Some(100), Some("Staff")));
+    // The service names the last operation that it takes.
+    assert_eq!((error.failed_index(), error.table()), (Some(99), Some("Staff")));
     assert_eq!(error.keys(), Some(("Sales", "last")));
     assert_eq!(error.message(), "the batch has 101 operations, the limit is 100");
     assert_eq!(batch.len(), 100);

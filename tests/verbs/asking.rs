@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use entable::{
-    Client,
+    Client, KeyScope, Keyring, RootKey,
     backend::{
         Memory,
-        layer::{Recorder, Request},
+        layer::{FaultInjector, InjectedFault, Recorder, Request, RequestKind},
     },
     prelude::*,
 };
@@ -313,4 +313,97 @@ async fn a_report_names_the_largest_partitions_first() {
     let order: Vec<&str> = report.top.iter().map(|size| size.partition_key.as_str()).collect();
     assert_eq!(order, ["Sales", "Marketing"]);
     assert!(client.partition_report("None").await.unwrap_err().is_not_found());
+}
+
+#[derive(Debug, Clone, TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "badge_{id:03}")]
+struct Badge {
+    department: String,
+    id: u32,
+    age: i32,
+    #[table(encrypt, blind)]
+    badge: String,
+    #[table(encrypt)]
+    bonus: Option<i64>,
+}
+
+#[derive(Projection)]
+#[table(of = Badge)]
+struct Bonus {
+    bonus: Option<i64>,
+}
+
+#[tokio::test]
+async fn a_plain_condition_beside_an_encrypted_one_is_compared_after_decryption() {
+    let client = Client::builder().backend(Memory::new()).keys(keyring()).build().unwrap();
+    let badges = client.table::<Badge>();
+    badges.create().await.unwrap();
+    for age in [2_i32, 3] {
+        let id = age.unsigned_abs();
+        let badge =
+            Badge { department: "Sales".into(), id, age, badge: "h".into(), bonus: Some(7) };
+        badges.insert(&badge).await.unwrap();
+    }
+    let found = badges
+        .query(Badge::primary().department("Sales"))
+        .filter(Badge::BADGE.eq("h"))
+        .filter(Badge::AGE.eq(2));
+    assert_eq!(found.collect().await.unwrap().len(), 1);
+    assert_eq!(found.count().await.unwrap(), 1);
+    assert!(found.exists().await.unwrap());
+    let bonus = found.select::<Bonus>().collect().await.unwrap();
+    assert_eq!(bonus.iter().map(|found| found.bonus).collect::<Vec<_>>(), [Some(7)]);
+}
+
+fn keyring() -> Keyring {
+    let scope = KeyScope::default_scope();
+    let root = |byte| RootKey::from_bytes([byte; 32]);
+    Keyring::builder().primary(&scope, &root(1)).index(&scope, 1, &root(2)).build().unwrap()
+}
+
+#[tokio::test]
+async fn a_cursor_belongs_to_one_of_two_tables_whose_names_differ_in_case() {
+    let backend = Memory::new().case_sensitive_tables();
+    let client = Client::builder().backend(backend).build().unwrap();
+    for name in ["Staff", "staff"] {
+        let staff = client.table_named::<Plain>(name);
+        staff.create().await.unwrap();
+        for id in 0..4 {
+            staff.insert(&Plain { department: "Sales".into(), id }).await.unwrap();
+        }
+    }
+    let query = |name| {
+        client.table_named::<Plain>(name).query(Plain::primary().department("Sales")).page_size(2)
+    };
+    let cursor = query("Staff").page(None).await.unwrap().next;
+    let refused = query("staff").page(cursor.clone()).await.unwrap_err();
+    assert!(refused.is_invalid_cursor(), "{refused:?}");
+    assert_eq!(query("Staff").page(cursor).await.unwrap().items.len(), 2);
+}
+
+#[derive(Debug, Clone, TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "plain_{id:03}")]
+struct Plain {
+    department: String,
+    id: u32,
+}
+
+#[tokio::test]
+async fn a_deletion_that_fails_at_a_later_page_reports_what_it_deleted() {
+    let faults = FaultInjector::around(Memory::new());
+    let client = Client::builder().backend(faults.clone()).build().unwrap();
+    let staff = client.table::<Plain>();
+    staff.create().await.unwrap();
+    let all = (0..600).map(|id| Plain { department: "Sales".into(), id });
+    client.bulk().insert_all(all).await.unwrap();
+    let denied = Error::service(entable::ServiceCode::AuthorizationFailure, "no longer");
+    faults.inject(RequestKind::Scan, 1, InjectedFault::Before(denied));
+    let query = staff.query(Plain::primary().department("Sales")).page_size(200);
+    let report = query.delete_all().await.unwrap();
+    assert_eq!((report.done, report.failed.len(), report.is_complete()), (200, 1, false));
+    assert!(report.failed[0].error.is_denied(), "{:?}", report.failed);
+    assert_eq!(query.count().await.unwrap(), 400, "what the report says is true");
+    let denied = Error::service(entable::ServiceCode::AuthorizationFailure, "not at all");
+    faults.inject(RequestKind::Scan, 0, InjectedFault::Before(denied));
+    assert!(query.delete_all().await.unwrap_err().is_denied());
 }

@@ -1,6 +1,10 @@
 //! Tests that a program which does not know a property of a row keeps it.
 
-use entable::{Client, prelude::*};
+use entable::{
+    Client,
+    backend::{Memory, layer::RetryPolicy},
+    prelude::*,
+};
 
 mod newer {
     use entable::prelude::*;
@@ -232,4 +236,76 @@ async fn what_an_older_version_declared_is_not_unknown() {
     plain.patch_at(at(), Plain::patch().years(40)).await.unwrap();
     let row = client.dynamic("Staff").get("Sales", "empid_000001").await.unwrap().unwrap();
     assert_eq!((row.get("Age"), row.str("Badge").unwrap()), (None, "gold"));
+}
+
+mod odd_names {
+    use entable::prelude::*;
+
+    /// Fields whose names the library uses in other rows, and bytes that begin as an encrypted value.
+    #[derive(Debug, Clone, PartialEq, TableEntity)]
+    #[table(name = "Visits", partition_key = "{site}", row_key = "{id:03}", entity_type = "Visit")]
+    pub struct Newer {
+        pub site: String,
+        pub id: u32,
+        pub count: i32,
+        pub src: String,
+        pub entable_badge: String,
+        pub picture: Vec<u8>,
+    }
+
+    #[derive(Debug, Clone, PartialEq, TableEntity)]
+    #[table(name = "Visits", partition_key = "{site}", row_key = "{id:03}", entity_type = "Visit")]
+    pub struct Older {
+        pub site: String,
+        pub id: u32,
+        pub count: i32,
+    }
+}
+
+#[tokio::test]
+async fn fields_with_names_of_the_library_and_bytes_like_ciphertext_are_kept() {
+    use odd_names::{Newer, Older};
+    let client = Client::memory();
+    let newer = client.table::<Newer>();
+    newer.create().await.unwrap();
+    let visit = Newer {
+        site: "a".into(),
+        id: 1,
+        count: 1,
+        src: "web".into(),
+        entable_badge: "gold".into(),
+        picture: vec![0xae, 0x7e, 0x01],
+    };
+    newer.insert(&visit).await.unwrap();
+    let older = client.table::<Older>();
+    older.update(Older::primary().site("a").id(1), |it| Ok(it.count = 2)).await.unwrap();
+    // A changed key: a value that were encrypted could not follow.
+    older.update(Older::primary().site("a").id(1), |it| Ok(it.id = 2)).await.unwrap();
+    let found = newer.get(Newer::primary().site("a").id(2)).await.unwrap().unwrap();
+    assert_eq!(found.into_inner(), Newer { id: 2, count: 2, ..visit });
+}
+
+#[tokio::test]
+async fn the_id_of_a_request_is_no_unknown_property() {
+    let policy = RetryPolicy::new().operation_ids(true);
+    let client = Client::builder().backend(Memory::new()).retry(policy).build().unwrap();
+    let staff = client.table::<newer::Employee>();
+    staff.create().await.unwrap();
+    let don = newer::Employee {
+        department: "Sales".into(),
+        id: 1,
+        age: 30,
+        email: "don@contoso.com".into(),
+        nickname: None,
+        badge: None,
+    };
+    staff.insert(&don).await.unwrap().wait_for_copies().await.unwrap();
+    let report = staff.check().await.unwrap();
+    assert!(report.is_clean(), "each copy has the id of its own request: {:?}", report.findings);
+    let at = newer::Employee::primary().department("Sales").id(1);
+    staff.update(at.clone(), |it| Ok(it.age = 31)).await.unwrap().wait_for_copies().await.unwrap();
+    assert!(staff.check().await.unwrap().is_clean());
+    let etag = staff.get(at.clone()).await.unwrap().unwrap().etag().clone();
+    let same = staff.update(at, |_| Ok(())).await.unwrap();
+    assert_eq!(same.etag(), etag, "nothing changed, so nothing is written");
 }

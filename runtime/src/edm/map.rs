@@ -27,7 +27,8 @@ use crate::error::{Error, ErrorKind};
 /// }
 ///
 /// assert_eq!(Celsius::from_edm(ValueRef::Double(21.5))?.0, 21.5);
-/// assert!(Celsius::from_edm(ValueRef::Int32(21)).is_err());
+/// assert_eq!(Celsius::from_edm(ValueRef::Int32(21))?.0, 21.0, "widened without loss");
+/// assert!(Celsius::from_edm(ValueRef::String("21")).is_err());
 /// # Ok::<(), InvalidValue>(())
 /// ```
 #[diagnostic::on_unimplemented(

@@ -101,17 +101,23 @@ impl<T: Clone> Input<T> for &T {
     }
 }
 
-macro_rules! texts {
-    ($($type:ty),*) => {
-        $(impl Input<String> for $type {
-            fn input(self) -> String {
-                (*self).to_owned()
-            }
-        })*
-    };
+impl Input<String> for &str {
+    fn input(self) -> String {
+        self.to_owned()
+    }
 }
 
-texts!(&str, Box<str>, Arc<str>);
+impl Input<String> for Box<str> {
+    fn input(self) -> String {
+        self.into_string()
+    }
+}
+
+impl Input<String> for Arc<str> {
+    fn input(self) -> String {
+        (*self).to_owned()
+    }
+}
 
 impl Input<String> for &&str {
     fn input(self) -> String {

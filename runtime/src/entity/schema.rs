@@ -136,9 +136,10 @@ pub struct Schema {
     pub older: Option<&'static Schema>,
     /// Whether each row has a seal: a property that authenticates all others.
     pub sealed: bool,
-    /// Whether a write of a stored entity drops the properties that no version declares, or the
-    /// struct holds them itself.
+    /// Whether a write of a stored entity drops the properties that no version declares.
     pub drops_unknown: bool,
+    /// Whether the struct has a field for the properties that no version declares.
+    pub holds_extra: bool,
     /// Returns every row that the entity in a row of this row family is stored as, by the version
     /// that wrote the row.
     pub rows_through: fn(&Row, &'static Family) -> Result<EntityRows>,
@@ -190,6 +191,7 @@ impl Schema {
         older: None,
         sealed: false,
         drops_unknown: false,
+        holds_extra: false,
         rows_through: |_, _| Err(Error::new(ErrorKind::Invalid, NO_FAMILIES)),
         current_form: |_, _| Err(Error::new(ErrorKind::Invalid, NO_FAMILIES)),
         owner: |_, _, _| Ok(None),

@@ -5,15 +5,19 @@ use super::{ColumnSchema, Discriminator, EntityRows, RowKind, RowVersion, SEAL, 
 use crate::{
     edm::{Value, ValueRef},
     error::{Error, ErrorKind, Result},
-    row::Row,
+    row::{OPERATION_ID, Row},
 };
 
-/// The beginning of the names of properties that the library writes into primaries.
-const LIBRARY: &str = "Entable";
+/// The beginning of the names of properties that the library writes into primaries: the state of a
+/// move.
+const MOVE: &str = "EntableMov";
 /// The properties that the library writes into remote copies.
 const OWNER: [&str; 6] = ["Src", "SrcP", "SrcR", "SrcT", "SrcC", "SrcF"];
-/// The bytes with which an encrypted value begins.
-const ENVELOPE: [u8; 2] = [0xae, 0x7e];
+/// The bytes with which an encrypted value begins: two of the format, and its suite
+/// (`docs/envelope.md`).
+const ENVELOPE: [u8; 3] = [0xae, 0x7e, 0x01];
+/// Bytes of the shortest encrypted value: header, nonce, tag and one byte of text.
+const SHORTEST_ENVELOPE: usize = 11 + 24 + 16 + 1;
 
 /// The properties of a primary that no version of the struct declares.
 #[derive(Debug, Default)]
@@ -73,7 +77,8 @@ pub(crate) fn lossy(property: &str) -> Error {
 }
 
 fn is_encrypted(value: &Value) -> bool {
-    matches!(value.as_ref(), ValueRef::Binary(bytes) if bytes.starts_with(&ENVELOPE))
+    matches!(value.as_ref(), ValueRef::Binary(bytes)
+        if bytes.len() >= SHORTEST_ENVELOPE && bytes.starts_with(&ENVELOPE))
 }
 
 impl Schema {
@@ -85,7 +90,7 @@ impl Schema {
     /// `is_corrupt` for a damaged row.
     pub(crate) fn unknown_of(&'static self, primary: &Row) -> Result<Unknown> {
         let mut unknown = Vec::new();
-        if self.drops_unknown {
+        if self.loses_unknown() {
             return Ok(Unknown(unknown));
         }
         let mut properties = primary.properties();
@@ -99,7 +104,7 @@ impl Schema {
             // A struct of an older version that held them itself has taken them over.
             if let RowKind::Primary(RowVersion::Known(writer)) =
                 self.kind_of(primary, Some(self.primary()?))?
-                && writer.drops_unknown
+                && writer.holds_extra
             {
                 unknown.clear();
             }
@@ -107,15 +112,28 @@ impl Schema {
         Ok(Unknown(unknown))
     }
 
+    /// Returns whether a write of a stored entity leaves out what no version declares: the struct says
+    /// so, or holds such properties itself.
+    const fn loses_unknown(&self) -> bool {
+        self.drops_unknown || self.holds_extra
+    }
+
     /// Returns whether a property of an entity's rows is unknown and stays there.
     pub(crate) fn keeps(&'static self, property: &str) -> bool {
-        !self.drops_unknown && !self.is_declared(property)
+        !self.loses_unknown() && !self.is_declared(property)
+    }
+
+    /// Returns whether some version has rows in other partitions or tables.
+    fn has_remote_family(&'static self) -> bool {
+        self.versions().any(|schema| schema.families.iter().any(|family| family.is_remote))
     }
 
     /// Returns whether a version declares the property, or the library writes it.
     fn is_declared(&'static self, name: &str) -> bool {
-        name.starts_with(LIBRARY)
-            || OWNER.contains(&name)
+        name == OPERATION_ID
+            || name.starts_with(MOVE)
+            // Only remote copies have them. Where there are none, an entity may have such fields.
+            || OWNER.contains(&name) && self.has_remote_family()
             || self.versions().any(|schema| {
                 is_among(schema.columns, name)
                     || name == discriminator_of(schema)

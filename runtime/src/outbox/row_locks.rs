@@ -1,13 +1,19 @@
 //! Locks for rows: writers of one client that read a row to write it take turns, so that none of them
-//! loses a race to another. Writers of other clients are kept apart by the row's ETag alone.
+//! loses a race to another. Writers of other clients are kept apart by the row's ETag alone, and so is
+//! a writer that has waited too long: the lock saves requests, it is not what keeps a row right.
 
 use std::{
     collections::{HashMap, hash_map::RandomState},
     hash::BuildHasher,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use tokio::sync::{Mutex as Lock, OwnedMutexGuard};
+
+/// The longest wait for one row. A program can hold a lock for ever by a verb that it began and does
+/// not poll, and may wait for the very verb that needs the lock.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// The locks of the rows that are being written or waited for, by a hash of their addresses. Rows
 /// with equal hashes share one, which costs time only.
@@ -34,7 +40,8 @@ pub(crate) struct RowsLocked<'l>(
 
 impl RowLocks {
     /// Waits for the locks of rows of a table, which `keys` names by PartitionKey and RowKey. Writers
-    /// of one row come in the order in which they asked.
+    /// of one row come in the order in which they asked. After a minute a writer goes on without the
+    /// lock.
     pub(crate) async fn lock<'k>(
         &self,
         table: &str,
@@ -53,7 +60,13 @@ impl RowLocks {
                 locks.entry(hash).or_default().clone()
             };
             let mut turn = Turn { locks: self, hash, lock, guard: None };
-            turn.guard = Some(turn.lock.clone().lock_owned().await);
+            // A free lock needs no timer, which the runtime may lack.
+            turn.guard = match turn.lock.clone().try_lock_owned() {
+                Ok(guard) => Some(guard),
+                Err(_) => {
+                    tokio::time::timeout(LONGEST_WAIT, turn.lock.clone().lock_owned()).await.ok()
+                }
+            };
             held.push(turn);
         }
         RowsLocked(held)
@@ -99,6 +112,18 @@ mod tests {
         assert!((&mut gave_up).now_or_never().is_none());
         drop(first);
         drop(gave_up);
+        assert_eq!(locks.len(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_writer_goes_on_without_a_lock_that_is_held_for_ever() {
+        let locks = RowLocks::default();
+        let held = locks.lock("Staff", [("Sales", "1")]).await;
+        let began = tokio::time::Instant::now();
+        drop(locks.lock("Staff", [("Sales", "1")]).await);
+        assert_eq!(began.elapsed(), LONGEST_WAIT);
+        assert_eq!(locks.len(), 1, "the first one holds it");
+        drop(held);
         assert_eq!(locks.len(), 0);
     }
 }

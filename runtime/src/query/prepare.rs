@@ -42,7 +42,7 @@ impl Request {
         let select = self.columns_to_read();
         let filter_after_opening = self.filter_after_opening()?;
         let columns = select.as_ref().map(|names| names.join(",")).unwrap_or_default();
-        let (table, take) = (self.table.to_lowercase(), self.take);
+        let (table, take) = (self.store.capabilities().table_case.key_of(&self.table), self.take);
         let fingerprint = fingerprint(&format!("{table}\u{0}{filter}\u{0}{columns}\u{0}{take:?}"));
         Ok(PreparedRequest {
             request: self,

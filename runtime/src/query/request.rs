@@ -214,8 +214,9 @@ impl Request {
         if self.schema.is_some_and(is_read_whole) || self.members.is_some_and(has_sealed_member) {
             return None;
         }
-        // Conditions that are compared after decryption need their properties in the row.
-        for condition in self.conditions.iter().filter(|condition| has_encrypted(condition)) {
+        // One encrypted condition, and all conditions are compared once more after decryption: the
+        // row needs the properties of all of them.
+        for condition in self.conditions.iter().filter(|_| is_opened) {
             condition.visit_properties(&mut |property| columns.push(property.to_owned()));
         }
         let family = match self.members {

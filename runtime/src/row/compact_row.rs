@@ -24,7 +24,7 @@ use std::{
 
 use bytes::Bytes;
 
-use super::{ETag, PropertyReader, RowBuilder, read::RawProperty};
+use super::{ETag, OPERATION_ID, PropertyReader, RowBuilder, read::RawProperty};
 use crate::{
     edm::{Bag, Ticks, ValueRef},
     error::{Error, ErrorKind, Result},
@@ -239,19 +239,21 @@ impl Row {
         self.bytes.get(9..).unwrap_or_default()
     }
 
-    /// Returns whether two rows have equal keys and properties. Timestamps, ETags and the order of
-    /// properties may differ, since a service can return properties in another order.
+    /// Returns whether two rows have equal keys and properties. Timestamps, ETags, operation ids and
+    /// the order of properties may differ, since a service can return properties in another order.
     pub(crate) fn has_same_content(&self, other: &Self) -> bool {
         self.content() == other.content()
             || self.key_bytes() == other.key_bytes() && self.sorted() == other.sorted()
     }
 
-    /// Returns the properties sorted by name, up to the first damaged one.
+    /// Returns the properties sorted by name, up to the first damaged one, without the operation id.
     fn sorted(&self) -> Vec<RawProperty<'_>> {
         let mut properties = self.properties();
         let mut sorted = Vec::new();
         while let Ok(Some(property)) = properties.next_raw() {
-            sorted.push(property);
+            if property.0 != OPERATION_ID.as_bytes() {
+                sorted.push(property);
+            }
         }
         sorted.sort_unstable_by_key(|(name, _, _)| *name);
         sorted

@@ -13,3 +13,7 @@ pub use compact_row::Row;
 pub(crate) use compact_row::corrupt_row;
 pub use etag::ETag;
 pub use read::PropertyReader;
+
+/// The property with the id of the request that wrote a row, if the client adds such ids. It belongs to
+/// the request and not to the entity, so that equal entities can differ in it.
+pub(crate) const OPERATION_ID: &str = "OpId";

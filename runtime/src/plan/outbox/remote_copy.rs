@@ -7,7 +7,7 @@ use crate::{
     entity::{CopyFamily, can_derive_keys, derive_keys},
     error::Result,
     key::Family,
-    row::{ETag, Row},
+    row::{ETag, OPERATION_ID, Row},
 };
 
 /// The property with the ETag of the primary that the copy was derived from.
@@ -138,6 +138,7 @@ pub(crate) fn equal_except_version(found: &Row, copy: &Row, case: TableCase) -> 
     let (mut found, mut copy) = (found.to_bag()?, copy.to_bag()?);
     for bag in [&mut found, &mut copy] {
         bag.remove(VERSION);
+        bag.remove(OPERATION_ID);
         if is_one_table {
             bag.remove(TABLE);
         }

@@ -9,6 +9,7 @@ use super::{
 use crate::{
     entity::Stored,
     error::{Error, ErrorKind, Result},
+    page::Cursor,
     query::build::Query,
     table::{
         Client,
@@ -42,6 +43,9 @@ impl<Q, T> fmt::Debug for DeleteAll<Q, T> {
 
 impl<Q: 'static, T: Rewritable + Send + 'static> Query<Q, Stored<T>> {
     /// Deletes every entity that the query finds, when the result is awaited.
+    ///
+    /// An error of the first page is the error of the whole; a later one is the last failure in the
+    /// report, after which no further page is read.
     ///
     /// ```
     /// use entable::prelude::*;
@@ -95,9 +99,18 @@ impl<Q: 'static, T: Rewritable + Send + 'static> IntoFuture for DeleteAll<Q, T> 
                 return Err(Error::new(ErrorKind::Unsupported, message));
             };
             let mut pipeline = Pipeline::new(client.clone(), concurrency, on_progress);
-            let mut cursor = None;
+            let mut cursor: Option<Cursor> = None;
             loop {
-                let page = pipeline.drive_while(query.fetch(cursor)).await?;
+                let is_first = cursor.is_none();
+                let page = match pipeline.drive_while(query.fetch(cursor)).await {
+                    Ok(page) => page,
+                    Err(error) if is_first => return Err(error),
+                    // Rows of earlier pages are deleted or on their way: the report tells which.
+                    Err(error) => {
+                        pipeline.add(origin.table.clone(), Err(error), true).await;
+                        return Ok(pipeline.finish().await);
+                    }
+                };
                 for item in page.items {
                     let removal = item.and_then(|stored| T::removal(&stored));
                     // The row is to be gone: it does not matter who deleted it.
