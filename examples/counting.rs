@@ -61,7 +61,7 @@ async fn hire(client: &Client, id: u32) -> Result<i32, Error> {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Error> {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let recorder = Recorder::around(Memory::new());
     let client = Client::builder().backend(recorder.clone()).build()?;
     let staff: Table<Employee> = client.table();
@@ -106,12 +106,17 @@ async fn main() -> Result<(), Error> {
             let counters = counters.clone();
             tokio::spawn(async move {
                 let at = Counter::primary().name("visits").writer(visit % 8);
-                counters.update(at, |it| Ok(it.count += 1)).await
+                counters
+                    .update(at, |it| {
+                        it.count += 1;
+                        Ok(())
+                    })
+                    .await
             })
         })
         .collect();
     for visit in visits {
-        visit.await.expect("the task ended")?;
+        visit.await??;
     }
     let paths = (0..8).map(|writer| Counter::primary().name("visits").writer(writer));
     let sum: i64 = counters.get_many(paths).await?.iter().flatten().map(|it| it.count).sum();

@@ -2,6 +2,7 @@
 //! are refused.
 #![allow(
     missing_docs,
+    clippy::unit_arg,
     clippy::unwrap_used,
     clippy::duplicated_attributes,
     clippy::indexing_slicing,

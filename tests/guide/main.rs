@@ -8,7 +8,8 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
-    clippy::print_stderr
+    clippy::print_stderr,
+    clippy::unit_arg
 )]
 
 mod a_data_model;

@@ -70,7 +70,7 @@ fn decode(rows: &Json) -> Result<String, String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("python3 runs");
+        .unwrap_or_else(|error| panic!("python3 does not run: {error}"));
     python.stdin.take().unwrap().write_all(rows.to_string().as_bytes()).unwrap();
     let said = python.wait_with_output().unwrap();
     match said.status.success() {

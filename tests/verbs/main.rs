@@ -1,5 +1,12 @@
 //! Tests the verbs end to end on the store in memory: the rows that each writes, and its requests.
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::unit_arg,
+    clippy::duplicated_attributes
+)]
 
 mod asking;
 mod check;

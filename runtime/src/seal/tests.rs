@@ -179,10 +179,9 @@ mod work {
             assert_eq!(code, vectors[name], "{name}");
             key.verify_work(&work.input(TableCase::Insensitive), &code).unwrap();
             // A code does for its own work alone.
-            for (other, _, another) in [("message.mac", 0, message("people", BODY))] {
-                let verified = key.verify_work(&another.input(TableCase::Insensitive), &code);
-                assert_eq!(verified.is_ok(), name == other, "{name}");
-            }
+            let another = message("people", BODY);
+            let verified = key.verify_work(&another.input(TableCase::Insensitive), &code);
+            assert_eq!(verified.is_ok(), name == "message.mac", "{name}");
             for length in 0..code.len() {
                 assert!(
                     key.verify_work(&work.input(TableCase::Insensitive), &code[..length]).is_err(),
