@@ -208,6 +208,8 @@ pub mod table;
 // Floor 8: work that goes on by itself, and work on whole tables.
 mod worker;
 pub mod maintain;
+// Floor 9: pictures of entities' schemas; no requests.
+pub mod layout;
 // Floor 9: the service's promises, as tests for backends.
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -281,6 +283,8 @@ mod samples {
     #[cfg(feature = "azure")]
     #[doc = include_str!("../../docs/azure-setup.md")]
     mod azure_setup {}
+    #[doc = include_str!("../../docs/layout.md")]
+    mod layout {}
     #[doc = include_str!("../../docs/testing.md")]
     mod testing {}
     #[doc = include_str!("../../docs/troubleshooting.md")]

@@ -14,6 +14,7 @@ mod declaring;
 mod edges;
 mod errors;
 mod exact;
+mod layout;
 mod reading;
 #[path = "../guide/store.rs"]
 mod store;

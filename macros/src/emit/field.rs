@@ -387,7 +387,19 @@ pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStrea
             _rt::ColumnSchema::flattened(#prefix, <#ty as _rt::Properties>::COLUMNS, #is_stored)
         },
     };
-    Some(with_seal(field, column))
+    let default = field.attr.default.is_set().then(|| quote! { .with_default() });
+    let column = with_seal(field, column);
+    Some(quote! { #column #default })
+}
+
+/// Returns the entry of a field that is stored as several properties, which its columns do not tell.
+pub(super) fn series_schema(field: &Field) -> Option<TokenStream> {
+    let (Storage::Series(names) | Storage::Split(names)) = &field.storage else { return None };
+    let (name, first, slots) = (&field.name, names.first()?, names.len());
+    let is_split = matches!(field.storage, Storage::Split(_));
+    Some(quote! {
+        _rt::SeriesSchema { field: #name, first: #first, slots: #slots, is_split: #is_split }
+    })
 }
 
 /// Returns the column, sealed if the field is encrypted.

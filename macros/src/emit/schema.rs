@@ -59,6 +59,8 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let sealed = entity.is_sealed.then(|| quote! { sealed: true, });
     let holds_extra = entity.fields.iter().any(|field| field.storage == Storage::Extra);
     let holds_extra = holds_extra.then(|| quote! { holds_extra: true, });
+    let series: Vec<TokenStream> = entity.fields.iter().filter_map(field::series_schema).collect();
+    let series = (!series.is_empty()).then(|| quote! { series: &[#(#series),*], });
     let drops_unknown = entity.drops_unknown.then(|| quote! { drops_unknown: true, });
     let older = entity.upgrade_from.as_ref().map(|older| {
         let entity = runtime_item("TableEntity", older.span());
@@ -80,6 +82,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             owner: _rt::owner_in_any_version::<#ident>,
             #version
             #conditional
+            #series
             #sealed
             #drops_unknown
             #holds_extra
@@ -123,6 +126,7 @@ fn family(family: &Family, entity: &Entity) -> TokenStream {
     let unique = family.unique.then(|| quote! { unique: true, });
     let remote = family.is_remote.then(|| quote! { is_remote: true, });
     let in_blob = family.in_blob.then(|| quote! { in_blob: true, });
+    let conditional = family.when.is_some().then(|| quote! { conditional: true, });
     let table = family.table.as_ref().map(|table| quote! { table: _rt::Some(#table), });
     quote! {
         _rt::Family {
@@ -138,6 +142,7 @@ fn family(family: &Family, entity: &Entity) -> TokenStream {
             #table
             #remote
             #in_blob
+            #conditional
             .._rt::Family::NONE
         }
     }

@@ -45,7 +45,7 @@ pub(crate) use row_kind::{LIST_MARKER, RowKind, RowVersion, SPILL, head_row_key}
 pub use rows::{CopyRow, EntityRows, ListEntry, RemoteList};
 pub(crate) use schema::CopyFamily;
 pub use schema::{
-    ColumnEncryption, ColumnSchema, Discriminator, Recognition, Schema, TokenProperty,
+    ColumnEncryption, ColumnSchema, Discriminator, Recognition, Schema, SeriesSchema, TokenProperty,
 };
 pub use sealed::SEAL;
 pub(crate) use sealed::SealedColumn;

@@ -144,6 +144,7 @@ const fn column(name: &'static str) -> ColumnSchema {
         stored: true,
         nested: &[],
         sealed: None,
+        has_default: false,
     }
 }
 

@@ -36,6 +36,21 @@ pub struct ColumnSchema {
     pub nested: &'static [ColumnSchema],
     /// How the values are encrypted, if they are.
     pub sealed: Option<ColumnEncryption>,
+    /// Whether rows without the property are read with a default value.
+    pub has_default: bool,
+}
+
+/// The description of a field that is stored as several properties.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeriesSchema {
+    /// The name of the field.
+    pub field: &'static str,
+    /// The property of the first slot or piece. Those of the others follow it in the columns.
+    pub first: &'static str,
+    /// Number of slots or pieces.
+    pub slots: usize,
+    /// Whether the properties are the pieces of one long value.
+    pub is_split: bool,
 }
 
 /// How the values of a column are encrypted (sealed).
@@ -63,19 +78,43 @@ impl ColumnSchema {
     /// A column of a field that is one property, or that keys give back where `stored` is not set.
     #[doc(hidden)]
     pub const fn plain(name: &'static str, edm: EdmType, optional: bool) -> Self {
-        Self { name, edm: Some(edm), optional, stored: true, nested: &[], sealed: None }
+        Self {
+            name,
+            edm: Some(edm),
+            optional,
+            stored: true,
+            nested: &[],
+            sealed: None,
+            has_default: false,
+        }
     }
 
     /// A column of a field that the primary's keys give back.
     #[doc(hidden)]
     pub const fn key(name: &'static str) -> Self {
-        Self { name, edm: None, optional: false, stored: false, nested: &[], sealed: None }
+        Self {
+            name,
+            edm: None,
+            optional: false,
+            stored: false,
+            nested: &[],
+            sealed: None,
+            has_default: false,
+        }
     }
 
     /// The columns of a flattened struct.
     #[doc(hidden)]
     pub const fn flattened(prefix: &'static str, nested: &'static [Self], stored: bool) -> Self {
-        Self { name: prefix, edm: None, optional: false, stored, nested, sealed: None }
+        Self {
+            name: prefix,
+            edm: None,
+            optional: false,
+            stored,
+            nested,
+            sealed: None,
+            has_default: false,
+        }
     }
 
     /// The column, whose values are sealed.
@@ -83,6 +122,14 @@ impl ColumnSchema {
     #[must_use]
     pub const fn with_seal(mut self, sealed: ColumnEncryption) -> Self {
         self.sealed = Some(sealed);
+        self
+    }
+
+    /// The column, which is read with a default value from rows without it.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn with_default(mut self) -> Self {
+        self.has_default = true;
         self
     }
 
@@ -132,6 +179,8 @@ pub struct Schema {
     pub conditional: bool,
     /// The columns of the entity.
     pub columns: &'static [ColumnSchema],
+    /// The fields that are stored as several of the columns.
+    pub series: &'static [SeriesSchema],
     /// The version before this one, from which `upgrade_from` leads to it.
     pub older: Option<&'static Schema>,
     /// Whether each row has a seal: a property that authenticates all others.
@@ -188,6 +237,7 @@ impl Schema {
         families: &[],
         conditional: false,
         columns: &[],
+        series: &[],
         older: None,
         sealed: false,
         drops_unknown: false,

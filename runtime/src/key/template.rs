@@ -118,6 +118,8 @@ pub struct Family {
     pub is_remote: bool,
     /// Whether the row family's lists are kept in blobs instead of rows.
     pub in_blob: bool,
+    /// Whether a `when` condition decides which entities have a copy.
+    pub conditional: bool,
 }
 
 impl Family {
@@ -137,6 +139,7 @@ impl Family {
         table: None,
         is_remote: false,
         in_blob: false,
+        conditional: false,
     };
 
     /// Returns whether the rows are primaries.

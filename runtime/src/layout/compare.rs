@@ -1,0 +1,208 @@
+//! Compares two layouts.
+
+use super::{
+    keys::{KeyChange, Versions},
+    needs::{Changes, LayoutChange, Needs},
+    properties, rows,
+    shape::EntityShape,
+};
+
+/// Returns the changes that lead from one layout to another, type by type.
+pub(super) fn compare(old: &[EntityShape], new: &[EntityShape]) -> Vec<LayoutChange> {
+    let mut list = Vec::new();
+    let mut gone: Vec<Vec<&EntityShape>> = Vec::new();
+    let names = |entities: &[EntityShape]| {
+        let mut names: Vec<String> = Vec::new();
+        for entity in entities {
+            if !names.contains(&entity.entity_type) {
+                names.push(entity.entity_type.clone());
+            }
+        }
+        names
+    };
+    for name in names(old) {
+        let (was, is) = (versions_of(old, &name), versions_of(new, &name));
+        match is.is_empty() {
+            true => gone.push(was),
+            false => list.extend(compare_type(&name, &was, &is)),
+        }
+    }
+    for name in names(new) {
+        if !versions_of(old, &name).is_empty() {
+            continue;
+        }
+        let is = versions_of(new, &name);
+        let Some(newest) = is.first() else { continue };
+        let earlier = gone.iter().position(|was| {
+            was.first().is_some_and(|was| was.table == newest.table && was.rows == newest.rows)
+        });
+        let mut changes = Changes::of(name.clone());
+        match earlier.map(|at| gone.remove(at)) {
+            Some(was) => renamed_type(&was, &name, &mut changes),
+            None => {
+                let create = format!(
+                    "create its table with `create_if_not_exists()` if no other type has made `{}`",
+                    newest.table
+                );
+                changes.push(Needs::Nothing, "the type is new", create);
+            }
+        }
+        list.extend(changes.into_list());
+    }
+    for was in gone {
+        list.extend(removed_type(&was));
+    }
+    list
+}
+
+/// Returns the versions of a type, the newest first.
+fn versions_of<'s>(entities: &'s [EntityShape], name: &str) -> Vec<&'s EntityShape> {
+    let mut versions: Vec<_> =
+        entities.iter().filter(|entity| entity.entity_type == name).collect();
+    versions.sort_by_key(|entity| std::cmp::Reverse(entity.version));
+    versions
+}
+
+fn renamed_type(was: &[&EntityShape], name: &str, changes: &mut Changes) {
+    let Some(was) = was.first() else { return };
+    let earlier = &was.entity_type;
+    changes.push(
+        Needs::Migration,
+        format!("type `{earlier}` is now called `{name}`"),
+        format!(
+            "stored rows hold the earlier name: keep it with `entity_type = \"{earlier}\"`, which \
+             needs nothing else"
+        ),
+    );
+}
+
+fn removed_type(was: &[&EntityShape]) -> Vec<LayoutChange> {
+    let Some(newest) = was.first() else { return Vec::new() };
+    let mut changes = Changes::of(newest.entity_type.clone());
+    let drain = match newest.rows.iter().any(|rows| rows.is_remote) {
+        true => {
+            "run a worker of the earlier program until `client.outbox_status()` has no open work, then "
+        }
+        false => "",
+    };
+    let how = format!(
+        "{drain}delete its rows, or table `{}` if no other type keeps rows in it; sets without `other` \
+         refuse rows that are left",
+        newest.table
+    );
+    changes.push(Needs::Migration, "the type is gone", how);
+    changes.into_list()
+}
+
+fn compare_type(name: &str, old: &[&EntityShape], new: &[&EntityShape]) -> Vec<LayoutChange> {
+    let mut list = Vec::new();
+    for was in old {
+        if let Some(is) = new.iter().find(|is| is.version == was.version) {
+            list.extend(compare_version(Versions { old: was, new: is }));
+        }
+    }
+    let (Some(was), Some(is)) = (old.first(), new.first()) else { return list };
+    let mut changes = Changes::of(name.to_owned());
+    if is.version < was.version {
+        changes.push(
+            Needs::Migration,
+            format!("version {} is gone, version {} is the newest", was.version, is.version),
+            "rows of the later version cannot be read: go back only when none is stored",
+        );
+    } else if is.version > was.version {
+        raised(was, is, new, &mut changes);
+    }
+    for was in old.iter().skip(1) {
+        if was.version < is.version && !new.iter().any(|is| is.version == was.version) {
+            changes.push(
+                Needs::Migration,
+                format!("version {} is no longer read", was.version),
+                "before it goes, run `table.upgrade_all()` of the earlier program until it finds no \
+                 row",
+            );
+        }
+    }
+    list.extend(changes.into_list());
+    list
+}
+
+fn raised(was: &EntityShape, is: &EntityShape, new: &[&EntityShape], changes: &mut Changes) {
+    let what = format!("version {} is new", is.version);
+    if !new.iter().any(|known| known.version == was.version) {
+        let how = format!(
+            "rows of version {} cannot be read: keep its struct, name it in `upgrade_from`, and \
+             implement `UpgradeFrom`",
+            was.version
+        );
+        return changes.push(Needs::Version, what, how);
+    }
+    let versions = Versions { old: was, new: is };
+    if let (Some(old), Some(new)) = (rows::primary(was), rows::primary(is))
+        && versions.compare_keys(&old.partition, &new.partition) == KeyChange::Other
+    {
+        return changes.push(
+            Needs::Migration,
+            format!("{what} and its PartitionKey is `{}`", new.partition.template),
+            "a version cannot move rows to other partitions: declare another type, and write a new \
+             row for each old one with `bulk().insert_all(..)`",
+        );
+    }
+    changes.push(
+        Needs::Nothing,
+        what,
+        format!(
+            "rows of version {} are read through `upgrade_from`: deploy programs that know both, then \
+             those that write it, then run `table.upgrade_all()`, which also writes the copies of \
+             indexes that are new in it and deletes those of dropped ones",
+            was.version
+        ),
+    );
+}
+
+fn compare_version(versions: Versions<'_>) -> Vec<LayoutChange> {
+    let Versions { old, new } = versions;
+    let mut changes = Changes::of(new.marker());
+    if old.table != new.table {
+        changes.push(
+            Needs::Migration,
+            format!("the table was `{}` and is `{}`", old.table, new.table),
+            format!(
+                "stored rows stay in `{0}`, and encrypted values open only under that name: keep the \
+                 name, or read them with `client.table_named(\"{0}\")` and write them with \
+                 `bulk().insert_all(..)`",
+                old.table
+            ),
+        );
+    }
+    if old.discriminator != new.discriminator {
+        let name = |discriminator: &Option<String>| match discriminator {
+            Some(property) => format!("property `{property}`"),
+            None => "the form of the RowKey".to_owned(),
+        };
+        let what = format!(
+            "rows are told by {}, not by {}",
+            name(&new.discriminator),
+            name(&old.discriminator)
+        );
+        let how = "stored rows would not be recognised: keep the discriminator, or read all rows \
+                   with `client.dynamic(..)` and write them again";
+        changes.push(Needs::Migration, what, how);
+    }
+    match (old.is_sealed, new.is_sealed) {
+        (false, true) => changes.push(
+            Needs::Migration,
+            "rows are now sealed",
+            "rows without a seal are refused: give the client `PlaintextPolicy::Allow`, run \
+             `table.reencrypt()`, then go back to `Reject`",
+        ),
+        (true, false) => changes.push(
+            Needs::Nothing,
+            "rows are no longer sealed",
+            "seals that are stored are ignored, and go with the next write of their row",
+        ),
+        _ => {}
+    }
+    rows::compare(versions, &mut changes);
+    properties::compare(versions, &mut changes);
+    changes.into_list()
+}

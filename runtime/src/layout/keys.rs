@@ -1,0 +1,57 @@
+//! Compares the templates of keys.
+
+use super::shape::{EntityShape, KeyShape, Piece, RowsShape, pieces};
+
+/// How two templates differ.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum KeyChange {
+    Equal,
+    /// Only names of fields differ, so that keys stay as they are. Holds the old and the new names.
+    Renamed(Vec<(String, String)>),
+    Other,
+}
+
+/// The keys of one version of a type before and after a change, with all of its fields.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Versions<'s> {
+    pub(super) old: &'s EntityShape,
+    pub(super) new: &'s EntityShape,
+}
+
+impl Versions<'_> {
+    /// Compares two templates. A field counts as renamed if the old layout has no field of the new name,
+    /// and the new layout none of the old name.
+    pub(super) fn compare_keys(self, old: &KeyShape, new: &KeyShape) -> KeyChange {
+        if old == new {
+            return KeyChange::Equal;
+        }
+        let (was, is): (Vec<_>, Vec<_>) =
+            (pieces(&old.template).collect(), pieces(&new.template).collect());
+        if old.widths != new.widths || was.len() != is.len() {
+            return KeyChange::Other;
+        }
+        let mut renamed = Vec::new();
+        for (was, is) in was.into_iter().zip(is) {
+            match (was, is) {
+                (was, is) if was == is => {}
+                (
+                    Piece::Part { field: was, form: old_form },
+                    Piece::Part { field: is, form: new_form },
+                ) if old_form == new_form
+                    && !self.old.has_field(is)
+                    && !self.new.has_field(was) =>
+                {
+                    renamed.push((was.to_owned(), is.to_owned()));
+                }
+                _ => return KeyChange::Other,
+            }
+        }
+        KeyChange::Renamed(renamed)
+    }
+
+    /// Returns whether two row families have equal keys, apart from names of fields.
+    pub(super) fn has_equal_keys(self, old: &RowsShape, new: &RowsShape) -> bool {
+        self.compare_keys(&old.partition, &new.partition) != KeyChange::Other
+            && self.compare_keys(&old.row, &new.row) != KeyChange::Other
+    }
+}

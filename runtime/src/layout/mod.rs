@@ -1,0 +1,14 @@
+//! Writes the layout of entities' rows as a text to check in, and says what a change of the layout
+//! needs: nothing, a version, a rebuild or a migration.
+
+mod shape;
+mod parse;
+mod needs;
+mod keys;
+mod properties;
+mod rows;
+mod compare;
+mod lock;
+
+pub use lock::Layout;
+pub use needs::{LayoutChange, Needs};

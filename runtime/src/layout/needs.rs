@@ -1,0 +1,73 @@
+//! Defines what a change of a layout needs.
+
+use std::fmt;
+
+/// What the rows that are stored already need after a change of the layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Needs {
+    /// Stored rows stay as they are: the change is compatible.
+    Nothing,
+    /// Stored rows are read by the earlier struct: the type needs a new `version` with `upgrade_from`.
+    Version,
+    /// Copies or lists have to be written or deleted. Primaries stay as they are.
+    Rebuild,
+    /// Primaries have to be written again, or open work has to be finished first.
+    Migration,
+}
+
+impl fmt::Display for Needs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Nothing => "compatible",
+            Self::Version => "needs a version",
+            Self::Rebuild => "needs a rebuild",
+            Self::Migration => "needs a migration",
+        })
+    }
+}
+
+/// One difference between two layouts, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LayoutChange {
+    /// The entity type, with its version if that is not 1.
+    pub entity: String,
+    /// The difference.
+    pub what: String,
+    /// What stored rows need.
+    pub needs: Needs,
+    /// The steps, with the calls to make.
+    pub how: String,
+}
+
+impl fmt::Display for LayoutChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { entity, what, needs, how } = self;
+        write!(f, "{entity}: {what}\n  {needs}: {how}")
+    }
+}
+
+/// The changes of one entity type that are found so far.
+#[derive(Debug)]
+pub(super) struct Changes {
+    entity: String,
+    list: Vec<LayoutChange>,
+}
+
+impl Changes {
+    /// Begins the changes of an entity type.
+    pub(super) fn of(entity: String) -> Self {
+        Self { entity, list: Vec::new() }
+    }
+
+    pub(super) fn push(&mut self, needs: Needs, what: impl Into<String>, how: impl Into<String>) {
+        let (what, how) = (what.into(), how.into());
+        self.list.push(LayoutChange { entity: self.entity.clone(), what, needs, how });
+    }
+
+    /// Ends the changes of the entity type.
+    pub(super) fn into_list(self) -> Vec<LayoutChange> {
+        self.list
+    }
+}

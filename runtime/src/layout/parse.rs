@@ -1,0 +1,188 @@
+//! Reads the text of a layout.
+
+use std::{iter::Peekable, str::SplitWhitespace};
+
+use super::shape::{EncryptionShape, EntityShape, KeyShape, PropertyShape, RowsShape, SeriesShape};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    key::FamilyKind,
+};
+
+/// The first line that is no comment: the format's name and version.
+pub(super) const HEAD: &str = "layout 1";
+
+type Words<'t> = Peekable<SplitWhitespace<'t>>;
+
+/// Reads the entities of a text.
+pub(super) fn parse(text: &str) -> Result<Vec<EntityShape>> {
+    let is_content = |line: &str| !line.trim().is_empty() && !line.starts_with('#');
+    let mut lines = text.lines().enumerate().filter(|(_, line)| is_content(line));
+    match lines.next() {
+        Some((_, HEAD)) => {}
+        found => {
+            let found = found.map_or("the end of the text", |(_, line)| line);
+            let message = format!("expected `{HEAD}`, found `{}`", found.escape_debug());
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+    }
+    let mut entities = Vec::new();
+    for (at, line) in lines {
+        read_line(line, &mut entities).ok_or_else(|| {
+            let message = format!(
+                "line {} of the layout is not understood: `{}`; a later version of entable may have written it",
+                at + 1,
+                line.escape_debug()
+            );
+            Error::new(ErrorKind::Invalid, message)
+        })?;
+    }
+    Ok(entities)
+}
+
+fn read_line(line: &str, entities: &mut Vec<EntityShape>) -> Option<()> {
+    if let Some(head) = line.strip_prefix("entity ") {
+        let (entity_type, rest) = quoted(head)?;
+        entities.push(EntityShape {
+            entity_type,
+            version: rest.strip_prefix(" version ")?.parse().ok()?,
+            table: String::new(),
+            discriminator: None,
+            is_sealed: false,
+            rows: Vec::new(),
+            properties: Vec::new(),
+            series: Vec::new(),
+        });
+        return Some(());
+    }
+    let entity = entities.last_mut()?;
+    match line.strip_prefix("    ") {
+        Some(line) => read_key(line, entity.rows.last_mut()?),
+        None => read_member(line.strip_prefix("  ")?, entity),
+    }
+}
+
+fn read_member(line: &str, entity: &mut EntityShape) -> Option<()> {
+    let mut words = line.split_whitespace().peekable();
+    match words.next()? {
+        "table" => entity.table = words.next()?.to_owned(),
+        "discriminator" => {
+            entity.discriminator = match words.next()? {
+                "property" => Some(words.next()?.to_owned()),
+                "row_key" => None,
+                _ => return None,
+            }
+        }
+        "sealed" => entity.is_sealed = true,
+        "primary" => entity.rows.push(rows(FamilyKind::Primary, "Primary", &mut words)?),
+        "index" => {
+            let name = words.next()?;
+            entity.rows.push(rows(FamilyKind::Copy, name, &mut words)?);
+        }
+        "list" => {
+            let name = words.next()?;
+            entity.rows.push(rows(FamilyKind::List, name, &mut words)?);
+        }
+        "property" => entity.properties.push(property(&mut words)?),
+        kind @ ("series" | "split") => {
+            let (field, slots) = (words.next()?.to_owned(), words.next()?.parse().ok()?);
+            expect(&mut words, "to")?;
+            let last = words.next()?.to_owned();
+            expect(&mut words, "first")?;
+            let first = property(&mut words)?;
+            let is_split = kind == "split";
+            entity.series.push(SeriesShape { field, is_split, slots, last, first });
+        }
+        _ => return None,
+    }
+    is_end(words)
+}
+
+fn rows(kind: FamilyKind, name: &str, words: &mut Words<'_>) -> Option<RowsShape> {
+    let is_remote = match kind {
+        FamilyKind::Primary => false,
+        _ => match words.next()? {
+            "remote" => true,
+            "local" => false,
+            _ => return None,
+        },
+    };
+    let empty = || KeyShape { template: String::new(), widths: Vec::new() };
+    Some(RowsShape {
+        kind,
+        name: name.to_owned(),
+        is_remote,
+        in_blob: takes(words, "blob"),
+        is_unique: takes(words, "unique"),
+        is_conditional: takes(words, "conditional"),
+        table: match takes(words, "table") {
+            true => Some(words.next()?.to_owned()),
+            false => None,
+        },
+        partition: empty(),
+        row: empty(),
+        left_out: Vec::new(),
+    })
+}
+
+fn read_key(line: &str, rows: &mut RowsShape) -> Option<()> {
+    let (word, rest) = line.split_once(' ')?;
+    match word {
+        "partition" => rows.partition = key(rest)?,
+        "row" => rows.row = key(rest)?,
+        "without" => rows.left_out = rest.split_whitespace().map(str::to_owned).collect(),
+        _ => return None,
+    }
+    Some(())
+}
+
+fn key(text: &str) -> Option<KeyShape> {
+    let (template, widths) = quoted(text)?;
+    let width = |word: &str| match word {
+        "-" => Some(None),
+        width => width.parse().ok().map(Some),
+    };
+    let widths = widths.split_whitespace().map(width).collect::<Option<_>>()?;
+    Some(KeyShape { template, widths })
+}
+
+fn property(words: &mut Words<'_>) -> Option<PropertyShape> {
+    Some(PropertyShape {
+        name: words.next()?.to_owned(),
+        edm: words.next()?.to_owned(),
+        is_optional: takes(words, "optional"),
+        has_default: takes(words, "default"),
+        encryption: match takes(words, "encrypted") {
+            true => Some(encryption(words)?),
+            false => None,
+        },
+    })
+}
+
+fn encryption(words: &mut Words<'_>) -> Option<EncryptionShape> {
+    let pad = if takes(words, "pad") { words.next()?.parse().ok()? } else { 0 };
+    let hides_none = takes(words, "hide_none");
+    let blind = match takes(words, "blind") {
+        true => Some((words.next()?.to_owned(), words.next()?.parse().ok()?)),
+        false => None,
+    };
+    Some(EncryptionShape { pad, hides_none, blind })
+}
+
+/// Takes the next word if it is `word`, and returns whether it is.
+fn takes(words: &mut Words<'_>, word: &str) -> bool {
+    words.next_if_eq(&word).is_some()
+}
+
+fn expect(words: &mut Words<'_>, word: &str) -> Option<()> {
+    takes(words, word).then_some(())
+}
+
+fn is_end(mut words: Words<'_>) -> Option<()> {
+    words.next().is_none().then_some(())
+}
+
+/// Splits a text in quotes from what follows it.
+fn quoted(text: &str) -> Option<(String, &str)> {
+    let (inside, rest) = text.strip_prefix('"')?.rsplit_once('"')?;
+    Some((inside.to_owned(), rest))
+}

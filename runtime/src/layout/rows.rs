@@ -1,0 +1,288 @@
+//! Compares the row families of one version of an entity type.
+
+use super::{
+    keys::{KeyChange, Versions},
+    needs::{Changes, Needs},
+    shape::{EntityShape, Piece, RowsShape, pieces},
+};
+use crate::key::FamilyKind;
+
+pub(super) fn compare(versions: Versions<'_>, changes: &mut Changes) {
+    let Versions { old, new } = versions;
+    if let (Some(was), Some(is)) = (primary(old), primary(new)) {
+        compare_primary(versions, was, is, changes);
+    }
+    let is_of =
+        |rows: &RowsShape, other: &RowsShape| rows.kind == other.kind && rows.name == other.name;
+    let derived = |entity: &'_ EntityShape| -> Vec<RowsShape> {
+        let rows = entity.rows.iter().filter(|rows| rows.kind != FamilyKind::Primary);
+        rows.cloned().collect()
+    };
+    let (olds, news) = (derived(old), derived(new));
+    let mut come: Vec<_> =
+        news.iter().filter(|is| !olds.iter().any(|was| is_of(is, was))).collect();
+    for was in &olds {
+        if let Some(is) = news.iter().find(|is| is_of(is, was)) {
+            compare_derived(versions, was, is, changes);
+            continue;
+        }
+        let renamed = come.iter().position(|is| {
+            versions.has_equal_keys(was, is)
+                && (was.kind, was.is_remote, &was.table) == (is.kind, is.is_remote, &is.table)
+        });
+        match renamed {
+            Some(at) => rename(old, was, come.remove(at), changes),
+            None => removal(old, was, changes),
+        }
+    }
+    come.into_iter().for_each(|is| addition(new, is, changes));
+}
+
+/// Returns the primaries of a version of a type.
+pub(super) fn primary(entity: &EntityShape) -> Option<&RowsShape> {
+    entity.rows.iter().find(|rows| rows.kind == FamilyKind::Primary)
+}
+
+fn compare_primary(versions: Versions<'_>, was: &RowsShape, is: &RowsShape, changes: &mut Changes) {
+    let has_copies = versions.old.rows.iter().any(|rows| rows.kind == FamilyKind::Copy);
+    for (key, was, is) in
+        [("PartitionKey", &was.partition, &is.partition), ("RowKey", &was.row, &is.row)]
+    {
+        let what = format!("the {key} was `{}` and is `{}`", was.template, is.template);
+        match versions.compare_keys(was, is) {
+            KeyChange::Equal => {}
+            KeyChange::Renamed(_) if !has_copies => {
+                changes.push(Needs::Nothing, what, "keys stay as they are");
+            }
+            KeyChange::Renamed(names) => {
+                let names: Vec<String> = names
+                    .iter()
+                    .map(|(was, _)| format!("`#[table(rename = \"{was}\")]`"))
+                    .collect();
+                let how = format!(
+                    "keys stay as they are, but copies store the fields of the primary's keys by name: \
+                     keep the stored name with {}; or raise `version` with `upgrade_from`, and run \
+                     `table.upgrade_all()`",
+                    names.join(" and ")
+                );
+                changes.push(Needs::Version, what, how);
+            }
+            KeyChange::Other if key == "RowKey" => changes.push(
+                Needs::Version,
+                what,
+                "stored rows would not be found: raise `version`, keep the earlier struct as \
+                 `upgrade_from`, and run `table.upgrade_all()`, which moves each row within its \
+                 partition",
+            ),
+            KeyChange::Other => changes.push(
+                Needs::Migration,
+                what,
+                "stored rows stay in their partitions, where nobody looks for them: declare the new \
+                 keys as another type, and write a new row for each old one with \
+                 `table.transfer(point, &target)`, or with `bulk().insert_all(..)` from a query of \
+                 the old type, then delete the old rows",
+            ),
+        }
+    }
+}
+
+fn noun(rows: &RowsShape) -> String {
+    let place = match (rows.in_blob, rows.is_remote) {
+        (true, _) => "blob",
+        (_, true) => "remote",
+        (_, false) => "local",
+    };
+    format!("{place} {} `{}`", kind(rows), rows.name)
+}
+
+fn kind(rows: &RowsShape) -> &'static str {
+    if rows.kind == FamilyKind::List { "list" } else { "index" }
+}
+
+/// Returns the call that begins a path of the index or list: `Employee::by_email()`.
+fn entry(entity: &EntityShape, rows: &RowsShape) -> String {
+    let mut name = String::new();
+    let mut after_lower = false;
+    for c in rows.name.chars() {
+        if after_lower && c.is_uppercase() {
+            name.push('_');
+        }
+        after_lower = c.is_lowercase() || c.is_ascii_digit();
+        name.extend(c.to_lowercase());
+    }
+    format!("{}::{name}()", entity.entity_type)
+}
+
+fn rebuild(entity: &EntityShape, rows: &RowsShape) -> String {
+    let drain = if rows.is_remote { " and let a worker `drain()`" } else { "" };
+    format!("run `table.rebuild({})`{drain}", entry(entity, rows))
+}
+
+/// Returns the step that deletes the rows of an index or list that is no longer declared.
+fn deletion(entity: &EntityShape, rows: &RowsShape) -> String {
+    if rows.in_blob {
+        return "delete the list's blobs from the blob store".to_owned();
+    }
+    let table = match &rows.table {
+        Some(own) => {
+            return format!(
+                "delete table `{own}` (`client.delete_table(\"{own}\")`) if no other type keeps rows in it"
+            );
+        }
+        None => &entity.table,
+    };
+    if let (FamilyKind::Copy, Some(property)) = (rows.kind, &entity.discriminator) {
+        let marker = format!("{}#{}", entity.marker(), rows.name);
+        return format!(
+            "delete its rows with `client.dynamic(\"{table}\").query(Filter::eq(\"{property}\", \
+             \"{marker}\")).allow_scan().delete_all()`"
+        );
+    }
+    // A remote list is told by its PartitionKey, a local one by its RowKey.
+    let (key, shape) = match rows.is_remote {
+        true => ("PartitionKey", &rows.partition),
+        false => ("RowKey", &rows.row),
+    };
+    match pieces(&shape.template).next() {
+        Some(Piece::Literal(prefix)) => {
+            format!("delete the rows of table `{table}` whose {key} begins with `{prefix}`")
+        }
+        _ => format!("delete its rows from table `{table}`"),
+    }
+}
+
+fn removal(entity: &EntityShape, was: &RowsShape, changes: &mut Changes) {
+    let delete = deletion(entity, was);
+    let what = format!("{} is gone", noun(was));
+    if was.is_remote {
+        let how = format!(
+            "programs without the {} cannot finish open work that names it: deploy readers, then \
+             writers, run a worker of the earlier program until `client.outbox_status()` has no open \
+             work, and only then end its workers; then {delete}",
+            kind(was)
+        );
+        changes.push(Needs::Migration, what, how);
+    } else {
+        let how = format!(
+            "deploy readers, then writers: programs of the earlier layout keep writing its rows; \
+             then {delete}"
+        );
+        changes.push(Needs::Rebuild, what, how);
+    }
+}
+
+fn addition(entity: &EntityShape, is: &RowsShape, changes: &mut Changes) {
+    let duplicates = match is.is_unique {
+        true => "; its report and the poison table name entities that have one value",
+        false => "",
+    };
+    let workers = if is.is_remote { "deploy workers, then writers" } else { "deploy all writers" };
+    let how = format!(
+        "{workers}, {}{duplicates}; readers may use it when that has finished",
+        rebuild(entity, is)
+    );
+    changes.push(Needs::Rebuild, format!("{} is new", noun(is)), how);
+}
+
+fn rename(old: &EntityShape, was: &RowsShape, is: &RowsShape, changes: &mut Changes) {
+    let what = format!("{} is now called `{}`", noun(was), is.name);
+    if was.kind == FamilyKind::List && !was.is_remote {
+        return changes.push(Needs::Nothing, what, "the rows of a local list do not name it");
+    }
+    let first = match was.is_remote {
+        true => {
+            "run a worker of the earlier program until `client.outbox_status()` has no open work; "
+        }
+        false => "",
+    };
+    let how = format!(
+        "its rows hold the earlier name; keep it, or {first}{}, then {}",
+        deletion(old, was),
+        rebuild(old, is)
+    );
+    changes.push(if was.is_remote { Needs::Migration } else { Needs::Rebuild }, what, how);
+}
+
+fn compare_derived(versions: Versions<'_>, was: &RowsShape, is: &RowsShape, changes: &mut Changes) {
+    let (old, new) = (versions.old, versions.new);
+    let name = noun(was);
+    if (was.is_remote, was.in_blob, &was.table) != (is.is_remote, is.in_blob, &is.table) {
+        let place = |rows: &RowsShape| match &rows.table {
+            Some(table) => format!("{} in table `{table}`", noun(rows)),
+            None => noun(rows),
+        };
+        let what = format!("{} is now {}", place(was), place(is));
+        let first = match was.is_remote {
+            true => {
+                "run a worker of the earlier program until `client.outbox_status()` has no open \
+                     work, "
+            }
+            false => "",
+        };
+        let how = format!("{first}{}, then {}", rebuild(new, is), deletion(old, was));
+        let needs = if was.is_remote { Needs::Migration } else { Needs::Rebuild };
+        return changes.push(needs, what, how);
+    }
+    if !versions.has_equal_keys(was, is) {
+        let text =
+            |rows: &RowsShape| format!("`{}`, `{}`", rows.partition.template, rows.row.template);
+        let what = format!("the keys of {name} were {} and are {}", text(was), text(is));
+        let how = format!(
+            "deploy all writers, {}, then delete the rows under the earlier keys with \
+             `table.check().repair()`",
+            rebuild(new, is)
+        );
+        changes.push(Needs::Rebuild, what, how);
+    }
+    if was.left_out != is.left_out {
+        let what = format!("copies of {name} hold other fields");
+        let how = format!("deploy all writers, {}", rebuild(new, is));
+        changes.push(Needs::Rebuild, what, how);
+    }
+    compare_flags(versions, was, is, changes);
+}
+
+fn compare_flags(versions: Versions<'_>, was: &RowsShape, is: &RowsShape, changes: &mut Changes) {
+    let name = noun(was);
+    match (was.is_unique, is.is_unique) {
+        (false, true) if is.is_remote => changes.push(
+            Needs::Rebuild,
+            format!("{name} is now unique"),
+            format!(
+                "deploy all writers, {}; the poison table names entities that have one value",
+                rebuild(versions.new, is)
+            ),
+        ),
+        (false, true) => changes.push(
+            Needs::Nothing,
+            format!("{name} is now unique"),
+            "rows stay as they are; `table.check()` reports entities that have one value as \
+             `Contested`",
+        ),
+        (true, false) if was.is_remote => changes.push(
+            Needs::Migration,
+            format!("{name} is no longer unique"),
+            "run a worker of the earlier program until `client.outbox_status()` has no open work: it \
+             settles claims and reservations",
+        ),
+        (true, false) => changes.push(
+            Needs::Nothing,
+            format!("{name} is no longer unique"),
+            "rows stay as they are; a taken key is a conflict",
+        ),
+        _ => {}
+    }
+    if was.is_conditional != is.is_conditional {
+        let what = match is.is_conditional {
+            true => format!("{name} now has a condition"),
+            false => format!("{name} has no condition any more"),
+        };
+        let how = match is.is_conditional {
+            true => "deploy all writers, then delete copies of entities that it leaves out with \
+                     `table.check().repair()`"
+                .to_owned(),
+            false => format!("deploy all writers, {}", rebuild(versions.new, is)),
+        };
+        changes.push(Needs::Rebuild, what, how);
+    }
+}

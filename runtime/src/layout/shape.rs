@@ -1,0 +1,322 @@
+//! Holds the layout of one version of an entity type as owned text, from a schema or from a file, and
+//! writes it as lines of the file.
+
+use std::fmt;
+
+use crate::{
+    edm::EdmType,
+    entity::{ColumnSchema, Discriminator, Schema},
+    key::{Family, FamilyKind, Form, Segment, Template},
+};
+
+/// The layout of one version of an entity type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct EntityShape {
+    pub(super) entity_type: String,
+    pub(super) version: u32,
+    pub(super) table: String,
+    /// The property that names the type of a row, or `None` if the form of its keys does.
+    pub(super) discriminator: Option<String>,
+    /// Whether a property of each row authenticates all others.
+    pub(super) is_sealed: bool,
+    pub(super) rows: Vec<RowsShape>,
+    pub(super) properties: Vec<PropertyShape>,
+    pub(super) series: Vec<SeriesShape>,
+}
+
+/// The layout of a row family.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RowsShape {
+    pub(super) kind: FamilyKind,
+    pub(super) name: String,
+    /// The table, if it is not the primaries'.
+    pub(super) table: Option<String>,
+    pub(super) is_remote: bool,
+    pub(super) in_blob: bool,
+    pub(super) is_unique: bool,
+    pub(super) is_conditional: bool,
+    pub(super) partition: KeyShape,
+    pub(super) row: KeyShape,
+    /// The properties that a partial copy lacks.
+    pub(super) left_out: Vec<String>,
+}
+
+/// The template of a key, in the names of the stored properties.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct KeyShape {
+    pub(super) template: String,
+    /// Number of characters of each part, or `None` where texts differ in length.
+    pub(super) widths: Vec<Option<usize>>,
+}
+
+/// The layout of a stored property.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PropertyShape {
+    pub(super) name: String,
+    pub(super) edm: String,
+    pub(super) is_optional: bool,
+    pub(super) has_default: bool,
+    pub(super) encryption: Option<EncryptionShape>,
+}
+
+/// How the values of a property are encrypted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct EncryptionShape {
+    pub(super) pad: u32,
+    pub(super) hides_none: bool,
+    /// The property with the blind token, and the number of its characters.
+    pub(super) blind: Option<(String, u32)>,
+}
+
+/// The layout of a field that is stored as several properties.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SeriesShape {
+    pub(super) field: String,
+    pub(super) is_split: bool,
+    pub(super) slots: usize,
+    pub(super) last: String,
+    /// The first slot. The others differ from it in their names only.
+    pub(super) first: PropertyShape,
+}
+
+impl EntityShape {
+    pub(super) fn of(schema: &'static Schema) -> Self {
+        let mut columns = Vec::new();
+        push_columns("", schema.columns, &mut columns);
+        let mut series = Vec::new();
+        for declared in schema.series {
+            let Some(at) = columns.iter().position(|column| column.name == declared.first) else {
+                continue;
+            };
+            let end = (at + declared.slots).min(columns.len());
+            let slots: Vec<PropertyShape> = columns.drain(at..end).collect();
+            if let (Some(first), Some(last)) = (slots.first(), slots.last()) {
+                series.push(SeriesShape {
+                    field: declared.field.to_owned(),
+                    is_split: declared.is_split,
+                    slots: declared.slots,
+                    last: last.name.clone(),
+                    first: first.clone(),
+                });
+            }
+        }
+        Self {
+            entity_type: schema.entity_type.to_owned(),
+            version: schema.version,
+            table: schema.table.to_owned(),
+            discriminator: match schema.discriminator {
+                Discriminator::Property(name) => Some(name.to_owned()),
+                Discriminator::RowKey => None,
+            },
+            is_sealed: schema.sealed,
+            rows: schema.families.iter().map(RowsShape::of).collect(),
+            properties: columns,
+            series,
+        }
+    }
+
+    /// Returns the discriminator's value of the rows, without that of an index.
+    pub(super) fn marker(&self) -> String {
+        match self.version {
+            1 => self.entity_type.clone(),
+            version => format!("{}.v{version}", self.entity_type),
+        }
+    }
+
+    /// Returns the names of all properties and fields in keys, those of series included.
+    pub(super) fn has_field(&self, name: &str) -> bool {
+        let parts = self.rows.iter().flat_map(|rows| [&rows.partition, &rows.row]);
+        self.properties.iter().any(|property| property.name == name)
+            || parts.into_iter().any(|key| key.fields().any(|field| field == name))
+    }
+}
+
+impl RowsShape {
+    fn of(family: &Family) -> Self {
+        Self {
+            kind: family.kind,
+            name: family.name.to_owned(),
+            table: family.table.map(str::to_owned),
+            is_remote: family.is_remote,
+            in_blob: family.in_blob,
+            is_unique: family.unique,
+            is_conditional: family.conditional,
+            partition: KeyShape::of(&family.partition),
+            row: KeyShape::of(&family.row),
+            left_out: family.left_out.iter().map(|name| (*name).to_owned()).collect(),
+        }
+    }
+}
+
+impl KeyShape {
+    fn of(template: &Template) -> Self {
+        Self {
+            template: template_text(template),
+            widths: template.parts().map(|part| part.width).collect(),
+        }
+    }
+
+    /// Returns the fields of the template's parts, in order.
+    pub(super) fn fields(&self) -> impl Iterator<Item = &str> {
+        pieces(&self.template).filter_map(|piece| match piece {
+            Piece::Part { field, .. } => Some(field),
+            Piece::Literal(_) => None,
+        })
+    }
+}
+
+/// A piece of a template's text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Piece<'t> {
+    Literal(&'t str),
+    Part { field: &'t str, form: &'t str },
+}
+
+/// Splits a template's text into literals and parts. Braces of literals are not told from those of
+/// parts: keys hold none.
+pub(super) fn pieces(template: &str) -> impl Iterator<Item = Piece<'_>> {
+    let mut rest = template;
+    std::iter::from_fn(move || {
+        if let Some((part, after)) = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
+            rest = after;
+            let (field, form) = part.split_once(':').unwrap_or((part, ""));
+            return Some(Piece::Part { field, form });
+        }
+        let end =
+            rest.char_indices().skip(1).find(|(_, c)| *c == '{').map_or(rest.len(), |(at, _)| at);
+        let (literal, after) = rest.split_at(end);
+        rest = after;
+        (!literal.is_empty()).then_some(Piece::Literal(literal))
+    })
+}
+
+/// Returns the text of a template in the names of stored properties.
+pub(super) fn template_text(template: &Template) -> String {
+    let mut text = String::new();
+    for segment in template.segments {
+        match segment {
+            Segment::Literal(literal) => text.push_str(literal),
+            Segment::Part(part) => {
+                let form = match part.form {
+                    Form::Plain => String::new(),
+                    Form::Width(width) => format!(":0{width}"),
+                    Form::Descending => ":desc".to_owned(),
+                    Form::Date(form) => format!(":{form}"),
+                    Form::Lower => ":lower".to_owned(),
+                    Form::Bucket(count) => format!(":bucket({count})"),
+                    Form::Hmac => ":hmac".to_owned(),
+                };
+                text.extend(["{", part.field, &form, "}"]);
+            }
+        }
+    }
+    text
+}
+
+fn push_columns(prefix: &str, columns: &[ColumnSchema], into: &mut Vec<PropertyShape>) {
+    for column in columns.iter().filter(|column| column.stored) {
+        let name = [prefix, column.name].concat();
+        match column.edm {
+            None => push_columns(&name, column.nested, into),
+            Some(edm) => into.push(PropertyShape {
+                name,
+                edm: edm_name(edm).to_owned(),
+                is_optional: column.optional,
+                has_default: column.has_default,
+                encryption: column.sealed.map(|sealed| EncryptionShape {
+                    pad: sealed.pad,
+                    hides_none: sealed.hide_none,
+                    blind: sealed.blind.map(|token| ([prefix, token.name].concat(), token.chars)),
+                }),
+            }),
+        }
+    }
+}
+
+fn edm_name(edm: EdmType) -> &'static str {
+    let name = edm.name();
+    name.strip_prefix("Edm.").unwrap_or(name)
+}
+
+impl fmt::Display for EntityShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "entity \"{}\" version {}", self.entity_type, self.version)?;
+        writeln!(f, "  table {}", self.table)?;
+        match &self.discriminator {
+            Some(property) => writeln!(f, "  discriminator property {property}")?,
+            None => writeln!(f, "  discriminator row_key")?,
+        }
+        if self.is_sealed {
+            writeln!(f, "  sealed")?;
+        }
+        self.rows.iter().try_for_each(|rows| rows.fmt(f))?;
+        self.properties.iter().try_for_each(|property| writeln!(f, "  property {property}"))?;
+        self.series.iter().try_for_each(|series| writeln!(f, "  {series}"))
+    }
+}
+
+impl fmt::Display for RowsShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            FamilyKind::Primary => f.write_str("  primary")?,
+            FamilyKind::Copy => write!(f, "  index {}", self.name)?,
+            FamilyKind::List => write!(f, "  list {}", self.name)?,
+        }
+        if self.kind != FamilyKind::Primary {
+            f.write_str(if self.is_remote { " remote" } else { " local" })?;
+        }
+        for (word, is_set) in [
+            (" blob", self.in_blob),
+            (" unique", self.is_unique),
+            (" conditional", self.is_conditional),
+        ] {
+            f.write_str(if is_set { word } else { "" })?;
+        }
+        if let Some(table) = &self.table {
+            write!(f, " table {table}")?;
+        }
+        writeln!(f)?;
+        writeln!(f, "    partition {}", self.partition)?;
+        writeln!(f, "    row {}", self.row)?;
+        match self.left_out.is_empty() {
+            true => Ok(()),
+            false => writeln!(f, "    without {}", self.left_out.join(" ")),
+        }
+    }
+}
+
+impl fmt::Display for KeyShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.template)?;
+        self.widths.iter().try_for_each(|width| match width {
+            Some(width) => write!(f, " {width}"),
+            None => f.write_str(" -"),
+        })
+    }
+}
+
+impl fmt::Display for PropertyShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.name, self.edm)?;
+        for (word, is_set) in [(" optional", self.is_optional), (" default", self.has_default)] {
+            f.write_str(if is_set { word } else { "" })?;
+        }
+        let Some(encryption) = &self.encryption else { return Ok(()) };
+        f.write_str(" encrypted")?;
+        if encryption.pad > 0 {
+            write!(f, " pad {}", encryption.pad)?;
+        }
+        f.write_str(if encryption.hides_none { " hide_none" } else { "" })?;
+        match &encryption.blind {
+            Some((name, chars)) => write!(f, " blind {name} {chars}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for SeriesShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.is_split { "split" } else { "series" };
+        write!(f, "{kind} {} {} to {} first {}", self.field, self.slots, self.last, self.first)
+    }
+}
