@@ -163,3 +163,24 @@ fn what_the_derives_write_needs_no_allow() {
     assert_eq!(Whole::from_row(&row).unwrap(), Older { part: 1, id: 2 }.into());
     assert_eq!(Chosen::from_row(&row).unwrap().choice, Choice::Two);
 }
+
+/// Declares an entity as crates do that have several of one form.
+macro_rules! entity {
+    ($name:ident, $table:literal) => {
+        #[derive(Debug, Clone, PartialEq, TableEntity)]
+        #[table(name = $table, partition_key = "{part}", row_key = "m_{id}")]
+        struct $name {
+            part: u8,
+            id: u32,
+        }
+    };
+}
+
+entity!(Declared, "Declared");
+
+#[test]
+fn a_struct_that_a_macro_declares_is_as_quiet() {
+    let declared = Declared { part: 1, id: 2 };
+    assert_eq!(Declared::TABLE, "Declared");
+    assert_eq!(declared.id, 2);
+}

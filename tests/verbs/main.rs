@@ -9,6 +9,7 @@
 )]
 
 mod asking;
+mod beyond;
 mod check;
 mod at_once;
 mod copies;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{EdmType, Value, ValueRef};
+use super::{BeyondProperty, EdmType, Side, Value, ValueRef};
 use crate::error::{Error, ErrorKind};
 
 /// A type whose values are stored as one property.
@@ -105,12 +105,40 @@ impl From<Value> for EdmCow<'_> {
 #[error("{message}")]
 pub struct InvalidValue {
     message: Cow<'static, str>,
+    /// On which side of all values that fit this one lies, if the values have an order.
+    side: Option<Side>,
+    /// The value itself, where a key may hold what a property cannot.
+    beyond: Option<BeyondProperty>,
 }
 
 impl InvalidValue {
     /// Creates the error from a message. Start it in lower case and end it without a full stop.
     pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
-        Self { message: message.into() }
+        Self { message: message.into(), side: None, beyond: None }
+    }
+
+    /// Creates the error of a value that lies on one side of all values that fit. A condition or a
+    /// bound of a range is answered all the same.
+    pub fn out_of_range(side: Side, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { side: Some(side), ..Self::new(message) }
+    }
+
+    /// Creates the error of a value that no property can hold and a key can.
+    pub(crate) fn beyond_property(
+        value: BeyondProperty,
+        message: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self { side: Some(value.side()), beyond: Some(value), ..Self::new(message) }
+    }
+
+    /// Returns on which side of all values that fit the value lies, if it lies on one.
+    pub(crate) const fn side(&self) -> Option<Side> {
+        self.side
+    }
+
+    /// Returns the value, if a key can hold it although no property can.
+    pub(crate) const fn in_keys_alone(&self) -> Option<BeyondProperty> {
+        self.beyond
     }
 
     /// Creates the error of a stored value whose type differs from the field's.

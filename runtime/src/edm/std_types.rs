@@ -1,10 +1,12 @@
 //! Implements [`EdmValue`] for Rust's own types, times and UUIDs.
 
+use std::fmt::Display;
+
 use bytes::Bytes;
 use time::{Date, OffsetDateTime, Time};
 use uuid::Uuid;
 
-use super::{EdmCow, EdmType, EdmValue, InvalidValue, Ticks, ValueRef};
+use super::{BeyondProperty, EdmCow, EdmType, EdmValue, InvalidValue, Ticks, ValueRef};
 
 /// Takes the payload of the expected variant, or returns the error that names both types.
 macro_rules! expect {
@@ -73,12 +75,7 @@ macro_rules! integers {
             const EDM: EdmType = EdmType::$variant;
             #[inline]
             fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
-                match <$wide>::try_from(*self) {
-                    Ok(value) => Ok(ValueRef::$variant(value).into()),
-                    Err(_) => Err(InvalidValue::new(format!(
-                        "{self} is above {}, the largest {}", <$wide>::MAX, Self::EDM
-                    ))),
-                }
+                Ok(ValueRef::$variant(<$wide>::from(*self)).into())
             }
             #[inline]
             fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
@@ -97,7 +94,30 @@ integers! {
     u8 => Int32(i32);
     u16 => Int32(i32);
     u32 => Int64(i64);
-    u64 => Int64(i64);
+}
+
+impl EdmValue for u64 {
+    const EDM: EdmType = EdmType::Int64;
+
+    /// Fails above the largest Int64.
+    #[inline]
+    fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
+        match i64::try_from(*self) {
+            Ok(value) => Ok(ValueRef::Int64(value).into()),
+            Err(_) => Err(InvalidValue::beyond_property(
+                BeyondProperty::AboveInt64(*self),
+                format!("{self} is above {}, the largest {}", i64::MAX, Self::EDM),
+            )),
+        }
+    }
+
+    #[inline]
+    fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
+        let stored = i64::from_edm(value)?;
+        Self::try_from(stored).map_err(|_| {
+            InvalidValue::new(format!("expected 0 to {}, found {stored}", Self::MAX))
+        })
+    }
 }
 
 impl EdmValue for f32 {
@@ -163,17 +183,28 @@ impl EdmValue for Bytes {
     }
 }
 
+/// Converts a time to a DateTime. `None` is a time outside the years 1 to 9999.
+pub(super) fn property_time(
+    ticks: Option<Ticks>,
+    shown: &dyn Display,
+) -> Result<EdmCow<'static>, InvalidValue> {
+    let message = || format!("{shown} is not in the years 1601 to 9999");
+    match ticks {
+        Some(ticks) if ticks >= Ticks::MIN_PROPERTY => Ok(ValueRef::DateTime(ticks).into()),
+        Some(ticks) => {
+            Err(InvalidValue::beyond_property(BeyondProperty::Before1601(ticks), message()))
+        }
+        None => Err(InvalidValue::new(message())),
+    }
+}
+
 impl EdmValue for OffsetDateTime {
     const EDM: EdmType = EdmType::DateTime;
 
     /// Converts to UTC and cuts to 100 ns. Fails outside the years 1601 to 9999.
     #[inline]
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
-        let ticks = Ticks::try_from(*self).ok().filter(|ticks| *ticks >= Ticks::MIN_PROPERTY);
-        match ticks {
-            Some(ticks) => Ok(ValueRef::DateTime(ticks).into()),
-            None => Err(InvalidValue::new(format!("{self} is not in the years 1601 to 9999"))),
-        }
+        property_time(Ticks::try_from(*self).ok(), self)
     }
 
     #[inline]

@@ -2,7 +2,10 @@
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 
-use super::{EdmCow, EdmType, EdmValue, InvalidValue, ParseTicksError, Ticks, ValueRef};
+use super::{
+    EdmCow, EdmType, EdmValue, InvalidValue, ParseTicksError, Ticks, ValueRef,
+    std_types::property_time,
+};
 
 impl TryFrom<DateTime<Utc>> for Ticks {
     type Error = ParseTicksError;
@@ -34,10 +37,7 @@ impl EdmValue for DateTime<Utc> {
 
     /// Cuts the time to 100 ns. Fails outside the years 1601 to 9999.
     fn to_edm(&self) -> Result<EdmCow<'_>, InvalidValue> {
-        match Ticks::try_from(*self).ok().filter(|ticks| *ticks >= Ticks::MIN_PROPERTY) {
-            Some(ticks) => Ok(ValueRef::DateTime(ticks).into()),
-            None => Err(InvalidValue::new(format!("{self} is not in the years 1601 to 9999"))),
-        }
+        property_time(Ticks::try_from(*self).ok(), self)
     }
 
     fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {

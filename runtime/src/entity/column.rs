@@ -91,6 +91,9 @@ impl<F> ReadPart<F> {
 /// A column of entity `E`: a property whose field has type `F`. Comparing it with a value makes a
 /// [`Predicate`].
 ///
+/// A value that no row can hold is compared all the same: it lies below or above all values of the
+/// property, or of the part of the key that holds the field.
+///
 /// ```
 /// use entable::prelude::*;
 ///
@@ -189,7 +192,7 @@ impl<E, F, K> Column<E, F, K> {
     {
         match self.slot_fault().and_then(|()| K::operand(value.input())) {
             Ok(value) => Predicate::new(Filter::compare(self.name, comparison, value)),
-            Err(invalid) => Predicate::refused(self.name, invalid),
+            Err(invalid) => Predicate::of_unstorable(self.name, comparison, invalid),
         }
     }
 
@@ -201,7 +204,7 @@ impl<E, F, K> Column<E, F, K> {
     {
         match self.slot_fault().and_then(|()| K::equal(&self.name, value.input())) {
             Ok(filter) => Predicate::new(filter),
-            Err(invalid) => Predicate::refused(self.name, invalid),
+            Err(invalid) => Predicate::of_unstorable(self.name, Comparison::Eq, invalid),
         }
     }
 }
@@ -432,8 +435,17 @@ impl<E> Predicate<E> {
         Self { filter, fault: None, of: PhantomData }
     }
 
-    /// Creates a condition that holds the error of a value that cannot be stored.
-    fn refused(property: Cow<'static, str>, invalid: InvalidValue) -> Self {
+    /// Creates the condition of a value that cannot be stored: a comparison that keys may answer, or
+    /// the error.
+    fn of_unstorable(
+        property: Cow<'static, str>,
+        comparison: Comparison,
+        invalid: InvalidValue,
+    ) -> Self {
+        if let Some(value) = invalid.in_keys_alone() {
+            let property = property.into_owned();
+            return Self::new(Filter::OutOfRange { property, comparison, value });
+        }
         let fault = Some((property.into_owned(), invalid));
         Self { filter: Filter::Constant(false), fault, of: PhantomData }
     }

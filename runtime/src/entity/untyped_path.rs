@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use crate::{
     access::Keys,
-    edm::{EdmCow, InvalidValue, Ticks, ValueRef},
+    edm::{EdmCow, InvalidValue, Side, Ticks, ValueRef},
     error::Result,
     filter::BlindValue,
     key::{
@@ -94,6 +94,9 @@ pub struct PathDraft {
     fault: Option<(&'static str, InvalidValue)>,
 }
 
+/// The sides of a part's values at the lower and the upper bound of a range of its texts.
+const ASCENDING: (Side, Side) = (Side::Below, Side::Above);
+
 /// Bounds of one part of the RowKey, as texts of that part.
 #[derive(Debug, Clone)]
 enum Bounds {
@@ -137,11 +140,16 @@ impl PathDraft {
         match template.encode_part(at, encode) {
             Ok(text) => Some(text),
             Err(invalid) => {
-                let field = template.parts().nth(at).map_or("", |part| part.field);
-                self.fault.get_or_insert((field, invalid));
+                self.keep_fault(template, at, invalid);
                 None
             }
         }
+    }
+
+    /// Keeps the first value that does not fit, for the verb.
+    fn keep_fault(&mut self, template: &Template, at: usize, invalid: InvalidValue) {
+        let field = template.parts().nth(at).map_or("", |part| part.field);
+        self.fault.get_or_insert((field, invalid));
     }
 
     /// Fixes a part to a value. Parts are counted from the PartitionKey's first on through the
@@ -263,20 +271,54 @@ impl PathDraft {
         bounds: (Bound<T>, Bound<T>),
         encode: fn(&T, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
-        self.between_by(part, bounds, encode)
+        self.between_by(part, bounds, ASCENDING, encode)
     }
 
+    /// Bounds a part. A bound that lies beyond every value of the part leaves that side open, or the
+    /// range empty.
     fn between_by<T>(
         mut self,
         part: usize,
-        bounds: (Bound<T>, Bound<T>),
+        (lower, upper): (Bound<T>, Bound<T>),
+        (before, behind): (Side, Side),
         encode: impl Fn(&T, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
-        let mut text = |bound: Bound<T>| {
-            bound.map(|value| self.encode(part, |out| encode(&value, out)).unwrap_or_default())
-        };
-        self.bounds = Some(Bounds::Between(part, text(bounds.0), text(bounds.1)));
+        let lower = self.bound(part, lower, before, &encode);
+        let upper = self.bound(part, upper, behind, &encode);
+        let (lower, upper) = lower.zip(upper).unwrap_or_else(|| {
+            (Bound::Included(String::new()), Bound::Excluded(String::new()))
+        });
+        self.bounds = Some(Bounds::Between(part, lower, upper));
         self
+    }
+
+    /// Encodes one bound of a part. A value on the side `open` of all that fit bounds nothing; `None`
+    /// is one on the other side, beyond which nothing is.
+    fn bound<T>(
+        &mut self,
+        part: usize,
+        bound: Bound<T>,
+        open: Side,
+        encode: impl Fn(&T, &mut String) -> Result<(), InvalidValue>,
+    ) -> Option<Bound<String>> {
+        let (template, at) = self.place(part);
+        let text = bound.map(|value| template.encode_part(at, |out| encode(&value, out)));
+        Some(match text {
+            Bound::Unbounded => Bound::Unbounded,
+            Bound::Included(Ok(text)) => Bound::Included(text),
+            Bound::Excluded(Ok(text)) => Bound::Excluded(text),
+            Bound::Included(Err(invalid)) | Bound::Excluded(Err(invalid)) => {
+                match invalid.side() {
+                    Some(side) if side == open => Bound::Unbounded,
+                    Some(_) => return None,
+                    None => {
+                        self.keep_fault(template, at, invalid);
+                        // Empty text, so that the path keeps its cost class.
+                        Bound::Included(String::new())
+                    }
+                }
+            }
+        })
     }
 
     /// Bounds a part in the form `{f:06}`.
@@ -288,7 +330,7 @@ impl PathDraft {
         width: usize,
         encode: fn(&T, usize, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
-        self.between_by(part, bounds, |value, out| encode(value, width, out))
+        self.between_by(part, bounds, ASCENDING, |value, out| encode(value, width, out))
     }
 
     /// Bounds a part in a date form.
@@ -300,7 +342,7 @@ impl PathDraft {
         form: &str,
         to_ticks: fn(&T) -> Result<Ticks, InvalidValue>,
     ) -> Self {
-        self.between_by(part, bounds, |value, out| {
+        self.between_by(part, bounds, ASCENDING, |value, out| {
             encode_ticks_in_form(to_ticks(value)?, form, out)
         })
     }
@@ -313,7 +355,7 @@ impl PathDraft {
         (lower, upper): (Bound<T>, Bound<T>),
         encode: fn(&T, &mut String) -> Result<(), InvalidValue>,
     ) -> Self {
-        self.between(part, (upper, lower), encode)
+        self.between_by(part, (upper, lower), (Side::Above, Side::Below), encode)
     }
 
     /// Bounds a text part by a prefix, converted to lower case if the part is.

@@ -63,7 +63,9 @@ fn check_one(filter: &Filter) -> Result<()> {
             check_name(property)?;
             check_finite(property, value)
         }
-        Filter::Property(name) | Filter::Blind { property: name, .. } => check_name(name),
+        Filter::Property(name)
+        | Filter::Blind { property: name, .. }
+        | Filter::OutOfRange { property: name, .. } => check_name(name),
         Filter::Constant(_) | Filter::And(_) | Filter::Or(_) | Filter::Not(_) => Ok(()),
     }
 }

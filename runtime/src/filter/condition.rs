@@ -5,7 +5,7 @@ use std::{
     ops::{BitAnd, BitOr, Deref, Not},
 };
 
-use crate::edm::Value;
+use crate::edm::{BeyondProperty, Side, Ticks, Value};
 
 /// One of the service's six comparison operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,6 +49,19 @@ impl Comparison {
             Self::Lt => Self::Gt,
             Self::Le => Self::Ge,
             Self::Eq | Self::Ne => self,
+        }
+    }
+
+    /// Returns whether every value that fits compares so with a value that lies on that side of all
+    /// of them.
+    pub(crate) const fn holds_beside(self, side: Side) -> bool {
+        match (self, side) {
+            (Self::Ne, _)
+            | (Self::Lt | Self::Le, Side::Above)
+            | (Self::Gt | Self::Ge, Side::Below) => true,
+            (Self::Eq, _)
+            | (Self::Gt | Self::Ge, Side::Above)
+            | (Self::Lt | Self::Le, Side::Below) => false,
         }
     }
 }
@@ -102,6 +115,18 @@ pub enum Filter {
         property: String,
         /// The value, which is never printed.
         value: BlindValue,
+    },
+    /// A comparison with a value that no property can hold. Keys can hold it: typed queries replace
+    /// the condition by one on the key where the key holds the field. Elsewhere it is what
+    /// [`Filter::of_properties`] says.
+    #[doc(hidden)]
+    OutOfRange {
+        /// The name of the property.
+        property: String,
+        /// The comparison operator.
+        comparison: Comparison,
+        /// The value that the property is compared with.
+        value: BeyondProperty,
     },
 }
 
@@ -239,12 +264,31 @@ impl Filter {
         }
     }
 
+    /// Returns the condition that a comparison of a property with `value` is, which lies on one side
+    /// of all values that the property can hold: no row meets it, or every row that has the property.
+    pub(crate) fn of_properties(
+        property: &str,
+        comparison: Comparison,
+        value: BeyondProperty,
+    ) -> Self {
+        if comparison.holds_beside(value.side()) {
+            let first: Value = match value {
+                BeyondProperty::AboveInt64(_) => i64::MIN.into(),
+                BeyondProperty::Before1601(_) => Ticks::MIN_PROPERTY.into(),
+            };
+            Self::ge(property, first)
+        } else {
+            Self::Constant(false)
+        }
+    }
+
     /// Calls `visit` with the name of every property in the filter, repeated names included.
     pub fn visit_properties<'a>(&'a self, visit: &mut dyn FnMut(&'a str)) {
         self.visit_nodes(|filter| match filter {
             Self::Compare { property, .. }
             | Self::Property(property)
-            | Self::Blind { property, .. } => visit(property),
+            | Self::Blind { property, .. }
+            | Self::OutOfRange { property, .. } => visit(property),
             Self::Constant(_) | Self::And(_) | Self::Or(_) | Self::Not(_) => {}
         });
     }

@@ -52,6 +52,9 @@ impl Filter {
                     holds(Comparison::Eq, compare(stored, value.get().as_ref()))
                 }))
             }
+            Self::OutOfRange { property, comparison, value } => {
+                Self::of_properties(property, *comparison, *value).matches_within(row, depth)
+            }
             Self::And(all) => {
                 for filter in all {
                     if !filter.matches_within(row, below)? {

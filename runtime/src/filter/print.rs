@@ -25,6 +25,9 @@ impl Display for Filter {
                 }
                 Pending::Filter(Self::Property(name)) => f.write_str(name)?,
                 Pending::Filter(Self::Blind { property, .. }) => write!(f, "{property} eq ..")?,
+                Pending::Filter(Self::OutOfRange { property, comparison, value }) => {
+                    write!(f, "{}", Self::of_properties(property, *comparison, *value))?;
+                }
                 Pending::Filter(Self::Constant(constant)) => write!(f, "{constant}")?,
                 Pending::Filter(Self::And(all)) => join(&mut pending, all, ") and ("),
                 Pending::Filter(Self::Or(any)) => join(&mut pending, any, ") or ("),

@@ -9,9 +9,11 @@ impl Filter {
         match self {
             Self::And(children) | Self::Or(children) => children,
             Self::Not(child) => std::slice::from_ref(&**child),
-            Self::Compare { .. } | Self::Property(_) | Self::Constant(_) | Self::Blind { .. } => {
-                &[]
-            }
+            Self::Compare { .. }
+            | Self::Property(_)
+            | Self::Constant(_)
+            | Self::Blind { .. }
+            | Self::OutOfRange { .. } => &[],
         }
     }
 
@@ -75,6 +77,11 @@ fn leaf(filter: &Filter) -> Filter {
         Filter::Blind { property, value } => {
             Filter::Blind { property: property.clone(), value: value.clone() }
         }
+        Filter::OutOfRange { property, comparison, value } => Filter::OutOfRange {
+            property: property.clone(),
+            comparison: *comparison,
+            value: *value,
+        },
         Filter::And(_) | Filter::Or(_) | Filter::Not(_) => node(filter, Vec::new()),
     }
 }
@@ -114,6 +121,10 @@ fn is_like(a: &Filter, b: &Filter) -> bool {
             Filter::Blind { property: a, value: to_a },
             Filter::Blind { property: b, value: to_b },
         ) => a == b && to_a == to_b,
+        (
+            Filter::OutOfRange { property: a, comparison: by_a, value: to_a },
+            Filter::OutOfRange { property: b, comparison: by_b, value: to_b },
+        ) => a == b && by_a == by_b && to_a == to_b,
         (Filter::Constant(a), Filter::Constant(b)) => a == b,
         (Filter::And(_), Filter::And(_))
         | (Filter::Or(_), Filter::Or(_))
@@ -146,6 +157,7 @@ fn take_children(filter: &mut Filter, into: &mut Vec<Filter>) {
         Filter::Compare { .. }
         | Filter::Property(_)
         | Filter::Constant(_)
-        | Filter::Blind { .. } => {}
+        | Filter::Blind { .. }
+        | Filter::OutOfRange { .. } => {}
     }
 }

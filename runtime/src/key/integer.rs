@@ -1,7 +1,7 @@
 //! Makes integers and `bool` key parts.
 
 use super::{Descending, FixedWidth, KeyPart, Ordered};
-use crate::edm::InvalidValue;
+use crate::edm::{InvalidValue, Side};
 
 /// Parses a zero-padded number. Fails on every text that [`push_padded`] does not write for the
 /// type and width.
@@ -72,14 +72,16 @@ macro_rules! integers {
 
             impl FixedWidth for $type {
                 fn encode_width(&self, width: usize, out: &mut String) -> Result<(), InvalidValue> {
-                    let number = u64::try_from(*self).map_err(|_| InvalidValue::new(format!(
-                        "{self} is negative, and a part of fixed width holds no sign; \
-                         write the part without a width for an order-preserving form"
-                    )))?;
+                    let number = u64::try_from(*self).map_err(|_| {
+                        InvalidValue::out_of_range(Side::Below, format!(
+                            "{self} is negative, and a part of fixed width holds no sign; \
+                             write the part without a width for an order-preserving form"
+                        ))
+                    })?;
                     let from = out.len();
                     push_padded(number, width, out);
                     if out.len() - from > width {
-                        return Err(InvalidValue::new(format!(
+                        return Err(InvalidValue::out_of_range(Side::Above, format!(
                             "{self} has more than the {width} digits of its key part"
                         )));
                     }

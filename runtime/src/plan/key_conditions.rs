@@ -7,11 +7,11 @@ use std::ops::Bound;
 
 use crate::{
     access::Keys,
-    edm::Value,
+    edm::{BeyondProperty, InvalidValue, Value, ValueRef},
     entity::Access,
     error::{Error, ErrorKind, Result},
     filter::{Comparison, Filter},
-    key::{Family, Form, Part, Template, successor},
+    key::{Descending, Family, FixedWidth, Form, KeyPart, Part, Template, successor},
 };
 
 /// Rewrites every condition on a key field as a condition on the keys of the path's rows.
@@ -20,25 +20,45 @@ use crate::{
 ///
 /// `is_invalid` if the keys do not answer a condition, or if the path's copies do not hold a field.
 pub(crate) fn key_conditions(filter: &Filter, access: &Access) -> Result<Filter> {
-    let Some(family) = access.family else { return Ok(filter.clone()) };
+    let keys_hold = |property: &String| {
+        access.family.filter(|family| family.in_keys.contains(&property.as_str()))
+    };
     match filter {
         Filter::And(all) => Ok(Filter::all(rewrite_each(all, access)?)),
         Filter::Or(any) => Ok(Filter::any(rewrite_each(any, access)?)),
         Filter::Not(filter) => Ok(!key_conditions(filter, access)?),
-        Filter::Compare { property, comparison, value }
-            if family.in_keys.contains(&property.as_str()) =>
-        {
-            KeyCondition { field: property, comparison: *comparison, value }.rewrite(family, access)
+        Filter::Compare { property, comparison, value } => match keys_hold(property) {
+            Some(family) => {
+                let value = Operand::Stored(value);
+                KeyCondition { field: property, comparison: *comparison, value }
+                    .rewrite(family, access)
+            }
+            None => held(property, access).map(|()| filter.clone()),
+        },
+        Filter::OutOfRange { property, comparison, value } => match keys_hold(property) {
+            Some(family) => {
+                let value = Operand::InKeysAlone(*value);
+                KeyCondition { field: property, comparison: *comparison, value }
+                    .rewrite(family, access)
+            }
+            None => held(property, access)
+                .map(|()| Filter::of_properties(property, *comparison, *value)),
+        },
+        Filter::Property(property) | Filter::Blind { property, .. } => {
+            held(property, access).map(|()| filter.clone())
         }
-        Filter::Compare { property, .. }
-        | Filter::Property(property)
-        | Filter::Blind { property, .. }
-            if family.leaves_out(property) =>
-        {
+        Filter::Constant(_) => Ok(filter.clone()),
+    }
+}
+
+/// Refuses a condition on a property that the path's copies leave out.
+fn held(property: &str, access: &Access) -> Result<()> {
+    match access.family {
+        Some(family) if family.leaves_out(property) => {
             let message = format!("the copies of index `{}` do not hold this field", family.name);
             Err(Error::new(ErrorKind::Invalid, message).in_property(property))
         }
-        other => Ok(other.clone()),
+        _ => Ok(()),
     }
 }
 
@@ -50,7 +70,50 @@ fn rewrite_each(filters: &[Filter], access: &Access) -> Result<Vec<Filter>> {
 struct KeyCondition<'a> {
     field: &'a str,
     comparison: Comparison,
-    value: &'a Value,
+    value: Operand<'a>,
+}
+
+/// The value that a key is compared with.
+#[derive(Clone, Copy)]
+enum Operand<'a> {
+    /// One that a property could hold too.
+    Stored(&'a Value),
+    /// One that only keys can hold.
+    InKeysAlone(BeyondProperty),
+}
+
+impl Operand<'_> {
+    /// Appends the value in the form of `part`.
+    fn encode(self, part: &Part, out: &mut String) -> Result<(), InvalidValue> {
+        match self {
+            Self::Stored(value) => (part.encode)(part.form, value.as_ref(), out),
+            Self::InKeysAlone(BeyondProperty::Before1601(ticks)) => {
+                (part.encode)(part.form, ValueRef::DateTime(ticks), out)
+            }
+            Self::InKeysAlone(BeyondProperty::AboveInt64(number)) => {
+                encode_above_int64(part, number, out)
+            }
+        }
+    }
+}
+
+/// Appends a number that no Int64 holds, in the form in which `u64` writes it. Fails if the part's
+/// own type writes numbers otherwise.
+fn encode_above_int64(part: &Part, number: u64, out: &mut String) -> Result<(), InvalidValue> {
+    let as_u64 = |number: u64, out: &mut String| match part.form {
+        Form::Plain => number.encode(out),
+        Form::Width(width) => number.encode_width(width, out),
+        Form::Descending => number.encode_descending(out),
+        _ => Err(InvalidValue::new(format!("{number} is above the largest Int64"))),
+    };
+    for known in [0, i64::MAX] {
+        let (mut own, mut ours) = (String::new(), String::new());
+        let written = (part.encode)(part.form, ValueRef::Int64(known), &mut own);
+        if written != as_u64(known.unsigned_abs(), &mut ours) || own != ours {
+            return Err(InvalidValue::new(format!("{number} is above the largest Int64")));
+        }
+    }
+    as_u64(number, out)
 }
 
 impl KeyCondition<'_> {
@@ -66,9 +129,16 @@ impl KeyCondition<'_> {
             } else {
                 (&family.row, "RowKey", split)
             };
-            let text = template
-                .encode_part(at - first, |out| (part.encode)(part.form, self.value.as_ref(), out))
-                .map_err(|invalid| invalid.into_write_error(self.field))?;
+            let text = match template.encode_part(at - first, |out| self.value.encode(part, out)) {
+                Ok(text) => text,
+                // No key holds a value on that side, so every key answers alike.
+                Err(invalid) => match invalid.side() {
+                    Some(side) => {
+                        return Ok(Filter::Constant(self.comparison.holds_beside(side)));
+                    }
+                    None => return Err(invalid.into_write_error(self.field)),
+                },
+            };
             if let Some(given) = given(at) {
                 return self.constant(family, part, &text, &given);
             }

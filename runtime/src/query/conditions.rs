@@ -35,10 +35,7 @@ impl Request {
         // A list holds ids: the conditions are for its entities.
         let conditions = if self.is_list() { &[] } else { self.conditions.as_slice() };
         for condition in conditions {
-            let condition = match self.schema {
-                Some(_) => plan::key_conditions(condition, access)?,
-                None => condition.clone(),
-            };
+            let condition = plan::key_conditions(condition, access)?;
             self.refuse_encrypted(&condition)?;
             filter = filter.and_all(with_tokens(&condition, token)?);
         }

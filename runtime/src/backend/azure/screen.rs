@@ -104,7 +104,9 @@ fn for_each_property(filter: &Filter, each: &mut impl FnMut(&str, Option<&Value>
         Filter::Constant(_) => {}
         Filter::Property(name) => each(name, None),
         Filter::Compare { property, value, .. } => each(property, Some(value)),
-        Filter::Blind { property, .. } => each(property, None),
+        Filter::Blind { property, .. } | Filter::OutOfRange { property, .. } => {
+            each(property, None);
+        }
         Filter::And(parts) | Filter::Or(parts) => {
             for part in parts {
                 for_each_property(part, each);
