@@ -114,9 +114,8 @@ impl EdmValue for u64 {
     #[inline]
     fn from_edm(value: ValueRef<'_>) -> Result<Self, InvalidValue> {
         let stored = i64::from_edm(value)?;
-        Self::try_from(stored).map_err(|_| {
-            InvalidValue::new(format!("expected 0 to {}, found {stored}", Self::MAX))
-        })
+        Self::try_from(stored)
+            .map_err(|_| InvalidValue::new(format!("expected 0 to {}, found {stored}", Self::MAX)))
     }
 }
 

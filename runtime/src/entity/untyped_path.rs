@@ -285,9 +285,9 @@ impl PathDraft {
     ) -> Self {
         let lower = self.bound(part, lower, before, &encode);
         let upper = self.bound(part, upper, behind, &encode);
-        let (lower, upper) = lower.zip(upper).unwrap_or_else(|| {
-            (Bound::Included(String::new()), Bound::Excluded(String::new()))
-        });
+        let (lower, upper) = lower
+            .zip(upper)
+            .unwrap_or_else(|| (Bound::Included(String::new()), Bound::Excluded(String::new())));
         self.bounds = Some(Bounds::Between(part, lower, upper));
         self
     }
