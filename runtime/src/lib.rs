@@ -208,6 +208,8 @@ pub mod table;
 // Floor 8: work that goes on by itself, and work on whole tables.
 mod worker;
 pub mod maintain;
+// Floor 8 too: rows as text, in another store, in another file.
+pub mod data;
 // Floor 9: pictures of entities' schemas; no requests.
 pub mod layout;
 // Floor 9: the service's promises, as tests for backends.

@@ -7,6 +7,7 @@
     reason = "tests stop where something is wrong"
 )]
 
+mod data;
 mod disk;
 mod durability;
 mod files;

@@ -1,11 +1,11 @@
 //! The trait through which the rest of the crate reads and writes rows.
 
-use std::{fmt, future::Future, pin::Pin, sync::Arc};
+use std::{fmt, future::Future, path::Path, pin::Pin, sync::Arc};
 
-use super::request::{Capabilities, Read, Rows, Scan, TableNames, TableRequest};
+use super::request::{BackupReport, Capabilities, Read, Rows, Scan, TableNames, TableRequest};
 use crate::{
     batch::{Batch, Written},
-    error::Result,
+    error::{Error, ErrorKind, Result},
     row::Row,
 };
 
@@ -60,6 +60,13 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async { Ok(()) })
     }
+
+    /// Writes a snapshot of the store into a new store in a file. Fails with `is_unsupported` by default,
+    /// which suits stores that are no files; a layer asks the backend that it is around.
+    fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
+        let _ = path;
+        Box::pin(async { Err(not_a_file_error()) })
+    }
 }
 
 #[deny(clippy::missing_trait_methods)]
@@ -87,4 +94,15 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         (**self).close()
     }
+
+    fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
+        (**self).backup(path)
+    }
+}
+
+/// Returns the error for a backup of a store that is no file.
+pub(crate) fn not_a_file_error() -> Error {
+    let message =
+        "only a store in a file has backups; copy the rows into a store in a file instead";
+    Error::new(ErrorKind::Unsupported, message)
 }

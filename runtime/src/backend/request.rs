@@ -122,3 +122,17 @@ pub struct TableNames {
     /// Where the next page begins; `None` at the end.
     pub next: Option<String>,
 }
+
+/// The content of a backup.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BackupReport {
+    /// The number of tables.
+    pub tables: u64,
+    /// The number of rows of every kind, those of the outbox included.
+    pub rows: u64,
+    /// The bytes of the rows.
+    pub row_bytes: u64,
+    /// The bytes of the new file.
+    pub file_bytes: u64,
+}

@@ -182,6 +182,18 @@ impl Error {
         self
     }
 
+    /// Puts text before the message.
+    pub(crate) fn with_message_prefix(mut self, prefix: &str) -> Self {
+        self.0.message.insert_str(0, prefix);
+        self
+    }
+
+    /// Puts text behind the message.
+    pub(crate) fn with_message_suffix(mut self, suffix: &str) -> Self {
+        self.0.message.push_str(suffix);
+        self
+    }
+
     /// Adds the cause, which [`source`](StdError::source) returns.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {

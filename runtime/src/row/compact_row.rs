@@ -243,11 +243,12 @@ impl Row {
     /// the order of properties may differ, since a service can return properties in another order.
     pub(crate) fn has_same_content(&self, other: &Self) -> bool {
         self.content() == other.content()
-            || self.key_bytes() == other.key_bytes() && self.sorted() == other.sorted()
+            || self.key_bytes() == other.key_bytes()
+                && self.sorted_properties() == other.sorted_properties()
     }
 
     /// Returns the properties sorted by name, up to the first damaged one, without the operation id.
-    fn sorted(&self) -> Vec<RawProperty<'_>> {
+    pub(crate) fn sorted_properties(&self) -> Vec<RawProperty<'_>> {
         let mut properties = self.properties();
         let mut sorted = Vec::new();
         while let Ok(Some(property)) = properties.next_raw() {

@@ -5,10 +5,9 @@ mod compact_row;
 mod build;
 mod read;
 mod check;
+pub(crate) mod json;
 
 pub use build::RowBuilder;
-#[cfg(feature = "azure")]
-pub(crate) use check::{name_bit, repeated_error};
 pub use compact_row::Row;
 pub(crate) use compact_row::corrupt_row;
 pub use etag::ETag;

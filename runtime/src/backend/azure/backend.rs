@@ -1,10 +1,13 @@
 //! The Azure backend.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, path::Path, sync::Arc};
 
 use super::{account::Account, account_key::AccountKey, options::AzureOptions};
 use crate::{
-    backend::{Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
+    backend::{
+        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest,
+        not_a_file_error,
+    },
     batch::{Batch, Written},
     error::Result,
     row::Row,
@@ -80,5 +83,9 @@ impl Backend for Azure {
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async { Ok(()) })
+    }
+
+    fn backup<'a>(&'a self, _path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
+        Box::pin(async { Err(not_a_file_error()) })
     }
 }

@@ -44,6 +44,11 @@ impl Catalog {
         self.0.len()
     }
 
+    /// Returns the tables in the order of their names.
+    pub(super) fn entries(&self) -> &[CatalogEntry] {
+        &self.0
+    }
+
     fn find(&self, name: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|entry| compare_names(&entry.name, name))
     }

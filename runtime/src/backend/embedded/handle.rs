@@ -14,6 +14,7 @@ use std::{
 use tokio::sync::{oneshot, watch};
 
 use super::{
+    backup,
     job::{Job, QueuedBatch},
     open_file,
     options::EmbeddedOptions,
@@ -25,7 +26,8 @@ use super::{
 };
 use crate::{
     backend::{
-        Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest, row_rules,
+        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest,
+        row_rules,
     },
     batch::{Batch, Written},
     clock::Clock,
@@ -155,6 +157,39 @@ impl Embedded {
         self.ask(Job::Verify).await?
     }
 
+    /// Writes a snapshot of the store into a new file, which opens as a store. Reads and writes go on
+    /// meanwhile; what is written after the call began is not in the backup. Timestamps and ETags stay, and
+    /// so do the rows of the outbox. Every row and every page of the new file is checked before it gets its name.
+    ///
+    /// The snapshot keeps the space of the rows that it contains: a store that is written meanwhile grows by what is
+    /// replaced and deleted until the backup ends. Memory is bounded, whatever the size of the store.
+    ///
+    /// ```
+    /// use entable::{Client, backend::Embedded};
+    ///
+    /// # let directory = std::env::temp_dir().join(format!("entable-backup-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&directory)?;
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let store = Embedded::open(directory.join("staff.db"))?;
+    /// let report = store.backup(directory.join("backup.db")).await?;
+    /// assert_eq!(report.rows, 0);
+    /// let copy = Client::open(directory.join("backup.db"))?;
+    /// # Ok::<(), entable::Error>(()) })?;
+    /// # std::fs::remove_dir_all(directory)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// * `is_conflict`: the path is taken;
+    /// * `is_not_found`, `is_denied`: its directory does not exist, or cannot be written;
+    /// * `is_corrupt`: a row of the store is damaged;
+    /// * `is_backend`: the disk is full or fails.
+    pub async fn backup(&self, path: impl AsRef<Path>) -> Result<BackupReport> {
+        let snapshot = snapshot::newest_snapshot(&self.file, &self.reader_state).await?;
+        backup::write_in_thread(snapshot, path.as_ref().to_owned()).await
+    }
+
     /// Sends a job to the writer thread and waits for its answer.
     async fn ask<T>(&self, job: impl FnOnce(oneshot::Sender<T>) -> Job) -> Result<T> {
         let (sender, answer) = oneshot::channel();
@@ -252,5 +287,9 @@ impl Backend for Embedded {
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move { self.ask(Job::Close).await? })
+    }
+
+    fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
+        Box::pin(self.backup(path))
     }
 }

@@ -16,6 +16,7 @@ mod snapshot;
 
 mod job;
 mod scan;
+mod backup;
 mod writer_store;
 
 mod maintenance;

@@ -65,13 +65,36 @@ fn start_engine(store_file: &StoreFile, file: File, cache_bytes: usize) -> Resul
 /// Creates a store under another name in the same directory, and gives it its own name when it is
 /// complete: a crash leaves either no store or one that opens.
 fn create(store_file: &StoreFile, cache_bytes: usize) -> Result<Database> {
+    match create_named(store_file, cache_bytes, |_| Ok(()))? {
+        Some(database) => Ok(database),
+        // Another process has created the store meanwhile.
+        None => reopen(store_file, cache_bytes),
+    }
+}
+
+/// Creates a store, fills it, and gives it its name when it is complete. Returns `false` if the name is taken.
+pub(super) fn create_with(
+    store_file: &StoreFile,
+    cache_bytes: usize,
+    fill: impl FnOnce(&mut Database) -> Result<()>,
+) -> Result<bool> {
+    Ok(create_named(store_file, cache_bytes, fill)?.is_some())
+}
+
+/// Creates a store, fills it, and gives it its name. Returns `None` if the name is taken.
+fn create_named(
+    store_file: &StoreFile,
+    cache_bytes: usize,
+    fill: impl FnOnce(&mut Database) -> Result<()>,
+) -> Result<Option<Database>> {
     let mut name = store_file.path().as_os_str().to_owned();
     // Nobody can have put a file or a link in the place of a name that nobody can guess.
     name.push(format!(".{}.new", uuid::Uuid::new_v4().simple()));
     let new_path = PathBuf::from(name);
     let file = create_private(&new_path).map_err(|error| store_file.opening_error(error))?;
-    let named = start_engine(store_file, file, cache_bytes).and_then(|database| {
+    let named = start_engine(store_file, file, cache_bytes).and_then(|mut database| {
         initialize(store_file, &database)?;
+        fill(&mut database)?;
         let given = give_name(&new_path, store_file.path());
         Ok((database, given.map_err(|error| store_file.opening_error(error))?))
     });
@@ -80,10 +103,9 @@ fn create(store_file: &StoreFile, cache_bytes: usize) -> Result<Database> {
     match named? {
         (database, true) => {
             sync_directory(store_file)?;
-            Ok(database)
+            Ok(Some(database))
         }
-        // Another process has created the store meanwhile.
-        (_, false) => reopen(store_file, cache_bytes),
+        (_, false) => Ok(None),
     }
 }
 

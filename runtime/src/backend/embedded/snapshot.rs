@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use super::{
     catalog::Catalog,
     layout::{self, RowsDefinition, rows_table_name},
-    store_file::StoreFile,
+    store_file::{StoreFile, catch_panic},
 };
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -71,6 +71,15 @@ impl Snapshot {
         let rows = self.transaction.open_table(RowsDefinition::new(&rows_table_name(entry.id)));
         let rows = rows.map_err(|error| self.file.engine_error(error))?;
         Ok(opened.get_or_init(|| rows))
+    }
+
+    /// Reads the time that no Timestamp exceeds, as its bytes are stored; `None` before the first write.
+    pub(super) fn tick(&self) -> Result<Option<Vec<u8>>> {
+        let read = || -> Result<Option<Vec<u8>>, redb::Error> {
+            let facts = self.transaction.open_table(layout::META)?;
+            Ok(facts.get(layout::meta::TICK)?.map(|bytes| bytes.value().to_vec()))
+        };
+        catch_panic(read).map_err(|error| self.file.engine_error(error))
     }
 
     /// Reads one row. Returns `None` if there is no row with these keys.

@@ -3,12 +3,15 @@
 
 use std::{
     collections::HashSet,
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use crate::{
-    backend::{Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
+    backend::{
+        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest,
+    },
     batch::{Batch, Written},
     error::{Error, Result},
     page::Continuation,
@@ -275,6 +278,10 @@ impl Backend for FaultInjector {
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         self.inner.close()
+    }
+
+    fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
+        self.inner.backup(path)
     }
 }
 

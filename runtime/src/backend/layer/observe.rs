@@ -1,11 +1,13 @@
 //! A layer that makes a span of each request.
 
-use std::{future::Future, sync::Arc};
+use std::{future::Future, path::Path, sync::Arc};
 
 use tracing::{Instrument, Span, field::Empty};
 
 use crate::{
-    backend::{Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
+    backend::{
+        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest,
+    },
     batch::{Batch, Written},
     error::{Error, Result},
     row::Row,
@@ -134,5 +136,9 @@ impl Backend for Observe {
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         self.inner.close()
+    }
+
+    fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
+        self.inner.backup(path)
     }
 }

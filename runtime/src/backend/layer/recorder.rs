@@ -2,11 +2,14 @@
 
 use std::{
     fmt,
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use crate::{
-    backend::{Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
+    backend::{
+        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest,
+    },
     batch::{Batch, Verb, Written},
     error::Result,
     row::Row,
@@ -229,6 +232,10 @@ impl Backend for Recorder {
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         self.inner.close()
+    }
+
+    fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
+        self.inner.backup(path)
     }
 }
 

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fmt, iter,
     ops::Bound,
+    path::Path,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     time::Duration,
 };
@@ -12,8 +13,8 @@ use tokio::task::{coop::consume_budget, yield_now};
 
 use crate::{
     backend::{
-        Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableCase, TableNames, TableRequest,
-        row_rules,
+        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, TableCase, TableNames,
+        TableRequest, not_a_file_error, row_rules,
         scan_range::{EXAMINED_ROWS, ScanRange, checked_page_rows},
     },
     batch::{Batch, Written},
@@ -290,5 +291,9 @@ impl Backend for Memory {
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async { Ok(()) })
+    }
+
+    fn backup<'a>(&'a self, _path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
+        Box::pin(async { Err(not_a_file_error()) })
     }
 }

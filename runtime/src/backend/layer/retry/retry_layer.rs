@@ -1,6 +1,6 @@
 //! The retry layer: repeats reads and writes that failed, and never doubles a write.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, path::Path, sync::Arc};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
@@ -11,7 +11,9 @@ use super::{
     verdict::{WriteVerdict, judge_write},
 };
 use crate::{
-    backend::{Backend, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest},
+    backend::{
+        Backend, BackupReport, BoxFuture, Capabilities, Read, Rows, Scan, TableNames, TableRequest,
+    },
     batch::{Batch, Written},
     error::{Error, ErrorKind, Result, Seen, ServiceCode},
     row::Row,
@@ -283,5 +285,9 @@ impl Backend for Retry {
 
     fn close(&self) -> BoxFuture<'_, Result<()>> {
         self.inner.close()
+    }
+
+    fn backup<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<BackupReport>> {
+        self.inner.backup(path)
     }
 }

@@ -1,4 +1,4 @@
-//! Writes a row as the JSON of a request.
+//! Writes a row as JSON with the service's annotations of types.
 //!
 //! Every type that JSON itself does not tell is annotated. A Double is always annotated, because some
 //! servers read `3.0` as an Int32. Finite Doubles are written as numbers, the others as text.
@@ -15,7 +15,7 @@ use crate::{edm::ValueRef, row::Row};
 
 /// Serializes a row as the body of an insert or update: keys first, then the properties in their order.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::backend::azure) struct JsonRow<'a>(pub(in crate::backend::azure) &'a Row);
+pub(crate) struct JsonRow<'a>(pub(crate) &'a Row);
 
 impl Serialize for JsonRow<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

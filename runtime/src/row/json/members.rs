@@ -9,12 +9,15 @@ use super::time;
 use crate::{
     edm::ValueRef,
     error::{Error, ErrorKind, Result},
-    row::{Row, RowBuilder, name_bit, repeated_error},
+    row::{
+        Row, RowBuilder,
+        check::{name_bit, repeated_error},
+    },
 };
 
 /// A JSON value of a member.
 #[derive(Debug)]
-pub(super) enum JsonScalar<'a> {
+pub(crate) enum JsonScalar<'a> {
     Null,
     Bool(bool),
     Integer(i64),
@@ -24,7 +27,7 @@ pub(super) enum JsonScalar<'a> {
 
 /// The members of one entity: properties, type annotations, keys, Timestamp and ETag.
 #[derive(Debug, Default)]
-pub(super) struct EntityMembers<'a> {
+pub(crate) struct EntityMembers<'a> {
     properties: Vec<(Cow<'a, str>, JsonScalar<'a>)>,
     types: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     partition_key: Option<Cow<'a, str>>,
@@ -43,7 +46,8 @@ const ANNOTATION: &str = "@odata.type";
 
 impl<'a> EntityMembers<'a> {
     /// Removes all members, to collect those of the next entity.
-    pub(super) fn clear(&mut self) {
+    #[cfg(feature = "azure")]
+    pub(crate) fn clear(&mut self) {
         self.properties.clear();
         self.types.clear();
         self.ignored.clear();
@@ -52,7 +56,7 @@ impl<'a> EntityMembers<'a> {
     }
 
     /// Adds one member.
-    pub(super) fn add(&mut self, name: Cow<'a, str>, value: JsonScalar<'a>) {
+    pub(crate) fn add(&mut self, name: Cow<'a, str>, value: JsonScalar<'a>) {
         let bit = name_bit(name.as_bytes());
         if self.seen & bit != 0 && self.has(&name) {
             self.repeated.get_or_insert_with(|| name.clone().into_owned());
@@ -92,20 +96,25 @@ impl<'a> EntityMembers<'a> {
             || self.ignored.iter().any(|found| found == name)
     }
 
+    /// Returns whether PartitionKey and RowKey were added.
+    pub(crate) fn has_keys(&self) -> bool {
+        self.partition_key.is_some() && self.row_key.is_some()
+    }
+
     /// Makes a row of the members.
     ///
     /// # Errors
     ///
     /// `is_decode` if a value does not fit its type, `is_corrupt` if a member was given twice, and
     /// `is_backend` if a key is missing.
-    pub(super) fn to_row(&self) -> Result<Row> {
+    pub(crate) fn to_row(&self) -> Result<Row> {
         let partition_key = self.partition_key.as_deref().unwrap_or_default();
         let row_key = self.row_key.as_deref().unwrap_or_default();
         let name_row = |error: Error| error.at_keys(partition_key, row_key);
         if let Some(name) = &self.repeated {
             return Err(name_row(repeated_error(name)));
         }
-        if self.partition_key.is_none() || self.row_key.is_none() {
+        if !self.has_keys() {
             let message = "the answer has no PartitionKey or no RowKey, so that it is another row than \
                            one that was asked for; check proxies";
             return Err(name_row(Error::new(ErrorKind::Backend, message)));
@@ -187,7 +196,7 @@ fn put_property(
     match stored {
         Some(value) => builder.put(name, value),
         None => {
-            let message = format!("the service's value is not of the type {edm} that it names");
+            let message = format!("the value is not of the type {edm} that it names");
             return Err(Error::new(ErrorKind::Decode, message));
         }
     }

@@ -1,26 +1,15 @@
-//! Parses the times and ETags of answers. The parser is faster than the general one of [`Ticks`], because
-//! a page contains a thousand of them.
+//! Parses the times and ETags of rows in JSON. The parser is faster than the general one of [`Ticks`],
+//! because a page contains a thousand of them.
 
 use crate::{edm::Ticks, row::ETag};
 
 /// Parses a time such as `2021-05-26T15:48:25.77957Z`. Other forms go to the general parser.
-pub(super) fn parse_time(text: &str) -> Option<Ticks> {
+pub(crate) fn parse_time(text: &str) -> Option<Ticks> {
     parse_usual_form(text.as_bytes()).or_else(|| text.parse().ok())
 }
 
-/// Parses an HTTP date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
-pub(in crate::backend::azure) fn parse_http_date(text: &str) -> Option<Ticks> {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let (_, rest) = text.split_once(", ")?;
-    let mut words = rest.strip_suffix(" GMT")?.split(' ');
-    let (day, month) = (words.next()?, words.next()?);
-    let (year, time) = (words.next()?, words.next()?);
-    let month = MONTHS.iter().position(|name| *name == month)? + 1;
-    parse_usual_form(format!("{year}-{month:02}-{day}T{time}Z").as_bytes())
-}
-
-fn parse_usual_form(text: &[u8]) -> Option<Ticks> {
+/// Parses a time as the service writes it. Returns `None` for any other form.
+pub(crate) fn parse_usual_form(text: &[u8]) -> Option<Ticks> {
     let (head, tail) = text.split_first_chunk::<19>()?;
     let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T', h1, h2, b':', n1, n2, b':', s1, s2] =
         *head
@@ -79,13 +68,13 @@ fn days_before(year: i64, month: i64) -> i64 {
 }
 
 /// Returns whether the service derives this ETag from this Timestamp. A row then need not keep the ETag.
-pub(super) fn is_etag_of(etag: &str, timestamp: &str) -> bool {
+pub(crate) fn is_etag_of(etag: &str, timestamp: &str) -> bool {
     let mut buffer = [0; LONGEST];
     derived_time(etag, &mut buffer).is_some_and(|time| time == timestamp.as_bytes())
 }
 
 /// Parses an ETag. Printing the result gives the text back byte for byte.
-pub(in crate::backend::azure) fn parse_etag(etag: &str) -> ETag {
+pub(crate) fn parse_etag(etag: &str) -> ETag {
     let mut buffer = [0; LONGEST];
     let ticks = derived_time(etag, &mut buffer).and_then(parse_usual_form);
     ticks.map_or_else(|| ETag::from(etag), ETag::from_timestamp)
@@ -145,18 +134,6 @@ mod tests {
             assert_eq!(parse_usual_form(text.as_bytes()), None, "{text}");
         }
         assert_eq!(parse_time("2021-05-26T15:48:25+02:00"), "2021-05-26T13:48:25Z".parse().ok());
-    }
-
-    #[test]
-    fn http_dates_are_read() {
-        let read = |text: &str| parse_http_date(text).map(|time| time.to_string());
-        let text = "Sun, 06 Nov 1994 08:49:37 GMT";
-        assert_eq!(read(text), "1994-11-06T08:49:37Z".parse::<Ticks>().ok().map(|t| t.to_string()));
-        for text in
-            ["", "06 Nov 1994", "Sun, 06 Nov 1994 08:49:37 CET", "Sun, 31 Feb 1994 08:49:37 GMT"]
-        {
-            assert_eq!(read(text), None, "{text}");
-        }
     }
 
     #[test]

@@ -1,0 +1,395 @@
+//! Copies between stores: reads both sides in the order of their keys and writes what differs.
+
+use std::{cmp::Ordering, fmt, future::IntoFuture};
+
+use super::{
+    digest::RowsDigest,
+    framework::{is_framework_table, refuse_framework_table},
+    pages::RowPages,
+    row_writer::{CONCURRENCY, LineWrite, RowWriter},
+};
+use crate::{
+    batch::{Condition, Operation},
+    error::{Error, ErrorKind, Result},
+    filter::Filter,
+    row::Row,
+    table::{
+        Client,
+        job::{JobFuture, Listener},
+    },
+};
+
+/// Differences and refused rows that a report describes, of each table.
+const DESCRIBED: usize = 100;
+
+/// A copy of tables into another store, which [`Client::copy_to`] makes and which runs when it is awaited.
+///
+/// It reads both stores in the order of the keys and writes the rows that differ. So it needs no record of how
+/// far it came: after a failure or a kill the next run reads what is there and writes the rest. A run
+/// after the last change of the source, with writers stopped, makes the target equal.
+///
+/// Rows are copied as they are stored: sealed rows stay sealed, indexes and lists come as rows. Rows of the
+/// outbox stay, therefore work that is open refuses the copy: run a worker first. Large values in blobs are not
+/// copied.
+#[must_use = "nothing is copied before it is awaited"]
+pub struct Copy {
+    from: Client,
+    to: Client,
+    tables: Vec<String>,
+    filter: Filter,
+    concurrency: usize,
+    is_writing: bool,
+    is_verified: bool,
+    deletes_extra: bool,
+    leaves_open_work: bool,
+    on_progress: Listener<CopyProgress>,
+}
+
+impl fmt::Debug for Copy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Copy").field("tables", &self.tables).finish_non_exhaustive()
+    }
+}
+
+/// The counts of a copy so far.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct CopyProgress {
+    /// The table that is copied or verified.
+    pub table: String,
+    /// Whether the table is copied already, and compared.
+    pub is_verifying: bool,
+    /// Rows of the source that were read in this pass.
+    pub rows: u64,
+    /// Rows that were written.
+    pub written: u64,
+}
+
+/// The result of a copy.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct CopyReport {
+    /// The tables, in the order in which they were copied.
+    pub tables: Vec<TableCopy>,
+}
+
+impl CopyReport {
+    /// Returns whether every table was verified and is equal in both stores.
+    pub fn is_equal(&self) -> bool {
+        self.tables.iter().all(TableCopy::is_equal)
+    }
+}
+
+/// The result of copying one table.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct TableCopy {
+    /// The table.
+    pub table: String,
+    /// The rows that were written, because the target had none or others.
+    pub written: RowsDigest,
+    /// The rows of the target that were deleted, because the source has none.
+    pub deleted: u64,
+    /// The rows of the outbox in the source, which are left out.
+    pub framework_rows: u64,
+    /// The rows that the target refused. The first 100 of them are in `errors`.
+    pub refused: u64,
+    /// The reasons for which rows were refused.
+    pub errors: Vec<Error>,
+    /// The rows of the source when the table was verified; `None` if it was not.
+    pub source: Option<RowsDigest>,
+    /// The rows of the target when the table was verified; `None` if it was not.
+    pub target: Option<RowsDigest>,
+    /// The number of partitions that differ.
+    pub different_partitions: u64,
+    /// The first 100 partitions that differ.
+    pub differences: Vec<PartitionDifference>,
+    /// The requests that were sent to both stores.
+    pub requests: u64,
+}
+
+impl TableCopy {
+    /// Returns whether the table was verified and is equal in both stores.
+    pub fn is_equal(&self) -> bool {
+        self.source.is_some() && self.source == self.target && self.different_partitions == 0
+    }
+}
+
+/// A partition that is not equal in both stores: a writer was faster, or the target has rows of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PartitionDifference {
+    /// The PartitionKey.
+    pub partition_key: String,
+    /// The rows of the source.
+    pub source: RowsDigest,
+    /// The rows of the target.
+    pub target: RowsDigest,
+}
+
+impl Client {
+    /// Returns a copy of tables of this store into another one.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let client = staff().await?.client().clone();
+    /// client.worker().drain().await?;
+    /// let other = Client::memory();
+    /// let report = client.copy_to(&other).await?;
+    /// assert!(report.is_equal());
+    /// let again = client.copy_to(&other).await?;
+    /// assert_eq!(again.tables[0].written.rows(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn copy_to(&self, other: &Client) -> Copy {
+        Copy {
+            from: self.clone(),
+            to: other.clone(),
+            tables: Vec::new(),
+            filter: Filter::Constant(true),
+            concurrency: CONCURRENCY,
+            is_writing: true,
+            is_verified: true,
+            deletes_extra: false,
+            leaves_open_work: false,
+            on_progress: Listener::none(),
+        }
+    }
+}
+
+impl Copy {
+    /// Copies these tables; by default all, except those of the outbox.
+    pub fn tables<T: Into<String>>(self, names: impl IntoIterator<Item = T>) -> Self {
+        Self { tables: names.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Copies and verifies the rows that match a filter.
+    pub fn filter(self, filter: Filter) -> Self {
+        Self { filter, ..self }
+    }
+
+    /// Sets how many transactions are sent at once; 16 by default, fewer while the target throttles.
+    pub fn concurrency(self, transactions: usize) -> Self {
+        Self { concurrency: transactions, ..self }
+    }
+
+    /// Writes nothing: reads both stores and reports what differs.
+    pub fn compare_only(self) -> Self {
+        Self { is_writing: false, ..self }
+    }
+
+    /// Sets whether both stores are read once more after the copy, to compare them; they are by default.
+    pub fn verify(self, is_verified: bool) -> Self {
+        Self { is_verified, ..self }
+    }
+
+    /// Deletes the rows of the target that the source does not have: those that were deleted in the source
+    /// after an earlier copy, and those that the target had before.
+    pub fn delete_extra(self) -> Self {
+        Self { deletes_extra: true, ..self }
+    }
+
+    /// Copies although work is open in the source. Copies and lists in other partitions that wait for that work
+    /// are wrong in the target until `check` and `repair` there; messages are not delivered there.
+    pub fn leave_open_work(self) -> Self {
+        Self { leaves_open_work: true, ..self }
+    }
+
+    /// Calls `report` about every 1,000 rows.
+    pub fn on_progress(self, report: impl Fn(&CopyProgress) + Send + Sync + 'static) -> Self {
+        Self { on_progress: Listener::new(report), ..self }
+    }
+
+    async fn run(self) -> Result<CopyReport> {
+        self.check().await?;
+        let mut names = self.tables.clone();
+        if names.is_empty() {
+            names = self.from.tables().await?;
+            names.retain(|name| !is_framework_table(name));
+        }
+        let mut report = CopyReport::default();
+        for table in names {
+            let mut copied = TableCopy { table, ..TableCopy::default() };
+            if self.is_writing {
+                self.to.create_table_if_not_exists(&copied.table).await?;
+                self.write_differences(&mut copied).await?;
+            }
+            if self.is_verified || !self.is_writing {
+                self.compare(&mut copied).await?;
+            }
+            report.tables.push(copied);
+        }
+        Ok(report)
+    }
+
+    /// Refuses what cannot be copied, before anything is written.
+    async fn check(&self) -> Result<()> {
+        self.tables.iter().try_for_each(|table| refuse_framework_table(table))?;
+        if self.deletes_extra && self.filter != Filter::Constant(true) {
+            let message = "rows that do not match the filter any more would be deleted; copy whole tables, \
+                           or delete nothing";
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        for client in [&self.from, &self.to] {
+            let capabilities = client.capabilities();
+            if !capabilities.ordered {
+                let message = format!("the store `{}` keeps no order of rows", capabilities.name);
+                return Err(Error::new(ErrorKind::Unsupported, message));
+            }
+        }
+        if self.leaves_open_work || !self.is_writing {
+            return Ok(());
+        }
+        let status = self.from.outbox_status().await?;
+        let open = status.dirty_rows + status.claims + status.messages + status.poisoned;
+        if open == 0 {
+            return Ok(());
+        }
+        let message = format!(
+            "{} dirty rows, {} claims, {} messages and {} poisoned ones are open in the source, and do not come \
+             along; run a worker until it is idle (a dirty row may wait for the write deadline), or leave them",
+            status.dirty_rows, status.claims, status.messages, status.poisoned
+        );
+        Err(Error::new(ErrorKind::Rejected, message))
+    }
+
+    /// Reads the table on both sides and writes what differs.
+    async fn write_differences(&self, copied: &mut TableCopy) -> Result<()> {
+        let name = copied.table.clone();
+        let mut source = RowPages::new(self.from.store(), &name, self.filter.clone());
+        let mut target = RowPages::new(self.to.store(), &name, self.filter.clone());
+        let mut writer = RowWriter::new(self.to.store(), &name, self.concurrency);
+        let failed = |(_, error): (u64, Error)| error.in_table(&name);
+        let mut rows = 0;
+        while let Some(pair) = next_pair(&mut source, &mut target).await? {
+            let operation = match pair {
+                (Some(row), None) => Some(Operation::insert_or_replace(row.without_version())),
+                (Some(row), Some(found)) if !row.has_same_content(&found) => {
+                    Some(Operation::insert_or_replace(row.without_version()))
+                }
+                (None, Some(found)) if self.deletes_extra => {
+                    let condition = Condition::for_etag(found.etag());
+                    Some(Operation::delete(found.partition_key(), found.row_key(), condition)?)
+                }
+                _ => None,
+            };
+            if let Some(operation) = operation {
+                writer.push(LineWrite { operation, line: 0, text: None }).await.map_err(failed)?;
+                take_refused(&mut writer, copied);
+            }
+            rows += 1;
+            self.report(copied, false, rows, writer.written.rows());
+        }
+        writer.finish().await.map_err(failed)?;
+        take_refused(&mut writer, copied);
+        copied.written = writer.written;
+        copied.deleted = writer.deleted;
+        copied.framework_rows = source.skipped();
+        copied.requests += source.requests() + target.requests() + writer.requests;
+        Ok(())
+    }
+
+    /// Reads the table on both sides and compares it partition by partition.
+    async fn compare(&self, copied: &mut TableCopy) -> Result<()> {
+        let name = copied.table.clone();
+        let mut source = RowPages::new(self.from.store(), &name, self.filter.clone());
+        let mut target = RowPages::new(self.to.store(), &name, self.filter.clone());
+        let (mut source_digest, mut target_digest) = (RowsDigest::default(), RowsDigest::default());
+        let mut partition: Option<PartitionDifference> = None;
+        let mut rows = 0;
+        while let Some((row, found)) = next_pair(&mut source, &mut target).await? {
+            let either = row.as_ref().or(found.as_ref());
+            let partition_key = either.map(Row::partition_key).unwrap_or_default();
+            if partition.as_ref().is_none_or(|known| known.partition_key != partition_key) {
+                end_partition(partition.take(), copied);
+            }
+            let known = partition.get_or_insert_with(|| PartitionDifference {
+                partition_key: partition_key.to_owned(),
+                source: RowsDigest::default(),
+                target: RowsDigest::default(),
+            });
+            if let Some(row) = &row {
+                known.source.add(row)?;
+                source_digest.add(row)?;
+            }
+            if let Some(found) = &found {
+                known.target.add(found)?;
+                target_digest.add(found)?;
+            }
+            rows += 1;
+            self.report(copied, true, rows, copied.written.rows());
+        }
+        end_partition(partition, copied);
+        (copied.source, copied.target) = (Some(source_digest), Some(target_digest));
+        copied.framework_rows = source.skipped();
+        copied.requests += source.requests() + target.requests();
+        Ok(())
+    }
+
+    fn report(&self, copied: &TableCopy, is_verifying: bool, rows: u64, written: u64) {
+        if rows % 1_000 == 0 {
+            self.on_progress.notify(|| CopyProgress {
+                table: copied.table.clone(),
+                is_verifying,
+                rows,
+                written,
+            });
+        }
+    }
+}
+
+impl IntoFuture for Copy {
+    type Output = Result<CopyReport>;
+    type IntoFuture = JobFuture<CopyReport>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}
+
+/// Returns the next row of the source, of the target, or of both if they have one key. Returns `None` at the
+/// end of both.
+async fn next_pair(
+    source: &mut RowPages<'_>,
+    target: &mut RowPages<'_>,
+) -> Result<Option<(Option<Row>, Option<Row>)>> {
+    source.fill().await?;
+    match target.fill().await {
+        // A comparison with a table that is not there names all rows.
+        Err(error) if error.is_table_missing() => target.end(),
+        filled => drop(filled?),
+    }
+    let order = match (source.peek(), target.peek()) {
+        (None, None) => return Ok(None),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (Some(row), Some(found)) if row.keys() == found.keys() => Ordering::Equal,
+        (Some(row), Some(found)) => row.sort_key().cmp(&found.sort_key()),
+    };
+    Ok(Some(match order {
+        Ordering::Less => (source.take(), None),
+        Ordering::Equal => (source.take(), target.take()),
+        Ordering::Greater => (None, target.take()),
+    }))
+}
+
+fn take_refused(writer: &mut RowWriter, copied: &mut TableCopy) {
+    for (write, error) in std::mem::take(&mut writer.refused) {
+        copied.refused += 1;
+        if copied.errors.len() < DESCRIBED {
+            let (partition_key, row_key) = write.operation.row().keys();
+            copied.errors.push(error.in_table(&copied.table).at_keys(partition_key, row_key));
+        }
+    }
+}
+
+fn end_partition(partition: Option<PartitionDifference>, copied: &mut TableCopy) {
+    let Some(partition) = partition.filter(|known| known.source != known.target) else { return };
+    copied.different_partitions += 1;
+    if copied.differences.len() < DESCRIBED {
+        copied.differences.push(partition);
+    }
+}

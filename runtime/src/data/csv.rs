@@ -1,0 +1,238 @@
+//! Comma separated values by RFC 4180, with positions of what does not parse.
+
+use std::io::{BufRead, Read};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Bytes of the longest record. A row has at most 1 MiB, and quotes double at most.
+pub(crate) const LONGEST: u64 = 16 * 1024 * 1024;
+
+/// One field of a record.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Field {
+    pub(crate) text: String,
+    /// Whether the field stood in quotes, which tells an empty text from no value.
+    pub(crate) is_quoted: bool,
+}
+
+/// One record of a file, which may take several lines.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    /// The line on which the record begins, from 1.
+    pub(crate) line: u64,
+    /// The bytes of the record, with the line end.
+    pub(crate) text: Vec<u8>,
+}
+
+/// Reads a file record by record.
+#[derive(Debug)]
+pub(crate) struct RecordReader<R> {
+    input: R,
+    next_line: u64,
+}
+
+impl<R: BufRead> RecordReader<R> {
+    pub(crate) const fn new(input: R) -> Self {
+        Self { input, next_line: 1 }
+    }
+
+    /// Reads one line, and those after it as long as a quote is open if `is_quoting`. Returns `None` at the
+    /// end of the input. A record that is longer than any row is cut.
+    pub(crate) fn next(&mut self, is_quoting: bool) -> std::io::Result<Option<Record>> {
+        let mut record = Record { line: self.next_line, text: Vec::new() };
+        loop {
+            let room = LONGEST.saturating_sub(u64::try_from(record.text.len()).unwrap_or(LONGEST));
+            let before = record.text.len();
+            Read::take(&mut self.input, room).read_until(b'\n', &mut record.text)?;
+            if record.text.is_empty() {
+                return Ok(None);
+            }
+            let added = record.text.get(before..).unwrap_or_default();
+            if added.last() != Some(&b'\n') {
+                // The end of the input, or of the room: what is left of the line is passed over.
+                self.next_line += 1;
+                skip_line(&mut self.input)?;
+                return Ok(Some(record));
+            }
+            self.next_line += 1;
+            let quotes = record.text.iter().filter(|byte| **byte == b'"').count();
+            if !is_quoting || quotes % 2 == 0 {
+                return Ok(Some(record));
+            }
+        }
+    }
+}
+
+/// Passes over the input up to the next line end.
+fn skip_line(input: &mut impl BufRead) -> std::io::Result<()> {
+    loop {
+        let buffer = input.fill_buf()?;
+        if buffer.is_empty() {
+            return Ok(());
+        }
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let length = end.map_or(buffer.len(), |end| end + 1);
+        input.consume(length);
+        if end.is_some() {
+            return Ok(());
+        }
+    }
+}
+
+/// Splits a record into its fields.
+pub(crate) fn split(record: &[u8]) -> Result<Vec<Field>> {
+    let text = std::str::from_utf8(record)
+        .map_err(|error| invalid(error.valid_up_to(), "the text is not UTF-8"))?;
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let text = text.strip_suffix('\r').unwrap_or(text);
+    let mut fields = Vec::new();
+    let mut rest = text;
+    loop {
+        let at = text.len() - rest.len();
+        let (field, after) = match rest.strip_prefix('"') {
+            Some(quoted) => {
+                quoted_field(quoted).ok_or_else(|| invalid(at, "a quote is not closed"))?
+            }
+            None => {
+                let (field, after) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
+                if let Some(quote) = field.find('"') {
+                    return Err(invalid(
+                        at + quote,
+                        "a quote stands inside a field without quotes",
+                    ));
+                }
+                (Field { text: field.to_owned(), is_quoted: false }, after)
+            }
+        };
+        fields.push(field);
+        match after.strip_prefix(',') {
+            Some(after) => rest = after,
+            None if after.is_empty() => return Ok(fields),
+            None => {
+                return Err(invalid(text.len() - after.len(), "expected a comma after the quote"));
+            }
+        }
+    }
+}
+
+/// Reads a quoted field, whose first quote is behind. Returns what follows the last quote, or `None` if
+/// there is none.
+fn quoted_field(mut rest: &str) -> Option<(Field, &str)> {
+    let mut text = String::new();
+    loop {
+        let (part, after) = rest.split_once('"')?;
+        text.push_str(part);
+        match after.strip_prefix('"') {
+            Some(after) => {
+                text.push('"');
+                rest = after;
+            }
+            None => return Some((Field { text, is_quoted: true }, after)),
+        }
+    }
+}
+
+fn invalid(at: usize, what: &str) -> Error {
+    Error::new(ErrorKind::Invalid, format!("column {}: {what}", at + 1))
+}
+
+/// Appends a field, in quotes where it would be read as something else without.
+pub(crate) fn push_field(out: &mut Vec<u8>, text: &str) {
+    let is_plain = !text.is_empty()
+        && !text.starts_with(' ')
+        && !text.ends_with(' ')
+        && !text.bytes().any(|byte| matches!(byte, b'"' | b',' | b'\n' | b'\r'));
+    if is_plain {
+        out.extend_from_slice(text.as_bytes());
+        return;
+    }
+    out.push(b'"');
+    for byte in text.bytes() {
+        if byte == b'"' {
+            out.push(b'"');
+        }
+        out.push(byte);
+    }
+    out.push(b'"');
+}
+
+/// Puts an apostrophe before a text that a spreadsheet would run as a formula, and before one that
+/// begins with such an apostrophe already, so that [`unescape_formula`] gives every text back.
+pub(crate) fn escape_formula(text: &str) -> std::borrow::Cow<'_, str> {
+    if is_formula(text) { format!("'{text}").into() } else { text.into() }
+}
+
+/// Removes the apostrophe of [`escape_formula`].
+pub(crate) fn unescape_formula(text: &str) -> &str {
+    match text.strip_prefix('\'') {
+        Some(rest) if is_formula(rest) => rest,
+        _ => text,
+    }
+}
+
+fn is_formula(text: &str) -> bool {
+    text.trim_start_matches('\'').starts_with(['=', '+', '-', '@', '\t', '\r'])
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn records(text: &str) -> Vec<(u64, Vec<String>)> {
+        let mut reader = RecordReader::new(text.as_bytes());
+        let mut found = Vec::new();
+        while let Some(record) = reader.next(true).unwrap() {
+            let fields = split(&record.text).unwrap();
+            found.push((record.line, fields.into_iter().map(|field| field.text).collect()));
+        }
+        found
+    }
+
+    #[test]
+    fn quotes_hold_commas_quotes_and_lines() {
+        let text = "a,\"b,\"\"c\"\"\nd\",\r\n,\"\"\nlast";
+        let expected = [(1, vec!["a", "b,\"c\"\nd", ""]), (3, vec!["", ""]), (4, vec!["last"])];
+        let found = records(text);
+        assert_eq!(found.len(), 3);
+        for ((line, fields), (expected_line, expected)) in found.iter().zip(expected) {
+            assert_eq!(
+                (*line, fields.iter().map(String::as_str).collect::<Vec<_>>()),
+                (expected_line, expected)
+            );
+        }
+    }
+
+    #[test]
+    fn mistakes_name_their_column() {
+        for (text, expected) in [
+            ("a,\"b", "column 3: a quote is not closed"),
+            ("a,\"b\"c", "column 6: expected a comma after the quote"),
+            ("a,b\"c", "column 4: a quote stands inside"),
+        ] {
+            let error = split(text.as_bytes()).unwrap_err();
+            assert!(error.message().starts_with(expected), "{error}");
+        }
+        assert!(split(b"a,\xff").unwrap_err().message().contains("column 3"));
+    }
+
+    proptest! {
+        #[test]
+        fn fields_come_back(fields in prop::collection::vec(".*|[=+@'\t\r\n\",-]{0,4}", 1..5)) {
+            let mut out = Vec::new();
+            for (at, field) in fields.iter().enumerate() {
+                if at > 0 {
+                    out.push(b',');
+                }
+                push_field(&mut out, &escape_formula(field));
+            }
+            out.push(b'\n');
+            let record = RecordReader::new(&out[..]).next(true).unwrap().unwrap();
+            prop_assert_eq!(&record.text, &out);
+            let found = split(&record.text).unwrap();
+            let found: Vec<_> = found.iter().map(|field| unescape_formula(&field.text)).collect();
+            prop_assert_eq!(found, fields.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+    }
+}

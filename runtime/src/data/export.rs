@@ -1,0 +1,343 @@
+//! Exports of a table as text.
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    fs::{File, OpenOptions},
+    io::{BufRead, BufReader, BufWriter, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+};
+
+use super::{
+    csv::{escape_formula, push_field},
+    digest::RowsDigest,
+    lines::{Format, push_json_line, read_json_line},
+    pages::RowPages,
+    row_reader::csv_text,
+};
+use crate::{
+    edm::ValueRef,
+    error::{Error, ErrorKind, Result},
+    filter::Filter,
+    row::Row,
+    table::{Client, job::Listener},
+};
+
+/// An export of a table as text, which [`Client::export`] makes.
+///
+/// Rows are written as they are stored, in the order of their keys, without Timestamp and ETag, so that two
+/// exports of equal tables are equal byte for byte. Rows of the outbox are left out. At most one page of rows is
+/// in memory. On a table that is written meanwhile, each page is a snapshot and the whole is not.
+#[must_use = "nothing is read before `to_file` or `write_to`"]
+pub struct Export {
+    client: Client,
+    table: String,
+    filter: Filter,
+    format: Format,
+    is_resumed: bool,
+    on_progress: Listener<ExportProgress>,
+}
+
+impl fmt::Debug for Export {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Export")
+            .field("table", &self.table)
+            .field("format", &self.format)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The counts of an export so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ExportProgress {
+    /// Rows that were written.
+    pub rows: u64,
+    /// Requests that were sent.
+    pub requests: u64,
+}
+
+/// The content of an export.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ExportReport {
+    /// The table.
+    pub table: String,
+    /// The rows of the export, with those of an earlier attempt that it continued.
+    pub digest: RowsDigest,
+    /// The bytes of text.
+    pub file_bytes: u64,
+    /// The rows of an earlier attempt that it continued.
+    pub resumed: u64,
+    /// The rows of the outbox, which are left out.
+    pub framework_rows: u64,
+    /// The requests that were sent.
+    pub requests: u64,
+}
+
+impl Client {
+    /// Returns an export of a table.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let client = staff().await?.client().clone();
+    /// let mut text = Vec::new();
+    /// let report = client.export("Staff").write_to(&mut text).await?;
+    /// let other = Client::memory();
+    /// let imported = other.import("Staff").read_from(&text[..]).await?;
+    /// assert_eq!(imported.digest, report.digest);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn export(&self, table: impl Into<String>) -> Export {
+        Export {
+            client: self.clone(),
+            table: table.into(),
+            filter: Filter::Constant(true),
+            format: Format::default(),
+            is_resumed: false,
+            on_progress: Listener::none(),
+        }
+    }
+}
+
+impl Export {
+    /// Exports the rows that match a filter. Conditions on PartitionKey and RowKey save requests; conditions
+    /// on encrypted properties match nothing.
+    pub fn filter(self, filter: Filter) -> Self {
+        Self { filter, ..self }
+    }
+
+    /// Sets the format; [`Format::JsonLines`] by default. CSV reads the table twice, first for its columns.
+    pub fn format(self, format: Format) -> Self {
+        Self { format, ..self }
+    }
+
+    /// Continues an earlier [`to_file`](Self::to_file) to the same path that did not come to its end, after
+    /// its last whole line. Begins anew if there is none. The filter has to be that of the earlier attempt.
+    pub fn resume(self) -> Self {
+        Self { is_resumed: true, ..self }
+    }
+
+    /// Calls `report` after every page.
+    pub fn on_progress(self, report: impl Fn(ExportProgress) + Send + Sync + 'static) -> Self {
+        Self { on_progress: Listener::new(move |progress| report(*progress)), ..self }
+    }
+
+    /// Writes the rows to a file. Until the export is complete and on disk, the file's name ends with
+    /// `.part`.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_conflict` if the file exists, with `is_not_found` if the table does not, with
+    /// `is_unsupported` for [`resume`](Self::resume) of CSV, with `is_backend` if the file cannot be written,
+    /// and with the store's errors.
+    pub async fn to_file(self, path: impl AsRef<Path>) -> Result<ExportReport> {
+        let path = path.as_ref().to_owned();
+        if path.exists() {
+            let message = format!("`{}` exists; delete it, or choose another name", path.display());
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
+        let part = part_path(&path);
+        let failed = |error| file_error(&part, "writing", error);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true);
+        // Rows may be secret: nobody else may read them.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(&part).map_err(failed)?;
+        let before = if self.is_resumed { self.earlier(&part, &file)? } else { Earlier::default() };
+        file.set_len(before.bytes).map_err(failed)?;
+        file.seek(SeekFrom::Start(before.bytes)).map_err(failed)?;
+        let mut out = BufWriter::with_capacity(1 << 18, file);
+        let report = self.write(&mut out, before, &part).await?;
+        let file = out.into_inner().map_err(|error| failed(error.into_error()))?;
+        file.sync_all().map_err(failed)?;
+        drop(file);
+        std::fs::rename(&part, &path).map_err(|error| file_error(&path, "naming", error))?;
+        Ok(report)
+    }
+
+    /// Writes the rows to any writer, such as standard output.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_not_found` if the table does not exist, with `is_backend` if the writer fails, and
+    /// with the store's errors.
+    pub async fn write_to(self, out: &mut (impl Write + Send)) -> Result<ExportReport> {
+        self.write(out, Earlier::default(), Path::new("the output")).await
+    }
+
+    async fn write(
+        &self,
+        out: &mut (impl Write + Send),
+        before: Earlier,
+        name: &Path,
+    ) -> Result<ExportReport> {
+        let failed = |error| file_error(name, "writing", error);
+        let store = self.client.store();
+        let mut report = ExportReport {
+            table: self.table.clone(),
+            digest: before.digest,
+            file_bytes: before.bytes,
+            resumed: before.digest.rows(),
+            ..ExportReport::default()
+        };
+        let columns = match self.format {
+            Format::JsonLines => None,
+            Format::Csv => Some(self.find_columns().await?),
+        };
+        let mut text = Vec::new();
+        if let Some(columns) = &columns {
+            columns.push_header(&mut text);
+        }
+        let mut pages = RowPages::new(store, &self.table, self.filter.clone());
+        if let Some((partition_key, row_key)) = &before.last {
+            pages = pages.after(partition_key, row_key)?;
+        }
+        loop {
+            let has_rows = pages.fill().await?;
+            while let Some(row) = pages.take() {
+                report.digest.add(&row)?;
+                match &columns {
+                    None => push_json_line(&row, &mut text)?,
+                    Some(columns) => columns.push_row(&row, &mut text)?,
+                }
+            }
+            report.file_bytes += u64::try_from(text.len()).unwrap_or(u64::MAX);
+            out.write_all(&text).map_err(failed)?;
+            text.clear();
+            report.requests = pages.requests();
+            self.on_progress.notify(|| ExportProgress {
+                rows: report.digest.rows(),
+                requests: report.requests,
+            });
+            if !has_rows {
+                break;
+            }
+        }
+        out.flush().map_err(failed)?;
+        report.framework_rows = pages.skipped();
+        Ok(report)
+    }
+
+    /// Reads what an earlier attempt has written: whole lines, the last of which says where to go on.
+    fn earlier(&self, part: &Path, file: &File) -> Result<Earlier> {
+        let mut earlier = Earlier::default();
+        if file.metadata().map_err(|error| file_error(part, "reading", error))?.len() == 0 {
+            return Ok(earlier);
+        }
+        if self.format != Format::JsonLines {
+            let message = "an export as CSV cannot be continued, because new columns may have come; begin anew";
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        let mut lines = BufReader::new(file);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let read = lines.read_until(b'\n', &mut line);
+            let read = read.map_err(|error| file_error(part, "reading", error))?;
+            // A crash cuts the last line, and some file systems leave zeros behind it.
+            if read == 0 || !line.ends_with(b"\n") || line.first() == Some(&0) {
+                return Ok(earlier);
+            }
+            let row = read_json_line(&line).map_err(|error| {
+                let message = format!(
+                    "`{}` is no earlier attempt of this export: {}; delete it",
+                    part.display(),
+                    error.message()
+                );
+                Error::new(ErrorKind::Invalid, message).with_source(error)
+            })?;
+            earlier.digest.add(&row)?;
+            earlier.bytes += u64::try_from(read).unwrap_or(u64::MAX);
+            let (partition_key, row_key) = row.keys();
+            earlier.last = Some((partition_key.to_owned(), row_key.to_owned()));
+        }
+    }
+
+    /// Reads the table once, for the names and types of its properties.
+    async fn find_columns(&self) -> Result<Columns> {
+        let mut columns = BTreeSet::new();
+        let mut pages = RowPages::new(self.client.store(), &self.table, self.filter.clone());
+        while pages.fill().await? {
+            while let Some(row) = pages.take() {
+                let mut properties = row.properties();
+                while let Some((name, value)) = properties.next()? {
+                    let edm = value.edm_type().name();
+                    let name = String::from_utf8_lossy(name);
+                    if !columns.contains(&(name.as_ref().to_owned(), edm)) {
+                        columns.insert((name.into_owned(), edm));
+                    }
+                }
+            }
+        }
+        Ok(Columns(columns.into_iter().collect()))
+    }
+}
+
+/// The rows that an earlier attempt has written.
+#[derive(Default)]
+struct Earlier {
+    digest: RowsDigest,
+    bytes: u64,
+    last: Option<(String, String)>,
+}
+
+/// The columns of a CSV file after the keys: name and type, in order.
+struct Columns(Vec<(String, &'static str)>);
+
+impl Columns {
+    fn push_header(&self, text: &mut Vec<u8>) {
+        text.extend_from_slice(b"PartitionKey,RowKey");
+        for (name, edm) in &self.0 {
+            text.push(b',');
+            push_field(text, &format!("{name}:{edm}"));
+        }
+        text.push(b'\n');
+    }
+
+    fn push_row(&self, row: &Row, text: &mut Vec<u8>) -> Result<()> {
+        let (partition_key, row_key) = row.keys();
+        push_field(text, &escape_formula(partition_key));
+        text.push(b',');
+        push_field(text, &escape_formula(row_key));
+        let mut left = row.property_count()?;
+        for (name, edm) in &self.0 {
+            text.push(b',');
+            let Some(value) = row.get(name)?.filter(|value| value.edm_type().name() == *edm) else {
+                continue;
+            };
+            left = left.saturating_sub(1);
+            match value {
+                ValueRef::String(value) => push_field(text, &escape_formula(value)),
+                value => push_field(text, &csv_text(value)),
+            }
+        }
+        text.push(b'\n');
+        if left == 0 {
+            return Ok(());
+        }
+        let message =
+            "the row has a property that no row had when the columns were read; export again";
+        Err(Error::new(ErrorKind::Contended, message).at_keys(partition_key, row_key))
+    }
+}
+
+fn part_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".part");
+    name.into()
+}
+
+/// Returns the error for a file that cannot be read or written.
+pub(super) fn file_error(path: &Path, doing: &str, error: std::io::Error) -> Error {
+    let kind = match error.kind() {
+        std::io::ErrorKind::NotFound => ErrorKind::NotFound,
+        std::io::ErrorKind::PermissionDenied => ErrorKind::Denied,
+        _ => ErrorKind::Backend,
+    };
+    Error::new(kind, format!("{doing} `{}` failed: {error}", path.display())).with_source(error)
+}

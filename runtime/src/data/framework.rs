@@ -1,0 +1,30 @@
+//! Tells rows and tables of the outbox, which belong to one store and never move.
+
+use crate::{
+    error::{Error, ErrorKind, Result},
+    plan::outbox::reserved_keys::{RESERVED, RESERVED_END},
+    row::Row,
+};
+
+/// The tables with the directory of open work and with the work that was put aside.
+const FRAMEWORK_TABLES: [&str; 2] = ["EntableDirectory", "EntablePoison"];
+
+/// Returns whether the row belongs to the outbox.
+pub(crate) fn is_framework_row(row: &Row) -> bool {
+    (RESERVED..RESERVED_END).contains(&row.row_key())
+}
+
+/// Returns whether the table belongs to the outbox.
+pub(crate) fn is_framework_table(name: &str) -> bool {
+    FRAMEWORK_TABLES.iter().any(|table| table.eq_ignore_ascii_case(name))
+}
+
+/// Fails if the table belongs to the outbox.
+pub(crate) fn refuse_framework_table(name: &str) -> Result<()> {
+    if !is_framework_table(name) {
+        return Ok(());
+    }
+    let message = "the table holds the outbox's records of one store, which mean nothing in another; \
+                   let a worker finish the work instead";
+    Err(Error::new(ErrorKind::Invalid, message).in_table(name))
+}

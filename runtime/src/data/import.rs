@@ -1,0 +1,311 @@
+//! Imports of text into a table.
+
+use std::{
+    fmt,
+    fs::File,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+};
+
+use super::{
+    digest::RowsDigest,
+    export::file_error,
+    framework::refuse_framework_table,
+    lines::Format,
+    row_reader::{RowReader, at_line},
+    row_writer::{CONCURRENCY, LineWrite, RowWriter},
+};
+use crate::{
+    batch::Operation,
+    error::{Error, ErrorKind, Result},
+    row::Row,
+    table::{Client, job::Listener},
+};
+
+/// What an import does with a row whose keys are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum ImportMode {
+    /// Replaces the row. An import that was interrupted may be repeated as a whole.
+    #[default]
+    InsertOrReplace,
+    /// Sets the properties of the line and keeps the row's others.
+    InsertOrMerge,
+    /// Refuses the line with `is_conflict`.
+    Insert,
+}
+
+/// An import of text into a table, which [`Client::import`] makes.
+///
+/// Rows are written as the lines say, grouped into transactions by partition: fastest if the lines are in the
+/// order of the keys, as an export is. Rows with equal keys are written in the order of their lines. Indexes and
+/// lists are rows of the table and come with it; import every table of a type, then run its `check`.
+#[must_use = "nothing is written before `from_file` or `read_from`"]
+pub struct Import<'w> {
+    client: Client,
+    table: String,
+    format: Format,
+    mode: ImportMode,
+    first_line: u64,
+    concurrency: usize,
+    skip_bad: Option<&'w mut (dyn Write + Send)>,
+    on_bad: Listener<Error>,
+    on_progress: Listener<ImportProgress>,
+}
+
+impl fmt::Debug for Import<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Import")
+            .field("table", &self.table)
+            .field("format", &self.format)
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The counts of an import so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ImportProgress {
+    /// The last line that was read.
+    pub line: u64,
+    /// Rows that were written.
+    pub rows: u64,
+    /// Lines that were set aside.
+    pub bad: u64,
+}
+
+/// The result of an import.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ImportReport {
+    /// The table.
+    pub table: String,
+    /// The rows that were written. A row that stood in several lines counts each time.
+    pub digest: RowsDigest,
+    /// The lines that were set aside.
+    pub bad: u64,
+    /// The lines of the input.
+    pub lines: u64,
+    /// The requests that were sent.
+    pub requests: u64,
+}
+
+/// Lines between two reports of progress.
+const LINES_PER_REPORT: u64 = 10_000;
+
+impl Client {
+    /// Returns an import into a table, which is created if it does not exist.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let client = Client::memory();
+    /// let text = r#"{"PartitionKey":"Sales","RowKey":"1","Age":34}"#;
+    /// client.import("Staff").read_from(text.as_bytes()).await?;
+    /// let row = client.dynamic("Staff").get("Sales", "1").await?;
+    /// assert_eq!(row.and_then(|row| row.get("Age").cloned()), Some(Value::Int32(34)));
+    ///
+    /// let error = client.import("Staff").read_from(&b"\nhello"[..]).await.unwrap_err();
+    /// assert_eq!(error.message(), "line 2: column 1: expected a JSON object");
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn import<'w>(&self, table: impl Into<String>) -> Import<'w> {
+        Import {
+            client: self.clone(),
+            table: table.into(),
+            format: Format::default(),
+            mode: ImportMode::default(),
+            first_line: 1,
+            concurrency: CONCURRENCY,
+            skip_bad: None,
+            on_bad: Listener::none(),
+            on_progress: Listener::none(),
+        }
+    }
+}
+
+impl<'w> Import<'w> {
+    /// Sets the format; [`Format::JsonLines`] by default.
+    pub fn format(self, format: Format) -> Self {
+        Self { format, ..self }
+    }
+
+    /// Sets what happens to rows whose keys are taken; they are replaced by default.
+    pub fn mode(self, mode: ImportMode) -> Self {
+        Self { mode, ..self }
+    }
+
+    /// Passes over the lines before this one, from 1: the line that the error of an earlier attempt names.
+    pub fn from_line(self, line: u64) -> Self {
+        Self { first_line: line, ..self }
+    }
+
+    /// Sets how many transactions are sent at once; 16 by default, fewer while the store throttles.
+    pub fn concurrency(self, transactions: usize) -> Self {
+        Self { concurrency: transactions, ..self }
+    }
+
+    /// Writes the lines that hold no row, and those whose rows the store refuses, to `aside`, and goes on. By
+    /// default the first such line ends the import. A CSV file's header is written first.
+    pub fn skip_bad(self, aside: &'w mut (dyn Write + Send)) -> Self {
+        Self { skip_bad: Some(aside), ..self }
+    }
+
+    /// Calls `report` with the reason for each line that [`skip_bad`](Self::skip_bad) sets aside.
+    pub fn on_bad(self, report: impl Fn(&Error) + Send + Sync + 'static) -> Self {
+        Self { on_bad: Listener::new(report), ..self }
+    }
+
+    /// Calls `report` every 10,000 lines and at the end.
+    pub fn on_progress(self, report: impl Fn(ImportProgress) + Send + Sync + 'static) -> Self {
+        Self { on_progress: Listener::new(move |progress| report(*progress)), ..self }
+    }
+
+    /// Reads the rows from a file.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`read_from`](Self::read_from), whose message begins with the path, and those of the
+    /// file.
+    pub async fn from_file(self, path: impl AsRef<Path>) -> Result<ImportReport> {
+        let path = path.as_ref();
+        let file = File::open(path).map_err(|error| file_error(path, "reading", error))?;
+        self.read_from(BufReader::with_capacity(1 << 18, file))
+            .await
+            .map_err(|error| error.with_message_prefix(&format!("`{}`, ", path.display())))
+    }
+
+    /// Reads the rows from any reader, such as standard input. At most 16 MiB of a line and the groups that
+    /// are sent are in memory.
+    ///
+    /// # Errors
+    ///
+    /// Fails at the first line that holds no row or whose row the store refuses, unless
+    /// [`skip_bad`](Self::skip_bad) sets them aside: with `is_invalid`, `is_decode`, `is_too_large` or
+    /// `is_conflict`, and the line in front of the message. After a failure of the store, the message names
+    /// the first line that was not written; all lines before it were.
+    pub async fn read_from(mut self, input: impl BufRead + Send) -> Result<ImportReport> {
+        refuse_framework_table(&self.table)?;
+        self.client.create_table_if_not_exists(&self.table).await?;
+        let mut reader = RowReader::new(input, self.format);
+        let header = reader.read_header().map_err(|error| error.in_table(&self.table))?;
+        let mut aside = Aside {
+            out: self.skip_bad.take(),
+            header,
+            count: 0,
+            on_bad: self.on_bad.clone(),
+            table: self.table.clone(),
+        };
+        let mut writer = RowWriter::new(self.client.store(), &self.table, self.concurrency);
+        let mut report = ImportReport { table: self.table.clone(), ..ImportReport::default() };
+        while let Some(read) = reader.next()? {
+            report.lines = read.line;
+            if read.line < self.first_line {
+                continue;
+            }
+            match read.row {
+                Ok(row) => {
+                    let text = aside.out.is_some().then_some(read.text);
+                    let write = LineWrite { operation: self.operation(row), line: read.line, text };
+                    writer.push(write).await.map_err(|failure| self.stopped(failure))?;
+                }
+                Err(error) => {
+                    // What stands before the line is written, so that the import may go on there.
+                    if aside.out.is_none() {
+                        writer.finish().await.map_err(|failure| self.stopped(failure))?;
+                        aside.take_refused(&mut writer)?;
+                    }
+                    aside.set(read.text, error)?;
+                }
+            }
+            if !writer.refused.is_empty() {
+                if aside.out.is_none() {
+                    writer.finish().await.map_err(|failure| self.stopped(failure))?;
+                }
+                aside.take_refused(&mut writer)?;
+            }
+            if read.line % LINES_PER_REPORT == 0 {
+                self.report(read.line, &writer, &aside);
+            }
+        }
+        writer.finish().await.map_err(|failure| self.stopped(failure))?;
+        aside.take_refused(&mut writer)?;
+        aside.flush()?;
+        self.report(report.lines, &writer, &aside);
+        (report.digest, report.bad, report.requests) =
+            (writer.written, aside.count, writer.requests);
+        Ok(report)
+    }
+
+    fn operation(&self, row: Row) -> Operation {
+        match self.mode {
+            ImportMode::InsertOrReplace => Operation::insert_or_replace(row),
+            ImportMode::InsertOrMerge => Operation::insert_or_merge(row),
+            ImportMode::Insert => Operation::insert(row),
+        }
+    }
+
+    /// Returns the error of a store that failed.
+    fn stopped(&self, (line, error): (u64, Error)) -> Error {
+        let at = at_line(&error, line).in_table(&self.table);
+        at.with_message_suffix(&format!(
+            "; every line before it is written, go on from line {line}"
+        ))
+    }
+
+    fn report(&self, line: u64, writer: &RowWriter, aside: &Aside<'_>) {
+        self.on_progress.notify(|| ImportProgress {
+            line,
+            rows: writer.written.rows(),
+            bad: aside.count,
+        });
+    }
+}
+
+/// The lines that are set aside, or the end of the import at the first of them.
+struct Aside<'w> {
+    out: Option<&'w mut (dyn Write + Send)>,
+    header: Vec<u8>,
+    count: u64,
+    on_bad: Listener<Error>,
+    table: String,
+}
+
+impl Aside<'_> {
+    fn set(&mut self, text: Vec<u8>, error: Error) -> Result<()> {
+        let error = error.in_table(&self.table);
+        let Some(out) = &mut self.out else { return Err(error) };
+        self.count += 1;
+        let end: &[u8] = if text.ends_with(b"\n") { b"" } else { b"\n" };
+        let header = std::mem::take(&mut self.header);
+        [&header, &text[..], end]
+            .into_iter()
+            .try_for_each(|part| out.write_all(part))
+            .map_err(|error| aside_error(error))?;
+        self.on_bad.notify(|| error);
+        Ok(())
+    }
+
+    /// Sets the lines aside whose rows the store has refused.
+    fn take_refused(&mut self, writer: &mut RowWriter) -> Result<()> {
+        let mut refused = std::mem::take(&mut writer.refused);
+        refused.sort_by_key(|(write, _)| write.line);
+        for (write, error) in refused {
+            let (partition_key, row_key) = write.operation.row().keys();
+            let error = at_line(&error, write.line).at_keys(partition_key, row_key);
+            self.set(write.text.unwrap_or_default(), error)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.out.as_mut().map_or(Ok(()), |out| out.flush()).map_err(aside_error)
+    }
+}
+
+fn aside_error(error: std::io::Error) -> Error {
+    Error::new(ErrorKind::Backend, "writing the lines that are set aside failed").with_source(error)
+}

@@ -1,0 +1,144 @@
+//! JSON lines: one row a line, with the service's annotations of types.
+
+use serde::de::DeserializeSeed;
+
+use crate::{
+    error::{Error, ErrorKind, Result},
+    row::{
+        Row,
+        json::{EntityMembers, JsonRow},
+    },
+};
+
+/// The format of exported rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Format {
+    /// A JSON object a line, as the service sends it with minimal metadata: `PartitionKey`, `RowKey`, and
+    /// each property after `Name@odata.type` where JSON does not tell its type. Keeps every value of every
+    /// type, except the bits of a NaN.
+    #[default]
+    JsonLines,
+    /// Comma separated values (RFC 4180) with a column for each property and type, such as
+    /// `Age:Edm.Int32`. Keeps what JSON lines keep, except the order of properties.
+    Csv,
+}
+
+/// Returns the row as a line of JSON, without a line end, Timestamp and ETag.
+///
+/// # Errors
+///
+/// `is_corrupt` for a damaged row.
+///
+/// ```
+/// use entable::{Row, ValueRef, data::to_json_line};
+///
+/// let row = Row::build("Sales", "1").with("Hits", ValueRef::Int64(5))?.finish()?;
+/// let line = r#"{"PartitionKey":"Sales","RowKey":"1","Hits@odata.type":"Edm.Int64","Hits":"5"}"#;
+/// assert_eq!(to_json_line(&row)?, line);
+/// # Ok::<(), entable::Error>(())
+/// ```
+pub fn to_json_line(row: &Row) -> Result<String> {
+    serde_json::to_string(&JsonRow(row)).map_err(|_| damaged_error(row))
+}
+
+/// Appends the row as a line of JSON.
+pub(crate) fn push_json_line(row: &Row, text: &mut Vec<u8>) -> Result<()> {
+    serde_json::to_writer(&mut *text, &JsonRow(row)).map_err(|_| damaged_error(row))?;
+    text.push(b'\n');
+    Ok(())
+}
+
+fn damaged_error(row: &Row) -> Error {
+    let (partition_key, row_key) = row.keys();
+    Error::new(ErrorKind::Corrupt, "the stored row is damaged").at_keys(partition_key, row_key)
+}
+
+/// Reads a row from a line of JSON. Timestamp, ETag and other metadata are left out.
+pub(crate) fn read_json_line(line: &[u8]) -> Result<Row> {
+    let mut members = EntityMembers::default();
+    let mut json = serde_json::Deserializer::from_slice(line);
+    (&mut members)
+        .deserialize(&mut json)
+        .and_then(|()| json.end())
+        .map_err(|error| unreadable_error(&error))?;
+    if !members.has_keys() {
+        let message = "the line has no PartitionKey or no RowKey that is text";
+        return Err(Error::new(ErrorKind::Invalid, message));
+    }
+    Ok(members.to_row()?.without_version())
+}
+
+/// Returns the error of a line that is no row. It names the column and quotes nothing: the line may hold
+/// secrets.
+fn unreadable_error(error: &serde_json::Error) -> Error {
+    let what = match error.classify() {
+        serde_json::error::Category::Eof => "the JSON ends too early",
+        serde_json::error::Category::Data => {
+            "expected an object of texts, numbers and truth values"
+        }
+        _ => "expected a JSON object",
+    };
+    Error::new(ErrorKind::Invalid, format!("column {}: {what}", error.column()))
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::edm::{Ticks, ValueRef};
+
+    #[test]
+    fn every_value_of_every_type_comes_back() {
+        let doubles = [0.0, -0.0, 0.1 + 0.2, f64::MIN_POSITIVE, 5e-324, f64::MAX, -1e300, 3.0]
+            .map(ValueRef::Double);
+        let others = [
+            ValueRef::Double(f64::INFINITY),
+            ValueRef::Double(f64::NEG_INFINITY),
+            ValueRef::Int64(i64::MIN),
+            ValueRef::Int64(i64::MAX),
+            ValueRef::Int32(i32::MIN),
+            ValueRef::Boolean(false),
+            ValueRef::String(""),
+            ValueRef::String("\u{0}\u{1f}\"\\/\n\r\t\u{7f}\u{feff}\u{1f600}"),
+            ValueRef::Binary(&[]),
+            ValueRef::Binary(&[0, 255, 10]),
+            ValueRef::DateTime(Ticks::MIN_PROPERTY),
+            ValueRef::DateTime(Ticks::MAX),
+            ValueRef::Guid(Uuid::from_u128(u128::MAX - 1)),
+        ];
+        let mut row = Row::build("p\u{e9}", "r'\"");
+        for (at, value) in doubles.iter().chain(&others).enumerate() {
+            row.put(&format!("P{at}"), *value);
+        }
+        let row = row.finish().unwrap();
+        let line = to_json_line(&row).unwrap();
+        let read = read_json_line(line.as_bytes()).unwrap();
+        assert_eq!(read.as_bytes(), row.as_bytes(), "{line}");
+        assert_eq!(to_json_line(&read).unwrap(), line);
+        let mut nan = Row::build("p", "r");
+        nan.put("D", ValueRef::Double(f64::NAN));
+        let line = to_json_line(&nan.finish().unwrap()).unwrap();
+        let read = read_json_line(line.as_bytes()).unwrap();
+        assert!(matches!(read.get("D").unwrap(), Some(ValueRef::Double(d)) if d.is_nan()));
+    }
+
+    #[test]
+    fn a_line_of_another_program_is_refused_with_its_column() {
+        for (line, column) in [
+            ("hello", Some("column 1")),
+            ("{\"PartitionKey\":\"p\"", Some("column 19")),
+            ("{\"PartitionKey\":\"p\",\"RowKey\":\"r\",\"A\":[1]}", Some("column")),
+            ("{\"PartitionKey\":\"p\",\"RowKey\":\"r\"} secret", Some("column")),
+            ("[]", Some("column")),
+            ("{}", None),
+            ("{\"PartitionKey\":\"p\",\"RowKey\":7}", None),
+        ] {
+            let error = read_json_line(line.as_bytes()).unwrap_err();
+            assert!(error.is_invalid(), "{line}: {error}");
+            assert!(column.is_none_or(|column| error.message().contains(column)), "{error}");
+            assert!(!error.to_string().contains("secret"));
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Moving data: exports and imports of tables as text, copies between stores, backups of a file.
+//!
+//! Rows move as they are stored. A sealed row stays sealed and opens with the same keys, since its table
+//! and its keys stay. Rows of the outbox never move: they belong to the store whose work they record.
+//! A file uses only the files whose `mod` lines stand above its own.
+
+pub(crate) mod digest;
+pub(crate) mod framework;
+pub(crate) mod lines;
+pub(crate) mod csv;
+pub(crate) mod row_reader;
+pub(crate) mod pages;
+pub(crate) mod row_writer;
+pub(crate) mod export;
+pub(crate) mod import;
+pub(crate) mod copy;
+pub(crate) mod backup;
+
+pub use copy::{Copy, CopyProgress, CopyReport, PartitionDifference, TableCopy};
+pub use digest::RowsDigest;
+pub use export::{Export, ExportProgress, ExportReport};
+pub use import::{Import, ImportMode, ImportProgress, ImportReport};
+pub use lines::Format;
+pub use lines::to_json_line;

@@ -1,0 +1,114 @@
+//! Reads the rows of a table as they are stored, page by page.
+
+use std::collections::VecDeque;
+
+use super::framework::is_framework_row;
+use crate::{
+    backend::Scan,
+    error::{Error, ErrorKind, Result},
+    filter::Filter,
+    page::Continuation,
+    row::Row,
+    store::Store,
+};
+
+/// The rows of a table in the order of their keys, without those of the outbox. At most one page is in
+/// memory.
+pub(crate) struct RowPages<'s> {
+    store: &'s Store,
+    table: &'s str,
+    /// The filters of the requests that follow, the present one first.
+    filters: VecDeque<Filter>,
+    from: Option<Continuation>,
+    rows: VecDeque<Row>,
+    requests: u64,
+    skipped: u64,
+}
+
+impl<'s> RowPages<'s> {
+    pub(crate) fn new(store: &'s Store, table: &'s str, filter: Filter) -> Self {
+        Self {
+            store,
+            table,
+            filters: [filter].into(),
+            from: None,
+            rows: VecDeque::new(),
+            requests: 0,
+            skipped: 0,
+        }
+    }
+
+    /// Begins after the row with these keys.
+    pub(crate) fn after(self, partition_key: &str, row_key: &str) -> Result<Self> {
+        if !self.store.capabilities().ordered {
+            let message =
+                "the store keeps no order of rows, so that nothing can be resumed; begin again";
+            return Err(Error::new(ErrorKind::Unsupported, message).in_table(self.table));
+        }
+        let filter = self.filters.front().cloned().unwrap_or(Filter::Constant(true));
+        let all = |conditions: [Filter; 2]| {
+            let [first, second] = conditions;
+            match &filter {
+                Filter::Constant(true) => first & second,
+                filter => Filter::all([first, second, filter.clone()]),
+            }
+        };
+        // Two ranges: a condition with `or` would make the service read the table from its start.
+        let in_partition =
+            all([Filter::eq("PartitionKey", partition_key), Filter::gt("RowKey", row_key)]);
+        let behind = match &filter {
+            Filter::Constant(true) => Filter::gt("PartitionKey", partition_key),
+            filter => Filter::gt("PartitionKey", partition_key) & filter.clone(),
+        };
+        Ok(Self { filters: [in_partition, behind].into(), ..self })
+    }
+
+    /// Reads on until a row is in memory. Returns `false` at the end of the table.
+    pub(crate) async fn fill(&mut self) -> Result<bool> {
+        while self.rows.is_empty() {
+            let Some(filter) = self.filters.front() else { return Ok(false) };
+            let from = self.from.as_ref();
+            let scan = Scan { table: self.table, filter, select: None, top: None, from };
+            let page = self.store.scan(scan).await?;
+            self.requests += 1;
+            for row in page.rows {
+                let row = row.map_err(|error| error.in_table(self.table))?;
+                if is_framework_row(&row) {
+                    self.skipped += 1;
+                } else {
+                    self.rows.push_back(row);
+                }
+            }
+            self.from = page.next;
+            if self.from.is_none() {
+                self.filters.pop_front();
+            }
+        }
+        Ok(true)
+    }
+
+    /// Ends the reading, such as that of a table which does not exist.
+    pub(crate) fn end(&mut self) {
+        self.filters.clear();
+    }
+
+    /// Returns the next row in memory.
+    pub(crate) fn peek(&self) -> Option<&Row> {
+        self.rows.front()
+    }
+
+    /// Takes the next row in memory.
+    pub(crate) fn take(&mut self) -> Option<Row> {
+        self.rows.pop_front()
+    }
+
+    /// Returns the number of requests so far.
+    pub(crate) const fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// Returns the number of rows of the outbox that were met.
+    pub(crate) const fn skipped(&self) -> u64 {
+        self.skipped
+    }
+}

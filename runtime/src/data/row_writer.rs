@@ -1,0 +1,264 @@
+//! Writes many rows of a table: grouped into transactions, several at once, slower while the store
+//! throttles.
+
+use std::{future::Future, pin::Pin, time::Duration};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+
+use super::digest::RowsDigest;
+use crate::{
+    batch::{Batch, Operation, Verb},
+    error::{Error, ErrorKind, Result},
+    limits::BATCH_OPERATIONS,
+    row::Row,
+    store::Store,
+};
+
+/// Transactions that are sent at once, unless the caller says otherwise.
+pub(crate) const CONCURRENCY: usize = 16;
+/// How often a transaction is sent while the store refuses it for a moment.
+const ATTEMPTS: u32 = 6;
+/// The wait before the second attempt; doubles with each further one.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+
+/// A write, and the line of a file that asks for it.
+pub(crate) struct LineWrite {
+    pub(crate) operation: Operation,
+    /// The line, from 1; 0 for a row that comes from no file.
+    pub(crate) line: u64,
+    /// The text of the line, if somebody wants it back should the row be refused.
+    pub(crate) text: Option<Vec<u8>>,
+}
+
+impl LineWrite {
+    fn row(&self) -> &Row {
+        self.operation.row()
+    }
+}
+
+/// The outcome of one group.
+#[derive(Default)]
+struct GroupOutcome {
+    partition_key: String,
+    written: RowsDigest,
+    deleted: u64,
+    refused: Vec<(LineWrite, Error)>,
+    failure: Option<(u64, Error)>,
+    requests: u64,
+    is_throttled: bool,
+}
+
+/// Writes rows in groups of up to 100 of one partition. Rows of one key are written in the order in which
+/// they come.
+pub(crate) struct RowWriter {
+    store: Store,
+    table: String,
+    group: Vec<LineWrite>,
+    group_bytes: usize,
+    running: FuturesUnordered<Pin<Box<dyn Future<Output = GroupOutcome> + Send>>>,
+    running_partitions: Vec<String>,
+    /// The number of groups that may run now, and at most.
+    limit: usize,
+    most: usize,
+    highest: Vec<u8>,
+    pub(crate) written: RowsDigest,
+    pub(crate) deleted: u64,
+    pub(crate) requests: u64,
+    /// Writes that the store refused for good, for the caller to take.
+    pub(crate) refused: Vec<(LineWrite, Error)>,
+    /// The first line that was not written because of a failure of the store, and the failure.
+    failure: Option<(u64, Error)>,
+}
+
+impl RowWriter {
+    pub(crate) fn new(store: &Store, table: &str, concurrency: usize) -> Self {
+        let most = concurrency.max(1);
+        Self {
+            store: store.clone(),
+            table: table.to_owned(),
+            group: Vec::new(),
+            group_bytes: 0,
+            running: FuturesUnordered::new(),
+            running_partitions: Vec::new(),
+            limit: most,
+            most,
+            highest: Vec::new(),
+            written: RowsDigest::default(),
+            deleted: 0,
+            requests: 0,
+            refused: Vec::new(),
+            failure: None,
+        }
+    }
+
+    /// Adds a write, and sends the group that it completes. Fails once the store has failed.
+    ///
+    /// # Errors
+    ///
+    /// The failure of the store, after all groups that were sent have ended.
+    pub(crate) async fn push(&mut self, write: LineWrite) -> Result<(), (u64, Error)> {
+        let bytes = match write.operation.request_bytes() {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                self.refused.push((write, error));
+                return Ok(());
+            }
+        };
+        let same_partition = self
+            .group
+            .first()
+            .is_some_and(|first| first.row().partition_key() == write.row().partition_key());
+        let key = write.row().sort_key();
+        let is_ascending = key > self.highest;
+        let has_room = same_partition
+            && self.group.len() < BATCH_OPERATIONS
+            && self.group_bytes + bytes < GROUP_BYTES;
+        // A row whose key came before waits for the group that may hold that key.
+        if !has_room || !is_ascending {
+            self.send_group().await?;
+        }
+        if is_ascending {
+            self.highest = key;
+        } else {
+            let partition_key = write.row().partition_key().to_owned();
+            while self.running_partitions.contains(&partition_key) {
+                self.end_one().await?;
+            }
+        }
+        self.group_bytes += bytes;
+        self.group.push(write);
+        Ok(())
+    }
+
+    /// Sends what is left and waits for all groups.
+    ///
+    /// # Errors
+    ///
+    /// The failure of the store, and the first line that was not written because of it.
+    pub(crate) async fn finish(&mut self) -> Result<(), (u64, Error)> {
+        self.send_group().await?;
+        while !self.running.is_empty() {
+            self.end_one().await?;
+        }
+        Ok(())
+    }
+
+    async fn send_group(&mut self) -> Result<(), (u64, Error)> {
+        if self.group.is_empty() {
+            return Ok(());
+        }
+        while self.running.len() >= self.limit {
+            self.end_one().await?;
+        }
+        let group = std::mem::take(&mut self.group);
+        self.group_bytes = 0;
+        let partition_key = group.first().map(|first| first.row().partition_key().to_owned());
+        self.running_partitions.extend(partition_key);
+        let (store, table) = (self.store.clone(), self.table.clone());
+        self.running.push(Box::pin(write_group(store, table, group)));
+        Ok(())
+    }
+
+    /// Waits until one group has ended. After a failure, waits for all groups and returns it.
+    async fn end_one(&mut self) -> Result<(), (u64, Error)> {
+        while let Some(outcome) = self.running.next().await {
+            let ended =
+                self.running_partitions.iter().position(|key| *key == outcome.partition_key);
+            if let Some(ended) = ended {
+                self.running_partitions.swap_remove(ended);
+            }
+            self.written.add_all(&outcome.written);
+            self.deleted += outcome.deleted;
+            self.requests += outcome.requests;
+            self.refused.extend(outcome.refused);
+            self.limit = match outcome.is_throttled {
+                true => (self.limit / 2).max(1),
+                false => (self.limit + 1).min(self.most),
+            };
+            if let Some((line, error)) = outcome.failure
+                && self.failure.as_ref().is_none_or(|(first, _)| line < *first)
+            {
+                self.failure = Some((line, error));
+            }
+            if self.failure.is_none() {
+                return Ok(());
+            }
+        }
+        self.failure.take().map_or(Ok(()), Err)
+    }
+}
+
+/// Bytes of a group: a request has less than 4 MiB, with the envelope.
+const GROUP_BYTES: usize = 3 * 1024 * 1024;
+
+/// Writes a group, again without the writes that the store refuses.
+async fn write_group(store: Store, table: String, mut group: Vec<LineWrite>) -> GroupOutcome {
+    let mut outcome = GroupOutcome::default();
+    if let Some(first) = group.first() {
+        outcome.partition_key = first.row().partition_key().to_owned();
+    }
+    let is_repeatable = group.iter().all(|write| write.operation.verb() != Verb::Insert);
+    let mut attempt = 0;
+    while let Some(first) = group.first() {
+        let line = first.line;
+        let error = match send(&store, &table, &group, &mut outcome.requests).await {
+            Ok(()) => {
+                for write in group.drain(..) {
+                    if write.operation.verb() == Verb::Delete {
+                        outcome.deleted += 1;
+                    } else if let Err(error) = outcome.written.add(write.row()) {
+                        outcome.refused.push((write, error));
+                    }
+                }
+                return outcome;
+            }
+            Err(error) => error,
+        };
+        outcome.is_throttled |= error.is_throttled();
+        if attempt + 1 < ATTEMPTS && may_pass(&error, is_repeatable) {
+            let wait = error.retry_after().unwrap_or(FIRST_WAIT * (1 << attempt));
+            tokio::time::sleep(wait).await;
+            attempt += 1;
+        } else if is_about_one_row(&error) {
+            let refused = error.failed_index().unwrap_or(0).min(group.len() - 1);
+            outcome.refused.push((group.remove(refused), error));
+        } else {
+            outcome.failure = Some((line, error));
+            return outcome;
+        }
+    }
+    outcome
+}
+
+/// Sends the group as one request.
+async fn send(store: &Store, table: &str, group: &[LineWrite], requests: &mut u64) -> Result<()> {
+    let mut batch = Batch::new(table);
+    for write in group {
+        batch.push(write.operation.clone())?;
+    }
+    *requests += 1;
+    store.apply(&batch).await.map(drop)
+}
+
+/// Returns whether the request may succeed a moment later.
+fn may_pass(error: &Error, is_repeatable: bool) -> bool {
+    match error.kind() {
+        ErrorKind::Throttled => true,
+        // The group may have been written: only a write that may be repeated is.
+        ErrorKind::Backend | ErrorKind::Ambiguous => is_repeatable,
+        _ => false,
+    }
+}
+
+/// Returns whether the store refuses one row, and takes the others of the group.
+fn is_about_one_row(error: &Error) -> bool {
+    match error.kind() {
+        ErrorKind::Conflict
+        | ErrorKind::PreconditionFailed
+        | ErrorKind::TooLarge
+        | ErrorKind::Invalid
+        | ErrorKind::Corrupt => true,
+        ErrorKind::NotFound => !error.is_table_missing(),
+        _ => false,
+    }
+}

@@ -1,0 +1,13 @@
+//! Rows as JSON: the service's wire form, and a line of an export.
+
+mod time;
+mod members;
+mod seeds;
+mod encode;
+
+pub(crate) use encode::JsonRow;
+pub(crate) use members::EntityMembers;
+#[cfg(feature = "azure")]
+pub(crate) use seeds::NameSeed;
+#[cfg(feature = "azure")]
+pub(crate) use time::{parse_etag, parse_usual_form};

@@ -1,0 +1,450 @@
+//! Tests what moves: exports and imports, copies between stores, backups.
+
+use std::{fs, time::Duration};
+
+use entable::{
+    Error, ErrorKind, Keyring, Ticks,
+    backend::{
+        Durability, Embedded, Memory,
+        layer::{FaultInjector, InjectedFault, RequestKind},
+    },
+    data::{Format, ImportMode},
+    prelude::*,
+};
+use tempfile::tempdir;
+
+use crate::scratch;
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Staff",
+    partition_key = "{department}",
+    row_key = "empid_{id:06}",
+    index(ByEmail, partition_key = "email_{email:lower}", row_key = "e", unique),
+    list(ByAge, partition_key = "age_{age:03}", row_key = "ages")
+)]
+struct Employee {
+    department: String,
+    id: u32,
+    email: String,
+    age: u32,
+}
+
+fn employee(id: u32) -> Employee {
+    let department = if id % 3 == 0 { "Sales" } else { "Marketing" }.to_owned();
+    Employee { department, id, email: format!("e{id}@contoso.com"), age: 30 + id % 5 }
+}
+
+/// A store with rows of every type, of several partitions, and texts that formats have to escape.
+async fn every_type() -> Client {
+    let client = Client::memory();
+    client.create_table("Types").await.unwrap();
+    let table = client.dynamic("Types");
+    let texts = ["", " a ", "a,b\"c\r\nd\te", "=1+1", "'=1", "-", "\u{1f600}\u{0}", "007", "NaN"];
+    for (at, text) in texts.into_iter().enumerate() {
+        let number = i32::try_from(at).unwrap();
+        let mut row = DynamicEntity::new(format!("=p,{}", at % 2), format!("'-r{at}"));
+        row.set("Text", text);
+        row.set("Flag", at % 2 == 0);
+        row.set("Int", i32::MIN + number);
+        row.set("Long", i64::MAX - i64::from(number));
+        let doubles = [0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.1 + 0.2, 5e-324];
+        row.set("Double", doubles[at % doubles.len()]);
+        row.set("Time", Ticks::MAX);
+        row.set("Id", uuid::Uuid::from_u128(u128::MAX - at as u128));
+        row.set("Bytes", vec![0_u8, 255, b'"', at as u8]);
+        if at % 2 == 0 {
+            row.set("Either", at as i64);
+        } else {
+            row.set("Either", text);
+        }
+        table.insert(&row).await.unwrap();
+    }
+    client
+}
+
+async fn text(client: &Client, table: &str, format: Format) -> Vec<u8> {
+    let mut text = Vec::new();
+    client.export(table).format(format).write_to(&mut text).await.unwrap();
+    text
+}
+
+#[tokio::test]
+async fn an_export_that_is_imported_and_exported_again_is_equal_byte_for_byte() {
+    let client = every_type().await;
+    let lines = text(&client, "Types", Format::JsonLines).await;
+    for format in [Format::JsonLines, Format::Csv] {
+        let before = text(&client, "Types", format).await;
+        let (_directory, path) = scratch();
+        let other = Client::open(path).unwrap();
+        let report = other.import("Types").format(format).read_from(&before[..]).await.unwrap();
+        assert_eq!((report.digest.rows(), report.bad), (9, 0));
+        assert_eq!(text(&other, "Types", format).await, before);
+        let mut nothing = Vec::new();
+        let export = client.export("Types").write_to(&mut nothing).await.unwrap();
+        assert_eq!(export.digest, report.digest);
+        if format == Format::JsonLines {
+            assert_eq!(before, lines);
+        }
+    }
+    assert!(String::from_utf8(lines).unwrap().contains("\"Double\":-0.0"));
+}
+
+#[tokio::test]
+async fn an_export_that_was_cut_anywhere_goes_on_to_the_same_file() {
+    let client = Client::memory();
+    client.create_table("Staff").await.unwrap();
+    for id in 0..40 {
+        let row = DynamicEntity::new(format!("p{}", id / 10), format!("{id:03}"));
+        client.dynamic("Staff").insert(&row).await.unwrap();
+    }
+    let whole = text(&client, "Staff", Format::JsonLines).await;
+    let directory = tempdir().unwrap();
+    let (path, part) =
+        (directory.path().join("staff.jsonl"), directory.path().join("staff.jsonl.part"));
+    for cut in [0, 1, whole.len() / 3, whole.len() / 2, whole.len() - 1, whole.len()] {
+        fs::write(&part, &whole[..cut]).unwrap();
+        let report = client.export("Staff").resume().to_file(&path).await.unwrap();
+        assert_eq!(fs::read(&path).unwrap(), whole, "cut at {cut}");
+        let lines = whole[..cut].iter().filter(|byte| **byte == b'\n').count();
+        assert_eq!(report.resumed, u64::try_from(lines).unwrap());
+        assert_eq!((report.digest.rows(), report.file_bytes), (40, whole.len() as u64));
+        assert!(!part.exists());
+        let taken = client.export("Staff").to_file(&path).await.unwrap_err();
+        assert!(taken.is_conflict(), "{taken}");
+        fs::remove_file(&path).unwrap();
+    }
+    fs::write(&part, "another program\n").unwrap();
+    let error = client.export("Staff").resume().to_file(&path).await.unwrap_err();
+    assert!(error.is_invalid() && error.message().contains("no earlier attempt"), "{error}");
+}
+
+#[tokio::test]
+async fn bad_lines_are_named_and_set_aside() {
+    let client = Client::memory();
+    let good = |key: u32| format!("{{\"PartitionKey\":\"p\",\"RowKey\":\"{key:03}\"}}");
+    let long = "x".repeat(40_000);
+    let bad = [
+        "hello".to_owned(),
+        "{\"PartitionKey\":\"p\",\"RowKey\":\"~e0_x\"}".to_owned(),
+        "{\"PartitionKey\":\"p\",\"RowKey\":\"a/b\"}".to_owned(),
+        format!("{{\"PartitionKey\":\"p\",\"RowKey\":\"r\",\"A\":\"{long}\"}}"),
+    ];
+    let lines = [
+        good(1),
+        bad[0].clone(),
+        good(2),
+        bad[1].clone(),
+        bad[2].clone(),
+        good(3),
+        bad[3].clone(),
+        good(4),
+    ];
+    let file = lines.join("\r\n");
+    for (from, expected) in [(1, "line 2: "), (3, "line 4: "), (5, "line 5: "), (6, "line 7: ")] {
+        let import = client.import("Staff").from_line(from);
+        let error = import.read_from(file.as_bytes()).await.unwrap_err();
+        assert!(error.message().starts_with(expected), "{error}");
+        assert_eq!(error.table(), Some("Staff"));
+    }
+    let mut aside = Vec::new();
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let log = seen.clone();
+    let import = client.import("Staff").skip_bad(&mut aside);
+    let import = import.on_bad(move |error| log.lock().unwrap().push(error.message().to_owned()));
+    let report = import.read_from(file.as_bytes()).await.unwrap();
+    assert_eq!((report.digest.rows(), report.bad, report.lines), (4, 4, 8));
+    let mut found: Vec<_> = std::str::from_utf8(&aside).unwrap().lines().collect();
+    found.sort_unstable();
+    let mut expected: Vec<_> = bad.iter().map(String::as_str).collect();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+    let mut seen = seen.lock().unwrap().clone();
+    seen.sort();
+    let lines: Vec<_> = seen.iter().map(|message| &message[..6]).collect();
+    assert_eq!(lines, ["line 2", "line 4", "line 5", "line 7"]);
+    let again = client.import("Staff").mode(ImportMode::Insert).read_from(file.as_bytes()).await;
+    assert!(
+        again.is_err_and(|error| error.is_conflict() && error.message().starts_with("line 1: "))
+    );
+    let error = client.import("EntablePoison").read_from(&b""[..]).await.unwrap_err();
+    assert!(error.is_invalid(), "{error}");
+}
+
+#[tokio::test]
+async fn lines_of_one_key_are_written_in_their_order() {
+    let client = Client::memory();
+    let mut file = String::new();
+    for value in 0..500 {
+        let (partition, key) = (value % 3, value % 7);
+        file +=
+            &format!("{{\"PartitionKey\":\"p{partition}\",\"RowKey\":\"{key}\",\"V\":{value}}}\n");
+    }
+    client.import("Staff").read_from(file.as_bytes()).await.unwrap();
+    let rows = client.dynamic("Staff").query(Filter::Constant(true)).allow_scan().collect().await;
+    for row in rows.unwrap() {
+        let partition: i32 = row.partition_key()[1..].parse().unwrap();
+        let key: i32 = row.row_key().parse().unwrap();
+        let last = (0..500).rev().find(|value| value % 3 == partition && value % 7 == key);
+        assert_eq!(row.i32("V").unwrap(), last.unwrap());
+    }
+}
+
+fn lost(when: usize) -> InjectedFault {
+    let error = Error::new(ErrorKind::Ambiguous, "connection lost");
+    if when % 2 == 0 { InjectedFault::Before(error) } else { InjectedFault::After(error) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_import_goes_on_at_the_line_that_a_failure_names() {
+    let mut file = String::new();
+    for key in 0..1_000 {
+        file += &format!("{{\"PartitionKey\":\"p\",\"RowKey\":\"{key:05}\"}}\n");
+    }
+    let fault = FaultInjector::around(Memory::new());
+    let client = Client::builder().backend(fault.clone()).build().unwrap();
+    // The fourth group fails for good, those around it do not.
+    for nth in 3..3 + 6 {
+        fault.inject(RequestKind::Apply, nth, lost(0));
+    }
+    let import = client.import("Staff").concurrency(1);
+    let error = import.read_from(file.as_bytes()).await.unwrap_err();
+    assert!(error.message().ends_with("go on from line 301"), "{error}");
+    client.import("Staff").from_line(301).read_from(file.as_bytes()).await.unwrap();
+    assert_eq!(text(&client, "Staff", Format::JsonLines).await, file.as_bytes());
+    // A fault that passes is waited out.
+    fault.inject(RequestKind::Apply, 1, lost(1));
+    client.import("Other").read_from(file.as_bytes()).await.unwrap();
+    assert_eq!(text(&client, "Other", Format::JsonLines).await, file.as_bytes());
+}
+
+async fn staff(client: &Client, employees: u32) -> Table<Employee> {
+    let staff = client.table::<Employee>();
+    staff.create_if_not_exists().await.unwrap();
+    for id in 0..employees {
+        staff.insert(&employee(id)).await.unwrap();
+    }
+    client.wait_for_copies().await;
+    staff
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_that_was_cut_at_any_request_is_completed_by_the_next() {
+    let source = Client::memory();
+    staff(&source, 20).await;
+    source.worker().drain().await.unwrap();
+    let expected = text(&source, "Staff", Format::JsonLines).await;
+    for nth in 0.. {
+        let fault = FaultInjector::around(Memory::new());
+        let target = Client::builder().backend(fault.clone()).build().unwrap();
+        for again in 0..6 {
+            fault.inject(RequestKind::Any, nth + again, lost(nth));
+        }
+        let cut = source.copy_to(&target).leave_open_work().concurrency(3).await;
+        let untouched = fault.pending() == 6;
+        fault.clear();
+        let report = source.copy_to(&target).leave_open_work().await.unwrap();
+        assert!(report.is_equal(), "{nth}: {report:?}");
+        assert_eq!(text(&target, "Staff", Format::JsonLines).await, expected, "{nth}");
+        if untouched {
+            assert!(cut.unwrap().is_equal());
+            assert!(nth > 5, "{nth}");
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_copy_is_right_for_checks_in_both_directions() {
+    let source = Client::memory();
+    staff(&source, 30).await;
+    let (_directory, path) = scratch();
+    let file = Client::open(path).unwrap();
+    assert!(source.copy_to(&file).leave_open_work().await.unwrap().is_equal());
+    let copied = file.table::<Employee>();
+    assert!(copied.check().without_waiting().await.unwrap().is_clean());
+    // The copies work on: a change there moves the email and the list entry.
+    let point = || Employee::primary().department("Sales").id(3);
+    copied
+        .update(point(), |e| {
+            e.email = "new@contoso.com".into();
+            e.age = 50;
+            Ok(())
+        })
+        .await
+        .unwrap();
+    file.wait_for_copies().await;
+    let by_email = Employee::by_email().email("new@contoso.com");
+    assert_eq!(copied.get(by_email).await.unwrap().map(|found| found.id), Some(3));
+    let mut taken = employee(6);
+    taken.email = "e9@contoso.com".into();
+    assert!(copied.insert_or_replace(&taken).await.unwrap_err().is_unique_violation());
+    let back = Client::memory();
+    assert!(file.copy_to(&back).leave_open_work().await.unwrap().is_equal());
+    assert!(back.table::<Employee>().check().without_waiting().await.unwrap().is_clean());
+}
+
+#[tokio::test]
+async fn what_writers_change_meanwhile_is_named_and_the_last_pass_is_clean() {
+    let (source, target) = (Client::memory(), Client::memory());
+    source.create_table("Staff").await.unwrap();
+    let rows = source.dynamic("Staff");
+    for id in 0..300 {
+        rows.insert(&DynamicEntity::new(format!("p{}", id / 100), format!("{id:03}")))
+            .await
+            .unwrap();
+    }
+    assert!(source.copy_to(&target).await.unwrap().is_equal());
+    rows.delete_at("p0", "007").await.unwrap();
+    rows.insert_or_replace(&DynamicEntity::new("p1", "107").with("A", 1)).await.unwrap();
+    rows.insert(&DynamicEntity::new("p1", "new")).await.unwrap();
+    let report = source.copy_to(&target).compare_only().await.unwrap();
+    let table = &report.tables[0];
+    let named: Vec<_> = table
+        .differences
+        .iter()
+        .map(|one| (one.partition_key.as_str(), one.source.rows(), one.target.rows()))
+        .collect();
+    assert_eq!(named, [("p0", 99, 100), ("p1", 101, 100)]);
+    assert!(!report.is_equal() && table.written.rows() == 0);
+    let report = source.copy_to(&target).await.unwrap();
+    assert_eq!((report.tables[0].written.rows(), report.tables[0].different_partitions), (2, 1));
+    let report = source.copy_to(&target).delete_extra().await.unwrap();
+    assert_eq!((report.tables[0].written.rows(), report.tables[0].deleted), (0, 1));
+    assert!(report.is_equal());
+    let some =
+        source.copy_to(&Client::memory()).filter(Filter::eq("PartitionKey", "p2")).await.unwrap();
+    assert_eq!((some.is_equal(), some.tables[0].written.rows()), (true, 100));
+    let refused = source.copy_to(&target).filter(Filter::gt("A", 0)).delete_extra().await;
+    assert!(refused.unwrap_err().is_invalid());
+}
+
+#[derive(Debug, Message, serde::Serialize, serde::Deserialize)]
+#[table(name = "Hired")]
+struct Hired {
+    id: u32,
+}
+
+#[tokio::test]
+async fn open_work_refuses_a_copy_and_is_left_out() {
+    let source = Client::memory();
+    let staff = staff(&source, 1).await;
+    let mut transaction = source.transaction();
+    transaction.insert(&employee(7)).unwrap().emit(&Hired { id: 7 }).unwrap();
+    transaction.commit().await.unwrap();
+    let target = Client::memory();
+    let refused = source.copy_to(&target).await.unwrap_err();
+    assert!(refused.is_rejected() && refused.message().contains("1 messages"), "{refused}");
+    assert!(target.tables().await.unwrap().is_empty());
+    let report = source.copy_to(&target).leave_open_work().await.unwrap();
+    let copied = report.tables.iter().find(|table| table.table == "Staff").unwrap();
+    assert!(copied.framework_rows >= 2 && report.is_equal(), "{report:?}");
+    assert!(!target.tables().await.unwrap().iter().any(|name| name == "EntableDirectory"));
+    assert!(target.table::<Employee>().check().without_waiting().await.unwrap().is_clean());
+    assert!(source.copy_to(&target).tables(["EntablePoison"]).await.unwrap_err().is_invalid());
+    drop(staff);
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Secrets", partition_key = "{owner}", row_key = "s")]
+struct Secret {
+    owner: String,
+    #[table(encrypt)]
+    text: String,
+}
+
+#[tokio::test]
+async fn sealed_rows_stay_sealed_and_open_with_their_keys() {
+    let keys = Keyring::generate_text().unwrap();
+    let with_keys = |backend: Memory| {
+        let keys = Keyring::parse(&keys).unwrap();
+        Client::builder().backend(backend).keys(keys).build().unwrap()
+    };
+    let source = with_keys(Memory::new());
+    source.table::<Secret>().create().await.unwrap();
+    let secret = Secret { owner: "Jones".into(), text: "plaintext".into() };
+    source.table::<Secret>().insert(&secret).await.unwrap();
+    // Neither an export nor a copy has the keys.
+    let blind = Client::builder().backend(source.backend().clone()).build().unwrap();
+    let exported = text(&blind, "Secrets", Format::JsonLines).await;
+    assert!(!String::from_utf8(exported.clone()).unwrap().contains("plaintext"));
+    let imported = with_keys(Memory::new());
+    imported.import("Secrets").read_from(&exported[..]).await.unwrap();
+    let copied = with_keys(Memory::new());
+    blind.copy_to(&copied).await.unwrap();
+    for client in [imported, copied] {
+        let point = Secret::primary().owner("Jones");
+        let found = client.table::<Secret>().get(point).await.unwrap().unwrap();
+        assert_eq!(found.into_inner(), secret);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_is_a_snapshot_although_writers_go_on() {
+    let (directory, path) = scratch();
+    let delay = Duration::from_millis(20);
+    let options = Embedded::options().durability(Durability::Relaxed { delay });
+    let store = std::sync::Arc::new(options.open(&path).unwrap());
+    let client = Client::builder().backend(store.clone()).build().unwrap();
+    client.create_table("Pairs").await.unwrap();
+    client.create_table("Empty").await.unwrap();
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let pair = |number: i64| {
+        let one = DynamicEntity::new("p", "a").with("N", number);
+        let two = DynamicEntity::new("p", "b").with("N", number);
+        let more = DynamicEntity::new("q", format!("{number:08}")).with("Text", "x".repeat(500));
+        (one, two, more)
+    };
+    let writer = tokio::spawn({
+        let (client, stop) = (client.clone(), stop.clone());
+        async move {
+            let table = client.dynamic("Pairs");
+            let mut number = 0;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                number += 1;
+                let (one, two, more) = pair(number);
+                let mut both = table.transaction();
+                both.insert_or_replace(&one).unwrap().insert_or_replace(&two).unwrap();
+                both.commit().await.unwrap();
+                table.insert(&more).await.unwrap();
+            }
+        }
+    });
+    for round in 0..3 {
+        tokio::time::sleep(Duration::from_millis(60)).await;
+        let path = directory.path().join(format!("backup{round}.db"));
+        let report = client.backup(&path).await.unwrap();
+        assert_eq!(report.tables, 2);
+        let copy = Embedded::open(&path).unwrap();
+        copy.verify().await.unwrap();
+        let copy = Client::builder().backend(copy).build().unwrap();
+        let table = copy.dynamic("pairs");
+        let (one, two) = (table.get("p", "a").await.unwrap(), table.get("p", "b").await.unwrap());
+        let (one, two) = (one.unwrap(), two.unwrap());
+        assert_eq!(one.get("N"), two.get("N"));
+        let rows = copy.dynamic("Pairs").query(Keys::partition("q")).count().await.unwrap();
+        assert!(rows > 0 && rows + 2 == report.rows, "{rows} {report:?}");
+        // It can be written: the times of new rows are later than those of the old ones.
+        let again = table.insert_or_replace(&pair(0).0).await.unwrap();
+        assert_ne!(again.etag(), one.etag());
+        assert!(client.backup(&path).await.unwrap_err().is_conflict());
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    writer.await.unwrap();
+    let last = directory.path().join("last.db");
+    store.backup(&last).await.unwrap();
+    let restored = Client::open(&last).unwrap();
+    assert!(client.copy_to(&restored).compare_only().await.unwrap().is_equal());
+    let etag = |client: &Client| {
+        let table = client.dynamic("Pairs");
+        async move { table.get("p", "a").await.unwrap().unwrap().etag().clone() }
+    };
+    assert_eq!(etag(&client).await, etag(&restored).await);
+    // No file is left beside the backups.
+    let names = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+    assert!(names.iter().all(|name| name.ends_with(".db")), "{names:?}");
+    let missing = directory.path().join("none").join("b.db");
+    assert!(store.backup(&missing).await.unwrap_err().is_not_found());
+    assert!(Client::memory().backup(&missing).await.unwrap_err().is_unsupported());
+}
