@@ -289,6 +289,9 @@ mod samples {
     mod layout {}
     #[doc = include_str!("../../docs/testing.md")]
     mod testing {}
+    #[cfg(feature = "embedded")]
+    #[doc = include_str!("../../docs/moving.md")]
+    mod moving {}
     #[doc = include_str!("../../docs/troubleshooting.md")]
     mod troubleshooting {}
     #[doc = include_str!("../../docs/patterns/local-index.md")]
