@@ -121,6 +121,11 @@
 //! [`Error::is_precondition_failed`], ..) and the service's own [`code`](Error::code) on every store. What
 //! each means and what to do: [troubleshooting]. Data never makes a call panic.
 //!
+//! # Seeing a layout
+//!
+//! [`report!`] describes rows, keys, copies, access paths and costs as Markdown and as an HTML page with
+//! pictures. [`layout!`] is a text to check in: a test says what a change of stored rows needs.
+//!
 //! # Testing
 //!
 //! [`Client::memory`] keeps the service's rules and limits. The layers of [`backend::layer`] count requests
@@ -212,6 +217,7 @@ pub mod maintain;
 pub mod data;
 // Floor 9: pictures of entities' schemas; no requests.
 pub mod layout;
+pub mod report;
 // Floor 9: the service's promises, as tests for backends.
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -285,6 +291,8 @@ mod samples {
     #[cfg(feature = "azure")]
     #[doc = include_str!("../../docs/azure-setup.md")]
     mod azure_setup {}
+    #[doc = include_str!("../../docs/report.md")]
+    mod report {}
     #[doc = include_str!("../../docs/layout.md")]
     mod layout {}
     #[doc = include_str!("../../docs/testing.md")]

@@ -10,12 +10,14 @@
     clippy::print_stderr
 )]
 
+mod browser;
 mod declaring;
 mod edges;
 mod errors;
 mod exact;
 mod layout;
 mod reading;
+mod report;
 #[path = "../guide/store.rs"]
 mod store;
 mod writing;

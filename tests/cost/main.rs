@@ -5,6 +5,7 @@
 mod asking;
 mod lists;
 mod queues;
+mod report;
 mod unique;
 
 use std::path::Path;

@@ -6,7 +6,7 @@ use super::{
     request::{Request, TOKEN_IN_EXPLAIN},
 };
 use crate::{
-    access::CostClass,
+    access::{CostClass, Keys},
     edm::Value,
     entity::{Access, Discriminator, Schema},
     error::{Error, ErrorKind, Result},
@@ -50,7 +50,7 @@ impl Request {
         }
         let access = Access {
             family: Some(family),
-            keys: crate::access::Keys::whole_table(),
+            keys: Keys::whole_table(),
             parts: Vec::new(),
             fault: None,
             open: None,
@@ -171,20 +171,24 @@ impl Request {
         is_only_version && self.type_condition().is_some()
     }
 
-    /// Returns the condition on the EntityType, needed only where the key bounds cannot exclude rows
-    /// of other types.
+    /// Returns the condition on the EntityType, if the key bounds cannot exclude rows of other types.
     fn type_condition(&self) -> Option<Filter> {
         let schema = self.schema?;
-        let Discriminator::Property(name) = schema.discriminator else { return None };
         let family = self.access.family?;
-        if self.only_older {
-            return Some(older_condition(name, schema));
+        match schema.discriminator {
+            Discriminator::Property(name) if self.only_older => Some(older_condition(name, schema)),
+            _ => type_condition(schema, family, &self.access.keys),
         }
-        let keys = &self.access.keys;
-        let apart = keys.partition.is_some()
-            && (keys.bounds_row_key() || !family.partition.literal_prefix().is_empty());
-        (!apart).then(|| versions_condition(name, schema, family))
     }
+}
+
+/// Returns the condition on the EntityType of rows of `family`, needed only where the key bounds cannot
+/// exclude rows of other types.
+pub(crate) fn type_condition(schema: &Schema, family: &Family, keys: &Keys) -> Option<Filter> {
+    let Discriminator::Property(name) = schema.discriminator else { return None };
+    let apart = keys.partition.is_some()
+        && (keys.bounds_row_key() || !family.partition.literal_prefix().is_empty());
+    (!apart).then(|| versions_condition(name, schema, family))
 }
 
 /// Returns the condition on rows of a row family in any version: a newer version than this program

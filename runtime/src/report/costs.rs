@@ -1,0 +1,98 @@
+//! Computes what each verb costs, from the copies and lists of an entity type.
+
+use super::model::CostModel;
+use crate::entity::Schema;
+
+/// The numbers of an entity's copies and lists.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    copies: usize,
+    lists: usize,
+    remote_copies: usize,
+    /// Those of the remote copies whose keys are reserved.
+    reserved: usize,
+    remote_lists: usize,
+}
+
+impl Counts {
+    fn of(schema: &Schema) -> Self {
+        let mut counts = Self::default();
+        for family in schema.families {
+            let count = match (family.is_copy(), family.is_list(), family.is_remote) {
+                (true, _, false) => &mut counts.copies,
+                (true, _, true) => &mut counts.remote_copies,
+                (_, true, false) => &mut counts.lists,
+                (_, true, true) => &mut counts.remote_lists,
+                _ => continue,
+            };
+            *count += 1;
+            counts.reserved += usize::from(family.is_copy() && family.is_remote && family.unique);
+        }
+        counts
+    }
+
+    fn remote(self) -> usize {
+        self.remote_copies + self.remote_lists
+    }
+
+    /// Reads before a write whose old rows are not known: one, where there are other rows.
+    fn look(self) -> usize {
+        usize::from(self.copies + self.lists + self.remote() > 0)
+    }
+
+    /// Returns the cost of a verb. `remote` is the number of remote rows that it concerns.
+    fn cost(self, verb: &'static str, reads: usize, operations: usize, remote: usize) -> CostModel {
+        // A dirty row names what is open; the fence keeps the partition registered.
+        let (outbox, dirty) = if remote > 0 { (2, 1) } else { (0, 0) };
+        CostModel {
+            verb,
+            reads,
+            reservations: 0,
+            operations: operations + outbox,
+            after: remote + dirty,
+            is_confirmed: false,
+        }
+    }
+
+    fn reserving(self, cost: CostModel) -> CostModel {
+        let claim = usize::from(self.reserved > 0);
+        CostModel {
+            reservations: claim + self.reserved,
+            operations: cost.operations + claim,
+            ..cost
+        }
+    }
+}
+
+/// Returns the cost of each verb, for an entity whose indexes all have a copy and whose partition is
+/// registered already.
+pub(super) fn costs_of(schema: &Schema) -> Vec<CostModel> {
+    let n = Counts::of(schema);
+    let (rows, moved) = (1 + n.copies + n.lists, 1 + 2 * n.copies + 2 * n.lists);
+    let is_confirmed = n.remote() > 0;
+    let stays = |verb, reads| n.cost(verb, reads + n.remote_copies, 1 + n.copies, n.remote_copies);
+    let deleted = |verb, reads| CostModel {
+        after: n.remote(),
+        is_confirmed,
+        ..n.cost(verb, reads, rows, n.remote())
+    };
+    vec![
+        n.reserving(n.cost("insert", n.lists + n.remote_lists, rows, n.remote())),
+        stays("replace, no key changes", 0),
+        CostModel {
+            // One row comes and one goes. A worker deletes the dirty row.
+            after: 2 * n.remote(),
+            is_confirmed,
+            ..n.reserving(n.cost(
+                "replace, every key changes",
+                2 * n.lists + n.remote_copies + 2 * n.remote_lists,
+                moved,
+                n.remote(),
+            ))
+        },
+        stays("patch_at, no key changes", usize::from(n.copies + n.remote_copies > 0)),
+        stays("update, no key changes", 1),
+        deleted("delete", n.lists + n.remote_copies + n.remote_lists),
+        deleted("delete_at", n.look() + n.lists + n.remote_copies + n.remote_lists),
+    ]
+}

@@ -1,0 +1,200 @@
+//! Makes the model of a report from schemas.
+
+use super::{
+    costs::costs_of,
+    example::{ExampleKey, example_key},
+    model::{EntityModel, FieldModel, KeyModel, Kind, Place, RowsModel, TableModel},
+    paths::paths_of,
+    warnings::warnings_of,
+};
+use crate::{
+    edm::EdmType,
+    entity::{ColumnSchema, Discriminator, Schema},
+    key::{Family, FamilyKind, Template},
+};
+
+/// Returns the tables of the types, in the order in which the types first name them.
+pub(super) fn tables_of(schemas: &[&'static Schema]) -> Vec<TableModel> {
+    let mut tables: Vec<TableModel> = Vec::new();
+    for schema in schemas {
+        let entity = entity_of(schema);
+        match tables.iter_mut().find(|table| table.name == schema.table) {
+            Some(table) => table.entities.push(entity),
+            None => tables.push(TableModel {
+                name: schema.table.to_owned(),
+                entities: vec![entity],
+                scopes: Vec::new(),
+            }),
+        }
+    }
+    for table in &mut tables {
+        for entity in &table.entities {
+            let Some(primary) = entity.rows.first() else { continue };
+            let template = &primary.partition.template;
+            match table.scopes.iter_mut().find(|(scope, _)| scope == template) {
+                Some((_, types)) => types.push(entity.name.clone()),
+                None => table.scopes.push((template.clone(), vec![entity.name.clone()])),
+            }
+        }
+    }
+    tables
+}
+
+fn entity_of(schema: &'static Schema) -> EntityModel {
+    let fields = fields_of(schema);
+    let warnings = warnings_of(schema, &fields);
+    EntityModel {
+        name: schema.entity.to_owned(),
+        is_sealed: schema.sealed,
+        versions: match schema.older {
+            None => format!("version {}", schema.version),
+            Some(_) => {
+                let oldest = schema.versions().map(|older| older.version).min();
+                format!("version {}, reads {} and later", schema.version, oldest.unwrap_or(1))
+            }
+        },
+        recognised_by: match schema.discriminator {
+            Discriminator::Property(name) => format!("{name} = {}", schema.marker),
+            Discriminator::RowKey => "the form of the RowKey".to_owned(),
+        },
+        rows: schema.families.iter().map(|family| rows_of(schema, family)).collect(),
+        fields,
+        paths: paths_of(schema),
+        costs: costs_of(schema),
+        warnings,
+    }
+}
+
+fn rows_of(schema: &Schema, family: &'static Family) -> RowsModel {
+    RowsModel {
+        kind: match family.kind {
+            FamilyKind::Primary => Kind::Primary,
+            FamilyKind::Copy => Kind::Index,
+            FamilyKind::List => Kind::List,
+        },
+        name: family.name.to_owned(),
+        place: match (family.in_blob, family.is_remote) {
+            (true, _) => Place::Blob,
+            (_, true) => Place::Remote,
+            (_, false) => Place::Local,
+        },
+        table: family.table.unwrap_or(schema.table).to_owned(),
+        is_unique: family.unique,
+        is_conditional: family.conditional,
+        partition: key_of(&family.partition),
+        row: key_of(&family.row),
+        holds: match (family.kind, family.left_out.is_empty()) {
+            (FamilyKind::List, _) => "ids".to_owned(),
+            (_, true) => "all fields".to_owned(),
+            (_, false) => format!("without {}", left_out(family)),
+        },
+    }
+}
+
+fn left_out(family: &Family) -> String {
+    let shown: Vec<&str> = family.left_out.iter().take(6).copied().collect();
+    match family.left_out.len().saturating_sub(shown.len()) {
+        0 => shown.join(", "),
+        rest => format!("{} and {rest} more", shown.join(", ")),
+    }
+}
+
+fn key_of(template: &'static Template) -> KeyModel {
+    let ExampleKey { text, .. } = example_key(template);
+    KeyModel { template: template.text.to_owned(), example: text }
+}
+
+fn fields_of(schema: &'static Schema) -> Vec<FieldModel> {
+    let mut fields = Vec::new();
+    push_fields(schema, "", schema.columns, &mut fields);
+    for series in schema.series {
+        let Some(at) = fields.iter().position(|field| field.name == series.first) else { continue };
+        let end = (at + series.slots).min(fields.len());
+        let last = fields.get(end.saturating_sub(1)).map_or("", |field| &field.name).to_owned();
+        fields.drain(at + 1..end);
+        if let Some(field) = fields.get_mut(at) {
+            field.name = format!("{} .. {last}", series.first);
+            let kind = if series.is_split { "pieces of" } else { "slots of" };
+            field.flags.retain(|flag| flag != "optional");
+            field.flags.insert(0, format!("{} {kind} {}", series.slots, series.field));
+        }
+    }
+    fields
+}
+
+fn push_fields(
+    schema: &'static Schema,
+    prefix: &str,
+    columns: &'static [ColumnSchema],
+    into: &mut Vec<FieldModel>,
+) {
+    for column in columns {
+        let name = [prefix, column.name].concat();
+        if !column.nested.is_empty() {
+            push_fields(schema, &name, column.nested, into);
+            continue;
+        }
+        let mut flags = Vec::new();
+        if column.optional {
+            flags.push("optional".to_owned());
+        }
+        if column.has_default {
+            flags.push("default".to_owned());
+        }
+        if let Some(sealed) = column.sealed {
+            flags.push("encrypted".to_owned());
+            if sealed.pad > 0 {
+                flags.push(format!("padded to {} bytes", sealed.pad));
+            }
+            if sealed.hide_none {
+                flags.push("absence hidden".to_owned());
+            }
+            if let Some(token) = sealed.blind {
+                flags.push(format!("blind token {prefix}{}", token.name));
+            }
+        }
+        let in_keys = families_with(schema, &name);
+        if !in_keys.is_empty() {
+            flags.push(format!("in keys of {}", in_keys.join(", ")));
+        }
+        if !column.stored {
+            let copies = copies_storing(schema, &name);
+            flags.push(match copies.is_empty() {
+                true => "only in keys".to_owned(),
+                false => format!("property of {} only", copies.join(", ")),
+            });
+        }
+        let edm = column.edm.or_else(|| edm_in_keys(schema, &name));
+        let edm = edm.map_or("key", EdmType::name);
+        into.push(FieldModel {
+            name,
+            edm: edm.strip_prefix("Edm.").unwrap_or(edm).to_owned(),
+            flags,
+        });
+    }
+}
+
+/// Returns the names of the row families that have the field in a key.
+fn families_with(schema: &'static Schema, field: &str) -> Vec<&'static str> {
+    let has = |family: &&'static Family| {
+        family.partition.parts().chain(family.row.parts()).any(|part| part.field == field)
+    };
+    schema.families.iter().filter(has).map(|family| family.name).collect()
+}
+
+/// Returns the names of the indexes whose copies store a field as a property that the primary's keys
+/// give back.
+fn copies_storing(schema: &'static Schema, field: &str) -> Vec<&'static str> {
+    let stores = |family: &&'static Family| {
+        family.is_copy() && !family.in_keys.contains(&field) && !family.leaves_out(field)
+    };
+    schema.families.iter().filter(stores).map(|family| family.name).collect()
+}
+
+/// Returns the type of a field that no row stores, by the value that its key takes.
+fn edm_in_keys(schema: &'static Schema, field: &str) -> Option<EdmType> {
+    let templates = schema.families.iter().flat_map(|family| [&family.partition, &family.row]);
+    templates
+        .flat_map(|template| example_key(template).parts)
+        .find_map(|part| if part.field == field { part.edm } else { None })
+}

@@ -1,0 +1,97 @@
+//! Makes example keys of templates, by trying values until a part takes one.
+
+use uuid::Uuid;
+
+use crate::{
+    edm::{EdmType, Ticks, ValueRef},
+    key::{Form, Part, Segment, TOKEN_PLACEHOLDER, Template},
+};
+
+/// 2014-07-31T09:30:00Z, in steps of 100 ns since the year 1.
+const TIME: i64 = 635_423_958_000_000_000;
+
+/// Numbers that parts of few digits take, too.
+const NUMBERS: [i64; 4] = [223, 42, 7, 1];
+
+/// A key with example values, and the values' texts by part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ExampleKey {
+    pub(super) text: String,
+    pub(super) parts: Vec<ExamplePart>,
+}
+
+/// The example of one part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ExamplePart {
+    pub(super) field: &'static str,
+    pub(super) text: String,
+    /// The stored type of the field, or `None` if the part took no value that was tried.
+    pub(super) edm: Option<EdmType>,
+}
+
+/// Returns an example of a template's keys.
+pub(super) fn example_key(template: &Template) -> ExampleKey {
+    let parts: Vec<ExamplePart> =
+        template.parts().enumerate().map(|(at, part)| example_part(template, at, part)).collect();
+    let mut texts = parts.iter();
+    let mut text = String::new();
+    for segment in template.segments {
+        match segment {
+            Segment::Literal(literal) => text.push_str(literal),
+            Segment::Part(_) => text.push_str(texts.next().map_or("", |part| &part.text)),
+        }
+    }
+    ExampleKey { text, parts }
+}
+
+fn example_part(template: &Template, at: usize, part: &'static Part) -> ExamplePart {
+    let name = text_for(part.field);
+    for value in candidates(part.field, &name) {
+        let written = template.encode_part(at, |out| (part.encode)(part.form, value, out));
+        if let Ok(text) = written {
+            // A token depends on a secret key.
+            let text = text.replace(TOKEN_PLACEHOLDER, &format!("<token of {}>", part.field));
+            let edm = (!matches!(part.form, Form::Hmac)).then(|| value.edm_type());
+            return ExamplePart { field: part.field, text, edm };
+        }
+    }
+    ExamplePart { field: part.field, text: format!("<{}>", part.field), edm: None }
+}
+
+/// Returns values of every type that keys can have, for a field of this name. A number comes before text
+/// that looks like one, and an Int64 before an Int32, which larger numbers are read from, too.
+fn candidates<'t>(field: &str, text: &'t str) -> Vec<ValueRef<'t>> {
+    let year = field.to_ascii_lowercase().contains("year").then_some(2014);
+    let numbers = || year.into_iter().chain(NUMBERS);
+    let mut values: Vec<ValueRef<'_>> = numbers().map(ValueRef::Int64).collect();
+    let small = numbers().filter_map(|number| i32::try_from(number).ok());
+    values.extend(small.map(ValueRef::Int32));
+    values.push(ValueRef::Boolean(true));
+    values.push(ValueRef::Guid(Uuid::from_u128(0x0f8f_ad5b_d9cb_469f_a165_7086_7728_950e)));
+    values.extend(Ticks::new(TIME).map(ValueRef::DateTime));
+    values.push(ValueRef::String(text));
+    values.push(ValueRef::String("2014-07-31"));
+    values
+}
+
+/// Returns a text that fits a field's name.
+fn text_for(field: &str) -> String {
+    const TEXTS: [(&str, &str); 12] = [
+        ("mail", "jonesj@contoso.com"),
+        ("firstname", "Jun"),
+        ("lastname", "Jones"),
+        ("department", "Sales"),
+        ("city", "Seattle"),
+        ("country", "US"),
+        ("tenant", "contoso"),
+        ("currency", "EUR"),
+        ("phone", "555-0100"),
+        ("host", "web01"),
+        ("user", "jonesj"),
+        ("name", "Jones"),
+    ];
+    let plain: String =
+        field.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    let known = TEXTS.iter().find(|(word, _)| plain.contains(word));
+    known.map_or(plain.clone(), |(_, text)| (*text).to_owned())
+}

@@ -1,0 +1,162 @@
+//! Writes a report as one HTML page that needs no other file and no script.
+
+use super::{
+    draw::escape,
+    model::{EntityModel, TableModel},
+    picture::{legend, pictures},
+};
+
+const STYLE: &str =
+    concat!(include_str!("palette.css"), include_str!("picture.css"), include_str!("style.css"));
+
+/// Returns the report as an HTML page.
+pub(super) fn html(title: &str, tables: &[TableModel]) -> String {
+    let title = escape(title);
+    let mut out = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
+         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
+    );
+    push_contents(tables, &mut out);
+    tables.iter().for_each(|table| push_table(table, &mut out));
+    out.push_str("</main>\n</body>\n</html>\n");
+    out
+}
+
+fn push_contents(tables: &[TableModel], out: &mut String) {
+    out.push_str("<nav>\n");
+    for table in tables {
+        let name = escape(&table.name);
+        out.push_str(&format!("<a class=\"table\" href=\"#table-{name}\">Table {name}</a>\n"));
+        for entity in &table.entities {
+            let name = escape(&entity.name);
+            out.push_str(&format!("<a href=\"#{name}\">{name}</a>\n"));
+        }
+    }
+    out.push_str("</nav>\n");
+}
+
+fn push_table(table: &TableModel, out: &mut String) {
+    let name = escape(&table.name);
+    out.push_str(&format!("<section id=\"table-{name}\">\n<h2>Table {name}</h2>\n<figure>\n"));
+    out.push_str(&pictures(table));
+    out.push_str("<figcaption>");
+    out.push_str(&legend());
+    out.push_str("</figcaption>\n</figure>\n");
+    table.entities.iter().for_each(|entity| push_entity(entity, out));
+    out.push_str("</section>\n");
+}
+
+/// Returns code as markup.
+fn code(text: &str) -> String {
+    match text {
+        "" => String::new(),
+        text => {
+            // Places where a long key may break.
+            let text = escape(text).replace('{', "<wbr>{").replace('_', "_<wbr>");
+            format!("<code>{text}</code>")
+        }
+    }
+}
+
+/// Writes a table whose cells are markup.
+fn push_cells(
+    title: &str,
+    class: &str,
+    heads: &[&str],
+    rows: impl Iterator<Item = Vec<String>>,
+    out: &mut String,
+) {
+    out.push_str(&format!("<h4>{title}</h4>\n<table class=\"{class}\">\n<thead><tr>"));
+    for head in heads {
+        out.push_str(&format!("<th>{head}</th>"));
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
+    for row in rows {
+        out.push_str("<tr>");
+        for (head, cell) in heads.iter().zip(row) {
+            let empty = if cell.is_empty() { " class=\"none\"" } else { "" };
+            out.push_str(&format!("<td data-head=\"{head}\"{empty}>{cell}</td>"));
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody>\n</table>\n");
+}
+
+fn push_entity(entity: &EntityModel, out: &mut String) {
+    let name = escape(&entity.name);
+    let sealed = if entity.is_sealed { ", each row sealed" } else { "" };
+    out.push_str(&format!(
+        "<article id=\"{name}\">\n<h3>{name}</h3>\n<p class=\"about\">Recognised by {}, {}{sealed}.</p>\n",
+        escape(&entity.recognised_by),
+        escape(&entity.versions)
+    ));
+    if !entity.warnings.is_empty() {
+        out.push_str("<ul class=\"notes\">\n");
+        for warning in &entity.warnings {
+            out.push_str(&format!("<li>{}</li>\n", with_code(warning)));
+        }
+        out.push_str("</ul>\n");
+    }
+    let rows = entity.rows.iter().map(|rows| {
+        vec![
+            format!("<b>{}</b>", escape(&rows.name)),
+            rows.kind_words(),
+            escape(&rows.table),
+            format!("{}<br>{}", code(&rows.partition.template), code(&rows.row.template)),
+            format!("{}<br>{}", code(&rows.partition.example), code(&rows.row.example)),
+            escape(&rows.holds),
+            rows.written().to_owned(),
+        ]
+    });
+    let heads = ["name", "kind", "table", "PartitionKey, RowKey", "example", "holds", "written"];
+    push_cells("Rows", "keys", &heads, rows, out);
+    let fields = entity.fields.iter().map(|field| {
+        let flags: String =
+            field.flags.iter().map(|flag| format!("<span>{}</span>", escape(flag))).collect();
+        vec![code(&field.name), escape(&field.edm), flags]
+    });
+    push_cells("Properties", "fields", &["property", "type", "flags"], fields, out);
+    let paths = entity.paths.iter().map(|path| {
+        vec![
+            code(&path.entry),
+            escape(&path.given.join(", ")),
+            format!("<span class=\"{0}\">{0}</span>", escape(&path.class)),
+            code(&path.filter),
+            with_code(&path.requests),
+        ]
+    });
+    let heads = ["path", "given", "class", "$filter", "requests"];
+    push_cells("Access paths", "paths", &heads, paths, out);
+    let costs = entity.costs.iter().map(|cost| {
+        vec![
+            code(cost.verb),
+            cost.before().to_string(),
+            cost.reads.to_string(),
+            cost.operations.to_string(),
+            cost.after_words(),
+        ]
+    });
+    let heads = [
+        "verb",
+        "requests before the answer",
+        "of them reads",
+        "operations in the transaction",
+        "requests after the answer",
+    ];
+    push_cells("Cost of each verb", "costs", &heads, costs, out);
+    out.push_str("</article>\n");
+}
+
+/// Returns a sentence as markup, with code for what stands between backquotes.
+fn with_code(text: &str) -> String {
+    let mut out = String::new();
+    for (at, piece) in text.split('`').enumerate() {
+        match at % 2 {
+            0 => out.push_str(&escape(piece)),
+            _ => out.push_str(&code(piece)),
+        }
+    }
+    out
+}

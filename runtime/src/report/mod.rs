@@ -1,0 +1,15 @@
+//! Describes the layout of entity types for people: as Markdown, and as one HTML page with pictures.
+
+mod example;
+mod model;
+mod paths;
+mod costs;
+mod warnings;
+mod describe;
+mod markdown;
+mod draw;
+mod picture;
+mod html;
+mod page;
+
+pub use page::Report;

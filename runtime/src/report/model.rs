@@ -1,0 +1,138 @@
+//! Defines what a report shows, before it is written as text.
+
+/// A table with the entity types whose primaries it holds.
+#[derive(Debug)]
+pub(super) struct TableModel {
+    pub(super) name: String,
+    pub(super) entities: Vec<EntityModel>,
+    /// The PartitionKey templates of primaries, each with the types that can share a transaction.
+    pub(super) scopes: Vec<(String, Vec<String>)>,
+}
+
+/// An entity type.
+#[derive(Debug)]
+pub(super) struct EntityModel {
+    pub(super) name: String,
+    pub(super) is_sealed: bool,
+    /// Words on the versions that are read besides this one.
+    pub(super) versions: String,
+    pub(super) recognised_by: String,
+    pub(super) rows: Vec<RowsModel>,
+    pub(super) fields: Vec<FieldModel>,
+    pub(super) paths: Vec<PathModel>,
+    pub(super) costs: Vec<CostModel>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Where the rows of a row family are, seen from the primary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Local,
+    Remote,
+    Blob,
+}
+
+/// The kind of a row family's rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Primary,
+    Index,
+    List,
+}
+
+/// A row family.
+#[derive(Debug)]
+pub(super) struct RowsModel {
+    pub(super) kind: Kind,
+    pub(super) name: String,
+    pub(super) place: Place,
+    pub(super) table: String,
+    pub(super) is_unique: bool,
+    pub(super) is_conditional: bool,
+    pub(super) partition: KeyModel,
+    pub(super) row: KeyModel,
+    /// Words on what its rows hold.
+    pub(super) holds: String,
+}
+
+impl RowsModel {
+    /// Returns the family's words: `local index, unique, some entities`.
+    pub(super) fn kind_words(&self) -> String {
+        let kind = match (self.kind, self.place) {
+            (Kind::Primary, _) => return "primary".to_owned(),
+            (Kind::Index, Place::Local) => "local index",
+            (Kind::Index, _) => "remote index",
+            (Kind::List, Place::Local) => "local list",
+            (Kind::List, Place::Remote) => "remote list",
+            (Kind::List, Place::Blob) => "list in a blob",
+        };
+        let unique = if self.is_unique { ", unique" } else { "" };
+        let conditional = if self.is_conditional { ", under a condition" } else { "" };
+        [kind, unique, conditional].concat()
+    }
+
+    /// Returns when its rows are written.
+    pub(super) fn written(&self) -> &'static str {
+        match (self.kind, self.place) {
+            (Kind::Primary, _) => "the transaction",
+            (_, Place::Local) => "same transaction",
+            (_, Place::Remote | Place::Blob) => "later, by the outbox",
+        }
+    }
+}
+
+/// A key: its template as declared, and an example.
+#[derive(Debug)]
+pub(super) struct KeyModel {
+    pub(super) template: String,
+    pub(super) example: String,
+}
+
+/// A field.
+#[derive(Debug)]
+pub(super) struct FieldModel {
+    pub(super) name: String,
+    pub(super) edm: String,
+    pub(super) flags: Vec<String>,
+}
+
+/// A way to read entities.
+#[derive(Debug)]
+pub(super) struct PathModel {
+    /// The call that begins the path, such as `Employee::by_email()`.
+    pub(super) entry: String,
+    /// The fields that are given.
+    pub(super) given: Vec<String>,
+    pub(super) class: String,
+    pub(super) filter: String,
+    pub(super) requests: String,
+}
+
+/// What a verb costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CostModel {
+    pub(super) verb: &'static str,
+    /// Requests that read, before the transaction.
+    pub(super) reads: usize,
+    /// Writes before the transaction, which reserve unique values.
+    pub(super) reservations: usize,
+    /// Operations in the transaction, which is one request.
+    pub(super) operations: usize,
+    /// Requests after the answer.
+    pub(super) after: usize,
+    /// Whether a worker confirms a deletion with further requests.
+    pub(super) is_confirmed: bool,
+}
+
+impl CostModel {
+    /// Returns the number of requests before the answer.
+    pub(super) fn before(&self) -> usize {
+        self.reads + self.reservations + 1
+    }
+
+    /// Returns the number of requests after the answer, and whether a worker sends more.
+    pub(super) fn after_words(&self) -> String {
+        let later = if self.is_confirmed { ", and a worker's" } else { "" };
+        format!("{}{later}", self.after)
+    }
+}

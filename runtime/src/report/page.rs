@@ -1,0 +1,103 @@
+//! Defines [`Report`], and [`report!`](crate::report!), which makes one of entity types.
+
+use super::{describe::tables_of, html, markdown, model::TableModel, picture::picture_file};
+use crate::entity::Schema;
+
+/// Returns the [`Report`](crate::report::Report) of entity types: their layout and its costs, as
+/// Markdown and as an HTML page.
+///
+/// ```
+/// use entable::prelude::*;
+///
+/// #[derive(TableEntity)]
+/// #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}",
+///         index(ByEmail, row_key = "email_{email:lower}", unique))]
+/// pub struct Employee { pub department: String, pub id: u32, pub email: String }
+///
+/// let report = entable::report![Employee].titled("Staff of Contoso");
+/// let text = report.markdown();
+/// assert!(text.starts_with("# Staff of Contoso\n"));
+/// assert!(text.contains("(PartitionKey eq 'Sales') and (RowKey eq 'empid_000223')"));
+/// assert!(report.html().contains("</svg>"));
+/// ```
+#[macro_export]
+macro_rules! report {
+    ($($entity:ty),+ $(,)?) => {
+        $crate::report::Report::of(&[$(<$entity as $crate::TableEntity>::SCHEMA),+])
+    };
+}
+
+/// The layout of entity types for people: rows with example keys, properties, transactions, copies,
+/// access paths, the cost of each verb, and what will be expensive. [`report!`](crate::report!) makes it.
+///
+/// It needs no store: all of it follows from the types.
+#[derive(Debug)]
+pub struct Report {
+    title: String,
+    tables: Vec<TableModel>,
+}
+
+impl Report {
+    /// Returns the report of the types with these schemas.
+    #[doc(hidden)]
+    pub fn of(schemas: &[&'static Schema]) -> Self {
+        Self { title: "Tables".to_owned(), tables: tables_of(schemas) }
+    }
+
+    /// Sets the title; "Tables" without it.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// # #[derive(TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    /// # pub struct Employee { pub department: String, pub id: u32 }
+    /// let report = entable::report![Employee].titled("Staff");
+    /// assert!(report.html().contains("<title>Staff</title>"));
+    /// ```
+    #[must_use]
+    pub fn titled(self, title: impl Into<String>) -> Self {
+        Self { title: title.into(), ..self }
+    }
+
+    /// Returns the report as Markdown.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// # #[derive(TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    /// # pub struct Employee { pub department: String, pub id: u32 }
+    /// assert!(entable::report![Employee].markdown().contains("## Table Staff"));
+    /// ```
+    pub fn markdown(&self) -> String {
+        markdown::markdown(&self.title, &self.tables)
+    }
+
+    /// Returns the report as one HTML page with pictures, for light and dark screens, phones and paper.
+    /// It needs no other file and no script.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// # #[derive(TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    /// # pub struct Employee { pub department: String, pub id: u32 }
+    /// assert!(entable::report![Employee].html().starts_with("<!doctype html>"));
+    /// ```
+    pub fn html(&self) -> String {
+        html::html(&self.title, &self.tables)
+    }
+
+    /// Returns the picture of a table as an SVG file for light and dark pages, such as a README. Returns
+    /// `None` if no type of the report has its primaries in the table.
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// # #[derive(TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    /// # pub struct Employee { pub department: String, pub id: u32 }
+    /// let picture = entable::report![Employee].picture("Staff");
+    /// assert!(picture.is_some_and(|picture| picture.starts_with("<svg ")));
+    /// ```
+    pub fn picture(&self, table: &str) -> Option<String> {
+        self.tables.iter().find(|found| found.name == table).map(picture_file)
+    }
+}

@@ -1,0 +1,311 @@
+//! Draws a table: partitions with their rows, and arrows from primaries to copies and lists.
+
+use super::{
+    draw::{Area, Svg, break_code, break_words},
+    model::{EntityModel, Kind, Place, RowsModel, TableModel},
+};
+
+/// The measures of a picture.
+#[derive(Debug, Clone, Copy)]
+struct Measures {
+    class: &'static str,
+    width: f64,
+    /// X and width of the partitions of primaries.
+    left: (f64, f64),
+    /// X and width of other partitions.
+    right: (f64, f64),
+    /// Whether other partitions stand below, so that arrows run along the left side.
+    is_narrow: bool,
+}
+
+const WIDE: Measures = Measures {
+    class: "wide",
+    width: 1000.0,
+    left: (1.0, 448.0),
+    right: (551.0, 448.0),
+    is_narrow: false,
+};
+
+const NARROW: Measures = Measures {
+    class: "narrow",
+    width: 360.0,
+    left: (36.0, 323.0),
+    right: (36.0, 323.0),
+    is_narrow: true,
+};
+
+const LINE: f64 = 18.0;
+const PAD: f64 = 12.0;
+/// Room left of the rows of a partition, for the arrows of its transaction.
+const GUTTER: f64 = 22.0;
+const BETWEEN: f64 = 14.0;
+/// From the top of a box to the arrow to or from another partition.
+const ARROW: f64 = 22.0;
+/// From the top of a line to the foot of its letters.
+const FOOT: f64 = 13.0;
+
+const STYLE: &str = concat!(include_str!("palette.css"), include_str!("picture.css"));
+
+/// Returns the picture of a table as a file of its own.
+pub(super) fn picture_file(table: &TableModel) -> String {
+    let (canvas, height) = draw(table, WIDE);
+    let title = title_of(table);
+    canvas.svg.into_file(&title, STYLE, canvas.measures.width, height)
+}
+
+/// Returns the pictures of a table, for wide and for narrow screens.
+pub(super) fn pictures(table: &TableModel) -> String {
+    [WIDE, NARROW].map(|measures| picture(table, measures)).concat()
+}
+
+fn picture(table: &TableModel, measures: Measures) -> String {
+    let (canvas, height) = draw(table, measures);
+    canvas.svg.finish(measures.class, &title_of(table), measures.width, height)
+}
+
+fn title_of(table: &TableModel) -> String {
+    format!("Partitions, rows and copies of table {}", table.name)
+}
+
+/// Draws a table, and returns the picture with its height.
+fn draw(table: &TableModel, measures: Measures) -> (Canvas, f64) {
+    let mut canvas = Canvas { svg: Svg::default(), measures, left: 1.0, right: 1.0, trunks: 0 };
+    let has_remote = table
+        .entities
+        .iter()
+        .flat_map(|entity| &entity.rows)
+        .any(|rows| rows.place != Place::Local);
+    if !has_remote && !measures.is_narrow {
+        // Nothing stands at the right.
+        canvas.measures.left.1 = 640.0;
+    }
+    for (template, _) in &table.scopes {
+        let is_here = |entity: &&EntityModel| {
+            entity.rows.first().is_some_and(|rows| rows.partition.template == *template)
+        };
+        canvas.scope(&table.entities.iter().filter(is_here).collect::<Vec<_>>());
+    }
+    let height = canvas.left.max(canvas.right);
+    (canvas, height)
+}
+
+/// A picture in the making.
+struct Canvas {
+    svg: Svg,
+    measures: Measures,
+    /// Where the next partition of primaries begins.
+    left: f64,
+    /// Where the next other partition begins.
+    right: f64,
+    /// Number of entities with arrows to other partitions.
+    trunks: u32,
+}
+
+/// The lines of a box of text, and its height.
+struct Lines {
+    lines: Vec<(&'static str, f64, String)>,
+    height: f64,
+}
+
+impl Lines {
+    fn new() -> Self {
+        Self { lines: Vec::new(), height: 0.0 }
+    }
+
+    fn push(&mut self, class: &'static str, text: String) {
+        self.lines.push((class, self.height, text));
+        self.height += LINE;
+    }
+
+    fn code(&mut self, class: &'static str, text: &str, width: f64) {
+        break_code(text, width).into_iter().for_each(|line| self.push(class, line));
+    }
+
+    fn words(&mut self, class: &'static str, text: &str, width: f64) {
+        break_words(text, width).into_iter().for_each(|line| self.push(class, line));
+    }
+
+    fn draw(&self, svg: &mut Svg, x: f64, y: f64) {
+        for (class, at, text) in &self.lines {
+            svg.text(class, x, y + at + FOOT, text);
+        }
+    }
+}
+
+/// Returns the lines of a row's box.
+fn lines_of(entity: &EntityModel, rows: &RowsModel, width: f64) -> Lines {
+    let mut lines = Lines::new();
+    let name = match rows.kind {
+        Kind::Primary => entity.name.clone(),
+        Kind::Index | Kind::List => format!("{} {}", entity.name, rows.name),
+    };
+    let words = match rows.kind {
+        Kind::Primary => "primary".to_owned(),
+        _ => rows.kind_words(),
+    };
+    lines.code("m b", &name, width);
+    lines.words("s", &words, width);
+    lines.code("m", &rows.row.template, width);
+    if rows.row.example != rows.row.template {
+        lines.code("m s", &rows.row.example, width);
+    }
+    lines
+}
+
+/// Returns the lines of a partition's head.
+fn head_of(rows: &RowsModel, table: Option<&str>, width: f64) -> Lines {
+    let mut lines = Lines::new();
+    if let Some(table) = table {
+        lines.words("b", &format!("Table {table}"), width);
+    }
+    let blob = rows.place == Place::Blob;
+    lines.words("s", if blob { "Blob, by PartitionKey" } else { "PartitionKey" }, width);
+    lines.code("m b", &rows.partition.template, width);
+    if rows.partition.example != rows.partition.template {
+        lines.code("m s", &rows.partition.example, width);
+    }
+    lines
+}
+
+impl Canvas {
+    /// Draws the partition that entities share, and the other partitions of each.
+    fn scope(&mut self, entities: &[&EntityModel]) {
+        let Some(first) = entities.first().and_then(|entity| entity.rows.first()) else { return };
+        let (x, width) = self.measures.left;
+        let head = head_of(first, None, width - 2.0 * PAD);
+        let top = self.left;
+        let row = (x + PAD + GUTTER, width - 2.0 * PAD - GUTTER);
+        let inner = row.1 - 2.0 * PAD;
+        // The box is drawn first, so its height is computed first.
+        let mut y = top + PAD + head.height + PAD;
+        let mut placed = Vec::new();
+        for entity in entities {
+            for rows in entity.rows.iter().filter(|rows| rows.place == Place::Local) {
+                let lines = lines_of(entity, rows, inner);
+                let area =
+                    Area { x: row.0, y, width: row.1, height: lines.height + 2.0 * PAD - 4.0 };
+                y = area.bottom() + BETWEEN;
+                placed.push((*entity, rows, lines, area));
+            }
+        }
+        let note =
+            break_words("One transaction writes all of these rows, or none.", width - 2.0 * PAD);
+        let mut foot = Lines::new();
+        note.into_iter().for_each(|line| foot.push("ok", line));
+        let partition = Area { x, y: top, width, height: y + foot.height + PAD - 6.0 - top };
+        self.svg.open("partition");
+        self.svg.area("box", partition, 10);
+        head.draw(&mut self.svg, x + PAD, top + PAD);
+        foot.draw(&mut self.svg, x + PAD, y);
+        let lane = x + PAD + 6.0;
+        let mut primaries: Vec<(&EntityModel, Area)> = Vec::new();
+        for (entity, rows, lines, area) in &placed {
+            self.row(rows, lines, *area);
+            let middle = area.y + area.height / 2.0;
+            match (rows.kind, primaries.last()) {
+                (Kind::Primary, _) | (_, None) => primaries.push((*entity, *area)),
+                (_, Some((_, primary))) => {
+                    let from = primary.y + primary.height / 2.0 + 6.0;
+                    let points =
+                        [(primary.x, from), (lane, from), (lane, middle), (area.x - 7.0, middle)];
+                    self.svg.line("go", &points);
+                    self.svg.tip("tip", area.x, middle);
+                }
+            }
+        }
+        self.svg.close();
+        self.left = partition.bottom() + BETWEEN * 1.5;
+        for (entity, primary) in primaries {
+            self.others(entity, primary, partition);
+        }
+    }
+
+    fn row(&mut self, rows: &RowsModel, lines: &Lines, area: Area) {
+        self.svg.open("rows");
+        let class = if rows.kind == Kind::Primary { "row main" } else { "row" };
+        self.svg.area(class, area, 6);
+        lines.draw(&mut self.svg, area.x + PAD, area.y + PAD - 2.0);
+        self.svg.close();
+    }
+
+    /// Draws the partitions of an entity's remote rows, with arrows from its primary.
+    fn others(&mut self, entity: &EntityModel, primary: Area, partition: Area) {
+        let remote: Vec<&RowsModel> =
+            entity.rows.iter().filter(|rows| rows.place != Place::Local).collect();
+        if remote.is_empty() {
+            return;
+        }
+        let own = entity.rows.first().map(|rows| rows.table.as_str());
+        let lane = f64::from(self.trunks % 4);
+        self.trunks += 1;
+        let (lane, from): (f64, f64) = match self.measures.is_narrow {
+            true => (partition.x - 12.0 - lane * 7.0, primary.y + primary.height / 2.0 - 6.0),
+            false => (partition.right() + 20.0 + lane * 12.0, primary.y + ARROW),
+        };
+        let mut y = match self.measures.is_narrow {
+            true => self.left,
+            // The first arrow runs straight.
+            false => self.right.max(from - ARROW),
+        };
+        let mut ends = Vec::new();
+        for rows in remote {
+            let other = (Some(rows.table.as_str()) != own).then_some(rows.table.as_str());
+            let area = self.other(entity, rows, other, y);
+            ends.push(area.1);
+            y = area.0.bottom() + BETWEEN;
+        }
+        match self.measures.is_narrow {
+            true => self.left = y + BETWEEN / 2.0,
+            false => self.right = y,
+        }
+        let start = if self.measures.is_narrow { primary.x } else { primary.right() };
+        let lowest = ends.iter().map(|(_, y)| *y).fold(from, f64::max);
+        self.svg.line("late", &[(start, from), (lane, from), (lane, lowest)]);
+        for (x, y) in ends {
+            self.svg.line("late", &[(lane, y), (x - 7.0, y)]);
+            self.svg.tip("ltip", x, y);
+        }
+    }
+
+    /// Draws a partition of remote rows. Returns its area, and where its arrow ends.
+    fn other(
+        &mut self,
+        entity: &EntityModel,
+        rows: &RowsModel,
+        table: Option<&str>,
+        y: f64,
+    ) -> (Area, (f64, f64)) {
+        let (x, width) = self.measures.right;
+        let head = head_of(rows, table, width - 2.0 * PAD);
+        let lines = lines_of(entity, rows, width - 4.0 * PAD);
+        let row = Area {
+            x: x + PAD,
+            y: y + PAD + head.height + PAD / 2.0,
+            width: width - 2.0 * PAD,
+            height: lines.height + 2.0 * PAD - 4.0,
+        };
+        let area = Area { x, y, width, height: row.bottom() + PAD - y };
+        self.svg.open("partition");
+        self.svg.area("box", area, 10);
+        head.draw(&mut self.svg, x + PAD, y + PAD);
+        self.row(rows, &lines, row);
+        self.svg.close();
+        (area, (x, y + ARROW))
+    }
+}
+
+/// Returns the legend of the arrows.
+pub(super) fn legend() -> String {
+    let items = [("go", "tip", "same transaction"), ("late", "ltip", "later, by the outbox")];
+    let mut out = String::from("<p class=\"legend\">");
+    for (line, tip, words) in items {
+        let mut svg = Svg::default();
+        svg.line(line, &[(1.0, 8.0), (30.0, 8.0)]);
+        svg.tip(tip, 38.0, 8.0);
+        out.push_str("<span>");
+        out.push_str(&svg.finish("sign", words, 40.0, 16.0));
+        out.push_str(&format!("{words}</span>"));
+    }
+    out.push_str("</p>\n");
+    out
+}

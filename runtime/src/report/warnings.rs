@@ -1,0 +1,150 @@
+//! Finds what a layout will make expensive.
+
+use super::{example::example_key, model::FieldModel};
+use crate::{
+    edm::EdmType,
+    entity::{ColumnSchema, Schema},
+    key::{Family, Form},
+    limits::{BATCH_OPERATIONS, PROPERTIES},
+};
+
+/// Properties from which on a type is close to the service's limit.
+const MANY_PROPERTIES: usize = PROPERTIES / 5 * 4;
+
+/// Rows of one entity from which on a write is expensive.
+const MANY_ROWS: usize = 5;
+
+/// Pieces of long texts, 64 KiB each, that come near to the size of an entity.
+const MANY_PIECES: usize = 12;
+
+/// Returns a sentence for each.
+pub(super) fn warnings_of(schema: &'static Schema, fields: &[FieldModel]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for family in schema.families.iter().filter(|family| !family.in_blob) {
+        warnings.extend(hot_partition(family));
+    }
+    warnings.extend(rows_per_write(schema));
+    warnings.extend(size(schema));
+    if schema.families.iter().any(|family| family.is_remote) {
+        warnings.push(
+            "Rows in other partitions follow their primary. Run a worker: it finishes what a writer \
+             could not."
+                .to_owned(),
+        );
+    }
+    warnings.extend(partition_needed(schema));
+    warnings.extend(scans(schema, fields));
+    warnings
+}
+
+fn hot_partition(family: &'static Family) -> Option<String> {
+    // Local families are in their primary's partition.
+    if !family.is_primary() && !family.is_remote {
+        return None;
+    }
+    let name = match family.is_primary() {
+        true => "primaries".to_owned(),
+        false => format!("rows of `{}`", family.name),
+    };
+    let example = example_key(&family.partition);
+    let is_time = |(part, example): (&crate::key::Part, &super::example::ExamplePart)| {
+        matches!(part.form, Form::Date(_)) || example.edm == Some(EdmType::DateTime)
+    };
+    if example.parts.is_empty() {
+        return Some(format!(
+            "All {name} are in one partition, `{}`: a partition takes about 2,000 entities of 1 KiB a \
+             second.",
+            example.text
+        ));
+    }
+    if family.partition.parts().zip(&example.parts).all(is_time) {
+        return Some(format!(
+            "The PartitionKey of {name} is a time, `{}`: all that is written at one time goes to one \
+             partition. Put a bucket or another field before it.",
+            family.partition.text
+        ));
+    }
+    let few = |(part, example): (&crate::key::Part, &super::example::ExamplePart)| match part.form {
+        Form::Bucket(count) => Some(count),
+        _ => (example.edm == Some(EdmType::Boolean)).then_some(2),
+    };
+    let partitions: Option<u32> = family
+        .partition
+        .parts()
+        .zip(&example.parts)
+        .map(few)
+        .try_fold(1_u32, |all, part| all.checked_mul(part?));
+    partitions.filter(|partitions| *partitions < 8).map(|partitions| {
+        format!("There are only {partitions} partitions of {name}, `{}`.", family.partition.text)
+    })
+}
+
+fn rows_per_write(schema: &Schema) -> Option<String> {
+    let local = schema.families.iter().filter(|family| !family.is_remote).count();
+    let all = schema.families.len();
+    let entities = BATCH_OPERATIONS.checked_div(local).unwrap_or(BATCH_OPERATIONS);
+    (all >= MANY_ROWS).then(|| {
+        format!(
+            "An insert writes {all} rows, {local} of them in its transaction; a transaction holds at \
+             most {entities} such entities."
+        )
+    })
+}
+
+fn size(schema: &Schema) -> Option<String> {
+    let properties = ColumnSchema::count(schema.columns);
+    if properties >= MANY_PROPERTIES {
+        return Some(format!("A row has up to {properties} of {PROPERTIES} properties."));
+    }
+    let pieces: usize =
+        schema.series.iter().filter(|field| field.is_split).map(|field| field.slots).sum();
+    (pieces >= MANY_PIECES).then(|| {
+        format!("Split fields take up to {} KiB of the 1,024 KiB of an entity.", pieces * 64)
+    })
+}
+
+fn names_of(fields: &[&str]) -> String {
+    let quoted: Vec<String> = fields.iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(", ")
+}
+
+/// Every path by key may need a field that a question does not have.
+fn partition_needed(schema: &'static Schema) -> Option<String> {
+    let mut parts = schema
+        .families
+        .iter()
+        .map(|family| -> Vec<&str> { family.partition.parts().map(|part| part.field).collect() });
+    let mut common = parts.next()?;
+    for others in parts {
+        common.retain(|field| others.contains(field));
+    }
+    (!common.is_empty()).then(|| {
+        format!(
+            "Every path needs {}: a question without it is a table scan. An index with another \
+             `partition_key` answers it.",
+            names_of(&common)
+        )
+    })
+}
+
+fn scans(schema: &'static Schema, fields: &[FieldModel]) -> Option<String> {
+    let in_keys = |name: &str| {
+        schema.families.iter().any(|family| {
+            let mut parts = family.partition.parts().chain(family.row.parts());
+            parts.any(|part| part.field == name)
+        })
+    };
+    let asked: Vec<&str> =
+        fields.iter().map(|field| field.name.as_str()).filter(|name| !in_keys(name)).collect();
+    let (shown, rest) = asked.split_at(asked.len().min(8));
+    let more = match rest.len() {
+        0 => String::new(),
+        rest => format!(" and {rest} more"),
+    };
+    (!shown.is_empty()).then(|| {
+        format!(
+            "No key has {}{more}: a question by one of them reads a whole partition, or the table.",
+            names_of(shown)
+        )
+    })
+}
