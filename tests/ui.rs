@@ -1,6 +1,6 @@
 //! Compares the compiler's messages about mistakes: one mistake, one message, at its place.
 
-const TOPICS: [&str; 18] = [
+const TOPICS: [&str; 19] = [
     "container",
     "encrypt",
     "enum",
@@ -19,6 +19,7 @@ const TOPICS: [&str; 18] = [
     "template",
     "type",
     "version",
+    "wide",
 ];
 
 #[test]

@@ -32,6 +32,7 @@ mod model;
 mod n_compound_key;
 mod o_log_tail;
 mod q_data_series;
+mod r_wide_entities;
 mod s_blobs;
 mod store;
 mod t_hot_partitions;

@@ -27,3 +27,4 @@ mod stored_key;
 mod unknown;
 mod updates;
 mod versions;
+mod wide;

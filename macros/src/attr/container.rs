@@ -29,6 +29,7 @@ pub(crate) struct EntityAttr {
     pub(crate) version: Slot<(u32, Span)>,
     pub(crate) upgrade_from: Slot<Path>,
     pub(crate) seal: Slot<()>,
+    pub(crate) wide: Slot<()>,
     pub(crate) drop_unknown: Slot<()>,
     /// Declarations `index(..)` and `list(..)`, in source order.
     pub(crate) indexes: Vec<IndexAttr>,
@@ -92,7 +93,8 @@ impl EntityAttr {
             "upgrade_from" => self.upgrade_from.set(key, entry.path_in_parentheses()),
             "seal" => self.seal.set(key, entry.flag()),
             "drop_unknown" => self.drop_unknown.set(key, entry.flag()),
-            "wide" | "expires" => entry.not_supported_yet(),
+            "wide" => self.wide.set(key, entry.flag()),
+            "expires" => entry.not_supported_yet(),
             _ => {
                 // What a misspelt name means is not missing too.
                 match entry.meant(&ENTITY_KEYS) {

@@ -31,6 +31,8 @@ pub(crate) struct FieldAttr {
     pub(crate) series: Slot<Option<LitStr>>,
     /// Set by `split(n)`; the value is the number of pieces.
     pub(crate) split: Slot<usize>,
+    /// Set by `part = n`; the value is the number of the row of a wide entity.
+    pub(crate) part: Slot<u32>,
     /// Set by `blind`; the value is the length of the blind token in characters.
     pub(crate) blind: Slot<u32>,
 }
@@ -43,12 +45,15 @@ const DEFAULT_TOKEN_CHARS: u32 = 8;
 /// accepts.
 const MAX_TOKEN_CHARS: u32 = 26;
 
+/// Largest number of a part of a wide entity.
+const MAX_PART: u32 = 99;
+
 /// Largest padding block that `encrypt(pad = n)` accepts, in bytes.
 const MAX_PAD: u32 = 32_768;
 
-const ENTITY_KEYS: [&str; 12] = [
+const ENTITY_KEYS: [&str; 13] = [
     "rename", "json", "flatten", "default", "skip", "store", "extra", "encrypt", "blind", "blob",
-    "split", "series",
+    "split", "series", "part",
 ];
 const PROPERTIES_KEYS: [&str; 7] =
     ["rename", "json", "flatten", "default", "skip", "encrypt", "blind"];
@@ -61,6 +66,7 @@ impl FieldAttr {
             "extra" => read.extra.set(&entry.key, entry.flag()),
             "series" => read.series.set(&entry.key, series(entry)),
             "split" => read.split.set(&entry.key, split(entry)),
+            "part" => read.part.set(&entry.key, number(entry, 1..=MAX_PART, "part = 2")),
             "blob" => entry.not_supported_yet(),
             _ => entry.unknown("field", &ENTITY_KEYS),
         })

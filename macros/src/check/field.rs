@@ -172,8 +172,8 @@ const MAX_PROPERTIES: usize = 252;
 
 /// Reports a series that is no array of a known length, whose pattern does not name each slot, or
 /// that has more slots than a row has properties.
-pub(super) fn series(fields: &[Field], errors: &mut Errors) {
-    for field in fields {
+pub(super) fn series(entity: &Entity, errors: &mut Errors) {
+    for field in &entity.fields {
         let Some(pattern) = field.attr.series.get() else { continue };
         let Some((_, slots)) = series::slots(&field.ty).filter(|(_, slots)| *slots > 0) else {
             let message = format!(
@@ -183,7 +183,7 @@ pub(super) fn series(fields: &[Field], errors: &mut Errors) {
             errors.at(field.ty.span(), message);
             continue;
         };
-        if slots > MAX_PROPERTIES {
+        if slots > MAX_PROPERTIES && entity.wide.is_none() {
             let message = format!(
                 "`{}` has {slots} slots, and a row has at most {MAX_PROPERTIES} properties: it needs `wide`, an entity of several rows",
                 field.name

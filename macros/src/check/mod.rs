@@ -8,6 +8,7 @@ mod key;
 mod message;
 mod names;
 mod set;
+mod wide;
 
 use crate::{
     errors::Errors,
@@ -25,7 +26,8 @@ pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
     field::references(&entity.fields, errors);
     field::hide_none(&entity.fields, errors);
     field::second_extra(&entity.fields, errors);
-    field::series(&entity.fields, errors);
+    field::series(entity, errors);
+    wide::wide(entity, errors);
     field::key_fields(entity, errors);
     names::property_names(&entity.fields, entity.marker(), errors);
     names::seal_property(entity, errors);

@@ -25,16 +25,17 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let marker = usize::from(entity.marker().is_some()) + usize::from(entity.is_sealed);
     let has_many =
         |field: &Field| field.storage.has_known_names() && field.property_names().len() > 1;
-    let hint = if entity.fields.iter().any(has_many) {
-        ": slots and pieces count too, and more of them need `wide`, an entity of several rows"
-    } else {
-        ""
+    let hint = match entity.fields.iter().any(has_many) {
+        true => "slots and pieces count too, and more of them need",
+        false => "more of them need",
     };
     let message = format!(
-        "`{}` has more than 252 properties, the most that an entity can have{hint}",
+        "`{}` has more than 252 properties, the most that a row can have: {hint} `wide`, an entity of several rows",
         crate::names::unraw(&entity.ident)
     );
-    let properties = (!is_surely_narrow(&entity.fields)).then(|| {
+    let is_checked = entity.wide.is_none() && !is_surely_narrow(&entity.fields);
+    let parts = parts(entity);
+    let properties = is_checked.then(|| {
         quote_spanned! { entity.ident.span() =>
             const _: () = _rt::assert_properties(__SCHEMA.columns, #marker, #message);
         }
@@ -51,7 +52,23 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let older = older(entity);
     let hidden = hidden(&entity.fields);
     let flattened = entity.fields.iter().filter_map(|field| flattened(entity, field));
-    quote! { #(#separated)* #(#covers)* #properties #(#copies)* #apart #(#blobs)* #older #hidden #(#flattened)* }
+    quote! { #(#separated)* #(#covers)* #properties #parts #(#copies)* #apart #(#blobs)* #older #hidden #(#flattened)* }
+}
+
+/// Returns the assertions that each part of a wide entity has at most 252 properties, two of which are
+/// the library's own.
+fn parts(entity: &Entity) -> Option<TokenStream> {
+    let span = entity.wide?;
+    let asserts = (1..=entity.part_count()).map(|part| {
+        let message = format!(
+            "part {part} of `{}` has more than 250 properties, the most that a part can have: write a higher `part = n` on some of its fields",
+            crate::names::unraw(&entity.ident)
+        );
+        quote_spanned! { span =>
+            const _: () = _rt::assert_part(__SCHEMA.columns, #part, #message);
+        }
+    });
+    Some(quote! { #(#asserts)* })
 }
 
 /// Returns whether the fields have so few properties that no assertion has to count them: no struct

@@ -370,9 +370,10 @@ pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStrea
             _ if field.attr.json.is_set() => quote! { _rt::EdmType::String },
             _ => quote! { <#ty as _rt::SplitValue>::EDM },
         };
-        let columns = names
-            .iter()
-            .map(|name| with_seal(field, quote! { _rt::ColumnSchema::plain(#name, #edm, true) }));
+        let columns = names.iter().enumerate().map(|(at, name)| {
+            let column = quote! { _rt::ColumnSchema::plain(#name, #edm, true) };
+            in_part(field.part_of(at), with_seal(field, column))
+        });
         return Some(quote! { #(#columns),* });
     }
     let column = match &field.storage {
@@ -389,7 +390,7 @@ pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStrea
     };
     let default = field.attr.default.is_set().then(|| quote! { .with_default() });
     let column = with_seal(field, column);
-    Some(quote! { #column #default })
+    Some(in_part(field.part_of(0), quote! { #column #default }))
 }
 
 /// Returns the entry of a field that is stored as several properties, which its columns do not tell.
@@ -400,6 +401,14 @@ pub(super) fn series_schema(field: &Field) -> Option<TokenStream> {
     Some(quote! {
         _rt::SeriesSchema { field: #name, first: #first, slots: #slots, is_split: #is_split }
     })
+}
+
+/// Returns the column, in a part of a wide entity.
+fn in_part(part: usize, column: TokenStream) -> TokenStream {
+    match u8::try_from(part) {
+        Ok(part @ 2..) => quote! { _rt::ColumnSchema::in_part(#column, #part) },
+        _ => column,
+    }
 }
 
 /// Returns the column, sealed if the field is encrypted.

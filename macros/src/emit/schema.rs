@@ -62,6 +62,11 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let series: Vec<TokenStream> = entity.fields.iter().filter_map(field::series_schema).collect();
     let series = (!series.is_empty()).then(|| quote! { series: &[#(#series),*], });
     let drops_unknown = entity.drops_unknown.then(|| quote! { drops_unknown: true, });
+    let parts = entity.wide.map(|_| {
+        let of_part = |part| if part == 1 { marker.clone() } else { format!("{marker}#{part:02}") };
+        let markers = (1..=entity.part_count()).map(of_part);
+        quote! { parts: &[#(#markers),*], }
+    });
     let older = entity.upgrade_from.as_ref().map(|older| {
         let entity = runtime_item("TableEntity", older.span());
         let schema = quote_spanned! { older.span() => <#older as #entity>::SCHEMA };
@@ -85,6 +90,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             #series
             #sealed
             #drops_unknown
+            #parts
             #holds_extra
             #older
             .._rt::Schema::NONE

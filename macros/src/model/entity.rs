@@ -1,6 +1,6 @@
 //! Describes a struct with `#[derive(TableEntity)]`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::{DeriveInput, LitStr, Path};
@@ -34,6 +34,8 @@ pub(crate) struct Entity {
     pub(crate) upgrade_from: Option<Path>,
     pub(crate) validate: Option<Path>,
     pub(crate) allows_hot_partition: bool,
+    /// The span of `wide`, if the entity is stored as several rows.
+    pub(crate) wide: Option<Span>,
     /// Set by `seal`: each row has a property that authenticates all others.
     pub(crate) is_sealed: bool,
     /// Whether a write drops the properties that the struct does not declare: said with
@@ -74,6 +76,7 @@ impl Entity {
             upgrade_from: attr.upgrade_from.get().cloned(),
             validate: attr.validate.get().cloned(),
             allows_hot_partition: attr.hot_partition.is_set(),
+            wide: attr.wide.span(),
             is_sealed: attr.seal.is_set(),
             drops_unknown: attr.drop_unknown.is_set(),
             families,
@@ -88,6 +91,23 @@ impl Entity {
             1 => name,
             version => format!("{name}.v{version}"),
         }
+    }
+
+    /// Returns the parts of a wide entity that store a property.
+    pub(crate) fn filled_parts(&self) -> BTreeSet<usize> {
+        let Some(primary) = self.primary() else { return BTreeSet::new() };
+        let fields = self.fields.iter().enumerate();
+        let stored = fields.filter(|(at, field)| self.is_property(primary, *at, field));
+        let parts = stored.flat_map(|(_, field)| {
+            let properties = field.property_names().len().max(1);
+            (0..properties).map(|property| field.part_of(property))
+        });
+        parts.collect()
+    }
+
+    /// Returns the number of rows of a wide entity.
+    pub(crate) fn part_count(&self) -> usize {
+        self.filled_parts().last().copied().unwrap_or(1)
     }
 
     /// Returns the property that stores a row's entity type, if a property does.
@@ -155,10 +175,12 @@ impl Entity {
 
 fn fields(input: &DeriveInput, attr: &EntityAttr, errors: &mut Errors) -> Vec<Field> {
     let case = attr.rename_all.get().copied().unwrap_or(Case::Pascal);
+    let is_wide = attr.wide.is_set();
     let mut fields = Vec::new();
     for field in named_fields(input, errors) {
         let attr = FieldAttr::of_entity(&field.attrs, errors);
-        fields.extend(Field::new(&field, attr, case, &input.ident));
+        let field = Field::new(&field, attr, case, &input.ident);
+        fields.extend(field.map(|field| Field { is_wide, ..field }));
     }
     fields
 }
@@ -235,6 +257,7 @@ fn primary(
     };
     let partition = key("partition_key", &attr.partition_key, "{department}");
     let row = key("row_key", &attr.row_key, "{id:06}");
+    let row = if attr.wide.is_set() { of_first_part(&row, fields, errors) } else { row };
     Family {
         index: 0,
         name: Ident::new("Primary", input.ident.span()),
@@ -248,6 +271,18 @@ fn primary(
         unique: false,
         when: None,
     }
+}
+
+/// The end of the RowKey of a wide entity's first row.
+const FIRST_PART: &str = "_01";
+
+/// Returns the RowKey of a wide entity's first row.
+fn of_first_part(key: &Key, fields: &[Field], errors: &mut Errors) -> Key {
+    if !key.is_sound {
+        return key.clone();
+    }
+    let text = [key.text.as_str(), FIRST_PART].concat();
+    Key::new(&LitStr::new(&text, key.literal.span()), fields, errors)
 }
 
 /// Returns the row family of an index or a list. Its partition is the primary's unless it has its

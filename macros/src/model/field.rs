@@ -103,6 +103,8 @@ pub(crate) struct Field {
     pub(crate) absent: Absent,
     /// Whether a key holds a keyed hash of the field, `{field:hmac}`.
     pub(crate) has_token: bool,
+    /// Whether the entity is stored as several rows, so that a long series is cut.
+    pub(crate) is_wide: bool,
     /// The attributes as they are written, for spans in error messages.
     pub(crate) attr: FieldAttr,
 }
@@ -129,6 +131,7 @@ impl Field {
             storage: storage(&attr, &property, &field.ty),
             absent: absent(&attr),
             has_token: false,
+            is_wide: false,
             ident,
             name,
             property,
@@ -153,6 +156,18 @@ impl Field {
                 names.iter().map(String::as_str).collect()
             }
             Storage::Flattened(_) | Storage::Extra | Storage::Skipped => Vec::new(),
+        }
+    }
+
+    /// Returns the part of a wide entity that stores the field's property of this index; 1 for every
+    /// property of an entity of one row.
+    pub(crate) fn part_of(&self, property: usize) -> usize {
+        let first = self.attr.part.get().and_then(|part| usize::try_from(*part).ok()).unwrap_or(1);
+        match &self.storage {
+            Storage::Series(names) if self.is_wide => {
+                first + series::piece_of(property, names.len())
+            }
+            _ => first,
         }
     }
 

@@ -3,7 +3,10 @@
 use syn::{Expr, Lit, Type};
 
 /// Most slots that names are made for: more than any entity has properties.
-const MAX_SLOTS: usize = 1_000;
+const MAX_SLOTS: usize = 20_000;
+
+/// Most slots of a series in one part of a wide entity.
+const MAX_SLOTS_OF_PART: usize = 200;
 
 /// Returns type and number of the slots of a series: an array whose length is a literal.
 pub(crate) fn slots(ty: &Type) -> Option<(&Type, usize)> {
@@ -39,6 +42,18 @@ pub(crate) fn slot_names(property: &str, pattern: Option<&str>, slots: usize) ->
     let (before, width, after) =
         pattern.and_then(self::pattern).unwrap_or((property, digits(slots), ""));
     (0..slots.min(MAX_SLOTS)).map(|slot| format!("{before}{slot:0width$}{after}")).collect()
+}
+
+/// Returns how many parts after its first one the slot of a series is in, which is cut into equal
+/// pieces: the first pieces of 365 slots have 183 and 182.
+pub(crate) fn piece_of(slot: usize, slots: usize) -> usize {
+    let pieces = slots.div_ceil(MAX_SLOTS_OF_PART).max(1);
+    let (least, longer) = (slots / pieces, slots % pieces);
+    let in_longer = longer * (least + 1);
+    match slot.checked_sub(in_longer) {
+        None => slot / (least + 1),
+        Some(rest) => longer + rest / least.max(1),
+    }
 }
 
 /// Returns the names of a long text's pieces: `Text`, `Text_2`, `Text_3`.

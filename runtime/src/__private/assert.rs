@@ -24,6 +24,16 @@ pub const fn assert_properties(columns: &[ColumnSchema], markers: usize, message
     }
 }
 
+/// Fails to compile if a part of a wide entity has more properties than the service accepts, with its
+/// type and `EntableParts`.
+#[track_caller]
+#[allow(clippy::panic, reason = "evaluated by the compiler only")]
+pub const fn assert_part(columns: &[ColumnSchema], part: usize, message: &'static str) {
+    if ColumnSchema::count_in_part(columns, part) + 2 > PROPERTIES {
+        panic!("{}", message);
+    }
+}
+
 /// Fails to compile if `hide_none` stands on a field that is never absent.
 #[track_caller]
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]

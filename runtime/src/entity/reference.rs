@@ -145,6 +145,7 @@ const fn column(name: &'static str) -> ColumnSchema {
         nested: &[],
         sealed: None,
         has_default: false,
+        part: 1,
     }
 }
 

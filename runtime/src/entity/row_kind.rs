@@ -39,6 +39,8 @@ pub(crate) enum RowVersion {
 pub(crate) enum RowKind {
     /// The entity's own row.
     Primary(RowVersion),
+    /// A part of a wide entity other than the first, which is the primary.
+    Part(&'static Schema),
     /// A secondary-index copy. The row family is that of the version that wrote it, or the newest
     /// one of this name if that version is unknown.
     Copy(&'static Family, RowVersion),
@@ -71,7 +73,11 @@ impl RowKind {
             Self::Primary(_) => family.kind == FamilyKind::Primary,
             Self::Copy(found, _) => family.kind == FamilyKind::Copy && found.name == family.name,
             Self::List(found) => family.kind == FamilyKind::List && found.name == family.name,
-            Self::UnknownCopy | Self::Framework | Self::Foreign(_) | Self::Unmarked => false,
+            Self::Part(_)
+            | Self::UnknownCopy
+            | Self::Framework
+            | Self::Foreign(_)
+            | Self::Unmarked => false,
         }
     }
 }
@@ -137,6 +143,7 @@ impl Schema {
         let is_accepted = match &kind {
             RowKind::Primary(RowVersion::Known(schema)) => accepts(schema.primary()?),
             RowKind::Copy(family, _) => accepts(family),
+            RowKind::Part(schema) => accepts(schema.primary()?),
             _ => true,
         };
         Ok(if is_accepted { kind } else { foreign() })
@@ -198,6 +205,11 @@ impl Schema {
             None => RowVersion::Unknown(number),
         };
         let Some(index) = index else { return Some(RowKind::Primary(version)) };
+        if let RowVersion::Known(schema) = version
+            && schema.parts.contains(&marker)
+        {
+            return Some(RowKind::Part(schema));
+        }
         let copy_in = |schema: &'static Schema| {
             let families: &'static [Family] = schema.families;
             families.iter().find(|family| family.kind == FamilyKind::Copy && family.name == index)
@@ -281,6 +293,7 @@ impl Schema {
             RowKind::Unmarked => return Ok(Recognition::Unmarked),
             RowKind::Foreign(marker) => return Ok(Recognition::Foreign(marker)),
             RowKind::Primary(_)
+            | RowKind::Part(_)
             | RowKind::Copy(..)
             | RowKind::UnknownCopy
             | RowKind::List(_)

@@ -38,6 +38,8 @@ pub struct ColumnSchema {
     pub sealed: Option<ColumnEncryption>,
     /// Whether rows without the property are read with a default value.
     pub has_default: bool,
+    /// The part of a wide entity that stores the column, from 1; 0 stands for 1.
+    pub part: u8,
 }
 
 /// The description of a field that is stored as several properties.
@@ -86,6 +88,7 @@ impl ColumnSchema {
             nested: &[],
             sealed: None,
             has_default: false,
+            part: 1,
         }
     }
 
@@ -100,6 +103,7 @@ impl ColumnSchema {
             nested: &[],
             sealed: None,
             has_default: false,
+            part: 1,
         }
     }
 
@@ -114,6 +118,7 @@ impl ColumnSchema {
             nested,
             sealed: None,
             has_default: false,
+            part: 1,
         }
     }
 
@@ -131,6 +136,43 @@ impl ColumnSchema {
     pub const fn with_default(mut self) -> Self {
         self.has_default = true;
         self
+    }
+
+    /// The column, in this part of a wide entity.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn in_part(mut self, part: u8) -> Self {
+        self.part = part;
+        self
+    }
+
+    /// Returns the part of a wide entity that stores the column, from 1.
+    pub(crate) const fn part(&self) -> usize {
+        if self.part == 0 { 1 } else { self.part as usize }
+    }
+
+    /// Returns whether a property of this name is the column's, one of its nested columns', or the
+    /// blind token beside it.
+    pub(crate) fn holds(&self, name: &str) -> bool {
+        if !self.nested.is_empty() {
+            let nested = name.strip_prefix(self.name);
+            return nested.is_some_and(|name| self.nested.iter().any(|column| column.holds(name)));
+        }
+        let token = self.sealed.and_then(|sealed| sealed.blind).map(|token| token.name);
+        self.name == name || token == Some(name)
+    }
+
+    /// Returns the maximum number of properties that a part of a wide entity stores for these columns.
+    pub const fn count_in_part(columns: &[Self], part: usize) -> usize {
+        let mut rest = columns;
+        let mut count = 0;
+        while let [first, after @ ..] = rest {
+            if first.part() == part {
+                count += Self::count(std::slice::from_ref(first));
+            }
+            rest = after;
+        }
+        count
     }
 
     const fn has_companion(&self) -> bool {
@@ -189,6 +231,9 @@ pub struct Schema {
     pub drops_unknown: bool,
     /// Whether the struct has a field for the properties that no version declares.
     pub holds_extra: bool,
+    /// The discriminator's values of the rows of a wide entity, such as `Year` and `Year#02`; none for
+    /// an entity that is one row.
+    pub parts: &'static [&'static str],
     /// Returns every row that the entity in a row of this row family is stored as, by the version
     /// that wrote the row.
     pub rows_through: fn(&Row, &'static Family) -> Result<EntityRows>,
@@ -242,6 +287,7 @@ impl Schema {
         sealed: false,
         drops_unknown: false,
         holds_extra: false,
+        parts: &[],
         rows_through: |_, _| Err(Error::new(ErrorKind::Invalid, NO_FAMILIES)),
         current_form: |_, _| Err(Error::new(ErrorKind::Invalid, NO_FAMILIES)),
         owner: |_, _, _| Ok(None),
@@ -314,8 +360,13 @@ impl Schema {
         std::iter::successors(Some(self), |schema| schema.older)
     }
 
-    /// Returns whether each entity, in every version, is stored as one row without copies and
-    /// lists.
+    /// Returns whether the primary of an entity is stored as several rows.
+    pub(crate) const fn is_wide(&self) -> bool {
+        !self.parts.is_empty()
+    }
+
+    /// Returns whether each entity, in every version, is stored as its primary alone, without copies
+    /// and lists.
     pub(crate) fn is_single_row(&'static self) -> bool {
         self.versions().all(|schema| schema.families.len() == 1)
     }

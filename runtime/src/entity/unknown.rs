@@ -152,13 +152,5 @@ fn discriminator_of(schema: &Schema) -> &'static str {
 
 /// Returns whether one of the columns, or the token beside it, has this name.
 fn is_among(columns: &[ColumnSchema], name: &str) -> bool {
-    columns.iter().any(|column| {
-        if !column.nested.is_empty() {
-            return name
-                .strip_prefix(column.name)
-                .is_some_and(|name| is_among(column.nested, name));
-        }
-        let token = column.sealed.and_then(|sealed| sealed.blind).map(|token| token.name);
-        column.name == name || token == Some(name)
-    })
+    columns.iter().any(|column| column.holds(name))
 }

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     backend::Read,
     batch::{Deadline, Written},
-    entity::BackgroundWork,
+    entity::{BackgroundWork, Schema},
     error::{Error, ErrorKind, Result, ServiceCode},
     key::Family,
     limits::BATCH_OPERATIONS,
@@ -147,7 +147,7 @@ async fn try_once(
     let mut outbox_plan = OutboxPlan::prepare(outbox, table, &effects, extra_rows).await;
     if outbox_plan.needs_claims() {
         // Checked before anything is reserved for a transaction that is too large.
-        let planned = TransactionPlan::new(&effects, &lists, &HashSet::new())?.planned().len();
+        let planned = TransactionPlan::new(&effects, &lists, &HashSet::new(), "")?.planned().len();
         check_room(table, planned + outbox_plan.operation_count())?;
     }
     let claims = match outbox_plan.claim(outbox).await {
@@ -194,8 +194,9 @@ impl PlannedChanges<'_> {
         // A copy that was not there to be deleted is left out of this plan only. A writer that creates it
         // changes the primary's ETag as well, and a new plan from that version deletes it.
         let mut missing = HashSet::new();
+        let generation = generation(outbox, effects);
         loop {
-            let mut transaction = TransactionPlan::new(effects, lists, &missing)?;
+            let mut transaction = TransactionPlan::new(effects, lists, &missing, &generation)?;
             outbox_plan.add_rows(outbox, &mut transaction, claims).await?;
             let failure = match send(outbox, table, &transaction, deadline).await {
                 Ok(written) => {
@@ -289,20 +290,20 @@ async fn send(
     outbox.store.write_until(table, placed.collect(), deadline).await
 }
 
+/// Returns the id that marks parts of wide entities as written together.
+fn generation(outbox: &Outbox, effects: &[Arc<Effect>]) -> String {
+    let is_wide = |effect: &Arc<Effect>| effect.schema.is_some_and(Schema::is_wide);
+    if effects.iter().any(is_wide) { outbox.store.random.id() } else { String::new() }
+}
+
 fn outcomes(
     effects: &[Arc<Effect>],
     transaction: &TransactionPlan,
     written: &[Written],
 ) -> Vec<Outcome> {
-    let results = transaction.result_positions(effects.len());
-    effects
-        .iter()
-        .zip(results)
-        .map(|(effect, at)| Outcome {
-            written: at.and_then(|at| written.get(at).cloned()),
-            row: effect.row.clone(),
-        })
-        .collect()
+    let answers = transaction.answers(effects.len(), written);
+    let outcomes = effects.iter().zip(answers);
+    outcomes.map(|(effect, written)| Outcome { written, row: effect.row.clone() }).collect()
 }
 
 /// The cause of a failed transaction.
@@ -311,7 +312,8 @@ enum FailureCause<'t> {
     Caller(usize),
     /// A local copy that the verb at that position inserts: its key is taken.
     OccupiedKey(usize, &'static Family, &'t Row),
-    /// An old local copy, which is missing and need not be deleted. Holds its RowKey.
+    /// An old local copy, or a part of a wide entity, which is missing and need not be deleted. Holds
+    /// its RowKey.
     MissingCopy(String),
     /// Another writer was first at a row that the plan was made from.
     Race,
@@ -354,9 +356,10 @@ impl<'t> FailureCause<'t> {
             }
             Role::NewCopy(verb, _) => Self::Caller(verb),
             // An index that is being built, or a copy that was repaired away: nothing is left to delete.
-            Role::OldCopy if error.is_not_found() && raced => {
+            Role::OldCopy | Role::DeletedPart(_) if error.is_not_found() && raced => {
                 Self::MissingCopy(failed.operation.row().row_key().to_owned())
             }
+            Role::DeletedPart(verb) => Self::Caller(verb),
             role @ (Role::Dirty(_) | Role::Note | Role::Fence) if raced => Self::OutboxRow(role),
             _ if raced => Self::Race,
             _ => Self::Other,

@@ -1,12 +1,12 @@
 //! Callers' writes of one entity as data: which verb, on what, and whether the entity has to be read
 //! before the effect is known.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use super::{
     Tokens,
     effect::{Effect, Loaded, Planner, PropertyChanges, at, row_of_bag},
-    size,
+    size, wide,
 };
 use crate::{
     batch::{Condition, Operation},
@@ -15,6 +15,9 @@ use crate::{
     error::{Error, ErrorKind, Result},
     row::Row,
 };
+
+/// A text as long as the id that marks parts of wide entities, for sizes.
+const ANY_GENERATION: &str = "000000000000000000000000";
 
 /// A write that a caller asks for, of an entity of a declared type.
 #[derive(Debug, Clone)]
@@ -260,9 +263,12 @@ impl Change {
     /// Returns the minimum number of operations and bytes, by what is known before any read.
     pub(crate) fn min_size(&self) -> Result<(usize, usize)> {
         let Self::Blind(effect) = self else { return Ok((1, 0)) };
-        let (mut operations, mut bytes) = (effect.primary.len(), 0);
-        for operation in &effect.primary {
-            bytes += size::as_stored(operation, effect.schema, None)?.request_bytes()?;
+        let (mut operations, mut bytes) = (0, 0);
+        for joined in &effect.primary {
+            for operation in wide::split(effect.schema, joined, ANY_GENERATION, &HashSet::new())? {
+                operations += 1;
+                bytes += size::as_stored(&operation, effect.schema, None)?.request_bytes()?;
+            }
         }
         if effect.old.is_none()
             && let Some(new) = &effect.new
@@ -278,7 +284,10 @@ impl Change {
     pub(crate) fn estimate_size(&self) -> Result<(usize, usize)> {
         let effect = match self {
             Self::Blind(effect) => effect,
-            Self::OnCurrent(verb) => return Ok((verb.schema().families.len(), 0)),
+            Self::OnCurrent(verb) => {
+                let schema = verb.schema();
+                return Ok((schema.families.len() + schema.parts.len().saturating_sub(1), 0));
+            }
         };
         let (mut operations, mut bytes) = self.min_size()?;
         if effect.has_remote_rows() {

@@ -47,7 +47,8 @@ impl Schema {
             RowKind::Primary(RowVersion::Unknown(version)) => {
                 return Ok(Derived::UnknownVersion(version));
             }
-            RowKind::Copy(..)
+            RowKind::Part(_)
+            | RowKind::Copy(..)
             | RowKind::UnknownCopy
             | RowKind::List(_)
             | RowKind::Framework

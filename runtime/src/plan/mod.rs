@@ -8,6 +8,7 @@
 pub(crate) mod tokens;
 pub(crate) mod list;
 pub(crate) mod planned;
+pub(crate) mod wide;
 pub(crate) mod size;
 pub(crate) mod key_conditions;
 pub(crate) mod derive;

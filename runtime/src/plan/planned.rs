@@ -16,6 +16,9 @@ pub(crate) struct Planned {
 pub(crate) enum Role {
     /// Writes the primary of the verb with this index.
     Primary(usize),
+    /// Deletes a part of a wide entity, of the verb with this index, whatever its ETag. Other parts are
+    /// deleted with it.
+    DeletedPart(usize),
     /// Inserts a copy under a key that is new to the entity of the verb.
     NewCopy(usize, &'static Family),
     /// Writes a copy under a key that the entity of the verb, or another entity of the transaction,

@@ -10,9 +10,10 @@ use super::{
     effect::Effect,
     list::{ListDelta, StoredList},
     planned::{Planned, Role, StoredAs},
+    wide,
 };
 use crate::{
-    batch::{Condition, Operation, Verb},
+    batch::{Condition, Operation, Verb, Written},
     entity::CopyRow,
     error::{Error, Result, ServiceCode},
     row::Row,
@@ -28,7 +29,9 @@ pub(crate) struct TransactionPlan {
 
 impl TransactionPlan {
     /// Plans the transaction of these effects, in the caller's order. `lists` holds every list that
-    /// they change, as it was read. `missing` names old copies that are known not to exist.
+    /// they change, as it was read. `missing` names old copies, and parts of wide entities to be deleted,
+    /// that are known not to exist. `generation` is new in each transaction: it marks the parts of a wide
+    /// entity that are written together.
     ///
     /// # Errors
     ///
@@ -37,15 +40,20 @@ impl TransactionPlan {
         effects: &[impl AsRef<Effect>],
         lists: &BTreeMap<String, Option<StoredList>>,
         missing: &HashSet<String>,
+        generation: &str,
     ) -> Result<Self> {
         let mut transaction = Self::default();
         for (verb, effect) in effects.iter().enumerate() {
             let effect = effect.as_ref();
             let stored_as = StoredAs::primary_of(effect.schema)?;
-            for operation in &effect.primary {
-                let role = Role::Primary(verb);
-                let planned = Planned { operation: operation.clone(), role, stored_as };
-                transaction.add_primary(verb, planned)?;
+            for joined in &effect.primary {
+                let parts = wide::split(effect.schema, joined, generation, missing)?;
+                // The last part that is left tells that the entity does not exist.
+                let may_miss = wide::may_miss_parts(effect.schema, joined) && parts.len() > 1;
+                let role = if may_miss { Role::DeletedPart(verb) } else { Role::Primary(verb) };
+                for operation in parts {
+                    transaction.add_primary(verb, Planned { operation, role, stored_as })?;
+                }
             }
         }
         for (verb, effect) in effects.iter().enumerate() {
@@ -92,7 +100,9 @@ impl TransactionPlan {
 
     fn add_primary(&mut self, verb: usize, planned: Planned) -> Result<()> {
         let row = planned.operation.row();
-        if let Some(Planned { role: Role::Primary(earlier), .. }) = self.earlier(row.row_key()) {
+        if let Some(Planned { role: Role::Primary(earlier) | Role::DeletedPart(earlier), .. }) =
+            self.earlier(row.row_key())
+        {
             let message = format!(
                 "an entity group transaction writes a row once, and operations {earlier} and {verb} write the same"
             );
@@ -147,7 +157,10 @@ impl TransactionPlan {
     /// Returns the verb whose primary or copy the operation at this position writes.
     pub(crate) fn verb_at(&self, position: usize) -> Option<usize> {
         match self.planned.get(position)?.role {
-            Role::Primary(verb) | Role::NewCopy(verb, _) | Role::KeptCopy(verb) => Some(verb),
+            Role::Primary(verb)
+            | Role::DeletedPart(verb)
+            | Role::NewCopy(verb, _)
+            | Role::KeptCopy(verb) => Some(verb),
             Role::OldCopy
             | Role::List
             | Role::Claim
@@ -176,9 +189,13 @@ impl TransactionPlan {
             (Role::NewCopy(verb, _) | Role::KeptCopy(verb), Role::OldCopy) => {
                 (earlier.operation.row().clone(), verb, earlier.stored_as)
             }
-            (Role::Primary(verb) | Role::NewCopy(verb, _) | Role::KeptCopy(verb), _) => {
-                return Err(Some(verb));
-            }
+            (
+                Role::Primary(verb)
+                | Role::DeletedPart(verb)
+                | Role::NewCopy(verb, _)
+                | Role::KeptCopy(verb),
+                _,
+            ) => return Err(Some(verb)),
             (
                 Role::OldCopy
                 | Role::List
@@ -199,19 +216,25 @@ impl TransactionPlan {
         self.by_row_key.get(row_key).copied()
     }
 
-    /// Returns, for each of `verbs` verbs, the position of the operation whose answer is the verb's
-    /// result: the last one on its primary that is no deletion, else the first.
-    pub(crate) fn result_positions(&self, verbs: usize) -> Vec<Option<usize>> {
-        let mut results = vec![None; verbs];
-        for (position, planned) in self.planned.iter().enumerate() {
-            let Role::Primary(verb) = planned.role else { continue };
-            if let Some(slot) = results.get_mut(verb)
-                && (slot.is_none() || planned.operation.verb() != Verb::Delete)
+    /// Returns, for each of `verbs` verbs, its result: the store's answer for its primary. Where the verb
+    /// deletes one row and writes another, the answer for the row that is written.
+    pub(crate) fn answers(&self, verbs: usize, written: &[Written]) -> Vec<Option<Written>> {
+        let mut schemas = vec![None; verbs];
+        let mut answers: Vec<(Vec<&Written>, Vec<&Written>)> = vec![Default::default(); verbs];
+        for (planned, answer) in self.planned.iter().zip(written) {
+            let (Role::Primary(verb) | Role::DeletedPart(verb)) = planned.role else { continue };
+            if let (Some((kept, deleted)), Some(schema)) =
+                (answers.get_mut(verb), schemas.get_mut(verb))
             {
-                *slot = Some(position);
+                *schema = planned.stored_as.entity().map(|(schema, _)| schema);
+                let is_delete = planned.operation.verb() == Verb::Delete;
+                if is_delete { deleted.push(answer) } else { kept.push(answer) }
             }
         }
-        results
+        let joined = answers.iter().zip(schemas).map(|((kept, deleted), schema)| {
+            wide::join_answers(schema, if kept.is_empty() { deleted } else { kept })
+        });
+        joined.collect()
     }
 }
 

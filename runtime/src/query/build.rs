@@ -343,13 +343,14 @@ impl<E, T> Query<E, T> {
             Err(error) => (String::new(), Some(error)),
         };
         let top = self.request.top(None);
-        let pages =
-            self.request.take.zip(top).map(|(take, top)| take.div_ceil(u64::from(top.max(1))));
+        let rows = |items: u64| items.saturating_mul(u64::from(self.request.rows_per_item()));
+        let pages = self.request.take.zip(top);
+        let pages = pages.map(|(take, top)| rows(take).div_ceil(u64::from(top.max(1))));
         Explain {
             class: self.request.class(),
             table: self.request.rows_table().to_owned(),
             filter,
-            select: self.request.columns_to_read().unwrap_or_default(),
+            select: self.request.columns_to_read().ok().flatten().unwrap_or_default(),
             top,
             estimated_requests: pages.unwrap_or(1).max(1),
             reads_each: self.request.is_list(),

@@ -12,7 +12,10 @@ use crate::{
     error::{Error, ErrorKind, Result},
     filter::Filter,
     key::Family,
-    plan,
+    plan::{
+        self,
+        wide::{self, PartsRead},
+    },
 };
 
 impl Request {
@@ -28,7 +31,11 @@ impl Request {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
-        let mut filter = access.checked()?.filter();
+        let parts = self.parts_read()?;
+        let mut filter = match parts {
+            Some((schema, _)) => wide::with_all_parts(schema, access.checked()?).filter(),
+            None => access.checked()?.filter(),
+        };
         if let Some(condition) = self.type_condition() {
             filter = filter.and_all(condition);
         }
@@ -36,6 +43,10 @@ impl Request {
         let conditions = if self.is_list() { &[] } else { self.conditions.as_slice() };
         for condition in conditions {
             let condition = plan::key_conditions(condition, access)?;
+            let condition = match parts {
+                Some((schema, _)) => wide::condition_on_all_parts(schema, &condition),
+                None => condition,
+            };
             self.refuse_encrypted(&condition)?;
             filter = filter.and_all(with_tokens(&condition, token)?);
         }
@@ -175,6 +186,12 @@ impl Request {
     fn type_condition(&self) -> Option<Filter> {
         let schema = self.schema?;
         let family = self.access.family?;
+        // The other parts of each entity are between the rows that are read.
+        if let (Ok(Some((_, read @ PartsRead::One(_)))), Discriminator::Property(name)) =
+            (self.parts_read(), schema.discriminator)
+        {
+            return Some(part_condition(name, schema, read));
+        }
         match schema.discriminator {
             Discriminator::Property(name) if self.only_older => Some(older_condition(name, schema)),
             _ => type_condition(schema, family, &self.access.keys),
@@ -188,7 +205,16 @@ pub(crate) fn type_condition(schema: &Schema, family: &Family, keys: &Keys) -> O
     let Discriminator::Property(name) = schema.discriminator else { return None };
     let apart = keys.partition.is_some()
         && (keys.bounds_row_key() || !family.partition.literal_prefix().is_empty());
-    (!apart).then(|| versions_condition(name, schema, family))
+    (!apart).then(|| match schema.is_wide() {
+        true => part_condition(name, schema, PartsRead::All),
+        false => versions_condition(name, schema, family),
+    })
+}
+
+/// Returns the condition on the rows of a wide entity that a query reads.
+fn part_condition(name: &str, schema: &Schema, read: PartsRead) -> Filter {
+    let markers = wide::markers_of(schema, read).iter();
+    Filter::any(markers.map(|marker| Filter::eq(name, *marker)))
 }
 
 /// Returns the condition on rows of a row family in any version: a newer version than this program

@@ -9,6 +9,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     filter::Filter,
     page::{Cursor, fingerprint},
+    plan::wide::{self, PartsRead},
     row::Row,
     store::name_bad_table,
 };
@@ -39,7 +40,7 @@ impl Request {
         let access = self.with_key_tokens(&self.access).await?;
         let filter = self.filter_to_send(&access).await?;
         self.check(&filter)?;
-        let select = self.columns_to_read();
+        let select = self.columns_to_read()?;
         let filter_after_opening = self.filter_after_opening()?;
         let columns = select.as_ref().map(|names| names.join(",")).unwrap_or_default();
         let (table, take) = (self.store.capabilities().table_case.key_of(&self.table), self.take);
@@ -104,6 +105,16 @@ impl PreparedRequest {
         });
         let opened = request.store.sealing.open(table, page.rows, request.reading(), select).await;
         let mut rows = request.confirmed(opened).await;
+        match request.parts_read()? {
+            Some((schema, PartsRead::All)) => {
+                rows = request.store.join_page(table, schema, rows).await?;
+            }
+            Some((schema, PartsRead::One(part))) => {
+                let whole = |row| wide::entity_of_part(schema, row, part);
+                rows = rows.into_iter().map(|row| row.and_then(whole)).collect();
+            }
+            None => {}
+        }
         if let Some(wanted) = &self.filter_after_opening {
             // A row that is an error stays: the caller has to see it.
             rows.retain(|row| row.as_ref().map_or(true, |row| wanted.matches(row).unwrap_or(true)));

@@ -14,6 +14,7 @@ use crate::{
     key::Family,
     limits::PAGE_ROWS,
     page::Cursor,
+    plan::wide::{self, PartsRead},
     row::Row,
     store::{rows::Store, sealing::open::Reading},
 };
@@ -205,7 +206,19 @@ impl Request {
     }
 
     /// Returns the properties to ask for; `None` asks for all.
-    pub(crate) fn columns_to_read(&self) -> Option<Vec<String>> {
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a condition on a property of a wide entity in another part than what is asked for.
+    pub(crate) fn columns_to_read(&self) -> Result<Option<Vec<String>>> {
+        let columns = self.own_columns_to_read();
+        Ok(match self.parts_read()? {
+            Some((_, PartsRead::All)) => columns.as_deref().map(wide::with_generation),
+            _ => columns,
+        })
+    }
+
+    fn own_columns_to_read(&self) -> Option<Vec<String>> {
         let is_opened = self.conditions.iter().any(has_encrypted);
         if self.keys_only && !is_opened && !self.schema.is_some_and(|schema| schema.sealed) {
             return self.columns_to_count();
@@ -250,6 +263,30 @@ impl Request {
         Some(columns)
     }
 
+    /// Returns which rows of each entity the query reads, for a wide entity.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a condition on a property in another part than what is asked for.
+    pub(crate) fn parts_read(&self) -> Result<Option<(&'static Schema, PartsRead)>> {
+        let Some(schema) = self.schema.filter(|schema| schema.is_wide()) else { return Ok(None) };
+        let mut compared = Vec::new();
+        for condition in &self.conditions {
+            condition.visit_properties(&mut |name| compared.push(name.to_owned()));
+        }
+        let select = if self.keys_only { Some(&[][..]) } else { self.select.as_deref() };
+        wide::parts_read(schema, select, &compared).map(|read| Some((schema, read)))
+    }
+
+    /// Returns how many rows an item of the query is.
+    pub(crate) fn rows_per_item(&self) -> u32 {
+        let count = match self.parts_read() {
+            Ok(Some((schema, PartsRead::All))) => schema.parts.len(),
+            _ => 1,
+        };
+        u32::try_from(count).unwrap_or(1)
+    }
+
     /// Returns `$top`: how many rows the next page may have.
     ///
     /// It is the number of items left to take, which makes one request where every row is an item.
@@ -260,9 +297,14 @@ impl Request {
         let returned = cursor.map_or(0, |cursor| cursor.returned);
         let left = self.take.filter(|_| !is_mixed).map(|take| take.saturating_sub(returned));
         let left = left.and_then(|left| u32::try_from(left).ok()).filter(|left| *left <= PAGE_ROWS);
-        match (left, self.page_size) {
+        let items = match (left, self.page_size) {
             (Some(left), Some(size)) => Some(left.min(size)),
             (left, size) => left.or(size),
+        };
+        match self.rows_per_item() {
+            1 => items,
+            // A page of whole entities needs no further request for the rest of its last one.
+            rows => Some(items.unwrap_or(PAGE_ROWS).min(PAGE_ROWS / rows) * rows),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures_util::future::try_join_all;
+
 #[cfg(feature = "blob")]
 use crate::blob::Blobs;
 use crate::{
@@ -10,8 +12,12 @@ use crate::{
     batch::{Batch, Deadline, Operation, Written},
     entity::Schema,
     error::{Error, ErrorKind, Result},
+    filter::Filter,
     limits,
-    plan::Tokens,
+    plan::{
+        Tokens,
+        wide::{self, Joined, PageItem},
+    },
     random::RandomSource,
     row::Row,
 };
@@ -94,12 +100,145 @@ impl Store {
         if schema.has_tokens() { self.tokens().await } else { Ok(Tokens::none()) }
     }
 
-    /// Reads a row and decrypts what `reading` says is sealed.
+    /// Reads a row and decrypts what `reading` says is sealed. A wide entity is read with the parts that
+    /// hold what is selected, which come joined.
     pub(crate) async fn read_as(&self, request: Read<'_>, reading: Reading) -> Result<Option<Row>> {
+        if let Reading::Typed(schema) = reading
+            && schema.is_wide()
+        {
+            return self.read_parts(request, schema).await;
+        }
         let read = self.read(request).await.map_err(|error| name_bad_table(error, request.table));
         let Some(row) = read? else { return Ok(None) };
         let opened = self.sealing.open_one(request.table, row, reading, request.select).await;
         opened.map(Some).map_err(|error| error.in_table(request.table))
+    }
+
+    /// Reads the parts of a wide entity that hold the selected properties, in parallel. Parts that do not
+    /// belong together are read once more, all in one request.
+    async fn read_parts(&self, request: Read<'_>, schema: &'static Schema) -> Result<Option<Row>> {
+        let Read { table, partition_key, row_key, select } = request;
+        let located = |error: Error| error.in_table(table).at_keys(partition_key, row_key);
+        let parts = wide::parts_of_point(schema, select);
+        let select = select.map(wide::with_generation);
+        let reads = parts.iter().map(|part| {
+            let select = select.as_deref();
+            async move {
+                let row_key = &wide::part_key(row_key, *part).map_err(located)?;
+                let read = self.read(Read { table, partition_key, row_key, select }).await;
+                let row = read.map_err(|error| name_bad_table(error, table))?;
+                Ok::<_, Error>((*part, row))
+            }
+        });
+        let rows = try_join_all(reads).await?;
+        let rows = self.open_parts(table, rows, schema, select.as_deref()).await?;
+        match wide::join(schema, (partition_key, row_key), &rows).map_err(located)? {
+            Joined::Whole(row) | Joined::Foreign(row) => Ok(Some(row)),
+            // Without part 1, its absence says nothing about the entity.
+            Joined::Absent if parts.contains(&1) => Ok(None),
+            Joined::Absent | Joined::Torn(_) => {
+                self.read_snapshot(table, (partition_key, row_key), schema).await
+            }
+        }
+    }
+
+    /// Reads all parts of a wide entity in one request, which is a snapshot.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_corrupt` if a part is missing or was not written with the others.
+    async fn read_snapshot(
+        &self,
+        table: &str,
+        (partition_key, row_key): (&str, &str),
+        schema: &'static Schema,
+    ) -> Result<Option<Row>> {
+        let located = |error: Error| error.in_table(table).at_keys(partition_key, row_key);
+        let count = schema.parts.len();
+        let keys = (1..=count).map(|part| wide::part_key(row_key, part));
+        let keys: Vec<String> = keys.collect::<Result<_>>().map_err(located)?;
+        let last = keys.last().map(String::as_str).unwrap_or_default();
+        let filter = Filter::eq("PartitionKey", partition_key)
+            & Filter::ge("RowKey", row_key)
+            & Filter::le("RowKey", last);
+        let mut rows: Vec<(usize, Option<Row>)> = (1..=count).map(|part| (part, None)).collect();
+        let mut from = None;
+        loop {
+            let scan =
+                Scan { table, filter: &filter, select: None, top: None, from: from.as_ref() };
+            let page = self.scan(scan).await?;
+            for row in page.rows {
+                let row = row?;
+                let part = keys.iter().position(|key| key == row.row_key());
+                if let Some((_, slot)) = part.and_then(|part| rows.get_mut(part)) {
+                    *slot = Some(row);
+                }
+            }
+            from = page.next;
+            if from.is_none() {
+                break;
+            }
+        }
+        let rows = self.open_parts(table, rows, schema, None).await?;
+        match wide::join(schema, (partition_key, row_key), &rows).map_err(located)? {
+            Joined::Whole(row) | Joined::Foreign(row) => Ok(Some(row)),
+            Joined::Absent => Ok(None),
+            Joined::Torn(part) => {
+                Err(wide::torn_error(schema, (partition_key, row_key), part).in_table(table))
+            }
+        }
+    }
+
+    /// Decrypts the parts of a wide entity.
+    async fn open_parts(
+        &self,
+        table: &str,
+        rows: Vec<(usize, Option<Row>)>,
+        schema: &'static Schema,
+        select: Option<&[String]>,
+    ) -> Result<Vec<(usize, Option<Row>)>> {
+        let mut opened = Vec::with_capacity(rows.len());
+        for (part, row) in rows {
+            let row = match row {
+                Some(row) => {
+                    let opened =
+                        self.sealing.open_one(table, row, Reading::Typed(schema), select).await;
+                    Some(opened.map_err(|error| error.in_table(table))?)
+                }
+                None => None,
+            };
+            opened.push((part, row));
+        }
+        Ok(opened)
+    }
+
+    /// Joins the rows of a page that are parts of wide entities. An entity whose rows are in two pages is
+    /// read once more, and is an item of the page that has its part 1.
+    pub(crate) async fn join_page(
+        &self,
+        table: &str,
+        schema: &'static Schema,
+        rows: Vec<Result<Row>>,
+    ) -> Result<Vec<Result<Row>>> {
+        let mut joined = Vec::new();
+        for item in wide::join_page(schema, rows) {
+            let (partition_key, row_key, begins_here) = match item {
+                PageItem::Ready(row) => {
+                    joined.push(row);
+                    continue;
+                }
+                PageItem::Incomplete { partition_key, row_key, begins_here } => {
+                    (partition_key, row_key, begins_here)
+                }
+            };
+            match self.read_snapshot(table, (&partition_key, &row_key), schema).await {
+                Ok(Some(row)) if begins_here => joined.push(Ok(row)),
+                Ok(_) => {}
+                Err(error) if error.is_corrupt() => joined.push(Err(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(joined)
     }
 
     /// Decrypts a stored row of the type `schema`.

@@ -73,7 +73,8 @@ impl<E: TableEntity> Table<E> {
     ///
     /// Fails with `is_precondition_failed` if the entity changed since it was read, with
     /// `is_not_found` if it is gone, with `is_conflict` if it is moving already or its last move is
-    /// not over, and with `is_invalid` if more than the fields of the keys changed, or nothing.
+    /// not over, with `is_invalid` if more than the fields of the keys changed, or nothing, and with
+    /// `is_unsupported` for a wide entity that would change its partition or table.
     pub async fn move_to(&self, stored: &Stored<E>, target: &Self) -> Result<Moving> {
         let place = |error: Error| error.in_table(&self.name);
         let id = self.client.outbox().store.random.id();
@@ -89,6 +90,11 @@ impl<E: TableEntity> Table<E> {
             // Inside one partition a move is one transaction.
             let replaced = self.replace(stored).await?;
             return Ok(Moving { pending: replaced.pending().clone() });
+        }
+        if E::SCHEMA.is_wide() {
+            let message = "a wide entity does not move to another partition or table: insert it at its new keys, then delete the old entity";
+            let error = Error::new(ErrorKind::Unsupported, message);
+            return Err(place(error).at_keys(stored.partition_key(), stored.row_key()));
         }
         self.has_arrived(stored).await.map_err(place)?;
         let outbox = self.client.outbox();

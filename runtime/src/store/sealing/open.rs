@@ -106,7 +106,7 @@ fn classify_typed(schema: &'static Schema, row: &Row) -> Result<Known> {
         kind => kind?,
     };
     let family = match kind {
-        RowKind::Primary(_) => families.first(),
+        RowKind::Primary(_) | RowKind::Part(_) => families.first(),
         RowKind::Copy(found, _) => {
             families.iter().find(|family| family.is_copy() && family.name == found.name)
         }

@@ -5,6 +5,11 @@ use entable::prelude::*;
 struct Employee {
     department: String,
     id: u32,
+    age: i32,
+    #[table(part = 2)]
+    notes: String,
+    #[table(extra)]
+    extra: Bag,
 }
 
 fn main() {}

@@ -1,0 +1,137 @@
+//! Checks wide entities, which are stored as several rows.
+
+use crate::{
+    attr::Discriminator,
+    errors::Errors,
+    model::{Entity, Storage},
+    template::Form,
+};
+
+/// The property in which each row of a wide entity says which write it is of.
+const PARTS_PROPERTY: &str = "EntableParts";
+
+/// Most rows of a wide entity: their numbers have two digits.
+const MAX_PARTS: usize = 99;
+
+/// Reports `part` on fields of an entity of one row, and what a wide entity cannot have.
+pub(super) fn wide(entity: &Entity, errors: &mut Errors) {
+    let Some(span) = entity.wide else {
+        for field in &entity.fields {
+            if let Some(span) = field.attr.part.span() {
+                let message = format!(
+                    "`part` on `{}`, whose entity is one row: write `wide` on the struct",
+                    field.name
+                );
+                errors.at(span, message);
+            }
+        }
+        return;
+    };
+    for family in entity.families.iter().skip(1) {
+        let message = format!(
+            "`{}` on a `wide` entity: copies and lists follow from one row, and this entity has several. Look it up by another entity that holds these fields and its keys, and write both in one transaction",
+            family.name
+        );
+        errors.at(family.name.span(), message);
+    }
+    if entity.is_sealed {
+        errors.at(
+            span,
+            "`wide` and `seal` on one entity: a seal covers one row, and nobody would notice a part of an older write: leave one of them out, or write `encrypt` on the fields",
+        );
+    }
+    if entity.version > 1 || entity.upgrade_from.is_some() {
+        errors.at(
+            entity.version_span,
+            "`wide` and `version` on one entity: give the new shape another `entity_type` and other keys, and write the entities anew",
+        );
+    }
+    if matches!(entity.discriminator, Discriminator::RowKey) {
+        errors.at(
+            span,
+            "`wide` and `discriminator = row_key` on one entity: its rows say by a property which part they are, write `discriminator = \"EntityType\"`",
+        );
+    }
+    fields(entity, errors);
+    keys(entity, errors);
+    parts(entity, errors);
+}
+
+/// Reports fields that cannot be in a part.
+fn fields(entity: &Entity, errors: &mut Errors) {
+    for (at, field) in entity.fields.iter().enumerate() {
+        let name = &field.name;
+        if let (Storage::Extra, Some(span)) = (&field.storage, field.attr.extra.span()) {
+            let message = format!(
+                "`extra` on `{name}` of a `wide` entity: nothing says in which part such a property is. Leave it out: `replace`, `update` and `patch` keep the properties that the struct does not declare"
+            );
+            errors.at(span, message);
+        }
+        if let (Some(span), Some(true)) =
+            (field.attr.encrypt.span(), field.sealed().map(|sealed| sealed.hide_none))
+        {
+            let message = format!(
+                "`hide_none` on `{name}` of a `wide` entity: an absent value would be stored in every part, write `encrypt`"
+            );
+            errors.at(span, message);
+        }
+        if field.property_names().contains(&PARTS_PROPERTY) {
+            let message = format!(
+                "`{name}` would be the property `{PARTS_PROPERTY}`, which the rows of a `wide` entity have: write `rename = \"..\"`"
+            );
+            errors.at(field.property_span, message);
+        }
+        let Some(span) = field.attr.part.span() else { continue };
+        let is_stored =
+            entity.primary().is_some_and(|primary| entity.is_property(primary, at, field));
+        if !is_stored && field.storage != Storage::Extra && entity.has_keys() {
+            let message = format!(
+                "`part` on `{name}`, which no part stores: a skipped field is nowhere, and a field of the keys is in the keys of every part"
+            );
+            errors.at(span, message);
+        }
+    }
+}
+
+/// Reports keys with a token, which would have to be made for each part.
+fn keys(entity: &Entity, errors: &mut Errors) {
+    let Some(primary) = entity.primary() else { return };
+    for key in [&primary.partition, &primary.row] {
+        if key.parts().any(|part| part.form == Form::Hmac) {
+            errors.at(
+                key.literal.span(),
+                "a `wide` entity has no `{..:hmac}` in its keys: write the plain field, or make the entity one row",
+            );
+        }
+    }
+}
+
+/// Reports parts without fields, and too many of them.
+fn parts(entity: &Entity, errors: &mut Errors) {
+    let Some(span) = entity.wide else { return };
+    let count = entity.part_count();
+    if count > MAX_PARTS {
+        let message =
+            format!("the entity has {count} parts, a wide entity has at most {MAX_PARTS}");
+        errors.at(span, message);
+        return;
+    }
+    if errors.lacks_fields(entity.fields.len()) || !entity.has_keys() {
+        return;
+    }
+    let filled = entity.filled_parts();
+    let empty = (1..=count).find(|part| !filled.contains(part));
+    if let Some(part) = empty {
+        let message = format!(
+            "part {part} of the entity has no field: number the parts from 1 without a gap, a field without `part` is in part 1"
+        );
+        let later = entity.fields.iter().filter_map(|field| field.attr.part.span());
+        errors.at(later.last().unwrap_or(span), message);
+    } else if count < 2 {
+        let name = entity.fields.last().map_or_else(|| "field".to_owned(), |f| f.name.clone());
+        let message = format!(
+            "a `wide` entity of one part: write `#[table(part = 2)]` on `{name}`, or leave `wide` out"
+        );
+        errors.at(span, message);
+    }
+}

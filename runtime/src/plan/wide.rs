@@ -1,0 +1,646 @@
+//! Splits a wide entity over its rows, its parts, and joins them again.
+//!
+//! Above the store a wide entity is one row: the keys of part 1, the properties of all parts, and an
+//! ETag made of all parts' ETags. Only this file knows how parts are named and laid out.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    ops::Bound,
+};
+
+use crate::{
+    access::Keys,
+    batch::{Condition, Operation, Verb, Written},
+    edm::{Ticks, ValueRef},
+    entity::{ColumnSchema, Discriminator, Schema},
+    error::{Error, ErrorKind, Result},
+    filter::{Comparison, Filter},
+    row::{ETag, OPERATION_ID, Row, RowBuilder},
+};
+
+/// The property of each part that says how many parts there are and which write wrote all of them
+/// last: `{parts}_{24 hex digits}`. In a joined row it says in which part each property is that the
+/// type does not declare.
+pub(crate) const PARTS: &str = "EntableParts";
+
+/// The system property that every row has and that is asked for with each row.
+const TIMESTAMP: &str = "Timestamp";
+
+/// The end of the RowKey of part 1. The end of another part's RowKey has its number instead.
+const FIRST: &str = "_01";
+
+/// Returns the RowKey of a part, counted from 1, of the entity whose part 1 has this RowKey.
+///
+/// # Errors
+///
+/// `is_invalid` for a RowKey that no part 1 has.
+pub(crate) fn part_key(row_key: &str, part: usize) -> Result<String> {
+    match row_key.strip_suffix(FIRST) {
+        Some(entity) => Ok(format!("{entity}_{part:02}")),
+        None => {
+            let message = format!(
+                "the RowKey `{}` does not end with `{FIRST}`, as that of a wide entity does",
+                row_key.escape_debug()
+            );
+            Err(Error::new(ErrorKind::Invalid, message))
+        }
+    }
+}
+
+/// Takes the RowKey of a part apart: the RowKey of part 1, and the number of the part.
+fn entity_key(row_key: &str) -> Option<(String, usize)> {
+    let (entity, digits) = row_key.rsplit_once('_')?;
+    let is_number = digits.len() == 2 && digits.bytes().all(|b| b.is_ascii_digit());
+    let part = digits.parse().ok().filter(|part| is_number && *part > 0)?;
+    Some(([entity, FIRST].concat(), part))
+}
+
+/// Finds the parts of properties. A search begins at the column that the last one found: rows have
+/// their properties in the order of the columns, so that most searches compare one name or two.
+struct PartFinder {
+    columns: &'static [ColumnSchema],
+    at: usize,
+}
+
+impl PartFinder {
+    const fn new(schema: &'static Schema) -> Self {
+        Self { columns: schema.columns, at: 0 }
+    }
+
+    fn column_of(&mut self, name: &str) -> Option<&'static ColumnSchema> {
+        let (before, after) = self.columns.split_at_checked(self.at)?;
+        let found = after.iter().chain(before).position(|column| column.holds(name))?;
+        self.at = (self.at + found) % self.columns.len();
+        self.columns.get(self.at)
+    }
+
+    /// Returns the part that stores the property, or `None` if the type does not declare it.
+    fn part_of(&mut self, name: &str) -> Option<usize> {
+        self.column_of(name).filter(|column| column.stored).map(ColumnSchema::part)
+    }
+}
+
+fn discriminator_of(schema: &Schema) -> &'static str {
+    match schema.discriminator {
+        Discriminator::Property(name) => name,
+        Discriminator::RowKey => "",
+    }
+}
+
+fn text_of(name: &[u8]) -> Result<&str> {
+    std::str::from_utf8(name).map_err(|_| crate::row::corrupt_row("a property's name is not UTF-8"))
+}
+
+/// Returns the operations on the parts that an operation on a joined row amounts to. An operation on
+/// an entity of one row stays as it is. `generation` is new in each transaction; `missing` are the
+/// RowKeys of parts that are known not to exist, which are not deleted.
+///
+/// # Errors
+///
+/// `is_invalid` if the entity was not read with all of its parts, and for keys of no wide entity.
+pub(crate) fn split(
+    schema: Option<&'static Schema>,
+    operation: &Operation,
+    generation: &str,
+    missing: &HashSet<String>,
+) -> Result<Vec<Operation>> {
+    let Some(schema) = schema.filter(|schema| schema.is_wide()) else {
+        return Ok(vec![operation.clone()]);
+    };
+    let row = operation.row();
+    let (partition_key, row_key) = row.keys();
+    let located = |error: Error| error.at_keys(partition_key, row_key);
+    let count = schema.parts.len();
+    let conditions = match operation.condition() {
+        Some(Condition::Match(etag)) => etags_of(etag, count).map_err(located)?,
+        _ => vec![Condition::Any; count],
+    };
+    let is_blind = !matches!(operation.condition(), Some(Condition::Match(_)));
+    let Split { rows, filled } = Split::of(schema, row).map_err(located)?;
+    if operation.verb() == Verb::Merge && is_blind && filled.len() <= 1 {
+        let part = filled.first().copied().unwrap_or(1);
+        let only = rows.into_iter().nth(part - 1).map(RowBuilder::finish).transpose()?;
+        let only = only.map(|only| with_encrypted(schema, row, only, part));
+        return Ok(only.map(|only| Operation::merge(only, Condition::Any)).into_iter().collect());
+    }
+    let generation = format!("{count}_{generation}");
+    let mut operations = Vec::with_capacity(count);
+    for ((at, mut builder), condition) in rows.into_iter().enumerate().zip(conditions) {
+        if operation.verb() == Verb::Delete {
+            let key = part_key(row_key, at + 1)?;
+            if !is_blind || !missing.contains(&key) {
+                operations.push(Operation::delete(partition_key, &key, condition)?);
+            }
+            continue;
+        }
+        builder.put(PARTS, ValueRef::String(&generation));
+        let part = with_encrypted(schema, row, builder.finish()?, at + 1);
+        operations.push(match operation.verb() {
+            Verb::Insert => Operation::insert(part),
+            Verb::InsertOrReplace => Operation::insert_or_replace(part),
+            Verb::InsertOrMerge => Operation::insert_or_merge(part),
+            // The entity exists if part 1 does. A missing part is written anew.
+            Verb::Replace if is_blind && at > 0 => Operation::insert_or_replace(part),
+            Verb::Replace => Operation::replace(part, condition),
+            Verb::Merge | Verb::Delete => Operation::merge(part, condition),
+        });
+    }
+    Ok(operations)
+}
+
+/// Returns whether an operation deletes an entity's parts whatever their ETags, so that a part that is
+/// missing does not matter.
+pub(crate) fn may_miss_parts(schema: Option<&'static Schema>, operation: &Operation) -> bool {
+    schema.is_some_and(Schema::is_wide)
+        && matches!(operation.condition(), Some(Condition::Any))
+        && operation.verb() == Verb::Delete
+}
+
+/// The properties of a joined row, part by part.
+struct Split {
+    rows: Vec<RowBuilder>,
+    /// The parts that have a property of the joined row.
+    filled: BTreeSet<usize>,
+}
+
+impl Split {
+    fn of(schema: &'static Schema, row: &Row) -> Result<Self> {
+        let (partition_key, row_key) = row.keys();
+        let keys = (1..=schema.parts.len()).map(|part| part_key(row_key, part));
+        let rows = keys.map(|key| key.map(|key| Row::build(partition_key, &key)));
+        let mut split = Self { rows: rows.collect::<Result<_>>()?, filled: BTreeSet::new() };
+        let unknown = match row.get(PARTS)? {
+            Some(ValueRef::String(text)) => text,
+            _ => "",
+        };
+        let discriminator = discriminator_of(schema);
+        let mut finder = PartFinder::new(schema);
+        let mut properties = row.properties();
+        while let Some((name, value)) = properties.next()? {
+            match text_of(name)? {
+                PARTS => {}
+                name if name == discriminator => {
+                    for (part, marker) in split.rows.iter_mut().zip(schema.parts) {
+                        part.put(name, ValueRef::String(marker));
+                    }
+                }
+                name => {
+                    let part = finder.part_of(name).unwrap_or_else(|| unknown_in(unknown, name));
+                    if let Some(builder) = split.rows.get_mut(part - 1) {
+                        builder.put(name, value);
+                        split.filled.insert(part);
+                    }
+                }
+            }
+        }
+        Ok(split)
+    }
+}
+
+/// Returns the part of a property that the type does not declare, by the text of a joined row.
+fn unknown_in(text: &str, name: &str) -> usize {
+    let found = text.split(' ').find_map(|each| each.strip_prefix(name)?.strip_prefix(':'));
+    found.and_then(|part| part.parse().ok()).filter(|part| *part > 0).unwrap_or(1)
+}
+
+/// Returns a part whose properties are encrypted where those of the joined row are.
+fn with_encrypted(schema: &'static Schema, joined: &Row, row: Row, part: usize) -> Row {
+    let mut finder = PartFinder::new(schema);
+    let is_here = |name: &&Box<str>| match finder.part_of(name) {
+        Some(declared) => declared == part,
+        None => matches!(row.get(name), Ok(Some(_))),
+    };
+    let names: Vec<Box<str>> = joined.encrypted_names().iter().filter(is_here).cloned().collect();
+    row.with_encrypted_names(names)
+}
+
+/// Returns the condition on each part that the ETag of a joined row is.
+// The service's ETags hold no spaces.
+fn etags_of(etag: &ETag, count: usize) -> Result<Vec<Condition>> {
+    let text = etag.to_string();
+    let conditions: Vec<Condition> =
+        text.split(' ').map(|etag| Condition::Match(ETag::from(etag))).collect();
+    if conditions.len() == count {
+        return Ok(conditions);
+    }
+    let message = format!(
+        "the ETag is of {} of the entity's {count} rows: read the whole entity before it is written",
+        conditions.len()
+    );
+    Err(Error::new(ErrorKind::Invalid, message))
+}
+
+fn joined_etag(etags: impl Iterator<Item = Option<ETag>>) -> Option<ETag> {
+    let texts: Option<Vec<String>> = etags.map(|etag| etag.map(|etag| etag.to_string())).collect();
+    texts.map(|texts| ETag::from(texts.join(" ").as_str()))
+}
+
+/// Returns the answer for an entity of the answers for its rows. It has no ETag if not all parts were
+/// written.
+pub(crate) fn join_answers(
+    schema: Option<&'static Schema>,
+    answers: &[&Written],
+) -> Option<Written> {
+    let last = (*answers.last()?).clone();
+    let Some(schema) = schema.filter(|schema| schema.is_wide()) else { return Some(last) };
+    let is_whole = answers.len() == schema.parts.len();
+    let etag = joined_etag(answers.iter().map(|answer| answer.etag.clone()));
+    Some(Written {
+        status: answers.first()?.status,
+        etag: etag.filter(|_| is_whole),
+        timestamp: answers.iter().filter_map(|answer| answer.timestamp).max(),
+    })
+}
+
+/// The rows of an entity, put together.
+#[derive(Debug)]
+pub(crate) enum Joined {
+    /// None of the rows exists.
+    Absent,
+    /// All of them are of one write.
+    Whole(Row),
+    /// The row under the key of a part is of another type.
+    Foreign(Row),
+    /// That part is missing, or was not written together with the others.
+    Torn(usize),
+}
+
+/// Joins the parts of the entity with these keys, in the order of their numbers. Where not all of
+/// them were read, the ETag is that of the parts which were.
+///
+/// # Errors
+///
+/// `is_corrupt` for a damaged row.
+pub(crate) fn join(
+    schema: &'static Schema,
+    (partition_key, row_key): (&str, &str),
+    parts: &[(usize, Option<Row>)],
+) -> Result<Joined> {
+    let discriminator = discriminator_of(schema);
+    let mut rows = Vec::with_capacity(parts.len());
+    let mut missing = None;
+    for (part, row) in parts {
+        let Some(row) = row else {
+            missing.get_or_insert(*part);
+            continue;
+        };
+        let marker = row.get(discriminator)?;
+        let expected = schema.parts.get(*part - 1).copied().unwrap_or_default();
+        if marker != Some(ValueRef::String(expected)) {
+            return Ok(Joined::Foreign(row.clone()));
+        }
+        rows.push((*part, row));
+    }
+    match (rows.first(), missing) {
+        (None, _) => return Ok(Joined::Absent),
+        (Some(_), Some(part)) => return Ok(Joined::Torn(part)),
+        (Some((_, first)), None) => {
+            if let Some(part) = other_generation(schema, first, &rows)? {
+                return Ok(Joined::Torn(part));
+            }
+        }
+    }
+    build(schema, (partition_key, row_key), &rows).map(Joined::Whole)
+}
+
+/// Returns the first part that was not written together with the first row, or by a program that has
+/// another number of parts. A single row is of one write.
+fn other_generation(schema: &Schema, first: &Row, rows: &[(usize, &Row)]) -> Result<Option<usize>> {
+    if rows.len() < 2 {
+        return Ok(None);
+    }
+    let count = format!("{}_", schema.parts.len());
+    let expected = match first.get(PARTS)? {
+        Some(ValueRef::String(text)) if text.starts_with(&count) => Some(ValueRef::String(text)),
+        _ => None,
+    };
+    for (part, row) in rows {
+        if expected.is_none() || row.get(PARTS)? != expected {
+            return Ok(Some(*part));
+        }
+    }
+    Ok(None)
+}
+
+/// Builds the joined row of an entity's rows.
+fn build(
+    schema: &'static Schema,
+    (partition_key, row_key): (&str, &str),
+    rows: &[(usize, &Row)],
+) -> Result<Row> {
+    let discriminator = discriminator_of(schema);
+    let mut joined = Row::build(partition_key, row_key);
+    joined.put(discriminator, ValueRef::String(schema.marker));
+    let mut finder = PartFinder::new(schema);
+    let mut strays: Vec<(&str, ValueRef<'_>)> = Vec::new();
+    let mut unknown: Vec<(&str, usize)> = Vec::new();
+    for (part, row) in rows {
+        let mut properties = row.properties();
+        while let Some((name, value)) = properties.next()? {
+            let name = text_of(name)?;
+            if name == discriminator || name == PARTS || name == OPERATION_ID {
+                continue;
+            }
+            match finder.part_of(name) {
+                Some(declared) if declared == *part => joined.put(name, value),
+                Some(_) => strays.push((name, value)),
+                None if unknown.iter().any(|(known, _)| *known == name) => {}
+                None => {
+                    unknown.push((name, *part));
+                    joined.put(name, value);
+                }
+            }
+        }
+    }
+    // A declared property of another part is that of a program with another layout. The part that
+    // declares it decides if it has the property too.
+    for (at, (name, value)) in strays.iter().enumerate() {
+        let own = finder.part_of(name);
+        let own = rows.iter().find(|(part, _)| Some(*part) == own);
+        let is_stored = own.map(|(_, row)| row.get(name)).transpose()?.flatten().is_some();
+        let is_given = strays.iter().take(at).any(|(before, _)| before == name);
+        if own.is_some() && !is_stored && !is_given {
+            joined.put(name, *value);
+        }
+    }
+    let unknown: Vec<String> = unknown
+        .iter()
+        .filter(|(_, part)| *part > 1)
+        .map(|(name, part)| format!("{name}:{part}"))
+        .collect();
+    if !unknown.is_empty() {
+        joined.put(PARTS, ValueRef::String(&unknown.join(" ")));
+    }
+    let newest: Option<Ticks> = rows.iter().filter_map(|(_, row)| row.timestamp()).max();
+    let row = match newest {
+        Some(newest) => joined.finish_at(newest)?,
+        None => joined.finish()?,
+    };
+    let row = match joined_etag(rows.iter().map(|(_, row)| row.etag())) {
+        Some(etag) => row.with_etag(etag),
+        None => row,
+    };
+    let mut encrypted: Vec<Box<str>> = Vec::new();
+    for name in rows.iter().flat_map(|(_, row)| row.encrypted_names()) {
+        if **name != *PARTS && !encrypted.contains(name) {
+            encrypted.push(name.clone());
+        }
+    }
+    Ok(row.with_encrypted_names(encrypted))
+}
+
+/// Returns the error for an entity whose rows do not belong together in a snapshot.
+pub(crate) fn torn_error(
+    schema: &Schema,
+    (partition_key, row_key): (&str, &str),
+    part: usize,
+) -> Error {
+    let message = format!(
+        "part {part} of `{}` is missing or was not written with the other parts: another program deleted or replaced a row of the entity; `replace_any`, `insert_or_replace` or `delete_at` writes all of them",
+        schema.entity
+    );
+    Error::new(ErrorKind::Corrupt, message).at_keys(partition_key, row_key)
+}
+
+/// Returns the parts that store the properties of these names; part 1 if no part does. Keys and
+/// properties that every part has count for none.
+pub(crate) fn parts_with(
+    schema: &'static Schema,
+    names: impl IntoIterator<Item = impl AsRef<str>>,
+) -> BTreeSet<usize> {
+    let mut finder = PartFinder::new(schema);
+    let parts = names.into_iter().filter_map(|name| match name.as_ref() {
+        "PartitionKey" | "RowKey" => None,
+        name if name == discriminator_of(schema) || name == PARTS => None,
+        name => match finder.column_of(name) {
+            Some(column) => column.stored.then(|| column.part()),
+            None => Some(1),
+        },
+    });
+    parts.collect()
+}
+
+/// Returns the parts that a point read for these properties reads, `None` for all.
+pub(crate) fn parts_of_point(
+    schema: &'static Schema,
+    select: Option<&[String]>,
+) -> BTreeSet<usize> {
+    let Some(names) = select else { return (1..=schema.parts.len()).collect() };
+    let mut parts = stored_parts(schema, names);
+    if parts.is_empty() {
+        parts.insert(1);
+    }
+    parts
+}
+
+/// Returns the parts that store what a read asks for. The Timestamp is asked for with every row.
+fn stored_parts(schema: &'static Schema, names: &[String]) -> BTreeSet<usize> {
+    parts_with(schema, names.iter().filter(|name| *name != TIMESTAMP))
+}
+
+/// Returns the properties to ask for with the one that tells whether parts belong together.
+pub(crate) fn with_generation(names: &[String]) -> Vec<String> {
+    names.iter().cloned().chain([PARTS.to_owned()]).collect()
+}
+
+/// The rows that a query of a wide entity reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PartsRead {
+    /// All parts of each entity, which come joined.
+    All,
+    /// This part of each entity alone.
+    One(usize),
+}
+
+/// Returns the rows that a query reads which asks for the properties `select`, `None` for all, under
+/// conditions on `conditions`.
+///
+/// # Errors
+///
+/// `is_invalid`, naming property and part, for a condition on a property of a query that reads more
+/// than the property's part.
+pub(crate) fn parts_read(
+    schema: &'static Schema,
+    select: Option<&[String]>,
+    conditions: &[String],
+) -> Result<PartsRead> {
+    let mut parts = match select {
+        Some(names) => stored_parts(schema, names),
+        None => (1..=schema.parts.len()).collect(),
+    };
+    let mut each = conditions.iter().map(|name| (name, parts_with(schema, [name])));
+    let compared = each.find_map(|(name, parts)| parts.first().map(|part| (name, *part)));
+    if let Some((name, part)) = compared {
+        parts.extend(parts_with(schema, conditions));
+        if parts.len() > 1 {
+            let message = format!(
+                "a filter on `{name}`, which is in part {part} of `{}`, finds rows of that part alone: ask for a projection with `.select::<P>()` that has fields of part {part} only",
+                schema.entity
+            );
+            return Err(Error::new(ErrorKind::Invalid, message).in_property(name));
+        }
+    }
+    Ok(match parts.len() {
+        0 => PartsRead::One(1),
+        1 => PartsRead::One(parts.first().copied().unwrap_or(1)),
+        _ => PartsRead::All,
+    })
+}
+
+/// Returns the values of the discriminator that rows have which a query reads.
+pub(crate) fn markers_of(schema: &Schema, read: PartsRead) -> &'static [&'static str] {
+    match read {
+        PartsRead::All => schema.parts,
+        PartsRead::One(part) => schema.parts.get(part - 1..part).unwrap_or_default(),
+    }
+}
+
+/// Returns a selection by keys of part 1 that has all parts of each entity in it.
+pub(crate) fn with_all_parts(schema: &Schema, keys: &Keys) -> Keys {
+    let last = |key: &String| part_key(key, schema.parts.len()).unwrap_or_else(|_| key.clone());
+    let lower = match &keys.lower {
+        Bound::Excluded(key) => Bound::Excluded(last(key)),
+        other => other.clone(),
+    };
+    let upper = match &keys.upper {
+        Bound::Included(key) => Bound::Included(last(key)),
+        other => other.clone(),
+    };
+    Keys { lower, upper, ..keys.clone() }
+}
+
+/// Returns a condition on RowKeys of part 1 as one that all parts of an entity meet or none.
+pub(crate) fn condition_on_all_parts(schema: &Schema, filter: &Filter) -> Filter {
+    let each = |one: &Filter| condition_on_all_parts(schema, one);
+    let Filter::Compare { property, comparison, value } = filter else {
+        return match filter {
+            Filter::And(all) => Filter::all(all.iter().map(each)),
+            Filter::Or(any) => Filter::any(any.iter().map(each)),
+            Filter::Not(filter) => !each(filter),
+            other => other.clone(),
+        };
+    };
+    let (ValueRef::String(first), "RowKey") = (value.as_ref(), property.as_str()) else {
+        return filter.clone();
+    };
+    let last = part_key(first, schema.parts.len()).unwrap_or_else(|_| first.to_owned());
+    let is_it = || Filter::ge("RowKey", first) & Filter::le("RowKey", last.as_str());
+    match comparison {
+        Comparison::Eq => is_it(),
+        Comparison::Ne => !is_it(),
+        Comparison::Gt | Comparison::Le => Filter::compare("RowKey", *comparison, last),
+        Comparison::Ge | Comparison::Lt => Filter::compare("RowKey", *comparison, first),
+    }
+}
+
+/// Returns a row of one part as a row of the entity: with the keys of part 1 and the entity's type.
+///
+/// # Errors
+///
+/// `is_corrupt` for a damaged row.
+pub(crate) fn entity_of_part(schema: &'static Schema, row: Row, part: usize) -> Result<Row> {
+    let keys = entity_key(row.row_key()).filter(|(_, found)| *found == part);
+    let Some((row_key, _)) = keys else { return Ok(row) };
+    let partition_key = row.partition_key().to_owned();
+    // A row that is only counted has no type.
+    if row.get(discriminator_of(schema))?.is_none() {
+        return Ok(row);
+    }
+    let joined = join(schema, (&partition_key, &row_key), &[(part, Some(row))])?;
+    match joined {
+        Joined::Whole(row) | Joined::Foreign(row) => Ok(row),
+        Joined::Absent | Joined::Torn(_) => {
+            Err(torn_error(schema, (&partition_key, &row_key), part))
+        }
+    }
+}
+
+/// An item of a page of rows.
+#[derive(Debug)]
+pub(crate) enum PageItem {
+    /// A whole entity, a row of another type, or an error.
+    Ready(Result<Row>),
+    /// The entity with these keys has rows outside of the page, or is torn. `begins_here`: its part 1 is
+    /// in the page, so that no other page has the entity.
+    Incomplete { partition_key: String, row_key: String, begins_here: bool },
+}
+
+/// The rows of one entity in a page.
+struct Group {
+    partition_key: String,
+    row_key: String,
+    parts: Vec<(usize, Option<Row>)>,
+    error: Option<Error>,
+}
+
+/// Joins the rows of a page that are parts of one entity. Each entity stands where its first row
+/// does.
+pub(crate) fn join_page(schema: &'static Schema, rows: Vec<Result<Row>>) -> Vec<PageItem> {
+    let mut places: Vec<std::result::Result<usize, Result<Row>>> = Vec::with_capacity(rows.len());
+    let mut groups: Vec<Group> = Vec::new();
+    let mut by_keys = HashMap::new();
+    for row in rows {
+        let Some((partition_key, row_key, part)) = keys_of_part(schema, &row) else {
+            places.push(Err(row));
+            continue;
+        };
+        let at = *by_keys.entry((partition_key.clone(), row_key.clone())).or_insert_with(|| {
+            places.push(Ok(groups.len()));
+            let parts = (1..=schema.parts.len()).map(|part| (part, None)).collect();
+            groups.push(Group { partition_key, row_key, parts, error: None });
+            groups.len() - 1
+        });
+        let Some(group) = groups.get_mut(at) else { continue };
+        match row {
+            Ok(row) => {
+                if let Some((_, slot)) = group.parts.get_mut(part - 1) {
+                    *slot = Some(row);
+                }
+            }
+            Err(error) => {
+                group.error.get_or_insert(error);
+            }
+        }
+    }
+    let mut groups: Vec<Option<Group>> = groups.into_iter().map(Some).collect();
+    let items = places.into_iter().filter_map(|place| match place {
+        Err(row) => Some(PageItem::Ready(row)),
+        Ok(at) => groups.get_mut(at).and_then(Option::take).map(|group| group.into_item(schema)),
+    });
+    items.collect()
+}
+
+impl Group {
+    fn into_item(self, schema: &'static Schema) -> PageItem {
+        let Self { partition_key, row_key, parts, error } = self;
+        if let Some(error) = error {
+            return PageItem::Ready(Err(error));
+        }
+        match join(schema, (&partition_key, &row_key), &parts) {
+            Ok(Joined::Whole(row) | Joined::Foreign(row)) => PageItem::Ready(Ok(row)),
+            Err(error) => PageItem::Ready(Err(error.at_keys(&partition_key, &row_key))),
+            Ok(Joined::Absent | Joined::Torn(_)) => {
+                let begins_here = parts.first().is_some_and(|(_, row)| row.is_some());
+                PageItem::Incomplete { partition_key, row_key, begins_here }
+            }
+        }
+    }
+}
+
+/// Returns the keys of the entity that a row, or an error about one, is a part of, and its number.
+/// `None` for a row of another type.
+fn keys_of_part(schema: &Schema, row: &Result<Row>) -> Option<(String, String, usize)> {
+    let (partition_key, row_key) = match row {
+        Ok(row) => row.keys(),
+        Err(error) => error.keys()?,
+    };
+    let (first, part) = entity_key(row_key)?;
+    let expected = schema.parts.get(part - 1)?;
+    if let Ok(row) = row {
+        let marker = row.get(discriminator_of(schema)).ok()??;
+        if marker != ValueRef::String(expected) {
+            return None;
+        }
+    }
+    Some((partition_key.to_owned(), first, part))
+}

@@ -1,0 +1,13 @@
+use entable::prelude::*;
+
+#[derive(TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "{id:06}", wide)]
+struct Employee {
+    department: String,
+    id: u32,
+    age: i32,
+    #[table(part = 2, encrypt(hide_none))]
+    notes: Option<String>,
+}
+
+fn main() {}

@@ -1,0 +1,13 @@
+use entable::prelude::*;
+
+#[derive(TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "{id:06}", wide)]
+struct Employee {
+    department: String,
+    id: u32,
+    age: i32,
+    #[table(part = 3)]
+    notes: String,
+}
+
+fn main() {}

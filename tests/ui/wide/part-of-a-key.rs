@@ -1,0 +1,14 @@
+use entable::prelude::*;
+
+#[derive(TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "{id:06}", wide)]
+struct Employee {
+    department: String,
+    #[table(part = 2)]
+    id: u32,
+    age: i32,
+    #[table(part = 2)]
+    notes: String,
+}
+
+fn main() {}
