@@ -316,6 +316,8 @@ mod samples {
     mod compound_key {}
     #[doc = include_str!("../../docs/patterns/data-series.md")]
     mod data_series {}
+    #[doc = include_str!("../../docs/patterns/wide.md")]
+    mod wide {}
     #[doc = include_str!("../../docs/patterns/counting.md")]
     mod counting {}
     #[doc = include_str!("../../docs/patterns/log-tail.md")]

@@ -3,7 +3,7 @@
 use crate::{
     attr::Discriminator,
     errors::Errors,
-    model::{Entity, Storage},
+    model::{Entity, Field, Storage},
     template::Form,
 };
 
@@ -116,7 +116,12 @@ fn parts(entity: &Entity, errors: &mut Errors) {
         errors.at(span, message);
         return;
     }
-    if errors.lacks_fields(entity.fields.len()) || !entity.has_keys() {
+    // A part that could not be read is reported already.
+    let is_lost = |field: &Field| field.attr.part.is_set() && field.attr.part.get().is_none();
+    if errors.lacks_fields(entity.fields.len())
+        || !entity.has_keys()
+        || entity.fields.iter().any(is_lost)
+    {
         return;
     }
     let filled = entity.filled_parts();
