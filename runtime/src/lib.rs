@@ -231,6 +231,12 @@ pub use crate::backend::azure::{AccessPolicy, AccountKey, Azure, AzureOptions};
 #[cfg(feature = "azure-queue")]
 pub use crate::queue::AzureQueue;
 #[cfg(feature = "blob")]
+pub use crate::table::BlobTarget;
+#[cfg(feature = "blob")]
+pub use crate::blob::log::{
+    BlobLog, DamagedLine, Flush, LogName, LogReader, LogRecord, LogRecords, LogWriter,
+};
+#[cfg(feature = "blob")]
 pub use object_store;
 
 #[cfg(feature = "conformance")]

@@ -10,12 +10,15 @@
     clippy::print_stderr
 )]
 
+mod blob_target;
 mod browser;
 mod declaring;
 mod edges;
 mod errors;
 mod exact;
+mod flaky_blobs;
 mod layout;
+mod logs;
 mod reading;
 mod report;
 #[path = "../guide/store.rs"]

@@ -18,6 +18,8 @@ mod c_limits;
 mod d_guidelines;
 mod e_queries;
 mod f_keys;
+#[path = "../contract/flaky_blobs.rs"]
+mod flaky_blobs;
 mod g_encryption;
 #[cfg(feature = "azure")]
 mod key_range_gate;
@@ -36,6 +38,7 @@ mod r_wide_entities;
 mod s_blobs;
 mod store;
 mod t_hot_partitions;
+mod u_log_data;
 mod guide_page;
 mod v_retrieving;
 mod w_modifying;

@@ -80,6 +80,11 @@ impl Blobs {
         Ok(blobs)
     }
 
+    /// Returns the store of all blobs.
+    pub(crate) fn object_store(&self) -> Arc<dyn ObjectStore> {
+        self.store.clone()
+    }
+
     /// Refuses a store whose blobs this client could not replace safely. Sends one request per
     /// client if the store's type does not tell.
     ///

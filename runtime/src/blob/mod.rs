@@ -9,6 +9,8 @@ pub(crate) mod list;
 pub(crate) mod object;
 pub(crate) mod in_process;
 pub(crate) mod blobs;
+pub(crate) mod archive;
+pub(crate) mod log;
 
 pub(crate) use self::{
     blobs::{BlobStore, Blobs},

@@ -9,6 +9,8 @@ mod builder;
 #[cfg(feature = "azure")]
 mod sas;
 mod queue;
+#[cfg(feature = "blob")]
+mod log;
 pub(crate) mod job;
 pub(crate) mod writable;
 pub(crate) mod bulk;
@@ -17,10 +19,14 @@ pub(crate) mod typed;
 mod typed_write;
 pub(crate) mod move_to;
 mod transfer;
+#[cfg(feature = "blob")]
+mod blob_target;
 pub(crate) mod dynamic;
 pub(crate) mod set;
 pub(crate) mod set_write;
 
+#[cfg(feature = "blob")]
+pub use blob_target::BlobTarget;
 pub use builder::ClientBuilder;
 pub use bulk::{Bulk, BulkReport, DeleteAll, Failure, Progress};
 pub use client::Client;

@@ -3,15 +3,18 @@
 
 use super::typed::Table;
 use crate::{
+    address::RowAt,
     backend::BoxFuture,
     entity::{Point, Stored, TableEntity},
     error::{BoxError, Error, ErrorKind, Result},
+    row::Row,
     store::backoff::{self, Attempt},
 };
 
 /// A target of [`Table::transfer`], which takes entities that leave their table.
 ///
-/// A table is a target. Any other target needs only an "insert or replace" of its own:
+/// A table is a target, and with the feature `blob` a folder of blobs, `BlobTarget`. Any other target
+/// needs only an "insert or replace" of its own:
 ///
 /// ```
 /// use std::{path::PathBuf, sync::Arc};
@@ -50,6 +53,24 @@ pub trait Target<E>: Send + Sync {
     /// Inserts the entity into the target or replaces the existing one. It may be called several
     /// times for one entity.
     fn put<'a>(&'a self, entity: &'a Stored<E>) -> BoxFuture<'a, Result<(), BoxError>>;
+
+    /// Returns whether the target takes rows as they are stored, encrypted values among them, in
+    /// place of entities.
+    fn takes_rows(&self) -> bool {
+        false
+    }
+
+    /// Inserts the primary row of an entity of `table` into the target or replaces the existing one.
+    /// [`Table::transfer`] calls it in place of [`put`](Self::put) if the target
+    /// [takes rows](Self::takes_rows).
+    fn put_row<'a>(
+        &'a self,
+        table: &'a str,
+        row: &'a Row,
+    ) -> BoxFuture<'a, Result<(), BoxError>> {
+        let _ = (table, row);
+        Box::pin(async { Err("the target takes no rows".into()) })
+    }
 }
 
 impl<E: TableEntity + Send + Sync> Target<E> for Table<E> {
@@ -77,10 +98,19 @@ impl<E: TableEntity> Table<E> {
     pub async fn transfer(&self, point: Point<E>, target: &impl Target<E>) -> Result<bool> {
         let transferred =
             backoff::retry(&self.client.store().random, backoff::ATTEMPTS, || async {
-                let Some(entity) = self.get(point.clone()).await? else {
+                let Some(mut entity) = self.get(point.clone()).await? else {
                     return Ok(Attempt::Done(false));
                 };
-                target.put(&entity).await.map_err(|cause| {
+                let put = if target.takes_rows() {
+                    let Some((primary, row)) = self.primary_as_stored(entity).await? else {
+                        return Ok(Attempt::Raced);
+                    };
+                    entity = primary;
+                    target.put_row(&self.name, &row).await
+                } else {
+                    target.put(&entity).await
+                };
+                put.map_err(|cause| {
                     let message = format!("the entity was not put into the target: {cause}");
                     Error::new(ErrorKind::Rejected, message).with_source(cause).in_table(&self.name)
                 })?;
@@ -94,5 +124,26 @@ impl<E: TableEntity> Table<E> {
                 }
             });
         transferred.await?.ok_or_else(|| backoff::contended().in_table(&self.name))
+    }
+
+    /// Returns the entity as read from its primary row, and that row as it is stored, or `None` if
+    /// the row changed since the entity was read.
+    async fn primary_as_stored(&self, entity: Stored<E>) -> Result<Option<(Stored<E>, Row)>> {
+        let entity = match entity.index() {
+            None => entity,
+            Some(_) => match self.get(entity.point()).await? {
+                Some(entity) => entity,
+                None => return Ok(None),
+            },
+        };
+        let row = entity.row();
+        if !E::SCHEMA.is_sealed() && row.encrypted_names().is_empty() {
+            let row = row.clone();
+            return Ok(Some((entity, row)));
+        }
+        // The entity's row has been decrypted.
+        let at = RowAt::new(&self.name, row.partition_key(), row.row_key());
+        let stored = self.client.store().row(at).await?;
+        Ok(stored.filter(|stored| stored.etag() == row.etag()).map(|stored| (entity, stored)))
     }
 }

@@ -1,0 +1,94 @@
+//! Defines [`BlobLog`], a log as blobs of text.
+
+use std::{fmt, ops::Range, sync::Arc};
+
+use object_store::ObjectStore;
+use time::OffsetDateTime;
+
+use super::{
+    flush::Flush,
+    hour::{Hour, clamped},
+    name::LogName,
+    reader::LogReader,
+    source::LogSource,
+    writer::LogWriter,
+};
+use crate::{error::Result, random::RandomSource};
+
+/// A log in blobs: for each hour a folder of blobs, in each blob one line for each record. Made by
+/// `Client::blob_log`.
+///
+/// Rows suit a log badly: a partition for each hour takes all writes, and a partition for each source
+/// makes a time span a question to all of them. Blobs are written in large pieces, and a time span is
+/// a few of them.
+///
+/// ```
+/// # use std::sync::Arc;
+/// use entable::{Flush, LogRecord, backend::Memory, object_store::memory::InMemory, prelude::*};
+/// use time::macros::datetime;
+///
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// # let blobs = Arc::new(InMemory::new());
+/// let client = Client::builder().backend(Memory::new()).blobs(blobs).build()?;
+/// let log = client.blob_log("queue");
+/// let at = datetime!(2014-07-31 18:05 UTC);
+/// assert_eq!(log.name(at, 1), "queue/2014/07/31/1800/000001.log");
+///
+/// let writer = log.writer(Flush::each());
+/// writer.append(LogRecord::new(at, ["error", "disk full"])).await?;
+/// writer.append(LogRecord::new(at, ["info", "disk cleared"])).await?;
+/// let window = datetime!(2014-07-31 18:04 UTC)..datetime!(2014-07-31 18:06 UTC);
+/// let mut errors = log.read(window).filter(|r| r.field(0) == Some("error")).stream();
+/// while let Some(record) = errors.try_next().await? {
+///     assert_eq!(record.fields(), ["error", "disk full"]);
+/// }
+/// # Ok::<(), Error>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct BlobLog {
+    source: Arc<LogSource>,
+}
+
+impl BlobLog {
+    pub(crate) fn new(
+        store: Option<Arc<dyn ObjectStore>>,
+        log: String,
+        random: RandomSource,
+    ) -> Self {
+        Self { source: Arc::new(LogSource::new(store, log, random)) }
+    }
+
+    /// Returns the name of the blob with that number in the hour of `at`; the first number is 1. A
+    /// time outside of the years 1 to 9999 has no blob: it gives the first or the last hour of them.
+    pub fn name(&self, at: impl Into<OffsetDateTime>, number: u32) -> String {
+        self.source.name(Hour::of(clamped(at.into())), number).to_string()
+    }
+
+    /// Parses the name of a blob of any log.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` if a log's blob cannot have that name.
+    pub fn parse(name: &str) -> Result<LogName> {
+        LogName::parse(name)
+    }
+
+    /// Returns a writer with buffers of its own. Any number of writers, in any number of processes,
+    /// may write one log.
+    pub fn writer(&self, flush: Flush) -> LogWriter {
+        LogWriter::new(self.source.clone(), flush)
+    }
+
+    /// Reads the records from the start of the window on and before its end. Sends nothing before the
+    /// reader's stream is read.
+    pub fn read<T: Into<OffsetDateTime>>(&self, window: Range<T>) -> LogReader {
+        LogReader::new(self.source.clone(), window.start.into()..window.end.into())
+    }
+}
+
+impl fmt::Debug for BlobLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BlobLog").field("log", &self.source.log).finish_non_exhaustive()
+    }
+}

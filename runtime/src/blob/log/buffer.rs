@@ -1,0 +1,76 @@
+//! Collects the lines of records, and makes one part for each hour among them.
+
+use std::{ops::Range, sync::Arc};
+
+use bytes::Bytes;
+
+use super::{hour::Hour, record::LogRecord};
+use crate::{edm::Ticks, error::Result};
+
+/// Lines that are not stored yet.
+#[derive(Debug, Default)]
+pub(super) struct Buffer {
+    text: String,
+    /// The time of each line and its place in `text`, in the order in which they were appended.
+    lines: Vec<(Ticks, Range<usize>)>,
+}
+
+/// The lines of one hour that are stored as one blob.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) hour: Hour,
+    pub(super) text: Bytes,
+    pub(super) first: Ticks,
+    pub(super) last: Ticks,
+    /// A random id of the flush: whoever finds it in the metadata of a blob knows whose blob it is.
+    pub(super) batch: Arc<str>,
+    /// The number under which a put was sent whose answer was lost. The part may have been stored
+    /// there, or may still be, so no other number is tried before this one is known to be taken.
+    pub(super) sent_as: Option<u32>,
+}
+
+impl Buffer {
+    /// Adds a record.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a time outside of the years 1 to 9999.
+    pub(super) fn push(&mut self, record: &LogRecord) -> Result<()> {
+        let at = record.ticks()?;
+        let start = self.text.len();
+        record.write(&mut self.text);
+        self.lines.push((at, start..self.text.len()));
+        Ok(())
+    }
+
+    /// Returns the number of bytes in all lines.
+    pub(super) const fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Returns the number of records.
+    pub(super) const fn records(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Returns the lines as one part for each hour, sorted by time. Lines of one time stay in the
+    /// order in which they were appended.
+    pub(super) fn into_parts(mut self, batch: &str) -> Vec<Part> {
+        let batch: Arc<str> = batch.into();
+        self.lines.sort_by_key(|(at, _)| *at);
+        let hours = self.lines.chunk_by(|(a, _), (b, _)| Hour::of(*a) == Hour::of(*b));
+        let parts = hours.filter_map(|lines| {
+            let ((first, _), (last, _)) = (lines.first()?, lines.last()?);
+            let texts = lines.iter().filter_map(|(_, line)| self.text.get(line.clone()));
+            Some(Part {
+                hour: Hour::of(*first),
+                text: texts.collect::<String>().into(),
+                first: *first,
+                last: *last,
+                batch: batch.clone(),
+                sent_as: None,
+            })
+        });
+        parts.collect()
+    }
+}

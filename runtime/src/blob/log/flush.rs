@@ -1,0 +1,73 @@
+//! Defines [`Flush`], the choice when a writer stores records.
+
+use std::time::Duration;
+
+/// When a [`LogWriter`](crate::LogWriter) stores the records that are appended.
+///
+/// Each flush is one request for each hour among its records. What was appended since the last flush
+/// is lost if the process ends, so the limits below are also the most that can be lost.
+///
+/// ```
+/// use std::time::Duration;
+/// use entable::Flush;
+///
+/// let flush = Flush::buffered().bytes(1 << 20).after(Duration::from_secs(5));
+/// assert_ne!(flush, Flush::each());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flush {
+    /// The limits of a buffer; `None` stores each record before `append` returns.
+    pub(super) limits: Option<Limits>,
+}
+
+/// The limits of a buffer. A buffer that reached one of them is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Limits {
+    pub(super) bytes: usize,
+    pub(super) records: usize,
+    pub(super) after: Duration,
+}
+
+impl Flush {
+    /// Stores each record before `append` returns: one request and one blob for a record. Nothing
+    /// that was appended is lost.
+    pub const fn each() -> Self {
+        Self { limits: None }
+    }
+
+    /// Stores records together: when they have 4 MiB, or are 100,000, or when the oldest was
+    /// appended 30 s ago.
+    pub const fn buffered() -> Self {
+        let after = Duration::from_secs(30);
+        Self { limits: Some(Limits { bytes: 4 << 20, records: 100_000, after }) }
+    }
+
+    /// Sets the number of bytes at which a buffer is stored. Has no effect on [`each`](Self::each).
+    #[must_use]
+    pub const fn bytes(mut self, bytes: usize) -> Self {
+        if let Some(limits) = &mut self.limits {
+            limits.bytes = bytes;
+        }
+        self
+    }
+
+    /// Sets the number of records at which a buffer is stored. Has no effect on
+    /// [`each`](Self::each).
+    #[must_use]
+    pub const fn records(mut self, records: usize) -> Self {
+        if let Some(limits) = &mut self.limits {
+            limits.records = records;
+        }
+        self
+    }
+
+    /// Sets the age of the oldest record at which a buffer is stored. Has no effect on
+    /// [`each`](Self::each).
+    #[must_use]
+    pub const fn after(mut self, age: Duration) -> Self {
+        if let Some(limits) = &mut self.limits {
+            limits.after = age;
+        }
+        self
+    }
+}

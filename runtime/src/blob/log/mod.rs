@@ -1,0 +1,22 @@
+//! Logs in blobs: one folder for each hour, one line for each record. `docs/logs.md` specifies names
+//! and lines.
+//!
+//! A file uses only the files whose `mod` lines stand above its own.
+
+mod hour;
+mod name;
+mod record;
+mod flush;
+mod buffer;
+mod source;
+mod store_part;
+mod writer;
+mod reader;
+mod blob_log;
+
+pub use blob_log::BlobLog;
+pub use flush::Flush;
+pub use name::LogName;
+pub use reader::{DamagedLine, LogReader, LogRecords};
+pub use record::LogRecord;
+pub use writer::LogWriter;

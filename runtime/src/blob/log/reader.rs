@@ -1,0 +1,181 @@
+//! Defines [`LogReader`], which reads the records of a time window.
+
+use std::{fmt, ops::Range, sync::Arc};
+
+use futures_util::{StreamExt, TryStreamExt, stream, stream::BoxStream};
+use time::OffsetDateTime;
+
+use super::{
+    hour::Window,
+    name::LogName,
+    record::{LineFault, LogRecord, Records, first_time, last_time},
+    source::LogSource,
+};
+use crate::error::{Error, ErrorKind, Result};
+
+/// The number of blobs that are asked for their metadata at a time.
+const ASKED_AT_ONCE: usize = 8;
+
+/// The number of bytes that hold the first record's time, and likely the whole last record.
+const EDGE: u64 = 4096;
+
+/// The records that a [`LogReader`] finds.
+pub type LogRecords = BoxStream<'static, Result<LogRecord>>;
+
+type Predicate = Arc<dyn Fn(&LogRecord) -> bool + Send + Sync>;
+
+/// Reads the records of a [`BlobLog`](crate::BlobLog) in a time window; made by
+/// [`BlobLog::read`](crate::BlobLog::read).
+#[derive(Clone)]
+pub struct LogReader {
+    source: Arc<LogSource>,
+    window: Window,
+    predicates: Vec<Predicate>,
+}
+
+/// A line of a log that is no record. It is the [`source`](std::error::Error::source) of the
+/// reader's error.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} of `{blob}`: {fault}")]
+pub struct DamagedLine {
+    blob: LogName,
+    line: u64,
+    fault: LineFault,
+}
+
+impl DamagedLine {
+    /// Returns the name of the blob.
+    pub fn blob(&self) -> &LogName {
+        &self.blob
+    }
+
+    /// Returns the number of the line in the blob; the first is 1.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+}
+
+/// A blob of an hour that the window touches.
+struct Found {
+    name: LogName,
+    size: u64,
+}
+
+impl LogReader {
+    pub(super) fn new(source: Arc<LogSource>, times: Range<OffsetDateTime>) -> Self {
+        Self { source, window: Window::new(times), predicates: Vec::new() }
+    }
+
+    /// Keeps only records for which `predicate` is `true`. Several predicates all have to be.
+    #[must_use]
+    pub fn filter(
+        mut self,
+        predicate: impl Fn(&LogRecord) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.predicates.push(Arc::new(predicate));
+        self
+    }
+
+    /// Returns the records as a stream: hour by hour, in an hour blob by blob, in a blob by time.
+    /// Blobs of several writers, and of records that came late, overlap in time.
+    ///
+    /// A damaged line is an error item, `is_corrupt`, whose source is a [`DamagedLine`]; the rest of
+    /// its blob is not read, and the next blobs follow. So is a blob that was deleted meanwhile:
+    /// `is_not_found`. The error of any other request is the last item.
+    ///
+    /// One list for each hour, and one read of each blob. If the window has only a part of the hour,
+    /// one more request for each blob: the metadata, which tells whether the blob has to be read.
+    pub fn stream(&self) -> LogRecords {
+        let (lists, asks, reads) = (self.clone(), self.clone(), self.clone());
+        let found = stream::iter(self.window.hours())
+            .then(move |hour| {
+                let source = lists.source.clone();
+                async move {
+                    let found = source.list(hour).await?;
+                    let found = found.into_iter().map(|(name, size)| Ok(Found { name, size }));
+                    Ok::<_, Error>(stream::iter(found))
+                }
+            })
+            .try_flatten();
+        let needed = found
+            .map_ok(move |found| {
+                let reader = asks.clone();
+                async move { Ok(reader.may_overlap(&found).await?.then_some(found.name)) }
+            })
+            .try_buffered(ASKED_AT_ONCE)
+            .try_filter_map(async |name| Ok(name));
+        let items = needed.and_then(move |name| {
+            let reader = reads.clone();
+            async move { Ok(stream::iter(reader.read_blob(&name).await?)) }
+        });
+        // Ends after the first error of a request, without another request.
+        stream::try_unfold(items.boxed(), async |mut items| {
+            Ok(items.try_next().await?.map(|found| (found, items)))
+        })
+        .map(|items| match items {
+            Ok(items) => items.boxed(),
+            Err(error) => stream::iter([Err(error)]).boxed(),
+        })
+        .flatten()
+        .boxed()
+    }
+
+    /// Reads all records.
+    ///
+    /// # Errors
+    ///
+    /// The first error of the [stream](Self::stream).
+    pub async fn collect(&self) -> Result<Vec<LogRecord>> {
+        self.stream().try_collect().await
+    }
+
+    /// Returns whether the blob may have records of the window.
+    async fn may_overlap(&self, found: &Found) -> Result<bool> {
+        if self.window.covers(found.name.hour) {
+            return Ok(true);
+        }
+        // A blob that is gone is reported where it is read.
+        let Some(facts) = self.source.facts(&found.name).await? else { return Ok(true) };
+        let times = match facts.times {
+            Some(times) => Some(times),
+            // A small blob is read whole with no more requests than its edges.
+            None if found.size <= 2 * EDGE => None,
+            None => {
+                let edges = self.source.edges(&found.name, found.size, EDGE).await?;
+                edges.and_then(|(first, last)| first_time(&first).zip(last_time(&last)))
+            }
+        };
+        Ok(times.is_none_or(|(first, last)| first > last || self.window.overlaps(first, last)))
+    }
+
+    /// Reads the records of a blob that are wanted, up to the first damaged line.
+    async fn read_blob(&self, name: &LogName) -> Result<Vec<Result<LogRecord>>> {
+        let Some(text) = self.source.read(name).await? else {
+            let message = format!("the log blob `{name}` was listed, and is gone");
+            return Ok(vec![Err(Error::new(ErrorKind::NotFound, message))]);
+        };
+        let wanted = Records::new(&text).filter_map(|found| match found {
+            Ok((at, record)) => {
+                let is_wanted = self.window.contains(at)
+                    && self.predicates.iter().all(|predicate| predicate(&record));
+                is_wanted.then_some(Ok(record))
+            }
+            Err((line, fault)) => Some(Err(damaged(DamagedLine { blob: name.clone(), line, fault }))),
+        });
+        Ok(wanted.collect())
+    }
+}
+
+fn damaged(line: DamagedLine) -> Error {
+    let message = format!("a damaged log: {line}");
+    Error::new(ErrorKind::Corrupt, message).with_source(line)
+}
+
+impl fmt::Debug for LogReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogReader")
+            .field("log", &self.source.log)
+            .field("window", &self.window)
+            .finish_non_exhaustive()
+    }
+}

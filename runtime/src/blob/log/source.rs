@@ -1,0 +1,242 @@
+//! Sends the requests of one log to the store of blobs.
+
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
+
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use object_store::{
+    Attribute, AttributeValue, Attributes, Error as StoreError, GetOptions, ObjectMeta,
+    ObjectStore, PutMode, PutOptions, PutPayload, path::Path,
+};
+
+use super::{
+    buffer::Part,
+    hour::Hour,
+    name::{LogName, check_log_name, folder},
+};
+use crate::{
+    edm::Ticks,
+    error::{Error, ErrorKind, Result},
+    random::RandomSource,
+};
+
+/// The metadata of a blob: the time of its first record, of its last one, and the id of its flush.
+const START_TIME: &str = "StartTime";
+const END_TIME: &str = "EndTime";
+const BATCH: &str = "Batch";
+
+/// One log in the store of a client's blobs.
+pub(super) struct LogSource {
+    store: Option<Arc<dyn ObjectStore>>,
+    pub(super) log: String,
+    pub(super) random: RandomSource,
+    /// Whether the store keeps metadata; unset until its first answer to a put tells.
+    keeps_metadata: OnceLock<bool>,
+}
+
+/// The answer to a put that creates a blob.
+#[derive(Debug)]
+pub(super) enum PutAnswer {
+    Stored,
+    /// A blob of that name exists.
+    Taken,
+    /// The store did not store the blob, and will not.
+    Refused(Error),
+    /// The answer was lost: the blob may be stored, now or later.
+    Lost(Error),
+}
+
+/// What is known of a blob from its metadata.
+#[derive(Debug, Default)]
+pub(super) struct BlobFacts {
+    /// The times of the first and the last record.
+    pub(super) times: Option<(Ticks, Ticks)>,
+    pub(super) batch: Option<String>,
+}
+
+impl LogSource {
+    pub(super) fn new(
+        store: Option<Arc<dyn ObjectStore>>,
+        log: String,
+        random: RandomSource,
+    ) -> Self {
+        Self { store, log, random, keeps_metadata: OnceLock::new() }
+    }
+
+    /// Returns the store of blobs.
+    ///
+    /// # Errors
+    ///
+    /// `is_unsupported` if the client has none, `is_invalid` if no blob can have the log's name.
+    pub(super) fn store(&self) -> Result<&Arc<dyn ObjectStore>> {
+        check_log_name(&self.log)?;
+        self.store.as_ref().ok_or_else(|| {
+            let message = format!(
+                "the log `{}` needs a store of blobs: call `blobs(..)` when the client is built",
+                self.log
+            );
+            Error::new(ErrorKind::Unsupported, message)
+        })
+    }
+
+    /// Returns the name of a blob of this log.
+    pub(super) fn name(&self, hour: Hour, number: u32) -> LogName {
+        LogName::new(&self.log, hour, number)
+    }
+
+    /// Returns the blobs of one hour with their sizes in bytes, by their numbers.
+    pub(super) async fn list(&self, hour: Hour) -> Result<Vec<(LogName, u64)>> {
+        let folder = folder(&self.log, hour);
+        let found: Result<Vec<ObjectMeta>, _> =
+            self.store()?.list(Some(&Path::from(folder.as_str()))).try_collect().await;
+        let found = found.map_err(|error| request_error(&folder, "listed", error))?;
+        let named = found.into_iter().filter_map(|blob| {
+            // What is no blob of a log was put there by somebody else.
+            let name = LogName::parse(blob.location.as_ref()).ok()?;
+            Some((name, blob.size))
+        });
+        let mut named: Vec<_> = named.collect();
+        named.sort_unstable_by_key(|(name, _)| name.number());
+        Ok(named)
+    }
+
+    /// Stores a part under that number, unless a blob has it.
+    pub(super) async fn create(&self, part: &Part, number: u32) -> Result<PutAnswer> {
+        let name = self.name(part.hour, number);
+        if self.keeps_metadata.get() != Some(&false) {
+            match self.put(&name, part, true).await? {
+                Err(StoreError::NotImplemented { .. } | StoreError::NotSupported { .. }) => {}
+                put => {
+                    self.keeps_metadata.get_or_init(|| true);
+                    return Ok(self.answer(&name, put));
+                }
+            }
+        }
+        // A directory refuses metadata, and a store without conditions refuses this put as well.
+        let put = self.put(&name, part, false).await?;
+        if matches!(put, Ok(()) | Err(StoreError::AlreadyExists { .. })) {
+            self.keeps_metadata.get_or_init(|| false);
+        }
+        Ok(self.answer(&name, put))
+    }
+
+    async fn put(
+        &self,
+        name: &LogName,
+        part: &Part,
+        with_metadata: bool,
+    ) -> Result<Result<(), StoreError>> {
+        let mut attributes = Attributes::new();
+        if with_metadata {
+            let texts = [
+                (START_TIME, part.first.to_string()),
+                (END_TIME, part.last.to_string()),
+                (BATCH, part.batch.to_string()),
+            ];
+            for (key, text) in texts {
+                attributes.insert(Attribute::Metadata(key.into()), AttributeValue::from(text));
+            }
+        }
+        let options = PutOptions { mode: PutMode::Create, attributes, ..PutOptions::default() };
+        let payload = PutPayload::from(part.text.clone());
+        Ok(self.store()?.put_opts(&name.path(), payload, options).await.map(drop))
+    }
+
+    fn answer(&self, name: &LogName, put: Result<(), StoreError>) -> PutAnswer {
+        match put {
+            Ok(()) => PutAnswer::Stored,
+            Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => {
+                PutAnswer::Taken
+            }
+            Err(error @ (StoreError::NotImplemented { .. } | StoreError::NotSupported { .. })) => {
+                let store = self.store.as_ref().map(ToString::to_string).unwrap_or_default();
+                let message = format!(
+                    "the store of blobs `{store}` cannot create a blob on the condition that there is none, which keeps two writers of a log apart: use a store that can"
+                );
+                PutAnswer::Refused(Error::new(ErrorKind::Unsupported, message).with_source(error))
+            }
+            Err(error) => {
+                let error = request_error(&name.to_string(), "stored", error);
+                if error.kind() == ErrorKind::Backend {
+                    PutAnswer::Lost(error)
+                } else {
+                    PutAnswer::Refused(error)
+                }
+            }
+        }
+    }
+
+    /// Reads a blob's metadata; returns `None` if there is no such blob.
+    pub(super) async fn facts(&self, name: &LogName) -> Result<Option<BlobFacts>> {
+        let head = GetOptions { head: true, ..GetOptions::default() };
+        let attributes = match self.store()?.get_opts(&name.path(), head).await {
+            Ok(answer) => answer.attributes,
+            Err(StoreError::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(request_error(&name.to_string(), "read", error)),
+        };
+        let text = |wanted: &str| {
+            // Services return names of metadata in lower case.
+            let is_wanted = |attribute: &Attribute| match attribute {
+                Attribute::Metadata(key) => key.eq_ignore_ascii_case(wanted),
+                _ => false,
+            };
+            let found = attributes.iter().find(|(attribute, _)| is_wanted(attribute));
+            found.map(|(_, value)| value.as_ref().to_owned())
+        };
+        let time = |wanted: &str| text(wanted).and_then(|text| text.parse::<Ticks>().ok());
+        let times = time(START_TIME).zip(time(END_TIME)).filter(|(first, last)| first <= last);
+        Ok(Some(BlobFacts { times, batch: text(BATCH) }))
+    }
+
+    /// Reads a blob whole; returns `None` if there is no such blob.
+    pub(super) async fn read(&self, name: &LogName) -> Result<Option<Bytes>> {
+        let failed = |error| request_error(&name.to_string(), "read", error);
+        match self.store()?.get_opts(&name.path(), GetOptions::default()).await {
+            Ok(answer) => answer.bytes().await.map(Some).map_err(failed),
+            Err(StoreError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Reads the first and the last `edge` bytes of a blob of `size` bytes with one request; returns
+    /// `None` if there is no such blob.
+    pub(super) async fn edges(
+        &self,
+        name: &LogName,
+        size: u64,
+        edge: u64,
+    ) -> Result<Option<(Bytes, Bytes)>> {
+        let ranges = [0..edge.min(size), size.saturating_sub(edge)..size];
+        match self.store()?.get_ranges(&name.path(), &ranges).await {
+            Ok(parts) => Ok(<[Bytes; 2]>::try_from(parts).ok().map(|[first, last]| (first, last))),
+            Err(StoreError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(request_error(&name.to_string(), "read", error)),
+        }
+    }
+}
+
+/// Returns the error for a request about `name` that the store refused or did not answer.
+fn request_error(name: &str, done: &str, error: StoreError) -> Error {
+    let kind = match error {
+        StoreError::NotFound { .. } => ErrorKind::NotFound,
+        StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
+            ErrorKind::Denied
+        }
+        StoreError::InvalidPath { .. } => ErrorKind::Invalid,
+        StoreError::NotImplemented { .. } | StoreError::NotSupported { .. } => {
+            ErrorKind::Unsupported
+        }
+        _ => ErrorKind::Backend,
+    };
+    let message = format!("`{name}` was not {done}: the store of blobs failed");
+    Error::new(kind, message).with_source(error)
+}
+
+impl fmt::Debug for LogSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogSource").field("log", &self.log).finish_non_exhaustive()
+    }
+}

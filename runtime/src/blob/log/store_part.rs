@@ -1,0 +1,164 @@
+//! Stores parts under the next free numbers of their hours, each exactly once.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use super::{
+    buffer::Part,
+    hour::Hour,
+    source::{LogSource, PutAnswer},
+};
+use crate::error::{Error, ErrorKind, Result};
+
+/// The number of puts of one part whose fate may stay open before the writer gives up for now.
+const UNANSWERED: u32 = 3;
+
+/// The number of taken numbers after which the writer gives up. Each was taken by another writer's
+/// blob, so the log itself goes on.
+const TAKEN_NUMBERS: u32 = 100;
+
+/// The most hours whose next number a writer remembers.
+const KNOWN_HOURS: usize = 1_000;
+
+/// The number that a writer tries next, for each hour that it has written.
+#[derive(Debug, Default)]
+pub(super) struct NextNumbers(Mutex<HashMap<Hour, u32>>);
+
+impl NextNumbers {
+    /// Takes the next number of an hour. Returns `true` beside it if the writer knows the hour, and
+    /// `false` for its first number in it.
+    fn take(&self, hour: Hour) -> (u32, bool) {
+        let mut numbers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The numbers only save requests: a put never replaces a blob.
+        if numbers.len() >= KNOWN_HOURS {
+            numbers.clear();
+        }
+        let is_known = numbers.contains_key(&hour);
+        let next = numbers.entry(hour).or_insert(1);
+        let number = *next;
+        *next = next.saturating_add(1);
+        (number, is_known)
+    }
+
+    /// Records that no number up to `number` is free.
+    fn skip(&self, hour: Hour, number: u32) {
+        let mut numbers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = numbers.entry(hour).or_insert(1);
+        *next = number.saturating_add(1).max(*next);
+    }
+}
+
+/// Stores a part as a blob of its own. If it fails, it can be called again with the part, which is
+/// still stored only once.
+///
+/// # Errors
+///
+/// `is_backend` if the store failed or its answers were lost; other kinds if it refused the blob.
+pub(super) async fn store_part(
+    source: &LogSource,
+    numbers: &NextNumbers,
+    part: &mut Part,
+) -> Result<()> {
+    let (mut unanswered, mut taken) = (0, 0);
+    loop {
+        // A number whose put may still arrive is tried again: only one of the two puts can create it.
+        let (number, is_known, was_lost) = match part.sent_as {
+            Some(number) => (number, true, true),
+            None => {
+                let (number, is_known) = numbers.take(part.hour);
+                (number, is_known, false)
+            }
+        };
+        // Set before the request, in case this future is dropped before the answer.
+        part.sent_as = Some(number);
+        let owner = match source.create(part, number).await? {
+            PutAnswer::Stored => return Ok(()),
+            PutAnswer::Refused(error) => {
+                if !was_lost {
+                    part.sent_as = None;
+                }
+                return Err(error);
+            }
+            // A blob that is gone again was another's: ours is deleted by nobody before it is known.
+            PutAnswer::Taken => owner(source, part, number, was_lost)
+                .await
+                .map(|owner| owner.unwrap_or(Owner::Another)),
+            PutAnswer::Lost(error) => {
+                owner(source, part, number, true).await.and_then(|owner| owner.ok_or(error))
+            }
+        };
+        match owner {
+            Ok(Owner::Us) => return Ok(()),
+            Ok(Owner::Another) => {
+                part.sent_as = None;
+                taken += 1;
+                if taken >= TAKEN_NUMBERS {
+                    return Err(contended(source, part.hour));
+                }
+                // The next number is free if one blob came in between. A list tells where the others
+                // end, and spares sending the whole part once for each.
+                if !is_known || taken > 1 {
+                    let last = source.list(part.hour).await?.last().map(|(name, _)| name.number());
+                    numbers.skip(part.hour, last.unwrap_or(number).max(number));
+                }
+            }
+            Err(error) => {
+                unanswered += 1;
+                if unanswered >= UNANSWERED || error.kind() != ErrorKind::Backend {
+                    return Err(error);
+                }
+                wait(source, unanswered).await;
+            }
+        }
+    }
+}
+
+/// The writer of the blob that has a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    Us,
+    Another,
+}
+
+/// Finds out whose the blob of that number is; returns `None` if there is none. `was_lost`: a put of
+/// this part may have created it.
+///
+/// It asks although a taken number usually is another writer's: the store's client may itself have
+/// sent the put twice.
+async fn owner(
+    source: &LogSource,
+    part: &Part,
+    number: u32,
+    was_lost: bool,
+) -> Result<Option<Owner>> {
+    let name = source.name(part.hour, number);
+    let Some(facts) = source.facts(&name).await? else { return Ok(None) };
+    let is_ours = match facts.batch {
+        Some(batch) => *batch == *part.batch,
+        // Without metadata the lines tell, but only after a lost answer: two writers may log
+        // equal lines.
+        None if was_lost => match source.read(&name).await? {
+            Some(text) => text == part.text,
+            None => return Ok(None),
+        },
+        None => false,
+    };
+    Ok(Some(if is_ours { Owner::Us } else { Owner::Another }))
+}
+
+/// Waits a random time of at most 50 ms before the second put, twice that before the third.
+async fn wait(source: &LogSource, unanswered: u32) {
+    let bound = 50_u64 << unanswered.saturating_sub(1).min(4);
+    tokio::time::sleep(Duration::from_millis(source.random.number() % bound)).await;
+}
+
+fn contended(source: &LogSource, hour: Hour) -> Error {
+    let message = format!(
+        "other writers took {TAKEN_NUMBERS} numbers in a row in the hour of `{}`",
+        source.name(hour, 1)
+    );
+    Error::new(ErrorKind::Contended, message)
+}

@@ -1,0 +1,353 @@
+//! Defines [`LogWriter`], which collects records and stores them in the background.
+
+use std::{
+    fmt, mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::{runtime::Handle, time::Instant};
+
+use super::{
+    buffer::{Buffer, Part},
+    flush::{Flush, Limits},
+    record::LogRecord,
+    source::LogSource,
+    store_part::{NextNumbers, store_part},
+};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Appends records to a [`BlobLog`](crate::BlobLog). Clones share their buffers.
+///
+/// A buffered writer has two buffers: one is filled while the other is stored. It never stores a
+/// record twice, whatever answers of the store are lost. If a store fails, the records stay in the
+/// writer and are stored with the next flush.
+///
+/// ```
+/// use std::sync::Arc;
+/// use entable::{Flush, LogRecord, backend::Memory, object_store::memory::InMemory, prelude::*};
+/// use time::macros::datetime;
+///
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let blobs = Arc::new(InMemory::new());
+/// let client = Client::builder().backend(Memory::new()).blobs(blobs).build()?;
+/// let log = client.blob_log("queue");
+/// let writer = log.writer(Flush::buffered());
+/// let at = datetime!(2014-07-31 18:05 UTC);
+/// writer.append(LogRecord::new(at, ["error", "disk full"])).await?;
+/// writer.close().await?;
+///
+/// let hour = datetime!(2014-07-31 18:00 UTC)..datetime!(2014-07-31 19:00 UTC);
+/// let errors = log.read(hour).filter(|r| r.field(0) == Some("error")).collect().await?;
+/// assert_eq!(errors.len(), 1);
+/// # Ok::<(), Error>(()) })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct LogWriter {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    source: Arc<LogSource>,
+    numbers: NextNumbers,
+    limits: Option<Limits>,
+    state: Mutex<State>,
+    /// What is being stored. Who holds the lock stores it, so that one flush runs at a time.
+    sealed: tokio::sync::Mutex<Sealed>,
+}
+
+#[derive(Default)]
+struct State {
+    filling: Buffer,
+    /// When the oldest record of `filling` was appended.
+    opened: Option<Instant>,
+    /// The number of flushes that failed, with the error of the last one.
+    failures: u64,
+    failure: Option<Error>,
+    /// Whether the last flush failed, so that `sealed` still has records.
+    has_failed: bool,
+    has_timer: bool,
+    is_closed: bool,
+}
+
+/// Records that left the buffer and are not known to be stored.
+#[derive(Default)]
+struct Sealed {
+    buffer: Buffer,
+    parts: Vec<Part>,
+}
+
+impl LogWriter {
+    pub(super) fn new(source: Arc<LogSource>, flush: Flush) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                source,
+                numbers: NextNumbers::default(),
+                limits: flush.limits,
+                state: Mutex::default(),
+                sealed: tokio::sync::Mutex::default(),
+            }),
+        }
+    }
+
+    /// Appends a record. With [`Flush::each`] it returns when the record is stored; otherwise the
+    /// record waits in memory for the next flush, and `append` waits only while two buffers are full.
+    ///
+    /// # Errors
+    ///
+    /// An error means that the record was not appended; the only exception is `is_ambiguous`, after
+    /// a lost answer with [`Flush::each`]. Fails with `is_invalid` for a time outside of the years 1
+    /// to 9999, after [`close`](Self::close), and for a log's name that no blob can have; with
+    /// `is_unsupported` for a client without a store of blobs, for a store that cannot create a blob
+    /// on the condition that there is none, and outside of a runtime of tokio; and with `is_backend`
+    /// or `is_denied` if both buffers are full and the store fails.
+    pub async fn append(&self, record: LogRecord) -> Result<()> {
+        record.ticks()?;
+        self.shared.source.store()?;
+        Handle::try_current().map_err(|error| {
+            let message = "expected a runtime of tokio, in which a log writer works, found none";
+            Error::new(ErrorKind::Unsupported, message).with_source(error)
+        })?;
+        let Some(limits) = self.shared.limits else { return self.store_alone(&record).await };
+        while !self.shared.try_push(&record, limits)? {
+            // Both buffers are full: wait until one of them is stored.
+            self.shared.flush(false).await?;
+        }
+        Ok(())
+    }
+
+    /// Stores all records that were appended before.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_backend`, `is_denied`, .. if the store failed. The records stay in the writer
+    /// and are stored with the next flush.
+    pub async fn flush(&self) -> Result<()> {
+        if self.shared.limits.is_none() || !self.shared.has_records().await {
+            return Ok(());
+        }
+        self.shared.flush(true).await
+    }
+
+    /// Stores all records, and refuses those that are appended later, by clones too.
+    ///
+    /// # Errors
+    ///
+    /// Fails like [`flush`](Self::flush), and can be called again then.
+    pub async fn close(&self) -> Result<()> {
+        self.shared.state().is_closed = true;
+        self.flush().await
+    }
+
+    /// Stores one record as a blob of its own.
+    async fn store_alone(&self, record: &LogRecord) -> Result<()> {
+        let shared = self.shared.clone();
+        shared.state().check_open()?;
+        let mut buffer = Buffer::default();
+        buffer.push(record)?;
+        let parts = buffer.into_parts(&shared.source.random.id());
+        // A task of its own: a caller that stops waiting does not end a put in the middle.
+        let storing = tokio::spawn(async move {
+            for mut part in parts {
+                let stored = store_part(&shared.source, &shared.numbers, &mut part).await;
+                stored.map_err(|error| match part.sent_as {
+                    Some(_) => {
+                        let message = "the answer of the store was lost: the log record may be stored";
+                        Error::new(ErrorKind::Ambiguous, message).with_source(error)
+                    }
+                    None => error,
+                })?;
+            }
+            Ok(())
+        });
+        storing.await.map_err(stopped)?
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn has_records(&self) -> bool {
+        let sealed = self.sealed.lock().await;
+        !sealed.is_empty() || self.state().filling.records() > 0
+    }
+
+    /// Adds a record to the buffer that is filled, and starts a flush if that is full then. Returns
+    /// `false` if both buffers are full.
+    fn try_push(self: &Arc<Self>, record: &LogRecord, limits: Limits) -> Result<bool> {
+        let mut state = self.state();
+        state.check_open()?;
+        if limits.is_reached(&state.filling) && !self.try_seal(&mut state) {
+            return Ok(false);
+        }
+        state.filling.push(record)?;
+        state.opened.get_or_insert_with(Instant::now);
+        if limits.is_reached(&state.filling) {
+            self.try_seal(&mut state);
+        }
+        self.start_timer(&mut state, limits);
+        Ok(true)
+    }
+
+    fn start_timer(self: &Arc<Self>, state: &mut State, limits: Limits) {
+        if !mem::replace(&mut state.has_timer, true) {
+            // Spawned through a function: the task's type would contain itself otherwise.
+            spawn_timer(self.clone(), limits);
+        }
+    }
+
+    /// Hands the full buffer over and starts a flush, unless records of an earlier flush are not
+    /// stored yet.
+    fn try_seal(self: &Arc<Self>, state: &mut State) -> bool {
+        let Ok(mut sealed) = self.sealed.try_lock() else { return false };
+        if !sealed.is_empty() {
+            return false;
+        }
+        sealed.buffer = state.take_buffer();
+        drop(sealed);
+        let (shared, seen) = (self.clone(), state.failures);
+        tokio::spawn(async move { shared.flush_now(seen, false).await });
+        true
+    }
+
+    /// Stores the records that left the buffer, and those in the buffer too if it is full or
+    /// `everything` is set. Goes on if the caller stops waiting.
+    async fn flush(self: &Arc<Self>, everything: bool) -> Result<()> {
+        let (shared, seen) = (self.clone(), self.state().failures);
+        let flushing = tokio::spawn(async move { shared.flush_now(seen, everything).await });
+        flushing.await.map_err(stopped)?
+    }
+
+    /// Flushes in the present task. `seen` is the number of failures when the caller asked: if a
+    /// flush failed since, the caller gets its error instead of another attempt.
+    async fn flush_now(self: Arc<Self>, seen: u64, everything: bool) -> Result<()> {
+        let mut sealed = self.sealed.lock().await;
+        {
+            let state = self.state();
+            if let (true, Some(failure)) = (state.failures != seen, &state.failure) {
+                return Err(failure.clone());
+            }
+        }
+        self.store_sealed(&mut sealed).await?;
+        {
+            let mut state = self.state();
+            let is_full = self.limits.is_some_and(|limits| limits.is_reached(&state.filling));
+            if is_full || everything {
+                sealed.buffer = state.take_buffer();
+            }
+        }
+        self.store_sealed(&mut sealed).await?;
+        drop(sealed);
+        // Appending may have filled the buffer again while the lock was held.
+        let mut state = self.state();
+        if self.limits.is_some_and(|limits| limits.is_reached(&state.filling)) {
+            self.try_seal(&mut state);
+        }
+        Ok(())
+    }
+
+    /// Stores what left the buffer. What it cannot store stays.
+    async fn store_sealed(self: &Arc<Self>, sealed: &mut Sealed) -> Result<()> {
+        if sealed.parts.is_empty() {
+            let batch = self.source.random.id();
+            sealed.parts = mem::take(&mut sealed.buffer).into_parts(&batch);
+            // The last part is stored first, so let it be the earliest hour.
+            sealed.parts.reverse();
+        }
+        while let Some(part) = sealed.parts.last_mut() {
+            let stored = store_part(&self.source, &self.numbers, part).await;
+            if let Err(error) = stored {
+                let mut state = self.state();
+                state.failures += 1;
+                state.failure = Some(error.clone());
+                state.has_failed = true;
+                if let Some(limits) = self.limits {
+                    // Nobody may append again, so that the timer alone repeats the flush.
+                    self.start_timer(&mut state, limits);
+                }
+                tracing::warn!(log = %self.source.log, %error, "log records were not stored, they are kept");
+                return Err(error);
+            }
+            sealed.parts.pop();
+        }
+        self.state().has_failed = false;
+        Ok(())
+    }
+
+    /// Stores records whose age is at the limit, and those of a flush that failed, until none are
+    /// left.
+    async fn flush_by_age(self: Arc<Self>, limits: Limits) {
+        loop {
+            let due = {
+                let mut state = self.state();
+                if state.opened.is_none() && !state.has_failed {
+                    state.has_timer = false;
+                    return;
+                }
+                state.opened.unwrap_or_else(Instant::now).checked_add(limits.after)
+            };
+            let Some(due) = due else {
+                // The limit is beyond what the clock can show: the timer is never due.
+                return;
+            };
+            tokio::time::sleep_until(due).await;
+            let (seen, is_old, has_failed) = {
+                let state = self.state();
+                let old = |opened: Instant| opened.elapsed() >= limits.after;
+                (state.failures, state.opened.is_some_and(old), state.has_failed)
+            };
+            if (is_old || has_failed) && self.clone().flush_now(seen, is_old).await.is_err() {
+                // `store_sealed` has reported the failure.
+                tokio::time::sleep(limits.after.max(PAUSE_AFTER_FAILURE)).await;
+            }
+        }
+    }
+}
+
+/// The least time between two flushes that a timer starts while the store fails.
+const PAUSE_AFTER_FAILURE: std::time::Duration = std::time::Duration::from_secs(1);
+
+fn spawn_timer(shared: Arc<Shared>, limits: Limits) {
+    tokio::spawn(shared.flush_by_age(limits));
+}
+
+impl State {
+    fn check_open(&self) -> Result<()> {
+        if self.is_closed {
+            return Err(Error::new(ErrorKind::Invalid, "the log writer was closed"));
+        }
+        Ok(())
+    }
+
+    fn take_buffer(&mut self) -> Buffer {
+        self.opened = None;
+        mem::take(&mut self.filling)
+    }
+}
+
+impl Sealed {
+    fn is_empty(&self) -> bool {
+        self.parts.is_empty() && self.buffer.records() == 0
+    }
+}
+
+impl Limits {
+    fn is_reached(&self, buffer: &Buffer) -> bool {
+        buffer.records() > 0
+            && (buffer.records() >= self.records || buffer.bytes() >= self.bytes)
+    }
+}
+
+/// Returns the error for a task that ended before its work was done.
+fn stopped(error: tokio::task::JoinError) -> Error {
+    let message = "the task that stores log records stopped, some may be stored";
+    Error::new(ErrorKind::Ambiguous, message).with_source(error)
+}
+
+impl fmt::Debug for LogWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogWriter").field("log", &self.shared.source.log).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,102 @@
+//! `BlobTarget`: entities that leave their table for blobs.
+
+use std::{fmt, sync::Arc};
+
+use object_store::ObjectStore;
+
+use super::transfer::Target;
+use crate::{
+    backend::BoxFuture,
+    blob::archive,
+    entity::{Stored, TableEntity},
+    error::{BoxError, Error, ErrorKind, Result},
+    row::Row,
+};
+
+/// A target of [`Table::transfer`](super::Table::transfer) that keeps each entity as one blob of
+/// JSON, `archive/{table}/{PartitionKey}/{RowKey}.json`.
+///
+/// The JSON is the service's own: keys, properties with their types, Timestamp. Encrypted values stay
+/// encrypted. A blob is created, or replaced where it holds an earlier version of the entity; it is
+/// never replaced by an earlier version, and never where it holds another entity.
+///
+/// A put is one request, and three where the blob exists. A directory cannot compare versions: there,
+/// two workers that replace one blob at once are not kept apart.
+///
+/// ```
+/// use std::sync::Arc;
+/// use entable::{BlobTarget, backend::Memory, object_store::{ObjectStoreExt, memory::InMemory}, prelude::*};
+///
+/// #[derive(TableEntity)]
+/// #[table(name = "Current", partition_key = "{department}", row_key = "empid_{id:06}")]
+/// struct Employee { department: String, id: u32, name: String }
+///
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let blobs = Arc::new(InMemory::new());
+/// let current = Client::memory().table::<Employee>();
+/// current.create().await?;
+/// current.insert(&Employee { department: "Sales".into(), id: 456, name: "Don".into() }).await?;
+/// let point = Employee::primary().department("Sales").id(456);
+/// assert!(current.transfer(point, &BlobTarget::new(blobs.clone(), "archive")).await?);
+///
+/// let name = "archive/Current/Sales/empid_000456.json".into();
+/// let json = blobs.get(&name).await?.bytes().await?;
+/// assert!(json.starts_with(br#"{"PartitionKey":"Sales","RowKey":"empid_000456","#));
+/// # Ok::<(), BoxError>(()) })?;
+/// # Ok::<(), BoxError>(())
+/// ```
+#[derive(Clone)]
+pub struct BlobTarget {
+    store: Arc<dyn ObjectStore>,
+    folder: String,
+}
+
+impl BlobTarget {
+    /// Creates a target in that folder of a store. The folder may have several segments, `a/b`, or
+    /// none.
+    pub fn new<S: ObjectStore + ?Sized>(store: Arc<S>, folder: impl Into<String>) -> Self {
+        Self { store: Arc::new(store), folder: folder.into() }
+    }
+}
+
+impl<E: TableEntity> Target<E> for BlobTarget {
+    /// Puts an entity under the name of the table that its type declares.
+    fn put<'a>(&'a self, entity: &'a Stored<E>) -> BoxFuture<'a, Result<(), BoxError>> {
+        Box::pin(async move {
+            let row = entity.row();
+            if entity.index().is_some()
+                || E::SCHEMA.is_sealed()
+                || !row.encrypted_names().is_empty()
+            {
+                let message = "the entity was read through an index or decrypted, and a blob takes its primary row as it is stored: call `transfer`";
+                return Err(Error::new(ErrorKind::Unsupported, message).into());
+            }
+            self.store_row(E::SCHEMA.table, row).await
+        })
+    }
+
+    fn takes_rows(&self) -> bool {
+        true
+    }
+
+    fn put_row<'a>(
+        &'a self,
+        table: &'a str,
+        row: &'a Row,
+    ) -> BoxFuture<'a, Result<(), BoxError>> {
+        Box::pin(self.store_row(table, row))
+    }
+}
+
+impl BlobTarget {
+    async fn store_row(&self, table: &str, row: &Row) -> Result<(), BoxError> {
+        let path = archive::row_blob_path(&self.folder, table, row.keys())?;
+        Ok(archive::put_row(&self.store, &path, row).await?)
+    }
+}
+
+impl fmt::Debug for BlobTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BlobTarget").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
