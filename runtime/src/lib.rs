@@ -139,7 +139,7 @@
 //! | `encrypt` (default) | encrypted properties, `Keyring` |
 //! | `azure` | the service, its emulator, shared access signatures |
 //! | `azure-queue` | Azure Storage queues, beside queues in tables |
-//! | `blob` | lists in blobs, through `object_store` |
+//! | `blob` | lists, logs and archived entities in blobs, through `object_store` |
 //! | `keyvault` | keyrings as secrets of Azure Key Vault |
 //! | `legacy-encryption` | reading of rows that older storage libraries encrypted |
 //! | `chrono`, `rust_decimal` | types of these crates as properties |
@@ -328,6 +328,9 @@ mod samples {
     mod counting {}
     #[doc = include_str!("../../docs/patterns/log-tail.md")]
     mod log_tail {}
+    #[cfg(feature = "blob")]
+    #[doc = include_str!("../../docs/patterns/log-data.md")]
+    mod log_data {}
     #[doc = include_str!("../../docs/patterns/mass-delete.md")]
     mod mass_delete {}
     #[doc = include_str!("../../docs/patterns/hot-partitions.md")]

@@ -70,10 +70,12 @@ async fn an_entity_becomes_a_blob_of_the_services_json() {
         let current = table_with_don().await;
         let timestamp = current.get(point()).await.unwrap().unwrap().row().timestamp().unwrap();
         let target = BlobTarget::new(blobs.clone(), "archive");
-        // Through an index too: what leaves is the primary row.
+        // What leaves is the primary row, and the value of a copy is no such row.
         let by_name = Employee::by_name().department("Sales").name("Don \"D\"").id(456);
-        assert!(current.transfer(by_name.clone(), &target).await.unwrap());
-        assert!(!current.transfer(by_name, &target).await.unwrap(), "it is not here any more");
+        let through_copy = current.get(by_name).await.unwrap().unwrap();
+        assert!(target.put(&through_copy).await.is_err());
+        assert!(current.transfer(point(), &target).await.unwrap());
+        assert!(!current.transfer(point(), &target).await.unwrap(), "it is not here any more");
         assert!(current.get(point()).await.unwrap().is_none());
         let expected = serde_json::json!({
             "PartitionKey": "Sales",

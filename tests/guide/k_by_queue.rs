@@ -10,7 +10,7 @@ use std::{
 };
 
 use entable::{
-    Batch, Queue, SteppedClock, Ticks, Worker, Written,
+    Batch, BlobTarget, Queue, SteppedClock, Ticks, Worker, Written,
     backend::{
         Backend, BoxFuture, Capabilities, Embedded, Memory, Read, Rows, Scan, TableNames,
         TableRequest,
@@ -140,6 +140,32 @@ async fn k02_k05_step_4_writes_to_a_table_a_blob_or_a_file() -> TestResult {
         }
         let text = std::fs::read_to_string(directory.path().join("archive/Sales/000456.json"))?;
         assert!(text.contains("Jones"));
+        Ok(())
+    })
+    .await
+}
+
+/// A blob is a target without code of the program, and keeps the row as the service's JSON.
+#[tokio::test]
+async fn k02_a_folder_of_blobs_is_a_target() -> TestResult {
+    on_both(async |store| {
+        let current = store.table::<Employee>().await;
+        let queue = store.client.queue("archive");
+        let blobs = Arc::new(InMemory::new());
+        current.insert(&jones()).await?;
+        // Delivered twice: the second time there is nothing left to do.
+        queue.send(&ask()).await?;
+        queue.send(&ask()).await?;
+        let target = BlobTarget::new(blobs.clone(), "archive");
+        let stats = worker(&store.client, &queue, target).drain().await?;
+        assert_eq!((stats.applied, stats.retried), (2, 0));
+        assert!(current.get(point()).await?.is_none());
+        let name = "archive/Current/Sales/empid_000456.json".into();
+        let json: serde_json::Value = serde_json::from_slice(&blobs.get(&name).await?.bytes().await?)?;
+        let text = |name: &str| json[name].as_str().map(str::to_owned);
+        assert_eq!(text("RowKey").as_deref(), Some("empid_000456"));
+        assert_eq!(text("LastName").as_deref(), Some("Jones"));
+        assert!(text("Timestamp").is_some_and(|time| time.ends_with('Z')));
         Ok(())
     })
     .await

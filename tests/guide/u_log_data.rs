@@ -75,7 +75,7 @@ async fn u01_u02_errors_of_two_minutes_are_read_from_few_blobs() -> TestResult {
 #[table(
     name = "Logs",
     partition_key = "{source}",
-    row_key = "{at:%Y%m%d%H%M%S}_{message:06}"
+    row_key = "{at:%Y%m%d%H%M%S%f}_{message:06}"
 )]
 struct BySource {
     source: String,

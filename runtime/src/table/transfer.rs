@@ -98,14 +98,13 @@ impl<E: TableEntity> Table<E> {
     pub async fn transfer(&self, point: Point<E>, target: &impl Target<E>) -> Result<bool> {
         let transferred =
             backoff::retry(&self.client.store().random, backoff::ATTEMPTS, || async {
-                let Some(mut entity) = self.get(point.clone()).await? else {
+                let Some(entity) = self.get(point.clone()).await? else {
                     return Ok(Attempt::Done(false));
                 };
                 let put = if target.takes_rows() {
-                    let Some((primary, row)) = self.primary_as_stored(entity).await? else {
+                    let Some(row) = self.row_as_stored(&entity).await? else {
                         return Ok(Attempt::Raced);
                     };
-                    entity = primary;
                     target.put_row(&self.name, &row).await
                 } else {
                     target.put(&entity).await
@@ -126,24 +125,15 @@ impl<E: TableEntity> Table<E> {
         transferred.await?.ok_or_else(|| backoff::contended().in_table(&self.name))
     }
 
-    /// Returns the entity as read from its primary row, and that row as it is stored, or `None` if
-    /// the row changed since the entity was read.
-    async fn primary_as_stored(&self, entity: Stored<E>) -> Result<Option<(Stored<E>, Row)>> {
-        let entity = match entity.index() {
-            None => entity,
-            Some(_) => match self.get(entity.point()).await? {
-                Some(entity) => entity,
-                None => return Ok(None),
-            },
-        };
+    /// Returns the row of an entity as it is stored, or `None` if the row changed since it was read.
+    async fn row_as_stored(&self, entity: &Stored<E>) -> Result<Option<Row>> {
         let row = entity.row();
         if !E::SCHEMA.is_sealed() && row.encrypted_names().is_empty() {
-            let row = row.clone();
-            return Ok(Some((entity, row)));
+            return Ok(Some(row.clone()));
         }
-        // The entity's row has been decrypted.
+        // The row at hand has been decrypted.
         let at = RowAt::new(&self.name, row.partition_key(), row.row_key());
         let stored = self.client.store().row(at).await?;
-        Ok(stored.filter(|stored| stored.etag() == row.etag()).map(|stored| (entity, stored)))
+        Ok(stored.filter(|stored| stored.etag() == row.etag()))
     }
 }

@@ -1,5 +1,5 @@
-//! Logs in blobs: one folder for each hour, one line for each record. `docs/logs.md` specifies names
-//! and lines.
+//! Logs in blobs: one folder for each hour, one line for each record. `docs/patterns/log-data.md`
+//! specifies names and lines.
 //!
 //! A file uses only the files whose `mod` lines stand above its own.
 
