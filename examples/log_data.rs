@@ -5,7 +5,7 @@
 //! a question to every source. Blobs take the log in large pieces, and tell their first and last times.
 #![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 
-use std::{error::Error, sync::Arc};
+use std::sync::Arc;
 
 use entable::{
     Flush, LogRecord,
@@ -63,7 +63,10 @@ fn is_serious(level: &str) -> bool {
 
 /// Writes the log into both tables; returns the serious messages of the window from each, with the
 /// requests that they took.
-async fn ask_tables(from: OffsetDateTime, to: OffsetDateTime) -> Result<[(usize, usize); 2], BoxError> {
+async fn ask_tables(
+    from: OffsetDateTime,
+    to: OffsetDateTime,
+) -> Result<[(usize, usize); 2], BoxError> {
     let recorder = Recorder::around(Memory::new());
     let client = Client::builder().backend(recorder.clone()).build()?;
     let (by_hour, by_source) = (client.table::<ByHour>(), client.table::<BySource>());
@@ -99,7 +102,7 @@ async fn ask_tables(from: OffsetDateTime, to: OffsetDateTime) -> Result<[(usize,
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> Result<(), BoxError> {
     let (from, to) = (THREE + Duration::minutes(4), THREE + Duration::minutes(6));
     let blobs = Arc::new(InMemory::new());
     let client = Client::builder().backend(Memory::new()).blobs(blobs.clone()).build()?;

@@ -228,14 +228,14 @@ pub mod prelude;
 
 #[cfg(feature = "azure")]
 pub use crate::backend::azure::{AccessPolicy, AccountKey, Azure, AzureOptions};
-#[cfg(feature = "azure-queue")]
-pub use crate::queue::AzureQueue;
-#[cfg(feature = "blob")]
-pub use crate::table::BlobTarget;
 #[cfg(feature = "blob")]
 pub use crate::blob::log::{
     BlobLog, DamagedLine, Flush, LogName, LogReader, LogRecord, LogRecords, LogWriter,
 };
+#[cfg(feature = "azure-queue")]
+pub use crate::queue::AzureQueue;
+#[cfg(feature = "blob")]
+pub use crate::table::BlobTarget;
 #[cfg(feature = "blob")]
 pub use object_store;
 

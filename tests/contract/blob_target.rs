@@ -5,9 +5,7 @@ use std::sync::{Arc, atomic::Ordering};
 use entable::{
     BlobTarget, Row, ValueRef,
     backend::Memory,
-    object_store::{
-        GetOptions, ObjectStore, PutOptions, local::LocalFileSystem, memory::InMemory,
-    },
+    object_store::{GetOptions, ObjectStore, PutOptions, local::LocalFileSystem, memory::InMemory},
     prelude::*,
     table::Target,
 };
@@ -116,7 +114,10 @@ async fn a_fault_at_any_request_leaves_the_entity_in_one_place_at_least() {
                 Ok(was_here) => assert!(was_here && number > 0),
                 Err(error) => {
                     assert!(error.is_rejected(), "{error}");
-                    assert!(current.get(point()).await.unwrap().is_some(), "put first, then deleted");
+                    assert!(
+                        current.get(point()).await.unwrap().is_some(),
+                        "put first, then deleted"
+                    );
                     // A handler is called again.
                     assert!(current.transfer(point(), &target).await.unwrap());
                 }

@@ -241,10 +241,12 @@ async fn is_exact_under(fate: Fate, keep: impl Fn() -> Arc<dyn ObjectStore>) {
             let kept = keep();
             let blobs = Flaky::over(kept.clone());
             blobs.set_fates((first..first + in_a_row).map(|number| (number, fate)));
-            let appended = persistent_writer(&log_in(blobs.clone()).writer(Flush::buffered()), "a").await;
+            let appended =
+                persistent_writer(&log_in(blobs.clone()).writer(Flush::buffered()), "a").await;
             // Puts that are late have arrived by then.
             tokio::time::sleep(Duration::from_millis(300)).await;
-            let context = format!("{fate:?} at {first}, {in_a_row} in a row: {:#?}", blobs.take_requests());
+            let context =
+                format!("{fate:?} at {first}, {in_a_row} in a row: {:#?}", blobs.take_requests());
             assert_each_once(kept, appended, &context).await;
             if blobs.count() <= first {
                 assert!(first > 8, "nine blobs are nine requests at least");
@@ -305,7 +307,10 @@ async fn a_fault_with_each_record_is_told_from_success() {
             assert_eq!(once.len(), found.len(), "twice: {fate:?} at {first}, {in_a_row}");
             assert!(stored.is_subset(&once), "lost: {fate:?} at {first}, {in_a_row}");
             assert!(once.is_subset(&stored.union(&unclear).cloned().collect()));
-            assert!(in_a_row == 9 || unclear.is_empty(), "{fate:?} at {first}: one answer is no loss");
+            assert!(
+                in_a_row == 9 || unclear.is_empty(),
+                "{fate:?} at {first}: one answer is no loss"
+            );
         }
     }
 }
@@ -351,7 +356,8 @@ async fn several_writers_with_random_faults_neither_lose_nor_double_a_record() {
 async fn writers_of_one_hour_take_turns_with_the_numbers() {
     let kept: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
     let (first, second) = (Flaky::over(kept.clone()), Flaky::over(kept.clone()));
-    let (a, b) = (log_in(first.clone()).writer(Flush::each()), log_in(second.clone()).writer(Flush::each()));
+    let (a, b) =
+        (log_in(first.clone()).writer(Flush::each()), log_in(second.clone()).writer(Flush::each()));
     for number in 0..30 {
         a.append(record(number, "a")).await.unwrap();
     }
@@ -369,7 +375,8 @@ async fn writers_of_one_hour_take_turns_with_the_numbers() {
     // One number that was taken meanwhile: the next one.
     a.append(record(31, "a")).await.unwrap();
     let puts = [31, 32].map(|number| format!("{folder}/{number:06}.log"));
-    let expected = [format!("put {}", puts[0]), format!("head {}", puts[0]), format!("put {}", puts[1])];
+    let expected =
+        [format!("put {}", puts[0]), format!("head {}", puts[0]), format!("put {}", puts[1])];
     assert_eq!(first.take_requests(), expected);
     let names: Vec<_> = kept.list(None).map(|found| found.unwrap().location).collect().await;
     assert_eq!(names.len(), 32);
@@ -475,8 +482,14 @@ async fn a_damaged_line_is_an_error_at_its_place() {
     let (blobs, log) = in_memory();
     let line = |second: u32, text: &str| format!("2014-07-31T18:00:{second:02}Z;{text}\n");
     let folder = "queue/2014/07/31/1800";
-    put(&*blobs, &format!("{folder}/000001.log"), &(line(1, "a") + "who knows\n" + &line(2, "b"))).await;
-    put(&*blobs, &format!("{folder}/000002.log"), &(line(3, "\"c\nc\"") + "2014-07-31T18:00:04Z;hal")).await;
+    put(&*blobs, &format!("{folder}/000001.log"), &(line(1, "a") + "who knows\n" + &line(2, "b")))
+        .await;
+    put(
+        &*blobs,
+        &format!("{folder}/000002.log"),
+        &(line(3, "\"c\nc\"") + "2014-07-31T18:00:04Z;hal"),
+    )
+    .await;
     put(&*blobs, &format!("{folder}/000003.log"), &line(5, "e")).await;
     // Neither a blob of this log nor of this hour.
     put(&*blobs, &format!("{folder}/notes.txt"), "no log").await;
@@ -516,7 +529,10 @@ async fn the_error_of_a_request_is_the_last_item() {
         let items: Vec<_> = log.read(window.clone()).stream().collect().await;
         assert_eq!(items.iter().filter(|item| item.is_err()).count(), 1, "request {failing}");
         let error = items.last().unwrap().as_ref().unwrap_err();
-        assert!(error.is_backend() && error.to_string().contains("queue/2014/07/31/1800"), "{error}");
+        assert!(
+            error.is_backend() && error.to_string().contains("queue/2014/07/31/1800"),
+            "{error}"
+        );
         assert!(blobs.count() - start <= needed, "no request after the error");
     }
 }

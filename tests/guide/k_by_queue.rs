@@ -161,7 +161,8 @@ async fn k02_a_folder_of_blobs_is_a_target() -> TestResult {
         assert_eq!((stats.applied, stats.retried), (2, 0));
         assert!(current.get(point()).await?.is_none());
         let name = "archive/Current/Sales/empid_000456.json".into();
-        let json: serde_json::Value = serde_json::from_slice(&blobs.get(&name).await?.bytes().await?)?;
+        let json: serde_json::Value =
+            serde_json::from_slice(&blobs.get(&name).await?.bytes().await?)?;
         let text = |name: &str| json[name].as_str().map(str::to_owned);
         assert_eq!(text("RowKey").as_deref(), Some("empid_000456"));
         assert_eq!(text("LastName").as_deref(), Some("Jones"));

@@ -72,11 +72,7 @@ async fn u01_u02_errors_of_two_minutes_are_read_from_few_blobs() -> TestResult {
 }
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
-#[table(
-    name = "Logs",
-    partition_key = "{source}",
-    row_key = "{at:%Y%m%d%H%M%S%f}_{message:06}"
-)]
+#[table(name = "Logs", partition_key = "{source}", row_key = "{at:%Y%m%d%H%M%S%f}_{message:06}")]
 struct BySource {
     source: String,
     at: OffsetDateTime,
@@ -94,7 +90,8 @@ async fn u04_a_partition_for_each_source_makes_a_time_span_a_question_to_all() -
             logs.insert(&BySource { source: source.clone(), at, message }).await?;
         }
         store.recorder.clear();
-        let span = |source: &String| BySource::primary().source(source.clone()).at_range(two_minutes());
+        let span =
+            |source: &String| BySource::primary().source(source.clone()).at_range(two_minutes());
         let found = logs.query_many(sources.iter().map(span)).collect().await?;
         assert_eq!(found.len(), 5);
         assert_eq!(store.recorder.count(), 5, "a request for each source");

@@ -156,7 +156,8 @@ pub(crate) async fn put_row(store: &dyn ObjectStore, path: &Path, row: &Row) -> 
 /// Returns whether the blob holds a later version of the row.
 fn is_later(path: &Path, held: &[u8], row: &Row) -> Result<bool> {
     let Ok(held) = serde_json::from_slice::<HeldRow>(held) else {
-        let message = format!("expected an entity as JSON in the blob `{path}`, found something else");
+        let message =
+            format!("expected an entity as JSON in the blob `{path}`, found something else");
         return Err(Error::new(ErrorKind::Conflict, message));
     };
     if (held.partition_key.as_str(), held.row_key.as_str()) != row.keys() {

@@ -79,11 +79,7 @@ impl<E: TableEntity> Target<E> for BlobTarget {
         true
     }
 
-    fn put_row<'a>(
-        &'a self,
-        table: &'a str,
-        row: &'a Row,
-    ) -> BoxFuture<'a, Result<(), BoxError>> {
+    fn put_row<'a>(&'a self, table: &'a str, row: &'a Row) -> BoxFuture<'a, Result<(), BoxError>> {
         Box::pin(self.store_row(table, row))
     }
 }

@@ -63,11 +63,7 @@ pub trait Target<E>: Send + Sync {
     /// Inserts the primary row of an entity of `table` into the target or replaces the existing one.
     /// [`Table::transfer`] calls it in place of [`put`](Self::put) if the target
     /// [takes rows](Self::takes_rows).
-    fn put_row<'a>(
-        &'a self,
-        table: &'a str,
-        row: &'a Row,
-    ) -> BoxFuture<'a, Result<(), BoxError>> {
+    fn put_row<'a>(&'a self, table: &'a str, row: &'a Row) -> BoxFuture<'a, Result<(), BoxError>> {
         let _ = (table, row);
         Box::pin(async { Err("the target takes no rows".into()) })
     }

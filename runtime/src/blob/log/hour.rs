@@ -29,9 +29,8 @@ impl Hour {
 /// Returns a time in ticks. A time before the year 1 becomes the earliest, one after the year 9999
 /// the latest.
 pub(super) fn clamped(at: OffsetDateTime) -> Ticks {
-    Ticks::try_from(at).unwrap_or_else(|_| {
-        if at < OffsetDateTime::UNIX_EPOCH { Ticks::MIN } else { Ticks::MAX }
-    })
+    Ticks::try_from(at)
+        .unwrap_or_else(|_| if at < OffsetDateTime::UNIX_EPOCH { Ticks::MIN } else { Ticks::MAX })
 }
 
 /// The times from `start` on and before `end`, in ticks.
@@ -80,7 +79,8 @@ mod tests {
 
     #[test]
     fn a_window_has_the_hours_that_it_touches_and_no_other() {
-        let hours = |a, b| Window::new(a..b).hours().map(|h| h.start().to_string()).collect::<Vec<_>>();
+        let hours =
+            |a, b| Window::new(a..b).hours().map(|h| h.start().to_string()).collect::<Vec<_>>();
         let at = datetime!(2014-07-31 23:59:59.9999999 UTC);
         assert_eq!(hours(at, datetime!(2014-08-01 0:00 UTC)), ["2014-07-31T23:00:00Z"]);
         assert_eq!(

@@ -160,7 +160,9 @@ impl LogReader {
                     && self.predicates.iter().all(|predicate| predicate(&record));
                 is_wanted.then_some(Ok(record))
             }
-            Err((line, fault)) => Some(Err(damaged(DamagedLine { blob: name.clone(), line, fault }))),
+            Err((line, fault)) => {
+                Some(Err(damaged(DamagedLine { blob: name.clone(), line, fault })))
+            }
         });
         Ok(wanted.collect())
     }

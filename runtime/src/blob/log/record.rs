@@ -279,7 +279,11 @@ mod tests {
 
     #[test]
     fn a_field_that_pretends_to_be_the_last_line_does_not_hide_it() {
-        let fake = ["x\n2099-01-01T00:00:00.0000000Z;y", "x\n2099-01-01T00:00:00Z\n", "\n2099-01-01T00:00:00Z;\""];
+        let fake = [
+            "x\n2099-01-01T00:00:00.0000000Z;y",
+            "x\n2099-01-01T00:00:00Z\n",
+            "\n2099-01-01T00:00:00Z;\"",
+        ];
         for field in fake {
             let text = [line(&["first"]), line(&[field])].concat();
             assert_eq!(last_time(text.as_bytes()), None, "{field:?}");

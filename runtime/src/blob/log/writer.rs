@@ -152,7 +152,8 @@ impl LogWriter {
                 let stored = store_part(&shared.source, &shared.numbers, &mut part).await;
                 stored.map_err(|error| match part.sent_as {
                     Some(_) => {
-                        let message = "the answer of the store was lost: the log record may be stored";
+                        let message =
+                            "the answer of the store was lost: the log record may be stored";
                         Error::new(ErrorKind::Ambiguous, message).with_source(error)
                     }
                     None => error,
@@ -335,8 +336,7 @@ impl Sealed {
 
 impl Limits {
     fn is_reached(&self, buffer: &Buffer) -> bool {
-        buffer.records() > 0
-            && (buffer.records() >= self.records || buffer.bytes() >= self.bytes)
+        buffer.records() > 0 && (buffer.records() >= self.records || buffer.bytes() >= self.bytes)
     }
 }
 
