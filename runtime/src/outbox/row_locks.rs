@@ -9,7 +9,11 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{Mutex as Lock, OwnedMutexGuard};
+use tokio::{
+    runtime::Handle,
+    sync::{Mutex as Lock, OwnedMutexGuard},
+    time::timeout,
+};
 
 /// The longest wait for one row. A program can hold a lock for ever by a verb that it began and does
 /// not poll, and may wait for the very verb that needs the lock.
@@ -63,9 +67,7 @@ impl RowLocks {
             // A free lock needs no timer, which the runtime may lack.
             turn.guard = match turn.lock.clone().try_lock_owned() {
                 Ok(guard) => Some(guard),
-                Err(_) => {
-                    tokio::time::timeout(LONGEST_WAIT, turn.lock.clone().lock_owned()).await.ok()
-                }
+                Err(_) => turn.wait().await,
             };
             held.push(turn);
         }
@@ -75,6 +77,17 @@ impl RowLocks {
     #[cfg(test)]
     fn len(&self) -> usize {
         self.locks.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+impl Turn<'_> {
+    /// Waits for the lock. `None` after a minute, which outside of a runtime nobody counts.
+    async fn wait(&self) -> Option<OwnedMutexGuard<()>> {
+        let lock = self.lock.clone().lock_owned();
+        match Handle::try_current() {
+            Ok(_) => timeout(LONGEST_WAIT, lock).await.ok(),
+            Err(_) => Some(lock.await),
+        }
     }
 }
 
@@ -125,5 +138,15 @@ mod tests {
         assert_eq!(locks.len(), 1, "the first one holds it");
         drop(held);
         assert_eq!(locks.len(), 0);
+    }
+
+    #[test]
+    fn a_lock_is_waited_for_without_a_runtime() {
+        let locks = RowLocks::default();
+        let first = locks.lock("Staff", [("Sales", "1")]).now_or_never().unwrap();
+        let mut second = Box::pin(locks.lock("Staff", [("Sales", "1")]));
+        assert!((&mut second).now_or_never().is_none());
+        drop(first);
+        assert!(second.now_or_never().is_some());
     }
 }
