@@ -140,10 +140,10 @@ fn change(was: &str, is: &str) -> LayoutChange {
     all.remove(0)
 }
 
-#[test]
-fn each_change_says_what_it_needs_and_with_which_call() {
+/// Changes, as the text before and after, with what each needs, and words of what it says and of how.
+const CHANGES: &[(&str, &str, Needs, &str, &str)] = {
     use Needs::{Migration, Nothing, Rebuild, Version};
-    for (was, is, needs, what, how) in [
+    &[
         // Fields.
         ("  property Age Int32\n", "", Nothing, "`Age` is gone", "deploy all readers before"),
         ("  property Note String optional\n", "", Nothing, "`Note` is gone", "keep the value"),
@@ -289,7 +289,12 @@ fn each_change_says_what_it_needs_and_with_which_call() {
             "entity_type = \"Employee\"",
         ),
         ("version 1", "version 2", Version, "version 2 is new", "implement `UpgradeFrom`"),
-    ] {
+    ]
+};
+
+#[test]
+fn each_change_says_what_it_needs_and_with_which_call() {
+    for &(was, is, needs, what, how) in CHANGES {
         let change = change(was, is);
         assert_eq!(change.needs, needs, "{change}");
         assert!(change.what.contains(what), "{what}: {change}");

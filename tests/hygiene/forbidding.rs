@@ -181,6 +181,7 @@ entity!(Declared, "Declared");
 #[test]
 fn a_struct_that_a_macro_declares_is_as_quiet() {
     let declared = Declared { part: 1, id: 2 };
-    assert_eq!(Declared::TABLE, "Declared");
-    assert_eq!(declared.id, 2);
+    let row = declared.to_row().unwrap();
+    assert_eq!(row.row_key(), "m_0000000002");
+    assert_eq!(Declared::from_row(&row).unwrap(), declared);
 }

@@ -1,6 +1,6 @@
 //! The request of a query, without its types: table, path, conditions, properties and sizes.
 
-use std::{any::Any, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     columns::{has_sealed_member, is_read_whole, reservable_family, with_owner, with_system},
@@ -13,6 +13,7 @@ use crate::{
     filter::Filter,
     key::Family,
     limits::PAGE_ROWS,
+    outbox::state::Outbox,
     page::Cursor,
     plan::wide::{self, PartsRead},
     row::Row,
@@ -22,13 +23,12 @@ use crate::{
 /// Stands for a blind token in `explain`, which makes none.
 pub(crate) const TOKEN_IN_EXPLAIN: &str = "<token>";
 
-/// The client that made a query, and the table of the entities that the query finds.
-///
-/// A query writes nothing itself: writes go through the outbox, which queries do not use. Only the
-/// floors above know the type of `client`.
+/// Where writes to what a query finds go. A query itself writes nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
-    pub(crate) client: Arc<dyn Any + Send + Sync>,
+    /// The outbox of the client that made the query.
+    pub(crate) outbox: Arc<Outbox>,
+    /// The table of the entities, which copies elsewhere are not in.
     pub(crate) table: String,
 }
 
@@ -86,9 +86,10 @@ impl Request {
         }
     }
 
-    /// Names the client that makes the query, and the table of the entities that it finds.
-    pub(crate) fn made_by<C: Clone + Send + Sync + 'static>(self, client: &C, table: &str) -> Self {
-        let origin = Origin { client: Arc::new(client.clone()), table: table.to_owned() };
+    /// Names the outbox of the client that makes the query, and the table of the entities that it
+    /// finds.
+    pub(crate) fn made_by(self, outbox: &Arc<Outbox>, table: &str) -> Self {
+        let origin = Origin { outbox: outbox.clone(), table: table.to_owned() };
         Self { origin: Some(origin), ..self }
     }
 

@@ -38,6 +38,15 @@ pub struct Client {
 }
 
 impl Client {
+    /// Returns a client that shares an outbox with the client that made it.
+    pub(super) const fn sharing(outbox: Arc<Outbox>) -> Self {
+        Self {
+            outbox,
+            #[cfg(feature = "azure")]
+            account: None,
+        }
+    }
+
     /// Returns a client of a new store in memory, for tests.
     ///
     /// ```

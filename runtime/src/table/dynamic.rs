@@ -214,7 +214,7 @@ impl DynamicTable {
         selection: impl Into<Selection>,
     ) -> Query<DynamicEntity, Stored<DynamicEntity>> {
         let request = selection.into().request(self.client.store().clone(), self.name.clone());
-        let request = request.made_by(&self.client, &self.name);
+        let request = request.made_by(&self.client.outbox, &self.name);
         Query::new(request, decode)
     }
 

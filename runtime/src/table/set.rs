@@ -139,7 +139,7 @@ impl<S: EntitySet> SetTable<S> {
     /// before it is asked for items. A selection without a PartitionKey needs `allow_scan`.
     pub fn query(&self, selection: impl Into<Selection>) -> Query<SetOf<S>, Stored<S>> {
         let request = selection.into().request(self.client.store().clone(), self.name.clone());
-        let request = request.made_by(&self.client, &self.name);
+        let request = request.made_by(&self.client.outbox, &self.name);
         let is_other = |row: &Row| Ok(S::other(row)?.is_some());
         Query::new(request.of_members(S::MEMBERS, is_other), decode::<S>(false))
     }

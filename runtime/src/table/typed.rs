@@ -368,7 +368,7 @@ impl<E: TableEntity> Table<E> {
             family => self.table_of(family).to_owned(),
         };
         let request = Request::new(self.client.store().clone(), table, access)
-            .made_by(&self.client, &self.name);
+            .made_by(&self.client.outbox, &self.name);
         <P::View as Queried<E>>::query(TypedRequest(request))
     }
 

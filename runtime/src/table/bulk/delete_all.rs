@@ -92,13 +92,12 @@ impl<Q: 'static, T: Rewritable + Send + 'static> IntoFuture for DeleteAll<Q, T> 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let Self { query, concurrency, on_progress } = self;
-            let origin = query.request.origin.clone();
-            let client = origin.as_ref().and_then(|origin| origin.client.downcast_ref::<Client>());
-            let (Some(client), Some(origin)) = (client, &origin) else {
+            let Some(origin) = query.request.origin.clone() else {
                 let message = "the query was not made by a client, so nothing can be deleted by it";
                 return Err(Error::new(ErrorKind::Unsupported, message));
             };
-            let mut pipeline = Pipeline::new(client.clone(), concurrency, on_progress);
+            let client = Client::sharing(origin.outbox.clone());
+            let mut pipeline = Pipeline::new(client, concurrency, on_progress);
             let mut cursor: Option<Cursor> = None;
             loop {
                 let is_first = cursor.is_none();
