@@ -146,7 +146,8 @@ impl World {
     async fn messages(&self, table: &str, partition_key: &str) -> Vec<DynamicEntity> {
         // Without keys, rows are seen as they are stored.
         let rows = self.plain(table).query(Keys::partition(partition_key).rows("~e3_".."~e4"));
-        rows.collect().await.unwrap().into_iter().map(Stored::into_inner).collect()
+        let rows = rows.collect().await.unwrap().into_iter();
+        rows.map(|row| row.into_inner().with_framework_names()).collect()
     }
 
     /// What the attacker works with: every table, no keys.
@@ -179,8 +180,8 @@ async fn a_message_that_nobody_emitted_reaches_no_handler() {
         }
         // Neither without a code, nor with one under another id, in another partition or table.
         other.remove("Mac");
-        let elsewhere = DynamicEntity::new("south", real.row_key());
-        let renamed = DynamicEntity::new("north", "~e3_another");
+        let elsewhere = DynamicEntity::new("south", real.row_key()).with_framework_names();
+        let renamed = DynamicEntity::new("north", "~e3_another").with_framework_names();
         let moved = |mut to: DynamicEntity| {
             for (name, value) in real.properties().iter() {
                 to.set(name, value.clone());
@@ -338,10 +339,12 @@ async fn a_move_that_nobody_asked_for_takes_no_secret_away() {
         world.patients().insert(&patient(1)).await.unwrap();
         // A message of the partition, so that it is in the directory.
         world.emit(&world.client, &Pay { amount: 1 }).await.unwrap();
-        let mark = DynamicEntity::new("north", "0001").with("EntableMoving", "abc");
+        let mark =
+            DynamicEntity::new("north", "0001").with_framework_names().with("EntableMoving", "abc");
         world.plain("Patients").insert_or_merge(&mark).await.unwrap();
         let body = r#"{"entity_type":"Patient","row_key":"0001","to_table":"Patients","to_partition":"evil","to_row":"0001"}"#;
         let forged = DynamicEntity::new("north", "~e3_abc")
+            .with_framework_names()
             .with("EntityType", "entable.message")
             .with("Format", 1)
             .with("Type", "entable.move")
@@ -349,7 +352,8 @@ async fn a_move_that_nobody_asked_for_takes_no_secret_away() {
             .with("Body", body);
         world.plain("Patients").insert(&forged).await.unwrap();
         // Said to have failed too often, it is not followed either.
-        let poisoned = DynamicEntity::new("north", "~e3_abd").with("Poison", "x");
+        let poisoned =
+            DynamicEntity::new("north", "~e3_abd").with_framework_names().with("Poison", "x");
         let poisoned = forged
             .properties()
             .iter()
@@ -394,7 +398,10 @@ async fn a_move_serves_for_its_own_values_alone() {
         egt.in_partition("north").unwrap().emit(&Pay { amount: 1 }).unwrap();
         egt.commit().await.unwrap();
         world.plain("Vips").insert_or_replace(&message).await.unwrap();
-        let marked = sealed.clone().with("EntableMoving", moving.str("EntableMoving").unwrap());
+        let marked = sealed
+            .clone()
+            .with_framework_names()
+            .with("EntableMoving", moving.str("EntableMoving").unwrap());
         world.plain("Vips").insert_or_replace(&marked).await.unwrap();
         let stats = world.drain(world.keyed(without)).await;
         // Its seal does not cover the mark: the row does not open, in either case.
@@ -419,7 +426,8 @@ async fn a_move_serves_for_its_own_values_alone() {
         world.emit(&world.client, &Pay { amount: 1 }).await.unwrap();
         world.plain("Patients").insert_or_replace(&message).await.unwrap();
         let id = message.row_key().strip_prefix("~e3_").unwrap();
-        let mark = DynamicEntity::new("north", "0001").with("EntableMoving", id);
+        let mark =
+            DynamicEntity::new("north", "0001").with_framework_names().with("EntableMoving", id);
         world.plain("Patients").insert_or_merge(&mark).await.unwrap();
         let stats = world.drain(world.keyed(without)).await;
         let went = world.plain("Patients").get("south", "0001").await.unwrap().is_some();
@@ -485,6 +493,7 @@ async fn a_forged_receipt_deletes_no_source() {
         let message = world.messages("Patients", "north").await.remove(0);
         let id = message.row_key().strip_prefix("~e3_").unwrap();
         let receipt = DynamicEntity::new("south", format!("~e4_{id}"))
+            .with_framework_names()
             .with("EntityType", "entable.receipt")
             .with("Format", 1);
         world.plain("Patients").insert(&receipt).await.unwrap();
@@ -613,6 +622,7 @@ async fn a_plain_property_chooses_no_scope_for_a_secret() {
     world.plain("Contacts").insert_or_merge(&city).await.unwrap();
     let name = r#"["Contact#ByCity","Contacts","evil","city_north_0001"]"#;
     let dirty = DynamicEntity::new("north", "~e2_0001")
+        .with_framework_names()
         .with("EntityType", "entable.dirty")
         .with("Format", 1)
         .with("D_1", name);

@@ -1,12 +1,20 @@
 //! Tests the migration of rows that earlier storage libraries encrypted.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use entable::{
     EdmType, Row, SealFault, ValueRef,
     backend::{Memory, layer::Recorder},
     prelude::*,
-    seal::legacy::LegacyKeys,
+    seal::legacy::{LegacyKeyUnwrap, LegacyKeys, UnwrapFuture, WrappedKey, Zeroizing},
 };
 use serde_json::Value as Json;
 
@@ -99,8 +107,14 @@ async fn legacy_rows_become_modern_ones_under_if_match() {
     let patch = Alone::patch().first_name("Augusta");
     client.table::<Alone>().patch_at(point, patch).await.unwrap();
 
+    let before = stored(&client, "Sales", "00001").await;
+    let report = people.migrate_legacy(keys()).dry_run().await.unwrap();
+    assert_eq!((report.rewritten, report.remaining, report.failed.len()), (0, 2, 1), "{report:?}");
+    assert!(!report.is_complete());
+    assert_eq!(stored(&client, "Sales", "00001").await, before);
+
     let report = people.migrate_legacy(keys()).await.unwrap();
-    assert_eq!(report.rewritten, 1, "{report:?}");
+    assert_eq!((report.rewritten, report.remaining), (1, 1), "{report:?}");
     // The row of another type is still in the old format.
     let [left] = &report.failed[..] else { panic!("{report:?}") };
     assert!(left.error.is_unrecognized_entity() && !report.is_complete(), "{report:?}");
@@ -160,4 +174,47 @@ async fn a_row_of_the_old_format_that_is_not_of_the_entity_is_listed() {
     assert_eq!((report.rewritten, report.is_complete()), (1, false), "{report:?}");
     let [left] = &report.failed[..] else { panic!("{report:?}") };
     assert_eq!((left.row_key.as_str(), left.error.is_unrecognized_entity()), ("~00001", true));
+}
+
+/// A key store that is asked over the network, and that answers or not.
+struct KeyStore {
+    content_key: Vec<u8>,
+    is_up: AtomicBool,
+}
+
+impl LegacyKeyUnwrap for KeyStore {
+    fn unwrap<'a>(&'a self, wrapped: &'a WrappedKey) -> UnwrapFuture<'a> {
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            assert_eq!(wrapped.algorithm, "A256KW");
+            if !self.is_up.load(Ordering::SeqCst) {
+                let fault = SealFault::KeyUnavailable { retryable: true };
+                return Err(Error::seal(fault, "the key store does not answer").into());
+            }
+            Ok(Some(Zeroizing::new(self.content_key.clone())))
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_key_store_is_awaited_and_may_be_down() {
+    let client = Client::builder().backend(Memory::new()).keys(keyring(1)).build().unwrap();
+    client.create_table("Staff").await.unwrap();
+    put(&client, row("v1-01-simple")).await;
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors/legacy-encryption/v1-01-simple.json");
+    let vector: Json = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    let content_key = vector["intermediate"]["cek_hex"].as_str().unwrap();
+    let byte = |at: usize| u8::from_str_radix(&content_key[2 * at..2 * at + 2], 16).unwrap();
+    let content_key = (0..32).map(byte).collect();
+    let key_store = Arc::new(KeyStore { content_key, is_up: AtomicBool::new(false) });
+    let keys = || LegacyKeys::new().unwrapper(key_store.clone());
+    let people = client.table::<Person>();
+    let report = people.migrate_legacy(keys()).await.unwrap();
+    let [left] = &report.failed[..] else { panic!("{report:?}") };
+    let fault = Some(SealFault::KeyUnavailable { retryable: true });
+    assert_eq!((left.error.seal_fault(), report.remaining), (fault, 1));
+    key_store.is_up.store(true, Ordering::SeqCst);
+    let report = people.migrate_legacy(keys()).await.unwrap();
+    assert_eq!((report.rewritten, report.remaining), (1, 0), "{report:?}");
 }

@@ -152,7 +152,7 @@ async fn a_patch_is_one_merge_and_reads_first_if_it_sets_an_encrypted_field() {
     table.patch_at(Simple::primary().id(1), Simple::patch().ssn("b")).await.unwrap();
     // A move that is under way was signed for the value before: the mark has to be looked for.
     assert_eq!(recorder.count(), 2);
-    let mark = DynamicEntity::new("p", "001").with("EntableMoving", "abc");
+    let mark = DynamicEntity::new("p", "001").with_framework_names().with("EntableMoving", "abc");
     let rows = Client::builder().backend(recorder.clone()).build().unwrap().dynamic("Staff");
     rows.insert_or_merge(&mark).await.unwrap();
     let moving = table.patch_at(Simple::primary().id(1), Simple::patch().ssn("c")).await;

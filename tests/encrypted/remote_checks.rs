@@ -56,7 +56,7 @@ async fn sealed_copies_are_compared_and_mended() {
     cities.delete("city_Oslo", "Sales_0001", Condition::Any).await.unwrap();
     // Bytes that are sealed for another row do not open here.
     let other = cities.get("city_Oslo", "Sales_0003").await.unwrap().unwrap();
-    let mut foreign = DynamicEntity::new("city_Oslo", "Sales_0002");
+    let mut foreign = DynamicEntity::new("city_Oslo", "Sales_0002").with_framework_names();
     for (name, value) in other.properties().clone() {
         foreign.set(&name, value);
     }
@@ -65,7 +65,8 @@ async fn sealed_copies_are_compared_and_mended() {
     let all = client.dynamic("People").query(Filter::parse("PartitionKey ge 'ssn_'").unwrap());
     let all = all.allow_scan().collect().await.unwrap();
     let token = all.iter().find(|row| row.row_key() == "at_Sales_0004").unwrap();
-    let mut orphan = DynamicEntity::new(token.partition_key(), "at_Sales_0003");
+    let mut orphan =
+        DynamicEntity::new(token.partition_key(), "at_Sales_0003").with_framework_names();
     for (name, value) in token.properties().clone() {
         orphan.set(&name, value);
     }

@@ -34,10 +34,12 @@ async fn damage(world: &World) {
     stale.set("Age", 99);
     names.replace(&stale).await.unwrap();
     let orphan = DynamicEntity::new("email_nobody@contoso.com", "at_Sales_000009")
+        .with_framework_names()
         .with("EntityType", "Employee#ByEmail")
         .with("Src", "W/\"1\"");
     staff.insert_or_replace(&orphan).await.unwrap();
     let orphan = DynamicEntity::new("Smith", "name_Sales_00000005")
+        .with_framework_names()
         .with("EntityType", "Employee#ByName")
         .with("Src", "W/\"1\"")
         .with("SrcP", "Sales")
@@ -160,7 +162,7 @@ async fn what_does_not_stand_still_is_not_reported() {
     // A copy that comes late, one that is written once more, a primary that changes.
     let rows = world.client.dynamic("Staff");
     let copy = rows.get(&email(2).0, &email(2).1).await.unwrap().unwrap();
-    let mut late = DynamicEntity::new(&email(1).0, &email(1).1);
+    let mut late = DynamicEntity::new(&email(1).0, &email(1).1).with_framework_names();
     for (name, value) in copy.properties().clone() {
         late.set(name, value);
     }
@@ -220,6 +222,7 @@ async fn a_place_that_another_row_took_is_contested_and_left() {
     let world = filled().await;
     let names = world.client.dynamic("StaffByName");
     let mut taken = names.get("Jones", "name_Sales_00000002").await.unwrap().unwrap();
+    taken.allow_framework_names();
     taken.set("SrcR", "empid_000777");
     names.replace(&taken).await.unwrap();
     let reported = reported(&world).await;

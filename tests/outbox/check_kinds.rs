@@ -114,7 +114,8 @@ async fn a_condition_says_whether_a_copy_is_missing_or_nobodys() {
     let copy = rows.get("adults_2147483678", "at_Sales_000001").await.unwrap().unwrap();
     rows.delete("adults_2147483678", "at_Sales_000001", Condition::Any).await.unwrap();
     // A child among the adults.
-    let mut child = DynamicEntity::new("adults_2147483658", "at_Sales_000002");
+    let mut child =
+        DynamicEntity::new("adults_2147483658", "at_Sales_000002").with_framework_names();
     for (name, value) in copy.properties().clone() {
         child.set(&name, value);
     }
@@ -196,7 +197,7 @@ async fn a_row_on_its_way_is_pending_and_its_copies_follow() {
     // A copy of where it was.
     let towns = world.client.dynamic("Towns");
     let copy = towns.get("Rome", "Marketing_000001").await.unwrap().unwrap();
-    let mut left = DynamicEntity::new("Rome", "Sales_000001");
+    let mut left = DynamicEntity::new("Rome", "Sales_000001").with_framework_names();
     for (name, value) in copy.properties().clone() {
         left.set(&name, value);
     }

@@ -35,7 +35,7 @@ async fn values_are_compared_and_mended() {
     stale.set("Name", "Somebody");
     badges.replace(&stale).await.unwrap();
     let left = world.reservation("c@a.com").await.unwrap();
-    let mut orphan = DynamicEntity::new("email_old@a.com", "email");
+    let mut orphan = DynamicEntity::new("email_old@a.com", "email").with_framework_names();
     for (name, value) in left.properties().clone() {
         orphan.set(&name, value);
     }
@@ -64,7 +64,7 @@ async fn a_claimed_value_is_pending() {
     let rows = world.client.dynamic("Staff");
     // The rows that a writer leaves which died before its transaction.
     let taken = world.reservation("c@a.com").await.unwrap();
-    let mut reserved = DynamicEntity::new("email_new@a.com", "email");
+    let mut reserved = DynamicEntity::new("email_new@a.com", "email").with_framework_names();
     for (name, value) in taken.properties().clone() {
         if name != "Src" {
             reserved.set(&name, value);
@@ -74,6 +74,7 @@ async fn a_claimed_value_is_pending() {
     reserved.set("SrcC", "c1");
     rows.insert_or_replace(&reserved).await.unwrap();
     let claim = DynamicEntity::new("empid_Sales", "~e1_c1")
+        .with_framework_names()
         .with("EntityType", "entable.claim")
         .with("Format", 1);
     rows.insert_or_replace(&claim).await.unwrap();

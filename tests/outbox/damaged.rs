@@ -14,7 +14,10 @@ use super::{
 };
 
 fn row(partition_key: &str, row_key: &str, entity_type: &str) -> DynamicEntity {
-    DynamicEntity::new(partition_key, row_key).with("Format", 1).with("EntityType", entity_type)
+    DynamicEntity::new(partition_key, row_key)
+        .with_framework_names()
+        .with("Format", 1)
+        .with("EntityType", entity_type)
 }
 
 fn by_mail() -> Point<Employee, entable::entity::FullCopy> {

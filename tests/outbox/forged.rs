@@ -11,7 +11,10 @@ use super::{
 };
 
 fn row(partition_key: &str, row_key: &str, entity_type: &str) -> DynamicEntity {
-    DynamicEntity::new(partition_key, row_key).with("Format", 1).with("EntityType", entity_type)
+    DynamicEntity::new(partition_key, row_key)
+        .with_framework_names()
+        .with("Format", 1)
+        .with("EntityType", entity_type)
 }
 
 /// The guard to leave out of the worker that meets the forged row: none, so that the attack fails, or
@@ -92,6 +95,7 @@ async fn settle(without: Option<Guard>) {
     let claim = row("empid_Sales", "~e1_c1", "entable.claim");
     world.client.dynamic("Staff").insert(&claim).await.unwrap();
     let reserved = DynamicEntity::new("email_a@a.com", "email")
+        .with_framework_names()
         .with("EntityType", "Person#ByEmail")
         .with("Department", "Sales")
         .with("Id", 1)

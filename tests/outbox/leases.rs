@@ -189,3 +189,46 @@ async fn the_lease_of_a_queues_message_is_renewed_too() {
     assert_eq!(world.counted(), [1]);
     assert!(queue.port().receive(1, seconds(5)).await.unwrap().is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_stops_takes_nothing_new_and_lets_handlers_end() {
+    let world = World::with_messages(20).await;
+    let worker = world.worker(0, seconds(8)).stop_within(seconds(30));
+    let began = Instant::now();
+    worker.run(sleep(seconds(2))).await;
+    assert_eq!(began.elapsed().as_secs(), 8);
+    let begun = world.counted();
+    assert!(!begun.is_empty() && begun.len() < 20, "{begun:?}");
+    assert_eq!(world.left().await, 20 - begun.len());
+    // What was not taken is free for another worker at once, and nothing comes twice.
+    world.worker(1, seconds(0)).drain().await.unwrap();
+    assert_eq!((world.left().await, world.counted()), (0, vec![1; 20]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_stops_gives_back_what_does_not_end() {
+    let world = World::with_messages(3).await;
+    let queue = world.clients[0].queue("slow");
+    queue.send(&Slow { id: 9 }).await.unwrap();
+    let worker = world.worker(0, seconds(8)).queue(&queue).stop_within(seconds(3));
+    let began = Instant::now();
+    worker.run(sleep(seconds(2))).await;
+    assert_eq!(began.elapsed().as_secs(), 5);
+    assert_eq!((world.counted(), worker.stats().retried), (vec![1; 4], 0));
+    // The leases of 10 s are not over yet.
+    let other = world.worker(1, seconds(0)).queue(&queue);
+    let stats = other.drain().await.unwrap();
+    assert_eq!((stats.applied, world.left().await), (4, 0), "{stats:?}");
+    assert_eq!(world.counted(), [2; 4]);
+}
+
+/// Without a time to stop, handlers are dropped and their leases run.
+#[tokio::test(start_paused = true)]
+async fn a_worker_without_a_time_to_stop_is_gone_at_once() {
+    let world = World::with_messages(3).await;
+    let began = Instant::now();
+    world.worker(0, seconds(8)).run(sleep(seconds(2))).await;
+    assert_eq!(began.elapsed().as_secs(), 2);
+    world.worker(1, seconds(0)).drain().await.unwrap();
+    assert_eq!((world.left().await, world.counted()), (3, vec![1; 3]));
+}

@@ -149,6 +149,7 @@ async fn the_status_counts_open_work_and_says_why_a_row_is_stuck() {
     world.later(Duration::from_secs(60));
     world.staff.insert(&employee(2)).await.unwrap();
     let message = DynamicEntity::new("Sales", "~e3_m1")
+        .with_framework_names()
         .with("EntityType", "entable.message")
         .with("Format", 1)
         .with("Type", "Welcome")

@@ -5,8 +5,8 @@ use std::{fs, path::Path, sync::Arc};
 use entable::{
     BoxError, ETag, Error, Row, SealFault, Ticks, ValueRef,
     seal::legacy::{
-        LegacyKeyUnwrap, LegacyKeys, WrappedKey, decrypt_row, decrypt_row_with, is_legacy,
-        wrapped_key_of,
+        self, LegacyKeyUnwrap, LegacyKeys, UnwrapFuture, WrappedKey, Zeroizing, decrypt_row_with,
+        is_legacy, wrapped_key_of,
     },
 };
 use serde_json::Value as Json;
@@ -16,6 +16,11 @@ use crate::{base64, hex};
 const KEK: &str = "local:test-aes-kek-1";
 const METADATA: &str = "_ClientEncryptionMetadata1";
 const LIST: &str = "_ClientEncryptionMetadata2";
+
+fn decrypt_row(keys: &LegacyKeys, row: &Row) -> Result<Row, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(legacy::decrypt_row(keys, row))
+}
 
 fn keys() -> LegacyKeys {
     let key: Vec<u8> = (0..32).collect();
@@ -209,20 +214,25 @@ fn what_is_none_of_the_protocol_is_told() {
 struct Elsewhere;
 
 impl LegacyKeyUnwrap for Elsewhere {
-    fn unwrap(
-        &self,
-        wrapped: &WrappedKey,
-    ) -> Result<Option<zeroize::Zeroizing<Vec<u8>>>, BoxError> {
-        match &*wrapped.key_id {
-            KEK => Ok(Some(hex(vector("01")["intermediate"]["cek_hex"].as_str().unwrap()).into())),
-            "broken" => Err("a bad padding, of all things".into()),
-            "down" => {
-                let fault = SealFault::KeyUnavailable { retryable: true };
-                Err(Error::seal(fault, "the key store does not answer").into())
-            }
-            "short" => Ok(Some(vec![1; 31].into())),
-            _ => Ok(None),
+    fn unwrap<'a>(&'a self, wrapped: &'a WrappedKey) -> UnwrapFuture<'a> {
+        Box::pin(async {
+            // A key store is asked over the network.
+            tokio::task::yield_now().await;
+            unwrapped(&wrapped.key_id)
+        })
+    }
+}
+
+fn unwrapped(key_id: &str) -> Result<Option<Zeroizing<Vec<u8>>>, BoxError> {
+    match key_id {
+        KEK => Ok(Some(hex(vector("01")["intermediate"]["cek_hex"].as_str().unwrap()).into())),
+        "broken" => Err("a bad padding, of all things".into()),
+        "down" => {
+            let fault = SealFault::KeyUnavailable { retryable: true };
+            Err(Error::seal(fault, "the key store does not answer").into())
         }
+        "short" => Ok(Some(vec![1; 31].into())),
+        _ => Ok(None),
     }
 }
 

@@ -93,7 +93,9 @@ async fn typed_reads_name_the_type_that_they_met() -> Result<(), Error> {
 async fn framework_rows_and_copies_are_for_nobody_who_does_not_ask() -> Result<(), Error> {
     let (_, client) = staffed().await;
     let dynamic = client.dynamic("Staff");
-    dynamic.insert(&row("~e1_intent").with("EntityType", "entable.intent")).await?;
+    dynamic
+        .insert(&row("~e1_intent").with_framework_names().with("EntityType", "entable.intent"))
+        .await?;
     dynamic.insert(&row("x").with("EntityType", "Intern#ByEmail")).await?;
     let any = client.set::<AnyRow>("Staff");
     let rows = any.query(Keys::partition("Sales"));

@@ -208,3 +208,54 @@ async fn what_a_resolver_refuses_loses_no_other_row() -> Result<(), Error> {
     assert_eq!(found.iter().filter(|row| row.is_err()).count(), 2, "the reviews");
     Ok(())
 }
+
+#[tokio::test]
+async fn names_of_the_library_are_written_only_where_they_are_meant() -> Result<(), Error> {
+    let (_, client) = staffed().await;
+    let staff = client.dynamic("Staff");
+    let is_refused = |result: Result<(), Error>| result.is_err_and(|error| error.is_invalid());
+    let names = ["Src", "SrcP", "SrcR", "SrcT", "SrcC", "SrcF"];
+    for name in names.into_iter().chain(["EntableMoving", "EntableMovedBy", "EntitySeal"]) {
+        let row = DynamicEntity::new("Sales", "x").with(name, "1");
+        assert!(is_refused(staff.insert(&row).await.map(drop)), "{name}");
+        assert!(is_refused(staff.insert_or_replace(&row).await.map(drop)), "{name}");
+        assert!(is_refused(staff.insert_or_merge(&row).await.map(drop)), "{name}");
+        assert!(is_refused(staff.transaction().insert(&row).map(drop)), "{name}");
+        let bulk = staff.bulk().insert_or_replace_all([row.clone()]).await?;
+        assert_eq!(bulk.done, 0, "{name}");
+        let mut read = staff.get("Sales", "department").await?.unwrap();
+        read.set(name, "1");
+        assert!(is_refused(staff.patch(&read).await.map(drop)), "{name}");
+        assert!(is_refused(staff.replace(&read).await.map(drop)), "{name}");
+        assert!(is_refused(staff.transaction().replace(&read).map(drop)), "{name}");
+    }
+    let row = DynamicEntity::new("Sales", "~e3_x");
+    assert!(is_refused(staff.insert(&row).await.map(drop)));
+    assert!(is_refused(staff.insert_or_replace(&row).await.map(drop)));
+    assert!(is_refused(staff.insert_or_merge(&row).await.map(drop)));
+    assert!(is_refused(staff.transaction().insert(&row).map(drop)));
+
+    // Meant names are written. What was read is written back, and nothing else in its place.
+    staff.insert(&row.with_framework_names()).await?;
+    // A backup writes what it read into another table.
+    let read = staff.get("Sales", "~e3_x").await?.unwrap();
+    client.create_table("Backup").await?;
+    client.dynamic("Backup").insert(&read).await?;
+    let row = DynamicEntity::new("Sales", "x").with("Src", "1").with_framework_names();
+    staff.insert(&row).await?;
+    let mut read = staff.get("Sales", "x").await?.unwrap();
+    read.set("More", 1);
+    let mut read = staff.replace(&read).await?;
+    read.set("More", 2);
+    staff.patch(&read).await?;
+    let mut read = staff.get("Sales", "x").await?.unwrap();
+    assert_eq!((read.str("Src")?, read.i32("More")?), ("1", 2));
+    read.set("Src", "2");
+    assert!(is_refused(staff.replace(&read).await.map(drop)));
+    read.allow_framework_names();
+    staff.replace(&read).await?;
+    // Names that only look like these are the program's.
+    let row = DynamicEntity::new("Sales", "y").with("EntableMovie", 1).with("SrcX", 1);
+    staff.insert(&row).await?;
+    Ok(())
+}

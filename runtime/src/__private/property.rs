@@ -3,6 +3,7 @@
 
 use crate::{
     edm::{InvalidValue, Value, ValueRef},
+    entity::is_framework_property,
     error::Result,
     row::Row,
 };
@@ -121,8 +122,8 @@ pub fn keep_unknown<B>(
 ) -> Result<()> {
     let name = std::str::from_utf8(name)
         .map_err(|_| crate::row::corrupt_row("a property's name is not UTF-8"))?;
-    // The properties that a move leaves on a row belong to no field.
-    if !name.starts_with("EntableMov") {
+    // What the library writes belongs to no field, and stays in the row without one.
+    if !is_framework_property(name) {
         put(bag, name, value.to_value());
     }
     Ok(())

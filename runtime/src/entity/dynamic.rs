@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use super::FromRow;
+use super::{
+    FromRow,
+    framework::{RESERVED, is_framework_property},
+};
 use crate::{
     edm::{Bag, Property, Value},
     error::{Error, ErrorKind, Result},
@@ -26,6 +29,12 @@ pub struct DynamicEntity {
     properties: Bag,
     /// Names of the properties that are stored encrypted.
     encrypted: BTreeSet<String>,
+    /// Properties of the library's own that the row had when it was read. They may be written back.
+    read: Bag,
+    /// Whether the row was read under a RowKey of the library's own. A backup writes such rows elsewhere.
+    was_framework_row: bool,
+    /// Whether the program means to write names of the library's own.
+    allows_framework_names: bool,
 }
 
 /// Compares keys and properties. Whether a property is stored encrypted makes no difference.
@@ -78,6 +87,9 @@ impl DynamicEntity {
             row_key: row_key.into(),
             properties: Bag::new(),
             encrypted: BTreeSet::new(),
+            read: Bag::new(),
+            was_framework_row: false,
+            allows_framework_names: false,
         }
     }
 
@@ -169,6 +181,44 @@ impl DynamicEntity {
         self
     }
 
+    /// Permits writes of this entity with names that belong to the library: the properties
+    /// `EntitySeal`, `EntableMoving`, `EntableMovedBy`, `Src`, `SrcP`, `SrcR`, `SrcT`, `SrcC` and
+    /// `SrcF`, and a RowKey that begins with `~e`. Without it they are refused, so that names which a
+    /// program takes from its input cannot pass for the library's own. Properties and rows that were read
+    /// are written back, or into another table, without this call.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let client = Client::memory();
+    /// client.create_table("Staff").await?;
+    /// let mut row = DynamicEntity::new("Sales", "x").with("EntableMoving", "1");
+    /// let refused = client.dynamic("Staff").insert(&row).await;
+    /// assert!(refused.is_err_and(|error| error.is_invalid()));
+    /// row.allow_framework_names();
+    /// client.dynamic("Staff").insert(&row).await?;
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn allow_framework_names(&mut self) -> &mut Self {
+        self.allows_framework_names = true;
+        self
+    }
+
+    /// Permits names that belong to the library, as
+    /// [`allow_framework_names`](Self::allow_framework_names) does, and returns the entity.
+    #[must_use]
+    pub fn with_framework_names(mut self) -> Self {
+        self.allow_framework_names();
+        self
+    }
+
+    /// Permits names that belong to the library if they are permitted in `other`.
+    pub(crate) fn allow_framework_names_of(&mut self, other: &Self) {
+        self.allows_framework_names = other.allows_framework_names;
+    }
+
     /// Returns whether a property is stored encrypted.
     pub fn is_encrypted(&self, name: &str) -> bool {
         self.encrypted.contains(name)
@@ -215,6 +265,46 @@ impl DynamicEntity {
         }
         let encrypted = self.encrypted.iter().map(|name| name.as_str().into());
         Ok(row.finish()?.with_encrypted_names(encrypted))
+    }
+
+    /// Returns the row to write over one with these keys.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a property that belongs to the library and was not read so; otherwise fails as
+    /// [`to_row`](Self::to_row) does.
+    pub(crate) fn row_to_replace(&self) -> Result<Row> {
+        let is_refused = |name: &str, value: &Value| {
+            is_framework_property(name) && self.read.get(name) != Some(value)
+        };
+        if !self.allows_framework_names
+            && let Some((name, _)) =
+                self.properties.iter().find(|(name, value)| is_refused(name, value))
+        {
+            return Err(self.framework_error("property").in_property(name));
+        }
+        self.to_row()
+    }
+
+    /// Returns the row to insert.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for a RowKey that belongs to the library and was not read so; otherwise fails as
+    /// [`row_to_replace`](Self::row_to_replace) does.
+    pub(crate) fn row_to_insert(&self) -> Result<Row> {
+        let is_permitted = self.allows_framework_names || self.was_framework_row;
+        if !is_permitted && self.row_key.starts_with(RESERVED) {
+            return Err(self.framework_error("RowKey"));
+        }
+        self.row_to_replace()
+    }
+
+    fn framework_error(&self, what: &str) -> Error {
+        let message = format!(
+            "the {what} belongs to the rows that the library itself writes; choose another name, or say with `allow_framework_names()` that it is meant"
+        );
+        Error::new(ErrorKind::Invalid, message).at_keys(&self.partition_key, &self.row_key)
     }
 }
 
@@ -268,10 +358,15 @@ impl FromRow for DynamicEntity {
     }
 
     fn from_row(row: &Row) -> Result<Self> {
+        let properties = row.to_bag()?;
+        let own = properties.iter().filter(|(name, _)| is_framework_property(name));
         Ok(Self {
             partition_key: row.partition_key().to_owned(),
             row_key: row.row_key().to_owned(),
-            properties: row.to_bag()?,
+            read: own.map(|(name, value)| (name.to_owned(), value.clone())).collect(),
+            was_framework_row: row.row_key().starts_with(RESERVED),
+            allows_framework_names: false,
+            properties,
             encrypted: row.encrypted_names().iter().map(|name| name.to_string()).collect(),
         })
     }

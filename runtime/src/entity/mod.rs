@@ -1,6 +1,7 @@
 //! Defines what the derives implement for entities. What only generated code names is public under
 //! `__private` alone.
 
+mod framework;
 mod kind;
 mod message;
 pub(crate) mod untyped_path;
@@ -29,6 +30,8 @@ mod related;
 
 pub use column::{Column, Flattened, Flattens, InnerColumn, Predicate, ReadColumn, SystemValue};
 pub use dynamic::DynamicEntity;
+pub use framework::SEAL;
+pub(crate) use framework::{MOVED_BY, MOVING, RESERVED, is_framework_property};
 pub use kind::{Blind, Comparable, Encrypted, EqComparable, Json, Plain};
 pub use message::{Message, MessageBody};
 pub use patch::Patch;
@@ -47,7 +50,6 @@ pub(crate) use schema::CopyFamily;
 pub use schema::{
     ColumnEncryption, ColumnSchema, Discriminator, Recognition, Schema, SeriesSchema, TokenProperty,
 };
-pub use sealed::SEAL;
 pub(crate) use sealed::SealedColumn;
 pub use series::{Series, SplitColumn, SplitValue, Whole};
 pub use set::{Aggregate, EntitySet, Set, SetMember, Variant};

@@ -3,7 +3,7 @@
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{ColumnSchema, Schema};
+use super::{ColumnSchema, Schema, framework::is_framework_property};
 use crate::{
     edm::{EdmCow, EdmValue, InvalidValue, Property, Value, ValueRef, json_from_edm, json_to_edm},
     error::Result,
@@ -189,6 +189,10 @@ impl<'b> PropertyWriter<'b> {
         crate::limits::check_property_name(name).map_err(|error| self.at_row(error))?;
         if schema.column(name).is_some_and(|column| column.stored) {
             let message = "a field of the entity is stored under this name, so its bag of extra properties cannot hold it";
+            return Err(self.write_error(InvalidValue::new(message), name));
+        }
+        if is_framework_property(name) {
+            let message = "the library itself writes the property of this name, so a bag of extra properties cannot hold it; choose another name";
             return Err(self.write_error(InvalidValue::new(message), name));
         }
         self.put_value(name, value.as_ref());

@@ -2,12 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::{ColumnEncryption, ColumnSchema, Schema};
+use super::{ColumnEncryption, ColumnSchema, Schema, framework::SEAL};
 #[cfg(feature = "encrypt")]
 use crate::key::Family;
-
-/// The property that authenticates all others of a row, if the entity declares `seal`.
-pub const SEAL: &str = "EntitySeal";
 
 /// An encrypted column, with its property name in rows.
 #[derive(Debug, Clone)]

@@ -1,18 +1,16 @@
 //! Properties of stored rows that no version of the struct declares. A program that is one field
 //! behind keeps them when it writes the entity.
 
-use super::{ColumnSchema, Discriminator, EntityRows, RowKind, RowVersion, SEAL, Schema};
+use super::{
+    ColumnSchema, Discriminator, EntityRows, RowKind, RowVersion, Schema,
+    framework::{MOVED_BY, MOVING, OWNER, SEAL, is_framework_property},
+};
 use crate::{
     edm::{Value, ValueRef},
     error::{Error, ErrorKind, Result},
     row::{OPERATION_ID, Row},
 };
 
-/// The beginning of the names of properties that the library writes into primaries: the state of a
-/// move.
-const MOVE: &str = "EntableMov";
-/// The properties that the library writes into remote copies.
-const OWNER: [&str; 6] = ["Src", "SrcP", "SrcR", "SrcT", "SrcC", "SrcF"];
 /// The bytes with which an encrypted value begins: two of the format, and its suite
 /// (`docs/envelope.md`).
 const ENVELOPE: [u8; 3] = [0xae, 0x7e, 0x01];
@@ -82,21 +80,21 @@ fn is_encrypted(value: &Value) -> bool {
 }
 
 impl Schema {
-    /// Returns the properties of a primary that no version declares; none if the struct drops them or
-    /// holds them itself.
+    /// Returns the properties of a primary that no version declares; none if the struct drops them. A
+    /// struct that holds them itself does not hold those of the library.
     ///
     /// # Errors
     ///
     /// `is_corrupt` for a damaged row.
     pub(crate) fn unknown_of(&'static self, primary: &Row) -> Result<Unknown> {
         let mut unknown = Vec::new();
-        if self.loses_unknown() {
+        if self.drops_unknown {
             return Ok(Unknown(unknown));
         }
         let mut properties = primary.properties();
         while let Some((name, value)) = properties.next()? {
             let Ok(name) = std::str::from_utf8(name) else { continue };
-            if !self.is_declared(name) {
+            if !self.is_declared(name) && (!self.holds_extra || is_framework_property(name)) {
                 unknown.push((name.to_owned(), value.to_value()));
             }
         }
@@ -106,7 +104,7 @@ impl Schema {
                 self.kind_of(primary, Some(self.primary()?))?
                 && writer.holds_extra
             {
-                unknown.clear();
+                unknown.retain(|(name, _)| is_framework_property(name));
             }
         }
         Ok(Unknown(unknown))
@@ -131,7 +129,8 @@ impl Schema {
     /// Returns whether a version declares the property, or the library writes it.
     fn is_declared(&'static self, name: &str) -> bool {
         name == OPERATION_ID
-            || name.starts_with(MOVE)
+            || name == MOVING
+            || name == MOVED_BY
             // Only remote copies have them. Where there are none, an entity may have such fields.
             || OWNER.contains(&name) && self.has_remote_family()
             || self.versions().any(|schema| {

@@ -9,17 +9,12 @@ use crate::{
     batch::{Condition, Operation},
     edm::ValueRef,
     entity::{
-        EntityRows, Message, Recognition, Schema, Stored, TableEntity, lossy, read_any_version,
+        EntityRows, MOVED_BY, MOVING, Message, Recognition, Schema, Stored, TableEntity, lossy,
+        read_any_version,
     },
     error::{Error, ErrorKind, Result},
     row::Row,
 };
-
-/// The property with the id of the move that a row is the source of.
-const MOVING: &str = "EntableMoving";
-/// The property of a row that a move inserted: an [`Arrival`] and the ETag of the source that was
-/// copied.
-const MOVED_BY: &str = "EntableMovedBy";
 
 /// The message that lets a worker finish a move. It is stored in the source's partition.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -15,7 +15,7 @@ use crate::{
 /// `is_invalid` if the keys of the entity changed.
 pub(crate) fn replace_row<S>(stored: &Stored<S>, entity: &DynamicEntity) -> Result<Unresolved> {
     refuse_changed_keys(stored, entity)?;
-    let row = entity.to_row()?;
+    let row = entity.row_to_replace()?;
     let replace = Operation::replace(row.clone(), Condition::Match(stored.etag()));
     Ok(on_row(replace, Some(row)))
 }

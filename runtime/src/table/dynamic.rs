@@ -222,7 +222,8 @@ impl DynamicTable {
     ///
     /// # Errors
     ///
-    /// Fails with `is_conflict` if its keys are taken.
+    /// Fails with `is_conflict` if its keys are taken, and with `is_invalid` for names that belong to the
+    /// library ([`DynamicEntity::allow_framework_names`]).
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
@@ -238,7 +239,7 @@ impl DynamicTable {
     /// # }
     /// ```
     pub async fn insert(&self, entity: &DynamicEntity) -> Result<Stored<DynamicEntity>> {
-        self.put(entity, Operation::insert).await
+        self.put(entity.row_to_insert(), entity, Operation::insert).await
     }
 
     /// Inserts the entity or replaces the existing one.
@@ -260,7 +261,7 @@ impl DynamicTable {
     /// # }
     /// ```
     pub async fn insert_or_replace(&self, entity: &DynamicEntity) -> Result<Stored<DynamicEntity>> {
-        self.put(entity, Operation::insert_or_replace).await
+        self.put(entity.row_to_insert(), entity, Operation::insert_or_replace).await
     }
 
     /// Inserts the entity or merges it into the existing one.
@@ -282,7 +283,7 @@ impl DynamicTable {
     /// # }
     /// ```
     pub async fn insert_or_merge(&self, entity: &DynamicEntity) -> Result<Stored<DynamicEntity>> {
-        self.put(entity, Operation::insert_or_merge).await
+        self.put(entity.row_to_insert(), entity, Operation::insert_or_merge).await
     }
 
     /// Replaces the entity under the ETag that was read.
@@ -306,7 +307,7 @@ impl DynamicTable {
     pub async fn replace(&self, stored: &Stored<DynamicEntity>) -> Result<Stored<DynamicEntity>> {
         plan::refuse_changed_keys(stored, stored).map_err(|error| error.in_table(&self.name))?;
         let guard = Condition::Match(stored.etag());
-        self.put(stored, |row| Operation::replace(row, guard)).await
+        self.put(stored.row_to_replace(), stored, |row| Operation::replace(row, guard)).await
     }
 
     /// Merges the properties that differ from what was read, under the ETag that was read. Other
@@ -337,7 +338,7 @@ impl DynamicTable {
                 .at_keys(stored.partition_key(), stored.row_key()));
         }
         let changes = changes(stored).map_err(|error| error.in_table(&self.name))?;
-        let merge = Operation::merge(changes.to_row()?, Condition::Match(stored.etag()));
+        let merge = Operation::merge(changes.row_to_replace()?, Condition::Match(stored.etag()));
         let written = self.client.store().write_one(&self.name, untyped(merge)).await?;
         Ok(with_version(DynamicEntity::clone(stored), stored.to_row()?, written))
     }
@@ -471,10 +472,11 @@ impl DynamicTable {
 
     async fn put(
         &self,
+        row: Result<Row>,
         entity: &DynamicEntity,
         operation: impl FnOnce(Row) -> Operation,
     ) -> Result<Stored<DynamicEntity>> {
-        let row = entity.to_row().map_err(|error| error.in_table(&self.name))?;
+        let row = row.map_err(|error| error.in_table(&self.name))?;
         let written =
             self.client.store().write_one(&self.name, untyped(operation(row.clone()))).await?;
         Ok(with_version(entity.clone(), row, written))
@@ -488,7 +490,7 @@ impl Writable for DynamicEntity {
     }
 
     fn change(&self, verb: BulkVerb) -> Result<BulkChange> {
-        let row = self.to_row()?;
+        let row = self.row_to_insert()?;
         Ok(BulkChange(match verb {
             BulkVerb::Insert => plan::insert_row(row),
             BulkVerb::InsertOrReplace => plan::insert_or_replace_row(row),
@@ -527,6 +529,7 @@ fn changes(stored: &Stored<DynamicEntity>) -> Result<DynamicEntity> {
         return Err(at(stored.row(), Error::new(ErrorKind::Invalid, message)).in_property(gone));
     }
     let mut changes = DynamicEntity::new(stored.partition_key(), stored.row_key());
+    changes.allow_framework_names_of(stored);
     for (name, value) in stored.properties().iter() {
         if before.get(name) != Some(value) {
             changes.set(name, value.clone());

@@ -15,6 +15,8 @@ pub(super) enum HandlerFailure {
     Passing(Error),
     /// The failure counts towards the poison table. Holds its text.
     Counted(String),
+    /// The worker stops, and the handler did not end in time.
+    Stopped,
 }
 
 impl HandlerFailure {

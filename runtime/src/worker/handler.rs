@@ -16,7 +16,7 @@ use futures_util::{
 };
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::failure::HandlerFailure;
+use super::{failure::HandlerFailure, stopping::Stopping};
 use crate::{
     authentic::MessageAuthenticity,
     backend::Read,
@@ -96,7 +96,7 @@ impl Handlers {
     }
 
     /// Calls the handler of a message, and renews its lease while it runs. Drops it after the time
-    /// `most`, and when the lease is over.
+    /// `most`, when the lease is over, and when the time of a stop is over.
     pub(super) async fn handle(
         &self,
         context: Context,
@@ -104,6 +104,7 @@ impl Handlers {
         body: &str,
         lease: &mut dyn Lease,
         most: Duration,
+        stopping: &Stopping,
     ) -> Result<(), HandlerFailure> {
         let began = Instant::now();
         let counted = |text: &str| Err(HandlerFailure::Counted(text.to_owned()));
@@ -114,11 +115,14 @@ impl Handlers {
         // can panic too.
         let until = context.until.clone();
         let handled = async { (handler.call)(context, body).await };
-        let mut handled = pin!(AssertUnwindSafe(handled).catch_unwind());
+        let handled = pin!(AssertUnwindSafe(handled).catch_unwind());
+        let over = pin!(stopping.over());
+        let mut handled = select(handled, over);
         let outcome = |done| match done {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(HandlerFailure::of(error)),
-            Err(_) => counted("the handler panicked"),
+            Either::Left((Ok(Ok(())), _)) => Ok(()),
+            Either::Left((Ok(Err(error)), _)) => Err(HandlerFailure::of(error)),
+            Either::Left((Err(_), _)) => counted("the handler panicked"),
+            Either::Right(_) => Err(HandlerFailure::Stopped),
         };
         loop {
             let end = lease.until();

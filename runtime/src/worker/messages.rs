@@ -1,9 +1,13 @@
 //! Hands the messages of one partition to their handlers, carries moves over, and deletes what is
 //! done. A message is leased by a write under its ETag, and only the last lease may change it.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
-use futures_util::{StreamExt, stream};
+use futures_util::{
+    StreamExt,
+    future::{Either, select},
+    stream,
+};
 
 use super::{
     failure::{FAILURE_DELAY, HandlerFailure, back_off, ignore_newer},
@@ -61,7 +65,12 @@ impl Worker {
         }
         let (table, time) = (partition.table.as_str(), partition.store_time());
         let outcomes = stream::iter(due_messages)
-            .map(|message| async move { self.handle_message(table, &message, time).await })
+            .map(|message| async move {
+                match self.stopping.has_begun() {
+                    true => Ok(MessageOutcome::Left),
+                    false => self.handle_message(table, &message, time).await,
+                }
+            })
             .buffer_unordered(ROWS);
         let outcomes: Vec<Result<MessageOutcome>> = outcomes.collect().await;
         for outcome in outcomes {
@@ -162,8 +171,9 @@ impl Worker {
         };
         let context = Context::for_outbox(&self.client, table, message, lease.until());
         let (name, body) = (&message.name, &message.body);
-        let time = self.time_of_handlers();
-        let handled = self.handlers.handle(context.clone(), name, body, &mut lease, time).await;
+        let (time, stopping) = (self.time_of_handlers(), &self.stopping);
+        let handled =
+            self.handlers.handle(context.clone(), name, body, &mut lease, time, stopping).await;
         let lease_etag = lease.etag;
         // The receipts are stored whatever the outcome is, so that the message's deletion finds all of
         // them.
@@ -176,6 +186,7 @@ impl Worker {
             Err(HandlerFailure::Counted(error)) => {
                 self.record_failure(table, message, lease_etag, &error, now).await
             }
+            Err(HandlerFailure::Stopped) => self.give_back(table, message, lease_etag).await,
         }
     }
 
@@ -285,7 +296,12 @@ impl Worker {
             return Ok(MessageOutcome::Raced);
         };
         let (until, lease_etag) = (lease.until(), lease.etag);
-        let moved = tokio::time::timeout_at(until, job.run(Some(found))).await;
+        let carried = tokio::time::timeout_at(until, job.run(Some(found)));
+        let moved = match select(pin!(carried), pin!(self.stopping.over())).await {
+            Either::Left((moved, _)) => moved,
+            // Each step of a move is safe to drop.
+            Either::Right(_) => return self.give_back(table, message, lease_etag).await,
+        };
         // The lease is over: another worker may have the message.
         let Ok(moved) = moved else { return Ok(MessageOutcome::Raced) };
         match moved {
@@ -313,6 +329,18 @@ impl Worker {
                 }
             },
         }
+    }
+
+    /// Ends the lease of a message that this worker does not handle any more, so that others take it at
+    /// once.
+    async fn give_back(
+        &self,
+        table: &str,
+        message: &StoredMessage,
+        lease_etag: Option<ETag>,
+    ) -> Result<MessageOutcome> {
+        self.write_leased(table, message.release(lease_etag)?).await?;
+        Ok(MessageOutcome::Left)
     }
 
     /// Puts a move that is not authentic into the poison table. The entity at the source stays marked.

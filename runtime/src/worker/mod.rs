@@ -5,6 +5,7 @@
 //! time. A file uses only the files whose `mod` lines stand above its own.
 
 mod failure;
+mod stopping;
 mod handler;
 mod stats;
 mod state;

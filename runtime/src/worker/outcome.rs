@@ -64,6 +64,8 @@ pub(super) enum MessageOutcome {
     Unknown,
     /// Another worker has the message.
     Raced,
+    /// The worker stops: it did not take the message, or gave it back.
+    Left,
 }
 
 impl Worker {
@@ -144,6 +146,7 @@ impl Worker {
             }
             Ok(MessageOutcome::Unknown) => visit.open_to_unknown(),
             Ok(MessageOutcome::Raced) => round.raced += 1,
+            Ok(MessageOutcome::Left) => visit.revisit_after(Duration::ZERO),
             Err(error) => self.report_failure(error, round),
         }
     }

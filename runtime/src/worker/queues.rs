@@ -1,12 +1,13 @@
 //! Receives messages of queues for a lease, hands them to handlers, and deletes them.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
-use futures_util::{StreamExt, future::join_all, stream};
-use tokio::{
-    task::JoinSet,
-    time::{Instant, sleep, timeout},
+use futures_util::{
+    StreamExt,
+    future::{join_all, select},
+    stream,
 };
+use tokio::{task::JoinSet, time::Instant};
 
 use super::{
     failure::{FAILURE_DELAY, HandlerFailure, back_off},
@@ -72,6 +73,11 @@ impl Worker {
         let mut busy = JoinSet::new();
         loop {
             while busy.try_join_next().is_some() {}
+            if self.stopping.has_begun() {
+                // Handlers end, or are ended when their time is over.
+                while busy.join_next().await.is_some() {}
+                return;
+            }
             let received = match self.concurrency.saturating_sub(busy.len()) {
                 0 => Vec::new(),
                 free => self.receive(queue, free).await.unwrap_or_else(|error| {
@@ -88,11 +94,12 @@ impl Worker {
                 });
             }
             if busy.is_empty() {
-                sleep(self.interval).await;
+                self.stopping.sleep(self.interval).await;
             } else if is_idle {
                 // A message that ends makes room. The interval is over when it is time to look again;
                 // either way the next turn of the loop looks.
-                let _ = timeout(self.interval, busy.join_next()).await;
+                let ended = pin!(busy.join_next());
+                let _ = select(ended, pin!(self.stopping.sleep(self.interval))).await;
             }
         }
     }
@@ -177,6 +184,9 @@ impl Worker {
             let reason = format!("it was received {count} times and never finished");
             return put_aside(port, message, &reason).await;
         }
+        if self.stopping.has_begun() {
+            return give_back(port, message, envelope).await;
+        }
         if let Some(refused) = self.refuse_received(port, message, &envelope, &id, count).await? {
             return Ok(refused);
         }
@@ -187,7 +197,9 @@ impl Worker {
         let length = self.lease.clamp(SHORTEST, LONGEST);
         let until = until.min(Instant::now() + self.lease);
         let mut lease = QueueLease { port, message, length, until };
-        let handled = self.handlers.handle(context.clone(), name, body, &mut lease, time).await;
+        let stopping = &self.stopping;
+        let handled =
+            self.handlers.handle(context.clone(), name, body, &mut lease, time, stopping).await;
         let receipts = context.receipts();
         match handled {
             Ok(()) => self.finish_received(port, message, envelope, receipts).await,
@@ -199,6 +211,9 @@ impl Worker {
                 let texts = [envelope.text()?, envelope.with_receipts(receipts).text()?];
                 hide(port, message, wait, &texts).await?;
                 Err(error)
+            }
+            Err(HandlerFailure::Stopped) => {
+                give_back(port, message, envelope.with_receipts(receipts)).await
             }
             Err(HandlerFailure::Counted(reason)) if count >= most => {
                 put_aside(port, message, &reason).await
@@ -311,6 +326,17 @@ async fn hide(
         }
     }
     port.extend(message, wait, None).await
+}
+
+/// Makes a message visible that the worker does not handle any more. The delivery is no try.
+async fn give_back(
+    port: &dyn Queue,
+    message: &mut Received,
+    mut envelope: Envelope,
+) -> Result<MessageOutcome> {
+    envelope.skipped = envelope.skipped.saturating_add(1);
+    hide(port, message, Duration::ZERO, &[envelope.text()?]).await?;
+    Ok(MessageOutcome::Left)
 }
 
 /// Moves a message to the queue's poisoned messages.

@@ -20,6 +20,9 @@ impl Worker {
         let mut round = RoundResult::default();
         let (mut listed, mut damaged, mut from) = (BTreeSet::new(), 0, None);
         loop {
+            if self.stopping.has_begun() {
+                return Ok(round);
+            }
             let page = read_page(&self.client, from.as_ref()).await?;
             listed.extend(page.markers.keys().cloned());
             damaged += page.damaged;
@@ -46,7 +49,10 @@ impl Worker {
         markers.retain(|partition, _| due == DueWork::All || self.is_visit_due(partition));
         let partitions =
             stream::iter(markers).map(|((table, partition_key), markers)| async move {
-                self.work_on_partition(&table, &partition_key, &markers, due).await
+                match self.stopping.has_begun() {
+                    true => Ok(<(RoundResult, Vec<_>)>::default()),
+                    false => self.work_on_partition(&table, &partition_key, &markers, due).await,
+                }
             });
         let mut partitions = std::pin::pin!(partitions.buffer_unordered(self.concurrency));
         while let Some(worked) = partitions.next().await {

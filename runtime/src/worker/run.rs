@@ -1,6 +1,6 @@
 //! Runs a worker: until nothing is left that can be done now, or until it is told to stop.
 
-use std::{future::Future, pin::pin};
+use std::{future::Future, pin::pin, time::Duration};
 
 use futures_util::future::{Either, join, select};
 
@@ -9,6 +9,9 @@ use super::{
     stats::WorkerStats,
 };
 use crate::{error::Result, store::backoff};
+
+/// How long a worker that stops may take to give its leases back.
+const GIVING_BACK: Duration = Duration::from_secs(5);
 
 impl Worker {
     /// Does all work that can be done now, however young, and returns.
@@ -57,7 +60,7 @@ impl Worker {
     }
 
     /// Works until `stop` is ready: a signal, a channel, a timer. Work that is under way then is
-    /// dropped, and done by the next worker.
+    /// dropped, and done by the next worker; with [`stop_within`](Self::stop_within) it has a time to end.
     ///
     /// Failures of the backend are counted in [`stats`](Self::stats) and reported to
     /// [`on_error`](Self::on_error) at once, and the work is tried again.
@@ -75,21 +78,25 @@ impl Worker {
     /// # }
     /// ```
     pub async fn run(&self, stop: impl Future<Output = ()>) {
+        let worker = self.for_one_run();
         let rounds = async {
-            loop {
-                match self.round(DueWork::PastGrace).await {
-                    Ok(round) if round.failure.is_none() => self.memory().failures_in_row = 0,
+            while !worker.stopping.has_begun() {
+                match worker.round(DueWork::PastGrace).await {
+                    Ok(round) if round.failure.is_none() => worker.memory().failures_in_row = 0,
                     Ok(_) => {}
-                    Err(error) => self.note_failure(&error),
+                    Err(error) => worker.note_failure(&error),
                 }
-                tokio::time::sleep(self.interval).await;
+                worker.stopping.sleep(worker.interval).await;
             }
         };
-        let work = join(rounds, self.run_queues());
+        let work = pin!(join(rounds, worker.run_queues()));
         // Each step is safe to drop: rows are written under conditions, and the outbox rows stay
         // until their work is done.
-        match select(pin!(stop), pin!(work)).await {
-            Either::Left(_) | Either::Right(_) => {}
+        let Either::Left(((), work)) = select(pin!(stop), work).await else { return };
+        if let Some(time) = self.stop_time {
+            worker.stopping.begin(time);
+            // What has not ended by then is dropped.
+            let _ = tokio::time::timeout(time.saturating_add(GIVING_BACK), work).await;
         }
     }
 }

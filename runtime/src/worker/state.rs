@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::{
     handler::{Context, Handlers},
     stats::{LastFailure, PartitionVisit, WorkerStats},
+    stopping::Stopping,
 };
 use crate::{
     entity::{Message, TableEntity},
@@ -78,6 +79,9 @@ pub struct Worker {
     pub(super) handler_time: Option<Duration>,
     pub(super) handlers: Handlers,
     pub(super) queues: Vec<MessageQueue>,
+    /// How long handlers may go on after a stop; `None` if they are dropped.
+    pub(super) stop_time: Option<Duration>,
+    pub(super) stopping: Stopping,
     on_error: Listener<Error>,
     memory: Arc<Mutex<Memory>>,
 }
@@ -178,6 +182,8 @@ impl Client {
             handler_time: None,
             handlers: Handlers::default(),
             queues: Vec::new(),
+            stop_time: None,
+            stopping: Stopping::default(),
             on_error: Listener::none(),
             memory: Arc::default(),
         }
@@ -273,6 +279,29 @@ impl Worker {
     #[must_use]
     pub fn handler_time(self, time: Duration) -> Self {
         Self { handler_time: Some(time), ..self }
+    }
+
+    /// Lets [`run`](Self::run) end cleanly: after its `stop` the worker takes nothing new, handlers and
+    /// passes that are under way have this time to end, and the leases of those that did not are given
+    /// back, so that another worker takes their messages at once. Without it, `run` drops what is under
+    /// way, and other workers wait for the leases to end.
+    ///
+    /// A handler that was ended so does not count as failed. Giving leases back takes 5 s at most; a
+    /// service manager has to wait for that time, too, before it kills the process.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let worker = Client::memory().worker().stop_within(std::time::Duration::from_secs(20));
+    /// // In a server: `tokio::signal::ctrl_c()`.
+    /// worker.run(tokio::time::sleep(std::time::Duration::from_millis(20))).await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn stop_within(self, time: Duration) -> Self {
+        Self { stop_time: Some(time), ..self }
     }
 
     /// Sets the handler for messages of the type `M`.
@@ -395,6 +424,11 @@ impl Worker {
         }
         // The callback may ask the worker for its counts, so the memory is unlocked by then.
         self.on_error.notify(|| error.clone());
+    }
+
+    /// Returns a clone whose stop is its own: other clones may run until other signals.
+    pub(super) fn for_one_run(&self) -> Self {
+        Self { stopping: Stopping::default(), ..self.clone() }
     }
 
     /// Locks the worker's memory. The lock must not be held across an `await`.

@@ -41,6 +41,7 @@ async fn damage(client: Client, mut random: Random, damaged: Damaged) {
         let there = rows.get(&partition_key, &row_key).await.unwrap().map(Stored::into_inner);
         let mut row = there.unwrap_or_else(|| {
             DynamicEntity::new(&partition_key, &row_key)
+                .with_framework_names()
                 .with("EntityType", format!("Employee#{kind}"))
                 .with("Src", "W/\"1\"")
                 .with("Visits", 0)

@@ -94,6 +94,7 @@ async fn a_condition_is_met_by_what_the_primary_says() {
     // Another write of the entity has reserved the value anew, and its transaction did not come.
     let rows = world.client.dynamic("Staff");
     let mut row = rows.get("email_don@a.com", "email").await.unwrap().unwrap();
+    row.allow_framework_names();
     row.set("SrcC", "ffffffffffffffffffffffff");
     row.set("Name", "Else");
     rows.replace(&row).await.unwrap();

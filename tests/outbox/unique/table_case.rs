@@ -79,6 +79,7 @@ impl Store {
     async fn store_old_form(&self) {
         let mut copy = self.copy().await.unwrap();
         assert_eq!(copy.str("SrcT").unwrap(), "Staff");
+        copy.allow_framework_names();
         copy.set("SrcT", "staff");
         self.client.dynamic("Badges").replace(&copy).await.unwrap();
     }
@@ -116,7 +117,7 @@ async fn a_live_reservation_is_never_removed() {
         let (store, staff) = store.with_first().await;
         // The rows that a writer has written that is about to send its transaction.
         let copy = store.copy().await.unwrap();
-        let mut reserved = DynamicEntity::new("B7", "badge");
+        let mut reserved = DynamicEntity::new("B7", "badge").with_framework_names();
         for (name, value) in copy.properties().clone() {
             if name != "Src" {
                 reserved.set(&name, value);
@@ -126,6 +127,7 @@ async fn a_live_reservation_is_never_removed() {
         reserved.set("SrcC", "c1");
         store.client.dynamic("Badges").insert(&reserved).await.unwrap();
         let claim = DynamicEntity::new("empid_Sales", "~e1_c1")
+            .with_framework_names()
             .with("EntityType", "entable.claim")
             .with("Format", 1);
         store.client.dynamic("Staff").insert(&claim).await.unwrap();
@@ -221,6 +223,7 @@ async fn a_copy_of_another_table_is_not_taken_for_an_old_form() {
     store.recover().await;
     // The entity with equal keys in `Staff` loses a copy that it never had.
     let dirty = DynamicEntity::new("empid_Sales", "~e2_000001")
+        .with_framework_names()
         .with("EntityType", "entable.dirty")
         .with("Format", 1)
         .with("D_1", r#"["Person#ByBadge","Badges","B2","badge"]"#);
@@ -264,6 +267,7 @@ async fn a_worker_leaves_what_it_cannot_ask_about() {
     store.store_old_form().await;
     // The rows of a writer that died after it took the value over from an entity in the old form.
     let mut reserved = store.copy().await.unwrap();
+    reserved.allow_framework_names();
     reserved.set("SrcT", "Staff2");
     reserved.set("SrcR", "000009");
     reserved.set("SrcC", "c1");
@@ -277,6 +281,7 @@ async fn a_worker_leaves_what_it_cannot_ask_about() {
     other.insert(&badge(2, "B2")).await.unwrap();
     client.wait_for_copies().await;
     let claim = DynamicEntity::new("empid_Sales", "~e1_c1")
+        .with_framework_names()
         .with("EntityType", "entable.claim")
         .with("Format", 1)
         .with("C_1", r#"["Person#ByBadge","Badges","B1","badge","000009"]"#);
@@ -305,6 +310,7 @@ async fn a_forgotten_table_gives_a_value_that_was_taken_over_back() {
     let (store, _) = Store::memory(TableCase::Sensitive).with_first().await;
     // An entity of a table that is gone by now was about to take the value over.
     let mut reserved = store.copy().await.unwrap();
+    reserved.allow_framework_names();
     reserved.set("SrcT", "Gone");
     reserved.set("SrcR", "000009");
     reserved.set("SrcC", "c1");
@@ -315,6 +321,7 @@ async fn a_forgotten_table_gives_a_value_that_was_taken_over_back() {
     assert_eq!((copy.str("SrcT").unwrap(), copy.str("SrcR").unwrap()), ("Staff", "000001"));
     // An entity that exists was about to take the value over from one that is gone.
     let mut reserved = store.copy().await.unwrap();
+    reserved.allow_framework_names();
     reserved.set("SrcC", "c1");
     reserved.set("SrcF", r#"["Gone","empid_Sales","000009"]"#);
     store.client.dynamic("Badges").replace(&reserved).await.unwrap();

@@ -3,7 +3,7 @@
 use super::{forms, forms::KeyForm, markers, markers::TypeMarker};
 use crate::{
     edm::{EdmType, ValueRef},
-    entity::{Discriminator, Schema},
+    entity::{Discriminator, RESERVED, Schema},
     error::{Error, ErrorKind, Result},
     key::{Family, families_may_collide},
     row::Row,
@@ -13,8 +13,6 @@ use crate::{
 const FRAMEWORK: &str = "entable.";
 /// The property in which framework rows have their type.
 const ENTITY_TYPE: &str = "EntityType";
-/// The prefix of the keys of framework rows. No entity's key begins with it.
-const RESERVED: &str = "~e";
 
 /// The members of a set, with the tables by which a row's member is found.
 #[derive(Debug)]

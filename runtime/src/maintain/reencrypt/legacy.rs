@@ -49,7 +49,7 @@ pub(super) async fn convert_row<E: TableEntity>(
     };
     let family = E::SCHEMA.primary()?;
     let (old, modern) = split_formats(table, row).await?;
-    let plain = decrypt_row(keys, &old)?;
+    let plain = decrypt_row(keys, &old).await?;
     let mut out = Row::build(row.partition_key(), row.row_key());
     if let PrimaryToMigrate::Unmarked(name) = primary {
         out.put(name, ValueRef::String(family.marker));

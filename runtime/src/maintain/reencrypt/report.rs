@@ -50,6 +50,9 @@ pub struct ReencryptReport {
     pub rows: u64,
     /// Rows that were encrypted again.
     pub rewritten: u64,
+    /// Rows that still have to be encrypted again: those of [`failed`](Self::failed), and in a
+    /// [dry run](super::Reencrypt::dry_run) also those that it would write.
+    pub remaining: u64,
     /// Rows that stay as they are: they cannot be decoded or decrypted, their keys are unavailable, or they are
     /// too large when encrypted.
     pub failed: Vec<Unsealed>,
@@ -59,6 +62,6 @@ impl ReencryptReport {
     /// Returns whether no row was left as it was. Then nothing needs the earlier key any more, if
     /// every writer used the new one before the re-encryption began.
     pub fn is_complete(&self) -> bool {
-        self.failed.is_empty()
+        self.remaining == 0
     }
 }

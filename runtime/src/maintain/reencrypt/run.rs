@@ -39,6 +39,7 @@ pub struct Reencrypt<E> {
     partition: Option<String>,
     page_size: Option<u32>,
     start: Option<Cursor>,
+    is_dry_run: bool,
     on_progress: Listener<ReencryptProgress>,
 }
 
@@ -89,6 +90,7 @@ impl<E: TableEntity> Table<E> {
             partition: None,
             page_size: None,
             start: None,
+            is_dry_run: false,
             on_progress: Listener::none(),
         }
     }
@@ -104,6 +106,7 @@ impl<E: TableEntity> Table<E> {
     /// A row in the old format that cannot be decrypted, that does not fit the entity, whose keys do not fit
     /// its template or that is of another type, is in the report and stays as it is: the report
     /// [is complete](ReencryptReport::is_complete) when no such row is left.
+    /// [`dry_run`](Reencrypt::dry_run) counts the rows that remain and writes none.
     #[cfg(feature = "legacy-encryption")]
     pub fn migrate_legacy(&self, keys: LegacyKeys) -> Reencrypt<E> {
         Reencrypt { conversion: Conversion::FromLegacy(Arc::new(keys)), ..self.reencrypt() }
@@ -133,6 +136,12 @@ impl<E: TableEntity> Reencrypt<E> {
     /// Continues an earlier re-encryption from a cursor of its progress.
     pub fn resume(self, cursor: Cursor) -> Self {
         Self { start: Some(cursor), ..self }
+    }
+
+    /// Writes nothing. Reads, decrypts and converts every row that has to be written, and counts it in
+    /// [`ReencryptReport::remaining`]: a rehearsal, and the count of what is left.
+    pub fn dry_run(self) -> Self {
+        Self { is_dry_run: true, ..self }
     }
 
     /// Calls `report` after every page.
@@ -180,6 +189,7 @@ impl<E: TableEntity> Reencrypt<E> {
                 }
             }
         }
+        report.remaining += u64::try_from(report.failed.len()).unwrap_or(u64::MAX);
         Ok(report)
     }
 
@@ -229,8 +239,8 @@ impl<E: TableEntity> Reencrypt<E> {
                 Err(error) => report.failed.push(Unsealed::undecodable(error.in_table(at_table))),
             }
         }
-        let (table, conversion) = (&self.table, &self.conversion);
-        let mut writer = ReencryptWriter { table, conversion, at_table, report };
+        let (table, conversion, is_dry_run) = (&self.table, &self.conversion, self.is_dry_run);
+        let mut writer = ReencryptWriter { table, conversion, is_dry_run, at_table, report };
         let written = write_groups(&mut writer, &store.random, split_into_batches(rows)).await;
         written.map_err(|error| error.in_table(at_table))?;
         Ok(page.next)

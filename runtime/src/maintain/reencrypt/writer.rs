@@ -71,6 +71,8 @@ pub(super) fn split_into_batches(rows: Vec<Row>) -> Vec<Vec<Row>> {
 pub(super) struct ReencryptWriter<'r, E> {
     pub(super) table: &'r Table<E>,
     pub(super) conversion: &'r Conversion,
+    /// Whether the rows to be written are only counted.
+    pub(super) is_dry_run: bool,
     /// The table of the rows, which for copies may be another one than the entity's.
     pub(super) at_table: &'r str,
     pub(super) report: &'r mut ReencryptReport,
@@ -95,6 +97,10 @@ impl<E: TableEntity> GroupWriter for ReencryptWriter<'_, E> {
                 }
                 Err(error) => return Err(error.in_table(self.at_table)),
             }
+        }
+        if self.is_dry_run {
+            self.report.remaining += u64::try_from(rows.len()).unwrap_or(u64::MAX);
+            return Ok(Attempt::Done);
         }
         let store = self.table.client.store();
         let error = match store.write(self.at_table, operations).await {

@@ -1,7 +1,7 @@
 //! The RowKey prefixes that the library reserves for rows of its own, and the format of these rows.
 
 /// The prefix of the RowKeys of all outbox rows.
-pub(crate) const RESERVED: &str = "~e";
+pub(crate) use crate::entity::RESERVED;
 /// The first text after all keys with the prefix `RESERVED`.
 pub(crate) const RESERVED_END: &str = "~f";
 /// The prefix of the RowKey of a fence. It sorts first, so that a scan meets fences first.

@@ -39,13 +39,13 @@ pub fn wrapped_key_of(row: &Row) -> Result<WrappedKey> {
 ///
 /// `is_decrypt` if the row is not encrypted by the legacy protocol, and, with one message for all causes,
 /// if it cannot be decrypted; `is_key_unavailable` if `keys` does not have the wrapping key.
-pub fn decrypt_row(keys: &LegacyKeys, row: &Row) -> Result<Row> {
-    let decrypt = || {
+pub async fn decrypt_row(keys: &LegacyKeys, row: &Row) -> Result<Row> {
+    let decrypt = async {
         let metadata = Metadata::read(row)?;
-        let key = keys.unwrap(&metadata.wrapped)?;
+        let key = keys.unwrap(&metadata.wrapped).await?;
         decrypt_under(&key, &metadata, row)
     };
-    decrypt().map_err(|error| name_row(row, error))
+    decrypt.await.map_err(|error| name_row(row, error))
 }
 
 /// Decrypts a row, as [`decrypt_row`] does, with its unwrapped content key.

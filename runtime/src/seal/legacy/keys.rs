@@ -1,6 +1,6 @@
 //! The keys that unwrap the content keys of legacy rows.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, future::Future, pin::Pin, sync::Arc};
 
 use aes_kw::{KeyInit, KwAes256};
 use zeroize::Zeroizing;
@@ -11,9 +11,49 @@ use crate::{
     seal::root::RootKey,
 };
 
+/// The future that [`LegacyKeyUnwrap::unwrap`] returns.
+pub type UnwrapFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<Option<Zeroizing<Vec<u8>>>, BoxError>> + Send + 'a>>;
+
 /// Unwraps content keys with wrapping keys that the process does not hold, such as RSA keys in a key
 /// store. (This crate contains no RSA: the `rsa` crate has an open advisory, RUSTSEC-2023-0071, for this
 /// use.)
+///
+/// A key store that is asked over the network, here with an RSA key:
+///
+/// ```
+/// use entable::seal::legacy::{
+///     LegacyKeyUnwrap, LegacyKeys, UnwrapFuture, WrappedKey, Zeroizing,
+/// };
+/// # use entable::BoxError;
+/// # use std::sync::Arc;
+/// # struct KeyStore;
+/// # impl KeyStore {
+/// #     async fn unwrap_key(&self, _: &str, _: &str, _: &[u8]) -> Result<Vec<u8>, BoxError> {
+/// #         Ok(vec![7; 32])
+/// #     }
+/// # }
+///
+/// struct Vault(KeyStore);
+///
+/// impl LegacyKeyUnwrap for Vault {
+///     fn unwrap<'a>(&'a self, wrapped: &'a WrappedKey) -> UnwrapFuture<'a> {
+///         Box::pin(async move {
+///             let algorithm = match &*wrapped.algorithm {
+///                 "RSA-OAEP" => "RSA-OAEP",
+///                 "RSA1_5" => "RSA1_5",
+///                 _ => return Ok(None),
+///             };
+///             let key = self.0.unwrap_key(&wrapped.key_id, algorithm, &wrapped.bytes).await?;
+///             Ok(Some(Zeroizing::new(key)))
+///         })
+///     }
+/// }
+///
+/// // AES keys that the program holds, and RSA keys in the key store.
+/// let keys = LegacyKeys::new().aes("local:kek-1", [7; 32]).unwrapper(Arc::new(Vault(KeyStore)));
+/// # let _ = keys;
+/// ```
 pub trait LegacyKeyUnwrap: Send + Sync {
     /// Returns the content key, 32 bytes, or `None` for the id of a wrapping key that it does not know.
     ///
@@ -22,7 +62,7 @@ pub trait LegacyKeyUnwrap: Send + Sync {
     /// An [`Error`] that is [`is_key_unavailable`](Error::is_key_unavailable) says that the key store cannot
     /// be asked now, and is returned for the row: it may be retried. All other errors of the key store,
     /// such as that it refuses the bytes, become the one error of rows that cannot be decrypted.
-    fn unwrap(&self, wrapped: &WrappedKey) -> Result<Option<Zeroizing<Vec<u8>>>, BoxError>;
+    fn unwrap<'a>(&'a self, wrapped: &'a WrappedKey) -> UnwrapFuture<'a>;
 }
 
 /// The wrapping keys for a migration from the legacy protocol. `Debug` shows only their ids.
@@ -53,13 +93,13 @@ impl LegacyKeys {
     }
 
     /// Unwraps a content key. A known wrapping key with another algorithm fails as wrong bytes do.
-    pub(super) fn unwrap(&self, wrapped: &WrappedKey) -> Result<Zeroizing<[u8; 32]>> {
+    pub(super) async fn unwrap(&self, wrapped: &WrappedKey) -> Result<Zeroizing<[u8; 32]>> {
         if let Some(key) = self.aes.get(&wrapped.key_id) {
             return unwrap_aes(key, wrapped).ok_or_else(unreadable_error);
         }
         for other in &self.others {
             let unwrapped =
-                other.unwrap(wrapped).map_err(|cause| match cause.downcast::<Error>() {
+                other.unwrap(wrapped).await.map_err(|cause| match cause.downcast::<Error>() {
                     Ok(error) if error.is_key_unavailable() => *error,
                     _ => unreadable_error(),
                 })?;

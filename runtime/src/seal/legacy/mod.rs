@@ -14,7 +14,7 @@ mod keys;
 mod decrypt;
 
 pub use decrypt::{decrypt_row, decrypt_row_with, is_legacy, wrapped_key_of};
-pub use keys::{LegacyKeyUnwrap, LegacyKeys};
+pub use keys::{LegacyKeyUnwrap, LegacyKeys, UnwrapFuture};
 pub(crate) use metadata::METADATA;
 pub use metadata::WrappedKey;
 pub use zeroize::Zeroizing;
