@@ -130,8 +130,8 @@ fn parts(entity: &Entity, errors: &mut Errors) {
         let message = format!(
             "part {part} of the entity has no field: number the parts from 1 without a gap, a field without `part` is in part 1"
         );
-        let later = entity.fields.iter().filter_map(|field| field.attr.part.span());
-        errors.at(later.last().unwrap_or(span), message);
+        let mut later = entity.fields.iter().filter_map(|field| field.attr.part.span());
+        errors.at(later.next_back().unwrap_or(span), message);
     } else if count < 2 {
         let name = entity.fields.last().map_or_else(|| "field".to_owned(), |f| f.name.clone());
         let message = format!(

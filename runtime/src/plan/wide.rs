@@ -206,11 +206,16 @@ fn unknown_in(text: &str, name: &str) -> usize {
 /// Returns a part whose properties are encrypted where those of the joined row are.
 fn with_encrypted(schema: &'static Schema, joined: &Row, row: Row, part: usize) -> Row {
     let mut finder = PartFinder::new(schema);
-    let is_here = |name: &&Box<str>| match finder.part_of(name) {
-        Some(declared) => declared == part,
-        None => matches!(row.get(name), Ok(Some(_))),
-    };
-    let names: Vec<Box<str>> = joined.encrypted_names().iter().filter(is_here).cloned().collect();
+    let mut names: Vec<Box<str>> = Vec::new();
+    for name in joined.encrypted_names() {
+        let is_here = match finder.part_of(name) {
+            Some(declared) => declared == part,
+            None => matches!(row.get(name), Ok(Some(_))),
+        };
+        if is_here {
+            names.push(name.clone());
+        }
+    }
     row.with_encrypted_names(names)
 }
 
@@ -396,7 +401,7 @@ pub(crate) fn torn_error(
     part: usize,
 ) -> Error {
     let message = format!(
-        "part {part} of `{}` is missing or was not written with the other parts: another program deleted or replaced a row of the entity; `replace_any`, `insert_or_replace` or `delete_at` writes all of them",
+        "part {part} of `{}` is missing or was not written with the other parts: another program deleted or replaced a row of the entity; `insert_or_replace` or `delete_at` ends that",
         schema.entity
     );
     Error::new(ErrorKind::Corrupt, message).at_keys(partition_key, row_key)
