@@ -330,7 +330,7 @@ impl Copy {
     }
 
     fn report(&self, copied: &TableCopy, is_verifying: bool, rows: u64, written: u64) {
-        if rows % 1_000 == 0 {
+        if rows.is_multiple_of(1_000) {
             self.on_progress.notify(|| CopyProgress {
                 table: copied.table.clone(),
                 is_verifying,

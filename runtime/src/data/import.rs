@@ -284,7 +284,7 @@ impl Aside<'_> {
         [&header, &text[..], end]
             .into_iter()
             .try_for_each(|part| out.write_all(part))
-            .map_err(|error| aside_error(error))?;
+            .map_err(aside_error)?;
         self.on_bad.notify(|| error);
         Ok(())
     }
