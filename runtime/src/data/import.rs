@@ -227,7 +227,7 @@ impl<'w> Import<'w> {
                 }
                 aside.take_refused(&mut writer)?;
             }
-            if read.line % LINES_PER_REPORT == 0 {
+            if read.line.is_multiple_of(LINES_PER_REPORT) {
                 self.report(read.line, &writer, &aside);
             }
         }

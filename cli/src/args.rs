@@ -1,0 +1,286 @@
+//! The arguments of the command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+const AFTER_HELP: &str = "\
+A STORE is one of:
+  staff.db       a file of the embedded store
+  azure:         Azure Table storage; the connection string is read from the variable
+                 ENTABLE_CONNECTION_STRING, or from the file that
+                 ENTABLE_CONNECTION_STRING_FILE names
+  http://127.0.0.1:10002/devstoreaccount1
+                 an emulator, with its well-known key
+No argument takes a secret.
+
+Exit codes: 0 done; 1 the store, the disk or the network failed; 2 wrong arguments; 3 no such row, table
+or file; 4 it exists already, or has changed; 5 the data is not right (lines set aside, stores that
+differ, a damaged file).";
+
+/// Looks into tables, changes rows, moves data between files and Azure, and backs it up.
+#[derive(Debug, Parser)]
+#[command(name = "entable", version, after_help = AFTER_HELP)]
+pub(crate) struct Arguments {
+    /// Write results as JSON to standard output, failures as JSON to standard error
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List the tables
+    Tables {
+        /// The store
+        store: String,
+    },
+    /// Print one row
+    Get {
+        /// The store
+        store: String,
+        /// The table
+        table: String,
+        /// The PartitionKey
+        partition_key: String,
+        /// The RowKey
+        row_key: String,
+    },
+    /// Print the rows that a filter selects
+    Query(Query),
+    /// Count the rows of a table
+    Count {
+        /// The store
+        store: String,
+        /// The table
+        table: String,
+        /// Count the rows that match, such as "PartitionKey eq 'Sales' and Age ge 30"
+        #[arg(long)]
+        filter: Option<String>,
+    },
+    /// Write rows, each a line of JSON, into a table that exists
+    Put {
+        /// The store
+        store: String,
+        /// The table
+        table: String,
+        /// The file with the lines; standard input without one
+        file: Option<PathBuf>,
+        /// What happens to rows whose keys are taken
+        #[arg(long, value_enum, default_value_t = Mode::Replace)]
+        mode: Mode,
+    },
+    /// Delete rows, or a table
+    Delete(Delete),
+    /// Write a table to a file, or all tables to a directory
+    Export(Export),
+    /// Write the rows of a file, or of a directory that was exported, into a store
+    Import(Import),
+    /// Copy tables into another store: what differs is written, and both are compared
+    Copy(Copy),
+    /// Write a snapshot of a file into a new file, while a program may hold neither
+    Backup {
+        /// The file of the store
+        store: String,
+        /// The new file
+        file: PathBuf,
+    },
+    /// Write a backup into a new file, after every page and row of it was checked
+    Restore {
+        /// The file of the backup
+        backup: String,
+        /// The new file
+        file: PathBuf,
+    },
+    /// Read every page and every row
+    Verify {
+        /// The store
+        store: String,
+    },
+    /// Give the space of deleted rows back to the file system
+    Compact {
+        /// The file of the store
+        store: String,
+    },
+    /// List the largest partitions of a table
+    Partitions {
+        /// The store
+        store: String,
+        /// The table
+        table: String,
+        /// How many partitions to list
+        #[arg(long, default_value_t = 10)]
+        top: usize,
+    },
+    /// Show how much work in other partitions is open, and for how long
+    Lag {
+        /// The store
+        store: String,
+    },
+    /// List or requeue work that workers have put aside
+    #[command(subcommand)]
+    Poison(Poison),
+    /// Write a script that completes commands in a shell
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// Write the manual page
+    Man,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct Query {
+    /// The store
+    pub(crate) store: String,
+    /// The table
+    pub(crate) table: String,
+    /// The condition, such as "PartitionKey eq 'Sales' and Age ge 30"; all rows without one
+    #[arg(long)]
+    pub(crate) filter: Option<String>,
+    /// The properties to print, with commas between them
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) select: Vec<String>,
+    /// The most rows to print
+    #[arg(long, default_value_t = 100)]
+    pub(crate) top: u64,
+    /// Print what the query costs, and do not run it
+    #[arg(long)]
+    pub(crate) explain: bool,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct Delete {
+    /// The store
+    pub(crate) store: String,
+    /// The table
+    pub(crate) table: String,
+    /// The PartitionKey of the row
+    #[arg(requires = "row_key")]
+    pub(crate) partition_key: Option<String>,
+    /// The RowKey of the row
+    pub(crate) row_key: Option<String>,
+    /// Delete the row only if it has this ETag
+    #[arg(long, requires = "row_key")]
+    pub(crate) if_match: Option<String>,
+    /// Delete the rows that match, each under the ETag that it was found with
+    #[arg(long, conflicts_with_all = ["partition_key", "whole_table"])]
+    pub(crate) filter: Option<String>,
+    /// Delete the table with all its rows
+    #[arg(long, conflicts_with = "partition_key")]
+    pub(crate) whole_table: bool,
+    /// Confirm that data may be deleted
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct Export {
+    /// The store
+    pub(crate) store: String,
+    /// The file, `-` for standard output; without --table a directory
+    pub(crate) to: PathBuf,
+    /// The table; all tables without it
+    #[arg(long)]
+    pub(crate) table: Option<String>,
+    /// Export the rows that match
+    #[arg(long, requires = "table")]
+    pub(crate) filter: Option<String>,
+    /// The format of the rows
+    #[arg(long, value_enum, default_value_t = RowFormat::Jsonl)]
+    pub(crate) format: RowFormat,
+    /// Continue an earlier export to the same file or directory that did not come to its end
+    #[arg(long)]
+    pub(crate) resume: bool,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct Import {
+    /// The store; a file is created if it does not exist
+    pub(crate) store: String,
+    /// The file, `-` for standard input; without --table a directory that `export` has written
+    pub(crate) from: PathBuf,
+    /// The table, which is created if it does not exist
+    #[arg(long)]
+    pub(crate) table: Option<String>,
+    /// The format of the rows
+    #[arg(long, value_enum, default_value_t = RowFormat::Jsonl)]
+    pub(crate) format: RowFormat,
+    /// What happens to rows whose keys are taken
+    #[arg(long, value_enum, default_value_t = Mode::Replace)]
+    pub(crate) mode: Mode,
+    /// Pass over the lines before this one, which an earlier attempt has named
+    #[arg(long, default_value_t = 1, requires = "table")]
+    pub(crate) from_line: u64,
+    /// Write lines that hold no row, or that the store refuses, to this file and go on
+    #[arg(long, value_name = "FILE", requires = "table")]
+    pub(crate) skip_bad: Option<PathBuf>,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct Copy {
+    /// The store to read
+    pub(crate) from: String,
+    /// The store to write; a file is created if it does not exist
+    pub(crate) to: String,
+    /// A table to copy; may be repeated, all tables without it
+    #[arg(long = "table", value_name = "TABLE")]
+    pub(crate) tables: Vec<String>,
+    /// Copy the rows that match
+    #[arg(long)]
+    pub(crate) filter: Option<String>,
+    /// Write nothing, print what differs
+    #[arg(long)]
+    pub(crate) compare: bool,
+    /// Delete the rows of the target that the source does not have; needs --yes
+    #[arg(long, conflicts_with_all = ["compare", "filter"])]
+    pub(crate) delete_extra: bool,
+    /// Copy although work of the outbox is open in the source, which does not come along
+    #[arg(long)]
+    pub(crate) leave_open_work: bool,
+    /// How many transactions are sent at once
+    #[arg(long, default_value_t = 16)]
+    pub(crate) concurrency: usize,
+    /// Confirm that data may be deleted
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Poison {
+    /// List the work that was put aside, with its last error
+    List {
+        /// The store
+        store: String,
+    },
+    /// Give work back to the workers
+    Requeue {
+        /// The store
+        store: String,
+        /// The position in the list, from 1; all without it
+        position: Option<usize>,
+    },
+}
+
+/// What happens to rows whose keys are taken.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Mode {
+    /// They are replaced
+    Replace,
+    /// Their properties are set, others stay
+    Merge,
+    /// The line is refused
+    Insert,
+}
+
+/// The format of rows in a file.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum RowFormat {
+    /// A JSON object a line, with the service's annotations of types
+    Jsonl,
+    /// Comma separated values, with types in the header
+    Csv,
+}

@@ -1,0 +1,94 @@
+//! Commands for the file of an embedded store.
+
+use std::path::Path;
+
+use entable::{
+    Filter,
+    backend::{Backend, BackupReport, Scan},
+};
+use serde_json::json;
+
+use crate::{
+    failure::Failure,
+    output::{Output, Progress, rate},
+    store,
+};
+
+pub(crate) async fn backup(output: &Output, name: &str, file: &Path) -> Result<(), Failure> {
+    let progress = Progress::new(output);
+    let report = store::open_file(name, false)?.backup(file).await?;
+    said(output, &report, progress.end())
+}
+
+pub(crate) async fn restore(output: &Output, name: &str, file: &Path) -> Result<(), Failure> {
+    let progress = Progress::new(output);
+    let backup = store::open_file(name, false)?;
+    backup.verify().await?;
+    // Each row is checked as it is read.
+    let report = backup.backup(file).await?;
+    said(output, &report, progress.end())
+}
+
+fn said(output: &Output, report: &BackupReport, seconds: f64) -> Result<(), Failure> {
+    output.say(
+        || format!("{} tables, {}, {} bytes of file", report.tables, rate(report.rows, seconds), report.file_bytes),
+        || json!({"tables": report.tables, "rows": report.rows, "row_bytes": report.row_bytes, "file_bytes": report.file_bytes}),
+    )
+}
+
+pub(crate) async fn verify(output: &Output, name: &str) -> Result<(), Failure> {
+    let progress = Progress::new(output);
+    let is_file = name != "azure:" && !name.contains("://");
+    let client = if is_file {
+        let file = store::open_file(name, false)?;
+        file.verify().await?;
+        entable::Client::builder().backend(file).build()?
+    } else {
+        store::open(name, false)?
+    };
+    let (mut rows, mut damaged, mut tables) = (0_u64, 0_u64, 0_u64);
+    for table in client.tables().await? {
+        tables += 1;
+        let mut from = None;
+        loop {
+            let filter = &Filter::Constant(true);
+            let scan = Scan { table: &table, filter, select: None, top: None, from: from.as_ref() };
+            let page = client.backend().scan(scan).await?;
+            for row in page.rows {
+                rows += 1;
+                // Decoding every value finds what a checksum cannot: a row that was written wrong.
+                if let Err(error) = row.and_then(|row| row.check()) {
+                    damaged += 1;
+                    output.remark(&error.in_table(&table).to_string());
+                }
+            }
+            progress.show(|| format!("{table}: {rows} rows"));
+            from = page.next;
+            if from.is_none() {
+                break;
+            }
+        }
+    }
+    let seconds = progress.end();
+    output.say(
+        || format!("{tables} tables, {}, {damaged} damaged", rate(rows, seconds)),
+        || json!({"tables": tables, "rows": rows, "damaged": damaged}),
+    )?;
+    match damaged {
+        0 => Ok(()),
+        damaged => Err(Failure::bad_data(format!("{damaged} rows are damaged"))),
+    }
+}
+
+pub(crate) async fn compact(output: &Output, name: &str) -> Result<(), Failure> {
+    let size = || std::fs::metadata(name).map(|file| file.len()).unwrap_or_default();
+    let file = store::open_file(name, false)?;
+    let before = size();
+    file.compact().await?;
+    file.close().await?;
+    let after = size();
+    output.say(
+        || format!("{before} bytes before, {after} bytes after"),
+        || json!({"bytes_before": before, "bytes_after": after}),
+    )
+}

@@ -1,0 +1,271 @@
+//! Commands that read.
+
+use entable::{
+    Client, CostClass, Filter, Row, ValueRef,
+    backend::{Read, Scan},
+    data::to_json_line,
+};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    args::Query,
+    failure::Failure,
+    output::{Grid, Output, Progress},
+    store,
+};
+
+pub(crate) async fn tables(output: &Output, store: &str) -> Result<(), Failure> {
+    let names = store::open(store, false)?.tables().await?;
+    if output.is_json {
+        return output.line(&json!(names).to_string());
+    }
+    names.iter().try_for_each(|name| output.line(name))
+}
+
+pub(crate) async fn get(
+    output: &Output,
+    store: &str,
+    table: &str,
+    partition_key: &str,
+    row_key: &str,
+) -> Result<(), Failure> {
+    let client = store::open(store, false)?;
+    let read = Read { table, partition_key, row_key, select: None };
+    let Some(row) = client.backend().read(read).await? else {
+        let message = format!("table `{table}` has no row with these keys");
+        return Err(Failure::not_found(message));
+    };
+    if output.is_json {
+        return output.line(&to_json(&row)?);
+    }
+    let mut grid = Grid::new(["Property", "Type", "Value"]);
+    for (name, edm, value) in cells(&row)? {
+        grid.push([name, edm, value]);
+    }
+    grid.lines().iter().try_for_each(|line| output.line(line))
+}
+
+/// Returns the row as a line of JSON with its ETag and Timestamp, as the service sends it.
+fn to_json(row: &Row) -> Result<String, Failure> {
+    let line = to_json_line(row)?;
+    let mut object: Map<String, Value> = serde_json::from_str(&line)
+        .map_err(|error| Failure::bad_data(format!("the row has no JSON form: {error}")))?;
+    if let Some(etag) = row.etag() {
+        object.insert("odata.etag".to_owned(), json!(etag.to_string()));
+    }
+    if let Some(timestamp) = row.timestamp() {
+        object.insert("Timestamp".to_owned(), json!(timestamp.to_string()));
+    }
+    Ok(Value::Object(object).to_string())
+}
+
+/// Returns name, type and text of each part of the row: keys, properties, Timestamp, ETag.
+fn cells(row: &Row) -> Result<Vec<(String, String, String)>, Failure> {
+    let text =
+        |name: &str, value: &str| (name.to_owned(), "Edm.String".to_owned(), value.to_owned());
+    let mut cells = vec![text("PartitionKey", row.partition_key()), text("RowKey", row.row_key())];
+    let mut properties = row.properties();
+    while let Some((name, value)) = properties.next()? {
+        let name = String::from_utf8_lossy(name).into_owned();
+        cells.push((name, value.edm_type().name().to_owned(), shown(value)));
+    }
+    if let Some(timestamp) = row.timestamp() {
+        cells.push(("Timestamp".to_owned(), "Edm.DateTime".to_owned(), timestamp.to_string()));
+    }
+    if let Some(etag) = row.etag() {
+        cells.push(text("ETag", &etag.to_string()));
+    }
+    Ok(cells)
+}
+
+/// Returns the text of a value for people.
+fn shown(value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Boolean(value) => value.to_string(),
+        ValueRef::Int32(value) => value.to_string(),
+        ValueRef::Int64(value) => value.to_string(),
+        ValueRef::Double(value) => format!("{value:?}"),
+        ValueRef::String(value) => value.to_owned(),
+        ValueRef::DateTime(value) => value.to_string(),
+        ValueRef::Guid(value) => value.to_string(),
+        ValueRef::Binary(value) => {
+            let bytes: Vec<String> =
+                value.iter().take(24).map(|byte| format!("{byte:02x}")).collect();
+            let more = if value.len() > 24 { ".." } else { "" };
+            format!("{}{more} ({} bytes)", bytes.concat(), value.len())
+        }
+    }
+}
+
+/// Returns the filter of an argument; all rows without one.
+pub(crate) fn parse_filter(text: Option<&str>) -> Result<Filter, Failure> {
+    let Some(text) = text else { return Ok(Filter::Constant(true)) };
+    Filter::parse(text).map_err(|error| Failure::usage(format!("--filter: {error}")))
+}
+
+pub(crate) async fn query(output: &Output, query: Query) -> Result<(), Failure> {
+    let filter = parse_filter(query.filter.as_deref())?;
+    if query.explain {
+        return explain(output, &query, &filter);
+    }
+    let client = store::open(&query.store, false)?;
+    let select = (!query.select.is_empty()).then_some(query.select.as_slice());
+    let mut left = query.top;
+    let mut from = None;
+    let mut printed = 0;
+    while left > 0 {
+        let top = Some(u32::try_from(left.min(1000)).unwrap_or(1000));
+        let scan = Scan { table: &query.table, filter: &filter, select, top, from: from.as_ref() };
+        let page = client.backend().scan(scan).await?;
+        let next = page.next.clone();
+        let rows = page.into_rows()?;
+        left = left.saturating_sub(u64::try_from(rows.len()).unwrap_or(left));
+        printed += rows.len();
+        if output.is_json {
+            rows.iter().try_for_each(|row| output.line(&to_json(row)?))?;
+        } else if !rows.is_empty() {
+            print_rows(output, &rows, select)?;
+        }
+        from = next;
+        if from.is_none() {
+            break;
+        }
+    }
+    if from.is_some() && !output.is_json {
+        output.remark(&format!("{printed} rows, and there may be more: see --top"));
+    }
+    Ok(())
+}
+
+/// Prints rows as a table with a column for each property, in the order in which they appear.
+fn print_rows(output: &Output, rows: &[Row], select: Option<&[String]>) -> Result<(), Failure> {
+    let mut names: Vec<String> = vec!["PartitionKey".to_owned(), "RowKey".to_owned()];
+    let is_key = |name: &String| matches!(name.as_str(), "PartitionKey" | "RowKey" | "Timestamp");
+    match select {
+        Some(select) => names.extend(select.iter().filter(|name| !is_key(name)).cloned()),
+        None => {
+            for row in rows {
+                let mut properties = row.properties();
+                while let Some((name, _)) = properties.next()? {
+                    let name = String::from_utf8_lossy(name).into_owned();
+                    if !names.contains(&name) {
+                        names.push(name);
+                    }
+                }
+            }
+        }
+    }
+    let mut grid = Grid::new(&names);
+    for row in rows {
+        let mut cells = vec![row.partition_key().to_owned(), row.row_key().to_owned()];
+        for name in names.iter().skip(2) {
+            cells.push(row.get(name)?.map(shown).unwrap_or_default());
+        }
+        grid.push(cells);
+    }
+    grid.lines().iter().try_for_each(|line| output.line(line))
+}
+
+/// Prints what a query reads, without a request.
+fn explain(output: &Output, query: &Query, filter: &Filter) -> Result<(), Failure> {
+    let class = CostClass::of_filter(filter);
+    let reads = match class {
+        CostClass::Point => "one row",
+        CostClass::Range => "the rows between two RowKeys of one partition",
+        CostClass::PartitionScan => "every row of one partition",
+        CostClass::TableScan => "every row of the table",
+    };
+    output.say(
+        || format!("{class} of {}: the store reads {reads}\n  $filter={filter}", query.table),
+        || json!({"class": class.to_string(), "table": query.table, "filter": filter.to_string(), "reads": reads}),
+    )
+}
+
+pub(crate) async fn count(
+    output: &Output,
+    store: &str,
+    table: &str,
+    filter: Option<&str>,
+) -> Result<(), Failure> {
+    let filter = parse_filter(filter)?;
+    let client = store::open(store, false)?;
+    let progress = Progress::new(output);
+    let mut rows = 0_usize;
+    let mut from = None;
+    loop {
+        // The keys alone: they come with every row.
+        let scan =
+            Scan { table, filter: &filter, select: Some(&[]), top: None, from: from.as_ref() };
+        let page = client.backend().scan(scan).await?;
+        let next = page.next.clone();
+        rows += page.into_rows()?.len();
+        progress.show(|| format!("{rows} rows"));
+        from = next;
+        if from.is_none() {
+            break;
+        }
+    }
+    progress.end();
+    output.say(|| rows.to_string(), || json!({"table": table, "rows": rows}))
+}
+
+pub(crate) async fn partitions(
+    output: &Output,
+    store: &str,
+    table: &str,
+    top: usize,
+) -> Result<(), Failure> {
+    let client = store::open(store, false)?;
+    let report = client.partition_report(table).top(top).await?;
+    if output.is_json {
+        let listed = report.top.iter().map(|one| {
+            json!({"PartitionKey": one.partition_key, "rows": one.rows, "bytes": one.bytes, "share": one.share})
+        });
+        let listed: Vec<Value> = listed.collect();
+        let value = json!({"rows": report.rows, "bytes": report.bytes, "partitions": report.partitions, "top": listed});
+        return output.line(&value.to_string());
+    }
+    output.line(&format!(
+        "{} rows, {} bytes in {} partitions",
+        report.rows, report.bytes, report.partitions
+    ))?;
+    let mut grid = Grid::new(["PartitionKey", "Rows", "Bytes", "Share"]);
+    for one in &report.top {
+        let share = format!("{:.1}%", one.share * 100.0);
+        grid.push([&one.partition_key, &one.rows.to_string(), &one.bytes.to_string(), &share]);
+    }
+    grid.lines().iter().try_for_each(|line| output.line(line))
+}
+
+pub(crate) async fn lag(output: &Output, store: &str) -> Result<(), Failure> {
+    let client: Client = store::open(store, false)?;
+    let status = client.outbox_status().await?;
+    let oldest = status.oldest.map(|age| age.as_secs_f64());
+    if output.is_json {
+        let value = json!({
+            "partitions": status.partitions,
+            "dirty_rows": status.dirty_rows,
+            "claims": status.claims,
+            "messages": status.messages,
+            "poisoned": status.poisoned,
+            "unknown": status.unknown,
+            "oldest_seconds": oldest,
+        });
+        return output.line(&value.to_string());
+    }
+    let mut grid = Grid::new(["Open work", "Count"]);
+    for (name, count) in [
+        ("dirty rows", status.dirty_rows),
+        ("claims", status.claims),
+        ("messages", status.messages),
+        ("poisoned", status.poisoned),
+        ("unknown", status.unknown),
+    ] {
+        grid.push([name, &count.to_string()]);
+    }
+    grid.lines().iter().try_for_each(|line| output.line(line))?;
+    output.line(&match oldest {
+        Some(seconds) => format!("the oldest is {seconds:.0} s old"),
+        None => "nothing is open".to_owned(),
+    })
+}

@@ -1,0 +1,337 @@
+//! Commands that move tables: export, import, copy.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufReader, Write},
+    path::Path,
+    sync::Arc,
+};
+
+use entable::{
+    Client, Error,
+    data::{ExportReport, Format, ImportReport, RowsDigest, TableCopy},
+};
+use serde_json::{Value, json};
+
+use super::look::parse_filter;
+use crate::{
+    args::{Copy, Export, Import, RowFormat},
+    failure::Failure,
+    output::{Output, Progress, rate},
+    store,
+};
+
+/// The file of a directory that says what the directory holds.
+const MANIFEST: &str = "manifest.json";
+
+impl From<RowFormat> for Format {
+    fn from(format: RowFormat) -> Self {
+        match format {
+            RowFormat::Jsonl => Self::JsonLines,
+            RowFormat::Csv => Self::Csv,
+        }
+    }
+}
+
+const fn extension(format: RowFormat) -> &'static str {
+    match format {
+        RowFormat::Jsonl => "jsonl",
+        RowFormat::Csv => "csv",
+    }
+}
+
+fn digest(digest: &RowsDigest) -> Value {
+    json!({"rows": digest.rows(), "bytes": digest.bytes(), "hash": digest.hash()})
+}
+
+pub(crate) async fn export(output: &Output, export: Export) -> Result<(), Failure> {
+    let client = store::open(&export.store, false)?;
+    let Some(table) = &export.table else { return export_all(output, &client, &export).await };
+    let progress = Arc::new(Progress::new(output));
+    let job = exporting(&client, table, &export, &progress)?;
+    if export.to == Path::new("-") {
+        let report = job.write_to(&mut io::stdout()).await?;
+        // Standard output has the rows.
+        output.remark(&export_line(&report, progress.end()));
+        return Ok(());
+    }
+    let report = job.to_file(&export.to).await?;
+    let seconds = progress.end();
+    output.say(
+        || export_line(&report, seconds),
+        || export_json(&report, &export.to.to_string_lossy()),
+    )
+}
+
+fn exporting(
+    client: &Client,
+    table: &str,
+    export: &Export,
+    progress: &Arc<Progress>,
+) -> Result<entable::data::Export, Failure> {
+    let (shown, name) = (progress.clone(), table.to_owned());
+    let job = client
+        .export(table)
+        .filter(parse_filter(export.filter.as_deref())?)
+        .format(export.format.into())
+        .on_progress(move |now| shown.show(|| format!("{name}: {} rows", now.rows)));
+    Ok(if export.resume { job.resume() } else { job })
+}
+
+fn export_line(report: &ExportReport, seconds: f64) -> String {
+    let mut line =
+        format!("{}: {}, {}", report.table, rate(report.digest.rows(), seconds), report.digest);
+    if report.framework_rows > 0 {
+        line.push_str(&format!(", without {} rows of the outbox", report.framework_rows));
+    }
+    line
+}
+
+fn export_json(report: &ExportReport, file: &str) -> Value {
+    json!({
+        "table": report.table,
+        "file": file,
+        "digest": digest(&report.digest),
+        "file_bytes": report.file_bytes,
+        "resumed": report.resumed,
+        "framework_rows": report.framework_rows,
+    })
+}
+
+/// Exports every table to a file of a directory, and then says in another file what the directory holds.
+async fn export_all(output: &Output, client: &Client, export: &Export) -> Result<(), Failure> {
+    let directory = &export.to;
+    let manifest = directory.join(MANIFEST);
+    if manifest.exists() {
+        let message = format!("`{}` holds a whole export already", directory.display());
+        return Err(Failure::new(crate::failure::CONFLICT, "Conflict", message));
+    }
+    fs::create_dir_all(directory).map_err(|error| Failure::io("creating the directory", &error))?;
+    let mut tables = Vec::new();
+    for table in client.tables().await? {
+        if is_framework_table(&table) {
+            continue;
+        }
+        let file = format!("{table}.{}", extension(export.format));
+        let path = directory.join(&file);
+        // A table that is finished is exported again, because only its summary says what it holds.
+        if export.resume && path.exists() {
+            fs::remove_file(&path)
+                .map_err(|error| Failure::io("deleting an earlier file", &error))?;
+        }
+        let progress = Arc::new(Progress::new(output));
+        let report = exporting(client, &table, export, &progress)?.to_file(&path).await?;
+        let seconds = progress.end();
+        if !output.is_json {
+            output.line(&export_line(&report, seconds))?;
+        }
+        tables.push(export_json(&report, &file));
+    }
+    let content = json!({"format": extension(export.format), "tables": tables});
+    // The manifest comes last: a directory without one is not complete.
+    fs::write(&manifest, format!("{content:#}\n"))
+        .map_err(|error| Failure::io("writing the manifest", &error))?;
+    if output.is_json { output.line(&content.to_string()) } else { Ok(()) }
+}
+
+/// Returns whether the table holds the outbox's records of one store.
+fn is_framework_table(name: &str) -> bool {
+    ["EntableDirectory", "EntablePoison"].iter().any(|table| table.eq_ignore_ascii_case(name))
+}
+
+pub(crate) async fn import(output: &Output, import: Import) -> Result<(), Failure> {
+    let Some(table) = import.table.clone() else { return import_all(output, &import).await };
+    let client = store::open(&import.store, true)?;
+    let mut aside =
+        match &import.skip_bad {
+            None => None,
+            Some(path) => {
+                let file = File::options().write(true).create_new(true).open(path);
+                Some(file.map_err(|error| {
+                    Failure::io(&format!("creating `{}`", path.display()), &error)
+                })?)
+            }
+        };
+    let progress = Arc::new(Progress::new(output));
+    let report = import_table(output, &client, &table, &import, aside.as_mut(), &progress).await?;
+    let seconds = progress.end();
+    client.close().await?;
+    output.say(|| import_line(&report, seconds), || import_json(&report))?;
+    match report.bad {
+        0 => Ok(()),
+        bad => Err(Failure::bad_data(format!("{bad} lines were set aside"))),
+    }
+}
+
+async fn import_table(
+    output: &Output,
+    client: &Client,
+    table: &str,
+    import: &Import,
+    aside: Option<&mut File>,
+    progress: &Arc<Progress>,
+) -> Result<ImportReport, Failure> {
+    let shown = progress.clone();
+    let is_json = output.is_json;
+    let mut job = client
+        .import(table)
+        .format(import.format.into())
+        .mode(import.mode.into())
+        .from_line(import.from_line)
+        .on_progress(move |now| shown.show(|| format!("line {}: {} rows", now.line, now.rows)))
+        .on_bad(move |error: &Error| Output::new(is_json).remark(&error.to_string()));
+    if let Some(aside) = aside {
+        job = job.skip_bad(aside as &mut (dyn Write + Send));
+    }
+    Ok(if import.from == Path::new("-") {
+        job.read_from(BufReader::new(io::stdin())).await?
+    } else {
+        job.from_file(&import.from).await?
+    })
+}
+
+fn import_line(report: &ImportReport, seconds: f64) -> String {
+    format!("{}: {}, {}", report.table, rate(report.digest.rows(), seconds), report.digest)
+}
+
+fn import_json(report: &ImportReport) -> Value {
+    json!({"table": report.table, "digest": digest(&report.digest), "bad": report.bad, "lines": report.lines})
+}
+
+/// Imports the tables of a directory, and compares each with what the manifest says.
+async fn import_all(output: &Output, import: &Import) -> Result<(), Failure> {
+    let path = import.from.join(MANIFEST);
+    let text = fs::read_to_string(&path).map_err(|error| {
+        let doing = format!("reading `{}` (name a --table to import one file)", path.display());
+        Failure::io(&doing, &error)
+    })?;
+    let broken = || Failure::bad_data(format!("`{}` is no manifest of an export", path.display()));
+    let manifest: Value = serde_json::from_str(&text).map_err(|_| broken())?;
+    let format = match manifest.get("format").and_then(Value::as_str) {
+        Some("jsonl") => RowFormat::Jsonl,
+        Some("csv") => RowFormat::Csv,
+        _ => return Err(broken()),
+    };
+    let client = store::open(&import.store, true)?;
+    let mut imported = Vec::new();
+    for one in manifest.get("tables").and_then(Value::as_array).ok_or_else(broken)? {
+        let text = |name: &str| one.get(name).and_then(Value::as_str);
+        let (Some(table), Some(file)) = (text("table"), text("file")) else { return Err(broken()) };
+        // The name is one of this directory, whatever the manifest says.
+        let file = Path::new(file).file_name().ok_or_else(broken)?;
+        let from = import.from.join(file);
+        let single = Import {
+            store: import.store.clone(),
+            from,
+            table: Some(table.to_owned()),
+            format,
+            mode: import.mode,
+            from_line: 1,
+            skip_bad: None,
+        };
+        let progress = Arc::new(Progress::new(output));
+        let report = import_table(output, &client, table, &single, None, &progress).await?;
+        let seconds = progress.end();
+        if Some(&digest(&report.digest)) != one.get("digest") {
+            let message = format!("table `{table}`: the file does not hold what the manifest says");
+            return Err(Failure::bad_data(message));
+        }
+        if !output.is_json {
+            output.line(&import_line(&report, seconds))?;
+        }
+        imported.push(import_json(&report));
+    }
+    client.close().await?;
+    if output.is_json { output.line(&json!({"tables": imported}).to_string()) } else { Ok(()) }
+}
+
+pub(crate) async fn copy(output: &Output, copy: Copy) -> Result<(), Failure> {
+    if copy.delete_extra && !copy.yes {
+        return Err(Failure::usage("this deletes rows of the target: repeat it with --yes"));
+    }
+    let filter = parse_filter(copy.filter.as_deref())?;
+    let from = store::open(&copy.from, false)?;
+    let to = store::open(&copy.to, !copy.compare)?;
+    let progress = Arc::new(Progress::new(output));
+    let shown = progress.clone();
+    let mut job = from
+        .copy_to(&to)
+        .tables(copy.tables)
+        .filter(filter)
+        .concurrency(copy.concurrency)
+        .on_progress(move |now| {
+            shown.show(|| {
+                let doing = if now.is_verifying { "compared" } else { "read" };
+                format!("{}: {} rows {doing}, {} written", now.table, now.rows, now.written)
+            });
+        });
+    if copy.compare {
+        job = job.compare_only();
+    }
+    if copy.delete_extra {
+        job = job.delete_extra();
+    }
+    if copy.leave_open_work {
+        job = job.leave_open_work();
+    }
+    let report = job.await?;
+    let seconds = progress.end();
+    to.close().await?;
+    if output.is_json {
+        let tables: Vec<Value> = report.tables.iter().map(copy_json).collect();
+        output.line(&json!({"equal": report.is_equal(), "tables": tables}).to_string())?;
+    } else {
+        report.tables.iter().try_for_each(|table| say_copy(output, table))?;
+        let written = report.tables.iter().map(|table| table.written.rows()).sum();
+        output.line(&format!("written: {}", rate(written, seconds)))?;
+    }
+    match report.is_equal() {
+        true => Ok(()),
+        false => Err(Failure::bad_data(
+            "the stores differ: run the copy again when no writer is at work",
+        )),
+    }
+}
+
+fn say_copy(output: &Output, table: &TableCopy) -> Result<(), Failure> {
+    let rows = table.source.map_or(0, |source| source.rows());
+    let equal = if table.is_equal() { "equal" } else { "DIFFERENT" };
+    output.line(&format!(
+        "{}: {rows} rows, {} written, {} deleted, {} refused, {equal}",
+        table.table,
+        table.written.rows(),
+        table.deleted,
+        table.refused
+    ))?;
+    for error in &table.errors {
+        output.remark(&error.to_string());
+    }
+    for one in &table.differences {
+        output.line(&format!(
+            "  partition {}: {} rows there, {} rows here",
+            crate::output::escaped(&one.partition_key),
+            one.source.rows(),
+            one.target.rows()
+        ))?;
+    }
+    Ok(())
+}
+
+fn copy_json(table: &TableCopy) -> Value {
+    let differences = table.differences.iter().map(|one| {
+        json!({"PartitionKey": one.partition_key, "source": digest(&one.source), "target": digest(&one.target)})
+    });
+    json!({
+        "table": table.table,
+        "equal": table.is_equal(),
+        "written": digest(&table.written),
+        "deleted": table.deleted,
+        "refused": table.refused,
+        "errors": table.errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "framework_rows": table.framework_rows,
+        "source": table.source.as_ref().map(digest),
+        "target": table.target.as_ref().map(digest),
+        "different_partitions": table.different_partitions,
+        "differences": differences.collect::<Vec<_>>(),
+    })
+}

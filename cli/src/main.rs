@@ -1,0 +1,29 @@
+//! The command `entable`: looks into tables, changes rows, and moves data between files and Azure.
+//!
+//! Every command is a library call of [`entable`] with options, a summary and an exit code. No argument takes
+//! a secret: arguments are visible to every process of a machine and stay in histories.
+
+mod failure;
+mod args;
+mod store;
+mod output;
+mod commands;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::{args::Arguments, failure::Failure, output::Output};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let output = Output::new(arguments.json);
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return output.failed(&Failure::io("starting the runtime", &error)),
+    };
+    match runtime.block_on(commands::run(arguments, &output)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => output.failed(&failure),
+    }
+}
