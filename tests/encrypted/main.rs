@@ -28,4 +28,5 @@ mod unknown;
 mod unique;
 mod upgrade;
 mod versions;
+mod wide;
 mod entity_seal;
