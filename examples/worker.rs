@@ -1,7 +1,7 @@
 //! Runs workers until a signal, looks at a message that was put aside, and puts it back.
 //!
 //! `cargo run --example worker -- --wait` runs the two workers until Ctrl-C.
-#![allow(clippy::print_stdout, reason = "an example prints what it shows")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example prints what it shows")]
 
 use std::{
     sync::{

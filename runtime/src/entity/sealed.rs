@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::{ColumnEncryption, ColumnSchema, Schema, framework::SEAL};
+#[cfg(feature = "encrypt")]
+use super::framework::SEAL;
+use super::{ColumnEncryption, ColumnSchema, Schema};
 #[cfg(feature = "encrypt")]
 use crate::key::Family;
 
