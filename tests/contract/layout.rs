@@ -153,6 +153,7 @@ const CHANGES: &[(&str, &str, Needs, &str, &str)] = {
         ("Note String optional", "Note String", Version, "may no longer be absent", "default"),
         ("Age Int32", "Age Int32 optional", Nothing, "may be absent", "readers before"),
         ("Active Boolean default", "Active Boolean optional", Nothing, "in another way", "before"),
+        ("Age Int32", "Age Int32 part 2", Version, "is in part 2", "`upgrade_from`"),
         // Encryption.
         ("Age Int32", "Age Int32 encrypted", Migration, "is now encrypted", "table.reencrypt()"),
         ("City String", "City String encrypted pad 8", Migration, "now encrypted", "Allow"),

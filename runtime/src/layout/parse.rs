@@ -151,6 +151,7 @@ fn property(words: &mut Words<'_>) -> Option<PropertyShape> {
         edm: words.next()?.to_owned(),
         is_optional: takes(words, "optional"),
         has_default: takes(words, "default"),
+        part: if takes(words, "part") { words.next()?.parse().ok()? } else { 1 },
         encryption: match takes(words, "encrypted") {
             true => Some(encryption(words)?),
             false => None,

@@ -89,6 +89,14 @@ fn compare_property(was: &PropertyShape, is: &PropertyShape, changes: &mut Chang
             ),
         }
     }
+    if was.part != is.part {
+        changes.push(
+            Needs::Version,
+            format!("property `{name}` is in part {}, not in part {}", is.part, was.part),
+            "stored values would not be found: raise `version`, keep the earlier struct as \
+             `upgrade_from`, and run `table.upgrade_all()`",
+        );
+    }
     let (was_absent, is_absent) =
         (was.is_optional || was.has_default, is.is_optional || is.has_default);
     match (was_absent, is_absent) {

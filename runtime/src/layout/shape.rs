@@ -56,6 +56,8 @@ pub(super) struct PropertyShape {
     pub(super) edm: String,
     pub(super) is_optional: bool,
     pub(super) has_default: bool,
+    /// The part of a wide entity that stores it, from 1.
+    pub(super) part: usize,
     pub(super) encryption: Option<EncryptionShape>,
 }
 
@@ -223,6 +225,7 @@ fn push_columns(prefix: &str, columns: &[ColumnSchema], into: &mut Vec<PropertyS
                 edm: edm_name(edm).to_owned(),
                 is_optional: column.optional,
                 has_default: column.has_default,
+                part: column.part(),
                 encryption: column.sealed.map(|sealed| EncryptionShape {
                     pad: sealed.pad,
                     hides_none: sealed.hide_none,
@@ -300,6 +303,9 @@ impl fmt::Display for PropertyShape {
         write!(f, "{} {}", self.name, self.edm)?;
         for (word, is_set) in [(" optional", self.is_optional), (" default", self.has_default)] {
             f.write_str(if is_set { word } else { "" })?;
+        }
+        if self.part > 1 {
+            write!(f, " part {}", self.part)?;
         }
         let Some(encryption) = &self.encryption else { return Ok(()) };
         f.write_str(" encrypted")?;

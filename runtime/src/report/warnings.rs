@@ -24,6 +24,12 @@ pub(super) fn warnings_of(schema: &'static Schema, fields: &[FieldModel]) -> Vec
         warnings.extend(hot_partition(family));
     }
     warnings.extend(rows_per_write(schema));
+    if !schema.parts.is_empty() {
+        warnings.push(format!(
+            "The entity is stored in up to {} rows, its parts. The costs count one of them.",
+            schema.parts.len()
+        ));
+    }
     warnings.extend(size(schema));
     if schema.families.iter().any(|family| family.is_remote) {
         warnings.push(
