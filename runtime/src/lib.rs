@@ -257,7 +257,7 @@ pub use crate::{
         Ticks, Value, ValueRef,
     },
     entity::{
-        Aggregate, AnyPath, Column, DynamicEntity, EntitySet, FromRow, FullView, KeyRef, Message,
+        Aggregate, AnyPath, Blob, Column, DynamicEntity, EntitySet, FromRow, FullView, KeyRef, Message,
         Partition, Patch, Path, Point, Predicate, Projection, Properties, Range, Scan, Set,
         SetMember, Stored, TableEntity, Variant,
     },

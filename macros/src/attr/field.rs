@@ -33,6 +33,7 @@ pub(crate) struct FieldAttr {
     pub(crate) split: Slot<usize>,
     /// Set by `part = n`; the value is the number of the row of a wide entity.
     pub(crate) part: Slot<u32>,
+    pub(crate) blob: Slot<()>,
     /// Set by `blind`; the value is the length of the blind token in characters.
     pub(crate) blind: Slot<u32>,
 }
@@ -67,7 +68,7 @@ impl FieldAttr {
             "series" => read.series.set(&entry.key, series(entry)),
             "split" => read.split.set(&entry.key, split(entry)),
             "part" => read.part.set(&entry.key, number(entry, 1..=MAX_PART, "part = 2")),
-            "blob" => entry.not_supported_yet(),
+            "blob" => read.blob.set(&entry.key, entry.flag()),
             _ => entry.unknown("field", &ENTITY_KEYS),
         })
     }

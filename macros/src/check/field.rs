@@ -42,6 +42,15 @@ pub(super) fn conflicting_attributes(fields: &[Field], errors: &mut Errors) {
             (("split", attr.split.span()), ("skip", attr.skip.span())),
             (("split", attr.split.span()), ("default", attr.default.span())),
             (("split", attr.split.span()), ("blind", attr.blind.span())),
+            (("blob", attr.blob.span()), ("json", attr.json.span())),
+            (("blob", attr.blob.span()), ("flatten", attr.flatten.span())),
+            (("blob", attr.blob.span()), ("series", attr.series.span())),
+            (("blob", attr.blob.span()), ("split", attr.split.span())),
+            (("blob", attr.blob.span()), ("extra", attr.extra.span())),
+            (("blob", attr.blob.span()), ("skip", attr.skip.span())),
+            (("blob", attr.blob.span()), ("default", attr.default.span())),
+            (("blob", attr.blob.span()), ("encrypt", attr.encrypt.span())),
+            (("blob", attr.blob.span()), ("blind", attr.blind.span())),
             (
                 ("series(\"..\")", attr.series.span().filter(|_| pattern)),
                 ("rename", attr.rename.span()),
@@ -74,6 +83,12 @@ fn conflict_message(a: &str, b: &str) -> String {
         }
         ("flatten(prefix = \"..\")", _) => "the prefix is the name",
         ("series(\"..\")", _) => "the pattern is the name",
+        ("blob", "encrypt") => {
+            "blobs are stored in plain text; encrypt the bytes before `Blob::new`, or write `split(n), encrypt` for values below 1 MiB"
+        }
+        ("blob", "default") => "write an `Option` of `Blob` for one that may be absent",
+        ("blob", "blind") => "no filter finds a blob",
+        ("blob", _) => "the row holds only where the blob is",
         ("series", "default") => "a slot that is missing has the default of its type",
         ("series", "blind") => "each slot would need a token of its own",
         ("split", "default") => {
@@ -231,7 +246,8 @@ pub(super) fn key_fields(entity: &Entity, errors: &mut Errors) {
             }
             continue;
         }
-        let refused: [(&str, Option<Span>, &str); 6] = [
+        let refused: [(&str, Option<Span>, &str); 7] = [
+            ("blob", attr.blob.span(), "a key is written before the blob is"),
             ("skip", attr.skip.span(), "the key has to be written from it"),
             ("json", attr.json.span(), "JSON text cannot be a part of a key"),
             ("flatten", attr.flatten.span(), "several properties cannot be a part of a key"),

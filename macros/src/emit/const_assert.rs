@@ -49,10 +49,13 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let blobs = entity.families.iter().filter(|family| family.in_blob).map(|family| {
         quote_spanned! { family.name.span() => const _: () = _rt::assert_blobs(); }
     });
+    let in_blobs = entity.fields.iter().filter_map(|field| field.attr.blob.span()).map(|span| {
+        quote_spanned! { span => const _: () = _rt::assert_blobs(); }
+    });
     let older = older(entity);
     let hidden = hidden(&entity.fields);
     let flattened = entity.fields.iter().filter_map(|field| flattened(entity, field));
-    quote! { #(#separated)* #(#covers)* #properties #parts #(#copies)* #apart #(#blobs)* #older #hidden #(#flattened)* }
+    quote! { #(#separated)* #(#covers)* #properties #parts #(#copies)* #apart #(#blobs)* #(#in_blobs)* #older #hidden #(#flattened)* }
 }
 
 /// Returns the assertions that each part of a wide entity has at most 252 properties, two of which are

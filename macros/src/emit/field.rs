@@ -68,6 +68,9 @@ pub(super) fn write(field: &Field, out: &TokenStream) -> TokenStream {
                 #out.also(__written);
             }
         }
+        Storage::Blob(names) => quote! {
+            _rt::store_blob(&mut *#out, &[#(#names),*], &self.#ident);
+        },
         Storage::Flattened(prefix) => quote! {
             let __written = #out.put_nested(#prefix, |__out| {
                 <#ty as _rt::Properties>::write(&self.#ident, __out)
@@ -98,7 +101,7 @@ fn pad(field: &Field) -> TokenStream {
 /// Returns the locals that keep what was found of a field's properties, with the names of these.
 pub(super) fn slots(at: usize, field: &Field) -> Vec<(Ident, &str)> {
     match &field.storage {
-        Storage::Series(names) | Storage::Split(names) => {
+        Storage::Series(names) | Storage::Split(names) | Storage::Blob(names) => {
             let slots = (0..names.len()).map(|slot| format_ident!("__f{at}_{slot}"));
             slots.zip(names.iter().map(String::as_str)).collect()
         }
@@ -109,7 +112,7 @@ pub(super) fn slots(at: usize, field: &Field) -> Vec<(Ident, &str)> {
 /// Returns the expression of what was found of a field, for [`finish`].
 pub(super) fn found(at: usize, field: &Field) -> TokenStream {
     match &field.storage {
-        Storage::Series(_) | Storage::Split(_) => {
+        Storage::Series(_) | Storage::Split(_) | Storage::Blob(_) => {
             let slots = slots(at, field).into_iter().map(|(slot, _)| slot);
             quote! { [#(#slots),*] }
         }
@@ -133,7 +136,7 @@ pub(super) fn open_slot(at: usize, field: &Field) -> Option<TokenStream> {
         | Storage::Plain
         | Storage::Json
         | Storage::Series(_)
-        | Storage::Split(_) => None,
+        | Storage::Split(_) | Storage::Blob(_) => None,
         Storage::Flattened(_) => {
             let properties = runtime_item("Properties", ty.span());
             Some(quote_spanned! { ty.span() => let mut #slot = <#ty as #properties>::slots(); })
@@ -151,7 +154,8 @@ pub(super) fn offer(field: &Field, slot: &TokenStream, taken: &TokenStream) -> O
         | Storage::Plain
         | Storage::Json
         | Storage::Series(_)
-        | Storage::Split(_) => None,
+        | Storage::Split(_)
+        | Storage::Blob(_) => None,
         Storage::Flattened(prefix) => {
             let prefix = proc_macro2::Literal::byte_string(prefix.as_bytes());
             Some(quote! {
@@ -183,6 +187,7 @@ pub(super) fn slot_of_properties(field: &Field) -> Option<(TokenStream, TokenStr
         | Storage::Json
         | Storage::Series(_)
         | Storage::Split(_)
+        | Storage::Blob(_)
         | Storage::Extra => {
             Some((quote! { _rt::Option<_rt::ValueRef<'__r>> }, quote! { _rt::None }))
         }
@@ -211,6 +216,7 @@ pub(super) fn infallible(field: &Field, slot: &TokenStream) -> Option<TokenStrea
         | Storage::Json
         | Storage::Series(_)
         | Storage::Split(_)
+        | Storage::Blob(_)
         | Storage::Flattened(_) => None,
     }
 }
@@ -248,6 +254,9 @@ pub(super) fn finish(
                 quote! { finish_split }
             };
             return quote! { _rt::#finish(#slot, &[#(#names),*], #is_secret) };
+        }
+        Storage::Blob(names) => {
+            return quote! { _rt::finish_blob(#slot, &[#(#names),*]) };
         }
         Storage::Json => {
             let codec = json_codec(field);
@@ -315,6 +324,7 @@ pub(super) fn column(field: &Field) -> Option<(TokenStream, TokenStream)> {
                 },
             )
         }
+        Storage::Blob(names) => blob_column(field, names),
         Storage::Flattened(prefix) => {
             (quote! { _rt::Flattened<Self, #ty> }, quote! { _rt::Flattened::new(#prefix) })
         }
@@ -345,10 +355,30 @@ pub(super) fn unreadable_column(field: &Field) -> Option<(TokenStream, TokenStre
                 quote! { _rt::SplitColumn::new(&[""; #length], |_, _| loop {}) },
             )
         }
+        Storage::Blob(names) => blob_column(field, names),
         Storage::Flattened(_) => {
             (quote! { _rt::Flattened<Self, #ty> }, quote! { _rt::Flattened::new("") })
         }
     })
+}
+
+/// Returns the type and the value of the column constant of a field that is kept in a blob.
+fn blob_column(field: &Field, names: &[String]) -> (TokenStream, TokenStream) {
+    let (ty, name) = (&field.ty, &field.name);
+    (
+        quote! { _rt::BlobColumn<Self, #ty> },
+        quote! { _rt::BlobColumn::new(#name, &[#(#names),*]) },
+    )
+}
+
+/// Returns the statements that add the values of blobs of `self` to the list `values`.
+pub(super) fn push_blobs(fields: &[Field], values: &TokenStream) -> Vec<TokenStream> {
+    let pushed = fields.iter().filter_map(|field| {
+        let Storage::Blob(_) = &field.storage else { return None };
+        let (ident, name, property) = (&field.ident, &field.name, &field.property);
+        Some(quote! { _rt::push_blob(#values, #name, #property, &self.#ident); })
+    });
+    pushed.collect()
 }
 
 /// Returns the marker type that says which comparisons a filter can make with the column.
@@ -376,8 +406,20 @@ pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStrea
         });
         return Some(quote! { #(#columns),* });
     }
+    if let Storage::Blob(names) = &field.storage {
+        let optional = item(ty, "BlobField", "OPTIONAL");
+        let columns = names.iter().zip(["String", "Int64", "Binary", "String"]).map(|(name, edm)| {
+            let edm = Ident::new(edm, Span::call_site());
+            quote! { _rt::ColumnSchema::plain(#name, _rt::EdmType::#edm, #optional) }
+        });
+        return Some(quote! { #(#columns),* });
+    }
     let column = match &field.storage {
-        Storage::Skipped | Storage::Extra | Storage::Series(_) | Storage::Split(_) => return None,
+        Storage::Skipped
+        | Storage::Extra
+        | Storage::Series(_)
+        | Storage::Split(_)
+        | Storage::Blob(_) => return None,
         Storage::Plain if !is_stored => quote! { _rt::ColumnSchema::key(#name) },
         Storage::Plain => {
             let (edm, optional) = (item(ty, "Property", "EDM"), item(ty, "Property", "OPTIONAL"));
@@ -497,6 +539,15 @@ pub(super) fn setter(field: &Field) -> TokenStream {
                 }
             }
         }
+        Storage::Blob(names) => {
+            let of = &field.name;
+            quote! {
+                #[doc = #doc]
+                pub fn #ident(self, __value: _rt::Blob) -> Self {
+                    Self(self.0.set_blob(#of, &[#(#names),*], __value))
+                }
+            }
+        }
         Storage::Flattened(prefix) => setter_of_whole_value(
             field,
             &quote! {
@@ -517,7 +568,8 @@ pub(super) fn setter_without_effect(field: &Field) -> TokenStream {
         | Storage::Extra
         | Storage::Plain
         | Storage::Series(_)
-        | Storage::Split(_) => setter(field),
+        | Storage::Split(_)
+        | Storage::Blob(_) => setter(field),
     }
 }
 

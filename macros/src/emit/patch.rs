@@ -72,7 +72,7 @@ fn remove(field: &Field, method: &Ident) -> Option<TokenStream> {
     match &field.storage {
         Storage::Plain => {}
         Storage::Series(names) => return remove_slot(field, method, names),
-        Storage::Split(names) if field.is_option() => {
+        Storage::Split(names) | Storage::Blob(names) if field.is_option() => {
             let doc = format!("Removes `{}`.", field.name);
             return Some(quote! {
                 #[doc = #doc]
@@ -82,6 +82,7 @@ fn remove(field: &Field, method: &Ident) -> Option<TokenStream> {
             });
         }
         Storage::Split(_)
+        | Storage::Blob(_)
         | Storage::Json
         | Storage::Flattened(_)
         | Storage::Extra

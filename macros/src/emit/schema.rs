@@ -61,6 +61,15 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let holds_extra = holds_extra.then(|| quote! { holds_extra: true, });
     let series: Vec<TokenStream> = entity.fields.iter().filter_map(field::series_schema).collect();
     let series = (!series.is_empty()).then(|| quote! { series: &[#(#series),*], });
+    let blobs: Vec<TokenStream> = entity
+        .fields
+        .iter()
+        .filter_map(|field| match &field.storage {
+            Storage::Blob(names) => Some(quote! { [#(#names),*] }),
+            _ => None,
+        })
+        .collect();
+    let blobs = (!blobs.is_empty()).then(|| quote! { blobs: &[#(#blobs),*], });
     let drops_unknown = entity.drops_unknown.then(|| quote! { drops_unknown: true, });
     let parts = entity.wide.map(|_| {
         let of_part = |part| if part == 1 { marker.clone() } else { format!("{marker}#{part:02}") };
@@ -92,6 +101,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             #drops_unknown
             #parts
             #holds_extra
+            #blobs
             #older
             .._rt::Schema::NONE
         };

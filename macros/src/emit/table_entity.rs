@@ -19,7 +19,8 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let start = path_builder::start(entity, primary);
     let point = path_builder::point_of_self(entity, primary);
     let constant = family_constant(primary);
-    let rows = (entity.families.len() > 1).then(|| {
+    let has_blobs = entity.fields.iter().any(|field| field.attr.blob.is_set());
+    let rows = (entity.families.len() > 1 || has_blobs).then(|| {
         quote! {
             fn rows_with(&self, __primary: _rt::Row) -> _rt::Result<_rt::EntityRows> {
                 _rt::rows_with(self, __primary, __SCHEMA.families)

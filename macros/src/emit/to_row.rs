@@ -23,6 +23,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         entity.fields.iter().enumerate().map(|(at, field)| write_property(entity, at, field));
     let end = or_return(&quote! { __out.end() });
     let conditions = conditions(entity);
+    let blobs = blobs(entity);
     quote! {
         #[automatically_derived]
         impl _rt::EncodeRows for #ident {
@@ -52,6 +53,8 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             }
 
             #conditions
+
+            #blobs
         }
     }
 }
@@ -98,6 +101,20 @@ fn conditions(entity: &Entity) -> Option<TokenStream> {
                     #(#arms)*
                     _ => true,
                 }
+            }
+        }
+    })
+}
+
+/// Returns the method that lists the values of fields that are kept in blobs, if there are any.
+fn blobs(entity: &Entity) -> Option<TokenStream> {
+    let pushed = field::push_blobs(&entity.fields, &quote! { &mut __blobs });
+    (!pushed.is_empty()).then(|| {
+        quote! {
+            fn blobs(&self) -> _rt::Vec<_rt::BlobValue> {
+                let mut __blobs = _rt::Vec::new();
+                #(#pushed)*
+                __blobs
             }
         }
     })

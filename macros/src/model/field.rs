@@ -12,6 +12,9 @@ use crate::{
 /// Suffix of the property that holds a value's blind token: `SalaryBlind` for `Salary`.
 const TOKEN_SUFFIX: &str = "Blind";
 
+/// Suffixes of the properties that a row holds of a blob: name, length, hash and content type.
+const BLOB_SUFFIXES: [&str; 4] = ["", "Length", "Hash", "Type"];
+
 /// Says how a field is stored in a row.
 ///
 /// Other modules ask the methods of [`Storage`] and [`Field`]; what each kind generates stands in
@@ -26,6 +29,8 @@ pub(crate) enum Storage {
     Series(Vec<String>),
     /// As several pieces of one text, in properties of these names.
     Split(Vec<String>),
+    /// As a blob: the row holds its name, length, hash and content type in properties of these names.
+    Blob(Vec<String>),
     /// As several properties, whose names begin with this prefix.
     Flattened(String),
     /// As all properties of the row that no other field takes.
@@ -63,6 +68,7 @@ impl Storage {
             | Self::Json
             | Self::Series(_)
             | Self::Split(_)
+            | Self::Blob(_)
             | Self::Extra
             | Self::Skipped => None,
         }
@@ -70,7 +76,7 @@ impl Storage {
 
     /// Returns whether the field is stored as properties whose names are all known here.
     pub(crate) fn has_known_names(&self) -> bool {
-        self.is_one_property() || matches!(self, Self::Series(_) | Self::Split(_))
+        self.is_one_property() || matches!(self, Self::Series(_) | Self::Split(_) | Self::Blob(_))
     }
 }
 
@@ -152,7 +158,7 @@ impl Field {
     pub(crate) fn property_names(&self) -> Vec<&str> {
         match &self.storage {
             Storage::Plain | Storage::Json => vec![&self.property],
-            Storage::Series(names) | Storage::Split(names) => {
+            Storage::Series(names) | Storage::Split(names) | Storage::Blob(names) => {
                 names.iter().map(String::as_str).collect()
             }
             Storage::Flattened(_) | Storage::Extra | Storage::Skipped => Vec::new(),
@@ -222,7 +228,7 @@ impl Field {
     /// Returns whether a patch can remove the property: only that of an `Option`.
     pub(crate) fn is_removable(&self) -> bool {
         match &self.storage {
-            Storage::Plain | Storage::Split(_) => self.is_option(),
+            Storage::Plain | Storage::Split(_) | Storage::Blob(_) => self.is_option(),
             Storage::Series(_) => {
                 self.slot_type().is_some_and(|slot| names::is_named(slot, &["Option"]))
             }
@@ -259,6 +265,8 @@ fn storage(attr: &FieldAttr, property: &str, ty: &Type) -> Storage {
         Storage::Series(series::slot_names(property, pattern.as_deref(), slots))
     } else if let Some(pieces) = attr.split.get() {
         Storage::Split(series::piece_names(property, *pieces))
+    } else if attr.blob.is_set() {
+        Storage::Blob(BLOB_SUFFIXES.map(|suffix| format!("{property}{suffix}")).to_vec())
     } else if attr.json.is_set() {
         Storage::Json
     } else {

@@ -57,7 +57,7 @@ pub const fn assert_apart(a: &Family, b: &Family, message: &'static str) {
 #[allow(clippy::panic, reason = "evaluated by the compiler only")]
 pub const fn assert_blobs() {
     if !cfg!(feature = "blob") {
-        panic!("a list in blobs needs the feature `blob` of the crate `entable`");
+        panic!("what is kept in blobs needs the feature `blob` of the crate `entable`");
     }
 }
 

@@ -44,6 +44,7 @@ pub use crate::{
         PartialCopy, Patch, PathBuilder, Plain, Point, PrimaryRow, Projection, Properties,
         PropertyWriter, Range, ReadColumn, Schema, SeriesSchema, Stored, TableEntity,
         TokenProperty, UpgradeFrom,
+        blob::{Blob, BlobColumn, BlobField, BlobValue, finish_blob, push_blob, store_blob},
         column::ReadPart,
         encode_rows::{EncodeRows, primary_row, rows_with},
         names::assert_flattened,

@@ -37,6 +37,14 @@ impl Deadline {
         Self { until: Instant::now() + time, wall_until, clock }
     }
 
+    /// Returns the deadline that comes first.
+    pub(crate) fn earlier<'d>(one: Option<&'d Self>, other: Option<&'d Self>) -> Option<&'d Self> {
+        match (one, other) {
+            (Some(one), Some(other)) if other.until < one.until => Some(other),
+            (one, other) => one.or(other),
+        }
+    }
+
     /// Returns whether either clock has reached the deadline.
     pub fn is_over(&self) -> bool {
         Instant::now() >= self.until || self.clock.now() >= self.wall_until

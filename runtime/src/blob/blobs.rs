@@ -51,7 +51,7 @@ impl BlobStore {
 /// The blobs of a client.
 #[derive(Clone)]
 pub(crate) struct Blobs {
-    store: Arc<dyn ObjectStore>,
+    pub(super) store: Arc<dyn ObjectStore>,
     /// Unset until the store's type or its first answer tells.
     comparison: Arc<OnceCell<Comparison>>,
     /// Whether this process alone writes the tables, and with them the blobs.

@@ -1,8 +1,8 @@
-//! Blobs: lists that are kept outside of the table, one text each, in a store of the crate
+//! Blobs: lists and large values that are kept outside of the table, in a store of the crate
 //! `object_store`.
 //!
-//! A writer replaces a blob only in the version that it read. `docs/outbox.md` specifies names and
-//! formats.
+//! A writer replaces the blob of a list only in the version that it read; that of a value is written
+//! once. `docs/outbox.md` specifies names and formats.
 
 pub(crate) mod name;
 pub(crate) mod list;
@@ -11,6 +11,7 @@ pub(crate) mod in_process;
 pub(crate) mod blobs;
 pub(crate) mod archive;
 pub(crate) mod log;
+pub(crate) mod content;
 
 pub(crate) use self::{
     blobs::{BlobStore, Blobs},

@@ -1,6 +1,6 @@
 //! Writes the rows of an entity from the keys and properties that its derive generates.
 
-use super::{CopyRow, EntityRows, ListEntry, RemoteList, TableEntity};
+use super::{BlobValue, CopyRow, EntityRows, ListEntry, RemoteList, TableEntity};
 use crate::{
     error::Result,
     key::{Family, FamilyKind},
@@ -37,6 +37,11 @@ pub trait EncodeRows {
         let _ = family;
         true
     }
+
+    /// Returns the values of the fields with `#[table(blob)]`.
+    fn blobs(&self) -> Vec<BlobValue> {
+        Vec::new()
+    }
 }
 
 /// Returns every row of an entity: the primary, its index copies, its entries in lists.
@@ -49,7 +54,7 @@ pub fn rows_with(
     primary: Row,
     families: &'static [Family],
 ) -> Result<EntityRows> {
-    let mut rows = EntityRows::only(primary);
+    let mut rows = EntityRows { blobs: entity.blobs(), ..EntityRows::only(primary) };
     let indexes = families.iter().filter(|family| !family.is_primary());
     for family in indexes.filter(|family| entity.has_row(family)) {
         match (family.kind, family.is_remote) {

@@ -14,6 +14,8 @@ pub(crate) mod names;
 pub(crate) mod properties;
 pub(crate) mod column;
 pub(crate) mod series;
+pub(crate) mod blob_name;
+pub(crate) mod blob;
 mod patch;
 mod sealed;
 mod stored;
@@ -28,6 +30,8 @@ pub(crate) mod version;
 pub mod set;
 mod related;
 
+pub(crate) use blob::points_to;
+pub use blob::{Blob, BlobColumn, BlobField, BlobNames, BlobValue};
 pub use column::{Column, Flattened, Flattens, InnerColumn, Predicate, ReadColumn, SystemValue};
 pub use dynamic::DynamicEntity;
 pub use framework::SEAL;

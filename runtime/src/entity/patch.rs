@@ -4,7 +4,7 @@ use std::{fmt, marker::PhantomData};
 
 use serde::Serialize;
 
-use super::{Properties, PropertyWriter, column::no_slot};
+use super::{Blob, BlobNames, BlobValue, Properties, PropertyWriter, blob::store_blob, column::no_slot};
 use crate::{
     edm::{Bag, EdmCow, EdmValue, InvalidValue, Property, json_to_edm},
     error::{Error, ErrorKind, Result},
@@ -18,13 +18,15 @@ use crate::{
 pub struct Patch<E> {
     set: Bag,
     removed: Vec<&'static str>,
+    blobs: Vec<BlobValue>,
     fault: Option<Error>,
     of: PhantomData<fn() -> E>,
 }
 
 impl<E> Default for Patch<E> {
     fn default() -> Self {
-        Self { set: Bag::new(), removed: Vec::new(), fault: None, of: PhantomData }
+        let (removed, blobs) = (Vec::new(), Vec::new());
+        Self { set: Bag::new(), removed, blobs, fault: None, of: PhantomData }
     }
 }
 
@@ -117,14 +119,40 @@ impl<E> Patch<E> {
         self
     }
 
+    /// Sets a field that is kept in a blob. The verb that gets the patch uploads its bytes.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn set_blob(
+        mut self,
+        field: &'static str,
+        names: &'static BlobNames,
+        value: Blob,
+    ) -> Self {
+        let [property, ..] = *names;
+        self.removed.retain(|removed| !names.contains(removed));
+        self = self.set_nested("", |out| {
+            store_blob(out, names, &value);
+            Ok(())
+        });
+        self.blobs.retain(|known| known.property != property);
+        self.blobs.push(BlobValue { field, property, blob: value });
+        self
+    }
+
     /// Removes a property.
     #[must_use]
     pub fn remove(mut self, name: &'static str) -> Self {
+        self.blobs.retain(|known| known.property != name);
         self.set.remove(name);
         if !self.removed.contains(&name) {
             self.removed.push(name);
         }
         self
+    }
+
+    /// Takes out the values of fields that are kept in blobs.
+    pub(crate) fn take_blobs(&mut self) -> Vec<BlobValue> {
+        std::mem::take(&mut self.blobs)
     }
 
     /// Returns the properties to set and the names of those to remove.

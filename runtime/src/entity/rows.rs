@@ -1,6 +1,7 @@
 //! Defines the set of rows that one entity is stored as.
 
-use crate::{key::Family, row::Row};
+use super::BlobValue;
+use crate::{error::Result, key::Family, row::Row};
 
 /// Every row that an entity is stored as: its primary row, its copies, and its entries in lists.
 #[derive(Debug, Clone)]
@@ -15,6 +16,8 @@ pub struct EntityRows {
     pub local_list_entries: Vec<ListEntry>,
     /// The remote lists that contain it.
     pub remote_lists: Vec<RemoteList>,
+    /// The values of its fields with `#[table(blob)]`.
+    pub blobs: Vec<BlobValue>,
 }
 
 impl EntityRows {
@@ -26,6 +29,7 @@ impl EntityRows {
             remote_copies: Vec::new(),
             local_list_entries: Vec::new(),
             remote_lists: Vec::new(),
+            blobs: Vec::new(),
         }
     }
 }
@@ -39,6 +43,27 @@ impl EntityRows {
             copy.row = copy.row.clone().with_encrypted_names_of(before);
         }
         self
+    }
+
+    /// Puts the values of `newer` in place of those of the same fields, and adds the others.
+    pub(crate) fn with_newer_blobs(mut self, newer: &[BlobValue]) -> Self {
+        self.blobs.retain(|value| newer.iter().all(|newer| newer.property != value.property));
+        self.blobs.extend_from_slice(newer);
+        self
+    }
+
+    /// Sets the names of blobs, as `(property, name)`, in every row that has the property.
+    pub(crate) fn with_blob_names(mut self, names: &[(&str, String)]) -> Result<Self> {
+        self.primary = self.primary.with_texts(names)?;
+        for copy in self.local_copies.iter_mut().chain(&mut self.remote_copies) {
+            copy.row = copy.row.with_texts(names)?;
+        }
+        for value in &mut self.blobs {
+            if let Some((_, name)) = names.iter().find(|(property, _)| *property == value.property) {
+                value.blob = value.blob.stored_as(name);
+            }
+        }
+        Ok(self)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Describes an entity's rows: names, keys, columns and versions, as the derives write them.
 
 use super::{
-    EntityRows,
+    BlobNames, EntityRows,
     row_kind::{RowKind, RowVersion},
 };
 use crate::{
@@ -234,6 +234,8 @@ pub struct Schema {
     /// The discriminator's values of the rows of a wide entity, such as `Year` and `Year#02`; none for
     /// an entity that is one row.
     pub parts: &'static [&'static str],
+    /// The properties of the fields with `#[table(blob)]`.
+    pub blobs: &'static [BlobNames],
     /// Returns every row that the entity in a row of this row family is stored as, by the version
     /// that wrote the row.
     pub rows_through: fn(&Row, &'static Family) -> Result<EntityRows>,
@@ -288,6 +290,7 @@ impl Schema {
         drops_unknown: false,
         holds_extra: false,
         parts: &[],
+        blobs: &[],
         rows_through: |_, _| Err(Error::new(ErrorKind::Invalid, NO_FAMILIES)),
         current_form: |_, _| Err(Error::new(ErrorKind::Invalid, NO_FAMILIES)),
         owner: |_, _, _| Ok(None),
@@ -365,10 +368,10 @@ impl Schema {
         !self.parts.is_empty()
     }
 
-    /// Returns whether each entity, in every version, is stored as its primary alone, without copies
-    /// and lists.
+    /// Returns whether each entity, in every version, is stored as its primary alone, without copies,
+    /// lists and blobs.
     pub(crate) fn is_single_row(&'static self) -> bool {
-        self.versions().all(|schema| schema.families.len() == 1)
+        self.versions().all(|schema| schema.families.len() == 1 && schema.blobs.is_empty())
     }
 
     /// Returns the row family of primaries of the version that has this row family of copies.
@@ -429,14 +432,16 @@ impl Schema {
         self.versions().any(|schema| schema.families.iter().any(is_it))
     }
 
-    /// Returns whether a copy, a list or a copy's condition can depend on the property.
+    /// Returns whether a copy, a list or a copy's condition can depend on the property, or a blob
+    /// belongs to it.
     pub fn may_change_copies(&self, property: &str) -> bool {
         let depends = |family: &Family| {
             let held = family.is_copy() && !family.leaves_out(property);
             let mut parts = family.partition.parts().chain(family.row.parts());
             held || parts.any(|part| part.field == property)
         };
-        self.conditional || self.families.iter().any(|family| family.index > 0 && depends(family))
+        let is_of_blob = self.blobs.iter().flatten().any(|name| *name == property);
+        is_of_blob || self.conditional || self.families.iter().any(|family| family.index > 0 && depends(family))
     }
 
     /// Finds the column with this property name, also in flattened structs.

@@ -44,6 +44,8 @@ pub enum ErrorKind {
     Unsupported,
     /// The write would lose an encrypted value that this program cannot decrypt.
     Lossy,
+    /// The blob is gone since its row points elsewhere, or the upload is too old to be written.
+    Stale,
     /// Credentials are missing, wrong, or do not cover the request.
     Denied,
     /// Another process has the store's file open.

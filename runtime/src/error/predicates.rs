@@ -51,6 +51,9 @@ predicates! {
     /// Returns whether a write was refused because it would lose an encrypted value that this program
     /// cannot decrypt; [`property`](Error::property) names it.
     is_lossy => Lossy;
+    /// Returns whether a blob is gone because its row points elsewhere now, or an upload was refused
+    /// because it is too old.
+    is_stale => Stale;
     /// Returns whether credentials are missing, wrong, or do not cover the request.
     is_denied => Denied;
     /// Returns whether another process has the store's file open.

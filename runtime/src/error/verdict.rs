@@ -41,6 +41,7 @@ impl Error {
             | ErrorKind::Rejected
             | ErrorKind::Unsupported
             | ErrorKind::Lossy
+            | ErrorKind::Stale
             | ErrorKind::Denied
             | ErrorKind::Locked
             | ErrorKind::Corrupt => true,
@@ -70,6 +71,7 @@ impl Error {
             | ErrorKind::Rejected
             | ErrorKind::Unsupported
             | ErrorKind::Lossy
+            | ErrorKind::Stale
             | ErrorKind::Denied
             | ErrorKind::Locked
             | ErrorKind::Corrupt => false,
@@ -100,6 +102,7 @@ impl Error {
             | ErrorKind::Rejected
             | ErrorKind::Unsupported
             | ErrorKind::Lossy
+            | ErrorKind::Stale
             | ErrorKind::Corrupt => Retry::Never,
             ErrorKind::Conflict
             | ErrorKind::UnrecognizedEntity
@@ -136,6 +139,7 @@ impl Error {
             | ErrorKind::Rejected
             | ErrorKind::Unsupported
             | ErrorKind::Lossy
+            | ErrorKind::Stale
             | ErrorKind::Denied
             | ErrorKind::Locked
             | ErrorKind::Corrupt
@@ -166,6 +170,7 @@ impl Error {
             | ErrorKind::Rejected
             | ErrorKind::Unsupported
             | ErrorKind::Lossy
+            | ErrorKind::Stale
             | ErrorKind::Denied
             | ErrorKind::Locked
             | ErrorKind::Corrupt
@@ -230,7 +235,7 @@ mod tests {
         (error.retry(), rest)
     }
 
-    const ANSWERS: [(ErrorKind, Retry, [u8; 5]); 23] = [
+    const ANSWERS: [(ErrorKind, Retry, [u8; 5]); 24] = [
         // kind, retry, [is_outcome_known, is_answer_lost, lost_race, lost_race_or_table, ends_move]
         (ErrorKind::NotFound, Never, [1, 0, 1, 1, 1]),
         (ErrorKind::Conflict, Unclear, [1, 0, 1, 1, 1]),
@@ -251,6 +256,7 @@ mod tests {
         (ErrorKind::Rejected, Never, [1, 0, 0, 0, 0]),
         (ErrorKind::Unsupported, Never, [1, 0, 0, 0, 0]),
         (ErrorKind::Lossy, Never, [1, 0, 0, 0, 0]),
+        (ErrorKind::Stale, Never, [1, 0, 0, 0, 0]),
         (ErrorKind::Denied, PassesAlone, [1, 0, 0, 0, 0]),
         (ErrorKind::Locked, PassesAlone, [1, 0, 0, 0, 0]),
         (ErrorKind::Corrupt, Never, [1, 0, 0, 0, 0]),

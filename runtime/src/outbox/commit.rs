@@ -9,6 +9,7 @@ use std::{
 use futures_util::future::try_join_all;
 
 use super::{
+    blob_writes::BlobWrites,
     claims::Claims,
     outbox_plan::{ExtraRows, OutboxPlan},
     state::Outbox,
@@ -79,8 +80,9 @@ pub(crate) async fn commit_until(
     let read = changes.iter().filter(|change| change.reads_again()).map(Change::keys);
     let _locked = outbox.row_locks.lock(table, read).await;
     let attempts = outbox.options.attempts;
+    let blobs = BlobWrites::default();
     let committed = backoff::retry(&outbox.store.random, attempts, || {
-        try_once(outbox, table, changes, extra_rows, deadline)
+        try_once(outbox, table, changes, extra_rows, &blobs, deadline)
     });
     if let Some(committed) = committed.await? {
         return Ok(committed);
@@ -135,12 +137,17 @@ async fn try_once(
     table: &str,
     changes: &[Change],
     extra_rows: &ExtraRows,
+    blobs: &BlobWrites,
     deadline: Option<&Deadline>,
 ) -> Result<Attempt<Committed>> {
     let effects = try_join_all(
         changes.iter().enumerate().map(|(verb, change)| effect(outbox, table, verb, change)),
     )
     .await?;
+    // The blobs are there before a row points to them.
+    let effects = blobs.place(outbox, table, effects).await?;
+    let blob_deadline = blobs.deadline();
+    let deadline = Deadline::earlier(deadline, blob_deadline.as_ref());
     let lists = read_lists(outbox, table, &effects).await?;
     // The remote copies are read before the commit. What is written after it under these ETags cannot
     // overwrite a newer version of the primary.

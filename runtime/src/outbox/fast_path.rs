@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use futures_util::future::try_join_all;
 
 use super::{
+    blob_writes::{self, blob_at, delete_blob},
     deadline::WriteDeadline,
     guard::Guard,
     keys::{ReleasedKey, WantedKey},
@@ -66,12 +67,16 @@ impl FastPath {
         Self { table: table.to_owned(), deadline, entities, lists, claim: None }
     }
 
-    /// Fails if the transaction changes a list that this client could not write.
+    /// Fails if the transaction changes a list that this client could not write, or ends the use of a
+    /// blob that it could not delete.
     pub(crate) async fn check_lists(&self, outbox: &Outbox) -> Result<()> {
         for membership in self.dirty().flat_map(|dirty| &dirty.memberships) {
             need_blobs(&outbox.store, &membership.address.list_address()).await?;
         }
-        Ok(())
+        match self.dirty().any(|dirty| !dirty.old_blobs.is_empty()) {
+            true => blob_writes::need_blobs(outbox),
+            false => Ok(()),
+        }
     }
 
     /// Fails if the transaction would have encrypted values sealed for a scope of keys that somebody
@@ -254,6 +259,12 @@ impl FastPath {
             writes.map(|(change, copy)| self.write_copy(outbox, entity, change, copy.as_ref())),
         )
         .await?;
+        // Deleted last: until then a copy may still hold the name.
+        let owner =
+            RowAt::new(&self.table, &entity.dirty.partition_key, &entity.dirty.primary);
+        for name in entity.dirty.old_blobs.iter().filter_map(|old| blob_at(outbox, owner, old)) {
+            self.deadline.run(delete_blob(outbox, name)).await?;
+        }
         // A dirty row that was there before names work of other writers: it is a worker's to delete.
         let Some(dirty_etag) = &entity.dirty_etag else { return Ok(()) };
         let is_settled =

@@ -14,6 +14,7 @@ pub(crate) mod deadline;
 pub(crate) mod known_types;
 pub(crate) mod registrations;
 pub(crate) mod state;
+pub(crate) mod blob_writes;
 pub(crate) mod registration;
 pub(crate) mod remote_list;
 pub(crate) mod list_retry;

@@ -6,7 +6,7 @@ use super::{moves::refuse_moving, size::hidden, tokens::Tokens};
 use crate::{
     batch::{self, Condition, Operation},
     edm::Bag,
-    entity::{CopyRow, EntityRows, RowKind, RowVersion, Schema, Unknown, lossy},
+    entity::{BlobValue, CopyRow, EntityRows, RowKind, RowVersion, Schema, Unknown, lossy},
     error::{Error, ErrorKind, Result, ServiceCode},
     key::Family,
     row::Row,
@@ -44,9 +44,12 @@ impl Effect {
         Self { primary: Vec::new(), old: None, new: None, row: None, schema: None }
     }
 
-    /// Returns whether the effect is known to change remote copies or lists, so that the partition
+    /// Returns whether the effect is known to change remote copies, lists or blobs, so that the partition
     /// needs a fence.
     pub(crate) fn has_remote_rows(&self) -> bool {
+        if self.old.as_ref().is_some_and(|rows| !rows.blobs.is_empty()) {
+            return true;
+        }
         let mut rows = self.old.iter().chain(&self.new);
         rows.any(|rows| !rows.remote_copies.is_empty() || !rows.remote_lists.is_empty())
     }
@@ -57,6 +60,8 @@ impl Effect {
 pub(crate) struct PropertyChanges {
     pub(crate) set: Bag,
     pub(crate) remove: Vec<&'static str>,
+    /// The values of the fields among them that are kept in blobs.
+    pub(crate) blobs: Vec<BlobValue>,
 }
 
 /// The primary as a caller read it, which a verb changes under its ETag.
@@ -216,9 +221,13 @@ impl Planner {
     /// Returns the effect that sets the properties of `new` on `current`, which may be of an older
     /// version.
     pub(super) fn merge(&self, current: &Row, new: &EntityRows) -> Result<Effect> {
-        let all = PropertyChanges { set: new.primary.to_bag()?, remove: Vec::new() };
+        let all = PropertyChanges {
+            set: new.primary.to_bag()?,
+            remove: Vec::new(),
+            blobs: new.blobs.clone(),
+        };
         let merged = apply(&*self.current_form(current)?, &all)?;
-        let rows = self.rows_of(&merged)?;
+        let rows = self.rows_of(&merged)?.with_newer_blobs(&all.blobs);
         self.replace(current, EntityRows { primary: merged, ..rows })
     }
 
@@ -242,7 +251,7 @@ impl Planner {
             let guard = Condition::for_etag(current.etag());
             return Ok(self.primary_only(Operation::replace(row.clone(), guard), Some(row)));
         }
-        let rows = self.rows_of(&row)?;
+        let rows = self.rows_of(&row)?.with_newer_blobs(&patch.blobs);
         let effect = self.replace(current, EntityRows { primary: row, ..rows })?;
         let unknown = self.schema.unknown_of(current).map_err(|error| at(current, error))?;
         self.refuse_lossy(current, &effect, &unknown)?;

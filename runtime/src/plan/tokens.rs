@@ -111,7 +111,8 @@ impl Tokens {
         let remote_lists = remote_lists.collect();
         let (local_copies, local_list_entries) =
             (local_copies.collect::<Result<_>>()?, local_list_entries.collect());
-        Ok(EntityRows { primary, local_copies, remote_copies, local_list_entries, remote_lists })
+        let blobs = rows.blobs;
+        Ok(EntityRows { primary, local_copies, remote_copies, local_list_entries, remote_lists, blobs })
     }
 
     /// Returns the blind tokens of the fields that a row holds.

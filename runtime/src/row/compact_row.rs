@@ -203,6 +203,20 @@ impl Row {
         Ok(Self { encrypted: self.encrypted.clone(), ..row.finish()? })
     }
 
+    /// Copies the row with other texts, as `(property, text)`, in those of the properties that it has.
+    /// The copy has neither Timestamp nor ETag.
+    pub(crate) fn with_texts(&self, texts: &[(&str, String)]) -> Result<Self> {
+        let (partition_key, row_key) = self.keys();
+        let mut row = RowBuilder::new(partition_key, row_key);
+        let mut properties = self.properties();
+        while let Some((name, value)) = properties.next()? {
+            let name = property_name_text(name)?;
+            let text = texts.iter().find(|(property, _)| *property == name);
+            row.put(name, text.map_or(value, |(_, text)| ValueRef::String(text)));
+        }
+        Ok(Self { encrypted: self.encrypted.clone(), ..row.finish()? })
+    }
+
     /// Marks these properties as stored encrypted, in place of those marked before.
     #[must_use]
     pub(crate) fn with_encrypted_names(

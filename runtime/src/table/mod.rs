@@ -17,6 +17,8 @@ pub(crate) mod bulk;
 pub(crate) mod transaction;
 pub(crate) mod typed;
 mod typed_write;
+#[cfg(feature = "blob")]
+mod blob_content;
 pub(crate) mod move_to;
 mod transfer;
 #[cfg(feature = "blob")]
@@ -27,6 +29,7 @@ pub(crate) mod set_write;
 
 #[cfg(feature = "blob")]
 pub use blob_target::BlobTarget;
+pub use blob_content::{BlobReader, SweepBlobs, SweptBlobs};
 pub use builder::ClientBuilder;
 pub use bulk::{Bulk, BulkReport, DeleteAll, Failure, Progress};
 pub use client::Client;

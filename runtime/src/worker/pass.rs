@@ -8,9 +8,10 @@ use futures_util::future::try_join_all;
 use super::{partition::OutboxRow, primary_state::DerivedRows, state::Worker};
 use crate::{
     address::{RowAt, TableCase},
-    entity::Schema,
+    entity::{Schema, points_to},
     error::{Error, ErrorKind, Result},
     outbox::{
+        blob_writes::{blob_at, delete_blob},
         deadline::WriteDeadline,
         guard::{Guard, Guards},
         occupied_key::{OccupiedKey, OccupiedKeyAction},
@@ -140,10 +141,15 @@ impl Worker {
             are_claimed = self.find_claimed(table, &dirty, &copies).await?;
         }
         let derived = self.derive_rows(table, &dirty, primary.as_ref()).await?;
-        let (mut steps, mut memberships) = (Vec::new(), Vec::new());
+        let owner = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
+        let (mut steps, mut memberships, mut old_blobs) = (Vec::new(), Vec::new(), Vec::new());
         for ((address, copy), is_claimed) in dirty.addresses.iter().zip(&copies).zip(are_claimed) {
             if let Some(schema) = self.writable_list(table, address) {
                 memberships.push(derived.membership(schema, table, &dirty, address));
+                continue;
+            }
+            if let Some(name) = blob_at(self.outbox(), owner, address) {
+                old_blobs.push(name);
                 continue;
             }
             let step = match is_claimed {
@@ -152,12 +158,38 @@ impl Worker {
             };
             steps.push((address, step));
         }
-        let primary = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
         let outcomes = steps
             .into_iter()
-            .map(|(address, step)| self.write_copy(deadline, primary, address, step));
-        let outcomes = try_join_all(outcomes).await?;
+            .map(|(address, step)| self.write_copy(deadline, owner, address, step));
+        let mut outcomes = try_join_all(outcomes).await?;
+        // Deleted last: until then a copy may still hold the name.
+        let is_left = |outcome| matches!(outcome, CopyOutcome::Claimed | CopyOutcome::UnknownType);
+        if let Some(left) = outcomes.iter().copied().find(|outcome| is_left(*outcome)) {
+            outcomes.extend(old_blobs.iter().map(|_| left));
+        } else {
+            for name in old_blobs {
+                outcomes.push(self.remove_blob(deadline, primary.as_ref(), name).await?);
+            }
+        }
         Ok(PassBeforeLists { dirty, is_second_look, outcomes, memberships })
+    }
+
+    /// Deletes a blob that the primary no longer points to.
+    async fn remove_blob(
+        &self,
+        deadline: &WriteDeadline,
+        primary: Option<&Row>,
+        name: &str,
+    ) -> Result<CopyOutcome> {
+        if !self.store().has_blobs() {
+            return Ok(CopyOutcome::UnknownType);
+        }
+        if !primary.map(|primary| points_to(primary, name)).transpose()?.unwrap_or_default() {
+            deadline.run(delete_blob(self.outbox(), name)).await?;
+            self.memory().stats.written += 1;
+        }
+        // No writer can write a blob of this name again, so that nothing is left to look at.
+        Ok(CopyOutcome::Written)
     }
 
     async fn read_primary(&self, table: &str, dirty: &StoredDirtyRow) -> Result<Option<Row>> {

@@ -7,9 +7,10 @@ use super::{
     partition::{OutboxRow, Partition},
 };
 use crate::{
+    address::RowAt,
     edm::ValueRef,
     error::Result,
-    outbox::state::Outbox,
+    outbox::{blob_writes::blob_at, state::Outbox},
     plan::outbox::{CODE, StoredClaim, StoredDirtyRow, StoredMessage, code_of},
     row::Row,
     table::Client,
@@ -187,8 +188,10 @@ fn dirty_obstacle(outbox: &Outbox, table: &str, row: &OutboxRow) -> Option<Strin
         Ok(dirty) => dirty,
         Err(error) => return Some(error.to_string()),
     };
+    let owner = RowAt::new(table, row.row.partition_key(), &dirty.primary);
     let unknown = dirty.addresses.iter().find(|address| {
-        outbox.known_copy(table, address).is_none() && outbox.known_list(table, address).is_none()
+        let is_blob = outbox.store.has_blobs() && blob_at(outbox, owner, address).is_some();
+        !is_blob && outbox.known_copy(table, address).is_none() && outbox.known_list(table, address).is_none()
     });
     unknown.map(|address| unknown_index(&address.index))
 }

@@ -9,7 +9,7 @@ use std::{
 use super::hash::hash128;
 use crate::{
     address::{RowAddress, RowAt, TableCase},
-    entity::{CopyRow, RemoteList, Schema},
+    entity::{CopyRow, RemoteList, Schema, blob_name::is_blob_of},
     key::Family,
     row::Row,
 };
@@ -22,12 +22,15 @@ pub(super) const ADDRESS_PROPERTY: &str = "D_";
 const IN_ROWS: &str = "#list";
 /// The end of `CopyAddress::index` for a list that is kept in a blob.
 const IN_BLOB: &str = "#blob";
+/// The end of `CopyAddress::index` for a blob that a field pointed to. The row key of the address is the
+/// blob's name.
+const CONTENT: &str = "#content";
 
 /// The address of a remote copy or remote list: entity type and index, table and keys.
 #[derive(Debug, Clone)]
 pub(crate) struct CopyAddress {
     /// Entity type and index of a copy, such as `Employee#ByEmail`. A list has `#list` or `#blob`
-    /// after that.
+    /// after that. A blob that a field pointed to has entity type, field and `#content`.
     pub(crate) index: String,
     pub(crate) row: RowAddress,
 }
@@ -121,6 +124,21 @@ impl CopyAddress {
             index: [schema.entity_type, "#", family.name, kind].concat(),
             row: RowAt::new(table, partition_key, row_key).to_owned(),
         }
+    }
+
+    /// Returns the address of a blob that a field of `owner` pointed to.
+    pub(super) fn for_blob(schema: &Schema, owner: RowAt<'_>, field: &str, name: &str) -> Self {
+        Self {
+            index: [schema.entity_type, "#", field, CONTENT].concat(),
+            row: owner.with_row_key(name).to_owned(),
+        }
+    }
+
+    /// Returns the name of the blob that this address names, if it names one of the row at `owner`.
+    // A name of another row's blob is never removed: only that row can tell whether it points to it.
+    pub(crate) fn blob_of(&self, owner: RowAt<'_>, case: TableCase) -> Option<&str> {
+        let name = &*self.row.row_key;
+        (self.index.ends_with(CONTENT) && is_blob_of(name, owner, case)).then_some(name)
     }
 
     /// Splits the index into entity type and index name.

@@ -11,7 +11,7 @@ use crate::{
     address::{RowAt, TableCase},
     batch::{self, Operation},
     edm::ValueRef,
-    entity::{CopyFamily, CopyRow, EntityRows, RemoteList, Schema},
+    entity::{CopyFamily, CopyRow, EntityRows, RemoteList, Schema, blob_name::is_blob_of},
     error::{Error, ErrorKind, Result},
     limits,
     plan::Effect,
@@ -44,7 +44,8 @@ impl CopyChange {
     }
 }
 
-/// A dirty row to be written: the remote copies and memberships of one primary that change.
+/// A dirty row to be written: the remote copies and memberships of one primary that change, and the blobs
+/// that it no longer points to.
 #[derive(Debug, Clone)]
 pub(crate) struct DirtyRow {
     pub(crate) partition_key: String,
@@ -52,6 +53,8 @@ pub(crate) struct DirtyRow {
     pub(crate) primary: String,
     pub(crate) copy_changes: Vec<CopyChange>,
     pub(crate) memberships: Vec<ListMembership>,
+    /// The blobs that the primary pointed to before the change.
+    pub(crate) old_blobs: Vec<CopyAddress>,
 }
 
 /// Returns the dirty rows that effects in one table need. A primary whose remote copies and
@@ -81,14 +84,35 @@ fn dirty_rows_of_effect(effect: &Effect, table: &str, case: TableCase) -> Vec<Di
         };
         let copy_changes = changed_copies(schema, table, remote_copies(old), remote_copies(new));
         let memberships = changed_memberships(schema, owner, old, new, case);
-        (!copy_changes.is_empty() || !memberships.is_empty()).then(|| DirtyRow {
+        let old_blobs = old_blobs(schema, owner, old, new, case);
+        let is_clean = copy_changes.is_empty() && memberships.is_empty() && old_blobs.is_empty();
+        (!is_clean).then(|| DirtyRow {
             partition_key: partition_key.to_owned(),
             primary: row_key.to_owned(),
             copy_changes,
             memberships,
+            old_blobs,
         })
     });
     dirty.collect()
+}
+
+/// Returns the blobs of `owner` that it points to in `old` and not in `new`.
+fn old_blobs(
+    schema: &'static Schema,
+    owner: RowAt<'_>,
+    old: Option<&EntityRows>,
+    new: Option<&EntityRows>,
+    case: TableCase,
+) -> Vec<CopyAddress> {
+    let values = |rows| Option::into_iter(rows).flat_map(|rows: &EntityRows| &rows.blobs);
+    let removed = values(old).filter_map(|value| {
+        let name = value.blob.name()?;
+        let is_kept = values(new).any(|value| value.blob.name() == Some(name));
+        let is_removed = !is_kept && is_blob_of(name, owner, case);
+        is_removed.then(|| CopyAddress::for_blob(schema, owner, value.field, name))
+    });
+    removed.collect()
 }
 
 fn remote_copies(rows: Option<&EntityRows>) -> &[CopyRow] {
@@ -147,6 +171,7 @@ impl DirtyRow {
             primary: primary.row_key().to_owned(),
             copy_changes: vec![change],
             memberships: Vec::new(),
+            old_blobs: Vec::new(),
         })
     }
 
@@ -165,6 +190,7 @@ impl DirtyRow {
             primary: row_key.to_owned(),
             copy_changes: Vec::new(),
             memberships: vec![ListMembership::new(schema, owner, list, true, case)],
+            old_blobs: Vec::new(),
         }
     }
 
@@ -178,7 +204,8 @@ impl DirtyRow {
     pub(crate) fn insert(&self, merge_existing: bool) -> Result<Operation> {
         let copies = self.copy_changes.iter().map(|change| &change.address);
         let lists = self.memberships.iter().map(|membership| &membership.address);
-        let row = build_row(&self.partition_key, &self.primary, copies.chain(lists))?;
+        let addresses = copies.chain(lists).chain(&self.old_blobs);
+        let row = build_row(&self.partition_key, &self.primary, addresses)?;
         Ok(if merge_existing { Operation::insert_or_merge(row) } else { Operation::insert(row) })
     }
 }
@@ -230,7 +257,7 @@ pub(crate) struct StoredDirtyRow {
     pub(crate) row: Row,
     /// The primary's RowKey.
     pub(crate) primary: String,
-    /// The remote copies and lists that may be wrong, in order.
+    /// The remote copies and lists that may be wrong, and blobs that may have to go, in order.
     pub(crate) addresses: Vec<CopyAddress>,
 }
 

@@ -1,0 +1,233 @@
+//! Bytes of blobs that rows point to. Each is written once, under a name that no other write gets.
+
+use std::{ops::Range, time::Duration};
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, TryStreamExt, stream::BoxStream};
+use object_store::{
+    CopyMode, CopyOptions, Error as StoreError, MultipartUpload, ObjectMeta, ObjectStoreExt,
+    PutMode, PutOptions, PutPayload, WriteMultipart, path::Path,
+};
+use sha2::{Digest, Sha256};
+
+use super::blobs::Blobs;
+use crate::error::{Error, ErrorKind, Result, ServiceCode};
+
+/// Bytes of one request of an upload that takes several. A blob of fewer bytes takes one request.
+const PART_BYTES: usize = 8 << 20;
+/// Requests of one upload that are under way at once.
+const PARTS_IN_FLIGHT: usize = 3;
+
+/// The name of the blob that a sweep writes to learn the store's time. No row points to it, since the
+/// names of rows' blobs have five segments.
+const TIME_PROBE: &str = "entable-sweep-time";
+
+/// What was uploaded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Uploaded {
+    pub(crate) len: u64,
+    pub(crate) hash: [u8; 32],
+}
+
+/// A blob as a listing of the store shows it.
+#[derive(Debug, Clone)]
+pub(crate) struct ListedBlob {
+    pub(crate) name: String,
+    modified: StoreTime,
+}
+
+/// A time by the store's clock, in microseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StoreTime(i64);
+
+impl StoreTime {
+    fn of(meta: &ObjectMeta) -> Self {
+        Self(meta.last_modified.timestamp_micros())
+    }
+
+    /// Returns whether a blob was written that long ago, or longer.
+    pub(crate) fn is_past(self, age: Duration, blob: &ListedBlob) -> bool {
+        let elapsed = self.0.saturating_sub(blob.modified.0);
+        u64::try_from(elapsed).is_ok_and(|elapsed| Duration::from_micros(elapsed) >= age)
+    }
+}
+
+impl Blobs {
+    /// Writes a new blob in one request. Returns `false`, and writes nothing, if there is a blob of
+    /// that name.
+    ///
+    /// # Errors
+    ///
+    /// `is_unsupported` if the store cannot tell whether a blob exists when it writes one.
+    pub(crate) async fn put_new(&self, name: &str, bytes: PutPayload) -> Result<bool> {
+        let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+        match self.store.put_opts(&path(name)?, bytes, options).await {
+            Ok(_) => Ok(true),
+            Err(StoreError::AlreadyExists { .. }) => Ok(false),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Writes a new blob of a stream's bytes. Holds a few parts of them at a time. Returns `None`, and
+    /// writes nothing, if there is a blob of that name.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first error of the stream; nothing is written then.
+    pub(crate) async fn put_stream(
+        &self,
+        name: &str,
+        bytes: impl Stream<Item = Result<Bytes>>,
+    ) -> Result<Option<Uploaded>> {
+        let mut bytes = std::pin::pin!(bytes);
+        let (mut hash, mut len) = (Sha256::new(), 0_u64);
+        let (mut first, mut held) = (Vec::new(), 0);
+        let mut parts: Option<WriteMultipart> = None;
+        while let Some(chunk) = bytes.next().await {
+            let chunk = match (chunk, parts.take()) {
+                (Ok(chunk), open) => {
+                    parts = open;
+                    chunk
+                }
+                (Err(error), Some(open)) => {
+                    // The error of the stream is the one to tell; what is left is the store's to drop.
+                    let _ = open.abort().await;
+                    return Err(error);
+                }
+                (Err(error), None) => return Err(error),
+            };
+            hash.update(&chunk);
+            len = len.saturating_add(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
+            if let Some(open) = &mut parts {
+                put_chunk(open, chunk).await?;
+                continue;
+            }
+            held += chunk.len();
+            first.push(chunk);
+            if held > PART_BYTES {
+                let mut open = WriteMultipart::new_with_chunk_size(self.begin(name).await?, PART_BYTES);
+                for chunk in first.drain(..) {
+                    put_chunk(&mut open, chunk).await?;
+                }
+                parts = Some(open);
+            }
+        }
+        let is_new = match parts {
+            Some(open) => open.finish().await.map(|_| true).map_err(failed)?,
+            None => self.put_new(name, PutPayload::from_iter(first)).await?,
+        };
+        Ok(is_new.then(|| Uploaded { len, hash: hash.finalize().into() }))
+    }
+
+    async fn begin(&self, name: &str) -> Result<Box<dyn MultipartUpload>> {
+        self.store.put_multipart(&path(name)?).await.map_err(failed)
+    }
+
+    /// Copies a blob under a new name. Returns `false`, and writes nothing, if there is no blob `from`.
+    ///
+    /// # Errors
+    ///
+    /// `is_conflict` if there is a blob of the new name.
+    pub(crate) async fn copy_new(&self, from: &str, to: &str) -> Result<bool> {
+        let (from_path, to_path) = (path(from)?, path(to)?);
+        let Some(source) = found(self.store.head(&from_path).await)? else { return Ok(false) };
+        let options = CopyOptions { mode: CopyMode::Create, ..CopyOptions::default() };
+        if found(self.store.copy_opts(&from_path, &to_path, options).await)?.is_none() {
+            return Ok(false);
+        }
+        let copy = self.store.head(&to_path).await.map_err(failed)?;
+        // A directory copies by a second link, with the first one's time: a sweep would take the copy for
+        // an old upload that no row points to.
+        if copy.last_modified > source.last_modified {
+            return Ok(true);
+        }
+        let Some(bytes) = self.stream(from).await? else { return Ok(false) };
+        self.store.delete(&to_path).await.map_err(failed)?;
+        match self.put_stream(to, bytes).await? {
+            Some(_) => Ok(true),
+            None => Err(taken()),
+        }
+    }
+
+    /// Reads a whole blob; `None` if it does not exist.
+    pub(crate) async fn bytes(&self, name: &str) -> Result<Option<Bytes>> {
+        let Some(answer) = found(self.store.get(&path(name)?).await)? else { return Ok(None) };
+        found(answer.bytes().await)
+    }
+
+    /// Reads a range of a blob's bytes; `None` if the blob does not exist.
+    pub(crate) async fn range(&self, name: &str, range: Range<u64>) -> Result<Option<Bytes>> {
+        found(self.store.get_range(&path(name)?, range).await)
+    }
+
+    /// Reads a blob piece by piece; `None` if it does not exist.
+    pub(crate) async fn stream(
+        &self,
+        name: &str,
+    ) -> Result<Option<BoxStream<'static, Result<Bytes>>>> {
+        let answer = found(self.store.get(&path(name)?).await)?;
+        Ok(answer.map(|answer| answer.into_stream().map_err(failed).boxed()))
+    }
+
+    /// Deletes a blob. One that does not exist is no error.
+    pub(crate) async fn delete(&self, name: &str) -> Result<()> {
+        found(self.store.delete(&path(name)?).await).map(drop)
+    }
+
+    /// Lists the blobs whose names begin with a segment.
+    pub(crate) fn list(&self, segment: &str) -> BoxStream<'static, Result<ListedBlob>> {
+        let listed = |meta: ObjectMeta| ListedBlob {
+            name: meta.location.to_string(),
+            modified: StoreTime::of(&meta),
+        };
+        self.store.list(Some(&Path::from(segment))).map_ok(listed).map_err(failed).boxed()
+    }
+
+    /// Returns the store's own time, which it tells when a blob is written.
+    pub(crate) async fn now(&self) -> Result<StoreTime> {
+        let probe = Path::from(TIME_PROBE);
+        self.store.put(&probe, PutPayload::default()).await.map_err(failed)?;
+        let meta = self.store.head(&probe).await.map_err(failed)?;
+        Ok(StoreTime::of(&meta))
+    }
+}
+
+/// Adds bytes to an upload, and waits while too many of its requests are under way.
+async fn put_chunk(open: &mut WriteMultipart, mut chunk: Bytes) -> Result<()> {
+    while !chunk.is_empty() {
+        open.wait_for_capacity(PARTS_IN_FLIGHT).await.map_err(failed)?;
+        let piece = chunk.split_to(chunk.len().min(PART_BYTES));
+        open.put(piece);
+    }
+    Ok(())
+}
+
+fn path(name: &str) -> Result<Path> {
+    Path::parse(name).map_err(|error| {
+        Error::new(ErrorKind::Invalid, "the row holds no valid name of a blob").with_source(error)
+    })
+}
+
+/// Returns the answer, or `None` if the blob does not exist.
+fn found<T>(answer: object_store::Result<T>) -> Result<Option<T>> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(StoreError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+fn taken() -> Error {
+    Error::service(ServiceCode::EntityAlreadyExists, "there is a blob of this new name already")
+}
+
+fn failed(error: StoreError) -> Error {
+    match error {
+        StoreError::AlreadyExists { .. } => taken(),
+        StoreError::NotImplemented { .. } | StoreError::NotSupported { .. } => {
+            let message = "the store of blobs cannot write a blob on the condition that there is none, or cannot copy one: use a store that can";
+            Error::new(ErrorKind::Unsupported, message).with_source(error)
+        }
+        error => Error::new(ErrorKind::Backend, "the store of blobs failed").with_source(error),
+    }
+}

@@ -1,0 +1,194 @@
+//! Names of the blobs that rows point to: `{table}/{PartitionKey}/{RowKey}/{field}/{random}`, each part
+//! escaped so that the owner can be read back from the name.
+
+use std::fmt::Write;
+
+use crate::{
+    address::{RowAddress, RowAt, TableCase},
+    error::{Error, ErrorKind, Result},
+};
+
+/// Most bytes in one segment of a name; file systems allow no more.
+const SEGMENT_BYTES: usize = 255;
+/// Most characters in a name; blob services allow no more. All of them are ASCII.
+const NAME_CHARS: usize = 1_024;
+/// Number of hex digits at the end of a name.
+const RANDOM_DIGITS: usize = 24;
+
+/// Returns the name of a new blob of a field.
+///
+/// # Errors
+///
+/// `is_too_large` if the escaped keys do not fit.
+pub(crate) fn blob_name(
+    owner: RowAt<'_>,
+    case: TableCase,
+    field: &str,
+    random: &str,
+) -> Result<String> {
+    let parts = [&*case.key_of(owner.table), owner.partition_key, owner.row_key, field];
+    let mut name = String::new();
+    for part in parts {
+        let segment = escaped(part);
+        if segment.len() > SEGMENT_BYTES {
+            let message = format!(
+                "`{}` takes {} bytes in the name of a blob, and {SEGMENT_BYTES} are allowed",
+                part.escape_debug(),
+                segment.len()
+            );
+            return Err(too_large(owner, field, message));
+        }
+        name.push_str(&segment);
+        name.push('/');
+    }
+    name.push_str(random);
+    if name.len() > NAME_CHARS {
+        let message = format!(
+            "the name of the blob takes {} characters, and {NAME_CHARS} are allowed",
+            name.len()
+        );
+        return Err(too_large(owner, field, message));
+    }
+    Ok(name)
+}
+
+fn too_large(owner: RowAt<'_>, field: &str, message: String) -> Error {
+    Error::new(ErrorKind::TooLarge, message).at_row(owner).in_property(field)
+}
+
+/// Returns what the names of all blobs of a table begin with.
+#[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "used by the sweep"))]
+pub(crate) fn table_prefix(table: &str, case: TableCase) -> String {
+    escaped(&case.key_of(table))
+}
+
+/// Returns the row that a name says to point to the blob; `None` for a name of another form. The table
+/// is in the form that all its names share.
+pub(crate) fn owner_of_blob(name: &str) -> Option<RowAddress> {
+    let segments: Vec<&str> = name.split('/').collect();
+    let [table, partition_key, row_key, field, random] = segments[..] else { return None };
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if random.len() != RANDOM_DIGITS || !random.bytes().all(is_digit) {
+        return None;
+    }
+    unescaped(field)?;
+    Some(RowAddress {
+        table: unescaped(table)?,
+        partition_key: unescaped(partition_key)?,
+        row_key: unescaped(row_key)?,
+    })
+}
+
+/// Returns whether a name is that of a blob of the row at `owner`.
+pub(crate) fn is_blob_of(name: &str, owner: RowAt<'_>, case: TableCase) -> bool {
+    let owner = RowAt { table: &case.key_of(owner.table), ..owner };
+    owner_of_blob(name).is_some_and(|named| named.at().texts() == owner.texts())
+}
+
+/// Escapes a text as one segment of a name: `a` to `z`, digits, `_`, `-`, `@` and an inner `.` stay; `A`
+/// becomes `!a`; every other byte becomes `=` and two hex digits; an empty text becomes `=`.
+fn escaped(text: &str) -> String {
+    let mut segment = String::new();
+    for (at, character) in text.char_indices() {
+        let is_inner = at > 0 && at + 1 < text.len();
+        match character {
+            'a'..='z' | '0'..='9' | '_' | '-' | '@' => segment.push(character),
+            '.' if is_inner => segment.push('.'),
+            'A'..='Z' => segment.extend(['!', character.to_ascii_lowercase()]),
+            other => {
+                for byte in other.encode_utf8(&mut [0; 4]).bytes() {
+                    let _ = write!(segment, "={byte:02x}");
+                }
+            }
+        }
+    }
+    if segment.is_empty() { "=".to_owned() } else { segment }
+}
+
+/// Returns the text that a segment stands for; `None` if no text is escaped so.
+fn unescaped(segment: &str) -> Option<String> {
+    if segment == "=" {
+        return Some(String::new());
+    }
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment.as_bytes();
+    loop {
+        rest = match rest {
+            [] => break,
+            [b'!', letter, rest @ ..] => {
+                bytes.push(letter.to_ascii_uppercase());
+                rest
+            }
+            [b'=', high, low, rest @ ..] => {
+                let digits = [*high, *low];
+                let digits = std::str::from_utf8(&digits).ok()?;
+                bytes.push(u8::from_str_radix(digits, 16).ok()?);
+                rest
+            }
+            [byte, rest @ ..] => {
+                bytes.push(*byte);
+                rest
+            }
+        };
+    }
+    let text = String::from_utf8(bytes).ok()?;
+    // Each text has one escaped form, so that no two names mean one owner.
+    (!text.is_empty() && escaped(&text) == segment).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{blob_name, is_blob_of, owner_of_blob};
+    use crate::address::{RowAt, TableCase};
+
+    const RANDOM: &str = "0123456789abcdef01234567";
+
+    fn name(partition_key: &str, row_key: &str) -> Option<String> {
+        let owner = RowAt::new("Staff", partition_key, row_key);
+        blob_name(owner, TableCase::Insensitive, "photo", RANDOM).ok()
+    }
+
+    #[test]
+    fn names_are_as_documented() {
+        assert_eq!(
+            name("Sales", "empid_000223").as_deref(),
+            Some("staff/!sales/empid_000223/photo/0123456789abcdef01234567")
+        );
+        assert_eq!(
+            name("", ".ä/").as_deref(),
+            Some("staff/=/=2e=c3=a4=2f/photo/0123456789abcdef01234567")
+        );
+        let owner = RowAt::new("Staff", "Sales", "a");
+        let exact = blob_name(owner, TableCase::Sensitive, "photo", RANDOM).unwrap();
+        assert!(exact.starts_with("!staff/!sales/a/"), "{exact}");
+        for other in ["crew/everywhere/name.jsonl", "a/b/c/d/e", "a/b/=zz/d/0123456789abcdef01234567"] {
+            assert_eq!(owner_of_blob(other).map(|owner| owner.row_key), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn long_keys_are_refused() {
+        assert!(name(&"a".repeat(255), "r").is_some());
+        let owner = |partition_key| RowAt::new("Staff", partition_key, "r");
+        let refused = |key: &str| {
+            let made = blob_name(owner(key), TableCase::Insensitive, "photo", RANDOM);
+            made.is_err_and(|error| error.is_too_large() && error.property() == Some("photo"))
+        };
+        assert!(refused(&"a".repeat(256)), "a segment");
+        assert!(refused(&"A".repeat(128)), "a segment, escaped");
+    }
+
+    proptest! {
+        #[test]
+        fn the_owner_is_read_back(partition_key in "\\PC{0,20}", row_key in "[a-zA-Z.!=/_ ]{0,30}") {
+            let made = name(&partition_key, &row_key).unwrap();
+            let owner = owner_of_blob(&made).unwrap();
+            prop_assert_eq!(owner.at().texts(), ["staff", &*partition_key, &*row_key]);
+            let case = TableCase::Insensitive;
+            prop_assert!(is_blob_of(&made, RowAt::new("STAFF", &partition_key, &row_key), case));
+            prop_assert!(!is_blob_of(&made, RowAt::new("Staffs", &partition_key, &row_key), case));
+        }
+    }
+}

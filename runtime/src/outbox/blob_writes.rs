@@ -1,0 +1,243 @@
+//! Uploads what rows of a commit are to point to, before the commit, and removes what they no longer
+//! point to, after it.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use super::state::Outbox;
+use crate::{
+    address::RowAt,
+    batch::Deadline,
+    entity::{BlobValue, EntityRows, blob_name::blob_name},
+    error::{Error, ErrorKind, Result},
+    plan::{Effect, outbox::CopyAddress},
+};
+
+/// The time within which a row must point to a blob, counted from the begin of its upload. A sweep leaves
+/// blobs alone for four times as long, by the store's clock.
+pub(crate) const UPLOAD_TIME: Duration = Duration::from_secs(6 * 60 * 60);
+
+/// Number of names that are tried for one upload. A name that is taken is that of an upload whose answer
+/// was lost, since names are random.
+const NAMES: usize = 3;
+
+/// The uploads of one commit. Its attempts share them.
+#[derive(Debug, Default)]
+pub(crate) struct BlobWrites(Mutex<Vec<BlobWrite>>);
+
+/// A blob that a row of the commit is to point to.
+#[derive(Debug, Clone)]
+struct BlobWrite {
+    /// The position of the change in its commit.
+    verb: usize,
+    property: &'static str,
+    name: String,
+    deadline: Deadline,
+}
+
+impl BlobWrites {
+    /// Returns the effects with the names of blobs that exist: uploads bytes, and copies blobs that no
+    /// row of the same keys points to.
+    ///
+    /// # Errors
+    ///
+    /// `is_stale` for a blob that is gone and for an upload that is too old; `is_too_large` if the
+    /// entity's keys do not fit into a name; `is_unsupported` for a client without a store for blobs.
+    pub(crate) async fn place(
+        &self,
+        outbox: &Outbox,
+        table: &str,
+        effects: Vec<Arc<Effect>>,
+    ) -> Result<Vec<Arc<Effect>>> {
+        let mut placed = Vec::with_capacity(effects.len());
+        for (verb, effect) in effects.into_iter().enumerate() {
+            let names = self.names(outbox, table, verb, &effect).await.map_err(|error| {
+                error.in_table(table).at_operation(verb)
+            })?;
+            placed.push(match names.is_empty() {
+                true => effect,
+                false => Arc::new(with_names(&effect, &names)?),
+            });
+        }
+        Ok(placed)
+    }
+
+    /// Returns the last moment at which a transaction may be sent whose rows point to the uploads.
+    pub(crate) fn deadline(&self) -> Option<Deadline> {
+        let writes = self.lock();
+        let first = writes.iter().fold(None, |first, write| {
+            Deadline::earlier(first, Some(&write.deadline))
+        });
+        first.cloned()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<BlobWrite>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the names that the rows of one effect get, by property.
+    async fn names(
+        &self,
+        outbox: &Outbox,
+        table: &str,
+        verb: usize,
+        effect: &Effect,
+    ) -> Result<Vec<(&'static str, String)>> {
+        let Some(new) = &effect.new else { return Ok(Vec::new()) };
+        let (partition_key, row_key) = new.primary.keys();
+        let owner = RowAt { table, partition_key, row_key };
+        // A row that moves to another key gets blobs of its own: names tell whose a blob is.
+        let same_row = |old: &&EntityRows| old.primary.keys() == new.primary.keys();
+        let old = effect.old.as_ref().filter(same_row).map(|old| &*old.blobs).unwrap_or_default();
+        let mut names = Vec::new();
+        for value in &new.blobs {
+            let name = value.blob.name();
+            // The transaction holds only if the row still points there.
+            if name.is_some() && old.iter().any(|old| old.blob.name() == name) {
+                continue;
+            }
+            let before = self.find(verb, value);
+            let write = match before {
+                Some(write) => write,
+                None => {
+                    let write = write(outbox, owner, verb, value).await.map_err(|error| {
+                        error.at_row(owner).in_property(value.property)
+                    })?;
+                    self.keep(write.clone());
+                    write
+                }
+            };
+            names.push((value.property, write.name));
+        }
+        Ok(names)
+    }
+
+    /// Returns the upload of an earlier attempt, unless it is too old.
+    fn find(&self, verb: usize, value: &BlobValue) -> Option<BlobWrite> {
+        let writes = self.lock();
+        let is_it = |write: &&BlobWrite| write.verb == verb && write.property == value.property;
+        writes.iter().find(is_it).filter(|write| !write.deadline.is_over()).cloned()
+    }
+
+    fn keep(&self, write: BlobWrite) {
+        let mut writes = self.lock();
+        writes.retain(|other| (other.verb, other.property) != (write.verb, write.property));
+        writes.push(write);
+    }
+}
+
+/// Returns the effect with the names in all rows.
+fn with_names(effect: &Effect, names: &[(&'static str, String)]) -> Result<Effect> {
+    let texts: Vec<(&str, String)> = names.to_vec();
+    let primary = effect.primary.iter().map(|operation| {
+        let row = operation.row();
+        let named = row.with_texts(&texts)?;
+        Ok(operation.with_row(match row.etag() {
+            Some(etag) => named.with_etag(etag),
+            None => named,
+        }))
+    });
+    Ok(Effect {
+        primary: primary.collect::<Result<_>>()?,
+        old: effect.old.clone(),
+        new: effect.new.clone().map(|new| new.with_blob_names(&texts)).transpose()?,
+        row: effect.row.as_ref().map(|row| row.with_texts(&texts)).transpose()?,
+        schema: effect.schema,
+    })
+}
+
+/// Makes a value a blob of `owner`: uploads its bytes, takes an upload that was made ahead, or copies the
+/// blob that it names.
+async fn write(
+    outbox: &Outbox,
+    owner: RowAt<'_>,
+    verb: usize,
+    value: &BlobValue,
+) -> Result<BlobWrite> {
+    need_blobs(outbox)?;
+    let BlobValue { field, property, ref blob } = *value;
+    if let Some(upload) = blob.upload() {
+        if upload.deadline().is_over() {
+            let message = "the upload is too old to be written, a sweep may remove it: upload again";
+            return Err(Error::new(ErrorKind::Stale, message));
+        }
+        let is_own = blob.name().is_some_and(|name| {
+            crate::entity::blob_name::is_blob_of(name, owner, outbox.store.table_case())
+        });
+        if is_own && upload.take() {
+            let name = blob.name().unwrap_or_default().to_owned();
+            return Ok(BlobWrite { verb, property, name, deadline: upload.deadline().clone() });
+        }
+    }
+    for _ in 0..NAMES {
+        let name = blob_name(owner, outbox.store.table_case(), field, &outbox.store.random.id())?;
+        // Counted from before the upload, since the store dates it at some moment after this one.
+        let deadline = Deadline::after(UPLOAD_TIME, outbox.clock.clone());
+        if put(outbox, &name, value).await? {
+            return Ok(BlobWrite { verb, property, name, deadline });
+        }
+    }
+    Err(Error::new(ErrorKind::Contended, "each name that was tried for the blob is taken"))
+}
+
+/// Writes the blob `name`; `false` if there is one already.
+#[cfg(feature = "blob")]
+async fn put(outbox: &Outbox, name: &str, value: &BlobValue) -> Result<bool> {
+    let Some(blobs) = &outbox.store.blobs else { return Err(without_blobs()) };
+    if let Some(bytes) = value.blob.bytes() {
+        return blobs.put_new(name, bytes.clone().into()).await;
+    }
+    let source = value.blob.name().unwrap_or_default();
+    match blobs.copy_new(source, name).await {
+        Ok(true) => Ok(true),
+        Ok(false) => {
+            let message = format!(
+                "the blob `{}` is gone: the row that it was read from points elsewhere now, read it again",
+                source.escape_debug()
+            );
+            Err(Error::new(ErrorKind::Stale, message))
+        }
+        Err(error) if error.is_conflict() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(not(feature = "blob"))]
+#[expect(clippy::unused_async, reason = "it awaits with the feature")]
+async fn put(_: &Outbox, _: &str, _: &BlobValue) -> Result<bool> {
+    Err(without_blobs())
+}
+
+/// Deletes a blob that no row points to any more.
+#[cfg(feature = "blob")]
+pub(crate) async fn delete_blob(outbox: &Outbox, name: &str) -> Result<()> {
+    let Some(blobs) = &outbox.store.blobs else { return Err(without_blobs()) };
+    blobs.delete(name).await
+}
+
+#[cfg(not(feature = "blob"))]
+#[expect(clippy::unused_async, reason = "it awaits with the feature")]
+pub(crate) async fn delete_blob(_: &Outbox, _: &str) -> Result<()> {
+    Err(without_blobs())
+}
+
+/// Fails for a client that was given no store for blobs.
+pub(crate) fn need_blobs(outbox: &Outbox) -> Result<()> {
+    if outbox.store.has_blobs() { Ok(()) } else { Err(without_blobs()) }
+}
+
+pub(crate) fn without_blobs() -> Error {
+    let message = "a field is kept in a blob, and the client has no store for blobs: `Client::builder().blobs(..)`";
+    Error::new(ErrorKind::Unsupported, message)
+}
+
+/// Returns the name of the blob that an address in a dirty row of `owner` names.
+pub(crate) fn blob_at<'a>(
+    outbox: &Outbox,
+    owner: RowAt<'_>,
+    address: &'a CopyAddress,
+) -> Option<&'a str> {
+    address.blob_of(owner, outbox.store.table_case())
+}

@@ -1,0 +1,395 @@
+//! Blobs of entities: reads their bytes, uploads them ahead of a write, and sweeps out those that no row
+//! points to.
+
+use std::{
+    future::IntoFuture,
+    io,
+    ops::Range,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, TryStreamExt, stream, stream::BoxStream};
+use sha2::{Digest, Sha256};
+
+use super::typed::Table;
+use crate::{
+    address::{RowAddress, RowAt},
+    backend::BoxFuture,
+    batch::Deadline,
+    blob::{Blobs, content::ListedBlob},
+    entity::{
+        Blob, BlobColumn, BlobField, TableEntity,
+        blob::Upload,
+        blob_name::{blob_name, is_blob_of, owner_of_blob, table_prefix},
+        points_to,
+    },
+    error::{Error, ErrorKind, Result, ServiceCode},
+    outbox::blob_writes::{UPLOAD_TIME, without_blobs},
+    store::Store,
+};
+
+/// Requests of a sweep that are under way at once.
+const SWEEP_IN_FLIGHT: usize = 8;
+
+impl<E: TableEntity> Table<E> {
+    /// Returns a reader of a blob's bytes. It sends nothing yet.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use entable::{Blob, object_store::memory::InMemory, prelude::*};
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    /// pub struct Employee {
+    ///     pub department: String,
+    ///     pub id: u32,
+    ///     #[table(blob)]
+    ///     pub photo: Option<Blob>,
+    /// }
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let store = Arc::new(InMemory::new());
+    /// let client = Client::builder().memory().blobs(store).build()?;
+    /// let staff = client.table::<Employee>();
+    /// staff.create().await?;
+    /// let photo = Blob::new(&b"a photo"[..]).content_type("image/jpeg");
+    /// let don = Employee { department: "Sales".into(), id: 223, photo: Some(photo) };
+    /// let don = staff.insert(&don).await?;
+    /// let Some(photo) = &don.photo else { return Ok(()) };
+    /// assert_eq!(photo.media_type(), Some("image/jpeg"));
+    /// let reader = staff.blob(photo);
+    /// assert_eq!(reader.bytes().await?, "a photo");
+    /// assert_eq!(reader.range(2..5).await?, "pho");
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn blob(&self, blob: &Blob) -> BlobReader {
+        let (store, table) = (self.client.store().clone(), self.name.clone());
+        BlobReader { store, table, blob: blob.clone() }
+    }
+
+    /// Uploads the bytes of a field ahead of the verb that writes it: put the value that is returned into
+    /// the field. `entity` has the keys of the row that will point to the blob. Holds less than 64 MiB of
+    /// the bytes at a time.
+    ///
+    /// The first verb that writes the value takes the blob. A blob that no row points to goes with the
+    /// next [`sweep_blobs`](Self::sweep_blobs).
+    ///
+    /// # Errors
+    ///
+    /// `is_rejected` with the first error of the stream; `is_too_large` if the entity's keys do not fit
+    /// into the name of a blob. The verb refuses an upload that was begun six hours before it, with
+    /// `is_stale`.
+    pub async fn upload<F: BlobField>(
+        &self,
+        entity: &E,
+        field: BlobColumn<E, F>,
+        bytes: impl Stream<Item = io::Result<Bytes>>,
+    ) -> Result<Blob> {
+        let place = |error: Error| error.in_table(&self.name);
+        let store = self.client.store();
+        let blobs = blobs_of(store).map_err(place)?;
+        let access = entity.point();
+        let access = self.keyed(access.as_access()).await.map_err(place)?;
+        let (partition_key, row_key) = access.point().map_err(place)?;
+        let owner = RowAt::new(&self.name, partition_key, row_key);
+        let name = blob_name(owner, store.table_case(), field.field(), &store.random.id())?;
+        let deadline = Deadline::after(UPLOAD_TIME, self.client.outbox().clock.clone());
+        let bytes = bytes.map_err(|error| {
+            let message = format!("the stream of the blob's bytes failed: {error}");
+            Error::new(ErrorKind::Rejected, message).with_source(error)
+        });
+        let uploaded = blobs.put_stream(&name, bytes).await.map_err(|error| error.at_row(owner))?;
+        let Some(uploaded) = uploaded else {
+            let message = "the name that was made for the blob is taken, upload again";
+            return Err(Error::new(ErrorKind::Contended, message).at_row(owner));
+        };
+        Ok(Blob::uploaded(Upload::new(&name, deadline), uploaded.len, uploaded.hash))
+    }
+
+    /// Removes the table's blobs that no row points to: those of writes that failed after their upload,
+    /// and of rows that were deleted untyped. Await it to run it.
+    ///
+    /// It lists the table's blobs, and reads the row of each that is older than the grace by the store's
+    /// date: one request per blob. For hours of maintenance. One that stops in the middle is run again.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use entable::{Blob, object_store::memory::InMemory, prelude::*};
+    /// # #[derive(TableEntity)]
+    /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
+    /// # pub struct Employee {
+    /// #     pub department: String,
+    /// #     pub id: u32,
+    /// #     #[table(blob)]
+    /// #     pub photo: Option<Blob>,
+    /// # }
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// # let store = Arc::new(InMemory::new());
+    /// # let client = Client::builder().memory().blobs(store).build()?;
+    /// let staff = client.table::<Employee>();
+    /// staff.create().await?;
+    /// let swept = staff.sweep_blobs().await?;
+    /// assert_eq!((swept.removed, swept.kept, swept.young), (0, 0, 0));
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn sweep_blobs(&self) -> SweepBlobs {
+        let (store, table) = (self.client.store().clone(), self.name.clone());
+        SweepBlobs { store, table, grace: UPLOAD_TIME * 4 }
+    }
+}
+
+fn blobs_of(store: &Store) -> Result<&Blobs> {
+    store.blobs.as_ref().ok_or_else(without_blobs)
+}
+
+/// A reader of one blob's bytes. See [`Table::blob`].
+#[derive(Debug, Clone)]
+pub struct BlobReader {
+    store: Store,
+    table: String,
+    blob: Blob,
+}
+
+impl BlobReader {
+    /// Reads all bytes, and verifies their length and hash.
+    ///
+    /// # Errors
+    ///
+    /// `is_corrupt` if the bytes are not those that were uploaded. `is_stale` if the blob is gone and its
+    /// row points elsewhere or is gone too; `is_not_found` if the row still points to it.
+    pub async fn bytes(&self) -> Result<Bytes> {
+        if let Some(bytes) = self.blob.bytes() {
+            return Ok(bytes.clone());
+        }
+        let name = self.name()?;
+        let Some(bytes) = blobs_of(&self.store)?.bytes(name).await? else {
+            return Err(self.missing(name).await);
+        };
+        let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        self.verify(name, len, Sha256::digest(&bytes).into())?;
+        Ok(bytes)
+    }
+
+    /// Reads a range of the bytes, without a check of their hash. A range that ends after the blob is cut.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` for an empty range and for one that begins after the blob; `is_stale` and
+    /// `is_not_found` as [`bytes`](Self::bytes).
+    pub async fn range(&self, range: Range<u64>) -> Result<Bytes> {
+        let range = range.start..range.end.min(self.blob.len());
+        if range.is_empty() {
+            let message = format!(
+                "expected a range of the blob's {} bytes, found {}..{}",
+                self.blob.len(),
+                range.start,
+                range.end
+            );
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        if let Some(bytes) = self.blob.bytes() {
+            let bound = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+            return Ok(bytes.slice(bound(range.start)..bound(range.end)));
+        }
+        let name = self.name()?;
+        match blobs_of(&self.store)?.range(name, range).await? {
+            Some(bytes) => Ok(bytes),
+            None => Err(self.missing(name).await),
+        }
+    }
+
+    /// Reads the bytes piece by piece. The last item is an error if they are not those that were uploaded:
+    /// nothing that was read before is sound then.
+    ///
+    /// The items are those of [`bytes`](Self::bytes), with its errors.
+    pub fn stream(&self) -> BoxStream<'static, Result<Bytes>> {
+        let reader = self.clone();
+        let opened = async move {
+            let pieces = reader.open().await?;
+            let (hash, len) = (Sha256::new(), 0_u64);
+            let state = (reader, pieces, Some((hash, len)));
+            Ok::<_, Error>(stream::unfold(state, |(reader, mut pieces, sums)| async move {
+                let (mut hash, mut len) = sums?;
+                match pieces.next().await {
+                    Some(Ok(piece)) => {
+                        hash.update(&piece);
+                        len = len.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
+                        Some((Ok(piece), (reader, pieces, Some((hash, len)))))
+                    }
+                    Some(Err(error)) => Some((Err(error), (reader, pieces, None))),
+                    None => {
+                        let name = reader.blob.name().unwrap_or_default().to_owned();
+                        let verified = reader.verify(&name, len, hash.finalize().into());
+                        verified.err().map(|error| (Err(error), (reader, pieces, None)))
+                    }
+                }
+            }))
+        };
+        stream::once(opened).try_flatten().boxed()
+    }
+
+    async fn open(&self) -> Result<BoxStream<'static, Result<Bytes>>> {
+        if let Some(bytes) = self.blob.bytes() {
+            return Ok(stream::iter([Ok(bytes.clone())]).boxed());
+        }
+        let name = self.name()?;
+        match blobs_of(&self.store)?.stream(name).await? {
+            Some(pieces) => Ok(pieces),
+            None => Err(self.missing(name).await),
+        }
+    }
+
+    /// Returns the blob's name, if it is one of this table's.
+    // A row may name any blob: a program that writes rows must not reach what other tables keep.
+    fn name(&self) -> Result<&str> {
+        let name = self.blob.name().unwrap_or_default();
+        match owner_of(&self.store, &self.table, name) {
+            Some(_) => Ok(name),
+            None => {
+                let message = format!("`{}` is no blob of this table", name.escape_debug());
+                Err(Error::new(ErrorKind::Invalid, message).in_table(&self.table))
+            }
+        }
+    }
+
+    fn verify(&self, name: &str, len: u64, hash: [u8; 32]) -> Result<()> {
+        if (len, &hash) == (self.blob.len(), self.blob.hash()) {
+            return Ok(());
+        }
+        let found = match len == self.blob.len() {
+            true => "other ones of that number".to_owned(),
+            false => format!("{len}"),
+        };
+        let message = format!(
+            "the blob `{}` is damaged: expected the {} bytes that were uploaded, found {found}",
+            name.escape_debug(),
+            self.blob.len()
+        );
+        Err(self.place(Error::new(ErrorKind::Corrupt, message)))
+    }
+
+    /// Returns the error for a blob that does not exist, after a look at its row.
+    async fn missing(&self, name: &str) -> Error {
+        let Some(owner) = owner_of(&self.store, &self.table, name) else { return self.gone(name) };
+        let row = self.store.row_or_no_table(RowAt { table: &self.table, ..owner.at() }).await;
+        let points = row.and_then(|row| row.map(|row| points_to(&row, name)).transpose());
+        match points {
+            Ok(Some(true)) => self.gone(name),
+            Ok(_) => {
+                let message = format!(
+                    "the blob `{}` is gone: its row points elsewhere now or is gone too, read it again",
+                    name.escape_debug()
+                );
+                self.place(Error::new(ErrorKind::Stale, message))
+            }
+            Err(error) => error,
+        }
+    }
+
+    fn gone(&self, name: &str) -> Error {
+        let message =
+            format!("the blob `{}` does not exist, and its row points to it", name.escape_debug());
+        self.place(Error::service(ServiceCode::ResourceNotFound, message))
+    }
+
+    fn place(&self, error: Error) -> Error {
+        match self.blob.name().and_then(owner_of_blob) {
+            Some(owner) => error.at_row(RowAt { table: &self.table, ..owner.at() }),
+            None => error.in_table(&self.table),
+        }
+    }
+}
+
+/// Returns the row that a blob's name says to be its owner, if that row is in the table.
+fn owner_of(store: &Store, table: &str, name: &str) -> Option<RowAddress> {
+    let owner = owner_of_blob(name)?;
+    let is_own = is_blob_of(name, RowAt { table, ..owner.at() }, store.table_case());
+    is_own.then_some(owner)
+}
+
+/// A sweep that was not begun. See [`Table::sweep_blobs`].
+#[derive(Debug, Clone)]
+#[must_use = "a sweep runs when it is awaited"]
+pub struct SweepBlobs {
+    store: Store,
+    table: String,
+    grace: Duration,
+}
+
+/// What a sweep found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SweptBlobs {
+    /// Blobs that were removed: no row pointed to them.
+    pub removed: u64,
+    /// Blobs that rows point to.
+    pub kept: u64,
+    /// Blobs that are younger than the grace, whose rows were not read.
+    pub young: u64,
+}
+
+impl SweepBlobs {
+    /// Sets the age from which on a blob is swept. It is 24 hours unless it is set.
+    ///
+    /// A row may point to an upload six hours after the upload began. A grace of less than four times as
+    /// long is for hours in which nobody writes: a row could point to what was swept.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    async fn run(self) -> Result<SweptBlobs> {
+        let blobs = blobs_of(&self.store).map_err(|error| error.in_table(&self.table))?;
+        let now = blobs.now().await?;
+        let prefix = table_prefix(&self.table, self.store.table_case());
+        let looks = blobs.list(&prefix).map(|listed| async {
+            let listed = listed?;
+            let Some(owner) = owner_of(&self.store, &self.table, &listed.name) else {
+                return Ok(SweptBlobs::default());
+            };
+            if !now.is_past(self.grace, &listed) {
+                return Ok(SweptBlobs { young: 1, ..SweptBlobs::default() });
+            }
+            self.look(blobs, &owner, &listed).await
+        });
+        let swept = looks.buffer_unordered(SWEEP_IN_FLIGHT);
+        let sum = |sum: SweptBlobs, one: SweptBlobs| async move {
+            Ok(SweptBlobs {
+                removed: sum.removed + one.removed,
+                kept: sum.kept + one.kept,
+                young: sum.young + one.young,
+            })
+        };
+        swept.try_fold(SweptBlobs::default(), sum).await
+    }
+
+    /// Removes a blob if its row does not point to it.
+    // The row is read now, and not taken from any scan: a writer whose upload is as old as the grace can
+    // no longer point to it. A table that does not exist is an error, since the blobs may be those of
+    // another store of tables.
+    async fn look(
+        &self,
+        blobs: &Blobs,
+        owner: &RowAddress,
+        listed: &ListedBlob,
+    ) -> Result<SweptBlobs> {
+        let row = self.store.row(RowAt { table: &self.table, ..owner.at() }).await?;
+        if row.map(|row| points_to(&row, &listed.name)).transpose()?.unwrap_or_default() {
+            return Ok(SweptBlobs { kept: 1, ..SweptBlobs::default() });
+        }
+        blobs.delete(&listed.name).await?;
+        Ok(SweptBlobs { removed: 1, ..SweptBlobs::default() })
+    }
+}
+
+impl IntoFuture for SweepBlobs {
+    type Output = Result<SweptBlobs>;
+    type IntoFuture = BoxFuture<'static, Result<SweptBlobs>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}
