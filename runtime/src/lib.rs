@@ -257,9 +257,9 @@ pub use crate::{
         Ticks, Value, ValueRef,
     },
     entity::{
-        Aggregate, AnyPath, Blob, Column, DynamicEntity, EntitySet, FromRow, FullView, KeyRef, Message,
-        Partition, Patch, Path, Point, Predicate, Projection, Properties, Range, Scan, Set,
-        SetMember, Stored, TableEntity, Variant,
+        Aggregate, AnyPath, Blob, Column, DynamicEntity, EntitySet, FromRow, FullView, KeyRef,
+        Message, Partition, Patch, Path, Point, Predicate, Projection, Properties, Range, Scan,
+        Set, SetMember, Stored, TableEntity, Variant,
     },
     error::{BoxError, Error, ErrorKind, Result, SealFault, Seen, ServiceCode},
     filter::{Comparison, Filter, KeyBounds},
@@ -324,6 +324,9 @@ mod samples {
     mod data_series {}
     #[doc = include_str!("../../docs/patterns/wide.md")]
     mod wide {}
+    #[cfg(feature = "blob")]
+    #[doc = include_str!("../../docs/patterns/large-values.md")]
+    mod large_values {}
     #[doc = include_str!("../../docs/patterns/counting.md")]
     mod counting {}
     #[doc = include_str!("../../docs/patterns/log-tail.md")]

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use entable::{Context, prelude::*};
+use entable::{Blob, Context, ValueRef, prelude::*};
 use futures_util::TryStreamExt;
 use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path};
 use serde::{Deserialize, Serialize};
@@ -154,6 +154,64 @@ async fn s02_a_late_message_deletes_no_blob_that_is_named() -> TestResult {
         queue.send(&message).await?;
         assert_eq!(worker.drain().await?.applied, 4);
         assert!(names(&blobs).await.is_empty());
+        Ok(())
+    })
+    .await
+}
+
+/// The entity whose photo the library keeps in a blob.
+#[derive(Debug, TableEntity)]
+#[table(name = "Members", partition_key = "{department}", row_key = "empid_{id:06}")]
+struct Member {
+    department: String,
+    id: u32,
+    #[table(blob)]
+    photo: Option<Blob>,
+}
+
+fn member(bytes: usize) -> Member {
+    Member { department: "Sales".into(), id: 1, photo: Some(Blob::new(vec![7; bytes])) }
+}
+
+#[tokio::test]
+async fn s01_a_large_value_goes_to_a_blob_whose_name_is_a_property() -> TestResult {
+    on_both(async |store| {
+        let blobs: Blobs = Arc::new(InMemory::new());
+        let builder = Client::builder().backend(store.recorder.clone()).blobs(blobs.clone());
+        let members = builder.build()?.table::<Member>();
+        store.table::<Member>().await;
+        let stored = members.insert(&member(3 << 20)).await?;
+        let photo = stored.photo.as_ref().ok_or("it was stored")?;
+        let name = photo.name().ok_or("it was uploaded")?;
+        assert_eq!(names(&blobs).await, [name]);
+        let row = store.other.dynamic("Members").get("Sales", "empid_000001").await?;
+        let row = row.ok_or("it is there")?;
+        assert_eq!(row.row().get("Photo")?, Some(ValueRef::String(name)));
+        assert!(stored.row().service_size()? < 1_000, "the row stays small");
+        assert_eq!(members.blob(photo).bytes().await?.len(), 3 << 20);
+        members.delete(&stored).await?;
+        members.client().wait_for_copies().await;
+        assert!(names(&blobs).await.is_empty(), "the blob goes after the row");
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn s03_a_complete_entity_takes_two_requests() -> TestResult {
+    on_both(async |store| {
+        let blobs: Blobs = Arc::new(InMemory::new());
+        let builder = Client::builder().backend(store.recorder.clone()).blobs(blobs.clone());
+        let members = builder.build()?.table::<Member>();
+        store.table::<Member>().await;
+        store.recorder.clear();
+        members.insert(&member(100_000)).await?;
+        let point = || Member::primary().department("Sales").id(1);
+        let read = members.get(point()).await?.ok_or("it is there")?;
+        assert_eq!(store.recorder.take().len(), 2, "one to write the row, one to read it");
+        let photo = read.photo.as_ref().ok_or("it has one")?;
+        assert_eq!(members.blob(photo).bytes().await?.len(), 100_000);
+        assert_eq!(store.recorder.take().len(), 0, "the blob is read from its own store");
         Ok(())
     })
     .await

@@ -9,6 +9,8 @@
     clippy::indexing_slicing
 )]
 
+mod blob_fields;
+mod blob_store;
 mod blobs;
 mod check;
 mod check_kinds;

@@ -136,7 +136,8 @@ pub(super) fn open_slot(at: usize, field: &Field) -> Option<TokenStream> {
         | Storage::Plain
         | Storage::Json
         | Storage::Series(_)
-        | Storage::Split(_) | Storage::Blob(_) => None,
+        | Storage::Split(_)
+        | Storage::Blob(_) => None,
         Storage::Flattened(_) => {
             let properties = runtime_item("Properties", ty.span());
             Some(quote_spanned! { ty.span() => let mut #slot = <#ty as #properties>::slots(); })
@@ -365,10 +366,7 @@ pub(super) fn unreadable_column(field: &Field) -> Option<(TokenStream, TokenStre
 /// Returns the type and the value of the column constant of a field that is kept in a blob.
 fn blob_column(field: &Field, names: &[String]) -> (TokenStream, TokenStream) {
     let (ty, name) = (&field.ty, &field.name);
-    (
-        quote! { _rt::BlobColumn<Self, #ty> },
-        quote! { _rt::BlobColumn::new(#name, &[#(#names),*]) },
-    )
+    (quote! { _rt::BlobColumn<Self, #ty> }, quote! { _rt::BlobColumn::new(#name, &[#(#names),*]) })
 }
 
 /// Returns the statements that add the values of blobs of `self` to the list `values`.
@@ -408,10 +406,11 @@ pub(super) fn column_schema(field: &Field, is_stored: bool) -> Option<TokenStrea
     }
     if let Storage::Blob(names) = &field.storage {
         let optional = item(ty, "BlobField", "OPTIONAL");
-        let columns = names.iter().zip(["String", "Int64", "Binary", "String"]).map(|(name, edm)| {
-            let edm = Ident::new(edm, Span::call_site());
-            quote! { _rt::ColumnSchema::plain(#name, _rt::EdmType::#edm, #optional) }
-        });
+        let columns =
+            names.iter().zip(["String", "Int64", "Binary", "String"]).map(|(name, edm)| {
+                let edm = Ident::new(edm, Span::call_site());
+                quote! { _rt::ColumnSchema::plain(#name, _rt::EdmType::#edm, #optional) }
+            });
         return Some(quote! { #(#columns),* });
     }
     let column = match &field.storage {

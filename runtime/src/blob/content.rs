@@ -105,7 +105,8 @@ impl Blobs {
             held += chunk.len();
             first.push(chunk);
             if held > PART_BYTES {
-                let mut open = WriteMultipart::new_with_chunk_size(self.begin(name).await?, PART_BYTES);
+                let mut open =
+                    WriteMultipart::new_with_chunk_size(self.begin(name).await?, PART_BYTES);
                 for chunk in first.drain(..) {
                     put_chunk(&mut open, chunk).await?;
                 }

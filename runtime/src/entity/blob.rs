@@ -253,6 +253,13 @@ impl<E, F> BlobColumn<E, F> {
     pub(crate) const fn field(&self) -> &'static str {
         self.field
     }
+
+    /// Returns the property that holds the blob's name.
+    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "named by an upload's errors"))]
+    pub(crate) const fn property(&self) -> &'static str {
+        let [property, ..] = *self.names;
+        property
+    }
 }
 
 impl<E, F: BlobField> ReadColumn for BlobColumn<E, F> {
@@ -310,10 +317,7 @@ pub fn store_blob<F: BlobField>(out: &mut PropertyWriter<'_>, names: &BlobNames,
 ///
 /// `is_decode`, naming the property that is missing or does not fit.
 #[doc(hidden)]
-pub fn finish_blob<F: BlobField>(
-    found: [Option<ValueRef<'_>>; 4],
-    names: &BlobNames,
-) -> Result<F> {
+pub fn finish_blob<F: BlobField>(found: [Option<ValueRef<'_>>; 4], names: &BlobNames) -> Result<F> {
     let [name, len, hash, content_type] = names;
     let [found_name, found_len, found_hash, found_type] = found;
     let Some(found_name) = found_name else {

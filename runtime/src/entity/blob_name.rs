@@ -36,7 +36,7 @@ pub(crate) fn blob_name(
                 part.escape_debug(),
                 segment.len()
             );
-            return Err(too_large(owner, field, message));
+            return Err(too_large(owner, message));
         }
         name.push_str(&segment);
         name.push('/');
@@ -47,13 +47,13 @@ pub(crate) fn blob_name(
             "the name of the blob takes {} characters, and {NAME_CHARS} are allowed",
             name.len()
         );
-        return Err(too_large(owner, field, message));
+        return Err(too_large(owner, message));
     }
     Ok(name)
 }
 
-fn too_large(owner: RowAt<'_>, field: &str, message: String) -> Error {
-    Error::new(ErrorKind::TooLarge, message).at_row(owner).in_property(field)
+fn too_large(owner: RowAt<'_>, message: String) -> Error {
+    Error::new(ErrorKind::TooLarge, message).at_row(owner)
 }
 
 /// Returns what the names of all blobs of a table begin with.
@@ -163,7 +163,9 @@ mod tests {
         let owner = RowAt::new("Staff", "Sales", "a");
         let exact = blob_name(owner, TableCase::Sensitive, "photo", RANDOM).unwrap();
         assert!(exact.starts_with("!staff/!sales/a/"), "{exact}");
-        for other in ["crew/everywhere/name.jsonl", "a/b/c/d/e", "a/b/=zz/d/0123456789abcdef01234567"] {
+        for other in
+            ["crew/everywhere/name.jsonl", "a/b/c/d/e", "a/b/=zz/d/0123456789abcdef01234567"]
+        {
             assert_eq!(owner_of_blob(other).map(|owner| owner.row_key), None, "{other}");
         }
     }
@@ -174,7 +176,7 @@ mod tests {
         let owner = |partition_key| RowAt::new("Staff", partition_key, "r");
         let refused = |key: &str| {
             let made = blob_name(owner(key), TableCase::Insensitive, "photo", RANDOM);
-            made.is_err_and(|error| error.is_too_large() && error.property() == Some("photo"))
+            made.is_err_and(|error| error.is_too_large())
         };
         assert!(refused(&"a".repeat(256)), "a segment");
         assert!(refused(&"A".repeat(128)), "a segment, escaped");

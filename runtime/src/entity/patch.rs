@@ -4,7 +4,9 @@ use std::{fmt, marker::PhantomData};
 
 use serde::Serialize;
 
-use super::{Blob, BlobNames, BlobValue, Properties, PropertyWriter, blob::store_blob, column::no_slot};
+use super::{
+    Blob, BlobNames, BlobValue, Properties, PropertyWriter, blob::store_blob, column::no_slot,
+};
 use crate::{
     edm::{Bag, EdmCow, EdmValue, InvalidValue, Property, json_to_edm},
     error::{Error, ErrorKind, Result},
@@ -122,12 +124,7 @@ impl<E> Patch<E> {
     /// Sets a field that is kept in a blob. The verb that gets the patch uploads its bytes.
     #[doc(hidden)]
     #[must_use]
-    pub fn set_blob(
-        mut self,
-        field: &'static str,
-        names: &'static BlobNames,
-        value: Blob,
-    ) -> Self {
+    pub fn set_blob(mut self, field: &'static str, names: &'static BlobNames, value: Blob) -> Self {
         let [property, ..] = *names;
         self.removed.retain(|removed| !names.contains(removed));
         self = self.set_nested("", |out| {

@@ -59,7 +59,8 @@ impl EntityRows {
             copy.row = copy.row.with_texts(names)?;
         }
         for value in &mut self.blobs {
-            if let Some((_, name)) = names.iter().find(|(property, _)| *property == value.property) {
+            if let Some((_, name)) = names.iter().find(|(property, _)| *property == value.property)
+            {
                 value.blob = value.blob.stored_as(name);
             }
         }

@@ -441,7 +441,9 @@ impl Schema {
             held || parts.any(|part| part.field == property)
         };
         let is_of_blob = self.blobs.iter().flatten().any(|name| *name == property);
-        is_of_blob || self.conditional || self.families.iter().any(|family| family.index > 0 && depends(family))
+        is_of_blob
+            || self.conditional
+            || self.families.iter().any(|family| family.index > 0 && depends(family))
     }
 
     /// Finds the column with this property name, also in flattened structs.

@@ -7,10 +7,15 @@ use std::{
 };
 
 use super::state::Outbox;
+#[cfg(feature = "blob")]
+use crate::entity::blob_name::owner_of_blob;
 use crate::{
     address::RowAt,
     batch::Deadline,
-    entity::{BlobValue, EntityRows, blob_name::blob_name},
+    entity::{
+        BlobValue, EntityRows,
+        blob_name::{blob_name, is_blob_of},
+    },
     error::{Error, ErrorKind, Result},
     plan::{Effect, outbox::CopyAddress},
 };
@@ -53,9 +58,10 @@ impl BlobWrites {
     ) -> Result<Vec<Arc<Effect>>> {
         let mut placed = Vec::with_capacity(effects.len());
         for (verb, effect) in effects.into_iter().enumerate() {
-            let names = self.names(outbox, table, verb, &effect).await.map_err(|error| {
-                error.in_table(table).at_operation(verb)
-            })?;
+            let names = self
+                .names(outbox, table, verb, &effect)
+                .await
+                .map_err(|error| error.in_table(table).at_operation(verb))?;
             placed.push(match names.is_empty() {
                 true => effect,
                 false => Arc::new(with_names(&effect, &names)?),
@@ -67,9 +73,9 @@ impl BlobWrites {
     /// Returns the last moment at which a transaction may be sent whose rows point to the uploads.
     pub(crate) fn deadline(&self) -> Option<Deadline> {
         let writes = self.lock();
-        let first = writes.iter().fold(None, |first, write| {
-            Deadline::earlier(first, Some(&write.deadline))
-        });
+        let first = writes
+            .iter()
+            .fold(None, |first, write| Deadline::earlier(first, Some(&write.deadline)));
         first.cloned()
     }
 
@@ -102,9 +108,9 @@ impl BlobWrites {
             let write = match before {
                 Some(write) => write,
                 None => {
-                    let write = write(outbox, owner, verb, value).await.map_err(|error| {
-                        error.at_row(owner).in_property(value.property)
-                    })?;
+                    let write = write(outbox, owner, verb, value)
+                        .await
+                        .map_err(|error| error.at_row(owner).in_property(value.property))?;
                     self.keep(write.clone());
                     write
                 }
@@ -160,14 +166,12 @@ async fn write(
     let BlobValue { field, property, ref blob } = *value;
     if let Some(upload) = blob.upload() {
         if upload.deadline().is_over() {
-            let message = "the upload is too old to be written, a sweep may remove it: upload again";
+            let message =
+                "the upload is too old to be written, a sweep may remove it: upload again";
             return Err(Error::new(ErrorKind::Stale, message));
         }
-        let is_own = blob.name().is_some_and(|name| {
-            crate::entity::blob_name::is_blob_of(name, owner, outbox.store.table_case())
-        });
-        if is_own && upload.take() {
-            let name = blob.name().unwrap_or_default().to_owned();
+        let name = blob.name().unwrap_or_default().to_owned();
+        if is_blob_of(&name, owner, outbox.store.table_case()) && upload.take() {
             return Ok(BlobWrite { verb, property, name, deadline: upload.deadline().clone() });
         }
     }
@@ -190,6 +194,10 @@ async fn put(outbox: &Outbox, name: &str, value: &BlobValue) -> Result<bool> {
         return blobs.put_new(name, bytes.clone().into()).await;
     }
     let source = value.blob.name().unwrap_or_default();
+    if owner_of_blob(source).is_none() {
+        let message = format!("`{}` is not the name of a row's blob", source.escape_debug());
+        return Err(Error::new(ErrorKind::Invalid, message));
+    }
     match blobs.copy_new(source, name).await {
         Ok(true) => Ok(true),
         Ok(false) => {
@@ -205,7 +213,7 @@ async fn put(outbox: &Outbox, name: &str, value: &BlobValue) -> Result<bool> {
 }
 
 #[cfg(not(feature = "blob"))]
-#[expect(clippy::unused_async, reason = "it awaits with the feature")]
+#[allow(clippy::unused_async, reason = "awaits with the feature `blob`")]
 async fn put(_: &Outbox, _: &str, _: &BlobValue) -> Result<bool> {
     Err(without_blobs())
 }
@@ -218,7 +226,7 @@ pub(crate) async fn delete_blob(outbox: &Outbox, name: &str) -> Result<()> {
 }
 
 #[cfg(not(feature = "blob"))]
-#[expect(clippy::unused_async, reason = "it awaits with the feature")]
+#[allow(clippy::unused_async, reason = "awaits with the feature `blob`")]
 pub(crate) async fn delete_blob(_: &Outbox, _: &str) -> Result<()> {
     Err(without_blobs())
 }

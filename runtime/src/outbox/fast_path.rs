@@ -260,8 +260,7 @@ impl FastPath {
         )
         .await?;
         // Deleted last: until then a copy may still hold the name.
-        let owner =
-            RowAt::new(&self.table, &entity.dirty.partition_key, &entity.dirty.primary);
+        let owner = RowAt::new(&self.table, &entity.dirty.partition_key, &entity.dirty.primary);
         for name in entity.dirty.old_blobs.iter().filter_map(|old| blob_at(outbox, owner, old)) {
             self.deadline.run(delete_blob(outbox, name)).await?;
         }

@@ -444,10 +444,7 @@ pub(crate) fn replace_any<E: TableEntity>(entity: &E) -> Result<Unresolved> {
 }
 
 /// Sets and removes properties under the ETag with which the entity was read.
-pub(crate) fn patch<E: TableEntity>(
-    stored: &Stored<E>,
-    mut patch: Patch<E>,
-) -> Result<Unresolved> {
+pub(crate) fn patch<E: TableEntity>(stored: &Stored<E>, mut patch: Patch<E>) -> Result<Unresolved> {
     let blobs = patch.take_blobs();
     let (set, remove) = patch.into_changes().map_err(|error| at(stored.row(), error))?;
     let patch = PropertyChanges { set, remove, blobs };
@@ -455,10 +452,7 @@ pub(crate) fn patch<E: TableEntity>(
 }
 
 /// Sets and removes properties of the entity at a point, whatever its ETag.
-pub(crate) fn patch_at<E: TableEntity>(
-    access: &Access,
-    mut patch: Patch<E>,
-) -> Result<Unresolved> {
+pub(crate) fn patch_at<E: TableEntity>(access: &Access, mut patch: Patch<E>) -> Result<Unresolved> {
     let blobs = patch.take_blobs();
     let keys = access.point()?;
     let (set, remove) = patch.into_changes().map_err(|error| error.at_keys(keys.0, keys.1))?;

@@ -112,7 +112,14 @@ impl Tokens {
         let (local_copies, local_list_entries) =
             (local_copies.collect::<Result<_>>()?, local_list_entries.collect());
         let blobs = rows.blobs;
-        Ok(EntityRows { primary, local_copies, remote_copies, local_list_entries, remote_lists, blobs })
+        Ok(EntityRows {
+            primary,
+            local_copies,
+            remote_copies,
+            local_list_entries,
+            remote_lists,
+            blobs,
+        })
     }
 
     /// Returns the blind tokens of the fields that a row holds.

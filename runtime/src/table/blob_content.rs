@@ -1,12 +1,7 @@
 //! Blobs of entities: reads their bytes, uploads them ahead of a write, and sweeps out those that no row
 //! points to.
 
-use std::{
-    future::IntoFuture,
-    io,
-    ops::Range,
-    time::Duration,
-};
+use std::{future::IntoFuture, io, ops::Range, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, TryStreamExt, stream, stream::BoxStream};
@@ -37,7 +32,7 @@ impl<E: TableEntity> Table<E> {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use entable::{Blob, object_store::memory::InMemory, prelude::*};
+    /// use entable::{Blob, backend::Memory, object_store::memory::InMemory, prelude::*};
     ///
     /// #[derive(TableEntity)]
     /// #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
@@ -50,7 +45,7 @@ impl<E: TableEntity> Table<E> {
     ///
     /// # tokio::runtime::Runtime::new()?.block_on(async {
     /// let store = Arc::new(InMemory::new());
-    /// let client = Client::builder().memory().blobs(store).build()?;
+    /// let client = Client::builder().backend(Memory::new()).blobs(store).build()?;
     /// let staff = client.table::<Employee>();
     /// staff.create().await?;
     /// let photo = Blob::new(&b"a photo"[..]).content_type("image/jpeg");
@@ -94,7 +89,8 @@ impl<E: TableEntity> Table<E> {
         let access = self.keyed(access.as_access()).await.map_err(place)?;
         let (partition_key, row_key) = access.point().map_err(place)?;
         let owner = RowAt::new(&self.name, partition_key, row_key);
-        let name = blob_name(owner, store.table_case(), field.field(), &store.random.id())?;
+        let name = blob_name(owner, store.table_case(), field.field(), &store.random.id())
+            .map_err(|error| error.in_property(field.property()))?;
         let deadline = Deadline::after(UPLOAD_TIME, self.client.outbox().clock.clone());
         let bytes = bytes.map_err(|error| {
             let message = format!("the stream of the blob's bytes failed: {error}");
@@ -116,7 +112,7 @@ impl<E: TableEntity> Table<E> {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use entable::{Blob, object_store::memory::InMemory, prelude::*};
+    /// # use entable::{Blob, backend::Memory, object_store::memory::InMemory, prelude::*};
     /// # #[derive(TableEntity)]
     /// # #[table(name = "Staff", partition_key = "{department}", row_key = "empid_{id:06}")]
     /// # pub struct Employee {
@@ -127,7 +123,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// # tokio::runtime::Runtime::new()?.block_on(async {
     /// # let store = Arc::new(InMemory::new());
-    /// # let client = Client::builder().memory().blobs(store).build()?;
+    /// # let client = Client::builder().backend(Memory::new()).blobs(store).build()?;
     /// let staff = client.table::<Employee>();
     /// staff.create().await?;
     /// let swept = staff.sweep_blobs().await?;

@@ -191,7 +191,9 @@ fn dirty_obstacle(outbox: &Outbox, table: &str, row: &OutboxRow) -> Option<Strin
     let owner = RowAt::new(table, row.row.partition_key(), &dirty.primary);
     let unknown = dirty.addresses.iter().find(|address| {
         let is_blob = outbox.store.has_blobs() && blob_at(outbox, owner, address).is_some();
-        !is_blob && outbox.known_copy(table, address).is_none() && outbox.known_list(table, address).is_none()
+        !is_blob
+            && outbox.known_copy(table, address).is_none()
+            && outbox.known_list(table, address).is_none()
     });
     unknown.map(|address| unknown_index(&address.index))
 }
