@@ -3,7 +3,6 @@
 
 use std::{
     fmt,
-    marker::PhantomData,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -13,12 +12,10 @@ use std::{
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use super::{PropertyWriter, ReadColumn};
 use crate::{
     batch::Deadline,
-    edm::{EdmType, InvalidValue, ValueRef},
+    edm::{InvalidValue, ValueRef},
     error::Result,
-    key::Family,
     row::Row,
 };
 
@@ -96,6 +93,12 @@ impl Blob {
     pub(crate) fn uploaded(upload: Upload, len: u64, hash: [u8; 32]) -> Self {
         let content = Content::Uploaded(Arc::new(upload));
         Self { content, len, hash, content_type: String::new() }
+    }
+
+    /// Creates the value that a row holds.
+    pub(super) fn stored(name: &str, len: u64, hash: [u8; 32], content_type: &str) -> Self {
+        let (content, content_type) = (Content::Stored(name.into()), content_type.to_owned());
+        Self { content, len, hash, content_type }
     }
 
     /// Sets the content type, such as `image/jpeg`. The row stores it.
@@ -228,54 +231,6 @@ impl BlobField for Option<Blob> {
 /// The names of the properties that a row holds of a blob: name, length, hash and content type.
 pub type BlobNames = [&'static str; 4];
 
-/// The column of a field with `#[table(blob)]`. A filter cannot compare it.
-pub struct BlobColumn<E, F> {
-    field: &'static str,
-    names: &'static BlobNames,
-    of: PhantomData<fn() -> (E, F)>,
-}
-
-impl<E, F> fmt::Debug for BlobColumn<E, F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("BlobColumn").field(&self.field).finish()
-    }
-}
-
-impl<E, F> BlobColumn<E, F> {
-    /// The column of a field, with the names of its properties.
-    #[doc(hidden)]
-    pub const fn new(field: &'static str, names: &'static BlobNames) -> Self {
-        Self { field, names, of: PhantomData }
-    }
-
-    /// Returns the name of the field, which is a part of the names of its blobs.
-    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "named by an upload"))]
-    pub(crate) const fn field(&self) -> &'static str {
-        self.field
-    }
-
-    /// Returns the property that holds the blob's name.
-    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "named by an upload's errors"))]
-    pub(crate) const fn property(&self) -> &'static str {
-        let [property, ..] = *self.names;
-        property
-    }
-}
-
-impl<E, F: BlobField> ReadColumn for BlobColumn<E, F> {
-    type Field = F;
-
-    fn select(&self, _: &Family, names: &mut Vec<String>) {
-        names.extend(self.names.map(str::to_owned));
-    }
-
-    fn read(&self, row: &Row, _: &'static Family) -> Result<F> {
-        let [name, len, hash, content_type] = self.names;
-        let found = [row.get(name)?, row.get(len)?, row.get(hash)?, row.get(content_type)?];
-        finish_blob(found, self.names)
-    }
-}
-
 /// A value of a field with `#[table(blob)]`, as an entity that is being written holds it.
 #[derive(Debug, Clone)]
 pub struct BlobValue {
@@ -296,67 +251,6 @@ pub fn push_blob<F: BlobField>(
 ) {
     let value = value.blob().cloned();
     values.extend(value.map(|blob| BlobValue { field, property, blob }));
-}
-
-/// Writes what a row holds of a blob. The name is empty until the blob is uploaded. An absent value
-/// writes nothing.
-#[doc(hidden)]
-pub fn store_blob<F: BlobField>(out: &mut PropertyWriter<'_>, names: &BlobNames, value: &F) {
-    let Some(blob) = value.blob() else { return };
-    let [name, len, hash, content_type] = names;
-    out.put_value(name, ValueRef::String(blob.name().unwrap_or_default()));
-    out.put_value(len, ValueRef::Int64(i64::try_from(blob.len).unwrap_or(i64::MAX)));
-    out.put_value(hash, ValueRef::Binary(&blob.hash));
-    // Written empty where it is unknown: a merge then leaves no content type of an older blob.
-    out.put_value(content_type, ValueRef::String(&blob.content_type));
-}
-
-/// Reads what a row holds of a blob.
-///
-/// # Errors
-///
-/// `is_decode`, naming the property that is missing or does not fit.
-#[doc(hidden)]
-pub fn finish_blob<F: BlobField>(found: [Option<ValueRef<'_>>; 4], names: &BlobNames) -> Result<F> {
-    let [name, len, hash, content_type] = names;
-    let [found_name, found_len, found_hash, found_type] = found;
-    let Some(found_name) = found_name else {
-        return F::of_blob(None).map_err(|invalid| invalid.into_read_error(name));
-    };
-    let wrong = |property: &str, expected, found: Option<ValueRef<'_>>| {
-        let invalid = match found {
-            Some(found) => InvalidValue::wrong_type(expected, found.edm_type()),
-            None => InvalidValue::new("expected it beside the blob's name, found no such property"),
-        };
-        invalid.into_read_error(property)
-    };
-    let ValueRef::String(blob_name) = found_name else {
-        return Err(wrong(name, EdmType::String, Some(found_name)));
-    };
-    let bytes = match found_len {
-        Some(ValueRef::Int64(bytes)) => u64::try_from(bytes).map_err(|_| {
-            InvalidValue::new("expected a length, found a negative number").into_read_error(len)
-        })?,
-        other => return Err(wrong(len, EdmType::Int64, other)),
-    };
-    let digest = match found_hash {
-        Some(ValueRef::Binary(digest)) => <[u8; 32]>::try_from(digest).map_err(|_| {
-            InvalidValue::new("expected a SHA-256 hash of 32 bytes").into_read_error(hash)
-        })?,
-        other => return Err(wrong(hash, EdmType::Binary, other)),
-    };
-    let media_type = match found_type {
-        None => "",
-        Some(ValueRef::String(media_type)) => media_type,
-        other => return Err(wrong(content_type, EdmType::String, other)),
-    };
-    let blob = Blob {
-        content: Content::Stored(blob_name.into()),
-        len: bytes,
-        hash: digest,
-        content_type: media_type.to_owned(),
-    };
-    F::of_blob(Some(blob)).map_err(|invalid| invalid.into_read_error(name))
 }
 
 /// Returns whether a property of a stored row names the blob.

@@ -16,6 +16,7 @@ pub(crate) mod column;
 pub(crate) mod series;
 pub(crate) mod blob_name;
 pub(crate) mod blob;
+pub(crate) mod blob_column;
 mod patch;
 mod sealed;
 mod stored;
@@ -31,7 +32,8 @@ pub mod set;
 mod related;
 
 pub(crate) use blob::points_to;
-pub use blob::{Blob, BlobColumn, BlobField, BlobNames, BlobValue};
+pub use blob::{Blob, BlobField, BlobNames, BlobValue};
+pub use blob_column::BlobColumn;
 pub use column::{Column, Flattened, Flattens, InnerColumn, Predicate, ReadColumn, SystemValue};
 pub use dynamic::DynamicEntity;
 pub use framework::SEAL;

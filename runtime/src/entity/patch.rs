@@ -5,7 +5,8 @@ use std::{fmt, marker::PhantomData};
 use serde::Serialize;
 
 use super::{
-    Blob, BlobNames, BlobValue, Properties, PropertyWriter, blob::store_blob, column::no_slot,
+    Blob, BlobNames, BlobValue, Properties, PropertyWriter, blob_column::store_blob,
+    column::no_slot,
 };
 use crate::{
     edm::{Bag, EdmCow, EdmValue, InvalidValue, Property, json_to_edm},

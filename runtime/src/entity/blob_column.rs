@@ -1,0 +1,115 @@
+//! The columns of fields that are kept in blobs: what a row holds of them, and how it is read back.
+
+use std::{fmt, marker::PhantomData};
+
+use super::{Blob, BlobField, BlobNames, PropertyWriter, ReadColumn};
+use crate::{
+    edm::{EdmType, InvalidValue, ValueRef},
+    error::Result,
+    key::Family,
+    row::Row,
+};
+
+/// The column of a field with `#[table(blob)]`. A filter cannot compare it.
+pub struct BlobColumn<E, F> {
+    field: &'static str,
+    names: &'static BlobNames,
+    of: PhantomData<fn() -> (E, F)>,
+}
+
+impl<E, F> fmt::Debug for BlobColumn<E, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("BlobColumn").field(&self.field).finish()
+    }
+}
+
+impl<E, F> BlobColumn<E, F> {
+    /// The column of a field, with the names of its properties.
+    #[doc(hidden)]
+    pub const fn new(field: &'static str, names: &'static BlobNames) -> Self {
+        Self { field, names, of: PhantomData }
+    }
+
+    /// Returns the name of the field, which is a part of the names of its blobs.
+    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "named by an upload"))]
+    pub(crate) const fn field(&self) -> &'static str {
+        self.field
+    }
+
+    /// Returns the property that holds the blob's name.
+    #[cfg_attr(not(feature = "blob"), allow(dead_code, reason = "named by an upload's errors"))]
+    pub(crate) const fn property(&self) -> &'static str {
+        let [property, ..] = *self.names;
+        property
+    }
+}
+
+impl<E, F: BlobField> ReadColumn for BlobColumn<E, F> {
+    type Field = F;
+
+    fn select(&self, _: &Family, names: &mut Vec<String>) {
+        names.extend(self.names.map(str::to_owned));
+    }
+
+    fn read(&self, row: &Row, _: &'static Family) -> Result<F> {
+        let [name, len, hash, content_type] = self.names;
+        let found = [row.get(name)?, row.get(len)?, row.get(hash)?, row.get(content_type)?];
+        finish_blob(found, self.names)
+    }
+}
+
+/// Writes what a row holds of a blob. The name is empty until the blob is uploaded. An absent value
+/// writes nothing.
+#[doc(hidden)]
+pub fn store_blob<F: BlobField>(out: &mut PropertyWriter<'_>, names: &BlobNames, value: &F) {
+    let Some(blob) = value.blob() else { return };
+    let [name, len, hash, content_type] = names;
+    out.put_value(name, ValueRef::String(blob.name().unwrap_or_default()));
+    out.put_value(len, ValueRef::Int64(i64::try_from(blob.len()).unwrap_or(i64::MAX)));
+    out.put_value(hash, ValueRef::Binary(blob.hash()));
+    // Written empty where it is unknown: a merge then leaves no content type of an older blob.
+    out.put_value(content_type, ValueRef::String(blob.media_type().unwrap_or_default()));
+}
+
+/// Reads what a row holds of a blob.
+///
+/// # Errors
+///
+/// `is_decode`, naming the property that is missing or does not fit.
+#[doc(hidden)]
+pub fn finish_blob<F: BlobField>(found: [Option<ValueRef<'_>>; 4], names: &BlobNames) -> Result<F> {
+    let [name, len, hash, content_type] = names;
+    let [found_name, found_len, found_hash, found_type] = found;
+    let Some(found_name) = found_name else {
+        return F::of_blob(None).map_err(|invalid| invalid.into_read_error(name));
+    };
+    let wrong = |property: &str, expected, found: Option<ValueRef<'_>>| {
+        let invalid = match found {
+            Some(found) => InvalidValue::wrong_type(expected, found.edm_type()),
+            None => InvalidValue::new("expected it beside the blob's name, found no such property"),
+        };
+        invalid.into_read_error(property)
+    };
+    let ValueRef::String(blob_name) = found_name else {
+        return Err(wrong(name, EdmType::String, Some(found_name)));
+    };
+    let bytes = match found_len {
+        Some(ValueRef::Int64(bytes)) => u64::try_from(bytes).map_err(|_| {
+            InvalidValue::new("expected a length, found a negative number").into_read_error(len)
+        })?,
+        other => return Err(wrong(len, EdmType::Int64, other)),
+    };
+    let digest = match found_hash {
+        Some(ValueRef::Binary(digest)) => <[u8; 32]>::try_from(digest).map_err(|_| {
+            InvalidValue::new("expected a SHA-256 hash of 32 bytes").into_read_error(hash)
+        })?,
+        other => return Err(wrong(hash, EdmType::Binary, other)),
+    };
+    let media_type = match found_type {
+        None => "",
+        Some(ValueRef::String(media_type)) => media_type,
+        other => return Err(wrong(content_type, EdmType::String, other)),
+    };
+    let blob = Blob::stored(blob_name, bytes, digest, media_type);
+    F::of_blob(Some(blob)).map_err(|invalid| invalid.into_read_error(name))
+}
