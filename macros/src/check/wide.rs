@@ -75,6 +75,12 @@ fn fields(entity: &Entity, errors: &mut Errors) {
             );
             errors.at(span, message);
         }
+        if let Some(span) = field.attr.blob.span() {
+            let message = format!(
+                "`blob` on `{name}` of a `wide` entity: the outbox knows one row as the owner of a blob. Keep it in an entity of one row with these keys, and write both in one transaction"
+            );
+            errors.at(span, message);
+        }
         if field.property_names().contains(&PARTS_PROPERTY) {
             let message = format!(
                 "`{name}` would be the property `{PARTS_PROPERTY}`, which the rows of a `wide` entity have: write `rename = \"..\"`"

@@ -28,8 +28,9 @@ pub(crate) mod set;
 pub(crate) mod set_write;
 
 #[cfg(feature = "blob")]
-pub use blob_target::BlobTarget;
 pub use blob_content::{BlobReader, SweepBlobs, SweptBlobs};
+#[cfg(feature = "blob")]
+pub use blob_target::BlobTarget;
 pub use builder::ClientBuilder;
 pub use bulk::{Bulk, BulkReport, DeleteAll, Failure, Progress};
 pub use client::Client;
