@@ -538,15 +538,7 @@ pub(super) fn setter(field: &Field) -> TokenStream {
                 }
             }
         }
-        Storage::Blob(names) => {
-            let of = &field.name;
-            quote! {
-                #[doc = #doc]
-                pub fn #ident(self, __value: _rt::Blob) -> Self {
-                    Self(self.0.set_blob(#of, &[#(#names),*], __value))
-                }
-            }
-        }
+        Storage::Blob(names) => blob_setter(field, names),
         Storage::Flattened(prefix) => setter_of_whole_value(
             field,
             &quote! {
@@ -580,6 +572,18 @@ fn setter_of_whole_value(field: &Field, body: &TokenStream) -> TokenStream {
         #[doc = #doc]
         pub fn #ident(self, __value: #ty) -> Self {
             #body
+        }
+    }
+}
+
+/// Returns the setter of a field that is kept in a blob: it takes the value, never its absence.
+fn blob_setter(field: &Field, names: &[String]) -> TokenStream {
+    let (ident, of) = (made_of(&field.ident), &field.name);
+    let doc = format!("Sets `{of}`.");
+    quote! {
+        #[doc = #doc]
+        pub fn #ident(self, __value: _rt::Blob) -> Self {
+            Self(self.0.set_blob(#of, &[#(#names),*], __value))
         }
     }
 }

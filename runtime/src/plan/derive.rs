@@ -11,7 +11,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) enum Derived {
     /// The rows of the entity, by the version that wrote its primary.
-    Rows(EntityRows),
+    Rows(Box<EntityRows>),
     /// The row is no primary of this type.
     NotOurs,
     /// The row is a primary of this version, which this program does not know.
@@ -26,7 +26,7 @@ impl Derived {
     /// `is_unrecognized_entity` for an unknown version.
     pub(crate) fn into_known_rows(self, schema: &Schema) -> Result<Option<EntityRows>> {
         match self {
-            Self::Rows(rows) => Ok(Some(rows)),
+            Self::Rows(rows) => Ok(Some(*rows)),
             Self::NotOurs => Ok(None),
             Self::UnknownVersion(version) => Err(schema.unknown_version_error(version)),
         }
@@ -57,6 +57,6 @@ impl Schema {
         }
         let rows = (self.rows_through)(opened, family)?;
         let rows = tokens.apply_to(self, rows)?;
-        Ok(Derived::Rows(rows.with_encrypted_names_of(opened)))
+        Ok(Derived::Rows(Box::new(rows.with_encrypted_names_of(opened))))
     }
 }
