@@ -31,7 +31,7 @@ struct Employee {
 }
 
 fn employee(id: u32) -> Employee {
-    let department = if id % 3 == 0 { "Sales" } else { "Marketing" }.to_owned();
+    let department = if id.is_multiple_of(3) { "Sales" } else { "Marketing" }.to_owned();
     Employee { department, id, email: format!("e{id}@contoso.com"), age: 30 + id % 5 }
 }
 
