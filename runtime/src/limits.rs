@@ -106,6 +106,12 @@ pub fn check_table_name(name: &str) -> Result<()> {
     let refuse = |code, why: &str| {
         Err(Error::service(code, format!("table name `{}` {why}", name.escape_debug())))
     };
+    if name.contains('{') {
+        return refuse(
+            ServiceCode::InvalidResourceName,
+            "stands for a table for each period, and this needs one table: give its time, or open it under its own name with `table_named`",
+        );
+    }
     let mut characters = name.chars();
     if !characters.next().is_some_and(|c| c.is_ascii_alphabetic())
         || !characters.all(|c| c.is_ascii_alphanumeric())

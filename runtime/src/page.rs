@@ -53,20 +53,27 @@ pub struct Cursor {
     /// Whether earlier pages held rows that are not items, such as rows of other types.
     pub(crate) mixed: bool,
     pub(crate) at: Continuation,
+    /// The table of the next page, where a query reads several. `at` is empty where that table begins.
+    pub(crate) table: Option<String>,
 }
 
 const VERSION: u8 = 1;
+
+/// The version of a cursor of a query that reads several tables.
+const VERSION_WITH_TABLE: u8 = 2;
+
 const MIXED: u64 = 1 << 63;
 
 /// Encodes and decodes the cursor's bytes. Numbers are little endian:
 ///
 /// ```text
-/// 0   u8   version, 1
+/// 0   u8   version, 1; 2 if the query reads several tables
 /// 1   u32  check sum of all that follows
 /// 5   u64  fingerprint of the query
 /// 13  u64  rows returned so far; the highest bit: pages held rows that were skipped
-/// 21  u32  bytes of NextPartitionKey
-/// 25  ..   NextPartitionKey, UTF-8
+/// 21  u8   only in version 2: bytes of the table's name, and the name, ASCII
+///     u32  bytes of NextPartitionKey
+///     ..   NextPartitionKey, UTF-8
 ///     ..   nothing, or 1 and NextRowKey to the end
 /// ```
 impl Cursor {
@@ -76,23 +83,41 @@ impl Cursor {
         body.extend_from_slice(&self.fingerprint.to_le_bytes());
         let returned = self.returned & !MIXED | if self.mixed { MIXED } else { 0 };
         body.extend_from_slice(&returned.to_le_bytes());
+        if let Some(table) = &self.table {
+            body.push(u8::try_from(table.len()).unwrap_or(u8::MAX));
+            body.extend_from_slice(table.as_bytes());
+        }
         body.extend_from_slice(&length.to_le_bytes());
         body.extend_from_slice(self.at.partition_key.as_bytes());
         if let Some(row_key) = &self.at.row_key {
             body.push(1);
             body.extend_from_slice(row_key.as_bytes());
         }
-        [&[VERSION][..], &check_sum(&body), &body].concat()
+        let version = if self.table.is_some() { VERSION_WITH_TABLE } else { VERSION };
+        [&[version][..], &check_sum(&body), &body].concat()
+    }
+
+    /// Returns whether the cursor stands at the beginning of a table of several.
+    pub(crate) fn begins_table(&self) -> bool {
+        self.table.is_some() && self.at.partition_key.is_empty() && self.at.row_key.is_none()
     }
 
     /// Decodes the bytes after the version. Returns `None` if they are damaged.
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    fn decode(version: u8, bytes: &[u8]) -> Option<Self> {
         let (sum, body) = bytes.split_first_chunk()?;
         if *sum != check_sum(body) {
             return None;
         }
         let (fingerprint, rest) = body.split_first_chunk()?;
         let (returned, rest) = rest.split_first_chunk()?;
+        let (table, rest) = match version {
+            VERSION_WITH_TABLE => {
+                let (length, rest) = rest.split_first()?;
+                let (table, rest) = rest.split_at_checked(usize::from(*length))?;
+                (Some(text_of(table)?), rest)
+            }
+            _ => (None, rest),
+        };
         let (length, rest) = rest.split_first_chunk()?;
         let returned = u64::from_le_bytes(*returned);
         let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
@@ -107,6 +132,7 @@ impl Cursor {
             returned: returned & !MIXED,
             mixed: returned & MIXED != 0,
             at: Continuation { partition_key: text_of(partition_key)?, row_key },
+            table,
         })
     }
 }
@@ -140,7 +166,7 @@ impl FromStr for Cursor {
         let invalid = |message: String| Error::new(ErrorKind::InvalidCursor, message);
         let bytes = URL_SAFE_NO_PAD.decode(text).unwrap_or_default();
         match bytes.split_first() {
-            Some((&VERSION, rest)) => Self::decode(rest)
+            Some((&version @ (VERSION | VERSION_WITH_TABLE), rest)) => Self::decode(version, rest)
                 .ok_or_else(|| invalid("the cursor is damaged; begin again without one".into())),
             Some((version, _)) => Err(invalid(format!(
                 "expected a cursor of version {VERSION}, found version {version}; \
@@ -184,8 +210,10 @@ mod tests {
             mixed: bool,
             partition_key in ".*",
             row_key in proptest::option::of(".*"),
+            table in proptest::option::of("[A-Za-z0-9]{3,63}"),
         ) -> Cursor {
-            Cursor { fingerprint, returned, mixed, at: Continuation { partition_key, row_key } }
+            let at = Continuation { partition_key, row_key };
+            Cursor { fingerprint, returned, mixed, at, table }
         }
     }
 
@@ -224,7 +252,7 @@ mod tests {
     #[test]
     fn the_format_does_not_change() {
         let at = Continuation { partition_key: "Sales".into(), row_key: Some("empid_7".into()) };
-        let cursor = Cursor { fingerprint: 1, returned: 2, mixed: false, at };
+        let cursor = Cursor { fingerprint: 1, returned: 2, mixed: false, at, table: None };
         assert_eq!(cursor.to_string(), "ATwcjLkBAAAAAAAAAAIAAAAAAAAABQAAAFNhbGVzAWVtcGlkXzc");
         let cursor = Cursor { at: Continuation { row_key: None, ..cursor.at }, ..cursor };
         assert_eq!(cursor.to_string(), "ASU_cJ8BAAAAAAAAAAIAAAAAAAAABQAAAFNhbGVz");
@@ -232,8 +260,8 @@ mod tests {
 
     #[test]
     fn another_version_is_named() {
-        let error = URL_SAFE_NO_PAD.encode([2, 0, 0]).parse::<Cursor>().unwrap_err();
+        let error = URL_SAFE_NO_PAD.encode([3, 0, 0]).parse::<Cursor>().unwrap_err();
         assert!(error.is_invalid_cursor());
-        assert!(error.message().contains("found version 2"), "{error}");
+        assert!(error.message().contains("found version 3"), "{error}");
     }
 }

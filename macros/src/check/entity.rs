@@ -2,13 +2,15 @@
 
 use syn::spanned::Spanned;
 
-use crate::{attr::Discriminator, check::names::is_identifier, errors::Errors, model::Entity};
+use crate::{attr::Discriminator, check::names::is_identifier, errors::Errors, model::{Entity, is_template}};
 
 /// Reports table names that the service refuses.
 pub(super) fn table_name(entity: &Entity, errors: &mut Errors) {
     let elsewhere = entity.families.iter().filter_map(|family| family.table.as_ref());
     let hint = if entity.has_table_name { "" } else { ": write `name = \"..\"`" };
-    is_table_name(&entity.table, hint, errors);
+    if !is_template(&entity.table) {
+        is_table_name(&entity.table, hint, errors);
+    }
     for literal in elsewhere {
         is_table_name(literal, "", errors);
     }
@@ -18,7 +20,7 @@ pub(super) fn table_name(entity: &Entity, errors: &mut Errors) {
 fn is_table_name(literal: &syn::LitStr, hint: &str, errors: &mut Errors) {
     let (name, span) = (literal.value(), literal.span());
     if name.contains(['{', '}']) {
-        errors.at(span, "a date template in `name` is not supported yet");
+        errors.at(span, "only `name` takes a date form: its own tables are dated, and copies are in them");
         return;
     }
     let mut report = |message: String| match hint {

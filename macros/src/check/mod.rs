@@ -1,5 +1,6 @@
 //! Third stage: reports attributes that do not go together. Changes nothing.
 
+mod dated;
 mod edm_enum;
 mod entity;
 mod field;
@@ -18,6 +19,7 @@ use crate::{
 /// Checks a struct with `#[derive(TableEntity)]`.
 pub(crate) fn entity(entity: &Entity, errors: &mut Errors) {
     entity::table_name(entity, errors);
+    dated::tables(entity, errors);
     entity::entity_type(entity, errors);
     entity::discriminator(entity, errors);
     entity::version(entity, errors);

@@ -49,7 +49,7 @@ pub(crate) fn entity(input: &DeriveInput, entity: &model::Entity) -> TokenStream
         }
 
         impl _rt::Writable for #ident {
-            fn table(&self) -> &'static _rt::str { "" }
+            fn table(&self) -> _rt::Cow<'static, _rt::str> { _rt::Cow::Borrowed("") }
 
             fn change(&self, _: _rt::BulkVerb) -> _rt::Result<_rt::BulkChange> { loop {} }
         }

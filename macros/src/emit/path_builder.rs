@@ -3,6 +3,9 @@
 //!
 //! The next part is always the first that is missing, through the PartitionKey and on through the
 //! RowKey. An exact value fixes all parts of its field at once; a period or the buckets fix one.
+//!
+//! Where a field names the table, a state has two more flags: whether the field's value is given, so
+//! that the table is known, and whether a window of it is given, so that several tables are.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
@@ -54,7 +57,19 @@ pub(super) fn point_of_self(entity: &Entity, family: &Family) -> TokenStream {
         let ident = &field.ident;
         Some(key_part::fix(part, at, &field.ty, &quote! { &self.#ident }))
     });
-    quote! { _rt::Point::from_draft(_rt::PathDraft::new(#constant) #(#fixes)*) }
+    let table = entity.dated.as_ref().and_then(|dated| entity.fields.get(dated.field));
+    let table = table.map(|field| {
+        let ident = &field.ident;
+        in_table(field, &quote! { &self.#ident })
+    });
+    quote! { _rt::Point::from_draft(_rt::PathDraft::new(#constant) #(#fixes)* #table) }
+}
+
+/// Returns the call that tells a path builder's draft the field that names the table. `value` is a
+/// reference to the field's value.
+fn in_table(field: &Field, value: &TokenStream) -> TokenStream {
+    let (name, to_ticks) = (&field.name, key_part::item(&field.ty, "DatePart", "to_ticks"));
+    quote! { .in_table_of(#name, #to_ticks(#value)) }
 }
 
 /// Emits the type of the entity's path builders, and its methods: each state of a builder, by the
@@ -163,7 +178,46 @@ impl<'m> Builder<'m> {
 
     fn nothing(&self) -> Given {
         // Parts that nobody can name are never all given.
-        vec![false; self.parts.len() + usize::from(self.has_lost_part())]
+        vec![false; self.parts.len() + usize::from(self.has_lost_part()) + self.table_flags()]
+    }
+
+    /// Returns the field that names the table, if tables are dated.
+    fn dated_field(&self) -> Option<(usize, &'m Field)> {
+        let at = self.entity.dated.as_ref()?.field;
+        Some((at, self.entity.fields.get(at)?))
+    }
+
+    /// Returns how many flags of a state say which tables the path reads.
+    fn table_flags(&self) -> usize {
+        if self.dated_field().is_some() && !self.has_lost_part() { 2 } else { 0 }
+    }
+
+    /// Returns whether the state says which table the path reads.
+    fn has_table(&self, given: &Given) -> bool {
+        self.table_flags() == 0 || given.get(self.parts.len()).copied().unwrap_or_default()
+    }
+
+    /// Returns whether the state says which tables the path reads by a window of times.
+    fn has_window(&self, given: &Given) -> bool {
+        self.table_flags() > 0 && given.get(self.parts.len() + 1).copied().unwrap_or_default()
+    }
+
+    /// Returns whether the keys give back the field that names the table, so that a point needs no
+    /// other value for it.
+    fn keys_hold_time(&self) -> bool {
+        self.dated_field()
+            .is_none_or(|(at, _)| self.family.part_giving(at, &self.entity.fields).is_some())
+    }
+
+    /// Returns whether the state has the methods that come before any part of the keys.
+    fn begins_with_table(&self, given: &Given) -> bool {
+        self.table_flags() > 0 && given.iter().all(|given| !given)
+    }
+
+    /// Returns whether a window of times can be given: the PartitionKey does not depend on them.
+    fn takes_window(&self) -> bool {
+        let dated = self.dated_field();
+        dated.is_some_and(|(at, _)| self.family.partition.parts().all(|part| part.field != at))
     }
 
     /// Returns whether a part of the keys names no field, so that nobody knows what comes next.
@@ -172,20 +226,38 @@ impl<'m> Builder<'m> {
     }
 
     fn is_complete(&self, given: &Given) -> bool {
-        given.iter().all(|given| *given)
+        let parts = self.parts.len() + usize::from(self.has_lost_part());
+        given.iter().take(parts).all(|given| *given)
+            && (self.has_table(given) || self.has_window(given))
     }
 
     /// Returns whether the PartitionKey is known, so that the state is a path.
     fn is_path(&self, given: &Given) -> bool {
         self.is_refused
-            || given.iter().take(self.family.partition.parts().count()).all(|given| *given)
+            || (given.iter().take(self.family.partition.parts().count()).all(|given| *given)
+                && (self.has_table(given) || self.has_window(given)))
     }
 
     /// Returns the part that comes next, with its number and its field.
     fn next(&self, given: &Given) -> Option<(usize, &'m Part, &'m Field)> {
         let at = given.iter().position(|given| !given)?;
         let part: &'m Part = self.parts.get(at)?;
+        // After a window of times, one of them is not given too.
+        let is_dated = self.dated_field().is_some_and(|(field, _)| field == part.field);
+        if self.has_window(given) && is_dated {
+            return None;
+        }
         Some((at, part, self.entity.fields.get(part.field)?))
+    }
+
+    /// Returns the state after a value of a field: its parts are given, and the table if the field
+    /// names it.
+    fn after_value(&self, given: &Given, field: usize) -> Given {
+        let mut fixed = self.missing(given, field);
+        if self.dated_field().is_some_and(|(dated, _)| dated == field) && self.table_flags() > 0 {
+            fixed.push(self.parts.len());
+        }
+        with(given, &fixed)
     }
 
     /// Returns the numbers of a field's parts that are not given.
@@ -198,13 +270,23 @@ impl<'m> Builder<'m> {
     }
 
     fn next_states(&self, given: &Given) -> Vec<Given> {
-        let Some((at, part, _)) = self.next(given) else { return Vec::new() };
-        let whole = with(given, &self.missing(given, part.field));
-        if self.is_period(at, part) || self.is_bucket(at, part) {
-            vec![with(given, &[at]), whole]
-        } else {
-            vec![whole]
+        let mut states = Vec::new();
+        if self.begins_with_table(given) {
+            if self.takes_window() {
+                states.push(with(given, &[self.parts.len() + 1]));
+            }
+            if let (false, Some((field, _))) = (self.keys_hold_time(), self.dated_field()) {
+                states.push(self.after_value(given, field));
+                return states;
+            }
         }
+        let Some((at, part, _)) = self.next(given) else { return states };
+        let whole = self.after_value(given, part.field);
+        if self.is_period(at, part) || self.is_bucket(at, part) {
+            states.push(with(given, &[at]));
+        }
+        states.push(whole);
+        states
     }
 
     /// Returns whether the part is a date form that names a period, such as a day of a time.
@@ -244,14 +326,17 @@ impl<'m> Builder<'m> {
                 let next = self.marker(given);
                 quote! { #name<#number, #next> }
             }
+            None if self.has_window(given) => quote! { _rt::Range<#entity, #view> },
             None => quote! { _rt::Point<#entity, #view> },
         }
     }
 
     /// Returns the type that says in a compiler's message which field comes next: `__give_id`.
     fn marker(&self, given: &Given) -> Ident {
-        match self.next(given) {
-            Some((_, _, field)) => next_marker(field),
+        let is_time_first = self.begins_with_table(given) && !self.keys_hold_time();
+        let first = self.dated_field().map(|(_, field)| field).filter(|_| is_time_first);
+        match first.or_else(|| self.next(given).map(|(_, _, field)| field)) {
+            Some(field) => next_marker(field),
             None => format_ident!("__give_any"),
         }
     }
@@ -261,6 +346,7 @@ impl<'m> Builder<'m> {
         let name = name(self.entity);
         match self.number_of(given) {
             Some(_) => quote! { #name(#draft, _rt::PhantomData) },
+            None if self.has_window(given) => quote! { _rt::Range::from_draft(#draft) },
             None => quote! { _rt::Point::from_draft(#draft) },
         }
     }
@@ -288,11 +374,21 @@ impl<'m> Builder<'m> {
             let methods = fields.map(|field| self.takes_anything(given, given, field, true));
             return quote! { #(#methods)* };
         }
-        let Some((at, part, field)) = self.next(given) else { return TokenStream::new() };
+        let begins_with_table = self.begins_with_table(given) && !self.is_refused;
+        let window = begins_with_table.then(|| self.window(given));
+        if let (true, false, Some((at, field))) =
+            (begins_with_table, self.keys_hold_time(), self.dated_field())
+        {
+            let fixed = self.missing(given, at);
+            let method = names::made_of(&field.ident);
+            let exact = self.exact(given, &fixed, field, &method, "Fixes the table by");
+            return quote! { #window #exact };
+        }
+        let Some((at, part, field)) = self.next(given) else { return quote! { #window } };
         let missing = self.missing(given, part.field);
         if self.is_refused {
             let is_open = self.is_path(given);
-            return self.takes_anything(given, &with(given, &missing), field, is_open);
+            return self.takes_anything(given, &self.after_value(given, part.field), field, is_open);
         }
         let exact = self.exact(given, &missing, field, &names::made_of(&field.ident), "Fixes");
         let period = self.is_period(at, part).then(|| {
@@ -306,7 +402,34 @@ impl<'m> Builder<'m> {
             let prefix = self.prefix(at, part, field);
             quote! { #range #prefix }
         });
-        quote! { #exact #period #buckets #bounds }
+        quote! { #window #exact #period #buckets #bounds }
+    }
+
+    /// Returns the method that gives a window of the field that names the table.
+    fn window(&self, given: &Given) -> TokenStream {
+        let dated = self.dated_field().filter(|_| self.takes_window());
+        let Some((_, field)) = dated else { return TokenStream::new() };
+        let (ty, name) = (&field.ty, &field.name);
+        let to_ticks = key_part::item(ty, "DatePart", "to_ticks");
+        let method = names::made(&format!("{name}_between"), field.ident.span());
+        let after = with(given, &[self.parts.len() + 1]);
+        let next = self.type_of(&after);
+        let made = self.make(
+            &after,
+            &quote! { self.0.between_tables(#name, #to_ticks(&__from), #to_ticks(&__until)) },
+        );
+        let doc = format!("Reads the tables of a window of `{name}`, whose end is not part of it.");
+        quote! {
+            #[doc = #doc]
+            pub fn #method<__V>(self, __window: _rt::ops::Range<__V>) -> #next
+            where
+                __V: _rt::Input<#ty>,
+            {
+                let __from: #ty = _rt::Input::input(__window.start);
+                let __until: #ty = _rt::Input::input(__window.end);
+                #made
+            }
+        }
     }
 
     /// Returns the method that fixes parts of one field by a value.
@@ -319,13 +442,20 @@ impl<'m> Builder<'m> {
         verb: &str,
     ) -> TokenStream {
         let ty = &field.ty;
-        let after = with(given, fixed);
+        // A period of the field leaves the table open; the field itself gives it.
+        let names_table = self.table_flags() > 0
+            && !self.has_table(given)
+            && *method == names::made_of(&field.ident)
+            && self.dated_field().is_some_and(|(_, dated)| dated.name == field.name);
+        let table_flag = names_table.then_some(self.parts.len());
+        let after = with(given, &fixed.iter().copied().chain(table_flag).collect::<Vec<_>>());
         let next = self.type_of(&after);
         let value = quote! { &__value };
+        let table = names_table.then(|| in_table(field, &value));
         let fixes = fixed
             .iter()
             .filter_map(|at| Some(key_part::fix(self.parts.get(*at)?, *at, ty, &value)));
-        let made = self.make(&after, &quote! { self.0 #(#fixes)* });
+        let made = self.make(&after, &quote! { self.0 #(#fixes)* #table });
         let doc = format!("{verb} `{}`.", field.name);
         quote! {
             #[doc = #doc]

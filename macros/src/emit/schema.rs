@@ -76,6 +76,18 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         let markers = (1..=entity.part_count()).map(of_part);
         quote! { parts: &[#(#markers),*], }
     });
+    let dated = entity.dated.as_ref().and_then(|dated| {
+        let (prefix, form) = (&dated.prefix, &dated.form);
+        let property = &entity.fields.get(dated.field)?.property;
+        Some(quote! {
+            dated: _rt::Some(_rt::DatedTables {
+                template: #table,
+                prefix: #prefix,
+                form: #form,
+                property: #property,
+            }),
+        })
+    });
     let older = entity.upgrade_from.as_ref().map(|older| {
         let entity = runtime_item("TableEntity", older.span());
         let schema = quote_spanned! { older.span() => <#older as #entity>::SCHEMA };
@@ -102,6 +114,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             #parts
             #holds_extra
             #blobs
+            #dated
             #older
             .._rt::Schema::NONE
         };

@@ -236,7 +236,7 @@ fn writes(set: &Set) -> TokenStream {
     };
     let table = arms(
         &|_| quote! { _rt::declared_table_of(__member) },
-        &quote! { let _ = __other; _rt::Members::table(&__MEMBERS) },
+        &quote! { let _ = __other; _rt::Cow::Borrowed(_rt::Members::table(&__MEMBERS)) },
     );
     let change = arms(
         &|_| quote! { _rt::bulk_change(__member, __verb) },
@@ -256,7 +256,7 @@ fn writes(set: &Set) -> TokenStream {
         where
             #bounds
         {
-            fn table(&self) -> &'static _rt::str {
+            fn table(&self) -> _rt::Cow<'static, _rt::str> {
                 match self { #table }
             }
 
@@ -270,8 +270,10 @@ fn writes(set: &Set) -> TokenStream {
         where
             #bounds
         {
-            fn home(&self) -> &'static _rt::str {
-                match self { #table }
+            fn home(
+                __stored: &_rt::Stored<Self>,
+            ) -> _rt::Result<_rt::Cow<'static, _rt::str>> {
+                _rt::Ok(match &**__stored { #table })
             }
 
             fn replacement(__stored: &_rt::Stored<Self>) -> _rt::Result<_rt::BulkChange> {

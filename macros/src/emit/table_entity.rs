@@ -4,9 +4,9 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::{Path, spanned::Spanned};
 
-use super::{index, patch, path_builder, schema::family_constant};
+use super::{index, key_part, patch, path_builder, schema::family_constant};
 use crate::{
-    model::Entity,
+    model::{Dated, Entity},
     names::{made, runtime_item},
 };
 
@@ -28,14 +28,15 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
         }
     });
     let owner = index::owner(entity);
+    let home = entity.dated.as_ref().and_then(|dated| home(entity, dated));
     let check = entity.validate.as_ref().map(check);
     let older = entity.upgrade_from.as_ref().map(older);
     quote! {
         #[automatically_derived]
         impl _rt::Writable for #ident {
             #[inline]
-            fn table(&self) -> &'static _rt::str {
-                __SCHEMA.table
+            fn table(&self) -> _rt::Cow<'static, _rt::str> {
+                _rt::TableEntity::home_table(self)
             }
 
             #[inline]
@@ -70,11 +71,23 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
             }
 
             #rows
+            #home
             #owner
             #older
             #check
         }
     }
+}
+
+/// Returns the method that names the table of an entity with dated tables.
+fn home(entity: &Entity, dated: &Dated) -> Option<TokenStream> {
+    let field = entity.fields.get(dated.field)?;
+    let (ident, to_ticks) = (&field.ident, key_part::item(&field.ty, "DatePart", "to_ticks"));
+    Some(quote! {
+        fn home_table(&self) -> _rt::Cow<'static, _rt::str> {
+            _rt::home_table(&__SCHEMA, #to_ticks(&self.#ident))
+        }
+    })
 }
 
 /// Returns the method that calls the user's `validate` function.

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use proc_macro2::{Ident, Span, TokenStream};
 use syn::{DeriveInput, LitStr, Path};
 
-use super::{Family, FamilyKind, Field, Key, named_fields, refuse_generics, runtime};
+use super::{Dated, Family, FamilyKind, Field, Key, named_fields, refuse_generics, runtime};
 use crate::{
     attr::{Discriminator, EntityAttr, FieldAttr, IndexAttr},
     errors::Errors,
@@ -22,6 +22,8 @@ pub(crate) struct Entity {
     pub(crate) vis: TokenStream,
     pub(crate) runtime: Path,
     pub(crate) table: LitStr,
+    /// The period in the table's name, if the entity has a table for each.
+    pub(crate) dated: Option<Dated>,
     /// Whether `name = ".."` gives the table's name; else it is the struct's.
     pub(crate) has_table_name: bool,
     pub(crate) entity_type: LitStr,
@@ -62,11 +64,13 @@ impl Entity {
         let discriminator = attr.discriminator.get().cloned().unwrap_or_else(|| {
             Discriminator::Property(LitStr::new("EntityType", input.ident.span()))
         });
+        let dated = attr.name.get().and_then(|name| Dated::new(name, &fields, errors));
         let version = attr.version.get().copied().unwrap_or((1, input.ident.span()));
         Self {
             ident: input.ident.clone(),
             vis: names::made_visibility(&input.vis),
             runtime: runtime(&attr.runtime, input, errors),
+            dated,
             has_table_name: attr.name.is_set(),
             table: attr.name.get().cloned().unwrap_or_else(named),
             entity_type: attr.entity_type.get().cloned().unwrap_or_else(named),
@@ -156,10 +160,15 @@ impl Entity {
         self.primary().is_some_and(|primary| primary.parts().any(|part| part.field == at))
     }
 
+    /// Returns whether a patch sets the field: neither a key nor the table's name depends on it.
+    pub(crate) fn is_patched(&self, at: usize) -> bool {
+        !self.is_in_key(at) && self.dated.as_ref().is_none_or(|dated| dated.field != at)
+    }
+
     /// Returns the field that the patch's method of this name sets.
     pub(crate) fn setter_named(&self, method: &str) -> Option<&Field> {
         let (at, field) = self.fields.iter().enumerate().find(|(_, field)| field.name == method)?;
-        (field.storage.has_properties() && !self.is_in_key(at)).then_some(field)
+        (field.storage.has_properties() && self.is_patched(at)).then_some(field)
     }
 
     /// Returns whether the templates of all row families have no faults.

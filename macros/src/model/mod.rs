@@ -1,5 +1,6 @@
 //! Second stage: finds out what the attributes mean. Fills in defaults and looks up names.
 
+mod dated;
 mod edm_enum;
 mod entity;
 mod field;
@@ -15,6 +16,7 @@ use proc_macro2::{Ident, Span};
 use syn::{Data, DeriveInput, Fields, Path, spanned::Spanned};
 
 pub(crate) use self::{
+    dated::{Dated, is_template},
     edm_enum::EdmEnum,
     entity::Entity,
     field::{Absent, Field, Storage},

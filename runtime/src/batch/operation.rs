@@ -22,6 +22,16 @@ pub enum Verb {
     Delete,
 }
 
+impl Verb {
+    /// Returns whether the verb makes a row that was not there.
+    pub(crate) const fn inserts(self) -> bool {
+        match self {
+            Self::Insert | Self::InsertOrReplace | Self::InsertOrMerge => true,
+            Self::Replace | Self::Merge | Self::Delete => false,
+        }
+    }
+}
+
 /// The condition on the existing row of a replace, merge or delete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {

@@ -10,6 +10,7 @@ pub(crate) mod row_kind;
 mod rows;
 pub(crate) mod encode_rows;
 mod schema;
+pub(crate) mod dated;
 pub(crate) mod names;
 pub(crate) mod properties;
 pub(crate) mod column;

@@ -2,7 +2,7 @@
 
 use std::{fmt, marker::PhantomData};
 
-use super::{Access, FullCopy, FullView, PathDraft, PrimaryRow, TableEntity, View};
+use super::{dated::Window, Access, FullCopy, FullView, PathDraft, PrimaryRow, TableEntity, View};
 use crate::{access::Keys, key::Family};
 
 /// A path to some of an entity's rows, such as `Employee::primary().department("Sales")`. Path
@@ -233,12 +233,16 @@ impl<E: TableEntity> Point<E> {
     pub fn at(partition_key: impl Into<String>, row_key: impl Into<String>) -> Self {
         let keys = Keys::point(partition_key, row_key);
         let family = E::SCHEMA.families.first();
-        let access = Access { family, keys, parts: Vec::new(), fault: None, open: None };
+        let access = Access { family, keys, parts: Vec::new(), fault: None, open: None, window: None };
         Self { access, of: PhantomData }
     }
 }
 
 impl<E, V> Point<E, V> {
+    pub(super) fn with_window(self, window: Option<Window>) -> Self {
+        Self { access: Access { window, ..self.access }, of: PhantomData }
+    }
+
     /// Returns the PartitionKey.
     pub fn partition_key(&self) -> &str {
         self.access.keys.as_point().unwrap_or_default().0
@@ -286,6 +290,7 @@ impl<E: TableEntity> Path for Scan<E> {
             parts: Vec::new(),
             fault: None,
             open: None,
+            window: None,
         }
     }
 }

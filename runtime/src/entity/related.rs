@@ -1,8 +1,12 @@
 //! Derives the key of one entity from that of another, for one-to-one relationships by convention.
 
-use super::{Access, Point, Stored, TableEntity};
+use super::{
+    Access, Point, Stored, TableEntity,
+    dated::{Window, table_of_stored},
+};
 use crate::{
     access::Keys,
+    address::TableCase,
     edm::InvalidValue,
     key::{Family, Form, Part, Segment, Template, unescape},
 };
@@ -59,6 +63,8 @@ impl<A: TableEntity> Point<A> {
         Point::from_access(Access {
             family: B::SCHEMA.families.first(),
             parts: Vec::new(),
+            // The tables of the two entities may be named by different times.
+            window: None,
             ..access
         })
     }
@@ -67,7 +73,15 @@ impl<A: TableEntity> Point<A> {
 impl<A: TableEntity> Stored<A> {
     /// Returns the path to the row that this entity is stored in.
     pub fn point(&self) -> Point<A> {
-        Point::at(self.partition_key(), self.row_key())
+        let point = Point::at(self.partition_key(), self.row_key());
+        match &A::SCHEMA.dated {
+            None => point,
+            // Any time of the table's period names the table.
+            Some(dated) => point.with_window(table_of_stored(self).ok().and_then(|table| {
+                let period = dated.period_of(&table, TableCase::Insensitive)?;
+                Some(Window::at(period.start))
+            })),
+        }
     }
 
     /// Returns the point of an entity whose key consists of fields of this key. [`Point::related`]

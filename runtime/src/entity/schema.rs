@@ -2,6 +2,7 @@
 
 use super::{
     BlobNames, EntityRows,
+    dated::DatedTables,
     row_kind::{RowKind, RowVersion},
 };
 use crate::{
@@ -203,7 +204,8 @@ pub(crate) type OwnerKeys = (String, String);
 pub struct Schema {
     /// The name of the struct.
     pub entity: &'static str,
-    /// The table, unless the caller names another.
+    /// The table, unless the caller names another. For dated tables it is the template, which stands
+    /// for all of them.
     pub table: &'static str,
     /// The discriminator's value without a version, such as `Employee`.
     pub entity_type: &'static str,
@@ -236,6 +238,8 @@ pub struct Schema {
     pub parts: &'static [&'static str],
     /// The properties of the fields with `#[table(blob)]`.
     pub blobs: &'static [BlobNames],
+    /// The tables of an entity that has one for each period of a field.
+    pub dated: Option<DatedTables>,
     /// Returns every row that the entity in a row of this row family is stored as, by the version
     /// that wrote the row.
     pub rows_through: fn(&Row, &'static Family) -> Result<EntityRows>,
@@ -291,6 +295,7 @@ impl Schema {
         holds_extra: false,
         parts: &[],
         blobs: &[],
+        dated: None,
         rows_through: |_, _| Err(Error::new(ErrorKind::Invalid, NO_FAMILIES)),
         current_form: |_, _| Err(Error::new(ErrorKind::Invalid, NO_FAMILIES)),
         owner: |_, _, _| Ok(None),

@@ -1,5 +1,7 @@
 //! Defines [`FromRow`] and [`TableEntity`], the traits that `#[derive(TableEntity)]` implements.
 
+use std::borrow::Cow;
+
 use time::OffsetDateTime;
 
 use super::{Column, EntityRows, Patch, Point, Scan, Schema};
@@ -175,6 +177,14 @@ pub trait TableEntity: FromRow + Sync {
     fn owner_of_version(row: &Row, family: &str, version: u32) -> Result<Option<(String, String)>> {
         let _ = (row, family, version);
         Ok(None)
+    }
+
+    /// Returns the name of the table that the entity belongs to: one that its time names, if its
+    /// tables are dated.
+    #[doc(hidden)]
+    #[inline]
+    fn home_table(&self) -> Cow<'static, str> {
+        Cow::Borrowed(Self::SCHEMA.table)
     }
 
     /// Calls the function that `#[table(validate = ..)]` names, if any.

@@ -1,8 +1,12 @@
 //! Defines access paths without their type: the keys that a path builder gathers ([`PathDraft`]) and the
 //! finished path ([`Access`]).
 
-use std::ops::Bound;
+use std::{borrow::Cow, ops::Bound};
 
+use super::{
+    Schema,
+    dated::{Window, without_table},
+};
 use crate::{
     access::Keys,
     edm::{EdmCow, InvalidValue, Side, Ticks, ValueRef},
@@ -23,6 +27,8 @@ pub struct Access {
     pub(crate) fault: Option<(&'static str, InvalidValue)>,
     /// The draft that the keys were made from, if blind tokens are missing in them.
     pub(crate) open: Option<Box<PathDraft>>,
+    /// The times that the path selects, which name its tables if the entity's are dated.
+    pub(crate) window: Option<Window>,
 }
 
 impl Access {
@@ -46,6 +52,7 @@ impl Access {
                 "holds the blind token of a secret value, which a verb makes from the path itself";
             self.open.map(|_| ("the key", InvalidValue::new(message)))
         });
+        let fault = fault.or_else(|| self.window.and_then(Window::fault_without_type));
         Keys { fault, ..self.keys }
     }
 
@@ -63,6 +70,23 @@ impl Access {
         match &self.open {
             Some(draft) => Ok(PathDraft::clone(draft).with_tokens(token)?.into_access()),
             None => Ok(self.clone()),
+        }
+    }
+
+    /// Returns the table of a path to one row of an entity with this schema.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` if the entity's tables are dated and the path does not say which it is in.
+    pub(crate) fn home_table(&self, schema: &Schema) -> Result<Cow<'static, str>> {
+        let Some(dated) = &schema.dated else { return Ok(Cow::Borrowed(schema.table)) };
+        self.checked()?;
+        match self.window.filter(|window| window.is_time) {
+            Some(window) => dated
+                .name_of(dated.period_at(window.from))
+                .map(Cow::Owned)
+                .map_err(|invalid| invalid.into_write_error(dated.property)),
+            None => Err(without_table(dated)),
         }
     }
 
@@ -92,6 +116,7 @@ pub struct PathDraft {
     /// Secret values, each with the index of its part. The verb makes their blind tokens.
     secrets: Vec<(usize, BlindValue)>,
     fault: Option<(&'static str, InvalidValue)>,
+    window: Option<Window>,
 }
 
 /// The sides of a part's values at the lower and the upper bound of a range of its texts.
@@ -109,7 +134,7 @@ impl PathDraft {
     /// Creates a draft for the keys of a row family, with no part given.
     pub fn new(family: &'static Family) -> Self {
         let parts = family.partition.parts().chain(family.row.parts()).map(|_| None).collect();
-        Self { family, parts, bounds: None, secrets: Vec::new(), fault: None }
+        Self { family, parts, bounds: None, secrets: Vec::new(), fault: None, window: None }
     }
 
     /// Returns the row family whose keys are gathered.
@@ -164,6 +189,45 @@ impl PathDraft {
         let text = self.encode(part, encode).unwrap_or_default();
         if let Some(slot) = self.parts.get_mut(part) {
             *slot = Some(text);
+        }
+        self
+    }
+
+    /// Selects the table of one time, the value of `field`.
+    #[must_use]
+    pub fn in_table_of(
+        mut self,
+        field: &'static str,
+        time: Result<Ticks, InvalidValue>,
+    ) -> Self {
+        match time {
+            Ok(time) => self.window = Some(Window::at(time)),
+            Err(invalid) => {
+                self.fault.get_or_insert((field, invalid));
+            }
+        }
+        self
+    }
+
+    /// Selects the tables of a window of `field`, whose end is not part of it.
+    #[must_use]
+    pub fn between_tables(
+        mut self,
+        field: &'static str,
+        from: Result<Ticks, InvalidValue>,
+        until: Result<Ticks, InvalidValue>,
+    ) -> Self {
+        match (from, until) {
+            (Ok(from), Ok(until)) if from <= until => {
+                self.window = Some(Window { from, until, is_time: false });
+            }
+            (Ok(_), Ok(_)) => {
+                let message = "the window ends before it begins: give the earlier time first";
+                self.fault.get_or_insert((field, InvalidValue::new(message)));
+            }
+            (Err(invalid), _) | (_, Err(invalid)) => {
+                self.fault.get_or_insert((field, invalid));
+            }
         }
         self
     }
@@ -430,7 +494,8 @@ impl PathDraft {
             }
         };
         let open = (!self.secrets.is_empty()).then(|| Box::new(self.clone()));
-        Access { family: Some(self.family), keys, parts: self.parts, fault: self.fault, open }
+        let (parts, fault, window) = (self.parts, self.fault, self.window);
+        Access { family: Some(self.family), keys, parts, fault, open, window }
     }
 }
 

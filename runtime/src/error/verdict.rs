@@ -205,7 +205,7 @@ impl Error {
     }
 
     /// Returns whether the service is still deleting the table, which takes it some 40 seconds.
-    fn is_table_being_deleted(&self) -> bool {
+    pub(crate) fn is_table_being_deleted(&self) -> bool {
         self.is_conflict() && self.service_code() == Some(&ServiceCode::TableBeingDeleted)
     }
 

@@ -10,10 +10,12 @@ pub(crate) mod reencrypt;
 pub(crate) mod upgrade;
 pub(crate) mod partitions;
 pub(crate) mod forget_table;
+pub(crate) mod dated;
 #[cfg(test)]
 mod tests;
 
 pub use check::{Check, CheckProgress, CheckReport, Finding, FindingKind};
+pub use dated::Dropped;
 pub use partitions::{PartitionProgress, PartitionReport, PartitionScan, PartitionSize};
 pub use rebuild::{Rebuild, RebuildProgress, RebuildReport};
 #[cfg(feature = "encrypt")]

@@ -26,6 +26,7 @@ use crate::{
     row::Row,
     store::{
         backoff::{self, Attempt},
+        dated::make_table,
         lists::read_list,
         sealing::{open::Reading, plan::Placed},
     },
@@ -81,14 +82,38 @@ pub(crate) async fn commit_until(
     let _locked = outbox.row_locks.lock(table, read).await;
     let attempts = outbox.options.attempts;
     let blobs = BlobWrites::default();
-    let committed = backoff::retry(&outbox.store.random, attempts, || {
-        try_once(outbox, table, changes, extra_rows, &blobs, deadline)
-    });
-    if let Some(committed) = committed.await? {
+    let attempt = || {
+        backoff::retry(&outbox.store.random, attempts, || {
+            try_once(outbox, table, changes, extra_rows, &blobs, deadline)
+        })
+    };
+    let committed = match attempt().await {
+        Err(error) if error.is_table_missing() && error.table() == Some(table) => {
+            if !make_table_of(outbox, table, changes).await? {
+                return Err(error);
+            }
+            attempt().await?
+        }
+        committed => committed?,
+    };
+    if let Some(committed) = committed {
         return Ok(committed);
     }
     let (partition_key, row_key) = changes.first().map(Change::keys).unwrap_or_default();
     Err(backoff::contended_after(attempts).in_table(table).at_keys(partition_key, row_key))
+}
+
+/// Makes the missing table of changes that insert into a dated table. Returns `false` if they do not:
+/// what is to be changed or deleted is not in a table that was not there.
+async fn make_table_of(outbox: &Outbox, table: &str, changes: &[Change]) -> Result<bool> {
+    let dated = changes.iter().filter(|change| change.inserts());
+    let Some(dated) = dated.filter_map(|change| change.schema()?.dated.as_ref()).next() else {
+        return Ok(false);
+    };
+    let Some(period) = dated.period_of(table, outbox.store.table_case()) else { return Ok(false) };
+    make_table(&outbox.store, dated, period, table).await?;
+    // A table that another writer made meanwhile serves too.
+    Ok(true)
 }
 
 /// Puts blind tokens in place of their placeholders in the keys that a verb was given. It fetches

@@ -249,6 +249,29 @@ impl Change {
         })
     }
 
+    /// Returns the type of the entity; `None` for an untyped row.
+    pub(crate) fn schema(&self) -> Option<&'static Schema> {
+        match self {
+            Self::Blind(effect) => effect.schema,
+            Self::OnCurrent(verb) => Some(verb.schema()),
+        }
+    }
+
+    /// Returns whether the change makes an entity that was not there.
+    pub(crate) fn inserts(&self) -> bool {
+        match self {
+            Self::Blind(effect) => match effect.primary.as_slice() {
+                // Two operations move an entity to another RowKey.
+                [only] => only.verb().inserts(),
+                _ => false,
+            },
+            Self::OnCurrent(verb) => matches!(
+                verb.verb,
+                Verb::Insert(_) | Verb::InsertOrReplace(_) | Verb::InsertOrMerge(_)
+            ),
+        }
+    }
+
     /// Returns PartitionKey and RowKey of the primary that is written. They are empty for an effect
     /// that does nothing.
     pub(crate) fn keys(&self) -> (&str, &str) {

@@ -65,6 +65,7 @@ impl Request {
             parts: Vec::new(),
             fault: None,
             open: None,
+            window: None,
         };
         let mut filter = Filter::Constant(true);
         for condition in &self.conditions {

@@ -94,6 +94,7 @@ impl<E: TableEntity> KeyOrder<E> {
                 partition_key: last.partition_key().to_owned(),
                 row_key: Some(last.row_key().to_owned()),
             },
+            table: None,
         });
         Ok(Page::new(items, next))
     }
@@ -125,6 +126,12 @@ impl<E: TableEntity> KeyOrder<E> {
         let mut text = String::from("in key order");
         for query in &self.queries {
             let prepared = query.request.clone().prepare().await?;
+            if prepared.request.tables.is_some() {
+                let message = "a window of times reads several tables, whose rows are not merged by RowKey; give each path one time";
+                return Err(
+                    Error::new(ErrorKind::Invalid, message).in_table(&prepared.request.table)
+                );
+            }
             let partition = prepared.access.keys.partition.clone();
             let Some(partition) = partition.filter(|_| !prepared.request.is_list()) else {
                 let message = "rows come in the order of their RowKeys only where each path gives its PartitionKey and leads to rows, not to a list of ids";

@@ -4,6 +4,7 @@
 
 pub(crate) mod columns;
 pub(crate) mod encrypted_filter;
+pub(crate) mod tables;
 pub(crate) mod request;
 pub(crate) mod conditions;
 pub(crate) mod confirm;

@@ -14,7 +14,38 @@ use crate::{
     store::usage::{in_span, verb_span},
 };
 
+/// The number of tables of a window that are read at a time.
+const TABLES_IN_FLIGHT: usize = 8;
+
 impl<E: 'static, T: Send + 'static> Query<E, T> {
+    /// Returns the items of several tables, table by table. The first pages of eight tables are read
+    /// concurrently, further pages of a table when its turn comes.
+    fn stream_tables(&self) -> Items<T> {
+        let query = self.clone();
+        let take = self.request.take.map_or(usize::MAX, |most| {
+            usize::try_from(most).unwrap_or(usize::MAX)
+        });
+        let items = async move {
+            let tables = query.request.tables;
+            let run = query.run().await?.zip(tables);
+            let periods = run.iter().flat_map(|(_, tables)| tables.iter()).collect::<Vec<_>>();
+            let first_pages = stream::iter(periods)
+                .map(move |period| {
+                    let run = run.clone();
+                    async move {
+                        let Some((run, tables)) = run else { return Ok(None) };
+                        let start = tables.cursor_at(period, run.prepared.fingerprint(), None)?;
+                        let page = run.fetch(Some(start.clone())).await?;
+                        Ok::<_, Error>(Some((run, start.table, page)))
+                    }
+                })
+                .buffered(TABLES_IN_FLIGHT);
+            Ok::<_, Error>(first_pages.map_ok(rest_of_table).try_flatten())
+        };
+        stream::once(items).try_flatten().take(take).boxed()
+    }
+
+
     /// Returns the items as a stream, which fetches a page when the one before is used up.
     ///
     /// A row that cannot be read is an error at its place, and the rows after it follow; the error
@@ -34,6 +65,9 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// # }
     /// ```
     pub fn stream(&self) -> Items<T> {
+        if self.request.tables.is_some() {
+            return self.stream_tables();
+        }
         stream::try_unfold(Position::Start(Box::new(self.clone())), |position| async move {
             let (run, cursor) = match position {
                 Position::Start(query) => match query.run().await? {
@@ -222,6 +256,12 @@ pub(super) struct Run<T> {
     source: Source<T>,
 }
 
+impl<T> Clone for Run<T> {
+    fn clone(&self) -> Self {
+        Self { prepared: self.prepared.clone(), source: self.source.clone() }
+    }
+}
+
 impl<T: Send + 'static> Run<T> {
     /// Reads the page at `cursor`, and counts what was returned into the next cursor.
     pub(super) async fn fetch(&self, cursor: Option<Cursor>) -> Result<Page<Result<T>>> {
@@ -265,6 +305,23 @@ impl<T: Send + 'static> Run<T> {
         });
         Ok(Page::new(items, next))
     }
+}
+
+/// Returns the items of a table whose first page was read.
+fn rest_of_table<T: Send + 'static>(
+    read: Option<(Run<T>, Option<String>, Page<Result<T>>)>,
+) -> Items<T> {
+    let Some((run, table, first)) = read else { return stream::empty().boxed() };
+    let pages = stream::try_unfold((run, table, Some(first)), |(run, table, page)| async move {
+        let Some(page) = page else { return Ok(None) };
+        // After its last page, the cursor stands in the next table.
+        let after = match page.next.filter(|next| next.table == table) {
+            Some(next) => Some(run.fetch(Some(next)).await?),
+            None => None,
+        };
+        Ok::<_, Error>(Some((stream::iter(page.items), (run, table, after))))
+    });
+    pages.try_flatten().boxed()
 }
 
 /// Where a stream stands.

@@ -11,7 +11,10 @@ use crate::{
     page::{Cursor, fingerprint},
     plan::wide::{self, PartsRead},
     row::Row,
-    store::name_bad_table,
+    store::{
+        dated::{is_no_table, name_of},
+        name_bad_table,
+    },
 };
 
 /// A request with everything that its pages have in common.
@@ -44,7 +47,11 @@ impl Request {
         let filter_after_opening = self.filter_after_opening()?;
         let columns = select.as_ref().map(|names| names.join(",")).unwrap_or_default();
         let (table, take) = (self.store.capabilities().table_case.key_of(&self.table), self.take);
-        let fingerprint = fingerprint(&format!("{table}\u{0}{filter}\u{0}{columns}\u{0}{take:?}"));
+        let mut text = format!("{table}\u{0}{filter}\u{0}{columns}\u{0}{take:?}");
+        if let Some(tables) = &self.tables {
+            text.push_str(&format!("\u{0}{:?}", tables.periods));
+        }
+        let fingerprint = fingerprint(&text);
         Ok(PreparedRequest {
             request: self,
             access,
@@ -89,19 +96,44 @@ impl PreparedRequest {
             )
             .in_table(&request.table));
         }
-        let (table, select) = (request.rows_table(), self.select.as_deref());
+        let Some(tables) = &request.tables else {
+            return self.read_rows(request.rows_table(), cursor).await;
+        };
+        let Some(period) = tables.period_of(cursor)? else { return Ok((Vec::new(), None)) };
+        let table = name_of(tables.dated, period)?;
+        let (rows, next) = self.read_rows(&table, cursor).await?;
+        let next = match (next, tables.after(period)) {
+            (Some(next), _) => Some(Cursor { table: Some(table), ..next }),
+            (None, Some(after)) => Some(tables.cursor_at(after, self.fingerprint, cursor)?),
+            (None, None) => None,
+        };
+        Ok((rows, next))
+    }
+
+    /// Reads one page of a table from `cursor` on. A dated table that is not there has no rows.
+    async fn read_rows(
+        &self,
+        table: &str,
+        cursor: Option<&Cursor>,
+    ) -> Result<(Vec<Result<Row>>, Option<Cursor>)> {
+        let (request, select) = (&self.request, self.select.as_deref());
         let scan = Scan {
             table,
             filter: &self.filter,
             select,
             top: request.top(cursor),
-            from: cursor.map(|cursor| &cursor.at),
+            from: cursor.filter(|cursor| !cursor.begins_table()).map(|cursor| &cursor.at),
         };
-        let page = request.store.scan(scan).await;
+        let page = match request.store.scan(scan).await {
+            Err(error) if is_no_table(&error) && request.is_dated(table) => {
+                return Ok((Vec::new(), None));
+            }
+            page => page,
+        };
         let page = page.map_err(|error| name_bad_table(error, table))?;
         let next = page.next.map(|at| {
             let (returned, mixed) = cursor.map_or((0, false), |at| (at.returned, at.mixed));
-            Cursor { fingerprint: self.fingerprint, returned, mixed, at }
+            Cursor { fingerprint: self.fingerprint, returned, mixed, at, table: None }
         });
         let opened = request.store.sealing.open(table, page.rows, request.reading(), select).await;
         let mut rows = request.confirmed(opened).await;

@@ -3,21 +3,26 @@
 use std::sync::Arc;
 
 use super::{
+    tables::QueriedTables,
     columns::{has_sealed_member, is_read_whole, reservable_family, with_owner, with_system},
     encrypted_filter::has_encrypted,
 };
 use crate::{
     access::CostClass,
-    entity::{Access, Discriminator, FromRow, RowKind, RowVersion, Schema, set::Members},
+    edm::Value,
+    entity::{
+        Access, Discriminator, FromRow, RowKind, RowVersion, Schema, dated::DatedTables,
+        set::Members,
+    },
     error::{Error, ErrorKind, Result},
-    filter::Filter,
+    filter::{Comparison, Filter},
     key::Family,
     limits::PAGE_ROWS,
     outbox::state::Outbox,
     page::Cursor,
     plan::wide::{self, PartsRead},
     row::Row,
-    store::{rows::Store, sealing::open::Reading},
+    store::{dated::name_of, rows::Store, sealing::open::Reading},
 };
 
 /// Stands for a blind token in `explain`, which makes none.
@@ -60,6 +65,8 @@ pub(crate) struct Request {
     keys_only: bool,
     is_other: IsOther,
     pub(crate) origin: Option<Origin>,
+    /// The tables that are read one after the other; `table` names all of them then.
+    pub(crate) tables: Option<QueriedTables>,
 }
 
 impl Request {
@@ -83,6 +90,7 @@ impl Request {
             keys_only: false,
             is_other: |_| Ok(false),
             origin: None,
+            tables: None,
         }
     }
 
@@ -91,6 +99,61 @@ impl Request {
     pub(crate) fn made_by(self, outbox: &Arc<Outbox>, table: &str) -> Self {
         let origin = Origin { outbox: outbox.clone(), table: table.to_owned() };
         Self { origin: Some(origin), ..self }
+    }
+
+    /// Makes it a request for dated tables. `name` is the table that the caller opened: the template,
+    /// or one of them.
+    pub(crate) fn of_dated(mut self, dated: &'static DatedTables, name: &str) -> Self {
+        let Some(window) = self.access.window else { return self };
+        let periods = dated.periods(window);
+        let case = self.store.table_case();
+        let named = dated.period_of(name, case);
+        if window.is_time {
+            match (periods, named) {
+                (Some((period, _)), Some(named)) if period != named => {
+                    let message = format!(
+                        "the path leads to another table than `{name}`, of the time that it gives"
+                    );
+                    let error = Error::new(ErrorKind::Invalid, message).in_table(name);
+                    self.fault.get_or_insert(error);
+                }
+                (Some((period, _)), None) if name == dated.template => {
+                    match name_of(dated, period) {
+                        Ok(table) => {
+                            if let Some(origin) = &mut self.origin {
+                                origin.table.clone_from(&table);
+                            }
+                            self.table = table;
+                        }
+                        Err(error) => {
+                            self.fault.get_or_insert(error);
+                        }
+                    }
+                }
+                _ => {}
+            }
+            return self;
+        }
+        let is_all = name == dated.template;
+        if is_all {
+            let newest_first =
+                self.access.family.is_some_and(|family| dated.is_newest_first(family));
+            self.tables = Some(QueriedTables { dated, periods, newest_first });
+        }
+        if !is_all || !dated.is_whole(window) {
+            let bound = |comparison, time| {
+                Filter::compare(dated.property, comparison, Value::DateTime(time))
+            };
+            let from = bound(Comparison::Ge, window.from);
+            self.condition(Ok(from.and_all(bound(Comparison::Lt, window.until))));
+        }
+        self
+    }
+
+    /// Returns whether the table is one of the type's dated tables.
+    pub(crate) fn is_dated(&self, table: &str) -> bool {
+        let dated = self.schema.and_then(|schema| schema.dated.as_ref());
+        dated.is_some_and(|dated| dated.period_of(table, self.store.table_case()).is_some())
     }
 
     /// Makes it a request for one entity type. A typed path needs no `allow_scan`: `scan()` says it.

@@ -84,6 +84,7 @@ impl Store {
             self.usage.count_table_request(&answer);
             return answer;
         };
+        refuse_template(name)?;
         let answer = self.backend.tables(request).await;
         self.usage.count_table_request(&answer);
         answer.map_err(|error| error.in_table(name))
@@ -254,6 +255,7 @@ impl Store {
 
     /// Reads a row as it is stored, still sealed.
     pub(crate) async fn read(&self, request: Read<'_>) -> Result<Option<Row>> {
+        refuse_template(request.table)?;
         let answer = self.backend.read(request).await;
         self.usage.count_read(&answer);
         answer.map_err(|error| {
@@ -277,6 +279,7 @@ impl Store {
 
     /// Reads one page of rows as they are stored, still sealed.
     pub(crate) async fn scan(&self, request: Scan<'_>) -> Result<Rows> {
+        refuse_template(request.table)?;
         let answer = self.backend.scan(request).await;
         self.usage.count_scan(&answer, |page| page.rows.len());
         answer.map_err(|error| error.in_table(request.table))
@@ -311,6 +314,7 @@ impl Store {
 
     /// Writes rows of the library's own, which are never sealed.
     pub(crate) async fn apply(&self, batch: &Batch) -> Result<Vec<Written>> {
+        refuse_template(batch.table())?;
         let answer = self.backend.apply(batch).await;
         self.usage.count_write(batch.len(), &answer);
         let written = answer.map_err(|error| {
@@ -362,6 +366,13 @@ pub(crate) fn name_bad_table(error: Error, table: &str) -> Error {
         return error;
     }
     limits::check_table_name(table).err().map_or(error, |named| named.in_table(table))
+}
+
+/// Refuses a name that stands for all of an entity's dated tables. Every request passes here, so that
+/// none is sent for a verb that does not choose one of them.
+fn refuse_template(table: &str) -> Result<()> {
+    if table.contains('{') { limits::check_table_name(table) } else { Ok(()) }
+        .map_err(|error| error.in_table(table))
 }
 
 /// Returns the answer to a batch of one operation.

@@ -1,6 +1,9 @@
 //! A table without an entity type: rows are read and written as bags of properties.
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    borrow::Cow,
+    sync::{Mutex, PoisonError},
+};
 
 use super::{
     bulk::Bulk,
@@ -12,7 +15,7 @@ use crate::{
     access::Keys,
     backend::Read,
     batch::{Condition, Operation, Written},
-    entity::{Access, DynamicEntity, FromRow, Path, Schema, Stored, TableEntity},
+    entity::{Access, DynamicEntity, FromRow, Path, Schema, Stored, TableEntity, dated::Window},
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
     filter::Filter,
     limits::check_key,
@@ -61,7 +64,7 @@ impl Client {
 impl Selection {
     fn of(keys: Keys) -> Self {
         let fault = keys.fault.clone();
-        let access = Access { family: None, keys, parts: Vec::new(), fault, open: None };
+        let access = Access { family: None, keys, parts: Vec::new(), fault, open: None, window: None };
         Self { access, filter: None, schema: None }
     }
 
@@ -113,9 +116,10 @@ impl From<Filter> for Selection {
 /// Selects the rows that a typed path addresses, of whatever type they are.
 impl<P: Path> From<P> for Selection {
     fn from(path: P) -> Self {
-        let Access { keys, fault, open, .. } = path.access();
+        let Access { keys, fault, open, window, .. } = path.access();
+        let fault = fault.or_else(|| window.and_then(Window::fault_without_type));
         let schema = open.is_some().then_some(P::Entity::SCHEMA);
-        let access = Access { family: None, keys, parts: Vec::new(), fault, open };
+        let access = Access { family: None, keys, parts: Vec::new(), fault, open, window: None };
         Self { access, filter: None, schema }
     }
 }
@@ -485,8 +489,8 @@ impl DynamicTable {
 
 /// A dynamic entity does not name its table: the caller names it.
 impl Writable for DynamicEntity {
-    fn table(&self) -> &'static str {
-        ""
+    fn table(&self) -> Cow<'static, str> {
+        Cow::Borrowed("")
     }
 
     fn change(&self, verb: BulkVerb) -> Result<BulkChange> {
@@ -499,8 +503,8 @@ impl Writable for DynamicEntity {
 }
 
 impl Rewritable for DynamicEntity {
-    fn home(&self) -> &'static str {
-        ""
+    fn home(_: &Stored<Self>) -> Result<Cow<'static, str>> {
+        Ok(Cow::Borrowed(""))
     }
 
     fn replacement(stored: &Stored<Self>) -> Result<BulkChange> {

@@ -18,7 +18,7 @@ use crate::{
             MessageCodes, StoredMessage, insert_message, message_row, reserved_keys::MESSAGE,
         },
     },
-    store::sealing::plan::Placed,
+    store::{dated::make_table, sealing::plan::Placed},
 };
 
 /// A move that has begun, and that this program or a worker will finish.
@@ -76,6 +76,16 @@ impl<E: TableEntity> Table<E> {
     /// not over, with `is_invalid` if more than the fields of the keys changed, or nothing, and with
     /// `is_unsupported` for a wide entity that would change its partition or table.
     pub async fn move_to(&self, stored: &Stored<E>, target: &Self) -> Result<Moving> {
+        // Handles of dated tables stand for the table that the entity is in, and that it goes to.
+        let target_table = target.of_entity(stored)?;
+        let source = self.of_stored(stored)?;
+        if let (Some(dated), Some(period)) = (&E::SCHEMA.dated, target_table.period()) {
+            make_table(self.client.store(), dated, period, &target_table.name).await?;
+        }
+        source.move_from(stored, &target_table).await
+    }
+
+    async fn move_from(&self, stored: &Stored<E>, target: &Self) -> Result<Moving> {
         let place = |error: Error| error.in_table(&self.name);
         let id = self.client.outbox().store.random.id();
         let (effect, journey) = mark_moving(stored, &target.name, &id).map_err(place)?;
@@ -151,6 +161,10 @@ impl<E: TableEntity> Table<E> {
     /// Fails with `is_conflict` while the move's message is open, and with `is_precondition_failed` if
     /// the entity changed meanwhile.
     pub async fn unlock(&self, point: Point<E>) -> Result<bool> {
+        self.of_point(point.as_access())?.unlock_here(point).await
+    }
+
+    async fn unlock_here(&self, point: Point<E>) -> Result<bool> {
         let (partition_key, row_key) = point.as_access().point()?;
         let (store, at) = (self.client.store(), RowAt::new(&self.name, partition_key, row_key));
         let Some(stored) = store.row(at).await? else { return Ok(false) };

@@ -1,6 +1,6 @@
 //! Entity group transactions: several writes that are applied all or not at all.
 
-use std::{collections::HashMap, ops::Deref};
+use std::{borrow::Cow, collections::HashMap, ops::Deref};
 
 use super::{
     client::Client,
@@ -14,7 +14,9 @@ use crate::outbox::{
 use crate::{
     authentic::MessageAuthenticity,
     batch::{Operation, Written},
-    entity::{BackgroundWork, Message, Patch, Point, Stored, TableEntity},
+    entity::{
+        BackgroundWork, Message, Patch, Point, Stored, TableEntity, dated::check_sibling,
+    },
     error::{Error, ErrorKind, Result, ServiceCode},
     limits::{BATCH_OPERATIONS, REQUEST_BYTES},
     plan::{
@@ -141,7 +143,7 @@ impl Transaction {
     /// # }
     /// ```
     pub fn insert<W: Writable>(&mut self, entity: &W) -> Result<&mut Self> {
-        self.add(entity.table(), entity.change(BulkVerb::Insert).map(|change| change.0))
+        self.add(Ok(entity.table()), entity.change(BulkVerb::Insert).map(|change| change.0))
     }
 
     /// Inserts an entity or replaces the existing one.
@@ -163,7 +165,7 @@ impl Transaction {
     /// # }
     /// ```
     pub fn insert_or_replace<W: Writable>(&mut self, entity: &W) -> Result<&mut Self> {
-        self.add(entity.table(), entity.change(BulkVerb::InsertOrReplace).map(|change| change.0))
+        self.add(Ok(entity.table()), entity.change(BulkVerb::InsertOrReplace).map(|change| change.0))
     }
 
     /// Inserts an entity or merges it into the existing one.
@@ -185,7 +187,7 @@ impl Transaction {
     /// # }
     /// ```
     pub fn insert_or_merge<E: TableEntity>(&mut self, entity: &E) -> Result<&mut Self> {
-        self.add(E::SCHEMA.table, plan::insert_or_merge(entity))
+        self.add(Ok(entity.home_table()), plan::insert_or_merge(entity))
     }
 
     /// Replaces an entity under the ETag that was read.
@@ -209,7 +211,7 @@ impl Transaction {
     /// # }
     /// ```
     pub fn replace<W: Rewritable>(&mut self, stored: &Stored<W>) -> Result<&mut Self> {
-        self.add(stored.home(), W::replacement(stored).map(|change| change.0))
+        self.add(W::home(stored), W::replacement(stored).map(|change| change.0))
     }
 
     /// Replaces an existing entity, whatever its ETag.
@@ -231,7 +233,7 @@ impl Transaction {
     /// # }
     /// ```
     pub fn replace_any<E: TableEntity>(&mut self, entity: &E) -> Result<&mut Self> {
-        self.add(E::SCHEMA.table, plan::replace_any(entity))
+        self.add(Ok(entity.home_table()), plan::replace_any(entity))
     }
 
     /// Sets some properties of the version that was read and removes others.
@@ -260,7 +262,7 @@ impl Transaction {
         patch: E::Patch,
     ) -> Result<&mut Self> {
         let patch: Patch<E> = patch.into();
-        self.add(stored.home(), plan::patch(stored, patch))
+        self.add(E::home(stored), plan::patch(stored, patch))
     }
 
     /// Sets some properties of the entity at `point` and removes others, whatever its ETag.
@@ -288,7 +290,8 @@ impl Transaction {
         patch: E::Patch,
     ) -> Result<&mut Self> {
         let patch: Patch<E> = patch.into();
-        self.add(E::SCHEMA.table, plan::patch_at(point.as_access(), patch))
+        let change = plan::patch_at(point.as_access(), patch);
+        self.add(point.as_access().home_table(E::SCHEMA), change)
     }
 
     /// Deletes an entity under the ETag that was read.
@@ -311,7 +314,7 @@ impl Transaction {
     /// # }
     /// ```
     pub fn delete<W: Rewritable>(&mut self, stored: &Stored<W>) -> Result<&mut Self> {
-        self.add(stored.home(), W::removal(stored).map(|change| change.0))
+        self.add(W::home(stored), W::removal(stored).map(|change| change.0))
     }
 
     /// Deletes an entity, whatever its ETag. In a transaction it has to exist.
@@ -333,7 +336,8 @@ impl Transaction {
     /// # }
     /// ```
     pub fn delete_at<E: TableEntity>(&mut self, point: Point<E>) -> Result<&mut Self> {
-        self.add(E::SCHEMA.table, plan::delete_at::<E>(point.as_access(), true))
+        let change = plan::delete_at::<E>(point.as_access(), true);
+        self.add(point.as_access().home_table(E::SCHEMA), change)
     }
 
     /// Stores a message in the partition of the transaction. A worker passes it to the handler
@@ -476,12 +480,23 @@ impl Transaction {
         self.verbs.iter().any(|verb| matches!(verb, Unresolved::NeedsTokens(_)))
     }
 
-    fn add(&mut self, declared: &str, added: Result<Unresolved>) -> Result<&mut Self> {
+    fn add(
+        &mut self,
+        declared: Result<Cow<'static, str>>,
+        added: Result<Unresolved>,
+    ) -> Result<&mut Self> {
         let verb = self.verbs.len();
         let named = self.table.clone().filter(|_| self.named);
-        let table = named.as_deref().unwrap_or(declared);
+        let declared = match (declared, &named) {
+            // Keys alone are enough where the transaction names the table.
+            (Err(_), Some(named)) => Cow::Owned(named.clone()),
+            (declared, _) => declared.map_err(|error| error.at_operation(verb))?,
+        };
+        let table = named.as_deref().unwrap_or(&declared);
         let place = |error: Error| error.in_table(table).at_operation(verb);
         let added = added.map_err(place)?;
+        check_sibling(table, &declared).map_err(place)?;
+        let declared = &*declared;
         self.same_table(declared).map_err(place)?;
         // A verb that needs blind tokens has no keys yet: `commit` admits it.
         if let Unresolved::Ready(change) = &added {

@@ -10,6 +10,7 @@ use crate::{
     entity::{
         Access, FromRow, FullView, ListRows, Path, Point, Projection, ReadableAs, Stored,
         TableEntity,
+        dated::{Period, check_sibling, table_of_stored, table_to_replace_in},
     },
     error::Result,
     key::Family,
@@ -23,6 +24,7 @@ use crate::{
         request::Request,
     },
     store::{
+        dated::is_no_table,
         sealing::open::Reading,
         usage::{in_span, verb_span},
     },
@@ -90,6 +92,57 @@ impl<E> fmt::Debug for Table<E> {
 impl<E: TableEntity> Table<E> {
     pub(crate) fn new(client: Client, name: String) -> Self {
         Self { client, name, of: PhantomData }
+    }
+
+    /// Returns the period of the table, if it is one of dated tables.
+    pub(crate) fn period(&self) -> Option<Period> {
+        E::SCHEMA.dated.as_ref()?.period_of(&self.name, self.client.store().table_case())
+    }
+
+    /// Returns the table's name; `None` if it stands for all of the entity's dated tables, of which
+    /// each write chooses one.
+    fn one_name(&self) -> Option<String> {
+        let is_template = E::SCHEMA.dated.is_some_and(|dated| dated.template == self.name);
+        (!is_template).then(|| self.name.clone())
+    }
+
+    /// Returns the table that an entity is in, which `home` names, or this one where it is one table.
+    fn at_home(&self, home: impl FnOnce() -> Result<Cow<'static, str>>) -> Result<Cow<'_, Self>> {
+        if E::SCHEMA.dated.is_none() {
+            return Ok(Cow::Borrowed(self));
+        }
+        if self.one_name().is_none() {
+            let name = home().map_err(|error| error.in_table(&self.name))?;
+            return Ok(Cow::Owned(Self::new(self.client.clone(), name.into_owned())));
+        }
+        if self.period().is_some() {
+            check_sibling(&self.name, &home()?)?;
+        }
+        Ok(Cow::Borrowed(self))
+    }
+
+    /// Returns the table that an entity belongs to.
+    pub(super) fn of_entity(&self, entity: &E) -> Result<Cow<'_, Self>> {
+        self.at_home(|| Ok(entity.home_table()))
+    }
+
+    /// Returns the table that a stored entity was read from.
+    pub(super) fn of_stored(&self, stored: &Stored<E>) -> Result<Cow<'_, Self>> {
+        self.at_home(|| table_of_stored(stored))
+    }
+
+    /// Returns the table that a stored entity was read from and belongs to still.
+    pub(super) fn of_replaced(&self, stored: &Stored<E>) -> Result<Cow<'_, Self>> {
+        self.at_home(|| table_to_replace_in(stored))
+    }
+
+    /// Returns the table of a path to one row.
+    pub(super) fn of_point(&self, access: &Access) -> Result<Cow<'_, Self>> {
+        self.at_home(|| match access.window {
+            // Keys alone are enough where the caller opened one table.
+            None if self.one_name().is_some() => Ok(Cow::Owned(self.name.clone())),
+            _ => access.home_table(E::SCHEMA),
+        })
     }
 
     /// Returns the table's name.
@@ -301,6 +354,10 @@ impl<E: TableEntity> Table<E> {
     }
 
     async fn read_point<T: FromRow>(&self, access: &Access) -> Result<Option<Stored<T>>> {
+        self.of_point(access)?.read_point_here(access).await
+    }
+
+    async fn read_point_here<T: FromRow>(&self, access: &Access) -> Result<Option<Stored<T>>> {
         let access = self.keyed(access).await?;
         let (partition_key, row_key) =
             access.point().map_err(|error| error.in_table(&self.name))?;
@@ -325,9 +382,12 @@ impl<E: TableEntity> Table<E> {
         let select = columns_of_point::<E, T>(Some(family));
         let table = self.table_of(Some(family));
         let read = Read { table, partition_key, row_key, select: select.as_deref() };
-        let Some(row) = self.client.store().read_as(read, Reading::Typed(E::SCHEMA)).await? else {
-            return Ok(None);
+        let read = self.client.store().read_as(read, Reading::Typed(E::SCHEMA)).await;
+        let row = match read {
+            Err(error) if is_no_table(&error) && self.period().is_some() => None,
+            read => read?,
         };
+        let Some(row) = row else { return Ok(None) };
         match confirmed_row(self.client.store(), &self.name, E::SCHEMA, family, row).await? {
             None => Ok(None),
             Some(row) => crate::query::decode::decode_required::<E, T>(row, family)
@@ -367,8 +427,11 @@ impl<E: TableEntity> Table<E> {
             Some(family) if family.is_list() => self.name.clone(),
             family => self.table_of(family).to_owned(),
         };
-        let request = Request::new(self.client.store().clone(), table, access)
+        let mut request = Request::new(self.client.store().clone(), table, access)
             .made_by(&self.client.outbox, &self.name);
+        if let Some(dated) = &E::SCHEMA.dated {
+            request = request.of_dated(dated, &self.name);
+        }
         <P::View as Queried<E>>::query(TypedRequest(request))
     }
 
@@ -436,7 +499,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub fn transaction(&self) -> Transaction {
-        Transaction::new(self.client.clone(), Some(self.name.clone()))
+        Transaction::new(self.client.clone(), self.one_name())
     }
 
     /// Begins bulk writes to this table.
@@ -452,7 +515,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub fn bulk(&self) -> Bulk {
-        Bulk::new(self.client.clone(), Some(self.name.clone()))
+        Bulk::new(self.client.clone(), self.one_name())
     }
 
     /// Fetches the key that makes the blind tokens of the entity's keys.

@@ -42,7 +42,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn insert(&self, entity: &E) -> Result<Stored<E>> {
-        self.put("insert", plan::insert(entity)).await
+        self.of_entity(entity)?.put("insert", plan::insert(entity)).await
     }
 
     /// Inserts the entity or replaces the existing one. The result does not say which.
@@ -62,7 +62,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn insert_or_replace(&self, entity: &E) -> Result<Stored<E>> {
-        self.put("insert_or_replace", plan::insert_or_replace(entity)).await
+        self.of_entity(entity)?.put("insert_or_replace", plan::insert_or_replace(entity)).await
     }
 
     /// Inserts the entity or merges it into the existing one: properties that are absent here stay.
@@ -88,7 +88,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn insert_or_merge(&self, entity: &E) -> Result<Stored<E>> {
-        self.put("insert_or_merge", plan::insert_or_merge(entity)).await
+        self.of_entity(entity)?.put("insert_or_merge", plan::insert_or_merge(entity)).await
     }
 
     /// Replaces the entity under the ETag that was read: properties that the new value does not
@@ -117,7 +117,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn replace(&self, stored: &Stored<E>) -> Result<Stored<E>> {
-        self.put("replace", plan::replace(stored)).await
+        self.of_replaced(stored)?.put("replace", plan::replace(stored)).await
     }
 
     /// Replaces the existing entity, whatever its ETag.
@@ -138,7 +138,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn replace_any(&self, entity: &E) -> Result<Stored<E>> {
-        self.put("replace_any", plan::replace_any(entity)).await
+        self.of_entity(entity)?.put("replace_any", plan::replace_any(entity)).await
     }
 
     /// Sets some properties of the version that was read and removes others.
@@ -174,7 +174,8 @@ impl<E: TableEntity> Table<E> {
     /// ```
     pub async fn patch(&self, stored: &Stored<E>, patch: E::Patch) -> Result<Written> {
         let patch: Patch<E> = patch.into();
-        let (outcome, _) = self.write("patch", plan::patch(stored, patch)).await?;
+        let table = self.of_stored(stored)?;
+        let (outcome, _) = table.write("patch", plan::patch(stored, patch)).await?;
         outcome.written.ok_or_else(no_answer)
     }
 
@@ -202,7 +203,9 @@ impl<E: TableEntity> Table<E> {
     /// ```
     pub async fn patch_at(&self, point: Point<E>, patch: E::Patch) -> Result<Written> {
         let patch: Patch<E> = patch.into();
-        let (outcome, _) = self.write("patch_at", plan::patch_at(point.as_access(), patch)).await?;
+        let table = self.of_point(point.as_access())?;
+        let (outcome, _) =
+            table.write("patch_at", plan::patch_at(point.as_access(), patch)).await?;
         outcome.written.ok_or_else(no_answer)
     }
 
@@ -234,10 +237,11 @@ impl<E: TableEntity> Table<E> {
         point: Point<E>,
         mut change: impl FnMut(&mut E) -> Result<(), BoxError>,
     ) -> Result<Stored<E>> {
-        let access = self.keyed(point.as_access()).await?;
-        let keys = access.point().map_err(|error| error.in_table(&self.name));
+        let table = self.of_point(point.as_access())?;
+        let access = table.keyed(point.as_access()).await?;
+        let keys = access.point().map_err(|error| error.in_table(&table.name));
         let (partition_key, row_key) = keys?;
-        self.update_keys(partition_key, row_key, &mut change).await
+        table.update_keys(partition_key, row_key, &mut change).await
     }
 
     pub(crate) async fn update_keys(
@@ -258,6 +262,7 @@ impl<E: TableEntity> Table<E> {
             let changed = change.lock().unwrap_or_else(PoisonError::into_inner)(&mut stored);
             changed.map_err(|reason| self.rejected(&stored, reason))?;
             let in_table = |error: Error| error.in_table(&self.name);
+            self.of_entity(&stored)?;
             let Some(verb) = plan::update(&stored).map_err(in_table)? else {
                 // As the store has it: skipped fields that were changed are not stored.
                 let value = E::from_row(stored.row()).map_err(in_table)?;
@@ -291,7 +296,7 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn delete(&self, stored: &Stored<E>) -> Result<()> {
-        self.write("delete", plan::delete::<E, E>(stored)).await.map(drop)
+        self.of_stored(stored)?.write("delete", plan::delete::<E, E>(stored)).await.map(drop)
     }
 
     /// Deletes the entity if it exists, whatever its ETag. Returns `true` if it existed.
@@ -311,7 +316,9 @@ impl<E: TableEntity> Table<E> {
     /// # }
     /// ```
     pub async fn delete_at(&self, point: Point<E>) -> Result<bool> {
-        match self.write("delete_at", plan::delete_at::<E>(point.as_access(), false)).await {
+        let table = self.of_point(point.as_access())?;
+        match table.write("delete_at", plan::delete_at::<E>(point.as_access(), false)).await {
+            Err(error) if error.is_table_missing() && table.period().is_some() => Ok(false),
             Ok((outcome, _)) => Ok(outcome.written.is_some()),
             Err(error) if error.is_row_missing() => Ok(false),
             Err(error) => Err(error),

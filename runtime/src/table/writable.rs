@@ -1,8 +1,13 @@
 //! The traits of values that are written in bulk or in a transaction: entities, values of sets,
 //! stored entities, points.
 
+use std::borrow::Cow;
+
 use crate::{
-    entity::{Point, Stored, TableEntity},
+    entity::{
+        Point, Stored, TableEntity,
+        dated::{table_of_stored, table_to_replace_in},
+    },
     error::Result,
     plan::{self, Unresolved},
     query::decode::decode_required,
@@ -29,7 +34,7 @@ pub struct BulkChange(pub(in crate::table) Unresolved);
 )]
 pub trait Writable {
     /// Returns the table that is written if the caller names none.
-    fn table(&self) -> &'static str;
+    fn table(&self) -> Cow<'static, str>;
 
     /// Plans the write of this entity.
     ///
@@ -40,7 +45,7 @@ pub trait Writable {
 }
 
 impl<W: Writable + ?Sized> Writable for &W {
-    fn table(&self) -> &'static str {
+    fn table(&self) -> Cow<'static, str> {
         (**self).table()
     }
 
@@ -66,7 +71,11 @@ pub fn bulk_change<E: TableEntity>(entity: &E, verb: BulkVerb) -> Result<BulkCha
 /// whatever its ETag.
 pub trait Deletable {
     /// Returns the table that is written if the caller names none.
-    fn table(&self) -> &'static str;
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` if it does not say which of its type's dated tables it is in.
+    fn table(&self) -> Result<Cow<'static, str>>;
 
     /// Plans the deletion.
     ///
@@ -86,7 +95,11 @@ pub trait Deletable {
 )]
 pub trait Rewritable: Sized {
     /// Returns the table that is written if the caller names none.
-    fn home(&self) -> &'static str;
+    ///
+    /// # Errors
+    ///
+    /// `is_decode` if the row does not say which of its type's dated tables it is in.
+    fn home(stored: &Stored<Self>) -> Result<Cow<'static, str>>;
 
     /// Plans to replace the entity under the ETag that was read.
     ///
@@ -114,11 +127,14 @@ pub trait Rewritable: Sized {
 }
 
 impl<E: TableEntity> Rewritable for E {
-    fn home(&self) -> &'static str {
-        E::SCHEMA.table
+    fn home(stored: &Stored<E>) -> Result<Cow<'static, str>> {
+        table_of_stored(stored)
     }
 
     fn replacement(stored: &Stored<E>) -> Result<BulkChange> {
+        if E::SCHEMA.dated.is_some() {
+            table_to_replace_in(stored)?;
+        }
         plan::replace(stored).map(BulkChange)
     }
 
@@ -136,8 +152,8 @@ impl<E: TableEntity> Rewritable for E {
 }
 
 impl<W: Rewritable> Deletable for Stored<W> {
-    fn table(&self) -> &'static str {
-        (**self).home()
+    fn table(&self) -> Result<Cow<'static, str>> {
+        W::home(self)
     }
 
     fn removal(&self) -> Result<BulkChange> {
@@ -150,8 +166,8 @@ impl<W: Rewritable> Deletable for Stored<W> {
 }
 
 impl<E: TableEntity> Deletable for Point<E> {
-    fn table(&self) -> &'static str {
-        E::SCHEMA.table
+    fn table(&self) -> Result<Cow<'static, str>> {
+        self.as_access().home_table(E::SCHEMA)
     }
 
     fn removal(&self) -> Result<BulkChange> {

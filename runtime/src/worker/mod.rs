@@ -12,6 +12,7 @@ mod state;
 mod lease;
 mod partition;
 mod directory;
+mod open_work;
 mod poison;
 mod outcome;
 mod primary_state;
@@ -27,6 +28,7 @@ mod run;
 mod status;
 
 pub use handler::Context;
+pub(crate) use open_work::tables_with_open_work;
 pub use poison::Poisoned;
 pub use state::Worker;
 pub use stats::{WorkerFailure, WorkerStats};

@@ -2,6 +2,8 @@
 //! that the compiler evaluates at the token they concern. The panic's text is the compiler's
 //! message.
 
+use std::borrow::Cow;
+
 use super::{
     RowMatch, have_same_entity_type, members_may_collide, read_matched, same_discriminator,
 };
@@ -25,9 +27,9 @@ pub fn read_projection<P: Projection>(row: &Row, matched: &RowMatch) -> Result<P
     read_matched::<P::Entity, P>(row, matched)
 }
 
-/// Returns the table that an entity's type declares.
-pub fn declared_table_of<E: TableEntity>(_: &E) -> &'static str {
-    E::SCHEMA.table
+/// Returns the table that an entity belongs to.
+pub fn declared_table_of<E: TableEntity>(entity: &E) -> Cow<'static, str> {
+    entity.home_table()
 }
 
 /// Fails the compilation of a set in which the rows of two members have one discriminator.

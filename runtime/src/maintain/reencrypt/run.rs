@@ -248,7 +248,7 @@ impl<E: TableEntity> Reencrypt<E> {
 }
 
 fn cursor_at(fingerprint: u64, at: Continuation) -> Cursor {
-    Cursor { fingerprint, returned: 0, mixed: false, at }
+    Cursor { fingerprint, returned: 0, mixed: false, at, table: None }
 }
 
 /// Returns the continuation that means the start of a table; a service never returns it.

@@ -1,6 +1,6 @@
 //! Deleting everything that a query finds.
 
-use std::{fmt, future::IntoFuture};
+use std::{borrow::Cow, fmt, future::IntoFuture};
 
 use super::{
     pipeline::Pipeline,
@@ -111,9 +111,20 @@ impl<Q: 'static, T: Rewritable + Send + 'static> IntoFuture for DeleteAll<Q, T> 
                     }
                 };
                 for item in page.items {
-                    let removal = item.and_then(|stored| T::removal(&stored));
+                    let (table, removal) = match item {
+                        // The rows of a window are in several tables.
+                        Ok(stored) if query.request.tables.is_some() => {
+                            let table = T::home(&stored).map(Cow::into_owned);
+                            let removal = T::removal(&stored);
+                            (table.as_ref().map_or_else(|_| origin.table.clone(), Clone::clone), table.and(removal))
+                        }
+                        item => {
+                            let removal = item.and_then(|stored| T::removal(&stored));
+                            (origin.table.clone(), removal)
+                        }
+                    };
                     // The row is to be gone: it does not matter who deleted it.
-                    pipeline.add(origin.table.clone(), removal.map(|change| change.0), true).await;
+                    pipeline.add(table, removal.map(|change| change.0), true).await;
                 }
                 cursor = page.next;
                 if cursor.is_none() {

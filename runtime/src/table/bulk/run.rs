@@ -10,8 +10,8 @@ use super::{
     rewrite::Rewrite,
 };
 use crate::{
-    entity::Stored,
-    error::{BoxError, Result},
+    entity::{Stored, dated::check_sibling},
+    error::{BoxError, Error, ErrorKind, Result},
     page::Cursor,
     query::build::Query,
     table::{
@@ -262,8 +262,12 @@ impl Bulk {
     {
         let mut pipeline = self.pipeline();
         for entity in entities {
-            let table = self.table.clone().unwrap_or_else(|| entity.table().to_owned());
             let change = entity.removal().map(|change| change.0);
+            let (table, change) = match (&self.table, entity.table()) {
+                (Some(named), _) => (named.clone(), change),
+                (None, Ok(table)) => (table.into_owned(), change),
+                (None, Err(error)) => (String::new(), Err(error)),
+            };
             pipeline.add(table, change, entity.is_done_when_missing()).await;
         }
         Ok(pipeline.finish().await)
@@ -315,6 +319,10 @@ impl Bulk {
         Q: 'static,
         T: Rewritable + Send + 'static,
     {
+        if query.request.tables.is_some() {
+            let message = "a window of times reads several tables, and what is changed in bulk is in one: run it for each table, opened with `table_named`";
+            return Err(Error::new(ErrorKind::Unsupported, message).in_table(query.table_name()));
+        }
         let mut pipeline = self.pipeline();
         // A query through remote copies reads another table than that of the entities.
         let table = match &query.request.origin {
@@ -352,8 +360,10 @@ impl Bulk {
         let mut pipeline = self.pipeline();
         let mut entities = std::pin::pin!(entities);
         while let Some(entity) = pipeline.next_input(entities.next(), self.linger).await {
-            let table = self.table.clone().unwrap_or_else(|| entity.table().to_owned());
+            let home = entity.table();
+            let table = self.table.clone().unwrap_or_else(|| home.clone().into_owned());
             let change = entity.change(verb).map(|change| change.0);
+            let change = check_sibling(&table, &home).and(change);
             pipeline.add(table, change, false).await;
         }
         Ok(pipeline.finish().await)

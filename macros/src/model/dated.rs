@@ -1,0 +1,75 @@
+//! Describes a table's name with the period of a field in it: `name = "Logins{at:%Y%m%d}"`.
+
+use syn::LitStr;
+
+use super::{Field, Key, Part, Segment};
+use crate::{
+    errors::Errors,
+    template::{Fineness, Form},
+};
+
+/// The name of an entity's tables, one for each period of a field.
+#[derive(Debug)]
+pub(crate) struct Dated {
+    /// The text that each table's name begins with.
+    pub(crate) prefix: String,
+    /// The date form of the period, such as `%Y%m%d`.
+    pub(crate) form: String,
+    pub(crate) finest: Fineness,
+    /// Index of the field among the entity's fields.
+    pub(crate) field: usize,
+}
+
+/// Returns whether a table's name is a template.
+pub(crate) fn is_template(name: &LitStr) -> bool {
+    name.value().contains(['{', '}'])
+}
+
+impl Dated {
+    /// Reads the template in a table's name. Reports what is wrong with it. Returns `None` for a name
+    /// without one.
+    pub(crate) fn new(name: &LitStr, fields: &[Field], errors: &mut Errors) -> Option<Self> {
+        if !is_template(name) {
+            return None;
+        }
+        let key = Key::new(name, fields, errors);
+        if !key.is_sound {
+            return None;
+        }
+        match key.segments.as_slice() {
+            [Segment::Literal(prefix, _), Segment::Part(part)] => {
+                let form = form(&key, part).map_err(|message| errors.at(name.span(), message));
+                let (form, finest) = form.ok()?;
+                Some(Self { prefix: prefix.clone(), form, finest, field: part.field })
+            }
+            _ => {
+                let message = "the name of dated tables is a text and then one date form, which ends it, such as `Logins{at:%Y%m%d}`";
+                let end = key.text.chars().count();
+                errors.at(name.span(), key.fault(&(0..end), message));
+                None
+            }
+        }
+    }
+
+    /// Returns the number of digits that end each table's name.
+    pub(crate) fn digits(&self) -> usize {
+        match self.finest {
+            Fineness::Year => 4,
+            Fineness::Month => 6,
+            Fineness::Day => 8,
+            _ => 10,
+        }
+    }
+}
+
+/// Returns the date form of the part, if tables can be named by it.
+fn form(key: &Key, part: &Part) -> Result<(String, Fineness), String> {
+    const FORMS: [&str; 4] = ["%Y", "%Y%m", "%Y%m%d", "%Y%m%d%H"];
+    match &part.form {
+        Form::Date(form, finest) if FORMS.contains(&form.as_str()) => Ok((form.clone(), *finest)),
+        _ => {
+            let message = "tables are named by a beginning of `%Y%m%d%H` without text between, such as `{at:%Y%m%d}`";
+            Err(key.fault(&part.place, message))
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Dated tables: an entity whose table is named by the period of a field, `Logins{at:%Y%m%d}`.
+
+use std::borrow::Cow;
+
+use time::{Date, Duration, Month, OffsetDateTime, Time};
+
+use super::{Schema, Stored, TableEntity};
+use crate::{
+    address::TableCase,
+    edm::{InvalidValue, Ticks},
+    error::{Error, ErrorKind, Result},
+    key::{Family, Form, encode_ticks_in_form},
+};
+
+/// The names of an entity's tables, one for each period of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DatedTables {
+    /// The name as the entity declares it, such as `Logins{at:%Y%m%d}`. It stands for all of its tables.
+    pub template: &'static str,
+    /// The text that each table's name begins with. It ends with a letter.
+    pub prefix: &'static str,
+    /// The date form that follows: a beginning of `%Y%m%d%H`.
+    pub form: &'static str,
+    /// The property of the field.
+    pub property: &'static str,
+}
+
+/// The times that a path selects: `from` and later, before `until`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) from: Ticks,
+    pub(crate) until: Ticks,
+    /// Whether the path gives one time, so that it reads one table.
+    pub(crate) is_time: bool,
+}
+
+impl Window {
+    /// Creates the window of one time, whose table is read.
+    pub(crate) const fn at(time: Ticks) -> Self {
+        Self { from: time, until: time, is_time: true }
+    }
+
+    /// Returns what is wrong with the window where keys are used without their entity's type, so that
+    /// nobody knows which property holds the time.
+    pub(crate) fn fault_without_type(self) -> Option<(&'static str, InvalidValue)> {
+        let message = "a window of times is part of a typed query: ask `client.table().query(..)`, or name one table and give its keys";
+        (!self.is_time).then(|| ("the window", InvalidValue::new(message)))
+    }
+}
+
+/// One period of dated tables, such as a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Period {
+    pub(crate) start: Ticks,
+}
+
+impl DatedTables {
+    /// Returns the period that a time is in.
+    pub(crate) fn period_at(&self, time_ticks: Ticks) -> Period {
+        let time = OffsetDateTime::from(time_ticks);
+        let (date, hour) = match self.form {
+            "%Y" => (first_of(time.year(), Month::January), 0),
+            "%Y%m" => (first_of(time.year(), time.month()), 0),
+            "%Y%m%d" => (Some(time.date()), 0),
+            _ => (Some(time.date()), time.hour()),
+        };
+        let start = date.and_then(|date| starting(date, hour));
+        start.unwrap_or(Period { start: time_ticks })
+    }
+
+    /// Returns the name of the table of a period.
+    ///
+    /// # Errors
+    ///
+    /// Fails outside the years 1 to 9999.
+    pub(crate) fn name_of(&self, period: Period) -> Result<String, InvalidValue> {
+        let mut name = self.prefix.to_owned();
+        encode_ticks_in_form(period.start, self.form, &mut name)?;
+        Ok(name)
+    }
+
+    /// Returns the digits that end the name of a period's table.
+    pub(crate) fn digits_of(&self, period: Period) -> Result<String, InvalidValue> {
+        let mut digits = String::new();
+        encode_ticks_in_form(period.start, self.form, &mut digits)?;
+        Ok(digits)
+    }
+
+    /// Returns the period of the table with this name; `None` for any other table.
+    pub(crate) fn period_of(&self, name: &str, case: TableCase) -> Option<Period> {
+        let (prefix, digits) = name.split_at_checked(self.prefix.len())?;
+        if !case.is_same_table(prefix, self.prefix) || !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        let count = match self.form {
+            "%Y" => 4,
+            "%Y%m" => 6,
+            "%Y%m%d" => 8,
+            _ => 10,
+        };
+        if digits.len() != count {
+            return None;
+        }
+        let number = |from: usize, to: usize| -> Option<u16> { digits.get(from..to)?.parse().ok() };
+        let month = number(4, 6).unwrap_or(1);
+        let day = u8::try_from(number(6, 8).unwrap_or(1)).ok()?;
+        let hour = u8::try_from(number(8, 10).unwrap_or(0)).ok()?;
+        let month = Month::try_from(u8::try_from(month).ok()?).ok()?;
+        let date = Date::from_calendar_date(i32::from(number(0, 4)?), month, day).ok()?;
+        starting(date, hour)
+    }
+
+    /// Returns the period after this one; `None` after the year 9999.
+    pub(crate) fn next(&self, period: Period) -> Option<Period> {
+        let time = OffsetDateTime::from(period.start);
+        let date = time.date();
+        match self.form {
+            "%Y" => starting(first_of(date.year() + 1, Month::January)?, 0),
+            "%Y%m" if date.month() == Month::December => {
+                starting(first_of(date.year() + 1, Month::January)?, 0)
+            }
+            "%Y%m" => starting(first_of(date.year(), date.month().next())?, 0),
+            "%Y%m%d" => starting(date.next_day()?, 0),
+            _ => {
+                let start = Ticks::try_from(time.checked_add(Duration::HOUR)?).ok()?;
+                Some(Period { start })
+            }
+        }
+    }
+
+    /// Returns the period before this one; `None` before the year 1.
+    pub(crate) fn previous(&self, period: Period) -> Option<Period> {
+        let before = Ticks::new(period.start.get().checked_sub(1)?)?;
+        Some(self.period_at(before))
+    }
+
+    /// Returns the first and the last period of a window; `None` if the window is empty.
+    pub(crate) fn periods(&self, window: Window) -> Option<(Period, Period)> {
+        let first = self.period_at(window.from);
+        if window.is_time {
+            return Some((first, first));
+        }
+        // The end is not part of the window.
+        let last = Ticks::new(window.until.get().checked_sub(1)?)?;
+        (window.from < window.until).then(|| (first, self.period_at(last)))
+    }
+
+    /// Returns whether a window begins and ends where periods do, so that its tables hold no other
+    /// times.
+    pub(crate) fn is_whole(&self, window: Window) -> bool {
+        let is_start = |time: Ticks| self.period_at(time).start == time;
+        is_start(window.from) && is_start(window.until)
+    }
+
+    /// Returns whether rows of the family stand newest first in a table, so that tables do too.
+    pub(crate) fn is_newest_first(&self, family: &Family) -> bool {
+        let mut parts = family.row.parts();
+        parts.any(|part| part.field == self.property && part.form == Form::Descending)
+    }
+}
+
+fn first_of(year: i32, month: Month) -> Option<Date> {
+    Date::from_calendar_date(year, month, 1).ok()
+}
+
+fn starting(date: Date, hour: u8) -> Option<Period> {
+    let start = date.with_time(Time::from_hms(hour, 0, 0).ok()?).assume_utc();
+    Some(Period { start: Ticks::try_from(start).ok()? })
+}
+
+/// Returns the table of an entity whose tables are named by `time`. The declared name stands for a time
+/// that no table's name can hold; making the entity's row fails for such a time.
+pub fn home_table(schema: &Schema, time: Result<Ticks, InvalidValue>) -> Cow<'static, str> {
+    let name = schema.dated.zip(time.ok()).and_then(|(dated, time)| {
+        let name = dated.name_of(dated.period_at(time));
+        name.ok()
+    });
+    name.map_or(Cow::Borrowed(schema.table), Cow::Owned)
+}
+
+/// Returns the table of the entity as it was read, whatever the value became since.
+pub(crate) fn table_of_stored<E: TableEntity>(stored: &Stored<E>) -> Result<Cow<'static, str>> {
+    if E::SCHEMA.dated.is_none() {
+        return Ok(Cow::Borrowed(E::SCHEMA.table));
+    }
+    let family = stored.copy_family().map_or(E::SCHEMA.primary(), Ok)?;
+    let primary = (E::SCHEMA.current_form)(stored.row(), family)?;
+    Ok(E::from_row(&primary)?.home_table())
+}
+
+/// Returns the table that a stored entity is in.
+///
+/// # Errors
+///
+/// `is_invalid` if the value belongs to another table now.
+pub(crate) fn table_to_replace_in<E: TableEntity>(stored: &Stored<E>) -> Result<Cow<'static, str>> {
+    let table = table_of_stored(stored)?;
+    let wanted = stored.home_table();
+    if table == wanted { Ok(table) } else { Err(elsewhere(&table, &wanted)) }
+}
+
+/// Returns the error for an entity that belongs to another table than the one that it is written to.
+pub(crate) fn elsewhere(table: &str, wanted: &str) -> Error {
+    let message = format!(
+        "the entity's time belongs to table `{wanted}`, and this write is to `{table}`; a stored entity is moved there with `move_to`"
+    );
+    Error::new(ErrorKind::Invalid, message).in_table(table)
+}
+
+/// Refuses a write to a dated table of an entity that belongs to another one of its type. `home` is the
+/// entity's own table. A table of any other name takes entities of every time.
+pub(crate) fn check_sibling(table: &str, home: &Cow<'static, str>) -> Result<()> {
+    // The name of a table that is not dated is a constant.
+    let Cow::Owned(home) = home else { return Ok(()) };
+    let letters = |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    let split = letters(home);
+    let is_sibling = letters(table) == split
+        && table.len() == home.len()
+        && table.get(..split).zip(home.get(..split)).is_some_and(|(a, b)| a.eq_ignore_ascii_case(b));
+    let is_dated = matches!(home.len() - split, 4 | 6 | 8 | 10);
+    if is_dated && is_sibling && table.get(split..) != home.get(split..) {
+        return Err(elsewhere(table, home));
+    }
+    Ok(())
+}
+
+/// Returns the error for keys that do not say which of the dated tables they are in.
+pub(crate) fn without_table(dated: &DatedTables) -> Error {
+    let message = format!(
+        "the keys do not say which table of `{}` they are in: write the path with the field that names it, or open one table with `client.table_named`",
+        dated.template
+    );
+    Error::new(ErrorKind::Invalid, message).in_table(dated.template)
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::datetime;
+
+    use super::*;
+
+    fn tables(form: &'static str) -> DatedTables {
+        DatedTables { template: "Logs{at}", prefix: "Logs", form, property: "At" }
+    }
+
+    fn ticks(time: OffsetDateTime) -> Ticks {
+        Ticks::try_from(time).unwrap()
+    }
+
+    #[test]
+    fn names_and_periods_go_both_ways() {
+        let time = ticks(datetime!(2014-12-31 23:59:59.9999999 UTC));
+        for (form, name, next) in [
+            ("%Y", "Logs2014", "Logs2015"),
+            ("%Y%m", "Logs201412", "Logs201501"),
+            ("%Y%m%d", "Logs20141231", "Logs20150101"),
+            ("%Y%m%d%H", "Logs2014123123", "Logs2015010100"),
+        ] {
+            let tables = tables(form);
+            let period = tables.period_at(time);
+            assert_eq!(tables.name_of(period).unwrap(), name);
+            assert_eq!(tables.period_of(name, TableCase::Insensitive), Some(period));
+            let after = tables.next(period).unwrap();
+            assert_eq!(tables.name_of(after).unwrap(), next);
+            assert_eq!(tables.previous(after), Some(period));
+        }
+    }
+
+    #[test]
+    fn other_names_are_no_tables_of_it() {
+        let days = tables("%Y%m%d");
+        for name in ["Logs", "Logs2014", "Logs20141301", "Logs20140230", "Logs2014123123", "Logz20141231"] {
+            assert_eq!(days.period_of(name, TableCase::Insensitive), None, "{name}");
+        }
+        assert!(days.period_of("lOGS20141231", TableCase::Insensitive).is_some());
+    }
+
+    #[test]
+    fn the_calendar_ends() {
+        let days = tables("%Y%m%d");
+        assert_eq!(days.next(days.period_at(ticks(datetime!(9999-12-31 12:00 UTC)))), None);
+        assert_eq!(days.previous(days.period_at(ticks(datetime!(0001-01-01 00:00 UTC)))), None);
+    }
+
+    #[test]
+    fn the_end_of_a_window_is_not_part_of_it() {
+        let days = tables("%Y%m%d");
+        let (from, until) = (datetime!(2014-07-30 12:00 UTC), datetime!(2014-08-01 00:00 UTC));
+        let window = Window { from: ticks(from), until: ticks(until), is_time: false };
+        let (first, last) = days.periods(window).unwrap();
+        assert_eq!(days.name_of(first).unwrap(), "Logs20140730");
+        assert_eq!(days.name_of(last).unwrap(), "Logs20140731");
+        assert!(!days.is_whole(window));
+        assert_eq!(days.periods(Window { until: window.from, ..window }), None);
+    }
+}

@@ -1,0 +1,223 @@
+//! Making dated tables ahead of use, and dropping old ones.
+
+use std::ops::Range;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+
+use crate::{
+    edm::{InvalidValue, Ticks},
+    entity::{
+        TableEntity,
+        dated::{DatedTables, Period, Window},
+    },
+    error::{Error, ErrorKind, Result},
+    key::DatePart,
+    store::dated::{Floor, name_of, raise_floor, read_floor, read_floor_with_date},
+    table::Table,
+    worker::tables_with_open_work,
+};
+
+/// The number of tables that are made or deleted at a time.
+const TABLES_IN_FLIGHT: usize = 8;
+
+/// The tables that [`Table::drop_before`] and [`Table::retain`] dropped, and those that they kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Dropped {
+    /// The tables that are deleted, the oldest first.
+    pub dropped: Vec<String>,
+    /// The old tables that have open work of the outbox: a worker has to finish it first. The next call
+    /// drops them.
+    pub kept: Vec<String>,
+}
+
+impl<E: TableEntity> Table<E> {
+    /// Creates the tables of a window of times that do not exist, and returns how many it created. The
+    /// window's end is not part of it; tables below the floor are left out.
+    ///
+    /// Costs one request for each table, and one for the floor. A table that the service has just made
+    /// is slow at first: make it before its first row comes.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_invalid` for an entity without dated tables, a window that ends before it begins,
+    /// and a time that no table's name can hold.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    /// use time::{OffsetDateTime, macros::date};
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(name = "Logins{at:%Y%m%d}", partition_key = "{user}", row_key = "{at:desc}")]
+    /// struct Login { user: String, at: OffsetDateTime }
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let client = Client::memory();
+    /// let logins: Table<Login> = client.table();
+    /// assert_eq!(logins.create_between(date!(2014-07-30)..date!(2014-08-01)).await?, 2);
+    /// assert_eq!(client.tables().await?, ["Logins20140730", "Logins20140731"]);
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn create_between<T: DatePart>(&self, window: Range<T>) -> Result<usize> {
+        let dated = self.all_dated("create_between")?;
+        let ticks = |time: &T| ticks_of(dated, time.to_ticks());
+        let (from, until) = (ticks(&window.start)?, ticks(&window.end)?);
+        if from > until {
+            let message = "the window ends before it begins: give the earlier time first";
+            return Err(Error::new(ErrorKind::Invalid, message).in_table(dated.template));
+        }
+        let Some((first, last)) = dated.periods(Window { from, until, is_time: false }) else {
+            return Ok(0);
+        };
+        let store = self.client().store();
+        let floor = read_floor(store, dated).await?;
+        let periods = std::iter::successors(Some(first), |period| dated.next(*period));
+        let names: Vec<String> = periods
+            .take_while(|period| *period <= last)
+            .map(|period| name_of(dated, period))
+            .collect::<Result<_>>()?;
+        let names = names.into_iter().filter(|name| {
+            name.get(dated.prefix.len()..).is_some_and(|digits| !floor.is_above(digits))
+        });
+        let made: Vec<bool> = stream::iter(names)
+            .map(|name| async move { store.create_table_if_not_exists(&name).await })
+            .buffered(TABLES_IN_FLIGHT)
+            .try_collect()
+            .await?;
+        Ok(made.into_iter().filter(|made| *made).count())
+    }
+
+    /// Drops every table whose whole period is before a time. First raises the floor to that time's
+    /// period: no table below it is made again, and a write to one fails with `is_not_found`.
+    ///
+    /// A table with open work of the outbox is kept and reported; the next call drops it. Rows that are
+    /// written to a table while it is dropped go with it. If a request fails, call it again: what was
+    /// dropped stays so, and the floor stands.
+    ///
+    /// Costs one request for each table, and about four more: two for the floor, one for the names of
+    /// the tables and one for the directory of open work, page by page.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `is_invalid` for an entity without dated tables, and with the first error of a
+    /// request.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    /// use time::{OffsetDateTime, macros::date};
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(name = "Logins{at:%Y%m%d}", partition_key = "{user}", row_key = "{at:desc}")]
+    /// struct Login { user: String, at: OffsetDateTime }
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let logins: Table<Login> = Client::memory().table();
+    /// logins.create_between(date!(2014-07-30)..date!(2014-08-02)).await?;
+    /// let dropped = logins.drop_before(date!(2014-08-01)).await?;
+    /// assert_eq!(dropped.dropped, ["Logins20140730", "Logins20140731"]);
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn drop_before<T: DatePart>(&self, time: T) -> Result<Dropped> {
+        let dated = self.all_dated("drop_before")?;
+        let time = ticks_of(dated, time.to_ticks())?;
+        let floor = read_floor(self.client().store(), dated).await?;
+        self.drop_below(dated, dated.period_at(time), floor).await
+    }
+
+    /// Drops every table that is older than a number of days, by the store's own date: a table is kept
+    /// if any time of the last `days` days belongs to it. Works as [`drop_before`](Self::drop_before).
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`drop_before`](Self::drop_before) does, and with `is_unsupported` for a store that does
+    /// not tell its time.
+    ///
+    /// ```
+    /// use entable::prelude::*;
+    /// use time::{OffsetDateTime, macros::date};
+    ///
+    /// #[derive(TableEntity)]
+    /// #[table(name = "Logins{at:%Y%m%d}", partition_key = "{user}", row_key = "{at:desc}")]
+    /// struct Login { user: String, at: OffsetDateTime }
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let logins: Table<Login> = Client::memory().table();
+    /// logins.create_between(date!(2014-07-30)..date!(2014-08-01)).await?;
+    /// assert_eq!(logins.retain(60).await?.dropped.len(), 2);
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn retain(&self, days: u32) -> Result<Dropped> {
+        let dated = self.all_dated("retain")?;
+        let floor = read_floor_with_date(self.client().store(), dated).await?;
+        let Some(now) = floor.date else {
+            let message = "the store does not tell its time: give a date with `drop_before`";
+            return Err(Error::new(ErrorKind::Unsupported, message).in_table(dated.template));
+        };
+        let span = i64::from(days).saturating_mul(24 * 3600 * Ticks::PER_SECOND);
+        let Some(time) = now.get().checked_sub(span).and_then(Ticks::new) else {
+            // Nothing is older than the calendar.
+            return Ok(Dropped::default());
+        };
+        self.drop_below(dated, dated.period_at(time), floor).await
+    }
+
+    /// Raises the floor to a period and drops the tables below it.
+    async fn drop_below(
+        &self,
+        dated: &'static DatedTables,
+        floor_period: Period,
+        floor: Floor,
+    ) -> Result<Dropped> {
+        let (client, case) = (self.client(), self.client().store().table_case());
+        // Before the tables are listed, so that a writer that makes one later finds the floor.
+        raise_floor(client.store(), dated, floor_period, floor).await?;
+        let mut old: Vec<(Period, String)> = client
+            .tables()
+            .await?
+            .into_iter()
+            .filter_map(|name| Some((dated.period_of(&name, case)?, name)))
+            .filter(|(period, _)| *period < floor_period)
+            .collect();
+        if old.is_empty() {
+            return Ok(Dropped::default());
+        }
+        old.sort();
+        let names: Vec<String> = old.into_iter().map(|(_, name)| name).collect();
+        let open = tables_with_open_work(client, &names).await?;
+        let (kept, idle): (Vec<_>, Vec<_>) =
+            names.into_iter().partition(|name| open.contains(name));
+        let dropped = stream::iter(idle)
+            .map(|name| async move {
+                match client.delete_table_if_exists(&name).await {
+                    // Another program drops it.
+                    Err(error) if error.is_table_being_deleted() => Ok(name),
+                    deleted => deleted.map(|_| name),
+                }
+            })
+            .buffered(TABLES_IN_FLIGHT)
+            .try_collect()
+            .await?;
+        Ok(Dropped { dropped, kept })
+    }
+
+    /// Returns the names of the entity's tables.
+    ///
+    /// # Errors
+    ///
+    /// `is_invalid` if they are not dated, or if the caller opened one of them.
+    fn all_dated(&self, verb: &str) -> Result<&'static DatedTables> {
+        let message = match &E::SCHEMA.dated {
+            Some(dated) if dated.template == self.name() => return Ok(dated),
+            Some(_) => format!("`{verb}` is for all dated tables of the entity: open them with `client.table()`"),
+            None => format!("`{verb}` is for dated tables, such as `name = \"Logins{{at:%Y%m%d}}\"`"),
+        };
+        Err(Error::new(ErrorKind::Invalid, message).in_table(self.name()))
+    }
+}
+
+fn ticks_of(dated: &DatedTables, time: Result<Ticks, InvalidValue>) -> Result<Ticks> {
+    time.map_err(|invalid| invalid.into_write_error(dated.property).in_table(dated.template))
+}

@@ -1,0 +1,168 @@
+//! Makes dated tables, and keeps their floors: the first period whose table may still be made.
+//!
+//! A floor only rises. Whoever drops tables raises it first, so that no writer makes one of them again.
+
+use super::{
+    backoff,
+    rows::Store,
+};
+use crate::{
+    access::Keys,
+    backend::Scan,
+    batch::{Condition, Operation},
+    edm::{Ticks, ValueRef},
+    entity::dated::{DatedTables, Period},
+    error::{Error, ErrorKind, Result, ServiceCode},
+    row::{ETag, Row},
+};
+
+/// The table of the floors.
+pub(crate) const FLOORS: &str = "EntableTables";
+
+/// The PartitionKey of the floors.
+const PARTITION: &str = "floor";
+
+/// The property with the digits of the floor's period.
+const FLOOR: &str = "Floor";
+
+/// The floor of an entity's dated tables, as it was read.
+#[derive(Debug, Default)]
+pub(crate) struct Floor {
+    /// The digits of the first period whose table may be made; `None` if every one may.
+    pub(crate) digits: Option<String>,
+    etag: Option<ETag>,
+    is_table_missing: bool,
+    /// The store's time when it answered.
+    pub(crate) date: Option<Ticks>,
+}
+
+impl Floor {
+    /// Returns whether the table of a period, given by its digits, must not be made.
+    // Digits of one date form sort as its periods do.
+    pub(crate) fn is_above(&self, digits: &str) -> bool {
+        self.digits.as_deref().is_some_and(|floor| digits < floor)
+    }
+}
+
+/// Returns the RowKey of the floor: one for each name and date form.
+fn row_key(store: &Store, dated: &DatedTables) -> String {
+    format!("{}_{}", store.table_case().key_of(dated.prefix), dated.form.replace('%', ""))
+}
+
+/// Reads the floor in one request. A missing table of floors is no floor.
+pub(crate) async fn read_floor(store: &Store, dated: &DatedTables) -> Result<Floor> {
+    let filter = Keys::point(PARTITION, row_key(store, dated)).filter();
+    let scan = Scan { table: FLOORS, filter: &filter, select: None, top: None, from: None };
+    let page = match store.scan(scan).await {
+        Err(error) if error.is_table_missing() => {
+            return Ok(Floor { is_table_missing: true, ..Floor::default() });
+        }
+        page => page?,
+    };
+    let date = page.date;
+    let Some(row) = page.rows.into_iter().next().transpose()? else {
+        return Ok(Floor { date, ..Floor::default() });
+    };
+    match row.get(FLOOR)? {
+        Some(ValueRef::String(digits)) => {
+            Ok(Floor { digits: Some(digits.to_owned()), etag: row.etag(), date, ..Floor::default() })
+        }
+        _ => {
+            let message = "the floor of dated tables is not text: another program changed the row";
+            let error = Error::new(ErrorKind::Decode, message);
+            Err(error.in_table(FLOORS).at_keys(PARTITION, row.row_key()).in_property(FLOOR))
+        }
+    }
+}
+
+/// Reads the floor, and makes the table of floors if it is missing, so that the answer tells the store's
+/// time.
+pub(crate) async fn read_floor_with_date(store: &Store, dated: &DatedTables) -> Result<Floor> {
+    let floor = read_floor(store, dated).await?;
+    if !floor.is_table_missing {
+        return Ok(floor);
+    }
+    store.create_table_if_not_exists(FLOORS).await?;
+    read_floor(store, dated).await
+}
+
+/// Raises the floor to a period; leaves a higher one. `floor` is the floor as it was read.
+pub(crate) async fn raise_floor(
+    store: &Store,
+    dated: &DatedTables,
+    period: Period,
+    mut floor: Floor,
+) -> Result<()> {
+    let digits = digits_of(dated, period)?;
+    for attempt in 0..backoff::ATTEMPTS {
+        if floor.digits.as_ref().is_some_and(|floor| *floor >= digits) {
+            return Ok(());
+        }
+        if floor.is_table_missing {
+            store.create_table_if_not_exists(FLOORS).await?;
+        }
+        let mut row = Row::build(PARTITION, &row_key(store, dated));
+        row.put(FLOOR, ValueRef::String(&digits));
+        let row = row.finish()?;
+        // Under the ETag that was read, a lower floor never overwrites a higher one.
+        let write = match floor.etag {
+            Some(etag) => Operation::replace(row, Condition::Match(etag)),
+            None => Operation::insert(row),
+        };
+        match store.apply_one(FLOORS, write).await {
+            Ok(_) => return Ok(()),
+            // A lost answer is read again: the floor may stand already.
+            Err(error)
+                if error.is_superseded() || error.row_exists() || error.is_answer_lost() => {}
+            Err(error) => return Err(error),
+        }
+        backoff::wait(&store.random, attempt).await;
+        floor = read_floor(store, dated).await?;
+    }
+    Err(backoff::contended().in_table(FLOORS))
+}
+
+/// Makes the table of a period, unless it is below the floor. Returns whether it was made.
+///
+/// # Errors
+///
+/// `is_not_found`, naming the floor, for a table below it.
+pub(crate) async fn make_table(
+    store: &Store,
+    dated: &DatedTables,
+    period: Period,
+    table: &str,
+) -> Result<bool> {
+    let digits = digits_of(dated, period)?;
+    let floor = read_floor(store, dated).await?;
+    if floor.is_above(&digits) {
+        return Err(below_floor(dated, table, &floor));
+    }
+    store.create_table_if_not_exists(table).await
+}
+
+/// Returns the error for a table that must not be made.
+fn below_floor(dated: &DatedTables, table: &str, floor: &Floor) -> Error {
+    let floor = floor.digits.as_deref().unwrap_or_default();
+    let message = format!(
+        "the table is below the floor of `{}`: tables before `{}{floor}` were dropped and are not made again",
+        dated.template, dated.prefix
+    );
+    Error::service(ServiceCode::TableNotFound, message).in_table(table)
+}
+
+/// Returns the digits of a period, which end the name of its table.
+pub(crate) fn digits_of(dated: &DatedTables, period: Period) -> Result<String> {
+    dated.digits_of(period).map_err(|invalid| invalid.into_write_error(dated.property))
+}
+
+/// Returns the name of the table of a period.
+pub(crate) fn name_of(dated: &DatedTables, period: Period) -> Result<String> {
+    dated.name_of(period).map_err(|invalid| invalid.into_write_error(dated.property))
+}
+
+/// Returns whether the error says that a dated table is not there: it was never made, is dropped, or is
+/// being dropped.
+pub(crate) fn is_no_table(error: &Error) -> bool {
+    error.is_table_missing() || error.is_table_being_deleted()
+}

@@ -1,0 +1,37 @@
+//! Finds the tables in which work of the outbox is open.
+
+use std::collections::BTreeSet;
+
+use super::{directory::read_page, partition::Partition};
+use crate::{error::Result, table::Client};
+
+/// Returns those of `tables` that have open work: outbox rows that no worker has finished. Reads the
+/// directory, and each partition of these tables that it names until one has open work.
+pub(crate) async fn tables_with_open_work(
+    client: &Client,
+    tables: &[String],
+) -> Result<BTreeSet<String>> {
+    let case = client.store().table_case();
+    let mut open = BTreeSet::new();
+    let mut from = None;
+    loop {
+        let page = read_page(client, from.as_ref()).await?;
+        for (table, partition_key) in page.markers.keys() {
+            let table = tables.iter().find(|name| case.is_same_table(name, table));
+            let Some(table) = table.filter(|name| !open.contains(*name)) else { continue };
+            match Partition::read(client, table, partition_key).await {
+                Ok(partition) if partition.is_idle() => {}
+                Ok(_) => {
+                    open.insert(table.clone());
+                }
+                // Somebody dropped it meanwhile.
+                Err(error) if error.is_table_missing() || error.is_table_being_deleted() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        from = page.next;
+        if from.is_none() {
+            return Ok(open);
+        }
+    }
+}
