@@ -33,6 +33,7 @@ mod l_index_entities;
 mod model;
 mod n_compound_key;
 mod o_log_tail;
+mod p_mass_delete;
 mod q_data_series;
 mod r_wide_entities;
 mod s_blobs;

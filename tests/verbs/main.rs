@@ -14,6 +14,7 @@ mod check;
 mod at_once;
 mod copies;
 mod remote_copies;
+mod dated;
 mod face;
 mod holder;
 mod limits;

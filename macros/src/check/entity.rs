@@ -2,7 +2,12 @@
 
 use syn::spanned::Spanned;
 
-use crate::{attr::Discriminator, check::names::is_identifier, errors::Errors, model::{Entity, is_template}};
+use crate::{
+    attr::Discriminator,
+    check::names::is_identifier,
+    errors::Errors,
+    model::{Entity, is_template},
+};
 
 /// Reports table names that the service refuses.
 pub(super) fn table_name(entity: &Entity, errors: &mut Errors) {
@@ -20,7 +25,10 @@ pub(super) fn table_name(entity: &Entity, errors: &mut Errors) {
 fn is_table_name(literal: &syn::LitStr, hint: &str, errors: &mut Errors) {
     let (name, span) = (literal.value(), literal.span());
     if name.contains(['{', '}']) {
-        errors.at(span, "only `name` takes a date form: its own tables are dated, and copies are in them");
+        errors.at(
+            span,
+            "only `name` takes a date form: its own tables are dated, and copies are in them",
+        );
         return;
     }
     let mut report = |message: String| match hint {

@@ -388,7 +388,12 @@ impl<'m> Builder<'m> {
         let missing = self.missing(given, part.field);
         if self.is_refused {
             let is_open = self.is_path(given);
-            return self.takes_anything(given, &self.after_value(given, part.field), field, is_open);
+            return self.takes_anything(
+                given,
+                &self.after_value(given, part.field),
+                field,
+                is_open,
+            );
         }
         let exact = self.exact(given, &missing, field, &names::made_of(&field.ident), "Fixes");
         let period = self.is_period(at, part).then(|| {

@@ -23,10 +23,10 @@ pub use property::{
 // A user's type may be named `str` or `bool`.
 pub use core::primitive::{bool, str, u8, u32, usize};
 pub use std::{
+    borrow::Cow,
     clone::Clone,
     convert::{From, Into},
     default::Default,
-    borrow::Cow,
     fmt::{self, Debug},
     marker::PhantomData,
     ops::{self, FnOnce},

@@ -216,7 +216,10 @@ pub(crate) fn check_sibling(table: &str, home: &Cow<'static, str>) -> Result<()>
     let split = letters(home);
     let is_sibling = letters(table) == split
         && table.len() == home.len()
-        && table.get(..split).zip(home.get(..split)).is_some_and(|(a, b)| a.eq_ignore_ascii_case(b));
+        && table
+            .get(..split)
+            .zip(home.get(..split))
+            .is_some_and(|(a, b)| a.eq_ignore_ascii_case(b));
     let is_dated = matches!(home.len() - split, 4 | 6 | 8 | 10);
     if is_dated && is_sibling && table.get(split..) != home.get(split..) {
         return Err(elsewhere(table, home));
@@ -269,7 +272,9 @@ mod tests {
     #[test]
     fn other_names_are_no_tables_of_it() {
         let days = tables("%Y%m%d");
-        for name in ["Logs", "Logs2014", "Logs20141301", "Logs20140230", "Logs2014123123", "Logz20141231"] {
+        for name in
+            ["Logs", "Logs2014", "Logs20141301", "Logs20140230", "Logs2014123123", "Logz20141231"]
+        {
             assert_eq!(days.period_of(name, TableCase::Insensitive), None, "{name}");
         }
         assert!(days.period_of("lOGS20141231", TableCase::Insensitive).is_some());

@@ -2,7 +2,7 @@
 
 use std::{fmt, marker::PhantomData};
 
-use super::{dated::Window, Access, FullCopy, FullView, PathDraft, PrimaryRow, TableEntity, View};
+use super::{Access, FullCopy, FullView, PathDraft, PrimaryRow, TableEntity, View, dated::Window};
 use crate::{access::Keys, key::Family};
 
 /// A path to some of an entity's rows, such as `Employee::primary().department("Sales")`. Path
@@ -233,7 +233,8 @@ impl<E: TableEntity> Point<E> {
     pub fn at(partition_key: impl Into<String>, row_key: impl Into<String>) -> Self {
         let keys = Keys::point(partition_key, row_key);
         let family = E::SCHEMA.families.first();
-        let access = Access { family, keys, parts: Vec::new(), fault: None, open: None, window: None };
+        let access =
+            Access { family, keys, parts: Vec::new(), fault: None, open: None, window: None };
         Self { access, of: PhantomData }
     }
 }

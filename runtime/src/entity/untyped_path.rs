@@ -195,11 +195,7 @@ impl PathDraft {
 
     /// Selects the table of one time, the value of `field`.
     #[must_use]
-    pub fn in_table_of(
-        mut self,
-        field: &'static str,
-        time: Result<Ticks, InvalidValue>,
-    ) -> Self {
+    pub fn in_table_of(mut self, field: &'static str, time: Result<Ticks, InvalidValue>) -> Self {
         match time {
             Ok(time) => self.window = Some(Window::at(time)),
             Err(invalid) => {

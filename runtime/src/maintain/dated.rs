@@ -211,8 +211,12 @@ impl<E: TableEntity> Table<E> {
     fn all_dated(&self, verb: &str) -> Result<&'static DatedTables> {
         let message = match &E::SCHEMA.dated {
             Some(dated) if dated.template == self.name() => return Ok(dated),
-            Some(_) => format!("`{verb}` is for all dated tables of the entity: open them with `client.table()`"),
-            None => format!("`{verb}` is for dated tables, such as `name = \"Logins{{at:%Y%m%d}}\"`"),
+            Some(_) => format!(
+                "`{verb}` is for all dated tables of the entity: open them with `client.table()`"
+            ),
+            None => {
+                format!("`{verb}` is for dated tables, such as `name = \"Logins{{at:%Y%m%d}}\"`")
+            }
         };
         Err(Error::new(ErrorKind::Invalid, message).in_table(self.name()))
     }

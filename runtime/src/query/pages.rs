@@ -22,9 +22,10 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
     /// concurrently, further pages of a table when its turn comes.
     fn stream_tables(&self) -> Items<T> {
         let query = self.clone();
-        let take = self.request.take.map_or(usize::MAX, |most| {
-            usize::try_from(most).unwrap_or(usize::MAX)
-        });
+        let take = self
+            .request
+            .take
+            .map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
         let items = async move {
             let tables = query.request.tables;
             let run = query.run().await?.zip(tables);
@@ -44,7 +45,6 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
         };
         stream::once(items).try_flatten().take(take).boxed()
     }
-
 
     /// Returns the items as a stream, which fetches a page when the one before is used up.
     ///

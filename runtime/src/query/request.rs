@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{
-    tables::QueriedTables,
     columns::{has_sealed_member, is_read_whole, reservable_family, with_owner, with_system},
     encrypted_filter::has_encrypted,
+    tables::QueriedTables,
 };
 use crate::{
     access::CostClass,

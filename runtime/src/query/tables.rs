@@ -27,11 +27,8 @@ impl QueriedTables {
     /// Returns the period whose table is read next; `None` after the last.
     pub(crate) fn after(&self, period: Period) -> Option<Period> {
         let (earliest, latest) = self.periods?;
-        let next = if self.newest_first {
-            self.dated.previous(period)
-        } else {
-            self.dated.next(period)
-        };
+        let next =
+            if self.newest_first { self.dated.previous(period) } else { self.dated.next(period) };
         next.filter(|next| (earliest..=latest).contains(next))
     }
 

@@ -1,5 +1,7 @@
 //! Defines [`TableSas`], a signature for one table or some of its rows.
 
+use std::borrow::Cow;
+
 use time::OffsetDateTime;
 
 use super::{
@@ -12,7 +14,7 @@ use super::{
 use crate::{
     access::Keys,
     backend::azure::AccountKey,
-    entity::{Path, TableEntity},
+    entity::{Path, TableEntity, dated::check_sibling},
     error::Result,
     limits,
 };
@@ -80,8 +82,12 @@ impl TableSas {
     /// Fails like [`path`](Self::path).
     pub fn for_path<P: Path>(path: P) -> Result<Self> {
         let access = path.access();
-        let own = access.family.and_then(|family| family.table);
-        Self::new(own.unwrap_or(P::Entity::SCHEMA.table)).keys(access.checked()?)
+        let table = match access.family.and_then(|family| family.table) {
+            Some(own) => Cow::Borrowed(own),
+            // A signature is for one table: a window of dated tables has none.
+            None => access.home_table(P::Entity::SCHEMA)?,
+        };
+        Self::new(table).keys(access.checked()?)
     }
 
     /// Permits these operations.
@@ -135,8 +141,11 @@ impl TableSas {
     /// assert!(token.as_query().contains(range));
     /// # Ok::<(), Error>(())
     /// ```
-    pub fn path(self, path: impl Path) -> Result<Self> {
+    pub fn path<P: Path>(self, path: P) -> Result<Self> {
         let access = path.access();
+        if access.window.is_some() {
+            check_sibling(&self.table, &access.home_table(P::Entity::SCHEMA)?)?;
+        }
         match access.family.and_then(|family| family.table) {
             Some(other) if !other.eq_ignore_ascii_case(&self.table) => Err(invalid_sas(format!(
                 "the rows of the path are in the table `{other}`; sign for that one, `TableSas::for_path(path)`"

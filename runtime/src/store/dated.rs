@@ -2,10 +2,7 @@
 //!
 //! A floor only rises. Whoever drops tables raises it first, so that no writer makes one of them again.
 
-use super::{
-    backoff,
-    rows::Store,
-};
+use super::{backoff, rows::Store};
 use crate::{
     access::Keys,
     backend::Scan,
@@ -64,9 +61,12 @@ pub(crate) async fn read_floor(store: &Store, dated: &DatedTables) -> Result<Flo
         return Ok(Floor { date, ..Floor::default() });
     };
     match row.get(FLOOR)? {
-        Some(ValueRef::String(digits)) => {
-            Ok(Floor { digits: Some(digits.to_owned()), etag: row.etag(), date, ..Floor::default() })
-        }
+        Some(ValueRef::String(digits)) => Ok(Floor {
+            digits: Some(digits.to_owned()),
+            etag: row.etag(),
+            date,
+            ..Floor::default()
+        }),
         _ => {
             let message = "the floor of dated tables is not text: another program changed the row";
             let error = Error::new(ErrorKind::Decode, message);
@@ -112,8 +112,8 @@ pub(crate) async fn raise_floor(
         match store.apply_one(FLOORS, write).await {
             Ok(_) => return Ok(()),
             // A lost answer is read again: the floor may stand already.
-            Err(error)
-                if error.is_superseded() || error.row_exists() || error.is_answer_lost() => {}
+            Err(error) if error.is_superseded() || error.row_exists() || error.is_answer_lost() => {
+            }
             Err(error) => return Err(error),
         }
         backoff::wait(&store.random, attempt).await;

@@ -64,7 +64,8 @@ impl Client {
 impl Selection {
     fn of(keys: Keys) -> Self {
         let fault = keys.fault.clone();
-        let access = Access { family: None, keys, parts: Vec::new(), fault, open: None, window: None };
+        let access =
+            Access { family: None, keys, parts: Vec::new(), fault, open: None, window: None };
         Self { access, filter: None, schema: None }
     }
 

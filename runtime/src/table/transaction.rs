@@ -14,9 +14,7 @@ use crate::outbox::{
 use crate::{
     authentic::MessageAuthenticity,
     batch::{Operation, Written},
-    entity::{
-        BackgroundWork, Message, Patch, Point, Stored, TableEntity, dated::check_sibling,
-    },
+    entity::{BackgroundWork, Message, Patch, Point, Stored, TableEntity, dated::check_sibling},
     error::{Error, ErrorKind, Result, ServiceCode},
     limits::{BATCH_OPERATIONS, REQUEST_BYTES},
     plan::{
@@ -165,7 +163,10 @@ impl Transaction {
     /// # }
     /// ```
     pub fn insert_or_replace<W: Writable>(&mut self, entity: &W) -> Result<&mut Self> {
-        self.add(Ok(entity.table()), entity.change(BulkVerb::InsertOrReplace).map(|change| change.0))
+        self.add(
+            Ok(entity.table()),
+            entity.change(BulkVerb::InsertOrReplace).map(|change| change.0),
+        )
     }
 
     /// Inserts an entity or merges it into the existing one.

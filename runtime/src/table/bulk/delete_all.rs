@@ -116,7 +116,10 @@ impl<Q: 'static, T: Rewritable + Send + 'static> IntoFuture for DeleteAll<Q, T> 
                         Ok(stored) if query.request.tables.is_some() => {
                             let table = T::home(&stored).map(Cow::into_owned);
                             let removal = T::removal(&stored);
-                            (table.as_ref().map_or_else(|_| origin.table.clone(), Clone::clone), table.and(removal))
+                            (
+                                table.as_ref().map_or_else(|_| origin.table.clone(), Clone::clone),
+                                table.and(removal),
+                            )
                         }
                         item => {
                             let removal = item.and_then(|stored| T::removal(&stored));
