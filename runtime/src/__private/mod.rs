@@ -48,8 +48,9 @@ pub use crate::{
         blob::{Blob, BlobField, BlobValue, push_blob},
         blob_column::{BlobColumn, finish_blob, store_blob},
         column::ReadPart,
-        dated::{DatedTables, home_table},
+        dated::DatedTables,
         encode_rows::{EncodeRows, primary_row, rows_with},
+        home::home_table,
         names::assert_flattened,
         path::PathStep,
         series::{

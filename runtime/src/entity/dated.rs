@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use time::{Date, Duration, Month, OffsetDateTime, Time};
 
-use super::{Schema, Stored, TableEntity};
 use crate::{
     address::TableCase,
     edm::{InvalidValue, Ticks},
@@ -166,37 +165,6 @@ fn first_of(year: i32, month: Month) -> Option<Date> {
 fn starting(date: Date, hour: u8) -> Option<Period> {
     let start = date.with_time(Time::from_hms(hour, 0, 0).ok()?).assume_utc();
     Some(Period { start: Ticks::try_from(start).ok()? })
-}
-
-/// Returns the table of an entity whose tables are named by `time`. The declared name stands for a time
-/// that no table's name can hold; making the entity's row fails for such a time.
-pub fn home_table(schema: &Schema, time: Result<Ticks, InvalidValue>) -> Cow<'static, str> {
-    let name = schema.dated.zip(time.ok()).and_then(|(dated, time)| {
-        let name = dated.name_of(dated.period_at(time));
-        name.ok()
-    });
-    name.map_or(Cow::Borrowed(schema.table), Cow::Owned)
-}
-
-/// Returns the table of the entity as it was read, whatever the value became since.
-pub(crate) fn table_of_stored<E: TableEntity>(stored: &Stored<E>) -> Result<Cow<'static, str>> {
-    if E::SCHEMA.dated.is_none() {
-        return Ok(Cow::Borrowed(E::SCHEMA.table));
-    }
-    let family = stored.copy_family().map_or(E::SCHEMA.primary(), Ok)?;
-    let primary = (E::SCHEMA.current_form)(stored.row(), family)?;
-    Ok(E::from_row(&primary)?.home_table())
-}
-
-/// Returns the table that a stored entity is in.
-///
-/// # Errors
-///
-/// `is_invalid` if the value belongs to another table now.
-pub(crate) fn table_to_replace_in<E: TableEntity>(stored: &Stored<E>) -> Result<Cow<'static, str>> {
-    let table = table_of_stored(stored)?;
-    let wanted = stored.home_table();
-    if table == wanted { Ok(table) } else { Err(elsewhere(&table, &wanted)) }
 }
 
 /// Returns the error for an entity that belongs to another table than the one that it is written to.

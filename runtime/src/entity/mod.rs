@@ -30,6 +30,7 @@ mod dynamic;
 mod reference;
 pub(crate) mod version;
 pub mod set;
+pub(crate) mod home;
 mod related;
 
 pub(crate) use blob::points_to;

@@ -1,9 +1,6 @@
 //! Derives the key of one entity from that of another, for one-to-one relationships by convention.
 
-use super::{
-    Access, Point, Stored, TableEntity,
-    dated::{Window, table_of_stored},
-};
+use super::{Access, Point, Stored, TableEntity, dated::Window, home::table_of_stored};
 use crate::{
     access::Keys,
     address::TableCase,

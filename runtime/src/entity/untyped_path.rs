@@ -1,12 +1,9 @@
 //! Defines access paths without their type: the keys that a path builder gathers ([`PathDraft`]) and the
 //! finished path ([`Access`]).
 
-use std::{borrow::Cow, ops::Bound};
+use std::ops::Bound;
 
-use super::{
-    Schema,
-    dated::{Window, without_table},
-};
+use super::dated::Window;
 use crate::{
     access::Keys,
     edm::{EdmCow, InvalidValue, Side, Ticks, ValueRef},
@@ -70,23 +67,6 @@ impl Access {
         match &self.open {
             Some(draft) => Ok(PathDraft::clone(draft).with_tokens(token)?.into_access()),
             None => Ok(self.clone()),
-        }
-    }
-
-    /// Returns the table of a path to one row of an entity with this schema.
-    ///
-    /// # Errors
-    ///
-    /// `is_invalid` if the entity's tables are dated and the path does not say which it is in.
-    pub(crate) fn home_table(&self, schema: &Schema) -> Result<Cow<'static, str>> {
-        let Some(dated) = &schema.dated else { return Ok(Cow::Borrowed(schema.table)) };
-        self.checked()?;
-        match self.window.filter(|window| window.is_time) {
-            Some(window) => dated
-                .name_of(dated.period_at(window.from))
-                .map(Cow::Owned)
-                .map_err(|invalid| invalid.into_write_error(dated.property)),
-            None => Err(without_table(dated)),
         }
     }
 

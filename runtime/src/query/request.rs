@@ -150,6 +150,13 @@ impl Request {
         self
     }
 
+    /// Returns how many tables are read, as far as that is worth counting.
+    pub(crate) fn count_tables(&self) -> u64 {
+        const MOST: usize = 100_000;
+        let count = self.tables.map_or(1, |tables| tables.iter().take(MOST).count());
+        u64::try_from(count).unwrap_or(u64::MAX)
+    }
+
     /// Returns whether the table is one of the type's dated tables.
     pub(crate) fn is_dated(&self, table: &str) -> bool {
         let dated = self.schema.and_then(|schema| schema.dated.as_ref());

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     access::Keys,
     backend::azure::AccountKey,
-    entity::{Path, TableEntity, dated::check_sibling},
+    entity::{Path, TableEntity, dated::check_sibling, home::table_of_path},
     error::Result,
     limits,
 };
@@ -85,7 +85,7 @@ impl TableSas {
         let table = match access.family.and_then(|family| family.table) {
             Some(own) => Cow::Borrowed(own),
             // A signature is for one table: a window of dated tables has none.
-            None => access.home_table(P::Entity::SCHEMA)?,
+            None => table_of_path(&access, P::Entity::SCHEMA)?,
         };
         Self::new(table).keys(access.checked()?)
     }
@@ -144,7 +144,7 @@ impl TableSas {
     pub fn path<P: Path>(self, path: P) -> Result<Self> {
         let access = path.access();
         if access.window.is_some() {
-            check_sibling(&self.table, &access.home_table(P::Entity::SCHEMA)?)?;
+            check_sibling(&self.table, &table_of_path(&access, P::Entity::SCHEMA)?)?;
         }
         match access.family.and_then(|family| family.table) {
             Some(other) if !other.eq_ignore_ascii_case(&self.table) => Err(invalid_sas(format!(

@@ -10,6 +10,7 @@ use crate::{
     edm::{Ticks, ValueRef},
     entity::dated::{DatedTables, Period},
     error::{Error, ErrorKind, Result, ServiceCode},
+    plan::outbox::reserved_keys::{FORMAT, FORMAT_NAME, TYPE_NAME},
     row::{ETag, Row},
 };
 
@@ -102,6 +103,8 @@ pub(crate) async fn raise_floor(
             store.create_table_if_not_exists(FLOORS).await?;
         }
         let mut row = Row::build(PARTITION, &row_key(store, dated));
+        row.put(TYPE_NAME, ValueRef::String("entable.floor"));
+        row.put(FORMAT_NAME, ValueRef::Int32(FORMAT));
         row.put(FLOOR, ValueRef::String(&digits));
         let row = row.finish()?;
         // Under the ETag that was read, a lower floor never overwrites a higher one.

@@ -14,7 +14,10 @@ use crate::outbox::{
 use crate::{
     authentic::MessageAuthenticity,
     batch::{Operation, Written},
-    entity::{BackgroundWork, Message, Patch, Point, Stored, TableEntity, dated::check_sibling},
+    entity::{
+        BackgroundWork, Message, Patch, Point, Stored, TableEntity, dated::check_sibling,
+        home::table_of_path,
+    },
     error::{Error, ErrorKind, Result, ServiceCode},
     limits::{BATCH_OPERATIONS, REQUEST_BYTES},
     plan::{
@@ -292,7 +295,7 @@ impl Transaction {
     ) -> Result<&mut Self> {
         let patch: Patch<E> = patch.into();
         let change = plan::patch_at(point.as_access(), patch);
-        self.add(point.as_access().home_table(E::SCHEMA), change)
+        self.add(table_of_path(point.as_access(), E::SCHEMA), change)
     }
 
     /// Deletes an entity under the ETag that was read.
@@ -338,7 +341,7 @@ impl Transaction {
     /// ```
     pub fn delete_at<E: TableEntity>(&mut self, point: Point<E>) -> Result<&mut Self> {
         let change = plan::delete_at::<E>(point.as_access(), true);
-        self.add(point.as_access().home_table(E::SCHEMA), change)
+        self.add(table_of_path(point.as_access(), E::SCHEMA), change)
     }
 
     /// Stores a message in the partition of the transaction. A worker passes it to the handler

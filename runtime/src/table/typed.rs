@@ -10,7 +10,8 @@ use crate::{
     entity::{
         Access, FromRow, FullView, ListRows, Path, Point, Projection, ReadableAs, Stored,
         TableEntity,
-        dated::{Period, check_sibling, table_of_stored, table_to_replace_in},
+        dated::{Period, check_sibling},
+        home::{table_of_path, table_of_stored, table_to_replace_in},
     },
     error::Result,
     key::Family,
@@ -141,7 +142,7 @@ impl<E: TableEntity> Table<E> {
         self.at_home(|| match access.window {
             // Keys alone are enough where the caller opened one table.
             None if self.one_name().is_some() => Ok(Cow::Owned(self.name.clone())),
-            _ => access.home_table(E::SCHEMA),
+            _ => table_of_path(access, E::SCHEMA),
         })
     }
 

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use crate::{
     entity::{
         Point, Stored, TableEntity,
-        dated::{table_of_stored, table_to_replace_in},
+        home::{table_of_path, table_of_stored, table_to_replace_in},
     },
     error::Result,
     plan::{self, Unresolved},
@@ -167,7 +167,7 @@ impl<W: Rewritable> Deletable for Stored<W> {
 
 impl<E: TableEntity> Deletable for Point<E> {
     fn table(&self) -> Result<Cow<'static, str>> {
-        self.as_access().home_table(E::SCHEMA)
+        table_of_path(self.as_access(), E::SCHEMA)
     }
 
     fn removal(&self) -> Result<BulkChange> {
