@@ -26,8 +26,8 @@ struct NaiveLogin {
     number: u32,
 }
 
-/// The last of ninety days.
-const TODAY: OffsetDateTime = datetime!(2014-07-31 12:00 UTC);
+/// The midnight at which the last of ninety days begins.
+const TODAY: OffsetDateTime = datetime!(2014-07-31 0:00 UTC);
 const DAYS: i32 = 90;
 const KEPT: i32 = 60;
 const USERS: u32 = 20;
@@ -85,16 +85,14 @@ async fn main() -> Result<(), Error> {
     assert_eq!((dropped.dropped.len(), dropped.kept.len()), (30, 0));
     assert!(dated_requests <= 30 + 6);
 
-    let old = naive
-        .query(NaiveLogin::scan())
-        .filter(NaiveLogin::AT.lt(oldest_kept.replace_time(time::Time::MIDNIGHT)));
+    let old = naive.query(NaiveLogin::scan()).filter(NaiveLogin::AT.lt(oldest_kept));
     let report = old.delete_all().await?;
     let naive_requests = requests();
     println!("naive: {} old rows deleted in {naive_requests} requests", report.done);
     assert_eq!(report.done, 30 * u64::from(USERS) * 2);
 
     // Both keep the same log-ins.
-    let window = TODAY - Duration::DAY * 400..TODAY + Duration::DAY;
+    let window = TODAY - Duration::DAY * (KEPT - 1)..TODAY + Duration::DAY;
     let kept = Login::primary().at_between(window.clone()).user("user07");
     let kept = logins.query(kept).collect().await?;
     let same = naive.query(NaiveLogin::primary().user("user07").at_range(window)).collect().await?;
