@@ -13,6 +13,12 @@ pub(super) fn tables(entity: &Entity, errors: &mut Errors) {
     prefix(entity, dated, errors);
     field(entity, dated, errors);
     families(entity, errors);
+    if entity.wide.is_some() {
+        errors.at(
+            entity.table.span(),
+            "an entity with dated tables is one row: leave out `wide`, or name one table",
+        );
+    }
 }
 
 fn prefix(entity: &Entity, dated: &Dated, errors: &mut Errors) {
