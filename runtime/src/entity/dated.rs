@@ -177,6 +177,7 @@ pub(crate) fn elsewhere(table: &str, wanted: &str) -> Error {
 
 /// Refuses a write to a dated table of an entity that belongs to another one of its type. `home` is the
 /// entity's own table. A table of any other name takes entities of every time.
+#[allow(clippy::ptr_arg, reason = "an owned name is that of a dated table")]
 pub(crate) fn check_sibling(table: &str, home: &Cow<'static, str>) -> Result<()> {
     // The name of a table that is not dated is a constant.
     let Cow::Owned(home) = home else { return Ok(()) };

@@ -307,10 +307,11 @@ impl<T: Send + 'static> Run<T> {
     }
 }
 
+/// A table of several, with its first page.
+type FirstPage<T> = (Run<T>, Option<String>, Page<Result<T>>);
+
 /// Returns the items of a table whose first page was read.
-fn rest_of_table<T: Send + 'static>(
-    read: Option<(Run<T>, Option<String>, Page<Result<T>>)>,
-) -> Items<T> {
+fn rest_of_table<T: Send + 'static>(read: Option<FirstPage<T>>) -> Items<T> {
     let Some((run, table, first)) = read else { return stream::empty().boxed() };
     let pages = stream::try_unfold((run, table, Some(first)), |(run, table, page)| async move {
         let Some(page) = page else { return Ok(None) };
