@@ -2,7 +2,7 @@
 
 use crate::{
     errors::Errors,
-    model::{Dated, Entity},
+    model::{Dated, Entity, Storage},
     template::Fineness,
 };
 
@@ -13,6 +13,13 @@ pub(super) fn tables(entity: &Entity, errors: &mut Errors) {
     prefix(entity, dated, errors);
     field(entity, dated, errors);
     families(entity, errors);
+    let blobs = entity.fields.iter().filter(|field| matches!(field.storage, Storage::Blob(_)));
+    for field in blobs {
+        errors.at(
+            field.ident.span(),
+            "the blobs of an entity with dated tables would stay when its table is dropped: keep them with an entity of one table",
+        );
+    }
     if entity.wide.is_some() {
         errors.at(
             entity.table.span(),
