@@ -1,0 +1,13 @@
+use entable::prelude::*;
+use entable::Blob;
+
+#[derive(TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "{id:06}")]
+struct Employee {
+    department: String,
+    id: u32,
+    #[table(blob, encrypt)]
+    photo: Option<Blob>,
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+use entable::prelude::*;
+use entable::Blob;
+
+#[derive(TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "{id:06}")]
+struct Employee {
+    department: String,
+    id: u32,
+    #[table(blob)]
+    photo: Blob,
+}
+
+fn main() {
+    let _ = Employee::PHOTO.eq(Blob::new("a"));
+}
