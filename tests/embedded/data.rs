@@ -192,7 +192,7 @@ async fn lines_of_one_key_are_written_in_their_order() {
 
 fn lost(when: usize) -> InjectedFault {
     let error = Error::new(ErrorKind::Ambiguous, "connection lost");
-    if when % 2 == 0 { InjectedFault::Before(error) } else { InjectedFault::After(error) }
+    if when.is_multiple_of(2) { InjectedFault::Before(error) } else { InjectedFault::After(error) }
 }
 
 #[tokio::test(start_paused = true)]
