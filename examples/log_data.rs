@@ -50,8 +50,8 @@ struct BySource {
 /// Returns the time and the level of a message.
 fn message(number: u32) -> (OffsetDateTime, &'static str) {
     let level = match number {
-        _ if number % 53 == 0 => "critical",
-        _ if number % 11 == 0 => "error",
+        _ if number.is_multiple_of(53) => "critical",
+        _ if number.is_multiple_of(11) => "error",
         _ => "info",
     };
     (THREE + Duration::seconds(number.into()), level)
