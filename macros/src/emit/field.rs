@@ -68,9 +68,10 @@ pub(super) fn write(field: &Field, out: &TokenStream) -> TokenStream {
                 #out.also(__written);
             }
         }
-        Storage::Blob(names) => quote! {
-            _rt::store_blob(&mut *#out, &[#(#names),*], &self.#ident);
-        },
+        Storage::Blob(names) => {
+            let blob = item(ty, "BlobField", "blob");
+            quote! { _rt::store_blob(&mut *#out, &[#(#names),*], #blob(&self.#ident)); }
+        }
         Storage::Flattened(prefix) => quote! {
             let __written = #out.put_nested(#prefix, |__out| {
                 <#ty as _rt::Properties>::write(&self.#ident, __out)
@@ -257,7 +258,8 @@ pub(super) fn finish(
             return quote! { _rt::#finish(#slot, &[#(#names),*], #is_secret) };
         }
         Storage::Blob(names) => {
-            return quote! { _rt::finish_blob(#slot, &[#(#names),*]) };
+            let of_blob = item(&field.ty, "BlobField", "of_blob");
+            return quote! { _rt::finish_blob(#slot, &[#(#names),*], #of_blob) };
         }
         Storage::Json => {
             let codec = json_codec(field);
@@ -374,7 +376,8 @@ pub(super) fn push_blobs(fields: &[Field], values: &TokenStream) -> Vec<TokenStr
     let pushed = fields.iter().filter_map(|field| {
         let Storage::Blob(_) = &field.storage else { return None };
         let (ident, name, property) = (&field.ident, &field.name, &field.property);
-        Some(quote! { _rt::push_blob(#values, #name, #property, &self.#ident); })
+        let blob = item(&field.ty, "BlobField", "blob");
+        Some(quote! { _rt::push_blob(#values, #name, #property, #blob(&self.#ident)); })
     });
     pushed.collect()
 }

@@ -243,14 +243,13 @@ pub struct BlobValue {
 
 /// Adds the value of a field, if it is there, to those of its entity.
 #[doc(hidden)]
-pub fn push_blob<F: BlobField>(
+pub fn push_blob(
     values: &mut Vec<BlobValue>,
     field: &'static str,
     property: &'static str,
-    value: &F,
+    value: Option<&Blob>,
 ) {
-    let value = value.blob().cloned();
-    values.extend(value.map(|blob| BlobValue { field, property, blob }));
+    values.extend(value.cloned().map(|blob| BlobValue { field, property, blob }));
 }
 
 /// Returns whether a property of a stored row names the blob.

@@ -2,10 +2,14 @@
 
 use std::{fmt, marker::PhantomData};
 
-use super::{Blob, BlobField, BlobNames, PropertyWriter, ReadColumn};
+use super::{
+    Blob, BlobField, BlobNames, Comparable, EqComparable, InBlob, Predicate, PropertyWriter,
+    ReadColumn,
+};
 use crate::{
     edm::{EdmType, InvalidValue, ValueRef},
     error::Result,
+    filter::Filter,
     key::Family,
     row::Row,
 };
@@ -44,6 +48,26 @@ impl<E, F> BlobColumn<E, F> {
     }
 }
 
+macro_rules! comparisons {
+    ($($comparison:ident: $of:ident),*) => {
+        /// The comparisons of a filter, so that the compiler says why there is none.
+        impl<E, F> BlobColumn<E, F> {
+            $(#[doc(hidden)]
+            pub fn $comparison<V>(self, _: V) -> Predicate<E>
+            where
+                InBlob: $of<F>,
+            {
+                // No kind of field meets the bound.
+                Predicate::new(Filter::Constant(false))
+            })*
+        }
+    };
+}
+
+comparisons!(
+    eq: EqComparable, ne: Comparable, gt: Comparable, ge: Comparable, lt: Comparable, le: Comparable
+);
+
 impl<E, F: BlobField> ReadColumn for BlobColumn<E, F> {
     type Field = F;
 
@@ -54,15 +78,15 @@ impl<E, F: BlobField> ReadColumn for BlobColumn<E, F> {
     fn read(&self, row: &Row, _: &'static Family) -> Result<F> {
         let [name, len, hash, content_type] = self.names;
         let found = [row.get(name)?, row.get(len)?, row.get(hash)?, row.get(content_type)?];
-        finish_blob(found, self.names)
+        finish_blob(found, self.names, F::of_blob)
     }
 }
 
 /// Writes what a row holds of a blob. The name is empty until the blob is uploaded. An absent value
 /// writes nothing.
 #[doc(hidden)]
-pub fn store_blob<F: BlobField>(out: &mut PropertyWriter<'_>, names: &BlobNames, value: &F) {
-    let Some(blob) = value.blob() else { return };
+pub fn store_blob(out: &mut PropertyWriter<'_>, names: &BlobNames, value: Option<&Blob>) {
+    let Some(blob) = value else { return };
     let [name, len, hash, content_type] = names;
     out.put_value(name, ValueRef::String(blob.name().unwrap_or_default()));
     out.put_value(len, ValueRef::Int64(i64::try_from(blob.len()).unwrap_or(i64::MAX)));
@@ -77,11 +101,15 @@ pub fn store_blob<F: BlobField>(out: &mut PropertyWriter<'_>, names: &BlobNames,
 ///
 /// `is_decode`, naming the property that is missing or does not fit.
 #[doc(hidden)]
-pub fn finish_blob<F: BlobField>(found: [Option<ValueRef<'_>>; 4], names: &BlobNames) -> Result<F> {
+pub fn finish_blob<F>(
+    found: [Option<ValueRef<'_>>; 4],
+    names: &BlobNames,
+    of_blob: fn(Option<Blob>) -> Result<F, InvalidValue>,
+) -> Result<F> {
     let [name, len, hash, content_type] = names;
     let [found_name, found_len, found_hash, found_type] = found;
     let Some(found_name) = found_name else {
-        return F::of_blob(None).map_err(|invalid| invalid.into_read_error(name));
+        return of_blob(None).map_err(|invalid| invalid.into_read_error(name));
     };
     let wrong = |property: &str, expected, found: Option<ValueRef<'_>>| {
         let invalid = match found {
@@ -111,5 +139,5 @@ pub fn finish_blob<F: BlobField>(found: [Option<ValueRef<'_>>; 4], names: &BlobN
         other => return Err(wrong(content_type, EdmType::String, other)),
     };
     let blob = Blob::stored(blob_name, bytes, digest, media_type);
-    F::of_blob(Some(blob)).map_err(|invalid| invalid.into_read_error(name))
+    of_blob(Some(blob)).map_err(|invalid| invalid.into_read_error(name))
 }

@@ -431,7 +431,7 @@ pub struct Predicate<E> {
 }
 
 impl<E> Predicate<E> {
-    fn new(filter: Filter) -> Self {
+    pub(super) fn new(filter: Filter) -> Self {
         Self { filter, fault: None, of: PhantomData }
     }
 

@@ -14,6 +14,11 @@ pub struct Plain;
 #[derive(Debug, Clone, Copy)]
 pub struct Json;
 
+/// The kind of a column whose value is kept in a blob. The service sees the blob's name, so filters
+/// cannot compare the field.
+#[derive(Debug, Clone, Copy)]
+pub struct InBlob;
+
 /// The kind of a column stored encrypted. Filters cannot compare it.
 #[derive(Debug, Clone, Copy)]
 pub struct Encrypted;

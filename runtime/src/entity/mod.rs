@@ -40,7 +40,7 @@ pub use column::{Column, Flattened, Flattens, InnerColumn, Predicate, ReadColumn
 pub use dynamic::DynamicEntity;
 pub use framework::SEAL;
 pub(crate) use framework::{MOVED_BY, MOVING, RESERVED, is_framework_property};
-pub use kind::{Blind, Comparable, Encrypted, EqComparable, Json, Plain};
+pub use kind::{Blind, Comparable, Encrypted, EqComparable, InBlob, Json, Plain};
 pub use message::{Message, MessageBody};
 pub use patch::Patch;
 pub use path::{AnyPath, Partition, Path, PathBuilder, Point, Range, Scan};

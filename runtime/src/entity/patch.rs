@@ -129,7 +129,7 @@ impl<E> Patch<E> {
         let [property, ..] = *names;
         self.removed.retain(|removed| !names.contains(removed));
         self = self.set_nested("", |out| {
-            store_blob(out, names, &value);
+            store_blob(out, names, Some(&value));
             Ok(())
         });
         self.blobs.retain(|known| known.property != property);

@@ -142,15 +142,15 @@ impl<T> Stored<T> {
         self.row.etag().unwrap_or_else(|| ETag::from(""))
     }
 
-    /// Returns when the row was last written, or `None` right after a write whose response does not say
-    /// it (Cosmos DB).
+    /// Returns when the row was last written, or `None` right after a write, whose response need not
+    /// say it: read the entity to learn it.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/staff.rs"));
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Error> {
     /// let staff = staff().await?;
-    /// assert!(staff.insert(&employee(8, "Kwok")).await?.timestamp().is_some());
+    /// assert_eq!(staff.insert(&employee(8, "Kwok")).await?.timestamp(), None);
     /// assert!(staff.get(at(8)).await?.is_some_and(|kwok| kwok.timestamp().is_some()));
     /// # Ok(())
     /// # }
