@@ -1,4 +1,5 @@
-//! Standard output and standard error: tables for people, JSON for scripts, progress for the patient.
+//! Writes to standard output and standard error: tables for people, JSON for scripts, and the
+//! progress of long commands.
 
 use std::{
     fmt::Write as _,

@@ -218,6 +218,38 @@ async fn an_import_goes_on_at_the_line_that_a_failure_names() {
     assert_eq!(text(&client, "Other", Format::JsonLines).await, file.as_bytes());
 }
 
+/// A line that the store refused is set aside although the import ends at a later one, from which it
+/// goes on.
+#[tokio::test(start_paused = true)]
+async fn a_refused_line_is_set_aside_before_a_failure_is_returned() {
+    let line = |partition: &str, key: u32| {
+        format!("{{\"PartitionKey\":\"{partition}\",\"RowKey\":\"{key:05}\"}}\n")
+    };
+    let refused = line("a", 0);
+    let file: String =
+        std::iter::once(refused.clone()).chain((0..100).map(|key| line("b", key))).collect();
+    let fault = FaultInjector::around(Memory::new());
+    let client = Client::builder().backend(fault.clone()).build().unwrap();
+    client.import("Staff").read_from(refused.as_bytes()).await.unwrap();
+    // The first group is refused, the second one fails for good.
+    for nth in 1..1 + 6 {
+        fault.inject(RequestKind::Apply, nth, lost(0));
+    }
+    let mut aside = Vec::new();
+    let import = client.import("Staff").mode(ImportMode::Insert).concurrency(1);
+    let error = import.skip_bad(&mut aside).read_from(file.as_bytes()).await.unwrap_err();
+    assert!(error.message().ends_with("go on from line 2"), "{error}");
+    assert_eq!(String::from_utf8(aside).unwrap(), refused);
+    fault.clear();
+    // Without a place for it, the refused line is the first that is not written.
+    for nth in 1..1 + 6 {
+        fault.inject(RequestKind::Apply, nth, lost(0));
+    }
+    let import = client.import("Staff").mode(ImportMode::Insert).concurrency(1);
+    let error = import.read_from(file.as_bytes()).await.unwrap_err();
+    assert!(error.message().starts_with("line 1: "), "{error}");
+}
+
 async fn staff(client: &Client, employees: u32) -> Table<Employee> {
     let staff = client.table::<Employee>();
     staff.create_if_not_exists().await.unwrap();

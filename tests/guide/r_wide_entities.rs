@@ -88,3 +88,29 @@ async fn r04_a_read_is_two_point_reads() -> TestResult {
     })
     .await
 }
+
+/// Another program writes the entity anew while its last part is being deleted.
+#[tokio::test]
+async fn r03_a_deletion_of_what_is_left_takes_no_part_of_a_newer_entity() -> TestResult {
+    on_both(async |store| {
+        let years = store.table::<Year>().await;
+        let others = store.other.table::<Year>();
+        years.insert(&year()).await?;
+        store.other.dynamic("Messages").delete_at("Sales", "000223_01").await?;
+        store.requests();
+        // The first write finds that a part is missing, the second would delete the part that is left.
+        store.before_next_write(async {});
+        let newer = others.clone();
+        store.before_next_write(async move {
+            newer.insert_or_replace(&year()).await.unwrap();
+        });
+        assert!(years.delete_at(at()).await?);
+        assert_eq!(store.row_keys("Messages", "Sales").await, [""; 0], "all parts or none");
+        // One that is gone altogether is not deleted by its parts.
+        store.requests();
+        assert!(!years.delete_at(at()).await?);
+        assert_eq!(store.requests().iter().filter(|request| request.is_apply()).count(), 1);
+        Ok(())
+    })
+    .await
+}

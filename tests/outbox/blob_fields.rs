@@ -4,7 +4,8 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use entable::{
-    Blob, ErrorKind, OutboxOptions, Point, SteppedClock, Ticks, ValueRef,
+    Blob, BlobTarget, ErrorKind, KeyScope, Keyring, OutboxOptions, Point, RootKey, SteppedClock,
+    Ticks, ValueRef,
     backend::{
         Memory,
         layer::{FaultInjector, InjectedFault, Recorder, RequestKind},
@@ -413,6 +414,50 @@ async fn an_upload_that_a_sweep_could_meet_is_refused() {
     world.settle("refused").await;
     // Bytes that the value still has are simply uploaded now.
     world.staff.insert(&employee(1, Some(photo("fresh")))).await.unwrap();
+}
+
+/// A sweep compares names of blobs with rows as they are stored.
+#[tokio::test]
+async fn a_sweep_keeps_the_blobs_of_rows_that_a_client_encrypts() {
+    let world = World::new().await;
+    let scope = KeyScope::default_scope();
+    let root = RootKey::from_bytes([7; 32]);
+    let keys = Keyring::builder().primary(&scope, &root).build().unwrap();
+    let client = Client::builder()
+        .backend(world.fault.clone())
+        .clock(world.clock.clone())
+        .blobs(world.blobs.clone())
+        .keys(keys)
+        .encrypt_if(|partition_key, _, _| partition_key == "Sales")
+        .build()
+        .unwrap();
+    let staff = client.table::<Employee>();
+    let don = staff.insert(&employee(1, Some(photo("kept")))).await.unwrap();
+    world.later(Duration::from_secs(2 * 86_400));
+    let swept = staff.sweep_blobs().grace(Duration::from_secs(86_400)).await.unwrap();
+    assert_eq!((swept.removed, swept.kept), (0, 1));
+    let don = staff.get(don.point()).await.unwrap().unwrap();
+    let bytes = staff.blob(don.photo.as_ref().unwrap()).bytes().await.unwrap();
+    assert_eq!(&bytes[..], b"kept");
+}
+
+/// The archive would hold the name of a blob that is deleted with the entity.
+#[tokio::test]
+async fn a_folder_of_blobs_takes_no_entity_that_has_blobs() {
+    let world = World::new().await;
+    let don = world.staff.insert(&employee(1, Some(photo("kept")))).await.unwrap();
+    let archive = BlobTarget::new(world.blobs.clone(), "archive");
+    let error = world.staff.transfer(at(1), &archive).await.unwrap_err();
+    assert!(error.is_unsupported(), "{error}");
+    let bytes = world.staff.blob(don.photo.as_ref().unwrap()).bytes().await.unwrap();
+    assert_eq!(&bytes[..], b"kept");
+    // A table gets blobs of its own.
+    let left: Table<Employee> = world.client.table_named("Left");
+    left.create().await.unwrap();
+    assert!(world.staff.transfer(at(1), &left).await.unwrap());
+    let left_don = left.get(at(1)).await.unwrap().unwrap();
+    let bytes = left.blob(left_don.photo.as_ref().unwrap()).bytes().await.unwrap();
+    assert_eq!(&bytes[..], b"kept");
 }
 
 #[tokio::test]

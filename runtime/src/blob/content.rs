@@ -68,8 +68,9 @@ impl Blobs {
         }
     }
 
-    /// Writes a new blob of a stream's bytes. Holds a few parts of them at a time. Returns `None`, and
-    /// writes nothing, if there is a blob of that name.
+    /// Writes a stream's bytes as a new blob, with a few parts of 8 MiB in memory. If a blob of
+    /// that name exists, returns `None` for up to 8 MiB; more bytes replace it, so the name has to
+    /// be new.
     ///
     /// # Errors
     ///
@@ -137,8 +138,8 @@ impl Blobs {
             return Ok(false);
         }
         let copy = self.store.head(&to_path).await.map_err(failed)?;
-        // A directory copies by a second link, with the first one's time: a sweep would take the copy for
-        // an old upload that no row points to.
+        // A local directory makes a hard link, which has the time of the source: a sweep would take
+        // the copy for an old upload that no row points to. So write the bytes anew.
         if copy.last_modified > source.last_modified {
             return Ok(true);
         }

@@ -36,8 +36,8 @@ impl<R: BufRead> RecordReader<R> {
         Self { input, next_line: 1 }
     }
 
-    /// Reads one line, and those after it as long as a quote is open if `is_quoting`. Returns `None` at the
-    /// end of the input. A record that is longer than any row is cut.
+    /// Reads one record: a line and, if `is_quoting`, the lines after it while a quote is open.
+    /// Returns `None` at the end of the input. A record longer than 16 MiB is cut.
     pub(crate) fn next(&mut self, is_quoting: bool) -> std::io::Result<Option<Record>> {
         let mut record = Record { line: self.next_line, text: Vec::new() };
         loop {

@@ -6,8 +6,9 @@ use crate::{
     row::Row,
 };
 
-/// The tables with the directory of open work and with the work that was put aside.
-const FRAMEWORK_TABLES: [&str; 2] = ["EntableDirectory", "EntablePoison"];
+/// The tables with the directory of open work, with the work that was put aside, and with the floors of
+/// dated tables, which only rise.
+const FRAMEWORK_TABLES: [&str; 3] = ["EntableDirectory", "EntablePoison", "EntableTables"];
 
 /// Returns whether the row belongs to the outbox.
 pub(crate) fn is_framework_row(row: &Row) -> bool {

@@ -210,20 +210,21 @@ impl<'w> Import<'w> {
                 Ok(row) => {
                     let text = aside.out.is_some().then_some(read.text);
                     let write = LineWrite { operation: self.operation(row), line: read.line, text };
-                    writer.push(write).await.map_err(|failure| self.stopped(failure))?;
+                    if let Err(failure) = writer.push(write).await {
+                        return Err(self.stopped(failure, &mut writer, &mut aside));
+                    }
                 }
                 Err(error) => {
                     // What stands before the line is written, so that the import may go on there.
                     if aside.out.is_none() {
-                        writer.finish().await.map_err(|failure| self.stopped(failure))?;
-                        aside.take_refused(&mut writer)?;
+                        self.finish(&mut writer, &mut aside).await?;
                     }
                     aside.set(read.text, error)?;
                 }
             }
             if !writer.refused.is_empty() {
                 if aside.out.is_none() {
-                    writer.finish().await.map_err(|failure| self.stopped(failure))?;
+                    self.finish(&mut writer, &mut aside).await?;
                 }
                 aside.take_refused(&mut writer)?;
             }
@@ -231,8 +232,7 @@ impl<'w> Import<'w> {
                 self.report(read.line, &writer, &aside);
             }
         }
-        writer.finish().await.map_err(|failure| self.stopped(failure))?;
-        aside.take_refused(&mut writer)?;
+        self.finish(&mut writer, &mut aside).await?;
         aside.flush()?;
         self.report(report.lines, &writer, &aside);
         (report.digest, report.bad, report.requests) =
@@ -249,7 +249,26 @@ impl<'w> Import<'w> {
     }
 
     /// Returns the error of a store that failed.
-    fn stopped(&self, (line, error): (u64, Error)) -> Error {
+    /// Waits for all rows to be written, and sets the lines aside whose rows the store has refused.
+    async fn finish(&self, writer: &mut RowWriter, aside: &mut Aside<'_>) -> Result<()> {
+        match writer.finish().await {
+            Ok(()) => aside.take_refused(writer),
+            Err(failure) => Err(self.stopped(failure, writer, aside)),
+        }
+    }
+
+    /// Returns the error of the first line that is not written. Lines before it whose rows the store
+    /// has refused are set aside first: nobody reads them again.
+    fn stopped(
+        &self,
+        (line, error): (u64, Error),
+        writer: &mut RowWriter,
+        aside: &mut Aside<'_>,
+    ) -> Error {
+        writer.refused.retain(|(write, _)| write.line < line);
+        if let Err(error) = aside.take_refused(writer).and_then(|()| aside.flush()) {
+            return error;
+        }
         let at = at_line(&error, line).in_table(&self.table);
         at.with_message_suffix(&format!(
             "; every line before it is written, go on from line {line}"
@@ -265,7 +284,8 @@ impl<'w> Import<'w> {
     }
 }
 
-/// The lines that are set aside, or the end of the import at the first of them.
+/// Takes the lines that hold no row or whose row the store refuses: writes them to `out`, or fails
+/// with the first of them if `out` is `None`.
 struct Aside<'w> {
     out: Option<&'w mut (dyn Write + Send)>,
     header: Vec<u8>,

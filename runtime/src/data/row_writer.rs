@@ -113,7 +113,8 @@ impl RowWriter {
         let has_room = same_partition
             && self.group.len() < BATCH_OPERATIONS
             && self.group_bytes + bytes < GROUP_BYTES;
-        // A row whose key came before waits for the group that may hold that key.
+        // A key that is not above all earlier ones may be in a group that is not written yet. Wait
+        // for the groups of its partition, so that rows of one key keep their order.
         if !has_room || !is_ascending {
             self.send_group().await?;
         }

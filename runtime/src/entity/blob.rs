@@ -196,7 +196,7 @@ pub trait BlobField: Sized {
     /// Returns the value, if it is there.
     fn blob(&self) -> Option<&Blob>;
 
-    /// Makes a field of what a row holds.
+    /// Creates the field's value from the blob that a row points to; `None` if it points to none.
     ///
     /// # Errors
     ///

@@ -50,7 +50,7 @@ impl<E, F> BlobColumn<E, F> {
 
 macro_rules! comparisons {
     ($($comparison:ident: $of:ident),*) => {
-        /// The comparisons of a filter, so that the compiler says why there is none.
+        /// Comparisons that never compile: the message of their bound says why a blob has none.
         impl<E, F> BlobColumn<E, F> {
             $(#[doc(hidden)]
             pub fn $comparison<V>(self, _: V) -> Predicate<E>

@@ -62,8 +62,8 @@ pub(crate) fn table_prefix(table: &str, case: TableCase) -> String {
     escaped(&case.key_of(table))
 }
 
-/// Returns the row that a name says to point to the blob; `None` for a name of another form. The table
-/// is in the form that all its names share.
+/// Returns the row whose table and keys are in a blob's name; `None` for a name of another form. If
+/// the store ignores the case of table names, the table is in lower case.
 pub(crate) fn owner_of_blob(name: &str) -> Option<RowAddress> {
     let segments: Vec<&str> = name.split('/').collect();
     let [table, partition_key, row_key, field, random] = segments[..] else { return None };

@@ -117,8 +117,8 @@ pub enum Filter {
         value: BlindValue,
     },
     /// A comparison with a value that no property can hold. Keys can hold it: typed queries replace
-    /// the condition by one on the key where the key holds the field. Elsewhere it is what
-    /// [`Filter::of_properties`] says.
+    /// the condition by one on the key where the key holds the field. Elsewhere no row meets it, or
+    /// every row that has the property.
     #[doc(hidden)]
     OutOfRange {
         /// The name of the property.

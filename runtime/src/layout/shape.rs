@@ -125,7 +125,7 @@ impl EntityShape {
         }
     }
 
-    /// Returns the names of all properties and fields in keys, those of series included.
+    /// Returns whether a property outside of series, or a field in a key, has this name.
     pub(super) fn has_field(&self, name: &str) -> bool {
         let parts = self.rows.iter().flat_map(|rows| [&rows.partition, &rows.row]);
         self.properties.iter().any(|property| property.name == name)

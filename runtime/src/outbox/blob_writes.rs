@@ -1,5 +1,5 @@
-//! Uploads what rows of a commit are to point to, before the commit, and removes what they no longer
-//! point to, after it.
+//! Uploads the blobs that rows will point to before their commit, and deletes blobs that no row
+//! points to any more after it.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -43,8 +43,9 @@ struct BlobWrite {
 }
 
 impl BlobWrites {
-    /// Returns the effects with the names of blobs that exist: uploads bytes, and copies blobs that no
-    /// row of the same keys points to.
+    /// Uploads the bytes of new values, uses blobs that were uploaded ahead, and copies other blobs
+    /// to which the entity's row does not point yet. Returns the effects with the names of these
+    /// blobs in their rows.
     ///
     /// # Errors
     ///

@@ -2,7 +2,7 @@
 //! if another writer changed a row of the framework in between.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -16,6 +16,7 @@ use super::{
     unique_violation::OccupiedCopy,
 };
 use crate::{
+    address::RowAt,
     backend::Read,
     batch::{Deadline, Written},
     entity::{BackgroundWork, Schema},
@@ -23,7 +24,7 @@ use crate::{
     key::Family,
     limits::BATCH_OPERATIONS,
     plan::{Change, Effect, Role, StoredList, Tokens, TransactionPlan, Unresolved, list_deltas},
-    row::Row,
+    row::{ETag, Row},
     store::{
         backoff::{self, Attempt},
         dated::make_table,
@@ -179,7 +180,9 @@ async fn try_once(
     let mut outbox_plan = OutboxPlan::prepare(outbox, table, &effects, extra_rows).await;
     if outbox_plan.needs_claims() {
         // Checked before anything is reserved for a transaction that is too large.
-        let planned = TransactionPlan::new(&effects, &lists, &HashSet::new(), "")?.planned().len();
+        let planned = TransactionPlan::new(&effects, &lists, &HashSet::new(), &HashMap::new(), "")?
+            .planned()
+            .len();
         check_room(table, planned + outbox_plan.operation_count())?;
     }
     let claims = match outbox_plan.claim(outbox).await {
@@ -226,9 +229,11 @@ impl PlannedChanges<'_> {
         // A copy that was not there to be deleted is left out of this plan only. A writer that creates it
         // changes the primary's ETag as well, and a new plan from that version deletes it.
         let mut missing = HashSet::new();
+        let (mut found, mut looked_up) = (HashMap::new(), HashSet::new());
         let generation = generation(outbox, effects);
         loop {
-            let mut transaction = TransactionPlan::new(effects, lists, &missing, &generation)?;
+            let mut transaction =
+                TransactionPlan::new(effects, lists, &missing, &found, &generation)?;
             outbox_plan.add_rows(outbox, &mut transaction, claims).await?;
             let failure = match send(outbox, table, &transaction, deadline).await {
                 Ok(written) => {
@@ -249,6 +254,15 @@ impl PlannedChanges<'_> {
                 }
                 // The retries below end: each copy is left out once, and each dirty row is merged once.
                 FailureCause::MissingCopy(row_key) if missing.insert(row_key.clone()) => {}
+                FailureCause::MissingPart(verb) if looked_up.insert(verb) => {
+                    let parts = parts_of(outbox, table, &transaction, verb).await?;
+                    if parts.values().all(Option::is_none) {
+                        return Err(failure.at_operation(verb));
+                    }
+                    found.extend(parts);
+                }
+                // A part that was found has changed since.
+                FailureCause::MissingPart(_) => return Ok(None),
                 FailureCause::OutboxRow(role) if outbox_plan.prepare_retry(outbox, role) => {}
                 FailureCause::MissingCopy(_) | FailureCause::OutboxRow(_) | FailureCause::Other => {
                     return Err(failure.without_operation());
@@ -258,6 +272,24 @@ impl PlannedChanges<'_> {
             }
         }
     }
+}
+
+/// Reads the ETags of the parts of the wide entity that a verb deletes; `None` for a missing part.
+async fn parts_of(
+    outbox: &Outbox,
+    table: &str,
+    transaction: &TransactionPlan,
+    verb: usize,
+) -> Result<HashMap<String, Option<ETag>>> {
+    let mut found = HashMap::new();
+    for planned in transaction.planned() {
+        if matches!(planned.role, Role::DeletedPart(of) if of == verb) {
+            let (partition_key, row_key) = planned.operation.row().keys();
+            let row = outbox.store.row(RowAt::new(table, partition_key, row_key)).await?;
+            found.insert(row_key.to_owned(), row.and_then(|row| row.etag()));
+        }
+    }
+    Ok(found)
 }
 
 /// Returns the effect of a change, after a read of the primary if it needs one.
@@ -344,9 +376,10 @@ enum FailureCause<'t> {
     Caller(usize),
     /// A local copy that the verb at that position inserts: its key is taken.
     OccupiedKey(usize, &'static Family, &'t Row),
-    /// An old local copy, or a part of a wide entity, which is missing and need not be deleted. Holds
-    /// its RowKey.
+    /// An old local copy, which is missing and need not be deleted. Holds its RowKey.
     MissingCopy(String),
+    /// A part of the wide entity that the verb at that position deletes whatever its ETag.
+    MissingPart(usize),
     /// Another writer was first at a row that the plan was made from.
     Race,
     /// A dirty row that is there already, or a fence that is gone.
@@ -388,9 +421,10 @@ impl<'t> FailureCause<'t> {
             }
             Role::NewCopy(verb, _) => Self::Caller(verb),
             // An index that is being built, or a copy that was repaired away: nothing is left to delete.
-            Role::OldCopy | Role::DeletedPart(_) if error.is_not_found() && raced => {
+            Role::OldCopy if error.is_not_found() && raced => {
                 Self::MissingCopy(failed.operation.row().row_key().to_owned())
             }
+            Role::DeletedPart(verb) if raced => Self::MissingPart(verb),
             Role::DeletedPart(verb) => Self::Caller(verb),
             role @ (Role::Dirty(_) | Role::Note | Role::Fence) if raced => Self::OutboxRow(role),
             _ if raced => Self::Race,

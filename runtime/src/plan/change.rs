@@ -1,7 +1,7 @@
 //! Callers' writes of one entity as data: which verb, on what, and whether the entity has to be read
 //! before the effect is known.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use super::{
     Tokens,
@@ -288,7 +288,7 @@ impl Change {
         let Self::Blind(effect) = self else { return Ok((1, 0)) };
         let (mut operations, mut bytes) = (0, 0);
         for joined in &effect.primary {
-            for operation in wide::split(effect.schema, joined, ANY_GENERATION, &HashSet::new())? {
+            for operation in wide::split(effect.schema, joined, ANY_GENERATION, &HashMap::new())? {
                 operations += 1;
                 bytes += size::as_stored(&operation, effect.schema, None)?.request_bytes()?;
             }

@@ -16,7 +16,7 @@ use crate::{
     batch::{Condition, Operation, Verb, Written},
     entity::CopyRow,
     error::{Error, Result, ServiceCode},
-    row::Row,
+    row::{ETag, Row},
 };
 
 /// The operations of one entity group transaction, in the order in which they are sent.
@@ -29,8 +29,8 @@ pub(crate) struct TransactionPlan {
 
 impl TransactionPlan {
     /// Plans the transaction of these effects, in the caller's order. `lists` holds every list that
-    /// they change, as it was read. `missing` names old copies, and parts of wide entities to be deleted,
-    /// that are known not to exist. `generation` is new in each transaction: it marks the parts of a wide
+    /// they change, as it was read. `missing` names old copies that are known not to exist; `found` holds the
+    /// ETags of parts of wide entities, as `wide::split` takes it. `generation` is new in each transaction: it marks the parts of a wide
     /// entity that are written together.
     ///
     /// # Errors
@@ -40,6 +40,7 @@ impl TransactionPlan {
         effects: &[impl AsRef<Effect>],
         lists: &BTreeMap<String, Option<StoredList>>,
         missing: &HashSet<String>,
+        found: &HashMap<String, Option<ETag>>,
         generation: &str,
     ) -> Result<Self> {
         let mut transaction = Self::default();
@@ -47,9 +48,8 @@ impl TransactionPlan {
             let effect = effect.as_ref();
             let stored_as = StoredAs::primary_of(effect.schema)?;
             for joined in &effect.primary {
-                let parts = wide::split(effect.schema, joined, generation, missing)?;
-                // The last part that is left tells that the entity does not exist.
-                let may_miss = wide::may_miss_parts(effect.schema, joined) && parts.len() > 1;
+                let parts = wide::split(effect.schema, joined, generation, found)?;
+                let may_miss = wide::may_miss_parts(effect.schema, joined);
                 let role = if may_miss { Role::DeletedPart(verb) } else { Role::Primary(verb) };
                 for operation in parts {
                     transaction.add_primary(verb, Planned { operation, role, stored_as })?;

@@ -4,7 +4,7 @@
 //! ETag made of all parts' ETags. Only this file knows how parts are named and laid out.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeSet, HashMap},
     ops::Bound,
 };
 
@@ -18,9 +18,9 @@ use crate::{
     row::{ETag, OPERATION_ID, Row, RowBuilder},
 };
 
-/// The property of each part that says how many parts there are and which write wrote all of them
-/// last: `{parts}_{24 hex digits}`. In a joined row it says in which part each property is that the
-/// type does not declare.
+/// The property of each part with `{number of parts}_{24 hex digits}`; the digits are a random id
+/// of the last write of all parts. In a joined row it holds `{name}:{part}` for each property that
+/// the type does not declare and that is not in part 1.
 pub(crate) const PARTS: &str = "EntableParts";
 
 /// The system property that every row has and that is asked for with each row.
@@ -47,7 +47,8 @@ pub(crate) fn part_key(row_key: &str, part: usize) -> Result<String> {
     }
 }
 
-/// Takes the RowKey of a part apart: the RowKey of part 1, and the number of the part.
+/// Returns the RowKey of part 1 and the number of the part for the RowKey of any part. Returns
+/// `None` if the RowKey does not end with `_` and two digits from `01` on.
 fn entity_key(row_key: &str) -> Option<(String, usize)> {
     let (entity, digits) = row_key.rsplit_once('_')?;
     let is_number = digits.len() == 2 && digits.bytes().all(|b| b.is_ascii_digit());
@@ -92,8 +93,9 @@ fn text_of(name: &[u8]) -> Result<&str> {
 }
 
 /// Returns the operations on the parts that an operation on a joined row amounts to. An operation on
-/// an entity of one row stays as it is. `generation` is new in each transaction; `missing` are the
-/// RowKeys of parts that are known not to exist, which are not deleted.
+/// an entity of one row stays as it is. `generation` is new in each transaction. `found` holds the
+/// ETags of parts by RowKey, `None` for one that does not exist, where a deletion without an ETag
+/// met an entity that lacks parts: only the parts that were found are deleted, under their ETags.
 ///
 /// # Errors
 ///
@@ -102,7 +104,7 @@ pub(crate) fn split(
     schema: Option<&'static Schema>,
     operation: &Operation,
     generation: &str,
-    missing: &HashSet<String>,
+    found: &HashMap<String, Option<ETag>>,
 ) -> Result<Vec<Operation>> {
     let Some(schema) = schema.filter(|schema| schema.is_wide()) else {
         return Ok(vec![operation.clone()]);
@@ -128,9 +130,12 @@ pub(crate) fn split(
     for ((at, mut builder), condition) in rows.into_iter().enumerate().zip(conditions) {
         if operation.verb() == Verb::Delete {
             let key = part_key(row_key, at + 1)?;
-            if !is_blind || !missing.contains(&key) {
-                operations.push(Operation::delete(partition_key, &key, condition)?);
-            }
+            let condition = match found.get(&key).filter(|_| is_blind) {
+                Some(None) => continue,
+                Some(Some(etag)) => Condition::Match(etag.clone()),
+                None => condition,
+            };
+            operations.push(Operation::delete(partition_key, &key, condition)?);
             continue;
         }
         builder.put(PARTS, ValueRef::String(&generation));
@@ -197,13 +202,14 @@ impl Split {
     }
 }
 
-/// Returns the part of a property that the type does not declare, by the text of a joined row.
+/// Returns the part of a property that the type does not declare. `text` is the value of `PARTS` in
+/// the joined row; a property that it does not name is in part 1.
 fn unknown_in(text: &str, name: &str) -> usize {
     let found = text.split(' ').find_map(|each| each.strip_prefix(name)?.strip_prefix(':'));
     found.and_then(|part| part.parse().ok()).filter(|part| *part > 0).unwrap_or(1)
 }
 
-/// Returns a part whose properties are encrypted where those of the joined row are.
+/// Marks those properties of a part as stored encrypted that are marked so in the joined row.
 fn with_encrypted(schema: &'static Schema, joined: &Row, row: Row, part: usize) -> Row {
     let mut finder = PartFinder::new(schema);
     let mut names: Vec<Box<str>> = Vec::new();
@@ -219,7 +225,7 @@ fn with_encrypted(schema: &'static Schema, joined: &Row, row: Row, part: usize) 
     row.with_encrypted_names(names)
 }
 
-/// Returns the condition on each part that the ETag of a joined row is.
+/// Splits the ETag of a joined row into one condition on the ETag of each part.
 // The service's ETags hold no spaces.
 fn etags_of(etag: &ETag, count: usize) -> Result<Vec<Condition>> {
     let text = etag.to_string();
@@ -262,7 +268,7 @@ pub(crate) fn join_answers(
 pub(crate) enum Joined {
     /// None of the rows exists.
     Absent,
-    /// All of them are of one write.
+    /// The joined row: one write wrote all parts that were read.
     Whole(Row),
     /// The row under the key of a part is of another type.
     Foreign(Row),
@@ -308,8 +314,8 @@ pub(crate) fn join(
     build(schema, (partition_key, row_key), &rows).map(Joined::Whole)
 }
 
-/// Returns the first part that was not written together with the first row, or by a program that has
-/// another number of parts. A single row is of one write.
+/// Returns the first part whose `PARTS` differs from that of the first row, or the first row's part
+/// if its `PARTS` names another number of parts than the type has. Returns `None` for a single row.
 fn other_generation(schema: &Schema, first: &Row, rows: &[(usize, &Row)]) -> Result<Option<usize>> {
     if rows.len() < 2 {
         return Ok(None);
@@ -357,8 +363,8 @@ fn build(
             }
         }
     }
-    // A declared property of another part is that of a program with another layout. The part that
-    // declares it decides if it has the property too.
+    // A program with another layout has stored a declared property in another part. The value in
+    // the part that declares the property wins if both exist.
     for (at, (name, value)) in strays.iter().enumerate() {
         let own = finder.part_of(name);
         let own = rows.iter().find(|(part, _)| Some(*part) == own);
@@ -407,8 +413,8 @@ pub(crate) fn torn_error(
     Error::new(ErrorKind::Corrupt, message).at_keys(partition_key, row_key)
 }
 
-/// Returns the parts that store the properties of these names; part 1 if no part does. Keys and
-/// properties that every part has count for none.
+/// Returns the parts that store the properties of these names. A property that the type does not
+/// declare counts for part 1; keys, the discriminator and `PARTS`, which every part has, for none.
 pub(crate) fn parts_with(
     schema: &'static Schema,
     names: impl IntoIterator<Item = impl AsRef<str>>,
@@ -443,7 +449,8 @@ fn stored_parts(schema: &'static Schema, names: &[String]) -> BTreeSet<usize> {
     parts_with(schema, names.iter().filter(|name| *name != TIMESTAMP))
 }
 
-/// Returns the properties to ask for with the one that tells whether parts belong together.
+/// Returns the names with `PARTS` added, so that an answer to a `$select` shows whether one write
+/// wrote all parts.
 pub(crate) fn with_generation(names: &[String]) -> Vec<String> {
     names.iter().cloned().chain([PARTS.to_owned()]).collect()
 }
@@ -457,13 +464,13 @@ pub(crate) enum PartsRead {
     One(usize),
 }
 
-/// Returns the rows that a query reads which asks for the properties `select`, `None` for all, under
-/// conditions on `conditions`.
+/// Returns whether a query reads all parts of each entity or only one. `select` names the
+/// properties that it returns, `None` for all; `conditions` names those that its filter compares.
 ///
 /// # Errors
 ///
-/// `is_invalid`, naming property and part, for a condition on a property of a query that reads more
-/// than the property's part.
+/// `is_invalid`, naming property and part, if the filter compares a property and the query reads
+/// more parts than the one that stores it.
 pub(crate) fn parts_read(
     schema: &'static Schema,
     select: Option<&[String]>,
@@ -492,7 +499,7 @@ pub(crate) fn parts_read(
     })
 }
 
-/// Returns the values of the discriminator that rows have which a query reads.
+/// Returns the type markers of the parts that a query reads.
 pub(crate) fn markers_of(schema: &Schema, read: PartsRead) -> &'static [&'static str] {
     match read {
         PartsRead::All => schema.parts,
@@ -500,7 +507,8 @@ pub(crate) fn markers_of(schema: &Schema, read: PartsRead) -> &'static [&'static
     }
 }
 
-/// Returns a selection by keys of part 1 that has all parts of each entity in it.
+/// Adjusts RowKey bounds that are keys of part 1, so that all parts of an entity are selected or
+/// none.
 pub(crate) fn with_all_parts(schema: &Schema, keys: &Keys) -> Keys {
     let last = |key: &String| part_key(key, schema.parts.len()).unwrap_or_else(|_| key.clone());
     let lower = match &keys.lower {
@@ -514,7 +522,8 @@ pub(crate) fn with_all_parts(schema: &Schema, keys: &Keys) -> Keys {
     Keys { lower, upper, ..keys.clone() }
 }
 
-/// Returns a condition on RowKeys of part 1 as one that all parts of an entity meet or none.
+/// Rewrites the filter's comparisons with RowKeys of part 1, so that all parts of an entity meet
+/// each comparison or none does.
 pub(crate) fn condition_on_all_parts(schema: &Schema, filter: &Filter) -> Filter {
     let each = |one: &Filter| condition_on_all_parts(schema, one);
     let Filter::Compare { property, comparison, value } = filter else {
@@ -632,8 +641,8 @@ impl Group {
     }
 }
 
-/// Returns the keys of the entity that a row, or an error about one, is a part of, and its number.
-/// `None` for a row of another type.
+/// Returns the keys of the entity that a row belongs to, and the number of the row's part. For an
+/// error it uses the keys that the error names. Returns `None` for a row of another type.
 fn keys_of_part(schema: &Schema, row: &Result<Row>) -> Option<(String, String, usize)> {
     let (partition_key, row_key) = match row {
         Ok(row) => row.keys(),

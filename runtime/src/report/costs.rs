@@ -35,7 +35,8 @@ impl Counts {
         self.remote_copies + self.remote_lists
     }
 
-    /// Reads before a write whose old rows are not known: one, where there are other rows.
+    /// Returns the number of reads that look up the old primary before a write by keys alone: 1 if
+    /// the type has copies or lists, otherwise 0.
     fn look(self) -> usize {
         usize::from(self.copies + self.lists + self.remote() > 0)
     }

@@ -56,7 +56,7 @@ pub(super) struct RowsModel {
 }
 
 impl RowsModel {
-    /// Returns the family's words: `local index, unique, some entities`.
+    /// Returns the kind of the family in words, such as `local index, unique, under a condition`.
     pub(super) fn kind_words(&self) -> String {
         let kind = match (self.kind, self.place) {
             (Kind::Primary, _) => return "primary".to_owned(),

@@ -83,9 +83,9 @@ fn paths_of_family(schema: &Schema, family: &'static Family) -> Vec<PathModel> {
     point("1").into_iter().chain(ranges).collect()
 }
 
-/// Returns the names of the fields that are given for the PartitionKey and the first `known` parts of
-/// the RowKey, or `None` if there is no such path: a field is given for all of its parts at once, unless
-/// the PartitionKey has only its period or bucket.
+/// Returns the fields that a caller gives for a path by the PartitionKey and the first `known`
+/// parts of the RowKey. Returns `None` if a further RowKey part writes one of these fields: a field
+/// is given as a whole, except that the PartitionKey may take only its period or bucket.
 fn given(family: &Family, known: usize) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let is_open = |field: &str| family.row.parts().skip(known).any(|part| part.field == field);

@@ -17,7 +17,7 @@ const MANY_ROWS: usize = 5;
 /// Pieces of long texts, 64 KiB each, that come near to the size of an entity.
 const MANY_PIECES: usize = 12;
 
-/// Returns a sentence for each.
+/// Returns one sentence for each cause of expensive reads or writes in an entity type's layout.
 pub(super) fn warnings_of(schema: &'static Schema, fields: &[FieldModel]) -> Vec<String> {
     let mut warnings = Vec::new();
     for family in schema.families.iter().filter(|family| !family.in_blob) {

@@ -52,6 +52,9 @@ use crate::{
 pub trait Target<E>: Send + Sync {
     /// Inserts the entity into the target or replaces the existing one. It may be called several
     /// times for one entity.
+    ///
+    /// A `Blob` of the entity is only the blob's name: copy its bytes, since the blob is deleted with
+    /// the entity.
     fn put<'a>(&'a self, entity: &'a Stored<E>) -> BoxFuture<'a, Result<(), BoxError>>;
 
     /// Returns whether the target takes rows as they are stored, encrypted values among them, in
@@ -90,8 +93,12 @@ impl<E: TableEntity> Table<E> {
     /// # Errors
     ///
     /// Fails with `is_rejected` if the target failed, with its error as the source, and with
-    /// `is_contended` if the entity kept changing.
+    /// `is_contended` if the entity kept changing. Fails with `is_unsupported` for a target that takes
+    /// rows if a row is not the whole entity: one with blobs, or a wide one that has encrypted values.
     pub async fn transfer(&self, point: Point<E>, target: &impl Target<E>) -> Result<bool> {
+        if target.takes_rows() {
+            refuse_rows::<E>()?;
+        }
         let transferred =
             backoff::retry(&self.client.store().random, backoff::ATTEMPTS, || async {
                 let Some(entity) = self.get(point.clone()).await? else {
@@ -101,7 +108,7 @@ impl<E: TableEntity> Table<E> {
                     let Some(row) = self.row_as_stored(&entity).await? else {
                         return Ok(Attempt::Raced);
                     };
-                    target.put_row(&self.name, &row).await
+                    target.put_row(&self.of_stored(&entity)?.name, &row).await
                 } else {
                     target.put(&entity).await
                 };
@@ -128,8 +135,22 @@ impl<E: TableEntity> Table<E> {
             return Ok(Some(row.clone()));
         }
         // The row at hand has been decrypted.
-        let at = RowAt::new(&self.name, row.partition_key(), row.row_key());
+        let home = self.of_stored(entity)?;
+        let at = RowAt::new(&home.name, row.partition_key(), row.row_key());
         let stored = self.client.store().row(at).await?;
         Ok(stored.filter(|stored| stored.etag() == row.etag()))
     }
+}
+
+/// Refuses a target of rows for a type whose entities are more than one row.
+fn refuse_rows<E: TableEntity>() -> Result<()> {
+    let schema = E::SCHEMA;
+    let message = if !schema.blobs.is_empty() {
+        "the target takes rows, and the entity's blobs would be deleted without a copy: transfer it to a table, or to a target that copies them"
+    } else if schema.is_wide() && schema.is_sealed() {
+        "the target takes rows as they are stored, and a wide entity with encrypted values has several: transfer it to a table"
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorKind::Unsupported, message).in_table(schema.table))
 }

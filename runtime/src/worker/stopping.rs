@@ -29,7 +29,7 @@ impl Stopping {
         self.0.borrow().is_some()
     }
 
-    /// Waits until the stop begins. Returns when the time of the handlers is over.
+    /// Waits until the stop begins. Returns the moment at which the handlers' time is over.
     async fn begun(&self) -> Instant {
         let mut state = self.0.subscribe();
         loop {

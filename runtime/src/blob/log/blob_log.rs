@@ -18,9 +18,9 @@ use crate::{error::Result, random::RandomSource};
 /// A log in blobs: for each hour a folder of blobs, in each blob one line for each record. Made by
 /// `Client::blob_log`.
 ///
-/// Rows suit a log badly: a partition for each hour takes all writes, and a partition for each source
-/// makes a time span a question to all of them. Blobs are written in large pieces, and a time span is
-/// a few of them.
+/// A table suits a log badly: with a partition for each hour, one partition takes all writes; with
+/// one for each source, a query for a time span reads all partitions. Blobs are written in large
+/// pieces, and a time span takes only a few of them.
 ///
 /// ```
 /// # use std::sync::Arc;

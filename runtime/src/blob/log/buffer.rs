@@ -24,8 +24,9 @@ pub(super) struct Part {
     pub(super) last: Ticks,
     /// A random id of the flush: whoever finds it in the metadata of a blob knows whose blob it is.
     pub(super) batch: Arc<str>,
-    /// The number under which a put was sent whose answer was lost. The part may have been stored
-    /// there, or may still be, so no other number is tried before this one is known to be taken.
+    /// The number under which a put was sent whose outcome is not known. The put may still store
+    /// the part, so no other number is tried before this one is known to hold another writer's
+    /// blob.
     pub(super) sent_as: Option<u32>,
 }
 

@@ -83,8 +83,9 @@ impl LogReader {
     /// its blob is not read, and the next blobs follow. So is a blob that was deleted meanwhile:
     /// `is_not_found`. The error of any other request is the last item.
     ///
-    /// One list for each hour, and one read of each blob. If the window has only a part of the hour,
-    /// one more request for each blob: the metadata, which tells whether the blob has to be read.
+    /// Costs one list for each hour and at most one read of each blob. In an hour that is only
+    /// partly in the window, each blob costs one or two small requests more, which show whether it
+    /// has to be read.
     pub fn stream(&self) -> LogRecords {
         let (lists, asks, reads) = (self.clone(), self.clone(), self.clone());
         let found = stream::iter(self.window.hours())

@@ -13,7 +13,8 @@ use super::{
 };
 use crate::error::{Error, ErrorKind, Result};
 
-/// The number of puts of one part whose fate may stay open before the writer gives up for now.
+/// The number of puts of one part with an unknown outcome after which `store_part` returns an
+/// error.
 const UNANSWERED: u32 = 3;
 
 /// The number of taken numbers after which the writer gives up. Each was taken by another writer's
@@ -98,8 +99,8 @@ pub(super) async fn store_part(
                 if taken >= TAKEN_NUMBERS {
                     return Err(contended(source, part.hour));
                 }
-                // The next number is free if one blob came in between. A list tells where the others
-                // end, and spares sending the whole part once for each.
+                // After one taken number the next is usually free. Otherwise list the hour once,
+                // instead of sending the whole part under each taken number.
                 if !is_known || taken > 1 {
                     let last = source.list(part.hour).await?.last().map(|(name, _)| name.number());
                     numbers.skip(part.hour, last.unwrap_or(number).max(number));

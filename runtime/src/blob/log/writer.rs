@@ -199,8 +199,8 @@ impl Shared {
         }
     }
 
-    /// Hands the full buffer over and starts a flush, unless records of an earlier flush are not
-    /// stored yet.
+    /// Moves the full buffer into `sealed` and starts a flush. Returns `false`, and does nothing,
+    /// while another flush runs or has left records there.
     fn try_seal(self: &Arc<Self>, state: &mut State) -> bool {
         let Ok(mut sealed) = self.sealed.try_lock() else { return false };
         if !sealed.is_empty() {

@@ -140,14 +140,17 @@ impl RowSealer {
 }
 
 /// Returns whether a property is never encrypted: it tells the row's type or owner, which workers
-/// and queries read.
+/// and queries read, or the name of a blob, which a sweep compares.
 fn stays_plain(schema: Option<&'static Schema>, is_elsewhere: bool, name: &str) -> bool {
     let discriminator = match schema.map(|schema| schema.discriminator) {
         Some(Discriminator::Property(name)) => name,
         Some(Discriminator::RowKey) => "",
         None => "EntityType",
     };
-    name == discriminator || is_elsewhere && is_owner_property(name)
+    let mut blobs = schema.into_iter().flat_map(|schema| schema.blobs);
+    name == discriminator
+        || is_elsewhere && is_owner_property(name)
+        || blobs.any(|[of_blob, ..]| *of_blob == name)
 }
 
 #[cfg(feature = "encrypt")]
