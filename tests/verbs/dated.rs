@@ -11,6 +11,7 @@ use entable::{
     },
     prelude::*,
 };
+use futures_util::StreamExt;
 use time::{
     Date, OffsetDateTime,
     macros::{date, datetime},
@@ -413,6 +414,25 @@ async fn a_table_with_open_work_is_kept_until_a_worker_has_done_it() {
 /// A lost connection.
 fn lost() -> Error {
     Error::new(ErrorKind::Backend, "connection lost")
+}
+
+/// What follows a table that was not read would hide it.
+#[tokio::test]
+async fn a_window_ends_at_the_error_of_a_request() {
+    for request in 0..6 {
+        let fault = FaultInjector::around(Memory::new());
+        let client = Client::builder().backend(fault.clone()).build().unwrap();
+        let table = logins(&client, 6).await;
+        fault.inject(RequestKind::Scan, request, InjectedFault::Before(lost()));
+        let window = Login::primary().at_between(NOON - 5 * DAY..NOON + DAY).user("don");
+        let items: Vec<_> = table.query(window).stream().collect().await;
+        let (last, before) = items.split_last().unwrap();
+        assert!(last.is_err(), "request {request}");
+        assert!(before.iter().all(Result::is_ok), "request {request}");
+        let days: Vec<_> = before.iter().flatten().map(|login| login.at.date()).collect();
+        assert!(days.is_sorted_by(|a, b| a >= b), "{days:?}");
+        assert!(before.len() < 12, "request {request}");
+    }
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ use crate::{
 /// A large value of a field with `#[table(blob)]`: its bytes before they are uploaded, afterwards the
 /// name of the blob that holds them. It is a plain value, which sends no request by itself.
 ///
-/// [`Table::blob`](crate::Table::blob) reads the bytes of a stored one.
+/// `Table::blob` reads the bytes of a stored one.
 ///
 /// ```
 /// use entable::Blob;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, future, stream, stream::BoxStream};
 
 use super::{
     build::{Items, Query, Source},
@@ -41,7 +41,14 @@ impl<E: 'static, T: Send + 'static> Query<E, T> {
                     }
                 })
                 .buffered(TABLES_IN_FLIGHT);
-            Ok::<_, Error>(first_pages.map_ok(rest_of_table).try_flatten())
+            // The error of a request is the last item: what follows would hide a hole.
+            let pages = first_pages.map_ok(pages_of_table).try_flatten();
+            let pages = pages.scan(false, |is_over, page| {
+                let page = (!*is_over).then_some(page);
+                *is_over = page.as_ref().is_some_and(Result::is_err);
+                future::ready(page)
+            });
+            Ok::<_, Error>(pages.map_ok(stream::iter).try_flatten())
         };
         stream::once(items).try_flatten().take(take).boxed()
     }
@@ -310,8 +317,10 @@ impl<T: Send + 'static> Run<T> {
 /// A table of several, with its first page.
 type FirstPage<T> = (Run<T>, Option<String>, Page<Result<T>>);
 
-/// Returns the items of a table whose first page was read.
-fn rest_of_table<T: Send + 'static>(read: Option<FirstPage<T>>) -> Items<T> {
+/// Returns the items of a table, page by page. Its first page was read.
+fn pages_of_table<T: Send + 'static>(
+    read: Option<FirstPage<T>>,
+) -> BoxStream<'static, Result<Vec<Result<T>>>> {
     let Some((run, table, first)) = read else { return stream::empty().boxed() };
     let pages = stream::try_unfold((run, table, Some(first)), |(run, table, page)| async move {
         let Some(page) = page else { return Ok(None) };
@@ -320,9 +329,9 @@ fn rest_of_table<T: Send + 'static>(read: Option<FirstPage<T>>) -> Items<T> {
             Some(next) => Some(run.fetch(Some(next)).await?),
             None => None,
         };
-        Ok::<_, Error>(Some((stream::iter(page.items), (run, table, after))))
+        Ok::<_, Error>(Some((page.items, (run, table, after))))
     });
-    pages.try_flatten().boxed()
+    pages.boxed()
 }
 
 /// Where a stream stands.
