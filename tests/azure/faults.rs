@@ -306,7 +306,7 @@ async fn f10_limits_are_checked_before_the_wire() {
     let mut batch = batch((0..100).map(|at| Operation::insert(row("p", &at.to_string(), "x"))));
     assert_eq!(
         batch.push(Operation::insert(row("p", "100", "x"))).unwrap_err().failed_index(),
-        Some(100)
+        Some(99)
     );
     let mut batch = two();
     assert!(batch.push(Operation::insert(row("q", "1", "x"))).unwrap_err().is_invalid());

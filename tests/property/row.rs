@@ -138,6 +138,7 @@ fn a_tag_is_written_as_the_service_writes_it() {
     );
     // Another spelling of the same time is another tag, sent back as it came.
     let other = ETag::from("W/\"datetime'2021-05-26T15%3A48%3A25.7795700Z'\"");
+    assert_eq!(other.timestamp(), Some("2021-05-26T15:48:25.77957Z".parse().unwrap()));
     assert_ne!(other, ETag::from_timestamp(at));
     assert_eq!(other.to_string(), "W/\"datetime'2021-05-26T15%3A48%3A25.7795700Z'\"");
 }

@@ -32,10 +32,12 @@ impl ETag {
     }
 
     /// Returns the Timestamp that the service derived the ETag from, or `None` if the ETag has another form.
-    pub const fn timestamp(&self) -> Option<Ticks> {
-        match self.0 {
-            Version::Ticks(ticks) => Some(ticks),
-            Version::Text(_) => None,
+    ///
+    /// The emulator writes zeros at the end of the time, which the service leaves out.
+    pub fn timestamp(&self) -> Option<Ticks> {
+        match &self.0 {
+            Version::Ticks(ticks) => Some(*ticks),
+            Version::Text(text) => time_in(text),
         }
     }
 
@@ -54,14 +56,16 @@ impl ETag {
     }
 }
 
+/// Returns the time in an ETag of the form that the service writes.
+fn time_in(text: &str) -> Option<Ticks> {
+    let time = text.strip_prefix("W/\"datetime'")?.strip_suffix("'\"")?;
+    time.replace("%3A", ":").parse().ok()
+}
+
 impl From<&str> for ETag {
     /// Takes over an ETag as the service sent it.
     fn from(text: &str) -> Self {
-        let ticks = text
-            .strip_prefix("W/\"datetime'")
-            .and_then(|rest| rest.strip_suffix("'\""))
-            .and_then(|time| time.replace("%3A", ":").parse::<Ticks>().ok());
-        match ticks {
+        match time_in(text) {
             Some(ticks) if Self::from_timestamp(ticks).to_string() == text => {
                 Self::from_timestamp(ticks)
             }
