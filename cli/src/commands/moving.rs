@@ -81,8 +81,8 @@ fn exporting(
 fn export_line(report: &ExportReport, seconds: f64) -> String {
     let mut line =
         format!("{}: {}, {}", report.table, rate(report.digest.rows(), seconds), report.digest);
-    if report.framework_rows > 0 {
-        line.push_str(&format!(", without {} rows of the outbox", report.framework_rows));
+    if report.outbox_rows > 0 {
+        line.push_str(&format!(", without {} rows of the outbox", report.outbox_rows));
     }
     line
 }
@@ -94,7 +94,7 @@ fn export_json(report: &ExportReport, file: &str) -> Value {
         "digest": digest(&report.digest),
         "file_bytes": report.file_bytes,
         "resumed": report.resumed,
-        "framework_rows": report.framework_rows,
+        "outbox_rows": report.outbox_rows,
     })
 }
 
@@ -328,7 +328,7 @@ fn copy_json(table: &TableCopy) -> Value {
         "deleted": table.deleted,
         "refused": table.refused,
         "errors": table.errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "framework_rows": table.framework_rows,
+        "outbox_rows": table.outbox_rows,
         "source": table.source.as_ref().map(digest),
         "target": table.target.as_ref().map(digest),
         "different_partitions": table.different_partitions,

@@ -90,8 +90,8 @@ pub struct TableCopy {
     pub written: RowsDigest,
     /// The rows of the target that were deleted, because the source has none.
     pub deleted: u64,
-    /// The rows of the outbox in the source, which are left out.
-    pub framework_rows: u64,
+    /// The rows of the library's own (fences, dirty rows, markers) in the source, which are left out.
+    pub outbox_rows: u64,
     /// The rows that the target refused. The first 100 of them are in `errors`.
     pub refused: u64,
     /// The reasons for which rows were refused.
@@ -287,7 +287,7 @@ impl Copy {
         take_refused(&mut writer, copied);
         copied.written = writer.written;
         copied.deleted = writer.deleted;
-        copied.framework_rows = source.skipped();
+        copied.outbox_rows = source.skipped();
         copied.requests += source.requests() + target.requests() + writer.requests;
         Ok(())
     }
@@ -324,7 +324,7 @@ impl Copy {
         }
         end_partition(partition, copied);
         (copied.source, copied.target) = (Some(source_digest), Some(target_digest));
-        copied.framework_rows = source.skipped();
+        copied.outbox_rows = source.skipped();
         copied.requests += source.requests() + target.requests();
         Ok(())
     }

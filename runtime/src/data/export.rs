@@ -70,7 +70,7 @@ pub struct ExportReport {
     /// The rows of an earlier attempt that it continued.
     pub resumed: u64,
     /// The rows of the outbox, which are left out.
-    pub framework_rows: u64,
+    pub outbox_rows: u64,
     /// The requests that were sent.
     pub requests: u64,
 }
@@ -219,7 +219,7 @@ impl Export {
             }
         }
         out.flush().map_err(failed)?;
-        report.framework_rows = pages.skipped();
+        report.outbox_rows = pages.skipped();
         Ok(report)
     }
 

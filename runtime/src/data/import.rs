@@ -192,7 +192,7 @@ impl<'w> Import<'w> {
         self.client.create_table_if_not_exists(&self.table).await?;
         let mut reader = RowReader::new(input, self.format);
         let header = reader.read_header().map_err(|error| error.in_table(&self.table))?;
-        let mut aside = Aside {
+        let mut bad_lines = BadLines {
             out: self.skip_bad.take(),
             header,
             count: 0,
@@ -208,35 +208,35 @@ impl<'w> Import<'w> {
             }
             match read.row {
                 Ok(row) => {
-                    let text = aside.out.is_some().then_some(read.text);
+                    let text = bad_lines.out.is_some().then_some(read.text);
                     let write = LineWrite { operation: self.operation(row), line: read.line, text };
                     if let Err(failure) = writer.push(write).await {
-                        return Err(self.stopped(failure, &mut writer, &mut aside));
+                        return Err(self.stopped(failure, &mut writer, &mut bad_lines));
                     }
                 }
                 Err(error) => {
                     // What stands before the line is written, so that the import may go on there.
-                    if aside.out.is_none() {
-                        self.finish(&mut writer, &mut aside).await?;
+                    if bad_lines.out.is_none() {
+                        self.finish(&mut writer, &mut bad_lines).await?;
                     }
-                    aside.set(read.text, error)?;
+                    bad_lines.set(read.text, error)?;
                 }
             }
             if !writer.refused.is_empty() {
-                if aside.out.is_none() {
-                    self.finish(&mut writer, &mut aside).await?;
+                if bad_lines.out.is_none() {
+                    self.finish(&mut writer, &mut bad_lines).await?;
                 }
-                aside.take_refused(&mut writer)?;
+                bad_lines.take_refused(&mut writer)?;
             }
             if read.line.is_multiple_of(LINES_PER_REPORT) {
-                self.report(read.line, &writer, &aside);
+                self.report(read.line, &writer, &bad_lines);
             }
         }
-        self.finish(&mut writer, &mut aside).await?;
-        aside.flush()?;
-        self.report(report.lines, &writer, &aside);
+        self.finish(&mut writer, &mut bad_lines).await?;
+        bad_lines.flush()?;
+        self.report(report.lines, &writer, &bad_lines);
         (report.digest, report.bad, report.requests) =
-            (writer.written, aside.count, writer.requests);
+            (writer.written, bad_lines.count, writer.requests);
         Ok(report)
     }
 
@@ -250,10 +250,10 @@ impl<'w> Import<'w> {
 
     /// Returns the error of a store that failed.
     /// Waits for all rows to be written, and sets the lines aside whose rows the store has refused.
-    async fn finish(&self, writer: &mut RowWriter, aside: &mut Aside<'_>) -> Result<()> {
+    async fn finish(&self, writer: &mut RowWriter, bad_lines: &mut BadLines<'_>) -> Result<()> {
         match writer.finish().await {
-            Ok(()) => aside.take_refused(writer),
-            Err(failure) => Err(self.stopped(failure, writer, aside)),
+            Ok(()) => bad_lines.take_refused(writer),
+            Err(failure) => Err(self.stopped(failure, writer, bad_lines)),
         }
     }
 
@@ -263,10 +263,10 @@ impl<'w> Import<'w> {
         &self,
         (line, error): (u64, Error),
         writer: &mut RowWriter,
-        aside: &mut Aside<'_>,
+        bad_lines: &mut BadLines<'_>,
     ) -> Error {
         writer.refused.retain(|(write, _)| write.line < line);
-        if let Err(error) = aside.take_refused(writer).and_then(|()| aside.flush()) {
+        if let Err(error) = bad_lines.take_refused(writer).and_then(|()| bad_lines.flush()) {
             return error;
         }
         let at = at_line(&error, line).in_table(&self.table);
@@ -275,18 +275,18 @@ impl<'w> Import<'w> {
         ))
     }
 
-    fn report(&self, line: u64, writer: &RowWriter, aside: &Aside<'_>) {
+    fn report(&self, line: u64, writer: &RowWriter, bad_lines: &BadLines<'_>) {
         self.on_progress.notify(|| ImportProgress {
             line,
             rows: writer.written.rows(),
-            bad: aside.count,
+            bad: bad_lines.count,
         });
     }
 }
 
 /// Takes the lines that hold no row or whose row the store refuses: writes them to `out`, or fails
 /// with the first of them if `out` is `None`.
-struct Aside<'w> {
+struct BadLines<'w> {
     out: Option<&'w mut (dyn Write + Send)>,
     header: Vec<u8>,
     count: u64,
@@ -294,7 +294,7 @@ struct Aside<'w> {
     table: String,
 }
 
-impl Aside<'_> {
+impl BadLines<'_> {
     fn set(&mut self, text: Vec<u8>, error: Error) -> Result<()> {
         let error = error.in_table(&self.table);
         let Some(out) = &mut self.out else { return Err(error) };

@@ -26,14 +26,14 @@ pub struct DatedTables {
 
 /// The times that a path selects: `from` and later, before `until`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Window {
+pub(crate) struct TimeWindow {
     pub(crate) from: Ticks,
     pub(crate) until: Ticks,
     /// Whether the path gives one time, so that it reads one table.
     pub(crate) is_time: bool,
 }
 
-impl Window {
+impl TimeWindow {
     /// Creates the window of one time, whose table is read.
     pub(crate) const fn at(time: Ticks) -> Self {
         Self { from: time, until: time, is_time: true }
@@ -134,7 +134,7 @@ impl DatedTables {
     }
 
     /// Returns the first and the last period of a window; `None` if the window is empty.
-    pub(crate) fn periods(&self, window: Window) -> Option<(Period, Period)> {
+    pub(crate) fn periods(&self, window: TimeWindow) -> Option<(Period, Period)> {
         let first = self.period_at(window.from);
         if window.is_time {
             return Some((first, first));
@@ -146,7 +146,7 @@ impl DatedTables {
 
     /// Returns whether a window begins and ends where periods do, so that its tables hold no other
     /// times.
-    pub(crate) fn is_whole(&self, window: Window) -> bool {
+    pub(crate) fn is_whole(&self, window: TimeWindow) -> bool {
         let is_start = |time: Ticks| self.period_at(time).start == time;
         is_start(window.from) && is_start(window.until)
     }
@@ -168,7 +168,7 @@ fn starting(date: Date, hour: u8) -> Option<Period> {
 }
 
 /// Returns the error for an entity that belongs to another table than the one that it is written to.
-pub(crate) fn elsewhere(table: &str, wanted: &str) -> Error {
+pub(crate) fn wrong_table_error(table: &str, wanted: &str) -> Error {
     let message = format!(
         "the entity's time belongs to table `{wanted}`, and this write is to `{table}`; a stored entity is moved there with `move_to`"
     );
@@ -191,7 +191,7 @@ pub(crate) fn check_sibling(table: &str, home: &Cow<'static, str>) -> Result<()>
             .is_some_and(|(a, b)| a.eq_ignore_ascii_case(b));
     let is_dated = matches!(home.len() - split, 4 | 6 | 8 | 10);
     if is_dated && is_sibling && table.get(split..) != home.get(split..) {
-        return Err(elsewhere(table, home));
+        return Err(wrong_table_error(table, home));
     }
     Ok(())
 }
@@ -260,11 +260,11 @@ mod tests {
     fn the_end_of_a_window_is_not_part_of_it() {
         let days = tables("%Y%m%d");
         let (from, until) = (datetime!(2014-07-30 12:00 UTC), datetime!(2014-08-01 00:00 UTC));
-        let window = Window { from: ticks(from), until: ticks(until), is_time: false };
+        let window = TimeWindow { from: ticks(from), until: ticks(until), is_time: false };
         let (first, last) = days.periods(window).unwrap();
         assert_eq!(days.name_of(first).unwrap(), "Logs20140730");
         assert_eq!(days.name_of(last).unwrap(), "Logs20140731");
         assert!(!days.is_whole(window));
-        assert_eq!(days.periods(Window { until: window.from, ..window }), None);
+        assert_eq!(days.periods(TimeWindow { until: window.from, ..window }), None);
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{
     Access, Schema, Stored, TableEntity,
-    dated::{elsewhere, without_table},
+    dated::{without_table, wrong_table_error},
 };
 use crate::{
     edm::{InvalidValue, Ticks},
@@ -56,5 +56,5 @@ pub(crate) fn table_of_stored<E: TableEntity>(stored: &Stored<E>) -> Result<Cow<
 pub(crate) fn table_to_replace_in<E: TableEntity>(stored: &Stored<E>) -> Result<Cow<'static, str>> {
     let table = table_of_stored(stored)?;
     let wanted = stored.home_table();
-    if table == wanted { Ok(table) } else { Err(elsewhere(&table, &wanted)) }
+    if table == wanted { Ok(table) } else { Err(wrong_table_error(&table, &wanted)) }
 }

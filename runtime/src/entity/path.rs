@@ -2,7 +2,9 @@
 
 use std::{fmt, marker::PhantomData};
 
-use super::{Access, FullCopy, FullView, PathDraft, PrimaryRow, TableEntity, View, dated::Window};
+use super::{
+    Access, FullCopy, FullView, PathDraft, PrimaryRow, TableEntity, View, dated::TimeWindow,
+};
 use crate::{access::Keys, key::Family};
 
 /// A path to some of an entity's rows, such as `Employee::primary().department("Sales")`. Path
@@ -240,7 +242,7 @@ impl<E: TableEntity> Point<E> {
 }
 
 impl<E, V> Point<E, V> {
-    pub(super) fn with_window(self, window: Option<Window>) -> Self {
+    pub(super) fn with_window(self, window: Option<TimeWindow>) -> Self {
         Self { access: Access { window, ..self.access }, of: PhantomData }
     }
 

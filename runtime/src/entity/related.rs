@@ -1,6 +1,6 @@
 //! Derives the key of one entity from that of another, for one-to-one relationships by convention.
 
-use super::{Access, Point, Stored, TableEntity, dated::Window, home::table_of_stored};
+use super::{Access, Point, Stored, TableEntity, dated::TimeWindow, home::table_of_stored};
 use crate::{
     access::Keys,
     address::TableCase,
@@ -76,7 +76,7 @@ impl<A: TableEntity> Stored<A> {
             // Any time of the table's period names the table.
             Some(dated) => point.with_window(table_of_stored(self).ok().and_then(|table| {
                 let period = dated.period_of(&table, TableCase::Insensitive)?;
-                Some(Window::at(period.start))
+                Some(TimeWindow::at(period.start))
             })),
         }
     }

@@ -3,7 +3,7 @@
 
 use std::ops::Bound;
 
-use super::dated::Window;
+use super::dated::TimeWindow;
 use crate::{
     access::Keys,
     edm::{EdmCow, InvalidValue, Side, Ticks, ValueRef},
@@ -25,7 +25,7 @@ pub struct Access {
     /// The draft that the keys were made from, if blind tokens are missing in them.
     pub(crate) open: Option<Box<PathDraft>>,
     /// The times that the path selects, which name its tables if the entity's are dated.
-    pub(crate) window: Option<Window>,
+    pub(crate) window: Option<TimeWindow>,
 }
 
 impl Access {
@@ -49,7 +49,7 @@ impl Access {
                 "holds the blind token of a secret value, which a verb makes from the path itself";
             self.open.map(|_| ("the key", InvalidValue::new(message)))
         });
-        let fault = fault.or_else(|| self.window.and_then(Window::fault_without_type));
+        let fault = fault.or_else(|| self.window.and_then(TimeWindow::fault_without_type));
         Keys { fault, ..self.keys }
     }
 
@@ -96,7 +96,7 @@ pub struct PathDraft {
     /// Secret values, each with the index of its part. The verb makes their blind tokens.
     secrets: Vec<(usize, BlindValue)>,
     fault: Option<(&'static str, InvalidValue)>,
-    window: Option<Window>,
+    window: Option<TimeWindow>,
 }
 
 /// The sides of a part's values at the lower and the upper bound of a range of its texts.
@@ -177,7 +177,7 @@ impl PathDraft {
     #[must_use]
     pub fn in_table_of(mut self, field: &'static str, time: Result<Ticks, InvalidValue>) -> Self {
         match time {
-            Ok(time) => self.window = Some(Window::at(time)),
+            Ok(time) => self.window = Some(TimeWindow::at(time)),
             Err(invalid) => {
                 self.fault.get_or_insert((field, invalid));
             }
@@ -195,7 +195,7 @@ impl PathDraft {
     ) -> Self {
         match (from, until) {
             (Ok(from), Ok(until)) if from <= until => {
-                self.window = Some(Window { from, until, is_time: false });
+                self.window = Some(TimeWindow { from, until, is_time: false });
             }
             (Ok(_), Ok(_)) => {
                 let message = "the window ends before it begins: give the earlier time first";

@@ -8,7 +8,7 @@ use crate::{
     edm::{InvalidValue, Ticks},
     entity::{
         TableEntity,
-        dated::{DatedTables, Period, Window},
+        dated::{DatedTables, Period, TimeWindow},
     },
     error::{Error, ErrorKind, Result},
     key::DatePart,
@@ -67,7 +67,7 @@ impl<E: TableEntity> Table<E> {
             let message = "the window ends before it begins: give the earlier time first";
             return Err(Error::new(ErrorKind::Invalid, message).in_table(dated.template));
         }
-        let Some((first, last)) = dated.periods(Window { from, until, is_time: false }) else {
+        let Some((first, last)) = dated.periods(TimeWindow { from, until, is_time: false }) else {
             return Ok(0);
         };
         let store = self.client().store();

@@ -51,7 +51,7 @@ impl BlobWrites {
     ///
     /// `is_stale` for a blob that is gone and for an upload that is too old; `is_too_large` if the
     /// entity's keys do not fit into a name; `is_unsupported` for a client without a store for blobs.
-    pub(crate) async fn place(
+    pub(crate) async fn store_blobs(
         &self,
         outbox: &Outbox,
         table: &str,

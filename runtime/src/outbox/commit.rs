@@ -171,7 +171,7 @@ async fn try_once(
     )
     .await?;
     // The blobs are there before a row points to them.
-    let effects = blobs.place(outbox, table, effects).await?;
+    let effects = blobs.store_blobs(outbox, table, effects).await?;
     let blob_deadline = blobs.deadline();
     let deadline = Deadline::earlier(deadline, blob_deadline.as_ref());
     let lists = read_lists(outbox, table, &effects).await?;

@@ -37,7 +37,7 @@ impl Counts {
 
     /// Returns the number of reads that look up the old primary before a write by keys alone: 1 if
     /// the type has copies or lists, otherwise 0.
-    fn look(self) -> usize {
+    fn lookup_reads(self) -> usize {
         usize::from(self.copies + self.lists + self.remote() > 0)
     }
 
@@ -94,6 +94,6 @@ pub(super) fn costs_of(schema: &Schema) -> Vec<CostModel> {
         stays("patch_at, no key changes", usize::from(n.copies + n.remote_copies > 0)),
         stays("update, no key changes", 1),
         deleted("delete", n.lists + n.remote_copies + n.remote_lists),
-        deleted("delete_at", n.look() + n.lists + n.remote_copies + n.remote_lists),
+        deleted("delete_at", n.lookup_reads() + n.lists + n.remote_copies + n.remote_lists),
     ]
 }

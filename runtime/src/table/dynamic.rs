@@ -15,7 +15,9 @@ use crate::{
     access::Keys,
     backend::Read,
     batch::{Condition, Operation, Written},
-    entity::{Access, DynamicEntity, FromRow, Path, Schema, Stored, TableEntity, dated::Window},
+    entity::{
+        Access, DynamicEntity, FromRow, Path, Schema, Stored, TableEntity, dated::TimeWindow,
+    },
     error::{BoxError, Error, ErrorKind, Result, ServiceCode},
     filter::Filter,
     limits::check_key,
@@ -118,7 +120,7 @@ impl From<Filter> for Selection {
 impl<P: Path> From<P> for Selection {
     fn from(path: P) -> Self {
         let Access { keys, fault, open, window, .. } = path.access();
-        let fault = fault.or_else(|| window.and_then(Window::fault_without_type));
+        let fault = fault.or_else(|| window.and_then(TimeWindow::fault_without_type));
         let schema = open.is_some().then_some(P::Entity::SCHEMA);
         let access = Access { family: None, keys, parts: Vec::new(), fault, open, window: None };
         Self { access, filter: None, schema }

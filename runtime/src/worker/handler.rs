@@ -116,7 +116,7 @@ impl Handlers {
         let until = context.until.clone();
         let handled = async { (handler.call)(context, body).await };
         let handled = pin!(AssertUnwindSafe(handled).catch_unwind());
-        let over = pin!(stopping.over());
+        let over = pin!(stopping.wait_for_end());
         let mut handled = select(handled, over);
         let outcome = |done| match done {
             Either::Left((Ok(Ok(())), _)) => Ok(()),

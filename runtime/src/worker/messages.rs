@@ -297,7 +297,7 @@ impl Worker {
         };
         let (until, lease_etag) = (lease.until(), lease.etag);
         let carried = tokio::time::timeout_at(until, job.run(Some(found)));
-        let moved = match select(pin!(carried), pin!(self.stopping.over())).await {
+        let moved = match select(pin!(carried), pin!(self.stopping.wait_for_end())).await {
             Either::Left((moved, _)) => moved,
             // Each step of a move is safe to drop.
             Either::Right(_) => return self.give_back(table, message, lease_etag).await,

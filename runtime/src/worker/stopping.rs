@@ -30,7 +30,7 @@ impl Stopping {
     }
 
     /// Waits until the stop begins. Returns the moment at which the handlers' time is over.
-    async fn begun(&self) -> Instant {
+    async fn wait_for_begin(&self) -> Instant {
         let mut state = self.0.subscribe();
         loop {
             let end = *state.borrow_and_update();
@@ -45,13 +45,13 @@ impl Stopping {
     }
 
     /// Waits until the time of the handlers is over.
-    pub(super) async fn over(&self) {
-        sleep_until(self.begun().await).await;
+    pub(super) async fn wait_for_end(&self) {
+        sleep_until(self.wait_for_begin().await).await;
     }
 
     /// Waits for `time`, or until the stop begins.
     pub(super) async fn sleep(&self, time: Duration) {
         // Either way the caller looks whether the stop has begun.
-        let _ = timeout(time, self.begun()).await;
+        let _ = timeout(time, self.wait_for_begin()).await;
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct Buffer {
 
 /// The lines of one hour that are stored as one blob.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct HourLines {
     pub(super) hour: Hour,
     pub(super) text: Bytes,
     pub(super) first: Ticks,
@@ -56,14 +56,14 @@ impl Buffer {
 
     /// Returns the lines as one part for each hour, sorted by time. Lines of one time stay in the
     /// order in which they were appended.
-    pub(super) fn into_parts(mut self, batch: &str) -> Vec<Part> {
+    pub(super) fn into_parts(mut self, batch: &str) -> Vec<HourLines> {
         let batch: Arc<str> = batch.into();
         self.lines.sort_by_key(|(at, _)| *at);
         let hours = self.lines.chunk_by(|(a, _), (b, _)| Hour::of(*a) == Hour::of(*b));
         let parts = hours.filter_map(|lines| {
             let ((first, _), (last, _)) = (lines.first()?, lines.last()?);
             let texts = lines.iter().filter_map(|(_, line)| self.text.get(line.clone()));
-            Some(Part {
+            Some(HourLines {
                 hour: Hour::of(*first),
                 text: texts.collect::<String>().into(),
                 first: *first,

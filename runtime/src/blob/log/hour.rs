@@ -1,4 +1,4 @@
-//! Defines [`Hour`], the period of one folder of a log, and [`Window`], the times that a reader asks
+//! Defines [`Hour`], the period of one folder of a log, and [`TimeWindow`], the times that a reader asks
 //! for.
 
 use std::ops::{Range, RangeInclusive};
@@ -35,12 +35,12 @@ pub(super) fn clamped(at: OffsetDateTime) -> Ticks {
 
 /// The times from `start` on and before `end`, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Window {
+pub(super) struct TimeWindow {
     start: i64,
     end: i64,
 }
 
-impl Window {
+impl TimeWindow {
     /// Creates the window of a range of times, which are cut to 100 ns like the times of records.
     pub(super) fn new(times: Range<OffsetDateTime>) -> Self {
         Self { start: clamped(times.start).get(), end: clamped(times.end).get() }
@@ -75,12 +75,12 @@ impl Window {
 mod tests {
     use time::macros::datetime;
 
-    use super::{Hour, Window, clamped};
+    use super::{Hour, TimeWindow, clamped};
 
     #[test]
     fn a_window_has_the_hours_that_it_touches_and_no_other() {
         let hours =
-            |a, b| Window::new(a..b).hours().map(|h| h.start().to_string()).collect::<Vec<_>>();
+            |a, b| TimeWindow::new(a..b).hours().map(|h| h.start().to_string()).collect::<Vec<_>>();
         let at = datetime!(2014-07-31 23:59:59.9999999 UTC);
         assert_eq!(hours(at, datetime!(2014-08-01 0:00 UTC)), ["2014-07-31T23:00:00Z"]);
         assert_eq!(
@@ -97,8 +97,8 @@ mod tests {
         let (six, seven) = (datetime!(2014-07-31 18:00 UTC), datetime!(2014-07-31 19:00 UTC));
         let hour = Hour::of(clamped(six));
         let tick = time::Duration::nanoseconds(100);
-        assert!(Window::new(six..seven).covers(hour));
-        assert!(!Window::new(six + tick..seven).covers(hour));
-        assert!(!Window::new(six..seven - tick).covers(hour));
+        assert!(TimeWindow::new(six..seven).covers(hour));
+        assert!(!TimeWindow::new(six + tick..seven).covers(hour));
+        assert!(!TimeWindow::new(six..seven - tick).covers(hour));
     }
 }

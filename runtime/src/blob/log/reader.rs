@@ -6,7 +6,7 @@ use futures_util::{StreamExt, TryStreamExt, stream, stream::BoxStream};
 use time::OffsetDateTime;
 
 use super::{
-    hour::Window,
+    hour::TimeWindow,
     name::LogName,
     record::{LineFault, LogRecord, Records, first_time, last_time},
     source::LogSource,
@@ -29,7 +29,7 @@ type Predicate = Arc<dyn Fn(&LogRecord) -> bool + Send + Sync>;
 #[derive(Clone)]
 pub struct LogReader {
     source: Arc<LogSource>,
-    window: Window,
+    window: TimeWindow,
     predicates: Vec<Predicate>,
 }
 
@@ -63,7 +63,7 @@ struct Found {
 
 impl LogReader {
     pub(super) fn new(source: Arc<LogSource>, times: Range<OffsetDateTime>) -> Self {
-        Self { source, window: Window::new(times), predicates: Vec::new() }
+        Self { source, window: TimeWindow::new(times), predicates: Vec::new() }
     }
 
     /// Keeps only records for which `predicate` is `true`. Several predicates all have to be.
@@ -136,8 +136,8 @@ impl LogReader {
             return Ok(true);
         }
         // A blob that is gone is reported where it is read.
-        let Some(facts) = self.source.facts(&found.name).await? else { return Ok(true) };
-        let times = match facts.times {
+        let Some(metadata) = self.source.metadata(&found.name).await? else { return Ok(true) };
+        let times = match metadata.times {
             Some(times) => Some(times),
             // A small blob is read whole with no more requests than its edges.
             None if found.size <= 2 * EDGE => None,

@@ -13,7 +13,7 @@ use object_store::{
 };
 
 use super::{
-    buffer::Part,
+    buffer::HourLines,
     hour::Hour,
     name::{LogName, check_log_name, folder},
 };
@@ -49,9 +49,9 @@ pub(super) enum PutAnswer {
     Lost(Error),
 }
 
-/// What is known of a blob from its metadata.
+/// The times and the flush of a blob, as its metadata tells them.
 #[derive(Debug, Default)]
-pub(super) struct BlobFacts {
+pub(super) struct BlobMetadata {
     /// The times of the first and the last record.
     pub(super) times: Option<(Ticks, Ticks)>,
     pub(super) batch: Option<String>,
@@ -104,7 +104,7 @@ impl LogSource {
     }
 
     /// Stores a part under that number, unless a blob has it.
-    pub(super) async fn create(&self, part: &Part, number: u32) -> Result<PutAnswer> {
+    pub(super) async fn create(&self, part: &HourLines, number: u32) -> Result<PutAnswer> {
         let name = self.name(part.hour, number);
         if self.keeps_metadata.get() != Some(&false) {
             match self.put(&name, part, true).await? {
@@ -126,7 +126,7 @@ impl LogSource {
     async fn put(
         &self,
         name: &LogName,
-        part: &Part,
+        part: &HourLines,
         with_metadata: bool,
     ) -> Result<Result<(), StoreError>> {
         let mut attributes = Attributes::new();
@@ -170,7 +170,7 @@ impl LogSource {
     }
 
     /// Reads a blob's metadata; returns `None` if there is no such blob.
-    pub(super) async fn facts(&self, name: &LogName) -> Result<Option<BlobFacts>> {
+    pub(super) async fn metadata(&self, name: &LogName) -> Result<Option<BlobMetadata>> {
         let head = GetOptions { head: true, ..GetOptions::default() };
         let attributes = match self.store()?.get_opts(&name.path(), head).await {
             Ok(answer) => answer.attributes,
@@ -188,7 +188,7 @@ impl LogSource {
         };
         let time = |wanted: &str| text(wanted).and_then(|text| text.parse::<Ticks>().ok());
         let times = time(START_TIME).zip(time(END_TIME)).filter(|(first, last)| first <= last);
-        Ok(Some(BlobFacts { times, batch: text(BATCH) }))
+        Ok(Some(BlobMetadata { times, batch: text(BATCH) }))
     }
 
     /// Reads a blob whole; returns `None` if there is no such blob.

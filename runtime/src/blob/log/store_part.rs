@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    buffer::Part,
+    buffer::HourLines,
     hour::Hour,
     source::{LogSource, PutAnswer},
 };
@@ -61,7 +61,7 @@ impl NextNumbers {
 pub(super) async fn store_part(
     source: &LogSource,
     numbers: &NextNumbers,
-    part: &mut Part,
+    part: &mut HourLines,
 ) -> Result<()> {
     let (mut unanswered, mut taken) = (0, 0);
     loop {
@@ -131,13 +131,13 @@ enum Owner {
 /// sent the put twice.
 async fn owner(
     source: &LogSource,
-    part: &Part,
+    part: &HourLines,
     number: u32,
     was_lost: bool,
 ) -> Result<Option<Owner>> {
     let name = source.name(part.hour, number);
-    let Some(facts) = source.facts(&name).await? else { return Ok(None) };
-    let is_ours = match facts.batch {
+    let Some(metadata) = source.metadata(&name).await? else { return Ok(None) };
+    let is_ours = match metadata.batch {
         Some(batch) => *batch == *part.batch,
         // Without metadata the lines tell, but only after a lost answer: two writers may log
         // equal lines.

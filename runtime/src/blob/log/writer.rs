@@ -8,7 +8,7 @@ use std::{
 use tokio::{runtime::Handle, time::Instant};
 
 use super::{
-    buffer::{Buffer, Part},
+    buffer::{Buffer, HourLines},
     flush::{Flush, Limits},
     record::LogRecord,
     source::LogSource,
@@ -53,7 +53,7 @@ struct Shared {
     limits: Option<Limits>,
     state: Mutex<State>,
     /// What is being stored. Who holds the lock stores it, so that one flush runs at a time.
-    sealed: tokio::sync::Mutex<Sealed>,
+    unstored: tokio::sync::Mutex<Unstored>,
 }
 
 #[derive(Default)]
@@ -64,7 +64,7 @@ struct State {
     /// The number of flushes that failed, with the error of the last one.
     failures: u64,
     failure: Option<Error>,
-    /// Whether the last flush failed, so that `sealed` still has records.
+    /// Whether the last flush failed, so that `unstored` still has records.
     has_failed: bool,
     has_timer: bool,
     is_closed: bool,
@@ -72,9 +72,9 @@ struct State {
 
 /// Records that left the buffer and are not known to be stored.
 #[derive(Default)]
-struct Sealed {
+struct Unstored {
     buffer: Buffer,
-    parts: Vec<Part>,
+    parts: Vec<HourLines>,
 }
 
 impl LogWriter {
@@ -85,7 +85,7 @@ impl LogWriter {
                 numbers: NextNumbers::default(),
                 limits: flush.limits,
                 state: Mutex::default(),
-                sealed: tokio::sync::Mutex::default(),
+                unstored: tokio::sync::Mutex::default(),
             }),
         }
     }
@@ -171,8 +171,8 @@ impl Shared {
     }
 
     async fn has_records(&self) -> bool {
-        let sealed = self.sealed.lock().await;
-        !sealed.is_empty() || self.state().filling.records() > 0
+        let unstored = self.unstored.lock().await;
+        !unstored.is_empty() || self.state().filling.records() > 0
     }
 
     /// Adds a record to the buffer that is filled, and starts a flush if that is full then. Returns
@@ -199,15 +199,15 @@ impl Shared {
         }
     }
 
-    /// Moves the full buffer into `sealed` and starts a flush. Returns `false`, and does nothing,
+    /// Moves the full buffer into `unstored` and starts a flush. Returns `false`, and does nothing,
     /// while another flush runs or has left records there.
     fn try_seal(self: &Arc<Self>, state: &mut State) -> bool {
-        let Ok(mut sealed) = self.sealed.try_lock() else { return false };
-        if !sealed.is_empty() {
+        let Ok(mut unstored) = self.unstored.try_lock() else { return false };
+        if !unstored.is_empty() {
             return false;
         }
-        sealed.buffer = state.take_buffer();
-        drop(sealed);
+        unstored.buffer = state.take_buffer();
+        drop(unstored);
         let (shared, seen) = (self.clone(), state.failures);
         tokio::spawn(async move { shared.flush_now(seen, false).await });
         true
@@ -224,23 +224,23 @@ impl Shared {
     /// Flushes in the present task. `seen` is the number of failures when the caller asked: if a
     /// flush failed since, the caller gets its error instead of another attempt.
     async fn flush_now(self: Arc<Self>, seen: u64, everything: bool) -> Result<()> {
-        let mut sealed = self.sealed.lock().await;
+        let mut unstored = self.unstored.lock().await;
         {
             let state = self.state();
             if let (true, Some(failure)) = (state.failures != seen, &state.failure) {
                 return Err(failure.clone());
             }
         }
-        self.store_sealed(&mut sealed).await?;
+        self.store_unstored(&mut unstored).await?;
         {
             let mut state = self.state();
             let is_full = self.limits.is_some_and(|limits| limits.is_reached(&state.filling));
             if is_full || everything {
-                sealed.buffer = state.take_buffer();
+                unstored.buffer = state.take_buffer();
             }
         }
-        self.store_sealed(&mut sealed).await?;
-        drop(sealed);
+        self.store_unstored(&mut unstored).await?;
+        drop(unstored);
         // Appending may have filled the buffer again while the lock was held.
         let mut state = self.state();
         if self.limits.is_some_and(|limits| limits.is_reached(&state.filling)) {
@@ -250,14 +250,14 @@ impl Shared {
     }
 
     /// Stores what left the buffer. What it cannot store stays.
-    async fn store_sealed(self: &Arc<Self>, sealed: &mut Sealed) -> Result<()> {
-        if sealed.parts.is_empty() {
+    async fn store_unstored(self: &Arc<Self>, unstored: &mut Unstored) -> Result<()> {
+        if unstored.parts.is_empty() {
             let batch = self.source.random.id();
-            sealed.parts = mem::take(&mut sealed.buffer).into_parts(&batch);
+            unstored.parts = mem::take(&mut unstored.buffer).into_parts(&batch);
             // The last part is stored first, so let it be the earliest hour.
-            sealed.parts.reverse();
+            unstored.parts.reverse();
         }
-        while let Some(part) = sealed.parts.last_mut() {
+        while let Some(part) = unstored.parts.last_mut() {
             let stored = store_part(&self.source, &self.numbers, part).await;
             if let Err(error) = stored {
                 let mut state = self.state();
@@ -271,7 +271,7 @@ impl Shared {
                 tracing::warn!(log = %self.source.log, %error, "log records were not stored, they are kept");
                 return Err(error);
             }
-            sealed.parts.pop();
+            unstored.parts.pop();
         }
         self.state().has_failed = false;
         Ok(())
@@ -300,7 +300,7 @@ impl Shared {
                 (state.failures, state.opened.is_some_and(old), state.has_failed)
             };
             if (is_old || has_failed) && self.clone().flush_now(seen, is_old).await.is_err() {
-                // `store_sealed` has reported the failure.
+                // `store_unstored` has reported the failure.
                 tokio::time::sleep(limits.after.max(PAUSE_AFTER_FAILURE)).await;
             }
         }
@@ -328,7 +328,7 @@ impl State {
     }
 }
 
-impl Sealed {
+impl Unstored {
     fn is_empty(&self) -> bool {
         self.parts.is_empty() && self.buffer.records() == 0
     }
