@@ -3,11 +3,14 @@
 use std::{path::Path, process::Command};
 
 use entable::{
-    Filter,
+    Blob, Filter,
     layout::{Layout, LayoutChange, Needs},
     prelude::*,
 };
-use time::{Date, macros::date};
+use time::{
+    Date, OffsetDateTime,
+    macros::{date, datetime},
+};
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(
@@ -581,5 +584,168 @@ fn the_environment_makes_the_test_write_the_file() -> Result<(), Box<dyn std::er
         .output()?;
     assert!(done.status.success(), "{done:?}");
     assert_eq!(std::fs::read_to_string(path)?, TEXT);
+    Ok(())
+}
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Staff", partition_key = "{department}", row_key = "badge_{id:06}")]
+struct Badge {
+    department: String,
+    id: u32,
+    #[table(blob)]
+    photo: Option<Blob>,
+    #[table(blob)]
+    print: Blob,
+}
+
+const BLOBS: &str = r#"
+entity "Badge" version 1
+  table Staff
+  discriminator property EntityType
+  primary
+    partition "{Department}" -
+    row "badge_{Id:06}" 6
+  blob Photo optional with PhotoLength PhotoHash PhotoType
+  blob Print with PrintLength PrintHash PrintType
+"#;
+
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Logins{at:%Y%m%d}", partition_key = "{user}", row_key = "{at:desc}_{id:03}")]
+struct Login {
+    user: String,
+    at: OffsetDateTime,
+    id: u16,
+    from: String,
+}
+
+const DATED: &str = r#"
+entity "Login" version 1
+  table Logins{at:%Y%m%d} by At
+  discriminator property EntityType
+  primary
+    partition "{User}" -
+    row "{At:desc}_{Id:03}" 19 3
+  property From String
+"#;
+
+/// Compares two texts of one entity, and returns their only change.
+fn only_change(text: &str, was: &str, is: &str) -> LayoutChange {
+    let text = format!("layout 1\n{text}");
+    let new = text.replace(was, is);
+    assert_ne!(text, new, "`{was}` is not in the text");
+    let mut all = new.parse::<Layout>().unwrap().changes_since(&text.parse::<Layout>().unwrap());
+    assert_eq!(all.len(), 1, "{was} -> {is}: {all:#?}");
+    all.remove(0)
+}
+
+#[test]
+fn changes_of_blobs_are_told_apart() {
+    use Needs::{Migration, Nothing, Version};
+
+    let layout = entable::layout![Badge];
+    assert!(layout.to_string().ends_with(BLOBS), "{layout}");
+    assert_eq!(format!("layout 1\n{BLOBS}").parse::<Layout>().unwrap(), layout);
+    let optional = "  blob Photo optional with PhotoLength PhotoHash PhotoType\n";
+    for (was, is, needs, what, how) in [
+        (optional, "", Migration, "blob `Photo` is gone", "table.sweep_blobs()"),
+        (
+            optional,
+            "  property Photo Binary optional\n",
+            Migration,
+            "no longer a blob",
+            "table.blob(..).bytes()",
+        ),
+        (
+            "Photo",
+            "Picture",
+            Version,
+            "blob `Photo` is gone and `Picture` is new",
+            "rename = \"Photo\"",
+        ),
+        ("Photo optional", "Photo", Version, "no longer be absent", "cannot be read"),
+        ("Print with", "Print optional with", Nothing, "`Print` may be absent", "all readers"),
+        ("PrintHash", "Print_Hash", Version, "beside blob `Print`", "would not be found"),
+    ] {
+        let change = only_change(BLOBS, was, is);
+        assert_eq!(change.needs, needs, "{change}");
+        assert!(change.what.contains(what) && change.how.contains(how), "{change}");
+    }
+    let plain = BLOBS.replace(optional, "");
+    let required = "  blob Print with";
+    for (text, line, needs, what, how) in [
+        (&*plain, optional.to_owned(), Nothing, "blob `Photo` is new", ".blobs(..)"),
+        (&*plain, optional.replace(" optional", ""), Version, "is new", "an `Option`"),
+    ] {
+        let change = only_change(text, required, &format!("{line}{required}"));
+        assert_eq!(change.needs, needs, "{change}");
+        assert!(change.what.contains(what) && change.how.contains(how), "{change}");
+    }
+    let change = only_change(
+        &BLOBS.replace(optional, "  property Photo Binary\n"),
+        "  property Photo Binary\n",
+        optional,
+    );
+    assert_eq!(change.needs, Version, "{change}");
+    assert!(change.what.contains("is now a blob") && change.how.contains("Blob::new"), "{change}");
+}
+
+#[test]
+fn changes_of_dated_tables_are_told_apart() {
+    use Needs::{Migration, Nothing};
+
+    let layout = entable::layout![Login];
+    assert!(layout.to_string().ends_with(DATED), "{layout}");
+    assert_eq!(format!("layout 1\n{DATED}").parse::<Layout>().unwrap(), layout);
+    let dated = "Logins{at:%Y%m%d} by At";
+    for (was, is, needs, what, how) in [
+        (dated, "Logins", Migration, "no longer one table for each period", "drop_before"),
+        (dated, "Logins{at:%Y%m} by At", Migration, "other names of tables", "periods `%Y%m%d`"),
+        (dated, "Visits{at:%Y%m%d} by At", Migration, "other names of tables", "`Logins..`"),
+        (dated, "Logins{till:%Y%m%d} by From", Migration, "named by `From`, not by `At`", "misses"),
+        (dated, "Logins{time:%Y%m%d} by At", Nothing, "`Logins{time:%Y%m%d}`", "keep their names"),
+    ] {
+        let change = only_change(DATED, was, is);
+        assert_eq!(change.needs, needs, "{change}");
+        assert!(change.what.contains(what) && change.how.contains(how), "{change}");
+    }
+    let back =
+        only_change(&DATED.replace(dated, "Logins"), "table Logins", &format!("table {dated}"));
+    assert_eq!(back.needs, Migration, "{back}");
+    assert!(back.what.ends_with("one table for each period"), "{back}");
+    assert!(back.how.contains("no window reads the rows in `Logins`"), "{back}");
+    // Encrypted values name the tables' template, which has the field's name in the code.
+    let sealed = DATED.replace("From String", "From String encrypted");
+    let field = only_change(&sealed, dated, "Logins{time:%Y%m%d} by At");
+    assert_eq!(field.needs, Migration, "{field}");
+    assert!(field.how.contains("open only under `Logins{at:%Y%m%d}`"), "{field}");
+}
+
+/// A field of another name is read from the tables that it named before, in plain text.
+#[tokio::test]
+async fn a_renamed_field_of_dated_tables_reads_the_earlier_tables() -> Result<(), Error> {
+    #[derive(Debug, Clone, PartialEq, TableEntity)]
+    #[table(
+        name = "Logins{time:%Y%m%d}",
+        partition_key = "{user}",
+        row_key = "{time:desc}_{id:03}",
+        entity_type = "Login"
+    )]
+    struct Renamed {
+        user: String,
+        #[table(rename = "At")]
+        time: OffsetDateTime,
+        id: u16,
+        from: String,
+    }
+
+    let changes = entable::layout![Renamed].changes_since(&entable::layout![Login]);
+    assert_eq!(changes.iter().map(|change| change.needs).collect::<Vec<_>>(), [Needs::Nothing]);
+    let client = Client::memory();
+    let at = datetime!(2014-07-31 18:00 UTC);
+    let login = Login { user: "don".into(), at, id: 7, from: "home".into() };
+    client.table::<Login>().insert(&login).await?;
+    let renamed = client.table::<Renamed>();
+    let found = renamed.get(Renamed::primary().user("don").time(at).id(7)).await?;
+    assert_eq!(found.map(|login| login.from.clone()), Some("home".to_owned()));
     Ok(())
 }

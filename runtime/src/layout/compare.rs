@@ -1,10 +1,12 @@
 //! Compares two layouts.
 
 use super::{
+    blobs,
     keys::{KeyChange, Versions},
     needs::{Changes, LayoutChange, Needs},
     properties, rows,
     shape::EntityShape,
+    tables,
 };
 
 /// Returns the changes that lead from one layout to another, type by type.
@@ -162,18 +164,7 @@ fn raised(was: &EntityShape, is: &EntityShape, new: &[&EntityShape], changes: &m
 fn compare_version(versions: Versions<'_>) -> Vec<LayoutChange> {
     let Versions { old, new } = versions;
     let mut changes = Changes::of(new.marker());
-    if old.table != new.table {
-        changes.push(
-            Needs::Migration,
-            format!("the table was `{}` and is `{}`", old.table, new.table),
-            format!(
-                "stored rows stay in `{0}`, and encrypted values open only under that name: keep the \
-                 name, or read them with `client.table_named(\"{0}\")` and write them with \
-                 `bulk().insert_all(..)`",
-                old.table
-            ),
-        );
-    }
+    tables::compare(versions, &mut changes);
     if old.discriminator != new.discriminator {
         let name = |discriminator: &Option<String>| match discriminator {
             Some(property) => format!("property `{property}`"),
@@ -204,5 +195,6 @@ fn compare_version(versions: Versions<'_>) -> Vec<LayoutChange> {
     }
     rows::compare(versions, &mut changes);
     properties::compare(versions, &mut changes);
+    blobs::compare(versions, &mut changes);
     changes.into_list()
 }

@@ -5,6 +5,8 @@ mod shape;
 mod parse;
 mod needs;
 mod keys;
+mod blobs;
+mod tables;
 mod properties;
 mod rows;
 mod compare;

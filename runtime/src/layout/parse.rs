@@ -2,7 +2,9 @@
 
 use std::{iter::Peekable, str::SplitWhitespace};
 
-use super::shape::{EncryptionShape, EntityShape, KeyShape, PropertyShape, RowsShape, SeriesShape};
+use super::shape::{
+    BlobShape, EncryptionShape, EntityShape, KeyShape, PropertyShape, RowsShape, SeriesShape,
+};
 use crate::{
     error::{Error, ErrorKind, Result},
     key::FamilyKind,
@@ -46,11 +48,13 @@ fn read_line(line: &str, entities: &mut Vec<EntityShape>) -> Option<()> {
             entity_type,
             version: rest.strip_prefix(" version ")?.parse().ok()?,
             table: String::new(),
+            dated_by: None,
             discriminator: None,
             is_sealed: false,
             rows: Vec::new(),
             properties: Vec::new(),
             series: Vec::new(),
+            blobs: Vec::new(),
         });
         return Some(());
     }
@@ -64,7 +68,12 @@ fn read_line(line: &str, entities: &mut Vec<EntityShape>) -> Option<()> {
 fn read_member(line: &str, entity: &mut EntityShape) -> Option<()> {
     let mut words = line.split_whitespace().peekable();
     match words.next()? {
-        "table" => entity.table = words.next()?.to_owned(),
+        "table" => {
+            entity.table = words.next()?.to_owned();
+            if takes(&mut words, "by") {
+                entity.dated_by = Some(words.next()?.to_owned());
+            }
+        }
         "discriminator" => {
             entity.discriminator = match words.next()? {
                 "property" => Some(words.next()?.to_owned()),
@@ -91,6 +100,13 @@ fn read_member(line: &str, entity: &mut EntityShape) -> Option<()> {
             let first = property(&mut words)?;
             let is_split = kind == "split";
             entity.series.push(SeriesShape { field, is_split, slots, last, first });
+        }
+        "blob" => {
+            let name = words.next()?.to_owned();
+            let is_optional = takes(&mut words, "optional");
+            expect(&mut words, "with")?;
+            let others = words.by_ref().map(str::to_owned).collect();
+            entity.blobs.push(BlobShape { name, is_optional, others });
         }
         _ => return None,
     }

@@ -3,7 +3,7 @@
 use super::{
     keys::Versions,
     needs::{Changes, Needs},
-    shape::{EncryptionShape, PropertyShape, SeriesShape},
+    shape::{EncryptionShape, EntityShape, PropertyShape, SeriesShape},
 };
 
 const REENCRYPT: &str = "give the client `PlaintextPolicy::Allow`, run `table.reencrypt()`, then go \
@@ -16,8 +16,12 @@ pub(super) fn compare(versions: Versions<'_>, changes: &mut Changes) {
             compare_property(was, is, changes);
         }
     }
-    let gone: Vec<_> = old.properties.iter().filter(|was| !new.has_field(&was.name)).collect();
-    let mut come: Vec<_> = new.properties.iter().filter(|is| !old.has_field(&is.name)).collect();
+    // A property that holds the name of a blob now, or held it, is compared with blobs.
+    let is_blob = |entity: &EntityShape, name: &str| entity.blobs.iter().any(|b| b.name == name);
+    let is_gone = |was: &&PropertyShape| !new.has_field(&was.name) && !is_blob(new, &was.name);
+    let is_new = |is: &&PropertyShape| !old.has_field(&is.name) && !is_blob(old, &is.name);
+    let gone: Vec<_> = old.properties.iter().filter(is_gone).collect();
+    let mut come: Vec<_> = new.properties.iter().filter(is_new).collect();
     for was in gone {
         let renamed = come.iter().position(|is| {
             PropertyShape { name: was.name.clone(), ..PropertyShape::clone(is) } == *was

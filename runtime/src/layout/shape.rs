@@ -15,6 +15,8 @@ pub(super) struct EntityShape {
     pub(super) entity_type: String,
     pub(super) version: u32,
     pub(super) table: String,
+    /// The property whose period names the table of a row, if there is a table for each period.
+    pub(super) dated_by: Option<String>,
     /// The property that names the type of a row, or `None` if the form of its keys does.
     pub(super) discriminator: Option<String>,
     /// Whether a property of each row authenticates all others.
@@ -22,6 +24,7 @@ pub(super) struct EntityShape {
     pub(super) rows: Vec<RowsShape>,
     pub(super) properties: Vec<PropertyShape>,
     pub(super) series: Vec<SeriesShape>,
+    pub(super) blobs: Vec<BlobShape>,
 }
 
 /// The layout of a row family.
@@ -81,6 +84,16 @@ pub(super) struct SeriesShape {
     pub(super) first: PropertyShape,
 }
 
+/// The layout of a field whose bytes are in a blob: the properties that say where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct BlobShape {
+    /// The property that holds the blob's name.
+    pub(super) name: String,
+    pub(super) is_optional: bool,
+    /// The properties beside it, such as the length.
+    pub(super) others: Vec<String>,
+}
+
 impl EntityShape {
     pub(super) fn of(schema: &'static Schema) -> Self {
         let mut columns = Vec::new();
@@ -102,10 +115,20 @@ impl EntityShape {
                 });
             }
         }
+        let blobs = schema.blobs.iter().filter_map(|names| {
+            let (name, others) = names.split_first()?;
+            let at = columns.iter().position(|column| column.name == *name)?;
+            let is_optional = columns.remove(at).is_optional;
+            columns.retain(|column| !others.contains(&column.name.as_str()));
+            let others = others.iter().map(|other| (*other).to_owned()).collect();
+            Some(BlobShape { name: (*name).to_owned(), is_optional, others })
+        });
+        let blobs = blobs.collect();
         Self {
             entity_type: schema.entity_type.to_owned(),
             version: schema.version,
             table: schema.table.to_owned(),
+            dated_by: schema.dated.map(|dated| dated.property.to_owned()),
             discriminator: match schema.discriminator {
                 Discriminator::Property(name) => Some(name.to_owned()),
                 Discriminator::RowKey => None,
@@ -114,6 +137,7 @@ impl EntityShape {
             rows: schema.families.iter().map(RowsShape::of).collect(),
             properties: columns,
             series,
+            blobs,
         }
     }
 
@@ -125,7 +149,7 @@ impl EntityShape {
         }
     }
 
-    /// Returns whether a property outside of series, or a field in a key, has this name.
+    /// Returns whether a property outside of series and blobs, or a field in a key, has this name.
     pub(super) fn has_field(&self, name: &str) -> bool {
         let parts = self.rows.iter().flat_map(|rows| [&rows.partition, &rows.row]);
         self.properties.iter().any(|property| property.name == name)
@@ -244,7 +268,10 @@ fn edm_name(edm: EdmType) -> &'static str {
 impl fmt::Display for EntityShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "entity \"{}\" version {}", self.entity_type, self.version)?;
-        writeln!(f, "  table {}", self.table)?;
+        match &self.dated_by {
+            Some(property) => writeln!(f, "  table {} by {property}", self.table)?,
+            None => writeln!(f, "  table {}", self.table)?,
+        }
         match &self.discriminator {
             Some(property) => writeln!(f, "  discriminator property {property}")?,
             None => writeln!(f, "  discriminator row_key")?,
@@ -254,7 +281,8 @@ impl fmt::Display for EntityShape {
         }
         self.rows.iter().try_for_each(|rows| rows.fmt(f))?;
         self.properties.iter().try_for_each(|property| writeln!(f, "  property {property}"))?;
-        self.series.iter().try_for_each(|series| writeln!(f, "  {series}"))
+        self.series.iter().try_for_each(|series| writeln!(f, "  {series}"))?;
+        self.blobs.iter().try_for_each(|blob| writeln!(f, "  {blob}"))
     }
 }
 
@@ -324,5 +352,12 @@ impl fmt::Display for SeriesShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = if self.is_split { "split" } else { "series" };
         write!(f, "{kind} {} {} to {} first {}", self.field, self.slots, self.last, self.first)
+    }
+}
+
+impl fmt::Display for BlobShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let optional = if self.is_optional { " optional" } else { "" };
+        write!(f, "blob {}{optional} with {}", self.name, self.others.join(" "))
     }
 }

@@ -1,0 +1,112 @@
+//! Compares the fields of one version of an entity type whose bytes are in blobs.
+
+use super::{
+    keys::Versions,
+    needs::{Changes, Needs},
+    shape::{BlobShape, EntityShape},
+};
+
+const UPGRADE: &str = "raise `version`, keep the earlier struct as `upgrade_from`, and run \
+                       `table.upgrade_all()`";
+
+pub(super) fn compare(versions: Versions<'_>, changes: &mut Changes) {
+    let Versions { old, new } = versions;
+    let is_of = |entity: &EntityShape, name: &str| entity.blobs.iter().any(|b| b.name == name);
+    let mut come: Vec<_> = new.blobs.iter().filter(|is| !is_of(old, &is.name)).collect();
+    for was in &old.blobs {
+        if let Some(is) = new.blobs.iter().find(|is| is.name == was.name) {
+            compare_blob(was, is, changes);
+        } else if new.has_field(&was.name) {
+            changes.push(
+                Needs::Migration,
+                format!("field `{}` is a property of the row, no longer a blob", was.name),
+                "rows hold where the blob is, not its bytes: declare the field under another name, read \
+                 the bytes with `table.blob(..).bytes()` while the earlier field is still declared, and \
+                 write them with `table.update(..)`",
+            );
+        } else if let Some(at) = come.iter().position(|is| is_renamed(old, was, is)) {
+            rename(was, come.remove(at), changes);
+        } else {
+            changes.push(
+                Needs::Migration,
+                format!("blob `{}` is gone", was.name),
+                "rows keep its properties and the store keeps its bytes: set the field to `None` in every \
+                 row with `bulk().update_all(..)` of the earlier program, which removes the blobs; or run \
+                 `table.sweep_blobs()` after the rows are written again without these properties",
+            );
+        }
+    }
+    for is in come {
+        addition(old, is, changes);
+    }
+}
+
+/// Returns whether a blob that is new has the place of one that is gone.
+fn is_renamed(old: &EntityShape, was: &BlobShape, is: &BlobShape) -> bool {
+    was.is_optional == is.is_optional && !old.has_field(&is.name)
+}
+
+fn rename(was: &BlobShape, is: &BlobShape, changes: &mut Changes) {
+    changes.push(
+        Needs::Version,
+        format!("blob `{}` is gone and `{}` is new: a renamed field", was.name, is.name),
+        format!(
+            "keep the stored name with `#[table(rename = \"{}\")]`, which needs nothing else; or {UPGRADE}",
+            was.name
+        ),
+    );
+}
+
+fn addition(old: &EntityShape, is: &BlobShape, changes: &mut Changes) {
+    if old.has_field(&is.name) {
+        changes.push(
+            Needs::Version,
+            format!("property `{}` of the row is now a blob", is.name),
+            format!(
+                "stored values are not the name of a blob: {UPGRADE}; its `upgrade` makes a `Blob::new(..)` \
+                 of the earlier bytes"
+            ),
+        );
+    } else if is.is_optional {
+        changes.push(
+            Needs::Nothing,
+            format!("blob `{}` is new", is.name),
+            "rows without it are read; give the client a store with `Client::builder().blobs(..)`",
+        );
+    } else {
+        changes.push(
+            Needs::Version,
+            format!("blob `{}` is new", is.name),
+            format!("rows without it cannot be read: make the field an `Option`; or {UPGRADE}"),
+        );
+    }
+}
+
+fn compare_blob(was: &BlobShape, is: &BlobShape, changes: &mut Changes) {
+    let name = &was.name;
+    match (was.is_optional, is.is_optional) {
+        (true, false) => changes.push(
+            Needs::Version,
+            format!("blob `{name}` may no longer be absent"),
+            format!("rows without it cannot be read: keep the `Option`; or {UPGRADE}"),
+        ),
+        (false, true) => changes.push(
+            Needs::Nothing,
+            format!("blob `{name}` may be absent"),
+            "deploy all readers before the first writer: programs of the earlier layout cannot read \
+             rows without it",
+        ),
+        _ => {}
+    }
+    if was.others != is.others {
+        changes.push(
+            Needs::Version,
+            format!(
+                "the properties beside blob `{name}` were `{}` and are `{}`",
+                was.others.join("`, `"),
+                is.others.join("`, `")
+            ),
+            format!("stored lengths and hashes would not be found: {UPGRADE}"),
+        );
+    }
+}
