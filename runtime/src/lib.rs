@@ -174,6 +174,7 @@ pub mod error;
 pub mod limits;
 mod random;
 mod single_flight;
+mod timers;
 // Floor 1: values and keys, pure.
 pub mod edm;
 pub mod clock;

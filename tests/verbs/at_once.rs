@@ -8,12 +8,14 @@ use std::{
 };
 
 use entable::{
-    OutboxOptions,
+    Error, OutboxOptions,
     backend::{
-        Memory,
+        Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
         layer::{FaultInjector, InjectedFault, RequestKind},
     },
+    batch::{Batch, Written},
     prelude::*,
+    row::Row,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -148,6 +150,82 @@ fn copies_in_a_file_are_there_when_a_verb_returns() {
 fn a_runtime_without_timers_writes_copies_too() {
     let bare = Builder::new_current_thread().build().unwrap();
     bare.block_on(call_rounds(Client::memory(), 2));
+}
+
+/// A store that other processes may write too, as far as a client knows.
+#[derive(Debug)]
+struct Shared(Memory);
+
+impl Backend for Shared {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new("shared", false)
+    }
+
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+        self.0.read(request)
+    }
+
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+        self.0.scan(request)
+    }
+
+    fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>, Error>> {
+        self.0.apply(batch)
+    }
+
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames, Error>> {
+        self.0.tables(request)
+    }
+}
+
+#[test]
+fn a_shared_store_needs_no_timers() {
+    let build = |before| {
+        let outbox = OutboxOptions::default().copies_before_answer(before);
+        Client::builder().backend(Shared(Memory::new())).outbox(outbox).build().unwrap()
+    };
+    let bare = Builder::new_current_thread().build().unwrap();
+    bare.block_on(call_rounds(build(true), 2));
+    bare.block_on(async {
+        let staff = build(false).table::<Employee>();
+        staff.create().await.unwrap();
+        let stored = staff.insert(&employee(1, "don")).await.unwrap();
+        stored.wait_for_copies().await.unwrap();
+        assert_found(&staff, &stored, true, "insert").await;
+    });
+}
+
+#[test]
+fn writers_that_meet_wait_without_timers() {
+    const ROUNDS: i32 = 100;
+    let store = Memory::new();
+    let bare = Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let clients = [(); 2].map(|()| Client::builder().backend(store.clone()).build().unwrap());
+    bare.block_on(async {
+        let staff = clients[0].table::<Employee>();
+        staff.create().await.unwrap();
+        let first = staff.insert(&employee(1, "don")).await.unwrap();
+        // Two writers of each client: those of one client wait for a lock, the others for a lost race.
+        let writers = [0, 0, 1, 1].map(|client| {
+            let staff = clients[client].table::<Employee>();
+            tokio::spawn(async move {
+                for _ in 0..ROUNDS {
+                    let at = Employee::primary().department("D1").id(1);
+                    let add = |one: &mut Employee| {
+                        one.age += 1;
+                        Ok(())
+                    };
+                    staff.update(at, add).await.unwrap();
+                }
+            })
+        });
+        for writer in writers {
+            writer.await.unwrap();
+        }
+        let at = Employee::primary().department("D1").id(1);
+        let last = staff.get(at).await.unwrap().unwrap();
+        assert_eq!(last.age, first.age + 4 * ROUNDS);
+    });
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::{
     limits::BATCH_OPERATIONS,
     row::Row,
     store::Store,
+    timers,
 };
 
 /// Transactions that are sent at once, unless the caller says otherwise.
@@ -218,7 +219,7 @@ async fn write_group(store: Store, table: String, mut group: Vec<LineWrite>) -> 
         outcome.is_throttled |= error.is_throttled();
         if attempt + 1 < ATTEMPTS && may_pass(&error, is_repeatable) {
             let wait = error.retry_after().unwrap_or(FIRST_WAIT * (1 << attempt));
-            tokio::time::sleep(wait).await;
+            timers::sleep(wait).await;
             attempt += 1;
         } else if is_about_one_row(&error) {
             let refused = error.failed_index().unwrap_or(0).min(group.len() - 1);

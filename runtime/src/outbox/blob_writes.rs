@@ -105,6 +105,7 @@ impl BlobWrites {
             if name.is_some() && old.iter().any(|old| old.blob.name() == name) {
                 continue;
             }
+            // A transaction that lost a race comes here again: its bytes are uploaded once.
             let before = self.find(verb, value);
             let write = match before {
                 Some(write) => write,

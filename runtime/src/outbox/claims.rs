@@ -133,6 +133,7 @@ impl Claims {
                     failure.get_or_insert(error);
                     continue;
                 }
+                // Kept among the reserved keys: giving back a key that was never reserved does nothing.
                 Err(ReserveError::Unknown(error)) => {
                     self.may_reserve_later = true;
                     failure.get_or_insert(error);
@@ -204,6 +205,7 @@ impl Claims {
             OccupiedKeyAction::Remove(operation) => {
                 match self.write_copy(outbox, wanted, operation).await {
                     Err(error) if !error.lost_race() => Err(ReserveError::NotReserved(error)),
+                    // Removed by this writer or changed by another: the next attempt looks again.
                     _ => Ok(None),
                 }
             }
@@ -270,6 +272,7 @@ impl Claims {
             Ok(Some(found)) if matches!(reserving_claim(&found), Ok(Some(id)) if id == self.id) => {
                 Ok(Some(found))
             }
+            // A request that was not answered may be carried out after this read.
             _ => Err(ReserveError::Unknown(error)),
         }
     }
@@ -295,6 +298,7 @@ impl Claims {
         let nothing_may_come = is_outcome_known && !self.may_reserve_later;
         let mut etag = self.etag.clone();
         if !nothing_may_come {
+            // The mark changes the claim's ETag, so a transaction that is still on its way fails.
             let seen = Condition::for_etag(etag);
             let Ok(kill) = kill_claim(&self.partition_key, &self.id, seen) else { return };
             match outbox.store.apply_one(&self.table, kill).await {

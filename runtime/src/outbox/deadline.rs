@@ -1,15 +1,9 @@
 //! The deadline of remote writes, which each client enforces on itself: a remote copy is written within
 //! a flight of the read or commit of its primary, or not at all. No other rule depends on time.
 
-use std::{
-    future::{Future, poll_fn},
-    pin::pin,
-    sync::Arc,
-    task::Poll,
-    time::Duration,
-};
+use std::{future::Future, sync::Arc, time::Duration};
 
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::{
     guard::{Guard, Guards},
@@ -22,6 +16,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     plan::StoredAs,
     store::{Store, sealing::plan::Placed},
+    timers,
 };
 
 /// The last moment at which a request to another partition may begin, as a consequence of one read
@@ -75,25 +70,13 @@ impl WriteDeadline {
         self.last_moment().map_or(Ok(()), Deadline::check)?;
         // The timeout drops the request, so that no layer below sends it again after the deadline.
         let answer = if self.has_timer {
-            timeout(self.request_timeout, request).await.ok()
+            timers::timeout(self.request_timeout, request).await
         } else {
-            run_until(Instant::now() + self.request_timeout, request).await
+            timers::run_until(Instant::now() + self.request_timeout, request).await
         };
         answer.unwrap_or_else(|| {
             let message = "the request took too long; whether it was carried out is unknown";
             Err(Error::new(ErrorKind::Ambiguous, message))
         })
     }
-}
-
-/// Runs a request to a store of this process, and returns `None` if it goes on after `until`. Uses no
-/// timer, which a runtime need not have: such a store always answers, and a request can only go on where
-/// it is polled.
-async fn run_until<T>(until: Instant, request: impl Future<Output = T>) -> Option<T> {
-    let mut request = pin!(request);
-    poll_fn(|context| match Instant::now() < until {
-        true => request.as_mut().poll(context).map(Some),
-        false => Poll::Ready(None),
-    })
-    .await
 }

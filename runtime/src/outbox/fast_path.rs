@@ -293,6 +293,7 @@ impl FastPath {
         let owner = RowAt::new(&self.table, partition_key, primary);
         let CopyChange { address, kinds, wanted, .. } = change;
         let claim = found.map(reserving_claim).transpose()?.flatten();
+        // The transaction whose claim it is may still come, and needs its reservation.
         let is_claimed_by_other = claim.is_some() && claim != self.claim.as_deref();
         if is_claimed_by_other && outbox.guards.holds(Guard::ClaimLeft) {
             return Err(left_to_worker());

@@ -9,11 +9,9 @@ use std::{
     time::Duration,
 };
 
-use tokio::{
-    runtime::Handle,
-    sync::{Mutex as Lock, OwnedMutexGuard},
-    time::timeout,
-};
+use tokio::sync::{Mutex as Lock, OwnedMutexGuard};
+
+use crate::timers;
 
 /// The longest wait for one row. A program can hold a lock for ever by a verb that it began and does
 /// not poll, and may wait for the very verb that needs the lock.
@@ -81,13 +79,10 @@ impl RowLocks {
 }
 
 impl Turn<'_> {
-    /// Waits for the lock. `None` after a minute, which outside of a runtime nobody counts.
+    /// Waits for the lock. `None` after a minute, which nobody counts where there are no timers.
     async fn wait(&self) -> Option<OwnedMutexGuard<()>> {
         let lock = self.lock.clone().lock_owned();
-        match Handle::try_current() {
-            Ok(_) => timeout(LONGEST_WAIT, lock).await.ok(),
-            Err(_) => Some(lock.await),
-        }
+        timers::timeout(LONGEST_WAIT, lock).await
     }
 }
 

@@ -6,6 +6,7 @@ use std::{future::Future, time::Duration};
 use crate::{
     error::{Error, ErrorKind, Result},
     random::RandomSource,
+    timers,
 };
 
 /// Number of attempts of a read-change-write loop, unless it has its own.
@@ -59,7 +60,7 @@ pub(crate) async fn wait(random: &RandomSource, attempt: u32) {
     // Random, so that writers that met once do not meet again at the next attempt.
     let bound = 1_u64 << attempt.min(8);
     let micros = random.number() % (bound * 1000);
-    tokio::time::sleep(Duration::from_micros(micros)).await;
+    timers::sleep(Duration::from_micros(micros)).await;
 }
 
 #[cfg(test)]

@@ -63,6 +63,7 @@ impl<'w> OutboxLease<'w> {
         time: StoreTime,
     ) -> Result<Option<Self>> {
         let etag = message.row.etag();
+        // The lease is over until its write has an answer.
         let mut lease = Self { worker, table, message, time, until: Instant::now(), etag };
         let is_taken = lease.extend(|until, _| message.lease(until)).await?;
         Ok(is_taken.then_some(lease))
@@ -80,6 +81,7 @@ impl<'w> OutboxLease<'w> {
         let deadline = self.worker.outbox().start_deadline();
         match deadline.run(self.worker.write_leased(self.table, operation)).await {
             Ok(Some(etag)) => self.etag = etag,
+            // The version that is there may be this holder's own: a layer below sends a request again.
             Ok(None) => return self.find_own(end, sent).await,
             // The write may have arrived: only its own end of the lease shows that.
             Err(error) if !error.is_outcome_known() => {
@@ -89,6 +91,7 @@ impl<'w> OutboxLease<'w> {
             }
             Err(error) => return Err(error),
         }
+        // Counted from before the request left, so that the holder's lease ends before the store's.
         self.until = sent + length;
         Ok(true)
     }

@@ -72,6 +72,7 @@ impl Worker {
         error: &Error,
     ) -> Result<bool> {
         let (place, etag) = (row_texts(table, &row.row), row.row.etag());
+        // The block ends the lock: the row is put aside by requests, which are waited for.
         let count = {
             let memory = &mut *self.memory();
             let (counted_etag, count) = memory.failure_counts.entry(place.clone()).or_default();
@@ -137,6 +138,7 @@ impl Worker {
     /// already is left as it is.
     async fn write_poison_row(&self, operation: Operation) -> Result<()> {
         match self.store().apply_one(TABLE, operation.clone()).await {
+            // Made by the first work that is put aside: most stores never need the table.
             Err(error) if error.is_table_missing() => {
                 self.client.create_table_if_not_exists(TABLE).await?;
                 self.store().apply_one(TABLE, operation).await.map(drop)

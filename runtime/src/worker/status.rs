@@ -158,6 +158,7 @@ impl OutboxStatus {
 
     /// Adds an open row to the lag, and to the stuck rows if something stands in its way.
     fn add_open(&mut self, table: &str, row: &OutboxRow, obstacle: Option<String>) {
+        // The lag counts every row, also those for which the list below has no room.
         self.oldest = self.oldest.max(row.age);
         let Some(reason) = obstacle.filter(|_| self.stuck.len() < STUCK_ROWS) else { return };
         let (partition_key, row_key) = row.row.keys();

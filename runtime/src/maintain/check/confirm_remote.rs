@@ -5,7 +5,6 @@
 use std::{pin::pin, time::Duration};
 
 use futures_util::{StreamExt, stream};
-use tokio::time::{Instant, sleep_until};
 
 use super::{
     fact::{FactReader, copy_family},
@@ -33,6 +32,7 @@ use crate::{
         lists::find_list,
     },
     table::Table,
+    timers,
 };
 
 /// Suspects, some hundred bytes each, that wait for their second reading together.
@@ -153,7 +153,7 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
         progress.notify();
         // One second more, so that the wait does not end in the instant in which a write may begin.
         let deadline = outbox.options.flight + Duration::from_secs(1);
-        sleep_until(Instant::now() + deadline).await;
+        timers::sleep(deadline).await;
         let (suspects, before): (Vec<_>, Vec<_>) = wrong.into_iter().unzip();
         let readings = stream::iter(suspects)
             .map(|suspect| read_suspect(self.reader.table, suspect))

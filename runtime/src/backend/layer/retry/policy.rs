@@ -8,7 +8,7 @@ use std::{
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::error::Error;
+use crate::{error::Error, timers};
 
 /// Limits of retries: attempts, delays, total time, and a budget for all requests together.
 ///
@@ -147,7 +147,7 @@ impl<'a> RetryState<'a> {
         if self.made >= self.policy.attempts || delay > left || !self.budget.spend() {
             return false;
         }
-        tokio::time::sleep(delay).await;
+        timers::sleep(delay).await;
         true
     }
 }
