@@ -1,8 +1,8 @@
 //! Writes the layout of three types as one HTML page and as Markdown, and asks what a change of it needs.
 //!
 //! The page shows rows with example keys, partitions, transactions, copies, every access path with its
-//! filter and requests, and the cost of each verb. It follows from the types: no store is opened. Run it
-//! with a path to write the page there: `cargo run --example layout_report -- report.html`.
+//! filter and requests, and the cost of each verb. All of it follows from the types, except the figures of
+//! what a store has. Run it with a path to write the page there: `cargo run --example layout_report -- report.html`.
 #![allow(clippy::print_stdout, reason = "an example prints what it shows")]
 
 use std::path::PathBuf;
@@ -65,8 +65,17 @@ struct Review {
     ratings: [f64; 4],
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // The figures are of a store with two departments; the rest follows from the types.
+    let client = Client::memory();
+    let departments = client.table::<Department>();
+    departments.create().await?;
+    for (department, head_count) in [("Sales", 12), ("Marketing", 7)] {
+        departments.insert(&Department { department: department.into(), head_count }).await?;
+    }
     let report = entable::report![Employee, Department, Review].titled("Staff of Contoso");
+    let report = report.measured(&client).await?;
     let page = report.html();
     assert!(page.contains("</svg>") && !page.contains("<script"), "pictures, and no scripts");
     let path = match std::env::args_os().nth(1) {
@@ -77,9 +86,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{} bytes of HTML are in {}", page.len(), path.display());
 
     let text = report.markdown();
-    for line in text.lines().filter(|line| line.contains("Employee::by_name()")) {
-        println!("{line}");
-    }
+    let is_shown =
+        |line: &&str| line.contains("Employee::by_name()") || line.contains("Partitions: ");
+    text.lines().filter(is_shown).for_each(|line| println!("{line}"));
+    assert!(text.contains("Partitions: 2."), "a partition for each department");
     let point = "(PartitionKey eq 'Sales') and (RowKey eq 'name_Jones_000223')";
     assert!(text.contains(point), "the filter that a lookup by name sends");
 

@@ -124,7 +124,7 @@
 //! # Seeing a layout
 //!
 //! [`report!`] describes rows, keys, copies, access paths and costs as Markdown and as an HTML page with
-//! pictures. [`layout!`] is a text to check in: a test says what a change of stored rows needs.
+//! pictures, and with figures of what a store has. [`layout!`] is a text to check in: a test says what a change of stored rows needs.
 //!
 //! # Testing
 //!
@@ -216,7 +216,7 @@ mod worker;
 pub mod maintain;
 // Floor 8 too: rows as text, in another store, in another file.
 pub mod data;
-// Floor 9: pictures of entities' schemas; no requests.
+// Floor 9: pictures of entities' schemas; only the figures of a report ask a store.
 pub mod layout;
 pub mod report;
 // Floor 9: the service's promises, as tests for backends.

@@ -2,8 +2,15 @@
 
 use std::path::Path;
 
-use entable::prelude::*;
-use time::OffsetDateTime;
+use entable::{
+    Batch, Blob, Row, Written,
+    backend::{
+        Backend, BoxFuture, Capabilities, Memory, Read, Rows, Scan, TableNames, TableRequest,
+        layer::Recorder,
+    },
+    prelude::*,
+};
+use time::{Duration, OffsetDateTime, macros::datetime};
 
 #[derive(Debug, Clone, PartialEq, TableEntity)]
 #[table(
@@ -65,8 +72,205 @@ pub struct Session {
     a_property_with_a_name_that_is_far_too_long_for_the_column_of_a_telephone_in_portrait: bool,
 }
 
+/// Bytes in blobs, and an index in another partition.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(
+    name = "Badges",
+    partition_key = "{department}",
+    row_key = "badge_{id:06}",
+    index(
+        ByHost,
+        partition_key = "host_{host}",
+        row_key = "of_{department}_{id:06}",
+        except(photo, print)
+    )
+)]
+pub struct Badge {
+    department: String,
+    id: u32,
+    host: String,
+    #[table(blob)]
+    photo: Option<Blob>,
+    #[table(blob)]
+    print: Option<Blob>,
+}
+
+/// Two rows, with 183 and 183 properties.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Messages", partition_key = "{department}", row_key = "{employee:06}", wide)]
+pub struct Year {
+    department: String,
+    employee: u32,
+    #[table(series("Day{:03}"))]
+    days: [i32; 365],
+    #[table(part = 2)]
+    remark: Option<String>,
+}
+
+/// A table for each day.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Logins{at:%Y%m%d}", partition_key = "{user}", row_key = "{at:desc}_{id:03}")]
+pub struct Login {
+    user: String,
+    at: OffsetDateTime,
+    id: u16,
+    from: String,
+}
+
+/// A table for each month, by a time that is in no key.
+#[derive(Debug, Clone, PartialEq, TableEntity)]
+#[table(name = "Visits{at:%Y%m}", partition_key = "{page}", row_key = "id_{id:06}")]
+pub struct Visit {
+    page: String,
+    id: u32,
+    at: OffsetDateTime,
+}
+
+const JULY: OffsetDateTime = datetime!(2014-07-31 18:00 UTC);
+
+/// A store that answers a scan with one row at a time.
+#[derive(Debug)]
+struct SmallPages(Memory);
+
+impl Backend for SmallPages {
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
+    }
+
+    fn read<'a>(&'a self, request: Read<'a>) -> BoxFuture<'a, Result<Option<Row>, Error>> {
+        self.0.read(request)
+    }
+
+    fn scan<'a>(&'a self, request: Scan<'a>) -> BoxFuture<'a, Result<Rows, Error>> {
+        self.0.scan(Scan { top: Some(1), ..request })
+    }
+
+    fn apply<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, Result<Vec<Written>, Error>> {
+        self.0.apply(batch)
+    }
+
+    fn tables<'a>(&'a self, request: TableRequest<'a>) -> BoxFuture<'a, Result<TableNames, Error>> {
+        self.0.tables(request)
+    }
+}
+
+/// A store with two departments of one and of `employees` employees, and log-ins on two days.
+async fn filled(employees: u32) -> Result<(Recorder, Client), Error> {
+    let recorder = Recorder::around(Memory::new());
+    let client = Client::builder().backend(recorder.clone()).build()?;
+    client.create_table("Staff").await?;
+    let staff = client.dynamic("Staff");
+    for id in 0..=employees {
+        let department = if id == 0 { "Sales" } else { "Marketing" };
+        staff.insert(&DynamicEntity::new(department, format!("empid_{id:06}"))).await?;
+    }
+    for at in [JULY, JULY + Duration::DAY] {
+        let login = Login { user: "don".into(), at, id: 7, from: "home".into() };
+        client.table().insert(&login).await?;
+    }
+    Ok((recorder, client))
+}
+
+/// Returns a page with every kind of rows, and with figures.
 pub fn page() -> String {
-    entable::report![Employee, Department, Session].titled("Staff & more").html()
+    let report = entable::report![Employee, Department, Session, Badge, Year, Login, Visit];
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let report = runtime.block_on(async {
+        let (_, client) = filled(9).await?;
+        report.titled("Staff & more").measured(&client).await
+    });
+    report.unwrap().html()
+}
+
+/// Rows that are no row families of their own, and the costs and paths that follow from them.
+#[test]
+fn blobs_parts_and_periods_are_shown() {
+    let badge = entable::report![Badge].markdown();
+    for line in [
+        "| Photo | bytes of a field, in a blob | Badges | `{department}` | `badge_{id:06}` | `Sales` \
+         `badge_000223` | the bytes; the row has Photo, PhotoLength, PhotoHash, PhotoType | before the \
+         transaction |",
+        "| `Photo` | Blob | optional, bytes in a blob; beside it PhotoLength, PhotoHash, PhotoType |",
+        "| `insert` | 1, and 2 to the blob store | 0 | 3 | 2 |",
+    ] {
+        assert!(badge.contains(line), "{line}\n{badge}");
+    }
+    assert!(!badge.contains("| `PhotoLength` |"), "{badge}");
+
+    let year = entable::report![Year].markdown();
+    for line in [
+        "| Primary | primary | Messages | `{department}` | `{employee:06}_01` | `Sales` `000223_01` | \
+         183 properties | the transaction |",
+        "| Part 2 | part 2 of 2 | Messages | `{department}` | `{employee:06}_02` | `Sales` `000223_02` | \
+         183 properties | same transaction |",
+        "| `Remark` | String | optional, part 2 |",
+        "| `Year::primary()` | Department, Employee | Point | `(PartitionKey eq 'Sales') and (RowKey eq \
+         '000223_01')` | 2, one for each part |",
+        "| `insert` | 1 | 0 | 2 | 0 |",
+        "- **Note:** The entity is stored in 2 rows, its parts; a transaction holds at most 50 such",
+    ] {
+        assert!(year.contains(line), "{line}\n{year}");
+    }
+    assert!(!year.contains("of 252 properties"), "a part is a row of its own: {year}");
+
+    let login = entable::report![Login, Visit].markdown();
+    for line in [
+        "- One table for each day of `At` in UTC, such as `Logins20140731`. `drop_before`",
+        "| `Login::primary()` | User, At, Id | Point |",
+        "| `Login::primary()` | At or a window of it, User | PartitionScan |",
+        "1 for each 1,000 rows, and 1 for each further table of the window |",
+        "| `At` | DateTime | in keys of Primary, only in keys, names the table |",
+        "- One table for each month of `At` in UTC, such as `Visits201407`.",
+        "| `Visit::primary()` | At, Page, Id | Point |",
+    ] {
+        assert!(login.contains(line), "{line}\n{login}");
+    }
+}
+
+#[tokio::test]
+async fn figures_are_read_with_a_bound_of_requests() -> Result<(), Error> {
+    let (recorder, client) = filled(3).await?;
+    recorder.clear();
+    let report = entable::report![Employee, Login, Session].measured(&client).await?;
+    // The names of tables, two tables, one that is missing, and the directory of the outbox.
+    assert_eq!(recorder.take().len(), 5);
+    let text = report.markdown();
+    for line in [
+        "Outbox: 0 open rows in 0 partitions, 0 stuck; lag none.\n",
+        "- Rows: 4, ",
+        " Partitions: 2.\n",
+        "| `Marketing` | 3 | ",
+        " | 75.0 % |\n",
+        "- There are 2 tables, `Logins20140731` to `Logins20140801`. The figures are of `Logins20140801`.",
+        "- The table does not exist yet.\n- Rows: 0, 0 bytes. Partitions: 0.\n",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    let page = report.html();
+    assert!(page.contains("<dt>lag</dt>") && page.contains("style=\"width:75.0%\""), "{page}");
+    assert!(!entable::report![Employee].html().contains("<dt>lag</dt>"), "none without a store");
+    Ok(())
+}
+
+/// A large table is not read to its end, and the report says so.
+#[tokio::test]
+async fn the_figures_of_a_large_table_are_of_its_beginning() -> Result<(), Error> {
+    let recorder = Recorder::around(SmallPages(Memory::new()));
+    let client = Client::builder().backend(recorder.clone()).build()?;
+    let visits = client.table::<Visit>();
+    // Next month's table is made ahead, and empty.
+    visits.create_between(JULY..JULY + Duration::DAY).await?;
+    for id in 0..=100 {
+        visits.insert(&Visit { page: format!("{}", id / 10), id, at: JULY }).await?;
+    }
+    recorder.clear();
+    let text = entable::report![Visit].measured(&client).await?.markdown();
+    let note = "- The table is larger: these are its first 100 rows, read with 100 requests.\n";
+    assert!(text.contains(note), "{text}");
+    assert!(text.contains("- Rows: 100, ") && text.contains(" Partitions: 11.\n"), "{text}");
+    // The names of tables, the empty table, the rows, and the directory of the outbox.
+    assert_eq!(recorder.take().len(), 103);
+    Ok(())
 }
 
 const EMPLOYEE: &str = "
@@ -198,6 +402,49 @@ fn every_path_is_printed_as_it_is_explained() {
     assert_eq!(seen, all, "each printed path is compared:\n{text}");
 }
 
+/// A time or a window comes first where keys do not hold it; windows of whole periods need no condition.
+#[test]
+fn paths_of_dated_tables_are_printed_as_they_are_explained() {
+    let text = entable::report![Login, Visit].markdown();
+    let client = Client::memory();
+    let (logins, visits) = (client.table::<Login>(), client.table::<Visit>());
+    let day = datetime!(2014-07-31 00:00 UTC);
+    let at = datetime!(2014-07-31 09:30 UTC);
+    let month = datetime!(2014-07-01 00:00 UTC)..datetime!(2014-08-01 00:00 UTC);
+    let login = || Login::primary().user("jonesj");
+    let explained = [
+        ("Login::primary", "User, At, Id", logins.query(login().at(at).id(223)).explain()),
+        ("Login::primary", "User, At", logins.query(login().at(at)).explain()),
+        (
+            "Login::primary",
+            "At or a window of it, User",
+            logins
+                .query(Login::primary().at_between(day..day + Duration::DAY).user("jonesj"))
+                .explain(),
+        ),
+        (
+            "Visit::primary",
+            "At, Page, Id",
+            visits.query(Visit::primary().at(at).page("page").id(223)).explain(),
+        ),
+        (
+            "Visit::primary",
+            "At or a window of it, Page",
+            visits.query(Visit::primary().at_between(month).page("page")).explain(),
+        ),
+    ];
+    for (entry, given, explain) in &explained {
+        let printed = paths(&text, entry);
+        let row = printed.iter().find(|row| row[1] == *given);
+        let row = row.unwrap_or_else(|| panic!("{entry} by {given}: {printed:#?}"));
+        assert_eq!(
+            (&*row[2], &*row[3]),
+            (&*explain.class.to_string(), &*explain.filter),
+            "{given}"
+        );
+    }
+}
+
 /// The picture that the README shows: `ENTABLE_REPORT=write` writes it again.
 #[test]
 fn the_readme_shows_a_picture_of_a_report() {
@@ -254,13 +501,13 @@ fn the_page_is_whole_and_needs_nothing_else() {
     }
     assert!(page.contains("A&lt;B&gt;&amp;&quot;C&quot;"), "names are escaped");
     assert!(!page.contains("A<B>"));
-    for name in ["Employee", "Department", "Session"] {
+    for name in ["Employee", "Department", "Session", "Badge", "Year", "Login", "Visit"] {
         assert!(page.contains(&format!("<article id=\"{name}\">")), "{name}");
     }
     // Every element that is opened is closed.
     for name in [
         "svg", "g", "table", "tr", "td", "section", "article", "figure", "code", "span", "ul",
-        "li", "p",
+        "li", "p", "div", "dl", "dt", "dd", "i",
     ] {
         let opened =
             page.matches(&format!("<{name}>")).count() + page.matches(&format!("<{name} ")).count();

@@ -28,6 +28,7 @@ pub struct PartitionScan {
     client: Client,
     table: String,
     top: usize,
+    most_requests: u64,
     on_progress: Listener<PartitionProgress>,
 }
 
@@ -81,6 +82,10 @@ pub struct PartitionReport {
     pub bytes: u64,
     /// Requests that were sent.
     pub requests: u64,
+    /// Whether the whole table was read, or the scan ended at its
+    /// [limit of requests](PartitionScan::most_requests). The last partition that a limited scan met
+    /// may be larger than it says.
+    pub is_whole: bool,
 }
 
 impl fmt::Display for PartitionReport {
@@ -125,6 +130,7 @@ impl Client {
             client: self.clone(),
             table: table.into(),
             top: TOP,
+            most_requests: u64::MAX,
             on_progress: Listener::none(),
         }
     }
@@ -134,6 +140,27 @@ impl PartitionScan {
     /// Sets how many partitions the report names; default 10.
     pub fn top(self, partitions: usize) -> Self {
         Self { top: partitions, ..self }
+    }
+
+    /// Ends the scan after this many requests, at least 1. A report of a part of the table says so in
+    /// [`is_whole`](PartitionReport::is_whole).
+    ///
+    /// ```
+    /// # use entable::prelude::*;
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// # let client = Client::memory();
+    /// # client.create_table("Staff").await?;
+    /// # let staff = client.dynamic("Staff");
+    /// # for id in 0..1001 {
+    /// #     staff.insert(&DynamicEntity::new("Sales", format!("empid_{id:06}"))).await?;
+    /// # }
+    /// let report = client.partition_report("Staff").most_requests(1).await?;
+    /// assert_eq!((report.rows, report.is_whole), (1000, false));
+    /// # Ok::<(), Error>(()) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn most_requests(self, requests: u64) -> Self {
+        Self { most_requests: requests, ..self }
     }
 
     /// Calls `report` after every page.
@@ -171,8 +198,9 @@ impl IntoFuture for PartitionScan {
                 }
                 self.on_progress.notify(|| progress);
                 from = next;
-                if from.is_none() {
-                    return Ok(sizes.into_report(progress));
+                if from.is_none() || progress.requests >= self.most_requests {
+                    let is_whole = from.is_none();
+                    return Ok(PartitionReport { is_whole, ..sizes.into_report(progress) });
                 }
             }
         })
@@ -237,6 +265,7 @@ impl Sizes {
             rows: all,
             bytes,
             requests,
+            is_whole: true,
         }
     }
 }

@@ -12,11 +12,16 @@ struct Counts {
     /// Those of the remote copies whose keys are reserved.
     reserved: usize,
     remote_lists: usize,
+    /// Fields whose bytes are in blobs.
+    blobs: usize,
+    /// Rows of the entity itself: the parts of a wide entity.
+    parts: usize,
 }
 
 impl Counts {
     fn of(schema: &Schema) -> Self {
-        let mut counts = Self::default();
+        let mut counts =
+            Self { blobs: schema.blobs.len(), parts: schema.parts.len().max(1), ..Self::default() };
         for family in schema.families {
             let count = match (family.is_copy(), family.is_list(), family.is_remote) {
                 (true, _, false) => &mut counts.copies,
@@ -36,9 +41,9 @@ impl Counts {
     }
 
     /// Returns the number of reads that look up the old primary before a write by keys alone: 1 if
-    /// the type has copies or lists, otherwise 0.
+    /// the type has copies, lists or blobs, otherwise 0.
     fn lookup_reads(self) -> usize {
-        usize::from(self.copies + self.lists + self.remote() > 0)
+        usize::from(self.copies + self.lists + self.remote() + self.blobs > 0)
     }
 
     /// Returns the cost of a verb. `remote` is the number of remote rows that it concerns.
@@ -49,8 +54,10 @@ impl Counts {
             verb,
             reads,
             reservations: 0,
+            uploads: 0,
             operations: operations + outbox,
             after: remote + dirty,
+            removals: 0,
             is_confirmed: false,
         }
     }
@@ -69,17 +76,24 @@ impl Counts {
 /// registered already.
 pub(super) fn costs_of(schema: &Schema) -> Vec<CostModel> {
     let n = Counts::of(schema);
-    let (rows, moved) = (1 + n.copies + n.lists, 1 + 2 * n.copies + 2 * n.lists);
+    let (rows, moved) = (n.parts + n.copies + n.lists, n.parts + 2 * n.copies + 2 * n.lists);
     let is_confirmed = n.remote() > 0;
-    let stays = |verb, reads| n.cost(verb, reads + n.remote_copies, 1 + n.copies, n.remote_copies);
+    let kept = |verb, reads, own_rows| {
+        n.cost(verb, reads + n.remote_copies, own_rows + n.copies, n.remote_copies)
+    };
     let deleted = |verb, reads| CostModel {
-        after: n.remote(),
+        // The dirty row goes with the blobs, or a worker deletes it.
+        after: n.remote() + usize::from(n.blobs > 0 && !is_confirmed),
+        removals: n.blobs,
         is_confirmed,
-        ..n.cost(verb, reads, rows, n.remote())
+        ..n.cost(verb, reads, rows, n.remote() + n.blobs)
     };
     vec![
-        n.reserving(n.cost("insert", n.lists + n.remote_lists, rows, n.remote())),
-        stays("replace, no key changes", 0),
+        CostModel {
+            uploads: n.blobs,
+            ..n.reserving(n.cost("insert", n.lists + n.remote_lists, rows, n.remote()))
+        },
+        kept("replace, no key changes", 0, n.parts),
         CostModel {
             // One row comes and one goes. A worker deletes the dirty row.
             after: 2 * n.remote(),
@@ -91,8 +105,9 @@ pub(super) fn costs_of(schema: &Schema) -> Vec<CostModel> {
                 n.remote(),
             ))
         },
-        stays("patch_at, no key changes", usize::from(n.copies + n.remote_copies > 0)),
-        stays("update, no key changes", 1),
+        // The merge of a field is of the part that holds it.
+        kept("patch_at, no key changes", usize::from(n.copies + n.remote_copies > 0), 1),
+        kept("update, no key changes", n.parts, n.parts),
         deleted("delete", n.lists + n.remote_copies + n.remote_lists),
         deleted("delete_at", n.lookup_reads() + n.lists + n.remote_copies + n.remote_lists),
     ]

@@ -2,16 +2,19 @@
 
 use super::{
     costs::costs_of,
-    example::{ExampleKey, example_key},
+    example::{EXAMPLE_TIME, ExampleKey, example_key},
     model::{EntityModel, FieldModel, KeyModel, Kind, Place, RowsModel, TableModel},
     paths::paths_of,
     warnings::warnings_of,
 };
 use crate::{
     edm::EdmType,
-    entity::{ColumnSchema, Discriminator, Schema},
+    entity::{ColumnSchema, Discriminator, Schema, dated::DatedTables},
     key::{Family, FamilyKind, Template},
 };
+
+/// The end of the RowKey of part 1 of a wide entity.
+const FIRST_PART: &str = "_01";
 
 /// Returns the tables of the types, in the order in which the types first name them.
 pub(super) fn tables_of(schemas: &[&'static Schema]) -> Vec<TableModel> {
@@ -24,6 +27,9 @@ pub(super) fn tables_of(schemas: &[&'static Schema]) -> Vec<TableModel> {
                 name: schema.table.to_owned(),
                 entities: vec![entity],
                 scopes: Vec::new(),
+                dated: schema.dated.as_ref(),
+                periods: schema.dated.as_ref().map(periods_of),
+                figures: None,
             }),
         }
     }
@@ -38,6 +44,22 @@ pub(super) fn tables_of(schemas: &[&'static Schema]) -> Vec<TableModel> {
         }
     }
     tables
+}
+
+/// Returns a sentence on the periods of dated tables.
+fn periods_of(dated: &DatedTables) -> String {
+    let period = match dated.form {
+        "%Y" => "year",
+        "%Y%m" => "month",
+        "%Y%m%d" => "day",
+        _ => "hour",
+    };
+    let example = dated.name_of(dated.period_at(EXAMPLE_TIME)).unwrap_or_default();
+    format!(
+        "One table for each {period} of `{}` in UTC, such as `{example}`. `drop_before` and `retain` drop \
+         whole tables.",
+        dated.property
+    )
 }
 
 fn entity_of(schema: &'static Schema) -> EntityModel {
@@ -57,12 +79,48 @@ fn entity_of(schema: &'static Schema) -> EntityModel {
             Discriminator::Property(name) => format!("{name} = {}", schema.marker),
             Discriminator::RowKey => "the form of the RowKey".to_owned(),
         },
-        rows: schema.families.iter().map(|family| rows_of(schema, family)).collect(),
+        rows: all_rows_of(schema),
         fields,
         paths: paths_of(schema),
         costs: costs_of(schema),
         warnings,
     }
+}
+
+/// Returns the row families, with the further parts of a wide entity and the blobs of fields behind the
+/// primary.
+fn all_rows_of(schema: &'static Schema) -> Vec<RowsModel> {
+    let mut rows: Vec<RowsModel> =
+        schema.families.iter().map(|family| rows_of(schema, family)).collect();
+    let Some(primary) = schema.families.first() else { return rows };
+    let like_primary = || RowsModel { holds: String::new(), ..rows_of(schema, primary) };
+    let parts = (2..=schema.parts.len()).map(|part| {
+        let own = like_primary();
+        let key =
+            |text: &str| format!("{}_{part:02}", text.strip_suffix(FIRST_PART).unwrap_or(text));
+        let row = KeyModel { template: key(&own.row.template), example: key(&own.row.example) };
+        let properties = ColumnSchema::count_in_part(schema.columns, part);
+        RowsModel {
+            kind: Kind::Part(part, schema.parts.len()),
+            name: format!("Part {part}"),
+            holds: format!("{properties} properties"),
+            row,
+            ..own
+        }
+    });
+    let blobs = schema.blobs.iter().filter_map(|names| {
+        let (name, others) = names.split_first()?;
+        Some(RowsModel {
+            kind: Kind::Bytes,
+            name: (*name).to_owned(),
+            place: Place::Upload,
+            holds: format!("the bytes; the row has {name}, {}", others.join(", ")),
+            ..like_primary()
+        })
+    });
+    let further: Vec<RowsModel> = parts.chain(blobs).collect();
+    rows.splice(1..1, further);
+    rows
 }
 
 fn rows_of(schema: &Schema, family: &'static Family) -> RowsModel {
@@ -82,13 +140,28 @@ fn rows_of(schema: &Schema, family: &'static Family) -> RowsModel {
         is_unique: family.unique,
         is_conditional: family.conditional,
         partition: key_of(&family.partition),
-        row: key_of(&family.row),
+        row: match schema.parts.is_empty() {
+            true => key_of(&family.row),
+            false => with_part(key_of(&family.row)),
+        },
         holds: match (family.kind, family.left_out.is_empty()) {
             (FamilyKind::List, _) => "ids".to_owned(),
+            (FamilyKind::Primary, true) if !schema.parts.is_empty() => {
+                format!("{} properties", ColumnSchema::count_in_part(schema.columns, 1))
+            }
             (_, true) => "all fields".to_owned(),
             (_, false) => format!("without {}", left_out(family)),
         },
     }
+}
+
+/// Returns the RowKey of part 1 of a wide entity, whose template is declared without its end.
+fn with_part(key: KeyModel) -> KeyModel {
+    let with = |text: String| match text.ends_with(FIRST_PART) {
+        true => text,
+        false => text + FIRST_PART,
+    };
+    KeyModel { template: with(key.template), example: with(key.example) }
 }
 
 fn left_out(family: &Family) -> String {
@@ -119,6 +192,19 @@ fn fields_of(schema: &'static Schema) -> Vec<FieldModel> {
             field.flags.insert(0, format!("{} {kind} {}", series.slots, series.field));
         }
     }
+    for names in schema.blobs {
+        let Some((name, others)) = names.split_first() else { continue };
+        fields.retain(|field| !others.contains(&field.name.as_str()));
+        if let Some(field) = fields.iter_mut().find(|field| field.name == *name) {
+            field.edm = "Blob".to_owned();
+            field.flags.push(format!("bytes in a blob; beside it {}", others.join(", ")));
+        }
+    }
+    if let Some(dated) = schema.dated
+        && let Some(field) = fields.iter_mut().find(|field| field.name == dated.property)
+    {
+        field.flags.push("names the table".to_owned());
+    }
     fields
 }
 
@@ -140,6 +226,9 @@ fn push_fields(
         }
         if column.has_default {
             flags.push("default".to_owned());
+        }
+        if column.part() > 1 {
+            flags.push(format!("part {}", column.part()));
         }
         if let Some(sealed) = column.sealed {
             flags.push("encrypted".to_owned());

@@ -10,6 +10,12 @@ use crate::{
 /// 2014-07-31T09:30:00Z, in steps of 100 ns since the year 1.
 const TIME: i64 = 635_423_958_000_000_000;
 
+/// The time that keys and names of tables show.
+pub(super) const EXAMPLE_TIME: Ticks = match Ticks::new(TIME) {
+    Some(time) => time,
+    None => Ticks::MIN,
+};
+
 /// Numbers that parts of few digits take, too.
 const NUMBERS: [i64; 4] = [223, 42, 7, 1];
 
@@ -68,7 +74,7 @@ fn candidates<'t>(field: &str, text: &'t str) -> Vec<ValueRef<'t>> {
     values.extend(small.map(ValueRef::Int32));
     values.push(ValueRef::Boolean(true));
     values.push(ValueRef::Guid(Uuid::from_u128(0x0f8f_ad5b_d9cb_469f_a165_7086_7728_950e)));
-    values.extend(Ticks::new(TIME).map(ValueRef::DateTime));
+    values.push(ValueRef::DateTime(EXAMPLE_TIME));
     values.push(ValueRef::String(text));
     values.push(ValueRef::String("2014-07-31"));
     values

@@ -2,7 +2,8 @@
 
 use super::{
     draw::escape,
-    model::{EntityModel, TableModel},
+    model::{EntityModel, OutboxFigures, Place, TableFigures, TableModel},
+    numbers::{age, grouped, percent, size},
     picture::{legend, pictures},
 };
 
@@ -10,7 +11,7 @@ const STYLE: &str =
     concat!(include_str!("palette.css"), include_str!("picture.css"), include_str!("style.css"));
 
 /// Returns the report as an HTML page.
-pub(super) fn html(title: &str, tables: &[TableModel]) -> String {
+pub(super) fn html(title: &str, tables: &[TableModel], outbox: Option<&OutboxFigures>) -> String {
     let title = escape(title);
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -19,6 +20,9 @@ pub(super) fn html(title: &str, tables: &[TableModel]) -> String {
          <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
     );
     push_contents(tables, &mut out);
+    if let Some(outbox) = outbox {
+        push_outbox(outbox, &mut out);
+    }
     tables.iter().for_each(|table| push_table(table, &mut out));
     out.push_str("</main>\n</body>\n</html>\n");
     out
@@ -39,13 +43,81 @@ fn push_contents(tables: &[TableModel], out: &mut String) {
 
 fn push_table(table: &TableModel, out: &mut String) {
     let name = escape(&table.name);
-    out.push_str(&format!("<section id=\"table-{name}\">\n<h2>Table {name}</h2>\n<figure>\n"));
+    out.push_str(&format!("<section id=\"table-{name}\">\n<h2>Table {name}</h2>\n"));
+    if let Some(periods) = &table.periods {
+        out.push_str(&format!("<p class=\"about\">{}</p>\n", with_code(periods)));
+    }
+    if let Some(figures) = &table.figures {
+        push_figures(figures, out);
+    }
+    out.push_str("<figure>\n");
     out.push_str(&pictures(table));
     out.push_str("<figcaption>");
-    out.push_str(&legend());
+    let mut rows = table.entities.iter().flat_map(|entity| &entity.rows);
+    out.push_str(&legend(rows.any(|rows| rows.place == Place::Upload)));
     out.push_str("</figcaption>\n</figure>\n");
     table.entities.iter().for_each(|entity| push_entity(entity, out));
     out.push_str("</section>\n");
+}
+
+/// Writes numbers with what they count.
+fn push_numbers(numbers: &[(String, &str)], out: &mut String) {
+    out.push_str("<dl class=\"figures\">\n");
+    for (number, words) in numbers {
+        out.push_str(&format!("<div><dt>{words}</dt><dd>{}</dd></div>\n", escape(number)));
+    }
+    out.push_str("</dl>\n");
+}
+
+fn push_outbox(outbox: &OutboxFigures, out: &mut String) {
+    let status = &outbox.status;
+    out.push_str("<section id=\"outbox\">\n<h2>Open work of the outbox</h2>\n");
+    if !outbox.is_whole {
+        let first = grouped(status.partitions);
+        out.push_str(&format!(
+            "<p class=\"about\">More partitions have open work: these are the first {first}.</p>\n"
+        ));
+    }
+    let numbers = [
+        (status.oldest.map_or("none".to_owned(), age), "lag"),
+        (grouped(outbox.open()), "open rows"),
+        (grouped(status.partitions), "partitions"),
+        (status.stuck.len().to_string(), "stuck"),
+    ];
+    push_numbers(&numbers, out);
+    out.push_str("</section>\n");
+}
+
+fn push_figures(figures: &TableFigures, out: &mut String) {
+    for note in &figures.notes {
+        out.push_str(&format!("<p class=\"about\">{}</p>\n", with_code(note)));
+    }
+    let found = &figures.partitions;
+    let largest = found.top.first().map_or("none".to_owned(), |top| percent(top.share));
+    let numbers = [
+        (grouped(found.rows), "rows"),
+        (size(found.bytes), "size"),
+        (grouped(found.partitions), "partitions"),
+        (largest, "in the largest"),
+    ];
+    push_numbers(&numbers, out);
+    if found.top.is_empty() {
+        return;
+    }
+    let rows = found.top.iter().map(|partition| {
+        let share = percent(partition.share);
+        vec![
+            code(&partition.partition_key.escape_debug().to_string()),
+            grouped(partition.rows),
+            size(partition.bytes),
+            format!(
+                "<span class=\"bar\"><i style=\"width:{:.1}%\"></i></span>{share}",
+                partition.share * 100.0
+            ),
+        ]
+    });
+    let heads = ["PartitionKey", "rows", "size", "share of the rows"];
+    push_cells("Largest partitions", "largest", &heads, rows, out);
 }
 
 /// Returns code as markup.
@@ -132,7 +204,7 @@ fn push_entity(entity: &EntityModel, out: &mut String) {
     let costs = entity.costs.iter().map(|cost| {
         vec![
             code(cost.verb),
-            cost.before().to_string(),
+            cost.before_words(),
             cost.reads.to_string(),
             cost.operations.to_string(),
             cost.after_words(),

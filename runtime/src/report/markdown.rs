@@ -1,21 +1,75 @@
 //! Writes a report as Markdown.
 
-use super::model::{EntityModel, TableModel};
+use super::{
+    model::{EntityModel, OutboxFigures, TableFigures, TableModel},
+    numbers::{age, grouped, percent, size},
+};
 
 /// Returns the report as Markdown.
-pub(super) fn markdown(title: &str, tables: &[TableModel]) -> String {
+pub(super) fn markdown(
+    title: &str,
+    tables: &[TableModel],
+    outbox: Option<&OutboxFigures>,
+) -> String {
     let mut out = format!("# {title}\n");
+    if let Some(outbox) = outbox {
+        push_outbox(outbox, &mut out);
+    }
     for table in tables {
         out.push_str(&format!("\n## Table {}\n\n", table.name));
+        if let Some(periods) = &table.periods {
+            out.push_str(&format!("- {periods}\n"));
+        }
         for (template, types) in &table.scopes {
             out.push_str(&format!(
                 "- One transaction: rows of {} with equal PartitionKey `{template}`.\n",
                 types.join(", ")
             ));
         }
+        if let Some(figures) = &table.figures {
+            push_figures(figures, &mut out);
+        }
         table.entities.iter().for_each(|entity| push_entity(entity, &mut out));
     }
     out
+}
+
+fn push_outbox(outbox: &OutboxFigures, out: &mut String) {
+    let status = &outbox.status;
+    let some = if outbox.is_whole { "" } else { " at least" };
+    out.push_str(&format!(
+        "\nOutbox:{some} {} open rows in {some_partitions} partitions, {} stuck; lag {}.\n",
+        grouped(outbox.open()),
+        grouped(status.stuck.len() as u64),
+        status.oldest.map_or("none".to_owned(), age),
+        some_partitions = grouped(status.partitions),
+    ));
+}
+
+fn push_figures(figures: &TableFigures, out: &mut String) {
+    let found = &figures.partitions;
+    figures.notes.iter().for_each(|note| out.push_str(&format!("- {note}\n")));
+    out.push_str(&format!(
+        "- Rows: {}, {}. Partitions: {}.\n",
+        grouped(found.rows),
+        size(found.bytes),
+        grouped(found.partitions)
+    ));
+    if found.top.is_empty() {
+        return;
+    }
+    push_table(
+        &["largest partitions", "rows", "bytes", "share of the rows"],
+        found.top.iter().map(|partition| {
+            vec![
+                code(&partition.partition_key.escape_debug().to_string()),
+                grouped(partition.rows),
+                size(partition.bytes),
+                percent(partition.share),
+            ]
+        }),
+        out,
+    );
 }
 
 /// Returns code in Markdown, with the bars of tables escaped.
@@ -88,7 +142,7 @@ fn push_entity(entity: &EntityModel, out: &mut String) {
         entity.costs.iter().map(|cost| {
             vec![
                 code(cost.verb),
-                cost.before().to_string(),
+                cost.before_words(),
                 cost.reads.to_string(),
                 cost.operations.to_string(),
                 cost.after_words(),

@@ -1,4 +1,5 @@
-//! Describes the layout of entity types for people: as Markdown, and as one HTML page with pictures.
+//! Describes the layout of entity types for people: as Markdown, and as one HTML page with pictures,
+//! with figures of a store if there is one.
 
 mod example;
 mod model;
@@ -6,6 +7,8 @@ mod paths;
 mod costs;
 mod warnings;
 mod describe;
+mod numbers;
+mod figures;
 mod markdown;
 mod draw;
 mod picture;

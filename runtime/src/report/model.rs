@@ -1,5 +1,7 @@
 //! Defines what a report shows, before it is written as text.
 
+use crate::{entity::dated::DatedTables, maintain::PartitionReport, worker::OutboxStatus};
+
 /// A table with the entity types whose primaries it holds.
 #[derive(Debug)]
 pub(super) struct TableModel {
@@ -7,6 +9,34 @@ pub(super) struct TableModel {
     pub(super) entities: Vec<EntityModel>,
     /// The PartitionKey templates of primaries, each with the types that can share a transaction.
     pub(super) scopes: Vec<(String, Vec<String>)>,
+    /// The names of dated tables.
+    pub(super) dated: Option<&'static DatedTables>,
+    /// A sentence on the periods of dated tables.
+    pub(super) periods: Option<String>,
+    /// What a store has of the table, once it was asked.
+    pub(super) figures: Option<TableFigures>,
+}
+
+/// What a store has of a table.
+#[derive(Debug)]
+pub(super) struct TableFigures {
+    /// Sentences on what was read, or why nothing was.
+    pub(super) notes: Vec<String>,
+    pub(super) partitions: PartitionReport,
+}
+
+/// What a store has of the outbox.
+#[derive(Debug)]
+pub(super) struct OutboxFigures {
+    pub(super) is_whole: bool,
+    pub(super) status: OutboxStatus,
+}
+
+impl OutboxFigures {
+    /// Returns the number of rows that stand for open work.
+    pub(super) fn open(&self) -> u64 {
+        self.status.dirty_rows + self.status.claims + self.status.messages
+    }
 }
 
 /// An entity type.
@@ -29,15 +59,22 @@ pub(super) struct EntityModel {
 pub(super) enum Place {
     Local,
     Remote,
+    /// In a blob, which follows the primary.
     Blob,
+    /// In a blob that is written before the primary.
+    Upload,
 }
 
 /// The kind of a row family's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Primary,
+    /// A further row of a wide entity: the number of the part, and of all parts.
+    Part(usize, usize),
     Index,
     List,
+    /// The bytes of a field.
+    Bytes,
 }
 
 /// A row family.
@@ -60,11 +97,13 @@ impl RowsModel {
     pub(super) fn kind_words(&self) -> String {
         let kind = match (self.kind, self.place) {
             (Kind::Primary, _) => return "primary".to_owned(),
+            (Kind::Part(part, parts), _) => return format!("part {part} of {parts}"),
+            (Kind::Bytes, _) => return "bytes of a field, in a blob".to_owned(),
             (Kind::Index, Place::Local) => "local index",
             (Kind::Index, _) => "remote index",
             (Kind::List, Place::Local) => "local list",
             (Kind::List, Place::Remote) => "remote list",
-            (Kind::List, Place::Blob) => "list in a blob",
+            (Kind::List, Place::Blob | Place::Upload) => "list in a blob",
         };
         let unique = if self.is_unique { ", unique" } else { "" };
         let conditional = if self.is_conditional { ", under a condition" } else { "" };
@@ -75,6 +114,7 @@ impl RowsModel {
     pub(super) fn written(&self) -> &'static str {
         match (self.kind, self.place) {
             (Kind::Primary, _) => "the transaction",
+            (_, Place::Upload) => "before the transaction",
             (_, Place::Local) => "same transaction",
             (_, Place::Remote | Place::Blob) => "later, by the outbox",
         }
@@ -116,23 +156,35 @@ pub(super) struct CostModel {
     pub(super) reads: usize,
     /// Writes before the transaction, which reserve unique values.
     pub(super) reservations: usize,
+    /// Blobs that are written before the transaction.
+    pub(super) uploads: usize,
     /// Operations in the transaction, which is one request.
     pub(super) operations: usize,
     /// Requests after the answer.
     pub(super) after: usize,
+    /// Blobs that are removed after the answer.
+    pub(super) removals: usize,
     /// Whether a worker confirms a deletion with further requests.
     pub(super) is_confirmed: bool,
 }
 
 impl CostModel {
     /// Returns the number of requests before the answer.
-    pub(super) fn before(&self) -> usize {
-        self.reads + self.reservations + 1
+    pub(super) fn before_words(&self) -> String {
+        with_blobs(self.reads + self.reservations + 1, self.uploads)
     }
 
     /// Returns the number of requests after the answer, and whether a worker sends more.
     pub(super) fn after_words(&self) -> String {
         let later = if self.is_confirmed { ", and a worker's" } else { "" };
-        format!("{}{later}", self.after)
+        with_blobs(self.after, self.removals) + later
+    }
+}
+
+/// Returns a number of requests, of which some more go to the blob store.
+fn with_blobs(requests: usize, blobs: usize) -> String {
+    match blobs {
+        0 => requests.to_string(),
+        blobs => format!("{requests}, and {blobs} to the blob store"),
     }
 }

@@ -18,12 +18,16 @@ pub(super) fn paths_of(schema: &'static Schema) -> Vec<PathModel> {
     let whole = Keys::whole_table();
     let primary = schema.families.first();
     let filter = primary.map(|primary| filter_of(schema, primary, &whole).to_string());
+    let requests = match schema.dated {
+        Some(_) => format!("{A_PAGE} of one table, which `table_named` opens"),
+        None => format!("{A_PAGE} of the table"),
+    };
     paths.push(PathModel {
         entry: format!("{}::scan()", schema.entity),
         given: Vec::new(),
         class: CostClass::TableScan.to_string(),
         filter: filter.unwrap_or_default(),
-        requests: format!("{A_PAGE} of the table"),
+        requests,
     });
     paths
 }
@@ -53,14 +57,34 @@ fn filter_of(schema: &Schema, family: &Family, keys: &Keys) -> Filter {
 
 fn paths_of_family(schema: &Schema, family: &'static Family) -> Vec<PathModel> {
     let (partition, row) = (example_key(&family.partition), example_key(&family.row));
-    let path = |given: Vec<String>, keys: &Keys, requests: &str| {
+    let path = |mut given: Vec<String>, keys: &Keys, requests: &str| {
         let filter = filter_of(schema, family, keys);
+        let is_point = CostClass::of_filter(&filter) == CostClass::Point;
+        let mut requests = requests.to_owned();
+        if let Some(dated) = schema.dated
+            && !given.iter().any(|field| field == dated.property)
+        {
+            // The time is the first step of the path. With a window of times a point is a query.
+            given.insert(
+                0,
+                match is_point {
+                    true => dated.property.to_owned(),
+                    false => format!("{} or a window of it", dated.property),
+                },
+            );
+            if !is_point {
+                requests.push_str(", and 1 for each further table of the window");
+            }
+        }
+        if !schema.parts.is_empty() && is_point {
+            requests = format!("{}, one for each part", schema.parts.len());
+        }
         PathModel {
             entry: entry_of(schema, family),
             given,
             class: CostClass::of_filter(&filter).to_string(),
             filter: filter.to_string(),
-            requests: requests.to_owned(),
+            requests,
         }
     };
     let all = row.parts.len();

@@ -101,6 +101,20 @@ struct Canvas {
     trunks: u32,
 }
 
+/// An arrow from a primary to what is outside of its partition.
+struct Arrow {
+    places: &'static [Place],
+    line: &'static str,
+    tip: &'static str,
+    /// How far below the arrow of uploads it begins, if there is one.
+    below: f64,
+}
+
+const UPLOADS: Arrow = Arrow { places: &[Place::Upload], line: "up", tip: "utip", below: 0.0 };
+
+const FOLLOWERS: Arrow =
+    Arrow { places: &[Place::Remote, Place::Blob], line: "late", tip: "ltip", below: 12.0 };
+
 /// The lines of a box of text, and its height.
 struct Lines {
     lines: Vec<(&'static str, f64, String)>,
@@ -137,7 +151,9 @@ fn lines_of(entity: &EntityModel, rows: &RowsModel, width: f64) -> Lines {
     let mut lines = Lines::new();
     let name = match rows.kind {
         Kind::Primary => entity.name.clone(),
-        Kind::Index | Kind::List => format!("{} {}", entity.name, rows.name),
+        Kind::Index | Kind::List | Kind::Part(..) | Kind::Bytes => {
+            format!("{} {}", entity.name, rows.name)
+        }
     };
     let words = match rows.kind {
         Kind::Primary => "primary".to_owned(),
@@ -145,6 +161,9 @@ fn lines_of(entity: &EntityModel, rows: &RowsModel, width: f64) -> Lines {
     };
     lines.code("m b", &name, width);
     lines.words("s", &words, width);
+    if rows.kind == Kind::Bytes {
+        return lines;
+    }
     lines.code("m", &rows.row.template, width);
     if rows.row.example != rows.row.template {
         lines.code("m s", &rows.row.example, width);
@@ -157,6 +176,19 @@ fn head_of(rows: &RowsModel, table: Option<&str>, width: f64) -> Lines {
     let mut lines = Lines::new();
     if let Some(table) = table {
         lines.words("b", &format!("Table {table}"), width);
+    }
+    if rows.kind == Kind::Bytes {
+        lines.words("s", "Blob, under a new name for each value", width);
+        let name = |partition: &str, row: &str| {
+            format!("{}/{partition}/{row}/{}/..", rows.table, rows.name)
+        };
+        let template = name(&rows.partition.template, &rows.row.template);
+        lines.code("m b", &template, width);
+        let example = name(&rows.partition.example, &rows.row.example);
+        if example != template {
+            lines.code("m s", &example, width);
+        }
+        return lines;
     }
     let blob = rows.place == Place::Blob;
     lines.words("s", if blob { "Blob, by PartitionKey" } else { "PartitionKey" }, width);
@@ -216,7 +248,8 @@ impl Canvas {
         self.svg.close();
         self.left = partition.bottom() + BETWEEN * 1.5;
         for (entity, primary) in primaries {
-            self.others(entity, primary, partition);
+            self.others(entity, primary, partition, &UPLOADS);
+            self.others(entity, primary, partition, &FOLLOWERS);
         }
     }
 
@@ -228,19 +261,27 @@ impl Canvas {
         self.svg.close();
     }
 
-    /// Draws the partitions of an entity's remote rows, with arrows from its primary.
-    fn others(&mut self, entity: &EntityModel, primary: Area, partition: Area) {
+    /// Draws what an entity has outside of its partition, with arrows from its primary.
+    fn others(&mut self, entity: &EntityModel, primary: Area, partition: Area, arrow: &Arrow) {
         let remote: Vec<&RowsModel> =
-            entity.rows.iter().filter(|rows| rows.place != Place::Local).collect();
+            entity.rows.iter().filter(|rows| arrow.places.contains(&rows.place)).collect();
         if remote.is_empty() {
             return;
         }
+        let has_uploads = entity.rows.iter().any(|rows| rows.place == Place::Upload);
+        let below = if has_uploads { arrow.below } else { 0.0 };
         let own = entity.rows.first().map(|rows| rows.table.as_str());
         let lane = f64::from(self.trunks % 4);
         self.trunks += 1;
         let (lane, from): (f64, f64) = match self.measures.is_narrow {
-            true => (partition.x - 12.0 - lane * 7.0, primary.y + primary.height / 2.0 - 6.0),
-            false => (partition.right() + 20.0 + lane * 12.0, primary.y + ARROW),
+            true => {
+                let from = primary.y + primary.height / 2.0 - 6.0 - below;
+                (partition.x - 12.0 - lane * 7.0, from)
+            }
+            false => {
+                let from = primary.y + ARROW + below;
+                (partition.right() + 20.0 + lane * 12.0, from)
+            }
         };
         let mut y = match self.measures.is_narrow {
             true => self.left,
@@ -260,10 +301,10 @@ impl Canvas {
         }
         let start = if self.measures.is_narrow { primary.x } else { primary.right() };
         let lowest = ends.iter().map(|(_, y)| *y).fold(from, f64::max);
-        self.svg.line("late", &[(start, from), (lane, from), (lane, lowest)]);
+        self.svg.line(arrow.line, &[(start, from), (lane, from), (lane, lowest)]);
         for (x, y) in ends {
-            self.svg.line("late", &[(lane, y), (x - 7.0, y)]);
-            self.svg.tip("ltip", x, y);
+            self.svg.line(arrow.line, &[(lane, y), (x - 7.0, y)]);
+            self.svg.tip(arrow.tip, x, y);
         }
     }
 
@@ -295,8 +336,12 @@ impl Canvas {
 }
 
 /// Returns the legend of the arrows.
-pub(super) fn legend() -> String {
-    let items = [("go", "tip", "same transaction"), ("late", "ltip", "later, by the outbox")];
+pub(super) fn legend(has_uploads: bool) -> String {
+    let mut items =
+        vec![("go", "tip", "same transaction"), ("late", "ltip", "later, by the outbox")];
+    if has_uploads {
+        items.insert(0, ("up", "utip", "before the transaction"));
+    }
     let mut out = String::from("<p class=\"legend\">");
     for (line, tip, words) in items {
         let mut svg = Svg::default();

@@ -26,8 +26,9 @@ pub(super) fn warnings_of(schema: &'static Schema, fields: &[FieldModel]) -> Vec
     warnings.extend(rows_per_write(schema));
     if !schema.parts.is_empty() {
         warnings.push(format!(
-            "The entity is stored in up to {} rows, its parts. The costs count one of them.",
-            schema.parts.len()
+            "The entity is stored in {} rows, its parts; a transaction holds at most {} such entities.",
+            schema.parts.len(),
+            BATCH_OPERATIONS.checked_div(schema.parts.len()).unwrap_or(BATCH_OPERATIONS)
         ));
     }
     warnings.extend(size(schema));
@@ -98,7 +99,10 @@ fn rows_per_write(schema: &Schema) -> Option<String> {
 }
 
 fn size(schema: &Schema) -> Option<String> {
-    let properties = ColumnSchema::count(schema.columns);
+    let properties = (1..=schema.parts.len().max(1))
+        .map(|part| ColumnSchema::count_in_part(schema.columns, part))
+        .max()
+        .unwrap_or(0);
     if properties >= MANY_PROPERTIES {
         return Some(format!("A row has up to {properties} of {PROPERTIES} properties."));
     }
@@ -140,8 +144,10 @@ fn scans(schema: &'static Schema, fields: &[FieldModel]) -> Option<String> {
             parts.any(|part| part.field == name)
         })
     };
-    let asked: Vec<&str> =
-        fields.iter().map(|field| field.name.as_str()).filter(|name| !in_keys(name)).collect();
+    // A window of this one says which tables are read.
+    let is_dated = |name: &str| schema.dated.is_some_and(|dated| dated.property == name);
+    let names = fields.iter().map(|field| field.name.as_str());
+    let asked: Vec<&str> = names.filter(|name| !in_keys(name) && !is_dated(name)).collect();
     let (shown, rest) = asked.split_at(asked.len().min(8));
     let more = match rest.len() {
         0 => String::new(),

@@ -91,12 +91,28 @@ impl Client {
     ///
     /// The first error of the backend.
     pub async fn outbox_status(&self) -> Result<OutboxStatus> {
+        let (mut status, _) = self.open_work(u64::MAX).await?;
+        let poisoned = self.worker().poisoned().await?;
+        status.poisoned = u64::try_from(poisoned.len()).unwrap_or(u64::MAX);
+        for poisoned in poisoned.iter().filter(|poisoned| poisoned.message().is_some()) {
+            status.add_code(poisoned.outbox_row());
+        }
+        Ok(status)
+    }
+
+    /// Reads the open work of the first partitions of the directory, `most_partitions` at
+    /// most: a page of the directory is one request, and each partition one or more. Returns whether
+    /// there were no others. Does not read the poison table.
+    pub(crate) async fn open_work(&self, most_partitions: u64) -> Result<(OutboxStatus, bool)> {
         let mut status = OutboxStatus::default();
         let mut from = None;
         loop {
             let page = read_page(self, from.as_ref()).await?;
             status.unknown += page.damaged;
             for (table, partition_key) in page.markers.keys() {
+                if status.partitions >= most_partitions {
+                    return Ok((status, false));
+                }
                 status.partitions += 1;
                 match Partition::read(self, table, partition_key).await {
                     Ok(partition) => status.add(self.outbox(), &partition),
@@ -107,15 +123,9 @@ impl Client {
             }
             from = page.next;
             if from.is_none() {
-                break;
+                return Ok((status, true));
             }
         }
-        let poisoned = self.worker().poisoned().await?;
-        status.poisoned = u64::try_from(poisoned.len()).unwrap_or(u64::MAX);
-        for poisoned in poisoned.iter().filter(|poisoned| poisoned.message().is_some()) {
-            status.add_code(poisoned.outbox_row());
-        }
-        Ok(status)
     }
 }
 

@@ -1,0 +1,97 @@
+//! Asks a store what it has of the tables of a report, within a bound of requests.
+
+use super::{
+    model::{OutboxFigures, TableFigures, TableModel},
+    numbers::grouped,
+};
+use crate::{
+    address::TableCase,
+    entity::dated::{DatedTables, Period},
+    error::Result,
+    maintain::PartitionReport,
+    table::Client,
+};
+
+/// Most requests for the rows of one table: 100,000 rows.
+const MOST_REQUESTS: u64 = 100;
+
+/// Most partitions whose open work is read.
+const MOST_PARTITIONS: u64 = 100;
+
+/// Newest of dated tables among which one with rows is looked for.
+const NEWEST_TABLES: usize = 8;
+
+/// Partitions that are shown of each table.
+const SHOWN: usize = 5;
+
+/// Adds what the store has to each table, and returns what it has of the outbox.
+pub(super) async fn measure(client: &Client, tables: &mut [TableModel]) -> Result<OutboxFigures> {
+    let names = match tables.iter().any(|table| table.dated.is_some()) {
+        true => client.tables().await?,
+        false => Vec::new(),
+    };
+    let case = client.store().table_case();
+    for table in tables {
+        table.figures = Some(match table.dated {
+            None => figures_of(client, &table.name).await?,
+            Some(dated) => figures_of_dated(client, dated, &names, case).await?,
+        });
+    }
+    let (status, is_whole) = client.open_work(MOST_PARTITIONS).await?;
+    Ok(OutboxFigures { is_whole, status })
+}
+
+async fn figures_of(client: &Client, name: &str) -> Result<TableFigures> {
+    let scan = client.partition_report(name).top(SHOWN).most_requests(MOST_REQUESTS);
+    match scan.await {
+        Ok(partitions) => {
+            let note = (!partitions.is_whole).then(|| {
+                format!(
+                    "The table is larger: these are its first {} rows, read with {} requests.",
+                    grouped(partitions.rows),
+                    partitions.requests
+                )
+            });
+            Ok(TableFigures { notes: note.into_iter().collect(), partitions })
+        }
+        Err(error) if error.is_table_missing() => Ok(TableFigures {
+            notes: vec!["The table does not exist yet.".to_owned()],
+            partitions: PartitionReport::default(),
+        }),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the figures of the newest of dated tables with rows, and counts them.
+async fn figures_of_dated(
+    client: &Client,
+    dated: &DatedTables,
+    names: &[String],
+    case: TableCase,
+) -> Result<TableFigures> {
+    let mut found: Vec<(Period, &String)> =
+        names.iter().filter_map(|name| Some((dated.period_of(name, case)?, name))).collect();
+    found.sort();
+    let (Some((_, oldest)), Some((_, newest))) = (found.first(), found.last()) else {
+        return Ok(TableFigures {
+            notes: vec!["No table of any period exists yet.".to_owned()],
+            partitions: PartitionReport::default(),
+        });
+    };
+    // Tables are made before their period begins, and are empty until then.
+    let (mut shown, mut figures) = (newest, figures_of(client, newest).await?);
+    for (_, name) in found.iter().rev().take(NEWEST_TABLES).skip(1) {
+        if figures.partitions.rows > 0 {
+            break;
+        }
+        (shown, figures) = (name, figures_of(client, name).await?);
+    }
+    let note = match found.len() {
+        1 => format!("There is one table, `{newest}`."),
+        tables => format!(
+            "There are {tables} tables, `{oldest}` to `{newest}`. The figures are of `{shown}`."
+        ),
+    };
+    figures.notes.insert(0, note);
+    Ok(figures)
+}
