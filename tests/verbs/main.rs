@@ -29,3 +29,4 @@ mod unknown;
 mod updates;
 mod versions;
 mod wide;
+mod wide_copies;

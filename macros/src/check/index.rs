@@ -20,10 +20,12 @@ pub(super) fn row_count(entity: &Entity, errors: &mut Errors) {
     let outbox_rows = if local < entity.families.len() { OUTBOX_ROWS } else { 0 };
     // A claim stands for all unique values of a transaction.
     let has_claim = entity.families.iter().any(|family| family.is_remote && family.unique);
-    let rows = local + outbox_rows + usize::from(has_claim);
+    let parts = entity.wide.map_or(1, |_| entity.part_count());
+    let rows = local + (parts - 1) + outbox_rows + usize::from(has_claim);
     if let (true, Some(family)) = (rows > MAX_OPERATIONS, entity.families.last()) {
+        let copies = if parts > 1 { "parts and copies" } else { "copies" };
         let message = format!(
-            "the entity has {rows} rows with its copies, a transaction has at most {MAX_OPERATIONS} operations"
+            "the entity has {rows} rows with its {copies}, a transaction has at most {MAX_OPERATIONS} operations"
         );
         errors.at(family.name.span(), message);
     }

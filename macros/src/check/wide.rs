@@ -3,7 +3,7 @@
 use crate::{
     attr::Discriminator,
     errors::Errors,
-    model::{Entity, Field, Storage},
+    model::{Entity, FamilyKind, Field, Storage},
     template::Form,
 };
 
@@ -27,12 +27,15 @@ pub(super) fn wide(entity: &Entity, errors: &mut Errors) {
         }
         return;
     };
-    for family in entity.families.iter().skip(1) {
-        let message = format!(
-            "`{}` on a `wide` entity: copies and lists follow from one row, and this entity has several. Look it up by another entity that holds these fields and its keys, and write both in one transaction",
-            family.name
-        );
-        errors.at(family.name.span(), message);
+    // A copy is one row. It holds the fields that it names, wherever their parts are.
+    for family in entity.families.iter().filter(|family| family.kind == FamilyKind::Copy) {
+        if family.holds.iter().all(|is_held| *is_held) {
+            let message = format!(
+                "a full copy `{0}` of a `wide` entity: a copy is one row, and this entity has several. Name the fields that the copy holds, write `index({0}, row_key = \"..\", only(..))`",
+                family.name
+            );
+            errors.at(family.name.span(), message);
+        }
     }
     if entity.is_sealed {
         errors.at(

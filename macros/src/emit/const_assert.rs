@@ -177,6 +177,25 @@ fn apart(entity: &Entity) -> TokenStream {
             const _: () = _rt::assert_apart(#first, #second, #message);
         }
     });
+    let of_parts = apart_from_parts(entity);
+    quote! { #(#asserts)* #of_parts }
+}
+
+/// Returns assertions that no other row of a wide entity has the key of one of its parts.
+fn apart_from_parts(entity: &Entity) -> TokenStream {
+    let (Some(_), Some(primary)) = (entity.wide, entity.primary()) else { return TokenStream::new() };
+    let others = entity.families.iter().skip(1).filter(|family| !family.in_blob);
+    let others = others.filter(|other| !primary.row.differs_from_start(&other.row));
+    let asserts = others.map(|other| {
+        let second = family_constant(other);
+        let message = format!(
+            "rows of a part of the entity and of `{}` (\"{}\") could have the same key: begin each with a literal of its own",
+            other.name, other.row.text
+        );
+        quote_spanned! { other.row.literal.span() =>
+            const _: () = _rt::assert_apart(__PARTS, #second, #message);
+        }
+    });
     quote! { #(#asserts)* }
 }
 

@@ -12,6 +12,9 @@ use crate::{
     names::runtime_item,
 };
 
+/// The number that the RowKey of a wide entity's first row ends with.
+const NUMBER_OF_FIRST_PART: &str = "01";
+
 /// Returns the name of a row family's constant: `__FAMILY_BY_NAME`.
 pub(super) fn family_constant(family: &Family) -> Ident {
     let name = crate::names::unraw(&family.name);
@@ -74,8 +77,9 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     let parts = entity.wide.map(|_| {
         let of_part = |part| if part == 1 { marker.clone() } else { format!("{marker}#{part:02}") };
         let markers = (1..=entity.part_count()).map(of_part);
-        quote! { parts: &[#(#markers),*], }
+        quote! { parts: &[#(#markers),*], part_rows: _rt::Some(__PARTS), }
     });
+    let any_part = any_part(entity);
     let dated = entity.dated.as_ref().and_then(|dated| {
         let (prefix, form) = (&dated.prefix, &dated.form);
         let property = &entity.fields.get(dated.field)?.property;
@@ -95,6 +99,7 @@ pub(super) fn emit(entity: &Entity) -> TokenStream {
     });
     quote! {
         #families
+        #any_part
         static __SCHEMA: _rt::Schema = _rt::Schema {
             entity: #name,
             table: #table,
@@ -175,6 +180,32 @@ fn family(family: &Family, entity: &Entity) -> TokenStream {
             .._rt::Family::NONE
         }
     }
+}
+
+/// Returns the constant `__PARTS` of a wide entity: a row family that has the keys of any part.
+fn any_part(entity: &Entity) -> Option<TokenStream> {
+    let (_, primary) = entity.wide.zip(entity.primary())?;
+    let constant = family_constant(primary);
+    let Key { text, segments, .. } = &primary.row;
+    let segments = segments.iter().filter_map(|segment| match segment {
+        Segment::Literal(text, _) => {
+            let text = text.strip_suffix(NUMBER_OF_FIRST_PART).unwrap_or(text);
+            Some(quote! { _rt::Segment::Literal(#text) })
+        }
+        Segment::Part(part) => Some(key_part::constant(part, entity.fields.get(part.field)?)),
+    });
+    let number = quote! {
+        _rt::part("", _rt::Form::Width(2), _rt::Some(2), _rt::encode_width::<_rt::u8>)
+    };
+    Some(quote! {
+        const __PARTS: &'static _rt::Family = &_rt::Family {
+            row: _rt::Template {
+                text: #text,
+                segments: &[#(#segments,)* #number],
+            },
+            ..*#constant
+        };
+    })
 }
 
 /// Returns the constant of a key template.

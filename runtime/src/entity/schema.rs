@@ -236,6 +236,8 @@ pub struct Schema {
     /// The discriminator's values of the rows of a wide entity, such as `Year` and `Year#02`; none for
     /// an entity that is one row.
     pub parts: &'static [&'static str],
+    /// A row family with the keys of any part of a wide entity, to compare keys with.
+    pub part_rows: Option<&'static Family>,
     /// The properties of the fields with `#[table(blob)]`.
     pub blobs: &'static [BlobNames],
     /// The tables of an entity that has one for each period of a field.
@@ -294,6 +296,7 @@ impl Schema {
         drops_unknown: false,
         holds_extra: false,
         parts: &[],
+        part_rows: None,
         blobs: &[],
         dated: None,
         rows_through: |_, _| Err(Error::new(ErrorKind::Invalid, NO_FAMILIES)),

@@ -1,12 +1,14 @@
 //! Rows as maintenance reads them: decrypted where possible, with what a primary entity derives, and
 //! the write that holds a primary to the version that was read.
 
+use std::collections::HashMap;
+
 use crate::{
     address::RowAt,
     batch::{Condition, Operation},
     entity::{EntityRows, RowKind, RowVersion, TableEntity},
     error::Result,
-    plan::{StoredAs, Tokens, derive::Derived},
+    plan::{StoredAs, Tokens, derive::Derived, wide},
     query::decode::at,
     row::Row,
     store::sealing::{open::Reading, plan::Placed},
@@ -61,6 +63,17 @@ pub(crate) async fn read_row<E: TableEntity>(
     }
 }
 
+/// Reads a primary: the joined parts of a wide entity, else one row.
+pub(crate) async fn read_primary<E: TableEntity>(
+    table: &Table<E>,
+    at: RowAt<'_>,
+) -> Result<Option<Row>> {
+    if !E::SCHEMA.is_wide() {
+        return read_row(table, at).await;
+    }
+    crate::store::derive::read_primary(table.client.store(), at, Some(E::SCHEMA)).await
+}
+
 /// Returns the copies and list entries that a primary entity should have, by the version that wrote
 /// it. Returns `None` for a row of another type.
 ///
@@ -86,9 +99,13 @@ pub(crate) fn derive_existing<E: TableEntity>(
     }
 }
 
-/// Returns a write that changes nothing but the primary's ETag. In a transaction, it makes the other
-/// writes fail if the primary was changed after it was read.
-pub(crate) fn touch_primary<E: TableEntity>(primary: &Row) -> Result<Placed> {
+/// Returns writes that change nothing but the primary's ETag: one, or one for each part of a wide
+/// entity, with a new generation. In a transaction, they make the other writes fail if the primary was
+/// changed after it was read.
+pub(crate) fn touch_primary<E: TableEntity>(
+    table: &Table<E>,
+    primary: &Row,
+) -> Result<Vec<Placed>> {
     let mut row = Row::build(primary.partition_key(), primary.row_key());
     let mut properties = primary.properties();
     while let Some((name, value)) = properties.next()? {
@@ -103,5 +120,8 @@ pub(crate) fn touch_primary<E: TableEntity>(primary: &Row) -> Result<Placed> {
         }
     }
     let guard = Condition::for_etag(primary.etag());
-    Ok(Placed::new(Operation::merge(row.finish()?, guard), StoredAs::Framework))
+    let touch = Operation::merge(row.finish()?, guard);
+    let generation = table.client.store().random.id();
+    let touches = wide::split(Some(E::SCHEMA), &touch, &generation, &HashMap::new())?;
+    Ok(touches.into_iter().map(|touch| Placed::new(touch, StoredAs::Framework)).collect())
 }

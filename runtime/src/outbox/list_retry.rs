@@ -13,7 +13,7 @@ use crate::{
     plan::outbox::{DirtyRow, ListAddress, ListMembership},
     store::{
         backoff::{self, Attempt},
-        derive::derive_stored,
+        derive::{derive_stored, read_primary},
         lists::find_lists,
     },
 };
@@ -68,8 +68,8 @@ async fn current_membership(
     membership: &ListMembership,
 ) -> Result<ListMembership> {
     let at = RowAt::new(table, &dirty.partition_key, &dirty.primary);
-    let primary = outbox.store.row(at).await?;
     let schema = outbox.known_list(table, &membership.address);
+    let primary = read_primary(&outbox.store, at, schema).await?;
     let rows = match (primary, schema) {
         (Some(primary), Some(schema)) => {
             derive_stored(&outbox.store, table, schema, &primary).await?

@@ -167,7 +167,7 @@ impl<'n> OutboxPlan<'n> {
         }
         let etag = |row_key: &str| {
             let position = transaction.position(row_key)?;
-            written.get(position)?.etag.clone()
+            transaction.etag_at(position, written)
         };
         let dirty = self.fast_path.dirty();
         let etags: Vec<_> =

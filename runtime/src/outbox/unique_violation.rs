@@ -8,7 +8,7 @@ use crate::{
     key::Family,
     plan::Effect,
     row::Row,
-    store::sealing::open::Reading,
+    store::{derive::read_primary, sealing::open::Reading},
 };
 
 /// A local copy that a transaction could not insert, since its key is occupied.
@@ -94,7 +94,17 @@ impl OccupiedCopy<'_> {
         };
         let tokens = outbox.store.tokens_of(schema).await?;
         let row_key = tokens.resolve_row_key(schema, &row_key, found)?;
-        let primary = self.read(outbox, &row_key).await?;
+        let primary = match schema.is_wide() {
+            true => {
+                let at = RowAt::new(self.table, &partition_key, &row_key);
+                match read_primary(&outbox.store, at, Some(schema)).await {
+                    // A torn entity may hold the key.
+                    Err(error) if error.is_corrupt() => return Ok(Some(describe(found))),
+                    read => read?,
+                }
+            }
+            false => self.read(outbox, &row_key).await?,
+        };
         let derives = match &primary {
             Some(primary) => Some(self.derives(outbox, primary, found.row_key()).await),
             None => None,

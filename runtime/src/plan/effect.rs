@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{moves::refuse_moving, size::hidden, tokens::Tokens};
+use super::{moves::refuse_moving, size::hidden, tokens::Tokens, wide};
 use crate::{
     batch::{self, Condition, Operation},
     edm::Bag,
@@ -88,10 +88,12 @@ impl Planner {
 
     /// Returns whether a row can be merged with whatever is stored.
     // Not onto an older version, whose properties have other names; not under a seal of the whole
-    // row; not where an absence is hidden, which an insert writes otherwise than a merge; and not
-    // over encrypted values, which the code of a move under way covers.
+    // row; not where an absence is hidden, which an insert writes otherwise than a merge; not over
+    // encrypted values, which the code of a move under way covers; and not over the parts of a wide
+    // entity, whose new generation would make an entity look whole that lacks a part.
     pub(super) fn can_merge_blindly(&self, row: &Row) -> Result<bool> {
-        if !self.is_single_row() || self.schema.sealed || self.schema.older.is_some() {
+        let is_one_row = self.is_single_row() && !self.schema.is_wide();
+        if !is_one_row || self.schema.sealed || self.schema.older.is_some() {
             return Ok(false);
         }
         let columns = self.schema.sealed_columns();
@@ -118,11 +120,15 @@ impl Planner {
 
     /// Returns whether a patch is one merge that may be sent onto any stored row. One that sets an
     /// encrypted value is not: a move that is under way was signed for the value before, and would
-    /// stop for good.
+    /// stop for good. Neither is one of several parts of a wide entity: the new generation would make
+    /// an entity look whole that lacks a part. A merge of one part writes no generation.
     pub(super) fn is_blind_merge(&self, patch: &PropertyChanges) -> bool {
         let columns = self.schema.sealed_columns();
         let sets = |name: &str| patch.set.get(name).is_some();
-        self.is_one_merge(patch) && !columns.iter().any(|column| sets(&column.name))
+        let names = || patch.set.iter().map(|(name, _)| name);
+        self.is_one_merge(patch)
+            && !columns.iter().any(|column| sets(&column.name))
+            && (!self.schema.is_wide() || wide::parts_with(self.schema, names()).len() <= 1)
     }
 
     /// Returns the effect of one operation on the primary of an entity without copies and lists.

@@ -216,6 +216,19 @@ impl TransactionPlan {
         self.by_row_key.get(row_key).copied()
     }
 
+    /// Returns the ETag that a write gave the row at that position: for a part of a wide entity that
+    /// of the whole entity.
+    pub(crate) fn etag_at(&self, position: usize, written: &[Written]) -> Option<ETag> {
+        let planned = self.planned.get(position)?;
+        if let (Role::Primary(verb), Some((schema, _))) = (planned.role, planned.stored_as.entity())
+            && schema.is_wide()
+        {
+            let answer = self.answers(verb + 1, written).pop().flatten()?;
+            return answer.etag;
+        }
+        written.get(position)?.etag.clone()
+    }
+
     /// Returns, for each of `verbs` verbs, its result: the store's answer for its primary. Where the verb
     /// deletes one row and writes another, the answer for the row that is written.
     pub(crate) fn answers(&self, verbs: usize, written: &[Written]) -> Vec<Option<Written>> {

@@ -47,6 +47,11 @@ pub(crate) fn part_key(row_key: &str, part: usize) -> Result<String> {
     }
 }
 
+/// Returns whether the RowKey has the form of that of part 1.
+pub(crate) fn is_first_key(row_key: &str) -> bool {
+    row_key.ends_with(FIRST)
+}
+
 /// Returns the RowKey of part 1 and the number of the part for the RowKey of any part. Returns
 /// `None` if the RowKey does not end with `_` and two digits from `01` on.
 fn entity_key(row_key: &str) -> Option<(String, usize)> {

@@ -206,7 +206,7 @@ pub(crate) fn type_condition(schema: &Schema, family: &Family, keys: &Keys) -> O
     let Discriminator::Property(name) = schema.discriminator else { return None };
     let apart = keys.partition.is_some()
         && (keys.bounds_row_key() || !family.partition.literal_prefix().is_empty());
-    (!apart).then(|| match schema.is_wide() {
+    (!apart).then(|| match schema.is_wide() && family.is_primary() {
         true => part_condition(name, schema, PartsRead::All),
         false => versions_condition(name, schema, family),
     })

@@ -340,7 +340,10 @@ impl Request {
     ///
     /// `is_invalid` for a condition on a property in another part than what is asked for.
     pub(crate) fn parts_read(&self) -> Result<Option<(&'static Schema, PartsRead)>> {
-        let Some(schema) = self.schema.filter(|schema| schema.is_wide()) else { return Ok(None) };
+        // A copy is one row.
+        let is_of_parts = self.family().is_none_or(Family::is_primary);
+        let schema = self.schema.filter(|schema| schema.is_wide() && is_of_parts);
+        let Some(schema) = schema else { return Ok(None) };
         let mut compared = Vec::new();
         for condition in &self.conditions {
             condition.visit_properties(&mut |name| compared.push(name.to_owned()));

@@ -1,27 +1,51 @@
 //! Derives copies and list entries from a stored primary. Also reads the rows that tell which
 //! entity has taken a unique key.
 
-use super::rows::Store;
+use super::{rows::Store, sealing::open::Reading};
 use crate::{
     address::{RowAddress, RowAt, TableCase, is_lower_case},
+    backend::Read,
     entity::{CopyFamily, EntityRows, Schema},
     error::Result,
-    plan::outbox::{
-        CopyAddress, CopyOwner, claim_row_key, copy_owner, copy_with_owner, is_claim_alive,
+    plan::{
+        outbox::{
+            CopyAddress, CopyOwner, claim_row_key, copy_owner, copy_with_owner, is_claim_alive,
+        },
+        wide,
     },
     row::{ETag, Row},
 };
 
-/// Returns the rows that a stored primary derives: decrypts it, derives them by the version of the
-/// type that wrote it, and fills in the blind tokens of their keys. `None` if the row is not of the
-/// type.
+/// Reads a primary for what it derives: as it is stored, or joined and decrypted if entities of
+/// `schema` are wide.
+pub(crate) async fn read_primary(
+    store: &Store,
+    at: RowAt<'_>,
+    schema: Option<&'static Schema>,
+) -> Result<Option<Row>> {
+    let RowAt { table, partition_key, row_key } = at;
+    match schema.filter(|schema| schema.is_wide() && wide::is_first_key(row_key)) {
+        Some(schema) => {
+            let read = Read { table, partition_key, row_key, select: None };
+            store.read_as(read, Reading::Typed(schema)).await
+        }
+        None => store.row(at).await,
+    }
+}
+
+/// Returns the rows that a primary derives, given the row that [`read_primary`] returns: decrypts it,
+/// derives them by the version of the type that wrote it, and fills in the blind tokens of their
+/// keys. `None` if the row is not of the type.
 pub(crate) async fn derive_stored(
     store: &Store,
     table: &str,
     schema: &'static Schema,
     primary: &Row,
 ) -> Result<Option<EntityRows>> {
-    let plain = store.decrypt_typed(table, primary.clone(), schema).await?;
+    let plain = match schema.is_wide() {
+        true => primary.clone(),
+        false => store.decrypt_typed(table, primary.clone(), schema).await?,
+    };
     // Blind tokens are made with the client's index key, which a type without them does not need.
     let tokens = store.tokens_of(schema).await?;
     schema.derive(&plain, &tokens)?.into_known_rows(schema)
@@ -64,7 +88,7 @@ pub(crate) async fn find_key_holder(
     schema: &'static Schema,
     address: &CopyAddress,
 ) -> Result<KeyHolder> {
-    let row = match store.row(named).await {
+    let row = match read_primary(store, named, Some(schema)).await {
         Err(error) if error.is_table_missing() => None,
         row => Some(row?),
     };
@@ -75,7 +99,11 @@ pub(crate) async fn find_key_holder(
     }
     for table in meant_tables(store, named.table) {
         let primary = RowAt { table: &table, ..named };
-        let Some(row) = store.row_or_no_table(primary).await? else { continue };
+        let row = match read_primary(store, primary, Some(schema)).await {
+            Err(error) if error.is_table_missing() => None,
+            row => row?,
+        };
+        let Some(row) = row else { continue };
         if let Some(held) = derived_copy(store, primary, &row, schema, address).await? {
             return Ok(KeyHolder::Holds(Box::new(held)));
         }

@@ -109,6 +109,15 @@ impl Store {
         {
             return self.read_parts(request, schema).await;
         }
+        self.read_row_as(request, reading).await
+    }
+
+    /// Reads one row and decrypts what `reading` says is sealed.
+    pub(crate) async fn read_row_as(
+        &self,
+        request: Read<'_>,
+        reading: Reading,
+    ) -> Result<Option<Row>> {
         let read = self.read(request).await.map_err(|error| name_bad_table(error, request.table));
         let Some(row) = read? else { return Ok(None) };
         let opened = self.sealing.open_one(request.table, row, reading, request.select).await;

@@ -383,7 +383,12 @@ impl<E: TableEntity> Table<E> {
         let select = columns_of_point::<E, T>(Some(family));
         let table = self.table_of(Some(family));
         let read = Read { table, partition_key, row_key, select: select.as_deref() };
-        let read = self.client.store().read_as(read, Reading::Typed(E::SCHEMA)).await;
+        let (store, reading) = (self.client.store(), Reading::Typed(E::SCHEMA));
+        // A copy is one row, also that of a wide entity.
+        let read = match family.is_primary() {
+            true => store.read_as(read, reading).await,
+            false => store.read_row_as(read, reading).await,
+        };
         let row = match read {
             Err(error) if is_no_table(&error) && self.period().is_some() => None,
             read => read?,

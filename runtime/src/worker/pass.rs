@@ -21,7 +21,7 @@ use crate::{
         is_derived_from_version, plan_step, previous_owner, reserving_claim,
     },
     row::Row,
-    store::derive::{ClaimState, claim_state, find_copy_owner},
+    store::derive::{ClaimState, claim_state, find_copy_owner, read_primary},
 };
 
 /// How a pass over a dirty row ended.
@@ -193,7 +193,10 @@ impl Worker {
     }
 
     async fn read_primary(&self, table: &str, dirty: &StoredDirtyRow) -> Result<Option<Row>> {
-        self.store().row(RowAt::new(table, dirty.row.partition_key(), &dirty.primary)).await
+        let known = dirty.addresses.iter().filter_map(|address| self.known_type(table, address));
+        let wide = known.into_iter().find(|schema| schema.is_wide());
+        let at = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
+        read_primary(self.store(), at, wide).await
     }
 
     /// Reads a remote copy. One whose index this program does not know is not read.

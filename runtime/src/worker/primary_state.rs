@@ -23,6 +23,17 @@ pub(super) struct DerivedRows<'p> {
 }
 
 impl Worker {
+    /// Returns the type whose copy or list an address names, if this program knows it.
+    pub(super) fn known_type(
+        &self,
+        table: &str,
+        address: &CopyAddress,
+    ) -> Option<&'static Schema> {
+        let outbox = self.outbox();
+        let of_copy = outbox.known_copy(table, address).map(|(schema, _)| schema);
+        of_copy.or_else(|| outbox.known_list(table, address))
+    }
+
     /// Derives the rows of a primary, once for each known type that its dirty row names.
     pub(super) async fn derive_rows<'p>(
         &self,
@@ -32,10 +43,7 @@ impl Worker {
     ) -> Result<DerivedRows<'p>> {
         let mut by_type: Vec<(&'static Schema, Option<EntityRows>)> = Vec::new();
         for address in &dirty.addresses {
-            let outbox = self.outbox();
-            let of_copy = outbox.known_copy(table, address).map(|(schema, _)| schema);
-            let known = of_copy.or_else(|| outbox.known_list(table, address));
-            let Some(schema) = known else { continue };
+            let Some(schema) = self.known_type(table, address) else { continue };
             if by_type.iter().any(|(derived, _)| std::ptr::eq(*derived, schema)) {
                 continue;
             }

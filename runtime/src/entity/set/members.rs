@@ -276,7 +276,10 @@ pub(crate) const fn members_may_collide(a: &Schema, b: &Schema) -> bool {
     while let Some(a) = older_a {
         let mut older_b = Some(b);
         while let Some(b) = older_b {
-            if any_meet(a.families, b.families) {
+            if any_meet(a.families, b.families)
+                || any_meet(parts_of(a), b.families)
+                || any_meet(a.families, parts_of(b))
+            {
                 return true;
             }
             older_b = b.older;
@@ -284,6 +287,14 @@ pub(crate) const fn members_may_collide(a: &Schema, b: &Schema) -> bool {
         older_a = a.older;
     }
     false
+}
+
+/// Returns the row family of all parts of a wide entity; none for an entity that is one row.
+const fn parts_of(schema: &Schema) -> &[Family] {
+    match schema.part_rows {
+        Some(parts) => std::slice::from_ref(parts),
+        None => &[],
+    }
 }
 
 const fn any_meet(a: &[Family], b: &[Family]) -> bool {

@@ -13,7 +13,7 @@ use crate::{
     entity::{CopyRow, TableEntity},
     error::Result,
     key::Family,
-    maintain::rows::{derive_existing, read_row},
+    maintain::rows::{derive_existing, read_primary, read_row},
     plan::{StoredList, derive::Derived},
     row::{ETag, Row},
     store::lists::read_list,
@@ -199,7 +199,7 @@ impl LocalReading {
             (read_row(table, at).await?, None)
         };
         let stored = match primary {
-            Some(primary) => read_row(table, at.with_row_key(primary)).await?,
+            Some(primary) => read_primary(table, at.with_row_key(primary)).await?,
             None => None,
         };
         let derived = derive_existing::<E>(stored.as_ref(), &tokens)?;
@@ -283,7 +283,7 @@ async fn read_all<E: TableEntity>(
 ) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for row_key in row_keys {
-        rows.extend(read_row(table, RowAt::new(&table.name, partition_key, row_key)).await?);
+        rows.extend(read_primary(table, RowAt::new(&table.name, partition_key, row_key)).await?);
     }
     Ok(rows)
 }

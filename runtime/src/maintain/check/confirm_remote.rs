@@ -16,7 +16,7 @@ use crate::{
     entity::{CopyFamily, EntityRows, TableEntity},
     error::Result,
     key::Family,
-    maintain::rows::{derive_existing, read_row},
+    maintain::rows::{derive_existing, read_primary, read_row},
     outbox::guard::Guard,
     plan::{
         derive::Derived,
@@ -120,11 +120,11 @@ impl<'t, E: TableEntity> RemoteConfirmer<'t, E> {
     /// Reads one page of all tables and returns its suspects. Returns `None` at the end.
     async fn next_suspects(&mut self) -> Result<Option<Vec<Suspect>>> {
         let table = self.reader.table;
-        let Some((name, rows)) = self.pager.next_page(table).await? else { return Ok(None) };
+        let Some(page) = self.pager.next_page(table).await? else { return Ok(None) };
         let tokens = table.key_tokens().await?;
         let mut suspects = Vec::new();
-        for row in &rows {
-            self.reader.read(&name, row, &tokens, &mut |fact| {
+        for row in &page.rows {
+            self.reader.read(&page.table, row, &tokens, &mut |fact| {
                 if self.unmatched.contains(fact) {
                     let primary = fact.primary.map(|keys| keys.texts());
                     suspects.push(Suspect {
@@ -228,7 +228,7 @@ async fn read_outcome<E: TableEntity>(table: &Table<E>, suspect: &Suspect) -> Re
     if looks_for_work && table.client.store().row(dirty_row).await?.is_some() {
         return Ok(Outcome::Pending);
     }
-    let primary = read_row(table, owner).await?;
+    let primary = read_primary(table, owner).await?;
     if looks_for_work && primary.as_ref().map(move_id).transpose()?.flatten().is_some() {
         return Ok(Outcome::Pending);
     }

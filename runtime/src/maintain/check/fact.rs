@@ -166,11 +166,8 @@ impl<'t, E: TableEntity> FactReader<'t, E> {
         each: &mut impl FnMut(&Fact<'_>),
     ) -> Result<bool> {
         match E::SCHEMA.kind_among(row, |family| self.is_kept_in(family, at_table))? {
-            RowKind::Primary(RowVersion::Known(schema)) => {
-                // A wide entity has no copies and lists, and this row is not all of it.
-                if !schema.is_wide() {
-                    self.read_primary(row, tokens, each)?;
-                }
+            RowKind::Primary(RowVersion::Known(_)) => {
+                self.read_primary(row, tokens, each)?;
                 return Ok(true);
             }
             RowKind::Copy(family, RowVersion::Known(_)) if family.is_remote => {

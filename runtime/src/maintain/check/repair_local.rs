@@ -29,9 +29,9 @@ pub(crate) async fn repair_local<E: TableEntity>(
     let at = RowAt::new(&table.name, keys.0, keys.1);
     let reading = LocalReading::read(table, at, finding.is_entry, primary).await?;
     let operations = if finding.is_entry {
-        entry_operations::<E>(keys, finding, reading)?
+        entry_operations(table, keys, finding, reading)?
     } else {
-        copy_operations::<E>(finding, reading)?
+        copy_operations(table, finding, reading)?
     };
     if operations.is_empty() {
         return Ok(false);
@@ -45,6 +45,7 @@ pub(crate) async fn repair_local<E: TableEntity>(
 
 /// Returns the operations that make a copy what its primary says; none if nothing is wrong now.
 fn copy_operations<E: TableEntity>(
+    table: &Table<E>,
     finding: &Finding,
     reading: LocalReading,
 ) -> Result<Vec<Placed>> {
@@ -53,7 +54,9 @@ fn copy_operations<E: TableEntity>(
         (Some(FindingKind::Missing), Some(copy), _, Some(primary)) => {
             let insert = Operation::insert(copy.row);
             let home = StoredAs::Entity(E::SCHEMA, copy.family);
-            vec![touch_primary::<E>(&primary)?, Placed::new(insert, home)]
+            let mut operations = touch_primary(table, &primary)?;
+            operations.push(Placed::new(insert, home));
+            operations
         }
         (Some(FindingKind::Stale), Some(copy), Some(found), _) => {
             let replace = Operation::replace(copy.row, Condition::for_etag(found.etag()));
@@ -77,6 +80,7 @@ fn copy_operations<E: TableEntity>(
 /// Returns the operations that make a list hold a primary's entry as often as it should; none if
 /// nothing is wrong now.
 fn entry_operations<E: TableEntity>(
+    table: &Table<E>,
     keys: (&str, &str),
     finding: &Finding,
     reading: LocalReading,
@@ -86,7 +90,7 @@ fn entry_operations<E: TableEntity>(
     let mut operations = Vec::new();
     match (kind, &reading.primary) {
         (FindingKind::Missing, Some(primary)) => {
-            operations.push(touch_primary::<E>(primary)?);
+            operations.extend(touch_primary(table, primary)?);
             delta.add.push(id.clone());
         }
         (FindingKind::Orphan, _) => delta.remove.push(id.clone()),

@@ -131,6 +131,15 @@ impl Unmatched {
     }
 }
 
+/// A page of a table.
+pub(crate) struct TablePage {
+    pub(crate) table: String,
+    /// The rows, with the parts of wide entities joined.
+    pub(crate) rows: Vec<Row>,
+    /// Number of rows that were read.
+    pub(crate) rows_read: usize,
+}
+
 /// Reads the rows of a partition, or of several tables, a page at a time.
 pub(crate) struct TablePager {
     /// The tables that are not finished, the current one last.
@@ -156,11 +165,11 @@ impl TablePager {
         }
     }
 
-    /// Reads the next page. Returns its table and rows; `None` at the end.
+    /// Reads the next page; `None` at the end. The parts of a wide entity come joined.
     pub(crate) async fn next_page<E: TableEntity>(
         &mut self,
         table: &Table<E>,
-    ) -> Result<Option<(String, Vec<Row>)>> {
+    ) -> Result<Option<TablePage>> {
         while let Some(name) = self.tables.last().cloned() {
             let from = self.from.take();
             let filter = &self.filter;
@@ -173,8 +182,14 @@ impl TablePager {
                     self.from.clone_from(&page.next);
                     // Nobody can tell what a row that does not decode derives.
                     let rows = page.into_rows().map_err(|error| error.in_table(&name))?;
-                    let rows = decrypt_rows(table, &name, rows).await?;
-                    return Ok(Some((name, rows)));
+                    let mut rows = decrypt_rows(table, &name, rows).await?;
+                    let rows_read = rows.len();
+                    if E::SCHEMA.is_wide() && name == *table.name {
+                        let parts = rows.into_iter().map(Ok).collect();
+                        let joined = table.client.store().join_page(&name, E::SCHEMA, parts);
+                        rows = joined.await?.into_iter().collect::<Result<_>>()?;
+                    }
+                    return Ok(Some(TablePage { table: name, rows, rows_read }));
                 }
                 // A table of copies does not exist before its first copy.
                 Err(error) if error.is_table_missing() && name != table.name => {
@@ -197,11 +212,11 @@ pub(crate) async fn scan<E: TableEntity>(
 ) -> Result<()> {
     let mut pager = TablePager::new(&reader.table.name, scope);
     let tokens = reader.table.key_tokens().await?;
-    while let Some((name, rows)) = pager.next_page(reader.table).await? {
-        for row in &rows {
-            reader.read(&name, row, &tokens, &mut each)?;
+    while let Some(page) = pager.next_page(reader.table).await? {
+        for row in &page.rows {
+            reader.read(&page.table, row, &tokens, &mut each)?;
         }
-        on_page(rows.len());
+        on_page(page.rows_read);
     }
     Ok(())
 }
@@ -325,9 +340,9 @@ impl<'t, E: TableEntity> UnmatchedScan<'t, E> {
     async fn next_row(&mut self) -> Result<Option<Row>> {
         while self.buffered.is_empty() {
             let page = self.own_rows.next_page(self.reader.table).await?;
-            let Some((_, rows)) = page else { return Ok(None) };
-            self.progress.add_page(rows.len());
-            self.buffered.extend(rows);
+            let Some(page) = page else { return Ok(None) };
+            self.progress.add_page(page.rows_read);
+            self.buffered.extend(page.rows);
         }
         Ok(self.buffered.pop_front())
     }

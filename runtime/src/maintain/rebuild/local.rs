@@ -15,7 +15,7 @@ use crate::{
     limits::BATCH_OPERATIONS,
     maintain::{
         check::Finding,
-        rows::{derive, read_row, touch_primary},
+        rows::{derive, read_primary, read_row, touch_primary},
     },
     plan::{ListDelta, StoredAs, StoredList, Tokens},
     row::Row,
@@ -72,7 +72,7 @@ impl IndexedPrimary {
         table: &Table<E>,
         family: &'static Family,
     ) -> Result<Option<Self>> {
-        match read_row(table, row_at(table, &self.primary)).await? {
+        match read_primary(table, row_at(table, &self.primary)).await? {
             Some(primary) => Self::derive::<E>(family, &primary, &table.key_tokens().await?),
             None => Ok(None),
         }
@@ -116,14 +116,17 @@ fn row_at<'r, E>(table: &'r Table<E>, row: &'r Row) -> RowAt<'r> {
 
 /// Gathers primaries into groups of one partition. Two primaries with one copy go to two groups, so
 /// that the second finds the copy of the first.
-pub(crate) fn group_primaries(primaries: Vec<IndexedPrimary>) -> Vec<Vec<IndexedPrimary>> {
+pub(crate) fn group_primaries(
+    primaries: Vec<IndexedPrimary>,
+    rows_of_primary: usize,
+) -> Vec<Vec<IndexedPrimary>> {
     gather(primaries, |group: &[IndexedPrimary], next| {
         let first = group.first().map(|other| other.primary.partition_key());
         let is_copy = matches!(next.index_row, IndexRow::Copy(_));
         let has_key = |key: &str| group.iter().any(|other| other.index_row_key() == key);
         first == Some(next.primary.partition_key())
-            // Each primary takes two operations.
-            && group.len() < BATCH_OPERATIONS / 2
+            // Each primary takes an operation for each of its rows, and one for its copy or entry.
+            && group.len() < BATCH_OPERATIONS / (rows_of_primary + 1)
             && !(is_copy && has_key(next.index_row_key()))
     })
 }
@@ -201,8 +204,10 @@ impl<E: TableEntity> RebuildWriter<'_, E> {
     ) -> Result<(Vec<Placed>, Vec<Role>)> {
         let (mut operations, mut roles) = (Vec::new(), Vec::new());
         for IndexedPrimary { primary, .. } in group {
-            operations.push(touch_primary::<E>(primary)?);
-            roles.push(Role::Primary);
+            for touch in touch_primary(self.table, primary)? {
+                operations.push(touch);
+                roles.push(Role::Primary);
+            }
         }
         let mut deltas: BTreeMap<&str, ListDelta> = BTreeMap::new();
         for IndexedPrimary { primary, index_row } in group {

@@ -103,7 +103,7 @@ impl<E: TableEntity> Rebuild<E> {
             })
             .collect::<Result<Vec<_>>>()?;
         let mut writer = RebuildWriter { table, family, report };
-        let groups = group_primaries(primaries);
+        let groups = group_primaries(primaries, E::SCHEMA.parts.len().max(1));
         let written = write_groups(&mut writer, &table.client.store().random, groups).await;
         written.map_err(|error| error.in_table(&table.name))
     }
