@@ -1,6 +1,6 @@
 //! Compares the compiler's messages about mistakes: one mistake, one message, at its place.
 
-const TOPICS: [&str; 19] = [
+const TOPICS: [&str; 20] = [
     "container",
     "encrypt",
     "enum",
@@ -14,6 +14,7 @@ const TOPICS: [&str; 19] = [
     "path",
     "projection",
     "properties",
+    "series",
     "set",
     "shape",
     "template",

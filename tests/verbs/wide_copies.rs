@@ -229,14 +229,14 @@ async fn damages_are_found_and_mended() -> Result<(), Error> {
     for part in 1..=3 {
         rows.delete("Sales", &format!("file_000004_{part:02}"), Condition::Any).await?;
     }
-    let report = files.check().without_waiting().await?;
+    let report = files.check().await?;
     let count = |kind| report.findings.iter().filter(|finding| finding.kind == kind).count();
     assert!(count(FindingKind::Missing) >= 5, "{:?}", report.findings);
     assert_eq!(count(FindingKind::Stale), 1, "{:?}", report.findings);
     assert!(count(FindingKind::Orphan) >= 4, "{:?}", report.findings);
     assert_eq!(report.progress.primaries, 3);
     let before = files.get(at(1)).await?.unwrap();
-    assert!(files.check().without_waiting().repair().await? >= 8);
+    assert!(files.check().repair().await? >= 8);
     all_is_right(&files).await;
     // A repair holds the entity to its ETag, part by part.
     assert_ne!(files.get(at(1)).await?.unwrap().etag(), before.etag());
@@ -271,7 +271,7 @@ async fn a_torn_entity_is_named_by_a_check() -> Result<(), Error> {
     for part in ["01", "03"] {
         rows.delete("Sales", &format!("file_000001_{part}"), Condition::Any).await?;
     }
-    assert!(files.check().without_waiting().repair().await? > 0);
+    assert!(files.check().repair().await? > 0);
     all_is_right(&files).await;
     files.insert(&file(1)).await?;
     all_is_right(&files).await;

@@ -7,6 +7,7 @@ use entable::prelude::*;
     row_key = "id_{id:06}",
     wide,
     index(ByAge, row_key = "age_{age:03}_{id:06}"),
+    index(ByAgeToo, row_key = "too_{age:03}_{id:06}", only(notes)),
     list(OfAge, row_key = "list_{age:03}")
 )]
 struct Employee {
