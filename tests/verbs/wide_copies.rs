@@ -22,7 +22,12 @@ use entable::{
     index(ByTitle, row_key = "title_{title}_{id:06}", only(size)),
     index(ByHash, row_key = "hash_{hash}", only(title), unique),
     list(ByOwner, row_key = "owner_{owner}"),
-    index(ByTitleEverywhere, partition_key = "title_{title}", row_key = "at_{folder}_{id:06}", only(size)),
+    index(
+        ByTitleEverywhere,
+        partition_key = "title_{title}",
+        row_key = "at_{folder}_{id:06}",
+        only(size)
+    ),
     index(ByLabel, partition_key = "label_{label}", row_key = "label", only(title), unique),
     list(ByOwnerEverywhere, partition_key = "owner_{owner}", row_key = "files")
 )]

@@ -162,6 +162,8 @@ fn apart(entity: &Entity) -> TokenStream {
     let families = entity.families.iter().enumerate();
     let pairs = families.flat_map(|(at, later)| {
         let earlier = entity.families.iter().take(at);
+        // The primary of a wide entity is compared with all of its parts.
+        let earlier = earlier.filter(|one| !(one.is_primary() && entity.wide.is_some()));
         // A blob is never a row.
         let earlier = earlier.filter(|one| one.in_blob == later.in_blob);
         let earlier = earlier.filter(|one| !one.row.differs_from_start(&later.row));
@@ -183,7 +185,9 @@ fn apart(entity: &Entity) -> TokenStream {
 
 /// Returns assertions that no other row of a wide entity has the key of one of its parts.
 fn apart_from_parts(entity: &Entity) -> TokenStream {
-    let (Some(_), Some(primary)) = (entity.wide, entity.primary()) else { return TokenStream::new() };
+    let (Some(_), Some(primary)) = (entity.wide, entity.primary()) else {
+        return TokenStream::new();
+    };
     let others = entity.families.iter().skip(1).filter(|family| !family.in_blob);
     let others = others.filter(|other| !primary.row.differs_from_start(&other.row));
     let asserts = others.map(|other| {

@@ -9,6 +9,7 @@ use super::{Column, PropertyWriter, ReadColumn};
 use crate::{
     edm::{EdmType, InvalidValue, Property, ValueRef, json_from_edm, json_to_edm},
     error::{Error, Result, ServiceCode},
+    filter::Filter,
     key::Family,
     limits::{PROPERTY_BYTES, STRING_UNITS},
     row::Row,
@@ -65,6 +66,37 @@ impl<E, T: Property, K, const N: usize> Series<E, T, K, N> {
             None => Column::out_of_range(slot, N),
         }
     }
+}
+
+/// Implemented by nothing: a filter compares one property, and these columns are several.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a filter compares one property, and these are several",
+    label = "several properties compare with nothing",
+    note = "compare one slot of a series, as in `Employee::SENT.at(13).ge(5)`; the pieces of a long text compare with nothing"
+)]
+pub trait ComparedAsOne {}
+
+/// Defines the comparisons of a column, which do not compile and say why. Without them the compiler
+/// speaks of `Iterator`, which has methods of these names.
+macro_rules! refuse_comparisons {
+    ($($name:ident)*) => {$(
+        #[doc(hidden)]
+        pub fn $name<V>(&self, _: V) -> Filter
+        where
+            Self: ComparedAsOne,
+        {
+            Filter::Constant(false)
+        }
+    )*};
+}
+
+impl<E, T, K, const N: usize> Series<E, T, K, N> {
+    refuse_comparisons! { eq ne lt le gt ge }
+}
+
+impl<E, F, const N: usize> SplitColumn<E, F, N> {
+    refuse_comparisons! { eq ne lt le gt ge }
 }
 
 impl<E, T: Property + Default, K, const N: usize> ReadColumn for Series<E, T, K, N> {

@@ -24,11 +24,7 @@ pub(super) struct DerivedRows<'p> {
 
 impl Worker {
     /// Returns the type whose copy or list an address names, if this program knows it.
-    pub(super) fn known_type(
-        &self,
-        table: &str,
-        address: &CopyAddress,
-    ) -> Option<&'static Schema> {
+    pub(super) fn known_type(&self, table: &str, address: &CopyAddress) -> Option<&'static Schema> {
         let outbox = self.outbox();
         let of_copy = outbox.known_copy(table, address).map(|(schema, _)| schema);
         of_copy.or_else(|| outbox.known_list(table, address))
