@@ -25,6 +25,7 @@ mod forged;
 mod history;
 mod leases;
 mod lists;
+mod load;
 mod lost;
 mod messages;
 mod moves;

@@ -70,6 +70,11 @@ impl KnownTypes {
         })
     }
 
+    /// Returns the number of versions of types that are known.
+    pub(crate) fn count(&self) -> usize {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// Returns the newest known version of an entity type.
     pub(crate) fn named(&self, entity_type: &str) -> Option<&'static Schema> {
         self.find(|schema| (schema.entity_type == entity_type).then_some(schema))

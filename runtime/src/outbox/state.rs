@@ -88,6 +88,11 @@ impl Outbox {
         self.store.known_tables.add(table);
     }
 
+    /// Returns the number of types that this client knows, which grows when it learns another one.
+    pub(crate) fn number_of_known_types(&self) -> usize {
+        self.known_types.count()
+    }
+
     /// Returns the type and the index that the address of a copy names, in a row of the table `home`.
     pub(crate) fn known_copy(
         &self,

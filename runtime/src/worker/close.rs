@@ -4,7 +4,7 @@
 //! work. A commit in between changes that ETag and keeps the partition registered. Then the directory
 //! marker is deleted, which stands for nothing any more.
 
-use super::{partition::Partition, state::Worker};
+use super::{partition::Fences, state::Worker};
 use crate::{error::Result, outbox::guard::Guard, plan::outbox::DirectoryMarker};
 
 impl Worker {
@@ -12,7 +12,7 @@ impl Worker {
     /// marker that has no fence any more, for the caller to delete.
     pub(super) async fn close(
         &self,
-        partition: &Partition,
+        partition: &Fences,
         markers: &[DirectoryMarker],
     ) -> Result<Vec<(String, String)>> {
         let mut closed = Vec::new();
@@ -25,7 +25,7 @@ impl Worker {
                 closed.push((marker.shard.clone(), marker.row_key.clone()));
             }
         }
-        if !partition.is_idle() {
+        if partition.has_open_work {
             return Ok(closed);
         }
         let lease = self.outbox().options.lease;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::{
     failure::ignore_missing,
-    partition::{OutboxRow, Partition},
+    partition::{Chunk, OutboxRow},
     state::{RoundResult, Worker, row_texts},
-    stats::PartitionVisit,
+    visit::PartitionVisit,
 };
 use crate::{
     batch::{Condition, Operation},
@@ -28,19 +28,19 @@ enum ClaimOutcome {
 }
 
 impl Worker {
-    /// Resolves the claims of a partition, as far as they are old enough.
+    /// Resolves the claims of a chunk, as far as they are old enough.
     pub(super) async fn resolve_claims(
         &self,
-        partition: &Partition,
+        chunk: &Chunk,
         round: &mut RoundResult,
         visit: &mut PartitionVisit,
     ) {
-        for row in &partition.claims {
+        for row in &chunk.claims {
             visit.add_open(row.age);
-            match self.resolve_claim(&partition.table, row).await {
+            match self.resolve_claim(&chunk.table, row).await {
                 Ok(ClaimOutcome::Young(left)) => visit.revisit_after(left),
                 Ok(ClaimOutcome::AwaitsSecondLook(left, version)) => {
-                    let place = row_texts(&partition.table, &row.row);
+                    let place = row_texts(&chunk.table, &row.row);
                     let looks = &mut self.memory().awaiting_second_look;
                     let before = looks.insert(place, version.clone());
                     round.progressed += u64::from(before != Some(version));
@@ -52,7 +52,7 @@ impl Worker {
                     round.progressed += 1;
                 }
                 Err(error) => {
-                    self.handle_failure(&partition.table, row, error, round, visit).await;
+                    self.handle_failure(&chunk.table, row, error, round, visit).await;
                 }
             }
         }

@@ -14,9 +14,9 @@ use super::{
     handler::{Context, Lease},
     lease::{OutboxLease, StoreTime},
     outcome::{MessageOutcome, Remedy},
-    partition::{OutboxRow, Partition},
+    partition::{Chunk, OutboxRow},
     state::{DueWork, ROWS, RoundResult, Worker},
-    stats::PartitionVisit,
+    visit::PartitionVisit,
 };
 use crate::{
     address::RowAt,
@@ -43,27 +43,27 @@ pub(super) const NOT_AUTHENTIC: &str = "the work is not authentic";
 pub(super) const EXPIRED: &str = "the message has expired";
 
 impl Worker {
-    /// Hands over the messages of a partition that are due.
+    /// Hands over the messages of a chunk that are due.
     pub(super) async fn handle_messages(
         &self,
-        partition: &Partition,
+        chunk: &Chunk,
         due: DueWork,
         round: &mut RoundResult,
         visit: &mut PartitionVisit,
     ) {
         let mut due_messages = Vec::new();
-        for row in &partition.messages {
+        for row in &chunk.messages {
             match StoredMessage::from_row(row.row.clone()) {
-                Ok(message) if self.is_message_due(&message, row, partition.date, due, visit) => {
+                Ok(message) if self.is_message_due(&message, row, chunk.date, due, visit) => {
                     due_messages.push(message);
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    self.handle_damaged_message(&partition.table, row, error, round, visit).await;
+                    self.handle_damaged_message(&chunk.table, row, error, round, visit).await;
                 }
             }
         }
-        let (table, time) = (partition.table.as_str(), partition.store_time());
+        let (table, time) = (chunk.table.as_str(), chunk.store_time());
         let outcomes = stream::iter(due_messages)
             .map(|message| async move {
                 match self.stopping.has_begun() {
@@ -93,7 +93,10 @@ impl Worker {
                 visit.unknown += u64::from(!is_poisoned);
                 round.progressed += 1;
             }
-            Err(error) => self.report_failure(error, round),
+            Err(error) => {
+                visit.revisit_after(self.outbox().options.lease);
+                self.report_failure(error, round);
+            }
         }
     }
 
@@ -128,11 +131,15 @@ impl Worker {
         visit.add_open(row.age);
         let has_lease = self.outbox().guards.holds(Guard::Lease)
             && date.is_some_and(|now| message.is_leased(now));
-        let waits = due == DueWork::PastGrace && date.is_some_and(|now| message.is_delayed(now));
-        if has_lease || waits {
+        let delay = date.and_then(|now| message.delay_left(now));
+        let delay = delay.filter(|_| due == DueWork::PastGrace);
+        if has_lease {
+            // Its holder may give it back before the lease ends.
             visit.revisit_after(FAILURE_DELAY);
+        } else if let Some(delay) = delay {
+            visit.revisit_after(delay);
         }
-        !has_lease && !waits
+        !has_lease && delay.is_none()
     }
 
     /// Returns whether this client can handle messages of that name: one that is declared

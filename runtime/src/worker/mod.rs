@@ -7,6 +7,7 @@
 mod failure;
 mod stopping;
 mod handler;
+mod visit;
 mod stats;
 mod state;
 mod lease;

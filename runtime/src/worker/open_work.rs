@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{directory::read_page, partition::Partition};
+use super::{directory::read_page, partition::PartitionReader};
 use crate::{error::Result, table::Client};
 
 /// Returns those of `tables` that have open work: outbox rows that no worker has finished. Reads the
@@ -19,9 +19,9 @@ pub(crate) async fn tables_with_open_work(
         for (table, partition_key) in page.markers.keys() {
             let table = tables.iter().find(|name| case.is_same_table(name, table));
             let Some(table) = table.filter(|name| !open.contains(*name)) else { continue };
-            match Partition::read(client, table, partition_key).await {
-                Ok(partition) if partition.is_idle() => {}
-                Ok(_) => {
+            match has_open_work(client, table, partition_key).await {
+                Ok(false) => {}
+                Ok(true) => {
                     open.insert(table.clone());
                 }
                 // Somebody dropped it meanwhile.
@@ -34,4 +34,15 @@ pub(crate) async fn tables_with_open_work(
             return Ok(open);
         }
     }
+}
+
+/// Reads the outbox rows of a partition until one of them is open work.
+async fn has_open_work(client: &Client, table: &str, partition_key: &str) -> Result<bool> {
+    let mut reader = PartitionReader::new(client, table, partition_key);
+    while let Some(chunk) = reader.next().await? {
+        if chunk.has_open_work() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

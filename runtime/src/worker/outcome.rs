@@ -7,7 +7,7 @@ use super::{
     failure::FAILURE_DELAY,
     partition::OutboxRow,
     state::{RoundResult, Worker},
-    stats::PartitionVisit,
+    visit::PartitionVisit,
 };
 use crate::error::{Error, Result, Retry};
 
@@ -145,9 +145,15 @@ impl Worker {
                 self.report_failure(error, round);
             }
             Ok(MessageOutcome::Unknown) => visit.open_to_unknown(),
-            Ok(MessageOutcome::Raced) => round.raced += 1,
+            Ok(MessageOutcome::Raced) => {
+                visit.revisit_after(self.outbox().options.lease);
+                round.raced += 1;
+            }
             Ok(MessageOutcome::Left) => visit.revisit_after(Duration::ZERO),
-            Err(error) => self.report_failure(error, round),
+            Err(error) => {
+                visit.revisit_after(self.outbox().options.lease);
+                self.report_failure(error, round);
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reads the outbox rows of one partition: its fences first, then its open work, by one range read.
+//! Reads the outbox rows of one partition, a chunk at a time: its fences first, then its open work.
 
 use std::time::Duration;
 
@@ -7,9 +7,11 @@ use tokio::time::Instant;
 use super::lease::StoreTime;
 use crate::{
     access::Keys,
-    backend::Scan,
+    backend::{Rows, Scan},
     edm::Ticks,
     error::Result,
+    filter::Filter,
+    limits::PAGE_ROWS,
     outbox::guard::{Guard, Guards},
     plan::outbox::{
         Fence,
@@ -17,9 +19,16 @@ use crate::{
             CLAIM, DIRTY, FENCE, MESSAGE, RECEIPT, RESERVED, RESERVED_END, has_known_format,
         },
     },
+    page::Continuation,
     row::Row,
     table::Client,
 };
+
+/// Number of rows of a partition's first chunk, at most: the size of its rows is unknown by then.
+const FIRST_CHUNK_ROWS: u32 = 128;
+
+/// Number of bytes of the later chunks, as the size of the rows before lets expect.
+const CHUNK_BYTES: usize = 2 * 1024 * 1024;
 
 /// An outbox row, and its age when it was read.
 #[derive(Debug, Clone)]
@@ -42,60 +51,128 @@ impl OutboxRow {
     }
 }
 
-/// The outbox rows of one partition, by kind.
+/// The fences of one partition, and whether its outbox rows let them go.
 #[derive(Debug, Default)]
-pub(super) struct Partition {
+pub(super) struct Fences {
     pub(super) table: String,
     pub(super) fences: Vec<(Fence, OutboxRow)>,
     /// The registration ids of fence rows that do not name their directory markers. Such fences stay,
     /// and so do their markers.
     pub(super) damaged_fences: Vec<String>,
+    /// Whether the partition had open work, or what may be such, that a fence must keep in the directory.
+    pub(super) has_open_work: bool,
+}
+
+impl Fences {
+    /// Creates the fences of a partition of `table`, before its first chunk is read.
+    pub(super) fn of(table: &str) -> Self {
+        Self { table: table.to_owned(), ..Self::default() }
+    }
+
+    /// Takes the fences of the next chunk out of it, and what it says about open work.
+    pub(super) fn take_from(&mut self, chunk: &mut Chunk) {
+        self.fences.append(&mut chunk.fences);
+        self.damaged_fences.append(&mut chunk.damaged_fences);
+        self.has_open_work |= chunk.has_open_work();
+    }
+}
+
+/// Some of the outbox rows of one partition, by kind.
+#[derive(Debug, Default)]
+pub(super) struct Chunk {
+    pub(super) table: String,
+    pub(super) fences: Vec<(Fence, OutboxRow)>,
+    /// The registration ids of fence rows that do not name their directory markers.
+    pub(super) damaged_fences: Vec<String>,
     pub(super) claims: Vec<OutboxRow>,
     pub(super) dirty: Vec<OutboxRow>,
     pub(super) messages: Vec<OutboxRow>,
-    /// The store's time when it sent the last page.
+    /// The store's time when it sent the chunk.
     pub(super) date: Option<Ticks>,
-    /// When the last page was asked for.
+    /// When the chunk was asked for.
     pub(super) sent: Option<Instant>,
     /// The number of rows that do not decode, and of rows of kinds or formats that this program does not
     /// know.
     pub(super) unknown: u64,
 }
 
-impl Partition {
-    /// Reads all outbox rows of a partition.
-    pub(super) async fn read(client: &Client, table: &str, partition_key: &str) -> Result<Self> {
-        let mut partition = Self { table: table.to_owned(), ..Self::default() };
+/// Reads the outbox rows of one partition, chunk by chunk. A chunk is bounded by rows and by bytes, so
+/// that a worker holds little of a partition with much open work, and removes rows before it has read all.
+pub(super) struct PartitionReader<'a> {
+    client: &'a Client,
+    table: &'a str,
+    filter: Filter,
+    next: NextChunk,
+    /// The number of rows of the next chunk, at most.
+    rows: u32,
+}
+
+/// Where the next chunk of a partition begins.
+enum NextChunk {
+    AtStart,
+    From(Continuation),
+    /// Every row was read.
+    End,
+}
+
+impl<'a> PartitionReader<'a> {
+    pub(super) fn new(client: &'a Client, table: &'a str, partition_key: &str) -> Self {
         // Fences sort before open work, so that every fence is read before or with the first such
         // row: an empty look under a fence's ETag proves that nothing was committed under it.
         let filter = Keys::partition(partition_key).rows(RESERVED..RESERVED_END).filter();
-        let mut from = None;
-        loop {
-            let scan =
-                Scan { table, filter: &filter, select: None, top: None, from: from.as_ref() };
-            partition.sent = Some(Instant::now());
-            let page = client.store().scan(scan).await?;
-            partition.date = page.date;
-            for row in page.rows {
-                match row {
-                    Ok(row) => {
-                        let age = age(&row, page.date);
-                        partition.add(OutboxRow { row, age }, client.outbox().guards)?;
-                    }
-                    // It may be open work, so that the partition has to stay in the directory.
-                    Err(_) => partition.unknown += 1,
-                }
-            }
-            match page.next {
-                Some(next) => from = Some(next),
-                None => return Ok(partition),
-            }
-        }
+        Self { client, table, filter, next: NextChunk::AtStart, rows: FIRST_CHUNK_ROWS }
     }
 
-    fn add(&mut self, row: OutboxRow, guards: Guards) -> Result<()> {
+    /// Returns whether no chunk was read so far.
+    pub(super) fn is_at_start(&self) -> bool {
+        matches!(self.next, NextChunk::AtStart)
+    }
+
+    /// Reads the next chunk; `None` after the last. After an error, the chunk can be read again.
+    pub(super) async fn next(&mut self) -> Result<Option<Chunk>> {
+        let from = match &self.next {
+            NextChunk::AtStart => None,
+            NextChunk::From(from) => Some(from),
+            NextChunk::End => return Ok(None),
+        };
+        let scan =
+            Scan { table: self.table, filter: &self.filter, select: None, top: Some(self.rows), from };
+        let sent = Instant::now();
+        let page = self.client.store().scan(scan).await?;
+        self.rows = rows_of_next_chunk(&page, self.rows);
+        let mut chunk = Chunk { table: self.table.to_owned(), ..Chunk::default() };
+        (chunk.sent, chunk.date) = (Some(sent), page.date);
+        for row in page.rows {
+            match row {
+                Ok(row) => {
+                    let age = age(&row, page.date);
+                    chunk.add(OutboxRow { row, age }, self.client.outbox().guards);
+                }
+                // It may be open work, so that the partition has to stay in the directory.
+                Err(_) => chunk.unknown += 1,
+            }
+        }
+        self.next = page.next.map_or(NextChunk::End, NextChunk::From);
+        Ok(Some(chunk))
+    }
+}
+
+/// Returns the number of rows of the chunk after `page`, so that it has about [`CHUNK_BYTES`] bytes.
+fn rows_of_next_chunk(page: &Rows, before: u32) -> u32 {
+    let sizes = page.rows.iter().flatten().map(|row| row.as_bytes().len());
+    let (rows, bytes) = sizes.fold((0, 0), |(rows, bytes), size| (rows + 1, bytes + size));
+    if rows == 0 {
+        return before;
+    }
+    let mean = (bytes / rows).max(1);
+    u32::try_from(CHUNK_BYTES / mean).unwrap_or(PAGE_ROWS).clamp(1, PAGE_ROWS)
+}
+
+impl Chunk {
+    fn add(&mut self, row: OutboxRow, guards: Guards) {
         let key = row.row.row_key();
-        let is_known = has_known_format(&row.row)?;
+        // A row whose format cannot be read is unknown work.
+        let is_known = has_known_format(&row.row).unwrap_or_default();
         let is_checked = guards.holds(Guard::OwnMarker);
         if key.starts_with(FENCE) && is_known {
             match Fence::from_row(&row.row) {
@@ -117,20 +194,19 @@ impl Partition {
         } else if !key.starts_with(RECEIPT) {
             self.unknown += 1;
         }
-        Ok(())
     }
 
-    /// Returns the estimate of the store's time that the last page allows.
+    /// Returns the estimate of the store's time that the page's date allows.
     pub(super) fn store_time(&self) -> StoreTime {
         StoreTime::new(self.date, self.sent.unwrap_or_else(Instant::now))
     }
 
-    /// Returns whether the partition has no open work that a fence must keep in the directory.
-    pub(super) fn is_idle(&self) -> bool {
-        self.claims.is_empty()
-            && self.dirty.is_empty()
-            && self.messages.is_empty()
-            && self.unknown == 0
+    /// Returns whether the chunk has open work, or what may be such, that a fence must keep in the
+    /// directory.
+    pub(super) fn has_open_work(&self) -> bool {
+        let has_rows =
+            !(self.claims.is_empty() && self.dirty.is_empty() && self.messages.is_empty());
+        has_rows || self.unknown > 0
     }
 }
 

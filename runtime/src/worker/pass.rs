@@ -3,6 +3,8 @@
 //! The order of its steps is fixed: the dirty row was read; then the copies are read; then the
 //! primary; then each copy is written under the ETag that was read.
 
+use std::time::Duration;
+
 use futures_util::future::try_join_all;
 
 use super::{partition::OutboxRow, primary_state::DerivedRows, state::Worker};
@@ -45,6 +47,8 @@ pub(super) struct FinishedDirtyRow {
     pub(super) dirty: StoredDirtyRow,
     /// Whether the pass wrote or deleted a copy or a list.
     pub(super) has_written: bool,
+    /// How long it takes until no delayed writer can change a copy or a list any more.
+    pub(super) until_second_look: Duration,
 }
 
 /// The outcome of a pass for one remote copy or list.
@@ -77,6 +81,7 @@ pub(super) struct PassBeforeLists {
     /// Whether the pass began when the dirty row was older than the flight, so that no delayed
     /// writer can change a copy after it.
     pub(super) is_second_look: bool,
+    until_second_look: Duration,
     pub(super) outcomes: Vec<CopyOutcome>,
     pub(super) memberships: Vec<ListMembership>,
 }
@@ -84,7 +89,7 @@ pub(super) struct PassBeforeLists {
 impl PassBeforeLists {
     /// Returns how the pass ended, once its lists are written too.
     pub(super) fn finish(self, guards: Guards) -> PassOutcome {
-        let Self { dirty, is_second_look, outcomes, .. } = self;
+        let Self { dirty, is_second_look, until_second_look, outcomes, .. } = self;
         if outcomes.contains(&CopyOutcome::Claimed) {
             return PassOutcome::Claimed;
         }
@@ -93,7 +98,7 @@ impl PassBeforeLists {
         }
         let wrote = |outcome| matches!(outcome, CopyOutcome::Written | CopyOutcome::Deleted);
         let has_written = outcomes.iter().copied().any(wrote);
-        let finished = FinishedDirtyRow { dirty, has_written };
+        let finished = FinishedDirtyRow { dirty, has_written, until_second_look };
         // A write under a condition makes every delayed write of that copy fail. A copy that is gone
         // has no ETag: a delayed writer could insert it again, until the flight is over.
         let is_all_written = outcomes.iter().all(|outcome| *outcome == CopyOutcome::Written);
@@ -123,8 +128,20 @@ impl Worker {
         deadline: &WriteDeadline,
     ) -> Result<PassBeforeLists> {
         let guards = self.outbox().guards;
-        let is_second_look = row.is_older_than(self.outbox().options.flight);
+        let flight = self.outbox().options.flight;
+        let is_second_look = row.is_older_than(flight);
+        let until_second_look = row.time_until(flight);
         let dirty = StoredDirtyRow::from_row(row.row.clone())?;
+        if self.is_wholly_unknown(table, &dirty) {
+            let (outcomes, memberships) = (vec![CopyOutcome::UnknownType], Vec::new());
+            return Ok(PassBeforeLists {
+                dirty,
+                is_second_look,
+                until_second_look,
+                outcomes,
+                memberships,
+            });
+        }
         let copies = async {
             let copies = dirty.addresses.iter().map(|address| self.read_known_copy(table, address));
             let copies = try_join_all(copies).await?;
@@ -171,7 +188,18 @@ impl Worker {
                 outcomes.push(self.remove_blob(deadline, primary.as_ref(), name).await?);
             }
         }
-        Ok(PassBeforeLists { dirty, is_second_look, outcomes, memberships })
+        Ok(PassBeforeLists { dirty, is_second_look, until_second_look, outcomes, memberships })
+    }
+
+    /// Returns whether this program knows nothing that a dirty row names. Then a pass needs no request.
+    fn is_wholly_unknown(&self, table: &str, dirty: &StoredDirtyRow) -> bool {
+        let owner = RowAt::new(table, dirty.row.partition_key(), &dirty.primary);
+        let is_known = |address| {
+            self.outbox().known_copy(table, address).is_some()
+                || self.outbox().known_list(table, address).is_some()
+                || blob_at(self.outbox(), owner, address).is_some()
+        };
+        !dirty.addresses.is_empty() && !dirty.addresses.iter().any(is_known)
     }
 
     /// Deletes a blob that the primary no longer points to.

@@ -16,7 +16,7 @@ use super::{
     messages::{EXPIRED, NOT_AUTHENTIC},
     outcome::MessageOutcome,
     state::{DueWork, RoundResult, SKIP, Worker},
-    stats::PartitionVisit,
+    visit::PartitionVisit,
 };
 use crate::{
     authentic::{WorkFault, has_expired},

@@ -7,10 +7,10 @@ use tokio::time::Instant;
 
 use super::{
     directory::{MarkersByPartition, read_page},
-    partition::{OutboxRow, Partition},
+    partition::{Chunk, Fences, OutboxRow, PartitionReader},
     pass::PassOutcome,
     state::{DueWork, RoundResult, Worker, row_texts},
-    stats::PartitionVisit,
+    visit::{PartitionTexts, PartitionVisit, Seen},
 };
 use crate::{error::Result, plan::outbox::DirectoryMarker};
 
@@ -19,6 +19,7 @@ impl Worker {
     pub(super) async fn round(&self, due: DueWork) -> Result<RoundResult> {
         let mut round = RoundResult::default();
         let (mut listed, mut damaged, mut from) = (BTreeSet::new(), 0, None);
+        let looks = self.choose_looks(due);
         loop {
             if self.stopping.has_begun() {
                 return Ok(round);
@@ -26,7 +27,7 @@ impl Worker {
             let page = read_page(&self.client, from.as_ref()).await?;
             listed.extend(page.markers.keys().cloned());
             damaged += page.damaged;
-            round.add(self.work_on_page(page.markers, due).await);
+            round.add(self.work_on_page(page.markers, &looks, due).await);
             match page.next {
                 Some(next) => from = Some(next),
                 None => break,
@@ -43,10 +44,29 @@ impl Worker {
         Ok(round)
     }
 
-    async fn work_on_page(&self, mut markers: MarkersByPartition, due: DueWork) -> RoundResult {
+    /// Returns the partitions with nothing due that this round looks at.
+    fn choose_looks(&self, due: DueWork) -> BTreeSet<PartitionTexts> {
+        if due == DueWork::All {
+            // Every partition is visited.
+            return BTreeSet::new();
+        }
+        let memory = &mut *self.memory();
+        memory.looks.choose(memory.visits.iter(), self.interval)
+    }
+
+    async fn work_on_page(
+        &self,
+        mut markers: MarkersByPartition,
+        looks: &BTreeSet<PartitionTexts>,
+        due: DueWork,
+    ) -> RoundResult {
         let mut round = RoundResult::default();
         let mut without_fence = Vec::new();
-        markers.retain(|partition, _| due == DueWork::All || self.is_visit_due(partition));
+        markers.retain(|partition, _| {
+            due == DueWork::All || looks.contains(partition) || self.is_visit_due(partition)
+        });
+        let mut markers: Vec<_> = markers.into_iter().collect();
+        self.begin_anywhere(&mut markers);
         let partitions =
             stream::iter(markers).map(|((table, partition_key), markers)| async move {
                 match self.stopping.has_begun() {
@@ -71,14 +91,24 @@ impl Worker {
         round
     }
 
-    fn is_visit_due(&self, partition: &(String, String)) -> bool {
-        let memory = self.memory();
-        let next = memory.visits.get(partition).and_then(|visit| visit.next);
-        next.is_none_or(|next| next <= Instant::now())
+    /// Lets the worker begin with another of many partitions than other workers do, which would
+    /// otherwise do the work of each partition beside it.
+    fn begin_anywhere<T>(&self, partitions: &mut [T]) {
+        if partitions.len() > self.concurrency {
+            let random = usize::try_from(self.store().random.number()).unwrap_or_default();
+            partitions.rotate_left(random % partitions.len());
+        }
     }
 
-    /// Does the work of one partition that is due. Returns PartitionKey and RowKey of each directory
-    /// marker that has no fence any more.
+    fn is_visit_due(&self, partition: &PartitionTexts) -> bool {
+        let (now, known_types) = (Instant::now(), self.outbox().number_of_known_types());
+        let memory = self.memory();
+        let visit = memory.visits.get(partition);
+        visit.is_none_or(|visit| visit.is_due(now) || visit.may_be_known(known_types))
+    }
+
+    /// Does the work of one partition that is due, a chunk of its rows after the other. Returns
+    /// PartitionKey and RowKey of each directory marker that has no fence any more.
     async fn work_on_partition(
         &self,
         table: &str,
@@ -86,30 +116,62 @@ impl Worker {
         markers: &[DirectoryMarker],
         due: DueWork,
     ) -> Result<(RoundResult, Vec<(String, String)>)> {
-        let partition = match Partition::read(&self.client, table, partition_key).await {
-            Ok(partition) => partition,
-            // In a table that is gone nothing can be committed, so that its fences are gone for good.
-            Err(error) if error.is_table_missing() => {
-                let closed = markers.iter().map(|one| (one.shard.clone(), one.row_key.clone()));
-                return Ok((RoundResult::default(), closed.collect()));
-            }
-            Err(error) => return Err(error),
-        };
         let (mut round, mut visit) = (RoundResult::default(), PartitionVisit::default());
-        visit.unknown =
-            partition.unknown + u64::try_from(partition.damaged_fences.len()).unwrap_or(u64::MAX);
-        let rows = partition.dirty.iter().cloned();
-        let rows: Vec<_> = rows.filter(|row| self.is_due(table, row, due, &mut visit)).collect();
-        let outcomes = self.pass_all(table, rows).await;
-        self.record_passes(table, outcomes, &mut round, &mut visit).await;
-        self.resolve_claims(&partition, &mut round, &mut visit).await;
-        self.handle_messages(&partition, due, &mut round, &mut visit).await;
-        let closed = self.close(&partition, markers).await?;
-        // By then the partition may be idle long enough to be closed.
-        visit.revisit_after(self.outbox().options.lease);
-        let key = (table.to_owned(), partition_key.to_owned());
-        self.memory().visits.insert(key, visit);
+        let mut fences = Fences::of(table);
+        let mut reader = PartitionReader::new(&self.client, table, partition_key);
+        loop {
+            match reader.next().await {
+                Ok(Some(mut chunk)) => {
+                    fences.take_from(&mut chunk);
+                    self.work_on_chunk(chunk, due, &mut round, &mut visit).await;
+                }
+                Ok(None) => break,
+                // In a table that is gone nothing can be committed, so that its fences are gone for good.
+                Err(error) if error.is_table_missing() => {
+                    let closed = markers.iter().map(|one| (one.shard.clone(), one.row_key.clone()));
+                    return Ok((round, closed.collect()));
+                }
+                Err(error) if reader.is_at_start() => return Err(error),
+                // The rows before are worked on, which counts.
+                Err(error) => {
+                    self.report_failure(error, &mut round);
+                    return Ok((round, Vec::new()));
+                }
+            }
+            if self.stopping.has_begun() {
+                return Ok((round, Vec::new()));
+            }
+        }
+        visit.unknown += u64::try_from(fences.damaged_fences.len()).unwrap_or(u64::MAX);
+        let closed = self.close(&fences, markers).await?;
+        let seen = Seen {
+            fences: fences.fences.iter().map(|(_, row)| row.row.etag()).collect(),
+            known_types: self.outbox().number_of_known_types(),
+        };
+        let (key, lease) =
+            ((table.to_owned(), partition_key.to_owned()), self.outbox().options.lease);
+        let memory = &mut *self.memory();
+        visit.plan_look(memory.visits.get(&key), seen, lease);
+        memory.visits.insert(key, visit);
         Ok((round, closed))
+    }
+
+    /// Does the work of some rows of a partition that is due.
+    async fn work_on_chunk(
+        &self,
+        chunk: Chunk,
+        due: DueWork,
+        round: &mut RoundResult,
+        visit: &mut PartitionVisit,
+    ) {
+        visit.unknown += chunk.unknown;
+        let mut chunk = chunk;
+        let (table, mut rows) = (chunk.table.clone(), std::mem::take(&mut chunk.dirty));
+        rows.retain(|row| self.is_due(&table, row, due, visit));
+        let outcomes = self.pass_all(&table, rows).await;
+        self.record_passes(&table, outcomes, round, visit).await;
+        self.resolve_claims(&chunk, round, visit).await;
+        self.handle_messages(&chunk, due, round, visit).await;
     }
 
     /// Returns whether a dirty row is due for a pass, and counts it as open or waiting.
@@ -154,6 +216,7 @@ impl Worker {
                     let (place, etag) = (row_texts(table, &row.dirty.row), row.dirty.row.etag());
                     self.memory().awaiting_second_look.insert(place, etag);
                     visit.open_to_waiting();
+                    visit.revisit_after(row.until_second_look);
                     round.progressed += u64::from(row.has_written);
                 }
                 // Its writer settles it soon, or the claim gets old enough to be resolved.
@@ -170,8 +233,14 @@ impl Worker {
                 visit.remove_open(removed.deleted);
                 round.progressed += removed.deleted;
                 round.raced += removed.raced;
+                if removed.raced > 0 {
+                    visit.revisit_after(self.outbox().options.lease);
+                }
             }
-            Err(error) => self.report_failure(error, round),
+            Err(error) => {
+                visit.revisit_after(self.outbox().options.lease);
+                self.report_failure(error, round);
+            }
         }
     }
 }

@@ -12,8 +12,9 @@ use tokio::time::Instant;
 
 use super::{
     handler::{Context, Handlers},
-    stats::{LastFailure, PartitionVisit, WorkerStats},
+    stats::{LastFailure, WorkerStats},
     stopping::Stopping,
+    visit::{Looks, PartitionTexts, PartitionVisit},
 };
 use crate::{
     entity::{Message, TableEntity},
@@ -95,7 +96,8 @@ pub(super) struct Memory {
     /// Rows whose work is done and that wait for their second look, with the ETag that was worked on.
     pub(super) awaiting_second_look: BTreeMap<RowTexts, Option<ETag>>,
     /// The last visit of each partition, by table and PartitionKey.
-    pub(super) visits: BTreeMap<(String, String), PartitionVisit>,
+    pub(super) visits: BTreeMap<PartitionTexts, PartitionVisit>,
+    pub(super) looks: Looks,
     /// The ids of queue messages of unknown types, and when each was last received.
     pub(super) unknown_messages: BTreeMap<String, Instant>,
     /// The number of damaged directory markers in the last round.

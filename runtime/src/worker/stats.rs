@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::visit::PartitionVisit;
 use crate::error::{Error, ErrorKind};
 
 /// The work that a worker has done since it was made, and the work that was open when it last
@@ -86,46 +87,5 @@ impl WorkerStats {
         self.unknown += visit.unknown;
         self.oldest = self.oldest.max(visit.oldest.filter(|_| visit.open > 0));
         self
-    }
-}
-
-/// The state of a partition when a worker last visited it, and when to visit it again.
-#[derive(Debug, Clone, Default)]
-pub(super) struct PartitionVisit {
-    pub(super) open: u64,
-    pub(super) waiting: u64,
-    pub(super) unknown: u64,
-    pub(super) oldest: Option<Duration>,
-    pub(super) next: Option<Instant>,
-}
-
-impl PartitionVisit {
-    /// Counts an outbox row whose work is not done. `age` is `None` if the row's age is unknown.
-    pub(super) fn add_open(&mut self, age: Option<Duration>) {
-        self.open += 1;
-        self.oldest = self.oldest.max(age);
-    }
-
-    /// Counts that many rows as no longer open.
-    pub(super) fn remove_open(&mut self, rows: u64) {
-        self.open = self.open.saturating_sub(rows);
-    }
-
-    /// Counts an open row as one that this program does not know.
-    pub(super) fn open_to_unknown(&mut self) {
-        self.remove_open(1);
-        self.unknown += 1;
-    }
-
-    /// Counts an open row as one that waits for its second look.
-    pub(super) fn open_to_waiting(&mut self) {
-        self.remove_open(1);
-        self.waiting += 1;
-    }
-
-    /// Plans the next visit in `wait`, unless an earlier one is planned.
-    pub(super) fn revisit_after(&mut self, wait: Duration) {
-        let next = Instant::now() + wait;
-        self.next = Some(self.next.map_or(next, |earlier| earlier.min(next)));
     }
 }

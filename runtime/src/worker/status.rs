@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     directory::read_page,
-    partition::{OutboxRow, Partition},
+    partition::{Chunk, OutboxRow, PartitionReader},
 };
 use crate::{
     address::RowAt,
@@ -114,11 +114,15 @@ impl Client {
                     return Ok((status, false));
                 }
                 status.partitions += 1;
-                match Partition::read(self, table, partition_key).await {
-                    Ok(partition) => status.add(self.outbox(), &partition),
-                    // The markers of a deleted table stay until a worker sees them.
-                    Err(error) if error.is_table_missing() => {}
-                    Err(error) => return Err(error),
+                let mut reader = PartitionReader::new(self, table, partition_key);
+                loop {
+                    match reader.next().await {
+                        Ok(Some(chunk)) => status.add(self.outbox(), &chunk),
+                        Ok(None) => break,
+                        // The markers of a deleted table stay until a worker sees them.
+                        Err(error) if error.is_table_missing() => break,
+                        Err(error) => return Err(error),
+                    }
                 }
             }
             from = page.next;
@@ -130,7 +134,7 @@ impl Client {
 }
 
 impl OutboxStatus {
-    fn add(&mut self, outbox: &Outbox, partition: &Partition) {
+    fn add(&mut self, outbox: &Outbox, partition: &Chunk) {
         let table = &partition.table;
         let damaged_fences = u64::try_from(partition.damaged_fences.len()).unwrap_or(u64::MAX);
         self.unknown += partition.unknown + damaged_fences;

@@ -288,9 +288,11 @@ impl StoredMessage {
         self.leased.is_some_and(|until| now < until)
     }
 
-    /// Returns whether the message waits after a failure at this time.
-    pub(crate) fn is_delayed(&self, now: Ticks) -> bool {
-        self.delayed.is_some_and(|until| now < until)
+    /// Returns how long the message still waits after a failure; `None` if it does not.
+    pub(crate) fn delay_left(&self, now: Ticks) -> Option<Duration> {
+        let ticks = self.delayed?.get().checked_sub(now.get()).filter(|left| *left > 0)?;
+        // A tick is 100 ns.
+        Some(Duration::from_nanos(u64::try_from(ticks).ok()?.saturating_mul(100)))
     }
 
     /// Returns the operation that merges properties into the message under an ETag.
